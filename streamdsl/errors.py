@@ -1,0 +1,135 @@
+"""The whole exception tree, and its wording.
+
+Each error is a `StreamDslError` and also the builtin that a caller would expect. A message says what is wrong, where, what is
+available, and ends with a `Hint:` where there is a remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = [
+    "CtiViolation",
+    "EventError",
+    "FieldNotFound",
+    "QueryError",
+    "SchemaError",
+    "SessionError",
+    "StreamDslError",
+    "TimeOverflow",
+    "TimestampViolation",
+    "UnboundedOutputError",
+    "UnitError",
+    "UnsupportedOnSpark",
+    "UserCodeError",
+]
+
+
+def _with_hint(message: str, hint: str | None) -> str:
+    return f"{message}\nHint: {hint}" if hint else message
+
+
+class StreamDslError(Exception):
+    """The root of every error that streamdsl raises on purpose."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(_with_hint(message, hint))
+        self.hint = hint
+
+
+class TimeOverflow(StreamDslError, OverflowError):
+    """A time left the range of int64 ticks."""
+
+
+class UnitError(StreamDslError, TypeError):
+    """A time or a duration does not fit the stream's unit, or two streams have different units."""
+
+
+class EventError(StreamDslError, ValueError):
+    """A physical event is malformed; the stream is as if it had never come."""
+
+    def __init__(self, event: object, rule: str, *, where: str | None = None, hint: str | None = None) -> None:
+        place = f" at source {where!r}" if where else ""
+        super().__init__(f"event {_event_id(event)!r}{place} is refused: {rule}\n  event: {event!r}", hint=hint)
+        self.event = event
+        self.rule = rule
+
+
+class CtiViolation(EventError):
+    """A physical event changes a time that an earlier CTI has closed."""
+
+    def __init__(self, event: object, sync: int, cti: int, *, where: str | None = None) -> None:
+        super().__init__(
+            event,
+            f"its sync time {sync} is before the CTI {cti}",
+            where=where,
+            hint='choose on_violation="drop" or "adjust" at the source, or give its Progress more slack',
+        )
+        self.cti = cti
+
+
+class SchemaError(StreamDslError, ValueError):
+    """A payload does not have the fields of its stream."""
+
+
+class QueryError(StreamDslError, ValueError):
+    """A query is ill-formed; it is refused when it is written."""
+
+
+class FieldNotFound(QueryError, AttributeError):
+    """An expression names a field that its stream does not have."""
+
+    def __init__(self, name: str, available: Iterable[str]) -> None:
+        fields = list(available)
+        close = _closest(name, fields)
+        super().__init__(
+            f"there is no field {name!r}; the fields are: {', '.join(fields) or '(none)'}",
+            hint=f"did you mean {close!r}?" if close else None,
+        )
+        self.field = name
+
+
+class UserCodeError(StreamDslError, RuntimeError):
+    """A lambda or a user-defined module raised; the message names operator, window and event."""
+
+    def __init__(self, cause: BaseException, *, operator: str, window: object = None, event: object = None) -> None:
+        places = [f"operator {operator}"]
+        if window is not None:
+            places.append(f"window {window}")
+        if event is not None:
+            places.append(f"event {event!r}")
+        super().__init__(f"{type(cause).__name__} in user code: {cause}\n  at {', '.join(places)}")
+        self.operator = operator
+        self.window = window
+        self.event = event
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (StreamDslError, (str(self),))
+
+
+class TimestampViolation(StreamDslError, ValueError):
+    """A module stamped an output event with a lifetime that its output policy forbids."""
+
+
+class UnboundedOutputError(StreamDslError, ValueError):
+    """A bounded run would never end, because an event that never ends fills windows for ever."""
+
+
+class SessionError(StreamDslError, RuntimeError):
+    """A session was used after it had been closed, or after user code had failed in it."""
+
+
+class UnsupportedOnSpark(QueryError):
+    """A node has no lowering to Spark; nothing has run."""
+
+
+def _event_id(event: object) -> object:
+    return getattr(event, "id", event)
+
+
+def _closest(name: str, names: list[str]) -> str | None:
+    import difflib
+
+    found = difflib.get_close_matches(name, names, n=1)
+    return found[0] if found else None

@@ -1,0 +1,179 @@
+"""Expressions: frozen values that say what is computed from a row. They mean what Python means by the same words.
+
+Comparing two nodes compares them; the facade (`facade.py`) is what builds nodes when operators are used on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeAlias
+
+from streamdsl.expr.schema import Schema
+
+BinaryOp: TypeAlias = Literal["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "==", "!=", "<", "<=", ">", ">="]
+UnaryOp: TypeAlias = Literal["-", "+", "abs", "not", "is_none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Expr:
+    """The base of all expressions."""
+
+    def children(self) -> Iterator[Expr]:
+        """Yield the expressions that this one is made of."""
+        for f in fields(self):
+            yield from _expressions(getattr(self, f.name))
+
+    def walk(self) -> Iterator[Expr]:
+        """Yield this expression and all below it."""
+        yield self
+        for child in self.children():
+            yield from child.walk()
+
+
+def _expressions(value: object) -> Iterator[Expr]:
+    if isinstance(value, Expr):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _expressions(item)
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Expr):
+    """A field of the row; of a pair of rows, `side` 0 is the left and 1 the right."""
+
+    name: str
+    side: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Whole(Expr):
+    """The whole payload."""
+
+    side: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Life(Expr):
+    """An end of the row's lifetime, in ticks."""
+
+    end: Literal["le", "re"]
+
+
+@dataclass(frozen=True, slots=True)
+class Key(Expr):
+    """The key of the group that the row is in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Expr):
+    """A value that is the same for every row. Constants of different types are different: `1` is not `True`."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[str, str]:
+        return (type(self.value).__name__, repr(self.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Expr):
+    """`left op right`."""
+
+    op: BinaryOp
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(Expr):
+    """`op operand`; `not` and `is_none` are `sd.not_` and `sd.is_none`."""
+
+    op: UnaryOp
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute(Expr):
+    """`operand.name`, of a value that is not a row: a date's `year`, a nested record's field."""
+
+    operand: Expr
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Method(Expr):
+    """`operand.name(*arguments)`, for the methods that `facade.METHODS` lists."""
+
+    operand: Expr
+    name: str
+    arguments: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expr):
+    """A registered function (`@sd.udf`) of its arguments."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Expr, ...]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choose(Expr):
+    """The first value whose condition holds, else `otherwise`; only the chosen one is evaluated."""
+
+    branches: tuple[tuple[Expr, Expr], ...]
+    otherwise: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Make(Expr):
+    """A payload built of its fields: a record, a tuple, or a plain class."""
+
+    schema: Schema
+    values: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque(Expr):
+    """A Python function called row by row with the rows (`sides` of them), and with the lifetime if `life`."""
+
+    function: Callable[..., Any]
+    sides: int = 1
+    life: bool = False
+    name: str = "opaque"
+
+
+def is_opaque(expr: Expr | None) -> bool:
+    """Say whether some part runs as Python, row by row."""
+    return expr is not None and any(isinstance(part, Opaque) for part in expr.walk())
+
+
+def reads(expr: Expr, side: int = 0) -> frozenset[str] | None:
+    """Return the names of the fields read from one side, or None if that cannot be known.
+
+    >>> sorted(reads(Binary("+", Field("a"), Field("b"))))
+    ['a', 'b']
+    """
+    parts = list(expr.walk())
+    if any(isinstance(part, (Opaque, Whole)) for part in parts):
+        return None
+    return frozenset(part.name for part in parts if isinstance(part, Field) and part.side == side)
+
+
+def schema_of(expr: Expr, inputs: tuple[Schema | None, ...]) -> Schema | None:
+    """Return the schema of the payloads that a projection makes, or None if only a run can tell."""
+    if isinstance(expr, Make):
+        return expr.schema
+    if isinstance(expr, Whole):
+        return inputs[expr.side]
+    if isinstance(expr, (Binary, Unary, Constant, Life)):
+        return Schema.scalar()
+    return None

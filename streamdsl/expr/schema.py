@@ -1,0 +1,242 @@
+"""What the payloads of a stream look like: their fields, and how to take them apart and build them again."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from streamdsl.errors import SchemaError
+from streamdsl.temporal.payload import Record, is_dataclass, is_namedtuple
+
+
+class Shape(enum.Enum):
+    """How a payload holds its fields."""
+
+    SCALAR = "scalar"
+    """One bare value, the field `value`."""
+    RECORD = "record"
+    """A mapping with `str` keys; results are `Record`s."""
+    TUPLE = "tuple"
+    """A plain tuple, fields `_0`, `_1`, ..."""
+    CLASS = "class"
+    """A plain dataclass or named tuple, rebuilt from its fields."""
+    OBJECT = "object"
+    """Any object kept whole: results of opaque functions, and dataclasses whose construction runs code of their own."""
+
+
+class ScalarRow:
+    """What a lambda sees of a scalar payload: a row with the one field `value`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __getitem__(self, name: str) -> Any:
+        if name != "value":
+            raise KeyError(name)
+        return self.value
+
+    def __repr__(self) -> str:
+        return f"ScalarRow({self.value!r})"
+
+
+class TupleRow(tuple[Any, ...]):
+    """What a lambda sees of a tuple payload: the tuple, with its fields `_0`, `_1`, ... as attributes too."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name[:1] == "_" and name[1:].isdigit() and int(name[1:]) < len(self):
+            return tuple.__getitem__(self, int(name[1:]))
+        raise AttributeError(name)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, str):
+            try:
+                return getattr(self, index)
+            except AttributeError:
+                raise KeyError(index) from None
+        return tuple.__getitem__(self, index)
+
+
+def is_plain_class(cls: type) -> bool:
+    """Say whether instances are nothing but their fields: a dataclass or named tuple that runs no code when it is made.
+
+    >>> @dataclass
+    ... class P:
+    ...     x: int
+    >>> is_plain_class(P), is_plain_class(dict)
+    (True, False)
+    """
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return cls.__bases__ == (tuple,) or typing.NamedTuple in getattr(cls, "__orig_bases__", ())
+    if not dataclasses.is_dataclass(cls):
+        return False
+    params = cls.__dict__.get("__dataclass_params__")
+    custom = {"__post_init__", "__getattr__", "__getattribute__", "__setattr__"} - (
+        {"__setattr__"} if params is not None and params.frozen else set()
+    )
+    fields = dataclasses.fields(cls)
+    return (
+        params is not None
+        and params.init
+        and cls.__new__ is object.__new__
+        and not any(name in klass.__dict__ for klass in cls.__mro__[:-1] for name in custom)
+        and all(f.init for f in fields)
+        and {f.name for f in fields} == set(_init_fields(cls))
+    )
+
+
+def _init_fields(cls: type) -> list[str]:
+    code = getattr(cls.__init__, "__code__", None)
+    return [] if code is None else list(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The fields of a stream's payloads and the shape that holds them.
+
+    >>> Schema.of_payload({"k": "a", "v": 1})
+    Schema(k, v)
+    """
+
+    shape: Shape
+    names: tuple[str, ...]
+    cls: type | None = None
+
+    @classmethod
+    def scalar(cls) -> Schema:
+        """Return the schema of bare values."""
+        return cls(Shape.SCALAR, ("value",))
+
+    @classmethod
+    def record(cls, names: Sequence[str]) -> Schema:
+        """Return the schema of records with these fields."""
+        return cls(Shape.RECORD, tuple(names))
+
+    @classmethod
+    def tuple(cls, size: int) -> Schema:
+        """Return the schema of plain tuples."""
+        return cls(Shape.TUPLE, tuple(f"_{i}" for i in range(size)))
+
+    @classmethod
+    def object(cls, names: Sequence[str] = (), of: type | None = None) -> Schema:
+        """Return the schema of objects kept whole; `names` may be unknown (empty)."""
+        return cls(Shape.OBJECT, tuple(names), of)
+
+    @classmethod
+    def of_type(cls, payload: type | None) -> Schema | None:
+        """Return the schema of a payload type; None where only a first event can tell (mappings, tuples, Any).
+
+        >>> Schema.of_type(int)
+        Schema(value)
+        """
+        if payload is None or payload is Any or not isinstance(payload, type):
+            return None
+        if typing.is_typeddict(payload):
+            return cls.record(tuple(typing.get_type_hints(payload)))
+        if dataclasses.is_dataclass(payload):
+            names = tuple(f.name for f in dataclasses.fields(payload))
+            return cls(Shape.CLASS if is_plain_class(payload) else Shape.OBJECT, names, payload)
+        if issubclass(payload, tuple) and hasattr(payload, "_fields"):
+            return cls(Shape.CLASS if is_plain_class(payload) else Shape.OBJECT, tuple(payload._fields), payload)
+        if issubclass(payload, (Mapping, tuple)) or payload is object:
+            return None
+        return cls.scalar()
+
+    @classmethod
+    def of_payload(cls, payload: Any) -> Schema:
+        """Return the schema that a first payload shows."""
+        if isinstance(payload, Mapping):
+            if not all(isinstance(name, str) for name in payload):
+                raise SchemaError(f"a mapping payload has str keys, not {payload!r}")
+            return cls.record(tuple(payload))
+        if is_dataclass(payload) or is_namedtuple(payload):
+            found = cls.of_type(type(payload))
+            assert found is not None
+            return found
+        return cls.tuple(len(payload)) if isinstance(payload, tuple) else cls.scalar()
+
+    def values(self, payload: Any) -> Sequence[Any]:
+        """Return the payload's field values in order, or raise `SchemaError`; an object stays whole.
+
+        >>> Schema.record(["k", "v"]).values({"v": 1, "k": "a"})
+        ['a', 1]
+        """
+        if self.shape is Shape.SCALAR or self.shape is Shape.OBJECT:
+            return (payload,)
+        if self.shape is Shape.RECORD:
+            if not isinstance(payload, Mapping) or len(payload) != len(self.names):
+                raise self._mismatch(payload)
+            try:
+                return [payload[name] for name in self.names]
+            except KeyError:
+                raise self._mismatch(payload) from None
+        if self.shape is Shape.TUPLE:
+            if not isinstance(payload, tuple) or len(payload) != len(self.names):
+                raise self._mismatch(payload)
+            return payload
+        if not isinstance(payload, self.cls or object):
+            raise self._mismatch(payload)
+        return payload if isinstance(payload, tuple) else [getattr(payload, name) for name in self.names]
+
+    def build(self, values: Sequence[Any]) -> Any:
+        """Return the payload with these field values (of an object: the object itself).
+
+        >>> Schema.tuple(2).build([1, "x"])
+        (1, 'x')
+        """
+        if self.shape is Shape.SCALAR or self.shape is Shape.OBJECT:
+            return values[0]
+        if self.shape is Shape.RECORD:
+            return Record(zip(self.names, values, strict=True))
+        if self.shape is Shape.TUPLE:
+            return tuple(values)
+        assert self.cls is not None
+        if issubclass(self.cls, tuple):
+            return self.cls(*values)
+        return self.cls(**dict(zip(self.names, values, strict=True)))
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The names of the columns that hold the payloads: the fields, or `""` for objects kept whole."""
+        return ("",) if self.shape is Shape.OBJECT else self.names
+
+    def _mismatch(self, payload: Any) -> SchemaError:
+        wanted = self.cls.__name__ if self.cls else self.shape.value
+        return SchemaError(
+            f"payload {payload!r} does not fit its stream of {wanted} payloads with the fields: {', '.join(self.names)}",
+            hint="every payload of a stream has the same fields; None is a value",
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.cls.__name__ if self.cls else 'Schema'}({', '.join(self.names)})"
+
+
+def row_view(payload: Any) -> Any:
+    """Return what a lambda sees of a payload: itself if it has named fields, else a row with `.value` or `._0`.
+
+    >>> row_view(5).value, row_view((1, 2))._1
+    (5, 2)
+    """
+    if isinstance(payload, Record) or is_dataclass(payload) or is_namedtuple(payload):
+        return payload
+    if isinstance(payload, Mapping):
+        return Record(payload)
+    return TupleRow(payload) if isinstance(payload, tuple) else ScalarRow(payload)
+
+
+def as_payload(result: Any) -> Any:
+    """Return the payload that a user function's result stands for: a `dict` becomes a `Record`, a row becomes its payload."""
+    if isinstance(result, ScalarRow):
+        return result.value
+    if isinstance(result, TupleRow):
+        return tuple(result)
+    if isinstance(result, Mapping) and not isinstance(result, Record):
+        return Record(result)
+    return result

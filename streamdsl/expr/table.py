@@ -1,0 +1,123 @@
+"""Payloads as columns: what expressions are evaluated over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.expr.schema import Schema, Shape, row_view
+
+Column: TypeAlias = NDArray[Any]
+"""One-dimensional: `int64`, `float64` or `bool` where every value is exactly that, else `object`."""
+Rows: TypeAlias = NDArray[np.intp]
+
+_INT64 = (-(2**63), 2**63 - 1)
+
+
+def column_of(values: Sequence[Any]) -> Column:
+    """Return values as a column: typed where all are exactly `int` (in int64), `float` or `bool`, else `object`.
+
+    >>> column_of([1, 2]).dtype, column_of([1, 2.0]).dtype, column_of([1, None]).dtype, column_of([2**64]).dtype
+    (dtype('int64'), dtype('O'), dtype('O'), dtype('O'))
+    """
+    kinds = set(map(type, values))
+    if len(kinds) == 1:
+        kind = kinds.pop()
+        if kind is float:
+            return np.array(values, dtype=np.float64)
+        if kind is bool:
+            return np.array(values, dtype=np.bool_)
+        if kind is int and min(values) >= _INT64[0] and max(values) <= _INT64[1]:
+            return np.array(values, dtype=np.int64)
+    return object_column(values)
+
+
+def object_column(values: Sequence[Any]) -> Column:
+    """Return values as an `object` column, never looking into them."""
+    column = np.empty(len(values), dtype=object)
+    for row, value in enumerate(values):
+        column[row] = value
+    return column
+
+
+def concat_columns(columns: Sequence[Column]) -> Column:
+    """Return columns one after the other; of different types they become `object`, so that no value changes.
+
+    >>> concat_columns([np.array([1]), np.array([0.5])]).tolist()
+    [1, 0.5]
+    """
+    if len({column.dtype for column in columns}) == 1:
+        return np.concatenate(columns)
+    return np.concatenate([column.astype(object) for column in columns]) if columns else object_column([])
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The payloads of a batch: a schema and its columns, all of length `size`.
+
+    >>> table = Table.from_payloads([{"k": "a", "v": 1}, {"k": "b", "v": 2}])
+    >>> table.column("v").tolist(), table.payloads()[1]
+    ([1, 2], Record(k='b', v=2))
+    """
+
+    schema: Schema
+    columns: Mapping[str, Column]
+    size: int
+
+    @classmethod
+    def from_payloads(cls, payloads: Sequence[Any], schema: Schema | None = None) -> Table:
+        """Return payloads as columns; without a schema it is that of the first payload. Raises `SchemaError`."""
+        if schema is None:
+            schema = Schema.of_payload(payloads[0]) if payloads else Schema.object()
+        if schema.shape is Shape.SCALAR:
+            return cls(schema, {"value": column_of(payloads)}, len(payloads))
+        if schema.shape is Shape.OBJECT:
+            return cls(schema, {"": object_column(payloads)}, len(payloads))
+        values = list(map(schema.values, payloads))
+        columns = {name: column_of([row[i] for row in values]) for i, name in enumerate(schema.names)}
+        return cls(schema, columns, len(payloads))
+
+    @classmethod
+    def of_objects(cls, payloads: Sequence[Any]) -> Table:
+        """Return payloads kept whole."""
+        return cls(Schema.object(), {"": object_column(payloads)}, len(payloads))
+
+    def column(self, name: str) -> Column:
+        """Return a field's values; of objects kept whole it is read from each."""
+        if self.schema.shape is not Shape.OBJECT:
+            return self.columns[name]
+        rows = (row_view(payload) for payload in self.columns[""].tolist())
+        return column_of([row[name] if isinstance(row, Mapping) else getattr(row, name) for row in rows])
+
+    def payloads(self) -> list[Any]:
+        """Return the payloads as plain Python values."""
+        columns = [self.columns[name].tolist() for name in self.schema.columns]
+        if len(columns) == 1 and self.schema.shape in (Shape.SCALAR, Shape.OBJECT):
+            return columns[0]
+        if not columns:
+            return [self.schema.build(()) for _ in range(self.size)]
+        return list(map(self.schema.build, zip(*columns, strict=True)))
+
+    def rows(self) -> list[Any]:
+        """Return what a lambda sees of each payload."""
+        return list(map(row_view, self.payloads()))
+
+    def take(self, rows: Rows) -> Table:
+        """Return these rows, in this order."""
+        return Table(self.schema, {name: column[rows] for name, column in self.columns.items()}, len(rows))
+
+    @staticmethod
+    def concat(tables: Iterable[Table]) -> Table:
+        """Return tables one after the other; of different schemas they become objects kept whole."""
+        parts = [table for table in tables if table.size] or [Table.of_objects([])]
+        if len(parts) == 1:
+            return parts[0]
+        schema = parts[0].schema
+        if any(part.schema != schema for part in parts):
+            return Table.of_objects([payload for part in parts for payload in part.payloads()])
+        columns = {name: concat_columns([part.columns[name] for part in parts]) for name in schema.columns}
+        return Table(schema, columns, sum(part.size for part in parts))

@@ -1,0 +1,355 @@
+"""The temporal algebra: immutable nodes, one class per operator, ill-formed plans refused when they are made."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from streamdsl.errors import QueryError
+from streamdsl.expr.nodes import Expr, schema_of
+from streamdsl.expr.schema import Schema
+from streamdsl.temporal.progress import Progress
+from streamdsl.temporal import INFINITY, OnViolation, Unit, common_unit
+from streamdsl.udm.bases import AnyUDO
+from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.windows import Clip, Output, Windows
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """The base of all operators. Two nodes are equal if their structure is."""
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The nodes whose output this one reads, in order."""
+        found: list[Node] = []
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            if f.name == "body":
+                continue
+            if isinstance(value, Node):
+                found.append(value)
+            elif isinstance(value, tuple):
+                found.extend(item for item in value if isinstance(item, Node))
+        return tuple(found)
+
+    @property
+    def schema(self) -> Schema | None:
+        """The schema of the output's payloads; None where only a run can tell."""
+        return self.inputs[0].schema
+
+    @property
+    def unit(self) -> Unit | None:
+        """The unit of time of the output; None where only a run can tell."""
+        return common_unit(*(node.unit for node in self.inputs))
+
+    @property
+    def name(self) -> str:
+        """The operator's name in `explain()` and in errors."""
+        return type(self).__name__
+
+    def walk(self) -> Iterator[Node]:
+        """Yield this node and all below it, each input before its reader, equal ones once."""
+        seen: set[int] = set()
+
+        def visit(node: Node) -> Iterator[Node]:
+            if id(node) in seen:
+                return
+            seen.add(id(node))
+            for below in node.inputs:
+                yield from visit(below)
+            yield node
+
+        return visit(self)
+
+    def map_inputs(self, change: Callable[[Node], Node]) -> Node:
+        """Return this node over changed inputs (the same node if none changed)."""
+        changes: dict[str, object] = {}
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            if f.name == "body":
+                continue
+            if isinstance(value, Node):
+                new: object = change(value)
+            elif isinstance(value, tuple) and value and all(isinstance(item, Node) for item in value):
+                new = tuple(change(item) for item in value)
+                new = value if all(a is b for a, b in zip(new, value, strict=True)) else new
+            else:
+                continue
+            if new is not value:
+                changes[f.name] = new
+        return dataclasses.replace(self, **changes) if changes else self  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Source(Node):
+    """A stream that comes from outside, bound by its name."""
+
+    source: str
+    payload: Schema | None = None
+    time_unit: Unit | None = None
+    progress: Progress | None = None
+    on_violation: OnViolation = "error"
+
+    @property
+    def schema(self) -> Schema | None:
+        return self.payload
+
+    @property
+    def unit(self) -> Unit | None:
+        return self.time_unit
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Node):
+    """Inside a `GroupApply`: the rows of one group. `level` tells nested groups apart, 0 is the outermost."""
+
+    payload: Schema | None
+    time_unit: Unit | None
+    level: int = 0
+
+    @property
+    def schema(self) -> Schema | None:
+        return self.payload
+
+    @property
+    def unit(self) -> Unit | None:
+        return self.time_unit
+
+
+@dataclass(frozen=True, slots=True)
+class Where(Node):
+    """The rows for which `bool(predicate)` is true; lifetimes and CTIs stay."""
+
+    input: Node
+    predicate: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Node):
+    """Each row's payload replaced by the projection; lifetimes and CTIs stay."""
+
+    input: Node
+    projection: Expr
+
+    @property
+    def schema(self) -> Schema | None:
+        return schema_of(self.projection, (self.input.schema,))
+
+
+@dataclass(frozen=True, slots=True)
+class SelectMany(Node):
+    """For each row one row per item of the expression's iterable; lifetimes and CTIs stay."""
+
+    input: Node
+    items: Expr
+
+    @property
+    def schema(self) -> Schema | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterLifetime(Node):
+    """Each lifetime becomes `[start, start + duration)`; start None keeps LE, a duration <= 0 drops the row."""
+
+    input: Node
+    start: Expr | None
+    duration: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Shift(Node):
+    """Both ends and the CTIs moved by a duration."""
+
+    input: Node
+    duration: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToEdges(Node):
+    """RE becomes the next strictly later LE of the same key, else INFINITY; simultaneous rows share their end."""
+
+    input: Node
+    key: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClipInterval(Node):
+    """Each lifetime intersected with `[lo, hi)`."""
+
+    input: Node
+    lo: int
+    hi: int
+
+    def __post_init__(self) -> None:
+        if self.lo > self.hi:
+            raise QueryError(f"clip_interval needs lo <= hi, not [{self.lo}, {self.hi})")
+
+
+@dataclass(frozen=True, slots=True)
+class Union(Node):
+    """All rows of all inputs, as a bag; the CTI is the smallest of the inputs'."""
+
+    parts: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        common_unit(*(node.unit for node in self.parts))
+
+    @property
+    def schema(self) -> Schema | None:
+        schemas = {node.schema for node in self.parts}
+        return schemas.pop() if len(schemas) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Which rows of two inputs match: equal keys (if any), and a residual predicate (if any)."""
+
+    left_key: Expr | None = None
+    right_key: Expr | None = None
+    where: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TwoInputs(Node):
+    """What operators over two inputs share."""
+
+    left: Node
+    right: Node
+    matching: Matching
+
+    def __post_init__(self) -> None:
+        common_unit(self.left.unit, self.right.unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Join(TwoInputs):
+    """Every matching pair, for the time that both live; the payload is the pair, or what `projection` makes of it."""
+
+    projection: Expr | None = None
+
+    @property
+    def schema(self) -> Schema | None:
+        if self.projection is None:
+            return Schema.tuple(2)
+        return schema_of(self.projection, (self.left.schema, self.right.schema))
+
+
+@dataclass(frozen=True, slots=True)
+class AntiJoin(TwoInputs):
+    """Each left row for the time that no matching right row lives, as maximal pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClipBy(TwoInputs):
+    """Each left row, ended at the first matching right LE strictly after its own LE."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupApply(Node):
+    """`body`, a plan over its own `Group`, run for each key by itself; `projection` makes the payload of key and result.
+
+    In the projection `Key()` is the key and `Whole()` the body's payload.
+    """
+
+    input: Node
+    key: Expr
+    body: Node
+    projection: Expr
+
+    @property
+    def schema(self) -> Schema | None:
+        return schema_of(self.projection, (self.body.schema,))
+
+
+@dataclass(frozen=True, slots=True)
+class Windowed(Node):
+    """What operators over windows share."""
+
+    input: Node
+    windows: Windows
+    clip: Clip
+    output: Output
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAggregate(Windowed):
+    """One row per non-empty window: `projection` of the aggregates, which it reads as the fields `a0`, `a1`, ..."""
+
+    aggregates: tuple[BoundAgg, ...]
+    projection: Expr
+
+    def __post_init__(self) -> None:
+        if self.output.keeps_stamps:
+            raise QueryError(
+                f"an aggregate has no timestamps of its own, so output={self.output} means nothing for it",
+                hint="aggregates take Output.ALIGN or Output.POINT_AT_END",
+            )
+
+    @property
+    def time_sensitive(self) -> bool:
+        """Whether some aggregate reads lifetimes."""
+        return any(agg.function.time_sensitive for agg in self.aggregates)
+
+    @property
+    def schema(self) -> Schema | None:
+        return schema_of(self.projection, (None,))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowApply(Windowed):
+    """Zero or more rows per non-empty window: what the operator `module` makes of its members' `argument`."""
+
+    module: AnyUDO[object, object]
+    argument: Expr | None = None
+
+    def __post_init__(self) -> None:
+        if self.output.keeps_stamps and not self.module.time_sensitive:
+            raise QueryError(
+                f"{self.module.label} is time-insensitive and stamps nothing, so output={self.output} means nothing for it",
+                hint="time-insensitive modules take Output.ALIGN or Output.POINT_AT_END",
+            )
+        if self.output is Output.TIME_BOUND and not self.module.time_bound:
+            raise QueryError(
+                f"{self.module.label} does not claim time_bound = True, which Output.TIME_BOUND asks for",
+                hint="set time_bound = True on the class if a change at time s changes no output before s",
+            )
+
+    @property
+    def time_sensitive(self) -> bool:
+        """Whether the module reads lifetimes."""
+        return self.module.time_sensitive
+
+    @property
+    def schema(self) -> Schema | None:
+        return None
+
+
+Side: TypeAlias = Literal["left", "right"]
+
+__all__ = [
+    "INFINITY",
+    "AlterLifetime",
+    "AntiJoin",
+    "ClipBy",
+    "ClipInterval",
+    "Group",
+    "GroupApply",
+    "Join",
+    "Matching",
+    "Node",
+    "Select",
+    "SelectMany",
+    "Shift",
+    "Source",
+    "ToEdges",
+    "TwoInputs",
+    "Union",
+    "Where",
+    "WindowAggregate",
+    "WindowApply",
+    "Windowed",
+]

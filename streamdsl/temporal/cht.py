@@ -1,0 +1,119 @@
+"""The canonical history table: what a physical stream means (paper 001, II.A)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from streamdsl.temporal.cti import EventTable
+from streamdsl.temporal.events import Cti, Event, Insert
+from streamdsl.temporal.payload import fields_of, payload_key, payload_order
+from streamdsl.temporal.time import Unit, format_time, to_ticks
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+T = TypeVar("T")
+
+
+class CHTRow(NamedTuple, Generic[T]):
+    """One row of a CHT: a lifetime in ticks and a payload."""
+
+    le: int
+    re: int
+    payload: T
+
+
+def row_order(row: CHTRow[Any]) -> tuple[Any, ...]:
+    """Return the sort key of rows: LE, RE, payload."""
+    return (row.le, row.re, payload_order(row.payload))
+
+
+class CHT(Generic[T]):
+    """A multiset of `(le, re, payload)`; ids and order of arrival do not count, empty lifetimes are not there.
+
+    >>> CHT.from_rows([(4, 9, "P2"), (1, 5, "P1"), (7, 7, "gone")])
+    CHT
+      [1, 5) 'P1'
+      [4, 9) 'P2'
+    """
+
+    __slots__ = ("_rows", "unit")
+
+    def __init__(self, rows: Iterable[CHTRow[T]], unit: Unit | None = None) -> None:
+        self._rows = sorted((row for row in rows if row.le < row.re), key=row_order)
+        self.unit = unit
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[tuple[Any, Any, T]], unit: Unit | None = None) -> CHT[T]:
+        """Return the CHT of `(le, re, payload)` tuples; times are ticks, or dates of a calendar `unit`.
+
+        >>> CHT.from_rows([(1, 5, "P1")]).rows
+        [CHTRow(le=1, re=5, payload='P1')]
+        """
+        return cls((CHTRow(to_ticks(le, unit), to_ticks(re, unit), payload) for le, re, payload in rows), unit)
+
+    @classmethod
+    def from_events(cls, events: Iterable[Event[T]], unit: Unit | None = None) -> CHT[T]:
+        """Fold physical events: each retraction changes the RE of the insertion with its id.
+
+        Raises `EventError` for a malformed event and `CtiViolation` for one that breaks an earlier CTI.
+
+        >>> from streamdsl.temporal.events import Retract
+        >>> CHT.from_events([Insert("E0", 1, 10, "P1"), Retract("E0", 1, 10, 5)]).rows
+        [CHTRow(le=1, re=5, payload='P1')]
+        """
+        table = EventTable()
+        live: dict[tuple[Hashable, int], CHTRow[T]] = {}
+        generation: Counter[Hashable] = Counter()
+        for event in events:
+            if isinstance(event, Cti):
+                table.advance(to_ticks(event.time, unit))
+                continue
+            admitted = table.admit(event)
+            assert admitted is not None
+            if isinstance(admitted, Insert):
+                generation[admitted.id] += 1
+                live[admitted.id, generation[admitted.id]] = CHTRow(admitted.le, admitted.re, admitted.payload)
+            else:
+                slot = (admitted.id, generation[admitted.id])
+                live[slot] = live[slot]._replace(re=admitted.re_new)
+        return cls(live.values(), unit)
+
+    @property
+    def rows(self) -> list[CHTRow[T]]:
+        """The rows in order of `(le, re, payload)`."""
+        return list(self._rows)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a frame with columns `le`, `re` (UTC timestamps for a calendar unit, INFINITY null) and the payload's fields."""
+        from streamdsl.io.frames import cht_to_pandas
+
+        return cht_to_pandas(self)
+
+    def _multiset(self) -> Counter[tuple[int, int, Hashable]]:
+        return Counter((row.le, row.re, payload_key(row.payload)) for row in self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        return self._multiset() == other._multiset() if isinstance(other, CHT) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[CHTRow[T]]:
+        return iter(self._rows)
+
+    def __repr__(self) -> str:
+        shown = [f"  [{format_time(r.le, self.unit)}, {format_time(r.re, self.unit)}) {_show(r.payload)}" for r in self._rows[:50]]
+        more = [f"  ... {len(self._rows) - 50} rows more"] if len(self._rows) > 50 else []
+        return "\n".join(["CHT" if shown else "CHT (empty)", *shown, *more])
+
+
+def _show(payload: object) -> str:
+    fields = fields_of(payload)
+    if [name for name, _ in fields] == ["value"]:
+        return repr(payload)
+    return " ".join(f"{name}={value!r}" for name, value in fields)

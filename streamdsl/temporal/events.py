@@ -1,0 +1,150 @@
+"""Physical events: insertions, retractions, CTIs, and the event classes made of them (paper 001, II.A-C)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
+
+from streamdsl.temporal.time import CHRONON, INFINITY, TimeLike, add_time
+
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
+
+class _Missing:
+    """The payload of a retraction that leaves it out."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "..."
+
+    def __reduce__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = _Missing()
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Insert(Generic[T_co]):
+    """A new event with lifetime `[le, re)`; times are int ticks, or dates that the source turns into ticks.
+
+    >>> Insert("a", 1, 5, {"v": 2})
+    Insert(id='a', le=1, re=5, payload={'v': 2})
+    """
+
+    id: Hashable
+    le: int
+    re: int
+    payload: T_co
+
+    def __init__(self, id: Hashable, le: TimeLike, re: TimeLike, payload: T_co) -> None:
+        _set(self, id=id, le=le, re=re, payload=payload)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Retract:
+    """A correction of an earlier event's end: its RE becomes `re_new`; `re_new == le` deletes it (a full retraction).
+
+    >>> Retract("a", 1, 5, 3)
+    Retract(id='a', le=1, re=5, re_new=3, payload=...)
+    """
+
+    id: Hashable
+    le: int
+    re: int
+    re_new: int
+    payload: Any
+
+    def __init__(self, id: Hashable, le: TimeLike, re: TimeLike, re_new: TimeLike, payload: Any = MISSING) -> None:
+        _set(self, id=id, le=le, re=re, re_new=re_new, payload=payload)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Cti:
+    """A promise: no later event of the stream has a sync time before `time`.
+
+    >>> Cti(10)
+    Cti(time=10)
+    """
+
+    time: int
+
+    def __init__(self, time: TimeLike) -> None:
+        _set(self, time=time)
+
+
+Event: TypeAlias = Insert[T] | Retract | Cti
+
+
+def _set(event: object, **values: object) -> None:
+    for name, value in values.items():
+        object.__setattr__(event, name, value)
+
+
+def sync_time(event: Insert[Any] | Retract | Cti) -> int:
+    """Return the earliest time that an event changes: LE of an insertion, `min(RE, RE_new)` of a retraction.
+
+    >>> sync_time(Retract("E0", 1, 10, 5))
+    5
+    """
+    if isinstance(event, Insert):
+        return event.le
+    if isinstance(event, Retract):
+        return min(event.re, event.re_new)
+    return event.time
+
+
+def interval(id: Hashable, le: TimeLike, re: TimeLike, payload: T) -> Insert[T]:
+    """Return the insertion of an interval event, lifetime `[le, re)`.
+
+    >>> interval("a", 1, 4, "x").re
+    4
+    """
+    return Insert(id, le, re, payload)
+
+
+def point(id: Hashable, t: TimeLike, payload: T) -> Insert[T]:
+    """Return the insertion of a point event, lifetime `[t, t + 1)` in ticks of its source.
+
+    >>> point("a", 3, "x").re
+    4
+    """
+    return Insert(id, t, add_time(t, CHRONON) if isinstance(t, int) else cast(Any, NextTick(t)), payload)
+
+
+@dataclass(frozen=True, slots=True)
+class NextTick:
+    """The tick after a date, which only a source with a unit can work out."""
+
+    time: Any
+
+
+def edge_start(id: Hashable, t: TimeLike, payload: T) -> Insert[T]:
+    """Return the start of an edge event, lifetime `[t, INFINITY)` until its end is known.
+
+    >>> edge_start("a", 3, "x").re == INFINITY
+    True
+    """
+    return Insert(id, t, INFINITY, payload)
+
+
+def edge_end(id: Hashable, t_start: TimeLike, t_end: TimeLike, payload: Any = MISSING) -> Retract:
+    """Return the end of an edge event: the retraction of its RE from INFINITY to `t_end`.
+
+    >>> edge_end("a", 3, 8).re_new
+    8
+    """
+    return Retract(id, t_start, INFINITY, t_end, payload)
+
+
+def correct(event: Insert[T], payload: T, new_id: Hashable) -> tuple[Retract, Insert[T]]:
+    """Return the full retraction and the insertion that together replace an event's payload.
+
+    >>> old, new = correct(point("a", 3, "x"), "y", "a2")
+    >>> old.re_new, new.payload
+    (3, 'y')
+    """
+    return Retract(event.id, event.le, event.re, event.le, event.payload), Insert(new_id, event.le, event.re, payload)

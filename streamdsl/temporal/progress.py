@@ -1,0 +1,89 @@
+"""Progress policies: where CTIs come from when the input has none of its own (paper 001, II.C)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from streamdsl.errors import QueryError
+from streamdsl.temporal.time import MIN_TIME, DurationLike, Unit, to_duration
+
+ProgressKind: TypeAlias = Literal["slack", "count", "period"]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the CTI follows the largest LE seen; made by `ordered`, `slack` and `every`.
+
+    Lateness is judged event by event, so it never depends on how events are batched.
+    """
+
+    kind: ProgressKind
+    delay: DurationLike = 0
+    step: DurationLike = 1
+
+    @staticmethod
+    def ordered() -> Progress:
+        """Return the policy of an input in order of LE: the CTI is the largest LE seen.
+
+        >>> Progress.ordered().generator(None).after(7)
+        7
+        """
+        return Progress("slack")
+
+    @staticmethod
+    def slack(duration: DurationLike) -> Progress:
+        """Return the policy of an input that is late by at most a duration: the CTI is the largest LE seen minus it.
+
+        >>> Progress.slack("5s").generator("s").after(60)
+        55
+        """
+        return Progress("slack", duration)
+
+    @staticmethod
+    def every(step: int | DurationLike, delay: DurationLike = 0) -> Progress:
+        """Return the policy of a CTI after every `step` events (an int) or whenever LE enters a new period (a duration).
+
+        The CTI is the largest LE seen, for a period its last start, minus `delay`.
+
+        >>> Progress.every("1m").generator("s").after(130)
+        120
+        """
+        return Progress("count" if isinstance(step, int) else "period", delay, step)
+
+    def generator(self, unit: Unit | None) -> ProgressGenerator:
+        """Return a fresh generator of CTIs for a stream with this unit."""
+        delay = to_duration(self.delay, unit)
+        step = to_duration(self.step, unit)
+        if delay < 0 or step <= 0:
+            raise QueryError(f"a progress policy needs a delay >= 0 and a step > 0, not {self.delay!r} and {self.step!r}")
+        return ProgressGenerator(self.kind, delay, step)
+
+
+@dataclass(slots=True)
+class ProgressGenerator:
+    """The state of a progress policy in a session."""
+
+    kind: ProgressKind
+    delay: int
+    step: int
+    largest: int = MIN_TIME
+    seen: int = 0
+    cti: int = MIN_TIME
+
+    def after(self, le: int | None) -> int:
+        """Take the LE of the next event (None for a retraction) and return the CTI that now holds."""
+        if le is not None:
+            self.largest = max(self.largest, le)
+        self.seen += 1
+        if self.largest == MIN_TIME or (self.kind == "count" and self.seen % self.step):
+            return self.cti
+        base = self.largest // self.step * self.step if self.kind == "period" else self.largest
+        self.cti = max(self.cti, base - self.delay, MIN_TIME)
+        return self.cti
+
+    def copy(self) -> ProgressGenerator:
+        """Return an independent copy."""
+        return ProgressGenerator(self.kind, self.delay, self.step, self.largest, self.seen, self.cti)
+
+

@@ -1,0 +1,292 @@
+"""The built-in aggregates: modules like any other, with their rules for None, NaN and ties (semantics, section 7).
+
+None is ignored. With nothing left `count` is 0, `collect` is empty, the others are None. Sums are exact, then rounded once, so
+that neither order nor corrections can show in a result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
+
+from streamdsl.errors import QueryError
+from streamdsl.temporal.payload import is_nan, payload_key
+from streamdsl.udm.bases import UDA, IntervalEvent, TimeSensitiveUDA, WindowDescriptor
+
+
+class Builtin(UDA[Any, Any]):
+    """A built-in: equal to another of the same kind and settings."""
+
+    by_position: ClassVar[bool] = False
+    """Whether the module reads its payloads in order of (LE, payload)."""
+
+    @property
+    def label(self) -> str:
+        return type(self).__name__.lower()
+
+    def compute_result(self, payloads: Sequence[Any]) -> Any:
+        values = [value for value in payloads if value is not None]
+        return self.of_values(values) if values else self.of_nothing()
+
+    def of_nothing(self) -> Any:
+        """Return the result where no value is left."""
+        return None
+
+    def of_values(self, values: list[Any]) -> Any:
+        """Return the result of at least one value, none of them None."""
+        raise AssertionError("each built-in defines it")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash((type(self), *sorted(self.__dict__.items())))
+
+
+class Count(Builtin):
+    """The number of rows, or of values that are not None.
+
+    >>> Count().compute_result([1, None, 3])
+    2
+    """
+
+    def of_nothing(self) -> int:
+        return 0
+
+    def of_values(self, values: list[Any]) -> int:
+        return len(values)
+
+
+class Sum(Builtin):
+    """The sum; of integers exact beyond int64 too.
+
+    >>> Sum().compute_result([0.1] * 10), Sum().compute_result([2**63, 1])
+    (1.0, 9223372036854775809)
+    """
+
+    def of_values(self, values: list[Any]) -> Any:
+        return exact_sum(values)
+
+
+class Avg(Builtin):
+    """The mean.
+
+    >>> Avg().compute_result([4, 8])
+    6.0
+    """
+
+    def of_values(self, values: list[Any]) -> Any:
+        return exact_sum(values) / len(values)
+
+
+class Min(Builtin):
+    """The smallest value; NaN counts as the largest.
+
+    >>> Min().compute_result([3, float("nan"), 1])
+    1
+    """
+
+    def of_values(self, values: list[Any]) -> Any:
+        return min(values, key=_natural)
+
+
+class Max(Builtin):
+    """The largest value; NaN counts as the largest.
+
+    >>> Max().compute_result([3, None, 1])
+    3
+    """
+
+    def of_values(self, values: list[Any]) -> Any:
+        return max(values, key=_natural)
+
+
+class Quantile(Builtin):
+    """The q-quantile: interpolated linearly, or the smallest value with at least a share q at or below it.
+
+    >>> Quantile(0.5).compute_result([1, 2, 4]), Quantile(0.25, "inverted_cdf").compute_result([1, 2, 4, 8])
+    (2, 1)
+    """
+
+    def __init__(self, q: float, method: Literal["linear", "inverted_cdf"] = "linear") -> None:
+        if not 0 <= q <= 1:
+            raise QueryError(f"a quantile is between 0 and 1, not {q}")
+        if method not in ("linear", "inverted_cdf"):
+            raise QueryError(f'the method of a quantile is "linear" or "inverted_cdf", not {method!r}')
+        self.q = q
+        self.method = method
+
+    def of_values(self, values: list[Any]) -> Any:
+        ordered = sorted(values, key=_natural)
+        if self.method == "inverted_cdf":
+            return ordered[max(0, math.ceil(Fraction(self.q) * len(ordered)) - 1)]
+        position = (len(ordered) - 1) * Fraction(self.q)
+        below = int(position)
+        share = position - below
+        if not share:
+            return ordered[below]
+        low, high = ordered[below], ordered[below + 1]
+        return low if low == high else low + (high - low) * float(share)
+
+
+class Median(Quantile):
+    """The middle value; of an even number the mean of the two.
+
+    >>> Median().compute_result([1, 2, 4, 8])
+    3.0
+    """
+
+    def __init__(self) -> None:
+        super().__init__(0.5)
+
+
+class Variance(Builtin):
+    """The variance of the sample; None for one row.
+
+    >>> Variance().compute_result([1, 3])
+    2.0
+    """
+
+    def of_values(self, values: list[Any]) -> Any:
+        if len(values) < 2:
+            return None
+        if not all(math.isfinite(value) for value in values):
+            return math.nan
+        mean = exact_sum(values) / len(values)
+        return exact_sum([(value - mean) ** 2 for value in values]) / (len(values) - 1)
+
+
+class Stddev(Variance):
+    """The standard deviation of the sample; None for one row.
+
+    >>> Stddev().compute_result([1, 3]) ** 2
+    2.0000000000000004
+    """
+
+    def of_values(self, values: list[Any]) -> Any:
+        variance = super().of_values(values)
+        return None if variance is None else math.sqrt(variance)
+
+
+class CountDistinct(Builtin):
+    """The number of different values.
+
+    >>> CountDistinct().compute_result([1, 1.0, "a", None])
+    2
+    """
+
+    @property
+    def label(self) -> str:
+        return "count_distinct"
+
+    def of_nothing(self) -> int:
+        return 0
+
+    def of_values(self, values: list[Any]) -> int:
+        return len({payload_key(value) for value in values})
+
+
+class First(Builtin):
+    """The value of the first row in order of (LE, payload).
+
+    >>> First().compute_result([3, 1])
+    3
+    """
+
+    by_position: ClassVar[bool] = True
+
+    def of_values(self, values: list[Any]) -> Any:
+        return values[0]
+
+
+class Last(Builtin):
+    """The value of the last row in order of (LE, payload).
+
+    >>> Last().compute_result([3, 1])
+    1
+    """
+
+    by_position: ClassVar[bool] = True
+
+    def of_values(self, values: list[Any]) -> Any:
+        return values[-1]
+
+
+class Collect(Builtin):
+    """The list of all values in order of (LE, payload).
+
+    >>> Collect().compute_result([3, None, 1])
+    [3, 1]
+    """
+
+    by_position: ClassVar[bool] = True
+
+    def of_nothing(self) -> list[Any]:
+        return []
+
+    def of_values(self, values: list[Any]) -> list[Any]:
+        return values
+
+
+class TimeWeightedAvg(TimeSensitiveUDA[Any, Any]):
+    """The sum of value x lifetime inside the window over the length of the window; always fully clipped (paper 001, IV.C).
+
+    >>> events = [IntervalEvent(0, 3, 4.0), IntervalEvent(2, 10, 8.0)]
+    >>> TimeWeightedAvg().compute_result(events, WindowDescriptor(0, 10))
+    7.6
+    """
+
+    always_clipped: ClassVar[bool] = True
+
+    @property
+    def label(self) -> str:
+        return "time_weighted_avg"
+
+    def compute_result(self, events: Sequence[IntervalEvent[Any]], window: WindowDescriptor) -> Any:
+        known = [event for event in events if event.payload is not None]
+        if not known:
+            return None
+        return exact_sum([event.payload * (event.end_time - event.start_time) for event in known]) / window.duration
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+
+def exact_sum(values: Iterable[Any]) -> Any:
+    """Return the sum, exact and rounded once: no order, and no earlier value, shows in it.
+
+    >>> exact_sum([1e100, 1.0, -1e100])
+    1.0
+    """
+    items = list(values)
+    floats = [value for value in items if isinstance(value, float)]
+    if not floats:
+        return sum(items)
+    if len(floats) < len(items) and not all(isinstance(value, (int, float)) for value in items):
+        return sum(items)
+    if not all(map(math.isfinite, floats)):
+        return math.nan if any(map(is_nan, floats)) or {math.inf, -math.inf} <= set(floats) else _infinite(floats)
+    whole = sum(value for value in items if not isinstance(value, float))
+    if abs(whole) <= 2**53:
+        try:
+            return math.fsum([*floats, float(whole)])
+        except OverflowError:
+            pass
+    total = sum(map(Fraction, floats), Fraction(whole))
+    try:
+        return float(total)
+    except OverflowError:
+        return math.inf if total > 0 else -math.inf
+
+
+def _infinite(floats: list[float]) -> float:
+    return math.inf if math.inf in floats else -math.inf
+
+
+def _natural(value: Any) -> tuple[bool, Any]:
+    return (True, 0) if is_nan(value) else (False, value)

@@ -1,0 +1,132 @@
+"""Invoking modules: the members of one window in, stamped results out (paper 001, V.A). Every way to run a plan calls modules here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from streamdsl.errors import StreamDslError, TimestampViolation, UserCodeError
+from streamdsl.expr.schema import as_payload
+from streamdsl.expr.table import column_of
+from streamdsl.temporal import CHRONON, INFINITY, Lifetime, fields_of, payload_order, plain
+from streamdsl.udm.bases import AnyUDA, AnyUDO, IntervalEvent, WindowDescriptor
+from streamdsl.windows import Clip, Output
+
+
+class _Excluded:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "EXCLUDED"
+
+
+EXCLUDED: Final = _Excluded()
+"""The argument of a row that an aggregate's `where=` leaves out."""
+
+
+class Member(NamedTuple):
+    """A member of a window: its lifetime, payload, and the argument of each module evaluated on it."""
+
+    le: int
+    re: int
+    payload: Any
+    arguments: Sequence[Any]
+
+
+class Stamped(NamedTuple):
+    """One result of a window with its lifetime."""
+
+    le: int
+    re: int
+    payload: Any
+
+
+def member_order(member: Member) -> tuple[Any, ...]:
+    """Return the sort key in which modules see members: original LE, RE, payload."""
+    return (member.le, member.re, payload_order(member.payload))
+
+
+def aggregate(function: AnyUDA[Any, Any], position: int, members: Sequence[Member], window: Lifetime, clip: Clip) -> Any:
+    """Return one aggregate of a window; `members` in `member_order`, `position` picks their argument."""
+    chosen = [member for member in members if member.arguments[position] is not EXCLUDED]
+    if getattr(function, "by_position", False):
+        chosen.sort(key=lambda member: (member.le, payload_order(member.payload)))
+    if not chosen and not hasattr(function, "of_nothing"):
+        return None
+    if function.time_sensitive:
+        clip = Clip.FULL if getattr(function, "always_clipped", False) else clip
+        return plain(as_payload(_call(function, _events(chosen, position, window, clip), WindowDescriptor(*window))))
+    return plain(as_payload(_call(function, _payloads(function, [member.arguments[position] for member in chosen]))))
+
+
+def operate(module: AnyUDO[Any, Any], members: Sequence[Member], window: Lifetime, clip: Clip, output: Output) -> list[Stamped]:
+    """Return a UDO's results for a window, stamped as the output policy says."""
+    if not module.time_sensitive:
+        payloads = list(_call(module, _payloads(module, [member.arguments[0] for member in members])))
+        return [Stamped(*stamp(window, output), plain(as_payload(payload))) for payload in payloads]
+    events = list(_call(module, _events(members, 0, window, clip), WindowDescriptor(*window)))
+    stamped = [(_check_event(module, event, window), event) for event in events]
+    if not output.keeps_stamps:
+        return [Stamped(*stamp(window, output), plain(as_payload(event.payload))) for _, event in stamped]
+    rows = []
+    for life, event in stamped:
+        if output is Output.CLIP:
+            life = life.intersect(window)
+        elif life.le < window.le:
+            raise TimestampViolation(
+                f"{module.label} stamped an output event [{life.le}, {life.re}) before the start of its window {window}",
+                hint="an output may not start before its window; use Output.CLIP to cut it, or Output.ALIGN",
+            )
+        if not life.is_empty:
+            rows.append(Stamped(life.le, life.re, plain(as_payload(event.payload))))
+    return rows
+
+
+def stamp(window: Lifetime, output: Output) -> Lifetime:
+    """Return the lifetime of results that have none of their own.
+
+    >>> stamp(Lifetime(0, 10), Output.POINT_AT_END)
+    Lifetime(le=10, re=11)
+    """
+    if output is not Output.POINT_AT_END:
+        return window
+    return Lifetime(window.re, window.re + CHRONON if window.re < INFINITY else INFINITY)
+
+
+def guarded(operator: str, window: Lifetime, compute: Callable[[], list[Stamped]]) -> list[Stamped]:
+    """Return what `compute` gives; an exception of user code becomes a `UserCodeError` that names the place."""
+    try:
+        return compute()
+    except StreamDslError:
+        raise
+    except Exception as error:
+        raise UserCodeError(error, operator=operator, window=window) from error
+
+
+def _call(module: Any, *arguments: Any) -> Any:
+    return module.compute_result(*arguments)
+
+
+def _payloads(module: Any, values: list[Any]) -> Any:
+    if not module.vectorized:
+        return values
+    if values and len(fields_of(values[0])) > 1:
+        names = [name for name, _ in fields_of(values[0])]
+        columns = zip(*([item for _, item in fields_of(value)] for value in values), strict=True)
+        return {name: column_of(list(column)) for name, column in zip(names, columns, strict=True)}
+    return column_of(values)
+
+
+def _events(members: Iterable[Member], position: int, window: Lifetime, clip: Clip) -> list[IntervalEvent[Any]]:
+    return [
+        IntervalEvent(*clip.apply(Lifetime(member.le, member.re), window), member.arguments[position])
+        for member in members
+    ]
+
+
+def _check_event(module: Any, event: Any, window: Lifetime) -> Lifetime:
+    if not isinstance(event, IntervalEvent):
+        raise TimestampViolation(
+            f"{module.label} is time-sensitive, so it returns IntervalEvents, not {event!r} (window {window})"
+        )
+    return Lifetime(int(event.start_time), int(event.end_time))

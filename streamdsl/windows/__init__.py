@@ -1,0 +1,9 @@
+"""Window kinds, one file each, and the policies of windows."""
+
+from streamdsl.windows.count import Count, CountBy
+from streamdsl.windows.hopping import Hopping, unending
+from streamdsl.windows.policies import Clip, Output
+from streamdsl.windows.snapshot import Snapshot
+from streamdsl.windows.spec import Windows
+
+__all__ = ["Clip", "Count", "CountBy", "Hopping", "Output", "Snapshot", "Windows", "unending"]

@@ -1,0 +1,65 @@
+"""Count windows: the periods that hold N consecutive distinct starts, or ends (paper 001, III.B.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from streamdsl.errors import QueryError
+from streamdsl.temporal.lifetime import Lifetime
+from streamdsl.temporal.time import INFINITY
+from streamdsl.windows.spec import Windows
+
+CountBy: TypeAlias = Literal["start", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class Count(Windows):
+    """For every N consecutive distinct starts `s_1 .. s_N`: the window `[s_1, s_N + 1)`; likewise finite ends.
+
+    An event belongs if its start (end) is inside the window, which replaces overlap. With fewer than N there is no window.
+
+        starts      |   |      |
+        N = 2       [----)
+                        [-------)
+
+    >>> Count(2).over([Lifetime(1, 8), Lifetime(4, 12), Lifetime(11, 14)])
+    [Lifetime(le=1, re=5), Lifetime(le=4, re=12)]
+    """
+
+    n: int
+    by: CountBy = "start"
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise QueryError(f"a count window counts at least one endpoint, not {self.n}")
+        if self.by not in ("start", "end"):
+            raise QueryError(f'a count window counts by="start" or by="end", not {self.by!r}')
+
+    def position(self, life: Lifetime) -> int | None:
+        """Return the endpoint that counts; None for an event that has none (no finite end, or an empty lifetime).
+
+        >>> Count(2, "end").position(Lifetime(1, INFINITY)) is None
+        True
+        """
+        if life.is_empty:
+            return None
+        if self.by == "start":
+            return life.le
+        return life.re if life.re != INFINITY else None
+
+    def over(self, lifetimes: Iterable[Lifetime], until: int = INFINITY) -> list[Lifetime]:
+        """Return the windows; each holds at least N events."""
+        points = sorted({p for life in lifetimes if (p := self.position(life)) is not None})
+        windows = [Lifetime(first, last + 1) for first, last in zip(points, points[self.n - 1 :], strict=False)]
+        return [w for w in windows if w.re <= until]
+
+    def belongs(self, life: Lifetime, window: Lifetime) -> bool:
+        """Say whether the endpoint that counts is inside the window."""
+        position = self.position(life)
+        return position is not None and window.le <= position < window.re
+
+    def describe(self) -> str:
+        """Return `count(n, by)`."""
+        return f"count({self.n}, by={self.by})"

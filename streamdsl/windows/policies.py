@@ -1,0 +1,57 @@
+"""Input clipping and output timestamping: how windows change lifetimes on the way in and out (paper 001, III.C)."""
+
+from __future__ import annotations
+
+import enum
+
+from streamdsl.temporal.lifetime import Lifetime
+
+
+class Clip(enum.Enum):
+    """What a window does to the lifetimes of its members before a time-sensitive module sees them. Membership never changes."""
+
+    NONE = "none"
+    LEFT = "left"
+    RIGHT = "right"
+    FULL = "full"
+
+    @property
+    def left(self) -> bool:
+        """Say whether starts are clipped to the window's start."""
+        return self in (Clip.LEFT, Clip.FULL)
+
+    @property
+    def right(self) -> bool:
+        """Say whether ends are clipped to the window's end."""
+        return self in (Clip.RIGHT, Clip.FULL)
+
+    def apply(self, life: Lifetime, window: Lifetime) -> Lifetime:
+        """Return a member's lifetime as the module sees it.
+
+        >>> Clip.FULL.apply(Lifetime(4, 12), Lifetime(5, 10))
+        Lifetime(le=5, re=10)
+        """
+        return Lifetime(
+            max(life.le, window.le) if self.left else life.le,
+            min(life.re, window.re) if self.right else life.re,
+        )
+
+
+class Output(enum.Enum):
+    """What lifetime a window's results get."""
+
+    ALIGN = "align"
+    """The window's."""
+    UNCHANGED = "unchanged"
+    """What the time-sensitive module says; LE < W.LE is a `TimestampViolation`."""
+    CLIP = "clip"
+    """What the module says, cut to the window; what is left empty vanishes."""
+    TIME_BOUND = "time_bound"
+    """What the module says; it promises that a change at time s changes no output before s."""
+    POINT_AT_END = "point_at_end"
+    """The point `[W.RE, W.RE + 1)`."""
+
+    @property
+    def keeps_stamps(self) -> bool:
+        """Say whether the module's own timestamps count."""
+        return self in (Output.UNCHANGED, Output.CLIP, Output.TIME_BOUND)
