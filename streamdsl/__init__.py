@@ -1,1 +1,146 @@
-"""streamdsl."""
+"""streamdsl: a typed, LINQ-style language for temporal stream processing. Users write `import streamdsl as sd`.
+
+>>> import streamdsl as sd
+>>> fares = sd.from_rows([(1, 2, {"zone": "A", "fare": 10.0}), (3, 4, {"zone": "B", "fare": 4.0})])
+>>> fares.where(lambda e: e.fare > 5).tumbling_window(10).aggregate(n=sd.count()).run().cht()
+CHT
+  [0, 10) n=1
+"""
+
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from streamdsl import errors, udm
+from streamdsl.aggregates import (
+    avg,
+    collect,
+    count,
+    count_distinct,
+    first,
+    last,
+    max,  # noqa: A004
+    median,
+    min,  # noqa: A004
+    quantile,
+    stddev,
+    sum,  # noqa: A004
+    time_weighted_avg,
+    variance,
+)
+from streamdsl.sources import (
+    from_arrow,
+    from_csv,
+    from_events,
+    from_jsonl,
+    from_pandas,
+    from_parquet,
+    from_polars,
+    from_rows,
+    source,
+)
+from streamdsl.stream import GroupedStream, GroupedWindowedStream, Stream, WindowedStream
+from streamdsl.temporal import (
+    CHT,
+    INFINITY,
+    MIN_TIME,
+    CHTRow,
+    Cti,
+    Event,
+    Insert,
+    Lifetime,
+    Progress,
+    Record,
+    Rejected,
+    Retract,
+    correct,
+    edge_end,
+    edge_start,
+    interval,
+    point,
+    sync_time,
+)
+from streamdsl.udm import (
+    UDA,
+    UDO,
+    Agg,
+    IntervalEvent,
+    TimeSensitiveUDA,
+    TimeSensitiveUDO,
+    WindowDescriptor,
+    uda,
+    udo,
+)
+from streamdsl.windows import Clip, Output
+
+if _TYPE_CHECKING:
+    from streamdsl import testing
+else:
+
+    def __getattr__(name: str) -> object:
+        if name != "testing":
+            raise AttributeError(f"module 'streamdsl' has no attribute {name!r}")
+        from importlib import import_module
+
+        return import_module(f"streamdsl.{name}")
+
+
+__all__ = [
+    "CHT",
+    "INFINITY",
+    "MIN_TIME",
+    "UDA",
+    "UDO",
+    "Agg",
+    "CHTRow",
+    "Clip",
+    "Cti",
+    "Event",
+    "GroupedStream",
+    "GroupedWindowedStream",
+    "Insert",
+    "IntervalEvent",
+    "Lifetime",
+    "Output",
+    "Progress",
+    "Record",
+    "Rejected",
+    "Retract",
+    "Stream",
+    "TimeSensitiveUDA",
+    "TimeSensitiveUDO",
+    "WindowDescriptor",
+    "WindowedStream",
+    "avg",
+    "collect",
+    "correct",
+    "count",
+    "count_distinct",
+    "edge_end",
+    "edge_start",
+    "errors",
+    "first",
+    "from_arrow",
+    "from_csv",
+    "from_events",
+    "from_jsonl",
+    "from_pandas",
+    "from_parquet",
+    "from_polars",
+    "from_rows",
+    "interval",
+    "last",
+    "max",
+    "median",
+    "min",
+    "point",
+    "quantile",
+    "source",
+    "stddev",
+    "sum",
+    "sync_time",
+    "testing",
+    "time_weighted_avg",
+    "uda",
+    "udm",
+    "udo",
+    "variance",
+]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import inspect
+import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +43,9 @@ class ScalarRow:
             raise KeyError(name)
         return self.value
 
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
     def __repr__(self) -> str:
         return f"ScalarRow({self.value!r})"
 
@@ -73,8 +78,10 @@ def is_plain_class(cls: type) -> bool:
     >>> is_plain_class(P), is_plain_class(dict)
     (True, False)
     """
+    if type(cls).__call__ is not type.__call__:
+        return False
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        return cls.__bases__ == (tuple,) or typing.NamedTuple in getattr(cls, "__orig_bases__", ())
+        return _is_plain_namedtuple(cls)
     if not dataclasses.is_dataclass(cls):
         return False
     params = cls.__dict__.get("__dataclass_params__")
@@ -85,11 +92,29 @@ def is_plain_class(cls: type) -> bool:
     return (
         params is not None
         and params.init
+        and _is_generated(cls.__init__)
         and cls.__new__ is object.__new__
         and not any(name in klass.__dict__ for klass in cls.__mro__[:-1] for name in custom)
-        and all(f.init for f in fields)
+        and all(f.init and _is_stored(cls, f.name) for f in fields)
         and {f.name for f in fields} == set(_init_fields(cls))
     )
+
+
+def _is_plain_namedtuple(cls: type) -> bool:
+    direct = cls.__bases__ == (tuple,) or typing.NamedTuple in cls.__dict__.get("__orig_bases__", ())
+    made = getattr(cls.__new__, "__code__", None)
+    return direct and made is not None and made.co_names == ("_tuple_new",) and "__getattribute__" not in cls.__dict__
+
+
+def _is_generated(function: object) -> bool:
+    # dataclass() keeps an __init__ that the class body defines; the one that it writes itself has no source file.
+    code = getattr(function, "__code__", None)
+    return code is not None and code.co_filename == "<string>"
+
+
+def _is_stored(cls: type, name: str) -> bool:
+    found = inspect.getattr_static(cls, name, None)
+    return isinstance(found, types.MemberDescriptorType) or not hasattr(type(found), "__set__")
 
 
 def _init_fields(cls: type) -> list[str]:

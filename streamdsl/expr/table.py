@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.expr.schema import Schema, Shape, row_view
+from streamdsl.temporal.payload import plain
 
 Column: TypeAlias = NDArray[Any]
 """One-dimensional: `int64`, `float64` or `bool` where every value is exactly that, else `object`."""
@@ -33,6 +34,9 @@ def column_of(values: Sequence[Any]) -> Column:
             return np.array(values, dtype=np.bool_)
         if kind is int and min(values) >= _INT64[0] and max(values) <= _INT64[1]:
             return np.array(values, dtype=np.int64)
+        kinds = {kind}
+    if any(issubclass(kind, np.generic) for kind in kinds):
+        return column_of([plain(value) for value in values])
     return object_column(values)
 
 

@@ -10,10 +10,10 @@ from typing import Literal, TypeAlias
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Expr, schema_of
 from streamdsl.expr.schema import Schema
-from streamdsl.temporal.progress import Progress
 from streamdsl.temporal import INFINITY, OnViolation, Unit, common_unit
-from streamdsl.udm.bases import AnyUDO
+from streamdsl.temporal.progress import Progress
 from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.bases import AnyUDO
 from streamdsl.windows import Clip, Output, Windows
 
 
@@ -80,7 +80,7 @@ class Node:
                 continue
             if new is not value:
                 changes[f.name] = new
-        return dataclasses.replace(self, **changes) if changes else self  # type: ignore[arg-type]
+        return dataclasses.replace(self, **changes) if changes else self
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from streamdsl.temporal.cti import EventTable
-from streamdsl.temporal.events import Cti, Event, Insert
+from streamdsl.temporal.events import Cti, Event, Insert, in_ticks
 from streamdsl.temporal.payload import fields_of, payload_key, payload_order
 from streamdsl.temporal.time import Unit, format_time, to_ticks
 
@@ -65,21 +65,21 @@ class CHT(Generic[T]):
         [CHTRow(le=1, re=5, payload='P1')]
         """
         table = EventTable()
-        live: dict[tuple[Hashable, int], CHTRow[T]] = {}
-        generation: Counter[Hashable] = Counter()
+        rows: list[CHTRow[T]] = []
+        row_of: dict[Hashable, int] = {}
         for event in events:
             if isinstance(event, Cti):
                 table.advance(to_ticks(event.time, unit))
                 continue
-            admitted = table.admit(event)
+            admitted = table.admit(in_ticks(event, unit))
             assert admitted is not None
             if isinstance(admitted, Insert):
-                generation[admitted.id] += 1
-                live[admitted.id, generation[admitted.id]] = CHTRow(admitted.le, admitted.re, admitted.payload)
+                row_of[admitted.id] = len(rows)
+                rows.append(CHTRow(admitted.le, admitted.re, admitted.payload))
             else:
-                slot = (admitted.id, generation[admitted.id])
-                live[slot] = live[slot]._replace(re=admitted.re_new)
-        return cls(live.values(), unit)
+                row = row_of[admitted.id]
+                rows[row] = rows[row]._replace(re=admitted.re_new)
+        return cls(rows, unit)
 
     @property
     def rows(self) -> list[CHTRow[T]]:
@@ -88,7 +88,7 @@ class CHT(Generic[T]):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a frame with columns `le`, `re` (UTC timestamps for a calendar unit, INFINITY null) and the payload's fields."""
-        from streamdsl.io.frames import cht_to_pandas
+        from streamdsl.temporal.frames import cht_to_pandas
 
         return cht_to_pandas(self)
 
@@ -107,7 +107,8 @@ class CHT(Generic[T]):
         return iter(self._rows)
 
     def __repr__(self) -> str:
-        shown = [f"  [{format_time(r.le, self.unit)}, {format_time(r.re, self.unit)}) {_show(r.payload)}" for r in self._rows[:50]]
+        times = [(format_time(row.le, self.unit), format_time(row.re, self.unit)) for row in self._rows[:50]]
+        shown = [f"  [{le}, {re}) {_show(row.payload)}" for (le, re), row in zip(times, self._rows, strict=False)]
         more = [f"  ... {len(self._rows) - 50} rows more"] if len(self._rows) > 50 else []
         return "\n".join(["CHT" if shown else "CHT (empty)", *shown, *more])
 

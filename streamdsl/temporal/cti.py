@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from streamdsl.errors import CtiViolation, EventError
@@ -26,12 +27,13 @@ class Rejected(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known of an event id: its lifetime and payload now, and the LE that the sender believes in."""
+    """What is known of an event id: its lifetime and payload now, the LE that the sender believes in, whether it was deleted."""
 
     le: int
     re: int
     payload: Any
     sent_le: int
+    is_deleted: bool = False
 
     @property
     def last_time(self) -> int:
@@ -64,40 +66,66 @@ class EventTable:
     watermark: int = MIN_TIME
     rejected: list[Rejected] = field(default_factory=list)
     _known: dict[Hashable, Known] = field(default_factory=dict)
-    _dropped: dict[Hashable, tuple[int, int]] = field(default_factory=dict)
+    _dropped: dict[Hashable, int] = field(default_factory=dict)
     _deaths: list[tuple[int, int, Hashable]] = field(default_factory=list)
     _ticket: itertools.count[int] = field(default_factory=itertools.count)
+    _undo: list[Callable[[], None]] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def copy(self) -> EventTable:
-        """Return an independent copy, for trying a batch out before it counts."""
-        return EventTable(
-            self.name,
-            self.on_violation,
-            self.cti,
-            self.watermark,
-            list(self.rejected),
-            dict(self._known),
-            dict(self._dropped),
-            list(self._deaths),
-            self._ticket,
-        )
-
     def advance(self, cti: int) -> None:
         """Take a CTI: times before it are closed, and ids that can no longer change are forgotten."""
-        if cti <= self.cti:
-            return
-        self.cti = cti
-        self.watermark = max(self.watermark, cti)
-        while self._deaths and self._deaths[0][0] < cti:
+        self.promise(cti)
+        self.commit()
+
+    def promise(self, cti: int) -> None:
+        """Take a CTI as `advance` does, but in a way that `rollback` can undo."""
+        if cti > self.cti:
+            self._undo.append(partial(self._restore, self.cti, self.watermark, len(self.rejected)))
+            self.cti = cti
+            self.watermark = max(self.watermark, cti)
+
+    def commit(self) -> None:
+        """Keep everything since the last commit, and forget what the CTI has passed."""
+        self._undo.clear()
+        while self._deaths and self._deaths[0][0] < self.cti:
             time, _, id = heapq.heappop(self._deaths)
             entry = self._known.get(id)
             if entry is not None and entry.last_time == time:
                 del self._known[id]
-            elif id in self._dropped and self._dropped[id][1] == time:
+            if self._dropped.get(id) == time:
                 del self._dropped[id]
+
+    def rollback(self) -> None:
+        """Undo everything since the last commit."""
+        while self._undo:
+            self._undo.pop()()
+
+    def _restore(self, cti: int, watermark: int, rejected: int) -> None:
+        self.cti, self.watermark = cti, watermark
+        del self.rejected[rejected:]
+
+    def _write(self, entries: dict[Hashable, Any], id: Hashable, entry: Any) -> None:
+        old = entries.get(id, MISSING)
+        self._undo.append(partial(self._unwrite, entries, id, old))
+        entries[id] = entry
+
+    @staticmethod
+    def _unwrite(entries: dict[Hashable, Any], id: Hashable, old: Any) -> None:
+        if old is MISSING:
+            del entries[id]
+        else:
+            entries[id] = old
+
+    def _lookup(self, id: Hashable) -> Known | None:
+        entry = self._known.get(id)
+        return None if entry is None or entry.last_time < self.cti else entry
+
+    def _was_dropped(self, id: Hashable) -> bool:
+        """Say whether an event with this id was dropped that, as its sender believes, the CTI has not passed."""
+        last_time = self._dropped.get(id)
+        return last_time is not None and last_time >= self.cti
 
     def admit(self, event: DataEvent) -> DataEvent | None:
         """Return the event as it takes effect, or None if it is dropped."""
@@ -108,16 +136,18 @@ class EventTable:
             raise self._malformed(event, "its LE is not finite")
         if event.le > event.re:
             raise self._malformed(event, f"its LE {event.le} is after its RE {event.re}")
-        if event.id in self._known:
+        if self._lookup(event.id) is not None or self._was_dropped(event.id):
             raise self._malformed(event, f"an event with the id {event.id!r} is known already")
         sent_le = event.le
         if event.le < self.cti:
             if self.on_violation == "error":
                 raise CtiViolation(event, event.le, self.cti, where=self.name)
             if self.on_violation == "drop" or event.re <= self.cti:
-                return self._drop(event, event.re)
+                self._drop(event, event.re)
+                return None
             self._reject(event, f"adjusted: LE {event.le} became the CTI")
             event = Insert(event.id, self.cti, event.re, event.payload)
+        self._undo.append(partial(self._restore, self.cti, self.watermark, len(self.rejected)))
         self.watermark = max(self.watermark, event.le)
         self._remember(event.id, Known(event.le, event.re, event.payload, sent_le))
         return event
@@ -125,27 +155,25 @@ class EventTable:
     def _retract(self, event: Retract) -> Retract | None:
         if event.re_new < event.le:
             raise self._malformed(event, f"its RE_new {event.re_new} is before its LE {event.le}")
-        if event.id in self._dropped:
-            return self._drop(event, event.re_new, "dropped: the insertion that it corrects was dropped")
-        entry = self._known.get(event.id)
+        if self._was_dropped(event.id):
+            self._drop(event, event.re_new, "dropped: an event that it corrects was dropped")
+            return None
+        entry = self._lookup(event.id)
         sync = sync_time(event)
+        if sync < self.cti and (entry is None or self.on_violation != "adjust" or event.re < self.cti):
+            return self._violate(event, sync)
         if entry is None:
-            if sync < self.cti:
-                return self._violate(event, sync)
             raise self._malformed(event, f"no event with the id {event.id!r} is known (or a CTI has passed it)")
         self._check_match(event, entry)
-        re_new = event.re_new
+        re_new = max(event.re_new, entry.le)
         if sync < self.cti:
-            if self.on_violation != "adjust" or event.re < self.cti:
-                return self._violate(event, sync)
-            self._reject(event, f"adjusted: RE_new {re_new} became the CTI")
-            re_new = self.cti
-        re_new = max(re_new, entry.le)
-        self._remember(event.id, entry._replace(re=re_new))
+            self._reject(event, f"adjusted: RE_new {event.re_new} became the CTI")
+            re_new = max(self.cti, entry.le)
+        self._remember(event.id, entry._replace(re=re_new, is_deleted=re_new == entry.le))
         return Retract(event.id, entry.le, entry.re, re_new, entry.payload)
 
     def _check_match(self, event: Retract, entry: Known) -> None:
-        if entry.re <= entry.le:
+        if entry.is_deleted:
             raise self._malformed(event, f"the event {event.id!r} has been fully retracted already")
         if event.le not in (entry.sent_le, entry.le):
             raise self._malformed(event, f"its LE {event.le} is not the event's, {entry.sent_le}")
@@ -157,18 +185,19 @@ class EventTable:
     def _violate(self, event: Retract, sync: int) -> None:
         if self.on_violation == "error":
             raise CtiViolation(event, sync, self.cti, where=self.name)
-        self._reject(event, "dropped: it changes a time before the CTI")
+        self._drop(event, event.re_new)
 
     def _drop(self, event: DataEvent, re: int, reason: str = "dropped: it changes a time before the CTI") -> None:
-        self._dropped[event.id] = (event.le, re)
+        self._write(self._dropped, event.id, re)
         heapq.heappush(self._deaths, (re, next(self._ticket), event.id))
         self._reject(event, reason)
 
     def _reject(self, event: DataEvent, reason: str) -> None:
+        self._undo.append(partial(self._restore, self.cti, self.watermark, len(self.rejected)))
         self.rejected.append(Rejected(event, self.cti, reason))
 
     def _remember(self, id: Hashable, entry: Known) -> None:
-        self._known[id] = entry
+        self._write(self._known, id, entry)
         heapq.heappush(self._deaths, (entry.last_time, next(self._ticket), id))
 
     def _malformed(self, event: DataEvent, rule: str) -> EventError:

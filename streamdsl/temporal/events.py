@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
+from typing import Any, Final, Generic, Never, TypeAlias, TypeVar, cast
 
-from streamdsl.temporal.time import CHRONON, INFINITY, TimeLike, add_time
+from streamdsl.temporal.time import CHRONON, INFINITY, TimeLike, Unit, add_time, to_ticks
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -27,8 +27,14 @@ class _Missing:
 MISSING: Final = _Missing()
 
 
+class PhysicalEvent(Generic[T_co]):
+    """The base of all events, so that type checkers see a list of them as events of one payload type."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True, init=False)
-class Insert(Generic[T_co]):
+class Insert(PhysicalEvent[T_co]):
     """A new event with lifetime `[le, re)`; times are int ticks, or dates that the source turns into ticks.
 
     >>> Insert("a", 1, 5, {"v": 2})
@@ -45,7 +51,7 @@ class Insert(Generic[T_co]):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Retract:
+class Retract(PhysicalEvent[Never]):
     """A correction of an earlier event's end: its RE becomes `re_new`; `re_new == le` deletes it (a full retraction).
 
     >>> Retract("a", 1, 5, 3)
@@ -63,7 +69,7 @@ class Retract:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Cti:
+class Cti(PhysicalEvent[Never]):
     """A promise: no later event of the stream has a sync time before `time`.
 
     >>> Cti(10)
@@ -120,6 +126,21 @@ class NextTick:
     """The tick after a date, which only a source with a unit can work out."""
 
     time: Any
+
+
+def in_ticks(event: Insert[T] | Retract, unit: Unit | None) -> Insert[T] | Retract:
+    """Return an event with its times as int ticks of `unit`.
+
+    >>> in_ticks(point("a", "1970-01-01T00:00:02", "x"), "s")
+    Insert(id='a', le=2, re=3, payload='x')
+    """
+
+    def ticks(time: Any) -> int:
+        return add_time(to_ticks(time.time, unit), CHRONON) if isinstance(time, NextTick) else to_ticks(time, unit)
+
+    if isinstance(event, Insert):
+        return Insert(event.id, ticks(event.le), ticks(event.re), event.payload)
+    return Retract(event.id, ticks(event.le), ticks(event.re), ticks(event.re_new), event.payload)
 
 
 def edge_start(id: Hashable, t: TimeLike, payload: T) -> Insert[T]:

@@ -173,7 +173,7 @@ def _from_datetime64(value: np.datetime64, unit: str) -> int:
     if np.isnat(value):
         raise UnitError("NaT is not a time; a null end means INFINITY in frames only")
     ticks = int(value.astype(f"datetime64[{unit}]").astype(np.int64))
-    if np.datetime64(ticks, unit) != value:
+    if np.array(ticks).astype(f"datetime64[{unit}]") != value:
         raise UnitError(f"{value!r} is not a whole number of {unit}", hint="give the source a finer unit")
     return _checked(ticks)
 
@@ -232,4 +232,4 @@ def format_time(time: int, unit: Unit | None = None) -> str:
         return "inf"
     if not is_calendar(unit):
         return str(time)
-    return f"{np.datetime64(time, unit)}Z"
+    return f"{np.array(time).astype(f'datetime64[{unit}]')}Z"

@@ -1,14 +1,14 @@
-"""Invoking modules: the members of one window in, stamped results out (paper 001, V.A). Every way to run a plan calls modules here."""
+"""Invoking modules: the members of one window in, stamped results out (paper 001, V.A). Every engine calls modules here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from streamdsl.errors import StreamDslError, TimestampViolation, UserCodeError
-from streamdsl.expr.schema import as_payload
+from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import column_of
-from streamdsl.temporal import CHRONON, INFINITY, Lifetime, fields_of, payload_order, plain
+from streamdsl.temporal import CHRONON, Lifetime, Record, add_time, fields_of, payload_order, plain, to_ticks
 from streamdsl.udm.bases import AnyUDA, AnyUDO, IntervalEvent, WindowDescriptor
 from streamdsl.windows import Clip, Output
 
@@ -24,8 +24,21 @@ EXCLUDED: Final = _Excluded()
 """The argument of a row that an aggregate's `where=` leaves out."""
 
 
-class Member(NamedTuple):
+class Member(Protocol):
     """A member of a window: its lifetime, payload, and the argument of each module evaluated on it."""
+
+    @property
+    def le(self) -> int: ...
+    @property
+    def re(self) -> int: ...
+    @property
+    def payload(self) -> Any: ...
+    @property
+    def arguments(self) -> Sequence[Any]: ...
+
+
+class MemberRow(NamedTuple):
+    """A member as a plain value."""
 
     le: int
     re: int
@@ -54,20 +67,31 @@ def aggregate(function: AnyUDA[Any, Any], position: int, members: Sequence[Membe
     if not chosen and not hasattr(function, "of_nothing"):
         return None
     if function.time_sensitive:
-        clip = Clip.FULL if getattr(function, "always_clipped", False) else clip
-        return plain(as_payload(_call(function, _events(chosen, position, window, clip), WindowDescriptor(*window))))
-    return plain(as_payload(_call(function, _payloads(function, [member.arguments[position] for member in chosen]))))
+        events = _events(chosen, position, window, seen_clip([function], clip))
+        return _result(_call(function, events, WindowDescriptor(*window)))
+    return _result(_call(function, _payloads(function, [member.arguments[position] for member in chosen])))
+
+
+def seen_clip(modules: Iterable[AnyUDA[Any, Any] | AnyUDO[Any, Any]], clip: Clip) -> Clip:
+    """Return the clipping of what time-sensitive modules see: full if each of them is always clipped, as `time_weighted_avg` is.
+
+    >>> from streamdsl.udm.builtin import Count, TimeWeightedAvg
+    >>> seen_clip([Count(), TimeWeightedAvg()], Clip.NONE)
+    <Clip.FULL: 'full'>
+    """
+    sensitive = [module for module in modules if module.time_sensitive]
+    return Clip.FULL if sensitive and all(getattr(module, "always_clipped", False) for module in sensitive) else clip
 
 
 def operate(module: AnyUDO[Any, Any], members: Sequence[Member], window: Lifetime, clip: Clip, output: Output) -> list[Stamped]:
     """Return a UDO's results for a window, stamped as the output policy says."""
     if not module.time_sensitive:
         payloads = list(_call(module, _payloads(module, [member.arguments[0] for member in members])))
-        return [Stamped(*stamp(window, output), plain(as_payload(payload))) for payload in payloads]
+        return [Stamped(*stamp(window, output), _result(payload)) for payload in payloads]
     events = list(_call(module, _events(members, 0, window, clip), WindowDescriptor(*window)))
-    stamped = [(_check_event(module, event, window), event) for event in events]
+    stamped = [(_own_stamp(module, event, window), event) for event in events]
     if not output.keeps_stamps:
-        return [Stamped(*stamp(window, output), plain(as_payload(event.payload))) for _, event in stamped]
+        return [Stamped(*stamp(window, output), _result(event.payload)) for _, event in stamped]
     rows = []
     for life, event in stamped:
         if output is Output.CLIP:
@@ -78,7 +102,7 @@ def operate(module: AnyUDO[Any, Any], members: Sequence[Member], window: Lifetim
                 hint="an output may not start before its window; use Output.CLIP to cut it, or Output.ALIGN",
             )
         if not life.is_empty:
-            rows.append(Stamped(life.le, life.re, plain(as_payload(event.payload))))
+            rows.append(Stamped(life.le, life.re, _result(event.payload)))
     return rows
 
 
@@ -90,7 +114,7 @@ def stamp(window: Lifetime, output: Output) -> Lifetime:
     """
     if output is not Output.POINT_AT_END:
         return window
-    return Lifetime(window.re, window.re + CHRONON if window.re < INFINITY else INFINITY)
+    return Lifetime(window.re, add_time(window.re, CHRONON))
 
 
 def guarded(operator: str, window: Lifetime, compute: Callable[[], list[Stamped]]) -> list[Stamped]:
@@ -110,7 +134,7 @@ def _call(module: Any, *arguments: Any) -> Any:
 def _payloads(module: Any, values: list[Any]) -> Any:
     if not module.vectorized:
         return values
-    if values and len(fields_of(values[0])) > 1:
+    if values and Schema.of_payload(values[0]).shape is not Shape.SCALAR:
         names = [name for name, _ in fields_of(values[0])]
         columns = zip(*([item for _, item in fields_of(value)] for value in values), strict=True)
         return {name: column_of(list(column)) for name, column in zip(names, columns, strict=True)}
@@ -118,15 +142,27 @@ def _payloads(module: Any, values: list[Any]) -> Any:
 
 
 def _events(members: Iterable[Member], position: int, window: Lifetime, clip: Clip) -> list[IntervalEvent[Any]]:
-    return [
-        IntervalEvent(*clip.apply(Lifetime(member.le, member.re), window), member.arguments[position])
-        for member in members
-    ]
+    return [IntervalEvent(*clip.apply(Lifetime(member.le, member.re), window), member.arguments[position]) for member in members]
 
 
-def _check_event(module: Any, event: Any, window: Lifetime) -> Lifetime:
+def _own_stamp(module: Any, event: Any, window: Lifetime) -> Lifetime:
     if not isinstance(event, IntervalEvent):
         raise TimestampViolation(
             f"{module.label} is time-sensitive, so it returns IntervalEvents, not {event!r} (window {window})"
         )
-    return Lifetime(int(event.start_time), int(event.end_time))
+    life = Lifetime(to_ticks(event.start_time), to_ticks(event.end_time))
+    if life.le > life.re:
+        raise TimestampViolation(
+            f"{module.label} stamped an output event [{life.le}, {life.re}) that ends before it starts (window {window})"
+        )
+    return life
+
+
+def _result(value: Any) -> Any:
+    """Return a module's result as a payload of plain Python values."""
+    payload = as_payload(value)
+    if isinstance(payload, Record):
+        return Record({name: plain(item) for name, item in payload.items()})
+    if type(payload) is tuple:
+        return tuple(map(plain, payload))
+    return [plain(item) for item in payload] if type(payload) is list else plain(payload)

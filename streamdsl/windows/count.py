@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from streamdsl.errors import QueryError
 from streamdsl.temporal.lifetime import Lifetime
-from streamdsl.temporal.time import INFINITY
+from streamdsl.temporal.time import CHRONON, INFINITY, add_time
 from streamdsl.windows.spec import Windows
 
 CountBy: TypeAlias = Literal["start", "end"]
@@ -52,7 +52,7 @@ class Count(Windows):
     def over(self, lifetimes: Iterable[Lifetime], until: int = INFINITY) -> list[Lifetime]:
         """Return the windows; each holds at least N events."""
         points = sorted({p for life in lifetimes if (p := self.position(life)) is not None})
-        windows = [Lifetime(first, last + 1) for first, last in zip(points, points[self.n - 1 :], strict=False)]
+        windows = [Lifetime(first, add_time(last, CHRONON)) for first, last in zip(points, points[self.n - 1 :], strict=False)]
         return [w for w in windows if w.re <= until]
 
     def belongs(self, life: Lifetime, window: Lifetime) -> bool:

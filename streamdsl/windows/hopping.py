@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from streamdsl.errors import QueryError, UnboundedOutputError
+from streamdsl.errors import QueryError, TimeOverflow, UnboundedOutputError
 from streamdsl.temporal.lifetime import Lifetime
-from streamdsl.temporal.time import INFINITY, format_time
+from streamdsl.temporal.time import INFINITY, MIN_TIME, add_time, format_time
 from streamdsl.windows.spec import Windows
 
 
@@ -39,7 +39,7 @@ class Hopping(Windows):
         Lifetime(le=-5, re=5)
         """
         le = self.offset + k * self.hop
-        return Lifetime(le, le + self.size)
+        return Lifetime(le, add_time(le, self.size))
 
     def first_ending_after(self, time: int) -> int:
         """Return the number of the earliest window with RE > `time`.
@@ -71,11 +71,18 @@ class Hopping(Windows):
         """Return the non-empty windows; an event without end needs a finite `until`."""
         found: set[int] = set()
         for life in lifetimes:
-            if life.re == INFINITY and until == INFINITY:
+            numbers = self.numbers(life)
+            if until != INFINITY:
+                numbers = range(numbers.start, min(numbers.stop, self.first_ending_after(until)))
+            elif life.re == INFINITY and numbers:
                 raise unending(self, life)
-            last = (until - self.size - self.offset) // self.hop
-            found.update(k for k in self.numbers(life) if k <= last)
-        return [self.window(k) for k in sorted(found)]
+            found.update(numbers)
+        return [self._within_time(self.window(k)) for k in sorted(found)]
+
+    def _within_time(self, window: Lifetime) -> Lifetime:
+        if window.le < MIN_TIME:
+            raise TimeOverflow(f"the window {window} of {self.describe()} leaves the range of times, int64 ticks")
+        return window
 
     def describe(self) -> str:
         """Return `tumbling(size)` or `hopping(size, hop)`, with the offset if there is one."""

@@ -1,4 +1,4 @@
-"""What a kind of window is: which windows a set of lifetimes makes, and which events belong to one (paper 001, II.E and III.B)."""
+"""What a kind of window is: which windows lifetimes make, and which events belong to one (paper 001, II.E and III.B)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,67 @@
+# Every target works as the first command on a fresh clone: it makes its own virtual environment, .venv.
+# Needed: Python 3.11 or newer, and for Spark Java 17 or newer.
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WORKERS ?= 2
+PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+JAVA = $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
+JAVA_VERSION = $(shell $(JAVA) -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p')
+HAS_JAVA = $(shell test "0$(JAVA_VERSION)" -ge 17 2>/dev/null && echo yes)
+INSTALL_JAVA = Java 17 or newer (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)
+
+.PHONY: help environment java demo test laws lint format types doctest notebooks sabotage check ci clean
+
+help: ## show what there is to make
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+
+environment: $(READY) ## the virtual environment, with everything
+
+$(READY): pyproject.toml
+	$(if $(PYTHON),,$(error streamdsl needs Python 3.11 or newer: install it, or say which one with PYTHON=/path/to/python))
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+java:
+	$(if $(HAS_JAVA),@:,$(error the tests need $(INSTALL_JAVA)))
+
+demo: $(READY) ## the real flights out of New York, locally and on Spark (ARGS=--all: the whole year)
+	@$(BIN)/python -m streamdsl demo $(ARGS)
+
+test: java $(READY) ## all tests
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
+
+laws: $(READY) ## the laws alone (LAW_EXAMPLES=50000: that many random examples of each instead of the fixed ones)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup tests/laws $(ARGS)
+
+lint: $(READY) ## ruff, and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(READY) ## format all files
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(READY) ## mypy --strict over package, examples and tests
+	$(BIN)/mypy
+
+doctest: java $(READY) ## the examples in docstrings, README and docs
+	$(BIN)/python -m pytest -q --doctest-modules --doctest-glob='*.md' streamdsl udm_examples README.md docs
+
+notebooks: java $(READY) ## run every notebook
+	$(BIN)/python -m tests.run_notebooks
+
+sabotage: $(READY) ## break the engine in ten ways: the laws must notice each
+	$(BIN)/python -m tests.sabotage
+
+check: lint types doctest notebooks sabotage test ## everything that CI does, in the environment at hand
+
+ci: ## everything that CI does, in a fresh environment in a temporary folder
+	@.ci/run
+
+clean: ## remove the environment and all caches
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

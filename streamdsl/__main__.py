@@ -1,0 +1,7 @@
+"""`python -m streamdsl`."""
+
+import sys
+
+from streamdsl.cli import main
+
+sys.exit(main())

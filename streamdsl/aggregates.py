@@ -1,0 +1,261 @@
+"""The built-in aggregates as functions: what `aggregate(n=sd.count(), mean=sd.avg(lambda e: e.fare))` is written with.
+
+Each takes the expression first and `where=`, a predicate that leaves rows out. None is ignored; the rules for NaN, ties and for
+windows where nothing is left are those of `streamdsl.udm.builtin`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, Protocol, TypeAlias, overload
+
+from typing_extensions import TypeVar
+
+from streamdsl.scalars import S, Scalar
+from streamdsl.udm import builtin
+from streamdsl.udm.aggregates import Agg
+
+T = TypeVar("T")
+V = TypeVar("V")
+Method: TypeAlias = Literal["linear", "inverted_cdf"]
+
+__all__ = [
+    "avg",
+    "collect",
+    "count",
+    "count_distinct",
+    "first",
+    "last",
+    "max",
+    "median",
+    "min",
+    "quantile",
+    "stddev",
+    "sum",
+    "time_weighted_avg",
+    "variance",
+]
+
+
+class _Counting(Protocol):
+    """The type of the aggregates that count: of rows, or of an expression's values."""
+
+    @overload
+    def __call__(self) -> Agg[object, int]: ...
+    @overload
+    def __call__(self, f: Callable[[T], object] | None = None, *, where: Callable[[T], object] | None = None) -> Agg[T, int]: ...
+    @overload
+    def __call__(
+        self, f: Callable[[Scalar[S]], object] | None = None, *, where: Callable[[Scalar[S]], object] | None = None
+    ) -> Agg[S, int]: ...
+
+
+class _Numeric(Protocol):
+    """The type of the aggregates of numbers that give a float."""
+
+    @overload
+    def __call__(self, f: Callable[[T], float | None], *, where: Callable[[T], object] | None = None) -> Agg[T, float]: ...
+    @overload
+    def __call__(
+        self, f: Callable[[Scalar[S]], float | None], *, where: Callable[[Scalar[S]], object] | None = None
+    ) -> Agg[S, float]: ...
+
+
+class _Picking(Protocol):
+    """The type of the aggregates that give a value of the expression's own type."""
+
+    @overload
+    def __call__(self, f: Callable[[T], V | None], *, where: Callable[[T], object] | None = None) -> Agg[T, V]: ...
+    @overload
+    def __call__(
+        self, f: Callable[[Scalar[S]], V | None], *, where: Callable[[Scalar[S]], object] | None = None
+    ) -> Agg[S, V]: ...
+
+
+class _Quantile(Protocol):
+    """The type of `quantile`."""
+
+    @overload
+    def __call__(
+        self, f: Callable[[T], float | None], q: float, method: Method = "linear", *, where: Callable[[T], object] | None = None
+    ) -> Agg[T, float]: ...
+    @overload
+    def __call__(
+        self,
+        f: Callable[[Scalar[S]], float | None],
+        q: float,
+        method: Method = "linear",
+        *,
+        where: Callable[[Scalar[S]], object] | None = None,
+    ) -> Agg[S, float]: ...
+
+
+class _Collecting(Protocol):
+    """The type of the aggregates that list an expression's values."""
+
+    @overload
+    def __call__(self, f: Callable[[T], V | None], *, where: Callable[[T], object] | None = None) -> Agg[T, list[V]]: ...
+    @overload
+    def __call__(
+        self, f: Callable[[Scalar[S]], V | None], *, where: Callable[[Scalar[S]], object] | None = None
+    ) -> Agg[S, list[V]]: ...
+
+
+def _counting(function: Callable[..., Any]) -> _Counting:
+    return function
+
+
+def _numeric(function: Callable[..., Any]) -> _Numeric:
+    return function
+
+
+def _picking(function: Callable[..., Any]) -> _Picking:
+    return function
+
+
+def _quantile(function: Callable[..., Any]) -> _Quantile:
+    return function
+
+
+def _collecting(function: Callable[..., Any]) -> _Collecting:
+    return function
+
+
+@_counting
+def count(f: Any = None, *, where: Any = None) -> Agg[Any, int]:
+    """Return the aggregate: the number of rows, or of an expression's values that are not None.
+
+    >>> count().function.compute_result([1, None, 3])
+    2
+    """
+    return Agg(builtin.Count(), f, where)
+
+
+@_picking
+def sum(f: Any, *, where: Any = None) -> Agg[Any, Any]:  # noqa: A001
+    """Return the aggregate: the sum, of integers exact beyond int64 too.
+
+    >>> sum(lambda e: e.fare).function.compute_result([1, None, 3])
+    4
+    """
+    return Agg(builtin.Sum(), f, where)
+
+
+@_numeric
+def avg(f: Any, *, where: Any = None) -> Agg[Any, float]:
+    """Return the aggregate: the mean.
+
+    >>> avg(lambda e: e.fare).function.compute_result([4, 8])
+    6.0
+    """
+    return Agg(builtin.Avg(), f, where)
+
+
+@_picking
+def min(f: Any, *, where: Any = None) -> Agg[Any, Any]:  # noqa: A001
+    """Return the aggregate: the smallest value; NaN counts as the largest.
+
+    >>> min(lambda e: e.fare).function.compute_result([3, 1])
+    1
+    """
+    return Agg(builtin.Min(), f, where)
+
+
+@_picking
+def max(f: Any, *, where: Any = None) -> Agg[Any, Any]:  # noqa: A001
+    """Return the aggregate: the largest value; NaN counts as the largest.
+
+    >>> max(lambda e: e.fare).function.compute_result([3, None, 1])
+    3
+    """
+    return Agg(builtin.Max(), f, where)
+
+
+@_numeric
+def median(f: Any, *, where: Any = None) -> Agg[Any, float]:
+    """Return the aggregate: the middle value; of an even number the mean of the two.
+
+    >>> median(lambda e: e.fare).function.compute_result([1, 2, 4, 8])
+    3.0
+    """
+    return Agg(builtin.Median(), f, where)
+
+
+@_quantile
+def quantile(f: Any, q: float, method: Method = "linear", *, where: Any = None) -> Agg[Any, float]:
+    """Return the aggregate: the q-quantile, interpolated, or a value that occurs (`"inverted_cdf"`).
+
+    >>> quantile(lambda e: e.fare, 0.25, "inverted_cdf").function.compute_result([1, 2, 4, 8])
+    1
+    """
+    return Agg(builtin.Quantile(q, method), f, where)
+
+
+@_numeric
+def stddev(f: Any, *, where: Any = None) -> Agg[Any, float]:
+    """Return the aggregate: the standard deviation of the sample; None for one row.
+
+    >>> stddev(lambda e: e.fare).function.compute_result([1, 1])
+    0.0
+    """
+    return Agg(builtin.Stddev(), f, where)
+
+
+@_numeric
+def variance(f: Any, *, where: Any = None) -> Agg[Any, float]:
+    """Return the aggregate: the variance of the sample; None for one row.
+
+    >>> variance(lambda e: e.fare).function.compute_result([1, 3])
+    2.0
+    """
+    return Agg(builtin.Variance(), f, where)
+
+
+@_counting
+def count_distinct(f: Any = None, *, where: Any = None) -> Agg[Any, int]:
+    """Return the aggregate: the number of different values, of the whole payload without an expression.
+
+    >>> count_distinct(lambda e: e.zone).function.compute_result(["a", "b", "a", None])
+    2
+    """
+    return Agg(builtin.CountDistinct(), f, where)
+
+
+@_picking
+def first(f: Any, *, where: Any = None) -> Agg[Any, Any]:
+    """Return the aggregate: the value of the first row in order of (LE, payload).
+
+    >>> first(lambda e: e.fare).function.compute_result([3, 1])
+    3
+    """
+    return Agg(builtin.First(), f, where)
+
+
+@_picking
+def last(f: Any, *, where: Any = None) -> Agg[Any, Any]:
+    """Return the aggregate: the value of the last row in order of (LE, payload).
+
+    >>> last(lambda e: e.fare).function.compute_result([3, 1])
+    1
+    """
+    return Agg(builtin.Last(), f, where)
+
+
+@_collecting
+def collect(f: Any, *, where: Any = None) -> Agg[Any, list[Any]]:
+    """Return the aggregate: the list of all values in order of (LE, payload).
+
+    >>> collect(lambda e: e.fare).function.compute_result([3, None, 1])
+    [3, 1]
+    """
+    return Agg(builtin.Collect(), f, where)
+
+
+@_numeric
+def time_weighted_avg(f: Any, *, where: Any = None) -> Agg[Any, float]:
+    """Return the aggregate: the sum of value x lifetime inside the window over the window's length; always fully clipped.
+
+    >>> time_weighted_avg(lambda e: e.load).function.label
+    'time_weighted_avg'
+    """
+    return Agg(builtin.TimeWeightedAvg(), f, where)

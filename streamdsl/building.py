@@ -1,0 +1,342 @@
+"""From what users write to what plans hold: expressions, keys, matchings, aggregates, the bodies of groups.
+
+The facade (`stream.py`) has the methods; here is what they need to refuse a query where it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from streamdsl.errors import FieldNotFound, QueryError
+from streamdsl.expr.nodes import Attribute, Call, Constant, Expr, Field, Key, Make, Whole
+from streamdsl.expr.schema import Schema, Shape
+from streamdsl.plan.node import Group, Matching, Node, Source, WindowAggregate, WindowApply
+from streamdsl.temporal import Unit, to_duration
+from streamdsl.udm.aggregates import Agg, BoundAgg
+from streamdsl.udm.bases import AnyUDA, AnyUDO
+from streamdsl.windows import Clip, Output, Windows
+
+if TYPE_CHECKING:
+    from streamdsl.io.binding import Bound
+
+PAIR: Final = Make(Schema.tuple(2), (Key(), Whole()))
+"""The payload `(key, result)`."""
+
+
+def expression(f: object, *schemas: Schema | None, life: bool = False) -> Expr:
+    """Return the expression that a lambda, or an expression written with `sd.col`, stands for."""
+    from streamdsl.expr.trace import trace
+
+    return trace(f, schemas, life=life)
+
+
+def record(fields: Mapping[str, object], schema: Schema | None) -> Make:
+    """Return the projection to a record with these fields.
+
+    >>> record({"a": "x"}, None)
+    Traceback (most recent call last):
+        ...
+    streamdsl.errors.QueryError: the field a='x' is not an expression
+    Hint: write a=lambda e: ..., or a=sd.lit('x') for a constant
+    """
+    for name, f in fields.items():
+        if not callable(f):
+            raise QueryError(
+                f"the field {name}={f!r} is not an expression",
+                hint=f"write {name}=lambda e: ..., or {name}=sd.lit({f!r}) for a constant",
+            )
+    return Make(Schema.record(tuple(fields)), tuple(expression(f, schema) for f in fields.values()))
+
+
+def field(name: str, schema: Schema | None) -> Field:
+    """Return the expression of a field; raises `FieldNotFound` where the fields are known and this is none of them.
+
+    >>> field("fare", Schema.record(["zone", "fare"]))
+    Field(name='fare', side=0)
+    """
+    if schema is not None and schema.names and name not in schema.names:
+        raise FieldNotFound(name, schema.names)
+    return Field(name)
+
+
+def is_names(value: object) -> bool:
+    """Say whether a value is a list of names."""
+    return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(name, str) for name in value)
+
+
+def key(by: Any, schema: Schema | None) -> Expr:
+    """Return the expression of a key: a lambda, a field name, or a list of names, which makes a record.
+
+    >>> key(["zone", "day"], None).schema
+    Schema(zone, day)
+    """
+    if isinstance(by, str):
+        return field(by, schema)
+    if is_names(by):
+        return Make(Schema.record(by), tuple(field(name, schema) for name in by))
+    if not callable(by):
+        raise QueryError(
+            f"{by!r} is not a key", hint='a key is a lambda, a field name, or a list of names: group_by(["zone", "day"])'
+        )
+    return expression(by, schema)
+
+
+def matching(on: Any, where: Any, left: Schema | None, right: Schema | None) -> Matching:
+    """Return which rows match: `on` is a field name, a list of names, a pair of lambdas, or None."""
+    left_key, right_key = (None, None) if on is None else _join_keys(on, left, right)
+    return Matching(left_key, right_key, None if where is None else expression(where, left, right))
+
+
+def _join_keys(on: Any, left: Schema | None, right: Schema | None) -> tuple[Expr, Expr]:
+    if isinstance(on, str):
+        return field(on, left), field(on, right)
+    if is_names(on):
+        return _tuple(on, left), _tuple(on, right)
+    if isinstance(on, (tuple, list)) and len(on) == 2 and all(map(callable, on)):
+        return expression(on[0], left), expression(on[1], right)
+    raise QueryError(
+        f"on={on!r} does not say which rows match",
+        hint="on is a field name, a list of names, or a pair of lambdas: on=(lambda l: l.zone, lambda r: r.pickup); "
+        "a condition over both rows is where=lambda l, r: ...",
+    )
+
+
+def _tuple(names: Sequence[str], schema: Schema | None) -> Make:
+    return Make(Schema.tuple(len(names)), tuple(field(name, schema) for name in names))
+
+
+def duration(value: object, schema: Schema | None, unit: Unit | None) -> Expr:
+    """Return the expression of a duration: a constant, or computed from the row and its lifetime.
+
+    >>> duration("5s", None, "ms")
+    Constant(value=5000)
+    """
+    return expression(value, schema, life=True) if callable(value) else Constant(to_duration(value, unit))
+
+
+Form: TypeAlias = Literal["one", "named", "window"]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """What `aggregate` was given: the aggregates, their projection, and which of its forms it was."""
+
+    aggregates: tuple[BoundAgg, ...]
+    projection: Expr
+    form: Form
+
+    names: tuple[str, ...] = ()
+
+    def as_class(self, cls: type) -> Aggregation:
+        """Return the same aggregates as the fields of a class."""
+        return replace(self, projection=to_class(cls, {name: Field(f"a{i}") for i, name in enumerate(self.names)}))
+
+    def with_key(self, key: Expr, cls: type | None = None) -> Expr:
+        """Return the projection of a group's key and this aggregation's payload, to a class or to a record.
+
+        >>> from streamdsl.udm.builtin import Count
+        >>> aggregation(None, None, {"n": Agg(Count())}, None).with_key(Field("zone")).schema
+        Schema(zone, n)
+        """
+        if self.form != "named":
+            return PAIR if self.form == "one" else Whole()
+        parts = key_parts(key)
+        for name in self.names:
+            if name in parts:
+                raise QueryError(
+                    f"the aggregate {name!r} has the name of the group's key",
+                    hint="rename the aggregate, or name the key: group_by(lambda e: {'zone': e.zone})",
+                )
+        parts |= {name: Field(name) for name in self.names}
+        return Make(Schema.record(tuple(parts)), tuple(parts.values())) if cls is None else to_class(cls, parts)
+
+
+def aggregation(query: object, f: object, named: Mapping[str, object], schema: Schema | None) -> Aggregation:
+    """Return what the arguments of `aggregate` mean; raises `QueryError` where they are none of its forms."""
+    if query is None:
+        return named_aggregation(named, schema)
+    if named:
+        raise QueryError(
+            f"aggregate got {query!r} and the names {', '.join(named)}",
+            hint="either one aggregate, or named ones: aggregate(n=sd.count(), m=Median().of(lambda e: e.fare))",
+        )
+    if isinstance(query, Agg):
+        return Aggregation((bind(query, schema),), Field("a0"), "one")
+    if _is_module(query, AnyUDA):
+        return Aggregation((BoundAgg(instance(query, AnyUDA), argument(f, schema)),), Field("a0"), "one")
+    return _window_aggregation(query, f, schema)
+
+
+def _window_aggregation(query: object, f: object, schema: Schema | None) -> Aggregation:
+    if isinstance(query, type) or not callable(query) or f is not None:
+        raise QueryError(
+            f"{query!r} is not an aggregate",
+            hint="aggregate takes a UDA, lambda w: ..., or names: aggregate(n=sd.count())",
+        )
+    from streamdsl.udm.window_lambda import trace_window
+
+    aggregates, projection = trace_window(query, schema)
+    return Aggregation(aggregates, projection, "window")
+
+
+def named_aggregation(named: Mapping[str, object], schema: Schema | None) -> Aggregation:
+    """Return the aggregation to a record of named aggregates."""
+    if not named:
+        raise QueryError("aggregate needs at least one aggregate", hint="for example aggregate(n=sd.count())")
+    for name, agg in named.items():
+        if not isinstance(agg, Agg):
+            raise QueryError(f"{name}={agg!r} is not an aggregate", hint=_agg_hint(name, agg))
+    bound = tuple(bind(agg, schema) for agg in named.values() if isinstance(agg, Agg))
+    fields = tuple(Field(f"a{i}") for i in range(len(bound)))
+    return Aggregation(bound, Make(Schema.record(tuple(named)), fields), "named", tuple(named))
+
+
+def _agg_hint(name: str, value: object) -> str:
+    if _is_module(value, AnyUDA):
+        shown = f"{value.__name__}()" if isinstance(value, type) else getattr(value, "label", repr(value))
+        return f"say of what it is taken: {name}={shown}.of(lambda e: ...)"
+    return f"for example {name}=sd.count(), {name}=sd.avg(lambda e: ...), {name}=MyUDA().of(lambda e: ...)"
+
+
+def bind(agg: Agg[Any, Any], schema: Schema | None) -> BoundAgg:
+    """Return an aggregate with its expressions traced over a stream."""
+    return BoundAgg(agg.function, argument(agg.argument, schema), argument(agg.where, schema))
+
+
+def argument(f: object, schema: Schema | None) -> Expr | None:
+    """Return the expression of a module's argument; None means whole payloads."""
+    return None if f is None else expression(f, schema)
+
+
+def instance(module: Any, base: type) -> Any:
+    """Return a module that was given as itself or as a class without parameters.
+
+    >>> from streamdsl.udm.builtin import Median, Quantile
+    >>> instance(Median, AnyUDA).label
+    'median'
+    >>> instance(Quantile, AnyUDA)
+    Traceback (most recent call last):
+        ...
+    streamdsl.errors.QueryError: Quantile cannot be made without arguments
+    Hint: give an instance: Quantile(...)
+    """
+    if not isinstance(module, type):
+        return module
+    try:
+        return module()
+    except TypeError as error:
+        raise QueryError(
+            f"{module.__name__} cannot be made without arguments", hint=f"give an instance: {module.__name__}(...)"
+        ) from error
+
+
+def operator(module: object) -> AnyUDO[Any, Any]:
+    """Return the module that `apply` was given; raises `QueryError` for anything that is not a UDO."""
+    if not _is_module(module, AnyUDO):
+        hint = (
+            "a UDA goes into aggregate(...)"
+            if _is_module(module, AnyUDA)
+            else "derive from sd.UDO, or decorate a function with @sd.udo"
+        )
+        raise QueryError(f"apply takes a user-defined operator, not {module!r}", hint=hint)
+    found: AnyUDO[Any, Any] = instance(module, AnyUDO)
+    return found
+
+
+def _is_module(value: object, base: type) -> bool:
+    return isinstance(value, base) or (isinstance(value, type) and issubclass(value, base))
+
+
+def key_parts(key: Expr) -> dict[str, Expr]:
+    """Return the names by which a key comes first in a record, and the expression of each over `Key()`.
+
+    >>> key_parts(Field("zone")), list(key_parts(Make(Schema.record(["a", "b"]), (Field("x"), Field("y")))))
+    ({'zone': Key()}, ['a', 'b'])
+    """
+    if isinstance(key, Field):
+        return {key.name: Key()}
+    if isinstance(key, Make) and key.schema.shape in (Shape.RECORD, Shape.CLASS):
+        return {name: Attribute(Key(), name) for name in key.schema.names}
+    return {"key": Key()}
+
+
+def to_class(cls: type, parts: Mapping[str, Expr]) -> Expr:
+    """Return the projection to a class with these fields; raises `QueryError` where the names are not the class's."""
+    schema = Schema.of_type(cls)
+    if schema is None or schema.shape is Shape.SCALAR:
+        raise QueryError(f"aggregate_as makes a dataclass or a NamedTuple, and {cls!r} is neither")
+    missing = [name for name in schema.names if name not in parts]
+    unknown = [name for name in parts if name not in schema.names]
+    if missing or unknown:
+        said = [f"{what}: {', '.join(names)}" for what, names in (("missing", missing), ("unknown", unknown)) if names]
+        raise QueryError(
+            f"the names do not fit {cls.__name__}({', '.join(schema.names)}); {'; '.join(said)}",
+            hint="every field is the name of an aggregate, or of the group's key",
+        )
+    values = tuple(parts[name] for name in schema.names)
+    return Make(schema, values) if schema.shape is not Shape.OBJECT else Call(_Maker(cls, schema.names), values, cls.__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Makes instances of a class whose construction runs code of its own."""
+
+    cls: type
+    names: tuple[str, ...]
+
+    def __call__(self, *values: object) -> object:
+        return self.cls(**dict(zip(self.names, values, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A kind of window with its policies, before it is known what is done with the windows."""
+
+    windows: Windows
+    clip: Clip
+    output: Output
+
+    def aggregate(self, input: Node, made: Aggregation) -> WindowAggregate:
+        """Return the node of an aggregation over these windows."""
+        return WindowAggregate(input, self.windows, self.clip, self.output, made.aggregates, made.projection)
+
+    def operate(self, input: Node, module: AnyUDO[Any, Any], argument: Expr | None) -> WindowApply:
+        """Return the node of an operator over these windows."""
+        return WindowApply(input, self.windows, self.clip, self.output, module, argument)
+
+
+def merge_bindings(plan: Node, *parts: Mapping[str, Bound]) -> dict[str, Bound]:
+    """Return the bindings of a plan over several streams; raises `QueryError` where two different sources have one name."""
+    named: dict[str, Source] = {}
+    for node in plan.walk():
+        if isinstance(node, Source) and named.setdefault(node.source, node) != node:
+            raise QueryError(
+                f"two different sources of this query are called {node.source!r}",
+                hint="give them different names, or use one sd.source(...) object for both",
+            )
+    return {name: bound for part in parts for name, bound in part.items()}
+
+
+def group_of(node: Node) -> Group:
+    """Return the group of a `group_by` over `node`: one level deeper than the groups that `node` reads.
+
+    >>> group_of(Group(None, "s", 0)).level
+    1
+    """
+    return Group(node.schema, node.unit, 1 + max((below.level for below in node.walk() if isinstance(below, Group)), default=-1))
+
+
+def check_body(body: Node, group: Group) -> Node:
+    """Return the plan of a group's sub-query; raises `QueryError` where it reads anything but its group."""
+    for leaf in body.walk():
+        if leaf.inputs or leaf is group:
+            continue
+        outside = f"the stream {leaf.source!r}" if isinstance(leaf, Source) else "the rows of another group"
+        raise QueryError(
+            f"the query inside group_by(...).apply(...) reads {outside}, which is not part of its group",
+            hint="build it from the lambda's own parameter: apply(lambda g: g.where(...)); "
+            "join the other stream before group_by, or after apply",
+        )
+    return body

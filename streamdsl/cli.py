@@ -1,0 +1,41 @@
+"""The command line: `streamdsl` and `python -m streamdsl`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit status."""
+    options = _parser().parse_args(arguments)
+    from streamdsl.demo.data import FEBRUARY, YEAR
+    from streamdsl.demo.main import demo
+
+    return demo(YEAR if options.all else FEBRUARY, options.out, spark=not options.no_spark)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="streamdsl", description="Temporal stream processing, locally and on Spark.")
+    parser.add_argument("--version", action="version", version=f"streamdsl {_version()}")
+    commands = parser.add_subparsers(required=True, metavar="command")
+    demo = commands.add_parser(
+        "demo",
+        help="answer five questions about the flights out of New York in 2013",
+        description="Real flights as a stream of late, corrected reports: five queries, locally and on Spark, compared.",
+    )
+    demo.add_argument("--all", action="store_true", help="the whole year of 336,776 flights instead of February")
+    demo.add_argument(
+        "--out", type=Path, default=Path("demo-results"), metavar="DIR", help="where to write (default: %(default)s)"
+    )
+    demo.add_argument("--no-spark", action="store_true", help="run the local half only")
+    return parser
+
+
+def _version() -> str:
+    try:
+        return version("streamdsl")
+    except PackageNotFoundError:
+        return "(not installed)"

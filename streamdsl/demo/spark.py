@@ -1,0 +1,53 @@
+"""The demo's queries on Spark, and whether they can run there."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import streamdsl as sd
+from streamdsl.demo.data import Data
+from streamdsl.demo.queries import Question
+from streamdsl.testing import assert_cht_equal
+
+Ask: TypeAlias = Callable[[Question, Data], sd.CHT[Any]]
+"""A way to answer a question from the whole history."""
+
+
+def ask_spark(question: Question, data: Data) -> sd.CHT[Any]:
+    """Answer a question on Spark, from the whole history at once."""
+    return question.query.run({name: data.feeds()[name].events for name in question.sources}, engine="spark").cht()
+
+
+def difference(local: sd.CHT[Any], spark: sd.CHT[Any]) -> str | None:
+    """Return in what two answers differ, or None: the same rows, floats compared with a tolerance."""
+    try:
+        assert_cht_equal(local, spark, rel=1e-9, abs=1e-9)
+    except AssertionError as error:
+        return str(error)
+    return None
+
+
+def why_no_spark() -> str | None:
+    """Return why the Spark half cannot run here and how to get it, or None."""
+    if importlib.util.find_spec("pyspark") is None:
+        return "pyspark is not installed: pip install 'streamdsl[spark]'"
+    version = _java_version()
+    if version is None:
+        return "there is no Java here: install Java 17, for example with apt-get install openjdk-17-jre-headless"
+    return None if version >= 17 else f"Spark 4 needs Java 17 or later, and this is Java {version}"
+
+
+def _java_version() -> int | None:
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=os.path.join(home, "bin") if home else None)
+    if java is None:
+        return None
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(?:1\.)?(\d+)', told)
+    return int(found.group(1)) if found else None

@@ -1,0 +1,73 @@
+"""What the operators over several inputs mean (semantics, section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from streamdsl.denote.scope import Scope, holds, key_of, project
+from streamdsl.plan.node import AntiJoin, ClipBy, Join, TwoInputs, Union
+from streamdsl.temporal import CHT, CHTRow, Lifetime, Unit, common_unit, subtract
+
+
+def union(node: Union, scope: Scope, *parts: CHT[Any]) -> CHT[Any]:
+    """All rows of all inputs, as a bag."""
+    return CHT((row for rows in parts for row in rows), unit_of(*parts))
+
+
+def join(node: Join, scope: Scope, left: CHT[Any], right: CHT[Any]) -> CHT[Any]:
+    """Every matching pair, for the time that both live."""
+
+    def payload(a: CHTRow[Any], b: CHTRow[Any]) -> Any:
+        return (a.payload, b.payload) if node.projection is None else project(node, scope, node.projection, a, b)
+
+    pairs = ((a, b) for a, matching in matches(node, scope, left, right, overlap) for b in matching)
+    return CHT((CHTRow(*life(a).intersect(life(b)), payload(a, b)) for a, b in pairs), unit_of(left, right))
+
+
+def anti_join(node: AntiJoin, scope: Scope, left: CHT[Any], right: CHT[Any]) -> CHT[Any]:
+    """Each left row for the time that no matching right row lives, as maximal pieces."""
+    pieces = (
+        (a, piece)
+        for a, matching in matches(node, scope, left, right, overlap)
+        for piece in subtract(life(a), map(life, matching))
+    )
+    return CHT((CHTRow(*piece, a.payload) for a, piece in pieces), unit_of(left, right))
+
+
+def clip_by(node: ClipBy, scope: Scope, left: CHT[Any], right: CHT[Any]) -> CHT[Any]:
+    """Each left row, ended at the first matching right LE strictly after its own LE."""
+    cut = matches(node, scope, left, right, starts_inside)
+    return CHT((a._replace(re=min([a.re, *(b.le for b in matching)])) for a, matching in cut), unit_of(left, right))
+
+
+def matches(
+    node: TwoInputs, scope: Scope, left: CHT[Any], right: CHT[Any], meet: Callable[[CHTRow[Any], CHTRow[Any]], bool]
+) -> Iterator[tuple[CHTRow[Any], list[CHTRow[Any]]]]:
+    """Yield each left row with the right rows that meet it in time, have an equal key, and fulfil the residual predicate."""
+    where = node.matching.where
+    keyed = [(key_of(node, node.matching.right_key, b), b) for b in right]
+    for a in left:
+        key = key_of(node, node.matching.left_key, a)
+        met = [b for other, b in keyed if other == key and meet(a, b)]
+        yield a, [b for b in met if where is None or holds(node, scope, where, a, b)]
+
+
+def overlap(a: CHTRow[Any], b: CHTRow[Any]) -> bool:
+    """Say whether both rows live at some instant."""
+    return life(a).overlaps(life(b))
+
+
+def starts_inside(a: CHTRow[Any], b: CHTRow[Any]) -> bool:
+    """Say whether `b` starts strictly inside the lifetime of `a`."""
+    return a.le < b.le < a.re
+
+
+def life(row: CHTRow[Any]) -> Lifetime:
+    """Return a row's lifetime."""
+    return Lifetime(row.le, row.re)
+
+
+def unit_of(*inputs: CHT[Any]) -> Unit | None:
+    """Return the one unit of all inputs, or raise `UnitError`."""
+    return common_unit(*(rows.unit for rows in inputs))

@@ -1,0 +1,41 @@
+"""What grouping means: the body's query of each group by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+from streamdsl.denote.scope import Scope, key_of, project
+from streamdsl.plan.node import Group, GroupApply
+from streamdsl.temporal import CHT, CHTRow
+
+
+def group(node: Group, scope: Scope) -> CHT[Any]:
+    """The rows of the enclosing group."""
+    return scope.groups[node.level]
+
+
+def group_apply(node: GroupApply, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """The body's rows for each group by itself, their payloads made of the group's key and the body's payload."""
+    level = level_of(node)
+
+    def results() -> Iterator[CHTRow[Any]]:
+        for members in groups(node, rows):
+            inside = scope.inside(level, project(node, scope, node.key, members[0]), CHT(members, rows.unit))
+            for row in scope.denote(node.body, inside):
+                yield row._replace(payload=project(node, inside, node.projection, row))
+
+    return CHT(results(), rows.unit)
+
+
+def groups(node: GroupApply, rows: CHT[Any]) -> list[list[CHTRow[Any]]]:
+    """Return the rows of each key, in CHT order; the key that shows in results is that of a group's first row."""
+    found: dict[Hashable, list[CHTRow[Any]]] = {}
+    for row in rows:
+        found.setdefault(key_of(node, node.key, row), []).append(row)
+    return list(found.values())
+
+
+def level_of(node: GroupApply) -> int:
+    """Return the level of the body's own group: one deeper than the groups that the input reads."""
+    return 1 + max((below.level for below in node.input.walk() if isinstance(below, Group)), default=-1)

@@ -1,0 +1,74 @@
+"""Where a plan is read, and how the expressions of its nodes are evaluated there, one row at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from streamdsl.errors import StreamDslError, UserCodeError
+from streamdsl.expr.evaluate import evaluate_row, key_row, project_row
+from streamdsl.expr.nodes import Expr
+from streamdsl.plan.node import Node
+from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The rows of each source by name, the end of the run, and inside a group-apply the groups around and the innermost key."""
+
+    denote: Callable[[Node, Scope], CHT[Any]]
+    inputs: Mapping[str, CHT[Any]]
+    until: int = INFINITY
+    groups: Mapping[int, CHT[Any]] = field(default_factory=dict)
+    key: Any = None
+
+    def inside(self, level: int, key: Any, group: CHT[Any]) -> Scope:
+        """Return the scope in which the body of a group-apply is read for one group."""
+        return replace(self, groups={**self.groups, level: group}, key=key)
+
+
+def value(node: Node, scope: Scope, expr: Expr, *rows: CHTRow[Any]) -> Any:
+    """Return the value of an expression on a row, or on a pair of rows."""
+    with user_code(node, *rows):
+        return evaluate_row(expr, _payloads(rows), _life(rows), scope.key)
+
+
+def holds(node: Node, scope: Scope, predicate: Expr, *rows: CHTRow[Any]) -> bool:
+    """Say whether `bool(predicate)` is true on a row, or on a pair of rows."""
+    with user_code(node, *rows):
+        return bool(evaluate_row(predicate, _payloads(rows), _life(rows), scope.key))
+
+
+def project(node: Node, scope: Scope, projection: Expr, *rows: CHTRow[Any]) -> Any:
+    """Return the payload that a projection makes of a row, or of a pair of rows."""
+    with user_code(node, *rows):
+        return project_row(projection, _payloads(rows), _life(rows), scope.key)
+
+
+def key_of(node: Node, key: Expr | None, row: CHTRow[Any]) -> Hashable:
+    """Return what equal keys have in common: None equals None, NaN equals NaN; without a key expression all keys are equal."""
+    if key is None:
+        return None
+    with user_code(node, row):
+        return key_row(key, (row.payload,))
+
+
+@contextmanager
+def user_code(node: Node, *rows: CHTRow[Any]) -> Iterator[None]:
+    """Turn an exception of user code into a `UserCodeError` that names the operator and the event."""
+    try:
+        yield
+    except StreamDslError:
+        raise
+    except Exception as error:
+        raise UserCodeError(error, operator=node.name, event=rows[0] if len(rows) == 1 else rows) from error
+
+
+def _payloads(rows: tuple[CHTRow[Any], ...]) -> tuple[Any, ...]:
+    return tuple(row.payload for row in rows)
+
+
+def _life(rows: tuple[CHTRow[Any], ...]) -> Lifetime | None:
+    return Lifetime(rows[0].le, rows[0].re) if len(rows) == 1 else None

@@ -1,0 +1,60 @@
+"""What a physical stream means: its rows, each event judged by the source's progress and policy (semantics, sections 1, 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from streamdsl.denote.scope import Scope
+from streamdsl.expr.schema import Schema, as_payload
+from streamdsl.plan.node import GroupApply, Node, Source
+from streamdsl.temporal import CHT, CHTRow, Cti, Event, EventTable, Insert, Unit
+
+
+def source(node: Source, scope: Scope) -> CHT[Any]:
+    """The rows of the source with this name."""
+    rows = scope.inputs[node.source]
+    return CHT((row._replace(payload=as_payload(row.payload)) for row in rows), rows.unit)
+
+
+def history(node: Source, events: Iterable[Event[Any]], unit: Unit | None = None) -> CHT[Any]:
+    """Return what a source's physical events, in order of arrival and in ticks, leave in its CHT.
+
+    Each event is judged by the CTIs before it, the source's `progress` moving them on after each event. What breaks a CTI raises
+    `CtiViolation`, or has no effect, or an adjusted one, as `on_violation` says; what is malformed raises `EventError`.
+    """
+    table = EventTable(node.source, node.on_violation)
+    progress = node.progress.generator(unit) if node.progress else None
+    schema = node.payload
+    rows: list[CHTRow[Any]] = []
+    row_of: dict[Hashable, int] = {}
+    for event in events:
+        if isinstance(event, Cti):
+            table.advance(event.time)
+            continue
+        admitted = table.admit(event)
+        if isinstance(admitted, Insert):
+            schema = schema or Schema.of_payload(admitted.payload)
+            row_of[admitted.id] = len(rows)
+            rows.append(CHTRow(admitted.le, admitted.re, schema.build(schema.values(admitted.payload))))
+        elif admitted is not None:
+            row = row_of[admitted.id]
+            rows[row] = rows[row]._replace(re=admitted.re_new)
+        if progress is not None:
+            table.advance(progress.after(event.le if isinstance(event, Insert) else None))
+    return CHT(rows, unit)
+
+
+def sources(plan: Node) -> dict[str, Source]:
+    """Return the sources that a plan reads, those inside group-apply bodies too, by name.
+
+    >>> list(sources(Source("trips")))
+    ['trips']
+    """
+    found: dict[str, Source] = {}
+    for node in plan.walk():
+        if isinstance(node, Source):
+            found[node.source] = node
+        elif isinstance(node, GroupApply):
+            found |= sources(node.body)
+    return found

@@ -1,0 +1,64 @@
+"""What the span-based operators mean: each row by itself, but for `to_edges` (paper 001, II.D.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from streamdsl.denote.scope import Scope, holds, key_of, project, user_code, value
+from streamdsl.expr.schema import as_payload
+from streamdsl.plan.node import AlterLifetime, ClipInterval, Select, SelectMany, Shift, ToEdges, Where
+from streamdsl.temporal import CHT, INFINITY, CHTRow, add_time, to_duration, to_ticks
+
+
+def where(node: Where, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """The rows for which the predicate holds."""
+    return CHT((row for row in rows if holds(node, scope, node.predicate, row)), rows.unit)
+
+
+def select(node: Select, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """Each row with the payload that the projection makes."""
+    return CHT((row._replace(payload=project(node, scope, node.projection, row)) for row in rows), rows.unit)
+
+
+def select_many(node: SelectMany, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """For each row one row per item."""
+
+    def items(row: CHTRow[Any]) -> list[Any]:
+        with user_code(node, row):
+            return [as_payload(item) for item in value(node, scope, node.items, row)]
+
+    return CHT((row._replace(payload=item) for row in rows for item in items(row)), rows.unit)
+
+
+def alter_lifetime(node: AlterLifetime, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """Each row with the lifetime `[start, start + duration)`; a duration <= 0 drops it."""
+
+    def altered() -> Iterator[CHTRow[Any]]:
+        for row in rows:
+            start = row.le if node.start is None else to_ticks(value(node, scope, node.start, row), rows.unit)
+            duration = to_duration(value(node, scope, node.duration, row), rows.unit)
+            if duration > 0:
+                yield CHTRow(start, add_time(start, duration), row.payload)
+
+    return CHT(altered(), rows.unit)
+
+
+def shift(node: Shift, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """Each row with both ends moved."""
+    return CHT((CHTRow(add_time(le, node.duration), add_time(re, node.duration), p) for le, re, p in rows), rows.unit)
+
+
+def to_edges(node: ToEdges, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """Each row, ended at the next strictly later LE of its key; INFINITY if there is none."""
+    keyed = [(key_of(node, node.key, row), row) for row in rows]
+
+    def next_start(key: object, le: int) -> int:
+        return min((row.le for other, row in keyed if other == key and row.le > le), default=INFINITY)
+
+    return CHT((row._replace(re=next_start(key, row.le)) for key, row in keyed), rows.unit)
+
+
+def clip_interval(node: ClipInterval, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """Each row for the time that it lives inside `[lo, hi)`."""
+    return CHT((CHTRow(max(le, node.lo), min(re, node.hi), p) for le, re, p in rows), rows.unit)

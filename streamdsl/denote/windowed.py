@@ -1,0 +1,83 @@
+"""What the window-based operators mean: for each non-empty window what a module makes of its members (paper 001, II.E, V.A)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, TypeVar
+
+from streamdsl.denote.scope import Scope, holds, project
+from streamdsl.expr.evaluate import project_row
+from streamdsl.plan.node import WindowAggregate, WindowApply, Windowed
+from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime, Record
+from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.invoke import EXCLUDED, MemberRow, Stamped, aggregate, guarded, operate, stamp
+from streamdsl.windows import Windows
+
+R = TypeVar("R", CHTRow[Any], MemberRow)
+
+
+def window_aggregate(node: WindowAggregate, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """One row per non-empty window: the projection of its aggregates."""
+
+    def arguments(row: CHTRow[Any]) -> list[Any]:
+        return [argument_of(node, scope, agg, row) for agg in node.aggregates]
+
+    def result(window: Lifetime, members: list[MemberRow]) -> list[Stamped]:
+        values = {f"a{i}": aggregate(agg.function, i, members, window, node.clip) for i, agg in enumerate(node.aggregates)}
+        payload = project_row(node.projection, (Record(values),), window, scope.key)
+        return [Stamped(*stamp(window, node.output), payload)]
+
+    return _per_window(node, scope, rows, arguments, result)
+
+
+def window_apply(node: WindowApply, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """Zero or more rows per non-empty window: what the operator returns, stamped as the output policy says."""
+
+    def arguments(row: CHTRow[Any]) -> list[Any]:
+        return [argument_of(node, scope, BoundAgg(node.module, node.argument), row)]
+
+    def results(window: Lifetime, members: list[MemberRow]) -> list[Stamped]:
+        return operate(node.module, members, window, node.clip, node.output)
+
+    return _per_window(node, scope, rows, arguments, results)
+
+
+def argument_of(node: Windowed, scope: Scope, agg: BoundAgg, row: CHTRow[Any]) -> Any:
+    """Return what a module is given of a row: the argument, else the payload; `EXCLUDED` where its `where` is false."""
+    if agg.where is not None and not holds(node, scope, agg.where, row):
+        return EXCLUDED
+    return row.payload if agg.argument is None else project(node, scope, agg.argument, row)
+
+
+def describe(windows: Windows, rows: CHT[Any], until: int = INFINITY) -> list[tuple[Lifetime, list[CHTRow[Any]]]]:
+    """Return each non-empty window with its members, unclipped; both in order."""
+    return [(window, members_of(windows, window, rows)) for window in windows.over(map(life, rows), until)]
+
+
+def members_of(windows: Windows, window: Lifetime, rows: Iterable[R]) -> list[R]:
+    """Return the rows that belong to a window."""
+    return [row for row in rows if windows.belongs(life(row), window)]
+
+
+def life(row: CHTRow[Any] | MemberRow) -> Lifetime:
+    """Return a row's lifetime."""
+    return Lifetime(row.le, row.re)
+
+
+def _per_window(
+    node: Windowed,
+    scope: Scope,
+    rows: CHT[Any],
+    arguments: Callable[[CHTRow[Any]], list[Any]],
+    results: Callable[[Lifetime, list[MemberRow]], list[Stamped]],
+) -> CHT[Any]:
+    """CHT order is the order in which modules see members (`invoke.member_order`)."""
+    candidates = [MemberRow(*row, arguments(row)) for row in rows]
+
+    def stamped() -> Iterator[Stamped]:
+        for window in node.windows.over(map(life, rows), scope.until):
+            members = members_of(node.windows, window, candidates)
+            yield from guarded(node.name, window, partial(results, window, members))
+
+    return CHT((CHTRow(*row) for row in stamped()), rows.unit)

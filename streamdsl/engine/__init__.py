@@ -1,0 +1,1 @@
+"""The local engine: columnar batches of changes through operators, minimal changes out."""

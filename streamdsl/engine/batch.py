@@ -1,0 +1,125 @@
+"""Batches of changes: what flows between operators (columns in, columns out)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from streamdsl.expr.table import Column, Rows, Table, concat_columns, object_column
+from streamdsl.temporal.time import MIN_TIME, Ticks
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Changes of rows: `[le, re_old)` becomes `[le, re_new)`; an end equal to `le` means that the row is not there.
+
+    So `re_old == le` is an insertion and `re_new == le` a full retraction. A row with `re_old == re_new` is an echo: nothing
+    changes, but an event with this LE has come, which raises the watermark. A row id may leave and come back in one batch; its
+    retraction then stands before its insertion. `keys` are the groups of the rows inside a group-apply.
+    """
+
+    ids: Column
+    le: Ticks
+    re_old: Ticks
+    re_new: Ticks
+    table: Table
+    keys: Column | None = None
+
+    def __len__(self) -> int:
+        return len(self.le)
+
+    def take(self, rows: Rows) -> Batch:
+        """Return these rows, in this order."""
+        return Batch(
+            self.ids[rows],
+            self.le[rows],
+            self.re_old[rows],
+            self.re_new[rows],
+            self.table.take(rows),
+            None if self.keys is None else self.keys[rows],
+        )
+
+    def with_lifetimes(self, le: Ticks, re_old: Ticks, re_new: Ticks) -> Batch:
+        """Return the rows with other lifetimes, without those that are there neither before nor after."""
+        moved = replace(self, le=le, re_old=re_old, re_new=re_new)
+        present = (re_old > le) | (re_new > le)
+        return moved if present.all() else moved.take(np.flatnonzero(present))
+
+    @property
+    def watermark(self) -> int:
+        """The largest LE in the batch."""
+        return int(self.le.max()) if len(self) else MIN_TIME
+
+    def group_keys(self) -> list[Any]:
+        """Return each row's group, None outside of a group-apply."""
+        return [None] * len(self) if self.keys is None else self.keys.tolist()
+
+    @staticmethod
+    def concat(batches: Iterable[Batch]) -> Batch:
+        """Return batches one after the other."""
+        parts = [batch for batch in batches if len(batch)]
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return EMPTY
+        keyed = parts[0].keys is not None
+        return Batch(
+            concat_columns([part.ids for part in parts]),
+            np.concatenate([part.le for part in parts]),
+            np.concatenate([part.re_old for part in parts]),
+            np.concatenate([part.re_new for part in parts]),
+            Table.concat([part.table for part in parts]),
+            concat_columns([part.keys for part in parts if part.keys is not None]) if keyed else None,
+        )
+
+
+def _no_ticks() -> Ticks:
+    return np.empty(0, dtype=np.int64)
+
+
+EMPTY = Batch(object_column([]), _no_ticks(), _no_ticks(), _no_ticks(), Table.of_objects([]))
+
+ChangeRow: TypeAlias = tuple[Hashable, int, int, int, Any]
+
+
+@dataclass(slots=True)
+class Changes:
+    """A batch under construction, row by row: retractions are put before insertions when it is built."""
+
+    rows: list[ChangeRow] = field(default_factory=list)
+    keys: list[Any] = field(default_factory=list)
+
+    def add(self, id: Hashable, le: int, re_old: int, re_new: int, payload: Any, key: Any = None) -> None:
+        """Append one change; one that changes nothing is left out."""
+        if re_old != re_new:
+            self.rows.append((id, le, re_old, re_new, payload))
+            self.keys.append(key)
+
+    def batch(self, keyed: bool) -> Batch:
+        """Return the changes as a batch of payloads kept whole or, if their first has fields, of its columns."""
+        if not self.rows:
+            return EMPTY
+        order = sorted(range(len(self.rows)), key=lambda i: self.rows[i][2] == self.rows[i][1])
+        rows = [self.rows[i] for i in order]
+        ids, le, re_old, re_new, payloads = zip(*rows, strict=True)
+        return Batch(
+            object_column(ids),
+            np.array(le, dtype=np.int64),
+            np.array(re_old, dtype=np.int64),
+            np.array(re_new, dtype=np.int64),
+            payload_table(payloads),
+            object_column([self.keys[i] for i in order]) if keyed else None,
+        )
+
+
+def payload_table(payloads: Sequence[Any]) -> Table:
+    """Return result payloads as columns if all have the schema of the first, else kept whole."""
+    from streamdsl.errors import SchemaError
+
+    try:
+        return Table.from_payloads(payloads)
+    except SchemaError:
+        return Table.of_objects(payloads)

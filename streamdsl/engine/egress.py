@@ -1,0 +1,159 @@
+"""Egress: net changes become physical events, at once or when they are final (api, section 5)."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from streamdsl.engine.batch import Batch
+from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, Retract, payload_order
+
+
+@dataclass(frozen=True, slots=True)
+class RowVersion:
+    """The id of a row that came back after a full retraction."""
+
+    id: Hashable
+    version: int
+
+
+class OutRow(NamedTuple):
+    """One changed row of the output."""
+
+    id: Any
+    le: int
+    re_old: int
+    re_new: int
+    payload: Any
+
+    @property
+    def is_insertion(self) -> bool:
+        """Whether the row was not there before."""
+        return self.re_old == self.le
+
+    @property
+    def lifetime_order(self) -> tuple[bool, int, int]:
+        """Retractions first, then insertions, each by (LE, RE)."""
+        return (self.is_insertion, self.le, self.re_new if self.is_insertion else self.re_old)
+
+
+def rows_of(batch: Batch) -> list[OutRow]:
+    """Return the rows that really change, in the order in which they go out."""
+    if not len(batch):
+        return []
+    columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.table.payloads())
+    return in_order([OutRow(*row) for row in zip(*columns, strict=True) if row[2] != row[3]])
+
+
+def in_order(rows: list[OutRow]) -> list[OutRow]:
+    """Return retractions first, then insertions, each by (LE, RE, payload); only ties are compared by payload, which is slow."""
+    rows.sort(key=lambda row: row.lifetime_order)
+    ordered: list[OutRow] = []
+    for _, tied in itertools.groupby(rows, key=lambda row: row.lifetime_order):
+        group = list(tied)
+        ordered += group if len(group) == 1 else sorted(group, key=lambda row: payload_order(row.payload))
+    return ordered
+
+
+class SpeculativeEgress:
+    """Sends every change at once; a row that comes back after a full retraction gets a new version of its id."""
+
+    def __init__(self) -> None:
+        self.cti = MIN_TIME
+        self._versions: dict[Hashable, tuple[int, int]] = {}
+        self._deaths: list[tuple[int, int, Hashable]] = []
+        self._tickets = itertools.count()
+
+    def send(self, batch: Batch, cti: int) -> list[Event[Any]]:
+        """Return the events of one piece, its CTI last if it has risen."""
+        events: list[Event[Any]] = [self._event(row) for row in rows_of(batch)]
+        if cti > self.cti:
+            self.cti = cti
+            self._forget()
+            events.append(Cti(cti))
+        return events
+
+    def _event(self, row: OutRow) -> Event[Any]:
+        known = self._versions.get(row.id)
+        version = known[0] if known else 0
+        if row.is_insertion:
+            version += known is not None
+            if known:
+                self._note(row.id, version, row.re_new)
+            return Insert(_versioned(row.id, version), row.le, row.re_new, row.payload)
+        if known or row.re_new == row.le:
+            self._note(row.id, version, row.re_new)
+        return Retract(_versioned(row.id, version), row.le, row.re_old, row.re_new, row.payload)
+
+    def _note(self, id: Hashable, version: int, last_time: int) -> None:
+        """Remember a row's version until no change can reach it: its LE if it is gone, else its RE."""
+        self._versions[id] = (version, last_time)
+        heapq.heappush(self._deaths, (last_time, next(self._tickets), id))
+
+    def _forget(self) -> None:
+        while self._deaths and self._deaths[0][0] < self.cti:
+            time, _, id = heapq.heappop(self._deaths)
+            if id in self._versions and self._versions[id][1] == time:
+                del self._versions[id]
+
+
+def _versioned(id: Hashable, version: int) -> Hashable:
+    return RowVersion(id, version) if version else id
+
+
+class FinalEgress:
+    """Holds each row back until it cannot change, so that no retraction is ever sent."""
+
+    def __init__(self, fixed_end: bool) -> None:
+        self.cti = MIN_TIME
+        self._settled = MIN_TIME
+        self._fixed_end = fixed_end
+        self._held: dict[Hashable, OutRow] = {}
+        self._by_re: list[tuple[int, int, Hashable]] = []
+        self._by_le: list[tuple[int, int, Hashable]] = []
+        self._tickets = itertools.count()
+
+    def send(self, batch: Batch, cti: int) -> list[Event[Any]]:
+        """Return the rows that the CTI makes final, then the CTI, as far as the first row that is still held."""
+        for row in rows_of(batch):
+            self._hold(row)
+        self._settled = max(self._settled, cti)
+        final = in_order(self._release())
+        events: list[Event[Any]] = [Insert(row.id, row.le, row.re_new, row.payload) for row in final]
+        cti = min(self._settled, self._first_held())
+        if cti > self.cti:
+            self.cti = cti
+            events.append(Cti(cti))
+        return events
+
+    def _hold(self, row: OutRow) -> None:
+        if row.re_new == row.le:
+            self._held.pop(row.id, None)
+            return
+        self._held[row.id] = row._replace(re_old=row.le)
+        heapq.heappush(self._by_re, (row.re_new, next(self._tickets), row.id))
+        heapq.heappush(self._by_le, (row.le, next(self._tickets), row.id))
+
+    def _release(self) -> list[OutRow]:
+        final = []
+        while self._by_re and self._is_final(self._by_re[0][0]):
+            re, _, id = heapq.heappop(self._by_re)
+            if id in self._held and self._held[id].re_new == re:
+                final.append(self._held.pop(id))
+        return final
+
+    def _is_final(self, re: int) -> bool:
+        if self._settled == INFINITY:
+            return True
+        return re <= self._settled if self._fixed_end else re < self._settled
+
+    def _first_held(self) -> int:
+        while self._by_le:
+            le, _, id = self._by_le[0]
+            if id in self._held and self._held[id].le == le:
+                return le
+            heapq.heappop(self._by_le)
+        return INFINITY

@@ -1,0 +1,155 @@
+"""Ingress: what is pushed into a source becomes net changes, cut at CTIs, all checked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.expr.schema import Schema
+from streamdsl.expr.table import Table, object_column
+from streamdsl.io.binding import Inserts
+from streamdsl.io.times import TimeReader
+from streamdsl.plan.node import Source
+from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, EventTable, Insert, Retract, Unit
+from streamdsl.temporal.time import Ticks
+
+
+class Piece(NamedTuple):
+    """The net changes up to a CTI (or to the end of a push), and the CTI that then holds."""
+
+    batch: Batch
+    cti: int
+
+
+class NetChange:
+    """What the events of one piece do to one event in all."""
+
+    __slots__ = ("le", "payload", "re_new", "re_old", "re_seen")
+
+    def __init__(self, le: int, re_old: int, re_new: int, payload: Any) -> None:
+        self.le = le
+        self.re_old = re_old
+        self.re_new = re_new
+        self.re_seen = re_new
+        self.payload = payload
+
+
+class Ingress:
+    """One source of a session: the ids that can still change, its progress policy, its schema."""
+
+    def __init__(self, source: Source, unit: Unit | None) -> None:
+        self.source = source
+        self.unit = unit
+        self.reader = TimeReader(unit)
+        self.schema = source.payload
+        self.table = EventTable(source.source, source.on_violation)
+        self.progress = source.progress.generator(unit) if source.progress else None
+        self.rows = 0
+
+    @property
+    def cti(self) -> int:
+        """The CTI that the source has reached."""
+        return self.table.cti
+
+    def stage(self, pushed: Sequence[Event[Any]] | Inserts) -> list[Piece]:
+        """Return the pieces of a push; if something in it is refused, raise, and be as if it had never come."""
+        progress, schema, rows = self.progress and self.progress.copy(), self.schema, self.rows
+        try:
+            pieces = self._columns(pushed) if isinstance(pushed, Inserts) else self._events(pushed)
+        except BaseException:
+            self.table.rollback()
+            self.progress, self.schema, self.rows = progress, schema, rows
+            raise
+        self.table.commit()
+        return pieces
+
+    def _events(self, events: Iterable[Event[Any]]) -> list[Piece]:
+        pieces: list[Piece] = []
+        net: dict[Hashable, NetChange] = {}
+        for raw in events:
+            event = self.reader.event(raw)
+            if isinstance(event, Cti):
+                self.table.promise(event.time)
+                pieces.append(self._piece(net))
+                net = {}
+                continue
+            self._take(event, net)
+            if self.progress is not None:
+                self.table.promise(self.progress.after(event.le if isinstance(event, Insert) else None))
+        if net or self.progress is not None:
+            pieces.append(self._piece(net))
+        return pieces
+
+    def _take(self, event: Insert[Any] | Retract, net: dict[Hashable, NetChange]) -> None:
+        admitted = self.table.admit(event)
+        if isinstance(admitted, Insert):
+            self._check_schema(admitted.payload)
+            net[admitted.id] = NetChange(admitted.le, admitted.le, admitted.re, admitted.payload)
+        elif admitted is not None:
+            change = net.get(admitted.id)
+            if change is None:
+                net[admitted.id] = NetChange(admitted.le, admitted.re, admitted.re_new, admitted.payload)
+            else:
+                change.re_new = admitted.re_new
+
+    def _check_schema(self, payload: Any) -> None:
+        if self.schema is None:
+            self.schema = Schema.of_payload(payload)
+        self.schema.values(payload)
+
+    def _piece(self, net: dict[Hashable, NetChange]) -> Piece:
+        if not net:
+            return Piece(EMPTY, self.table.cti)
+        changes = list(net.values())
+        for change in changes:
+            if change.re_old == change.re_new:
+                change.re_old = change.re_new = change.re_seen
+        batch = Batch(
+            object_column(list(net)),
+            _ticks(change.le for change in changes),
+            _ticks(change.re_old for change in changes),
+            _ticks(change.re_new for change in changes),
+            Table.from_payloads([change.payload for change in changes], self.schema),
+        )
+        return Piece(batch, self.table.cti)
+
+    def _columns(self, inserts: Inserts) -> list[Piece]:
+        """Take insertions in columns; what columns cannot judge goes event by event."""
+        if inserts.ids is not None or self.source.on_violation != "error" or not self._plain_progress():
+            return self._numbered(inserts)
+        if self.schema is not None and inserts.table.schema != self.schema:
+            return self._numbered(inserts)
+        before = self._ctis_before(inserts.le)
+        if (inserts.le > inserts.re).any() or (inserts.le == INFINITY).any() or (inserts.le < before).any():
+            return self._numbered(inserts)
+        self.schema = self.schema or inserts.table.schema
+        first, self.rows = self.rows, self.rows + len(inserts)
+        if not len(inserts):
+            return []
+        if self.progress is not None:
+            self.progress.seen += len(inserts) - 1
+            self.table.promise(self.progress.after(int(inserts.le.max())))
+        ids = np.arange(first, self.rows, dtype=np.int64)
+        return [Piece(Batch(ids, inserts.le, inserts.le, inserts.re, inserts.table), self.table.cti)]
+
+    def _plain_progress(self) -> bool:
+        return self.progress is None or self.progress.kind == "slack"
+
+    def _ctis_before(self, le: Ticks) -> Ticks | int:
+        """Return the CTI that holds before each insertion."""
+        if self.progress is None or not len(le):
+            return self.table.cti
+        largest = np.maximum.accumulate(np.concatenate([[self.progress.largest], le[:-1]]))
+        known = np.maximum(largest, MIN_TIME + self.progress.delay) - self.progress.delay
+        return np.maximum(np.where(largest == MIN_TIME, MIN_TIME, known), self.table.cti)
+
+    def _numbered(self, inserts: Inserts) -> list[Piece]:
+        first, self.rows = self.rows, self.rows + len(inserts)
+        return self._events(list(inserts.events(first)))
+
+
+def _ticks(values: Iterable[int]) -> Ticks:
+    return np.fromiter(values, dtype=np.int64)

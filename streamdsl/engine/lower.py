@@ -1,0 +1,175 @@
+"""From a plan to running operators: which operator each node gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from streamdsl.engine.batch import EMPTY
+from streamdsl.engine.operator import Gate, Operator, Step
+from streamdsl.engine.operators.anti_join import AntiJoinOperator
+from streamdsl.engine.operators.clip_by import ClipByOperator
+from streamdsl.engine.operators.group import GroupEnterOperator, GroupExitOperator
+from streamdsl.engine.operators.join import JoinOperator
+from streamdsl.engine.operators.span import (
+    AlterLifetimeOperator,
+    ClipIntervalOperator,
+    SelectManyOperator,
+    SelectOperator,
+    ShiftOperator,
+    WhereOperator,
+)
+from streamdsl.engine.operators.to_edges import ToEdgesOperator
+from streamdsl.engine.operators.union import UnionOperator
+from streamdsl.engine.operators.window import WindowOperator
+from streamdsl.errors import QueryError
+from streamdsl.plan.labels import labels
+from streamdsl.plan.node import (
+    AlterLifetime,
+    AntiJoin,
+    ClipBy,
+    ClipInterval,
+    Group,
+    GroupApply,
+    Join,
+    Node,
+    Select,
+    SelectMany,
+    Shift,
+    Source,
+    ToEdges,
+    Union,
+    Where,
+    WindowAggregate,
+    WindowApply,
+)
+
+Options: TypeAlias = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """What the choice of an operator depends on, besides its node."""
+
+    gate: Gate
+    options: Options
+
+
+def _window(label: str, node: Any, lowering: Lowering) -> Operator:
+    return window_operator(node, lowering.options)(label, node, lowering.gate)
+
+
+def window_operator(node: WindowAggregate | WindowApply, options: Options) -> type[Any]:
+    """Return the window operator that a node gets: the columnar one where it can, unless `options` force one."""
+    forced = options.get("window")
+    if forced not in (None, "general", "columnar"):
+        raise QueryError(f'engine_options["window"] is "general" or "columnar", not {forced!r}')
+    return WindowOperator
+
+
+OPERATORS: dict[type[Node], Callable[[str, Any, Lowering], Operator]] = {
+    Where: lambda label, node, _: WhereOperator(label, node),
+    Select: lambda label, node, _: SelectOperator(label, node),
+    SelectMany: lambda label, node, _: SelectManyOperator(label, node),
+    AlterLifetime: lambda label, node, _: AlterLifetimeOperator(label, node),
+    Shift: lambda label, node, _: ShiftOperator(label, node),
+    ToEdges: lambda label, node, _: ToEdgesOperator(label, node),
+    ClipInterval: lambda label, node, _: ClipIntervalOperator(label, node),
+    Union: lambda label, node, _: UnionOperator(label, node),
+    Join: lambda label, node, _: JoinOperator(label, node),
+    AntiJoin: lambda label, node, _: AntiJoinOperator(label, node),
+    ClipBy: lambda label, node, _: ClipByOperator(label, node),
+    GroupApply: lambda label, node, _: GroupExitOperator(label, node),
+    WindowAggregate: _window,
+    WindowApply: _window,
+}
+"""The operator of each node. A `GroupApply` is two operators: rows enter their groups, pass the body, and leave."""
+
+
+@dataclass(slots=True)
+class Stage:
+    """An operator in the graph, and the stages that it reads; `None` for a source."""
+
+    operator: Operator | None
+    inputs: tuple[int, ...]
+    source: str = ""
+
+
+@dataclass(slots=True)
+class Graph:
+    """The running operators of a plan in an order in which every input comes before its reader; the last one is the output."""
+
+    stages: list[Stage] = field(default_factory=list)
+    sources: dict[str, Source] = field(default_factory=dict)
+    _known: dict[int, int] = field(default_factory=dict)
+
+    def step(self, pieces: Mapping[str, Step], ctis: Mapping[str, int]) -> Step:
+        """Run one piece of every source through the plan; each operator runs once, when all its inputs have."""
+        out: list[Step] = []
+        for stage in self.stages:
+            if stage.operator is None:
+                out.append(pieces.get(stage.source) or Step(EMPTY, ctis[stage.source]))
+            else:
+                out.append(stage.operator.step([out[i] for i in stage.inputs]))
+        return out[-1]
+
+    @property
+    def operators(self) -> list[Operator]:
+        """The operators, in order."""
+        return [stage.operator for stage in self.stages if stage.operator is not None]
+
+    def add(self, operator: Operator | None, inputs: tuple[int, ...] = (), source: str = "") -> int:
+        """Append a stage and return its number."""
+        self.stages.append(Stage(operator, inputs, source))
+        return len(self.stages) - 1
+
+
+def lower(plan: Node, gate: Gate | None = None, options: Options | None = None) -> Graph:
+    """Return the operators of a plan, ready to run."""
+    graph = Graph()
+    _Builder(graph, labels(plan), Lowering(gate or Gate(), options or {})).build(plan)
+    return graph
+
+
+@dataclass(slots=True)
+class _Builder:
+    graph: Graph
+    names: dict[int, str]
+    lowering: Lowering
+    groups: dict[int, int] = field(default_factory=dict)
+    built: dict[tuple[int, tuple[int, ...]], int] = field(default_factory=dict)
+
+    def build(self, node: Node) -> int:
+        key = (id(node), tuple(self.groups.values()))
+        if key not in self.built:
+            self.built[key] = self._stage(node)
+        return self.built[key]
+
+    def _stage(self, node: Node) -> int:
+        if isinstance(node, Source):
+            return self._source(node)
+        if isinstance(node, Group):
+            return self.groups[node.level]
+        label = self.names[id(node)]
+        if isinstance(node, GroupApply):
+            return self._group_apply(label, node)
+        inputs = tuple(self.build(below) for below in node.inputs)
+        return self.graph.add(OPERATORS[type(node)](label, node, self.lowering), inputs)
+
+    def _source(self, node: Source) -> int:
+        known = self.graph.sources.get(node.source)
+        if known is None:
+            self.graph.sources[node.source] = node
+            return self.graph.add(None, source=node.source)
+        if known != node:
+            raise QueryError(f"two different sources are named {node.source!r}", hint="give each source a name of its own")
+        return next(n for n, stage in enumerate(self.graph.stages) if stage.source == node.source)
+
+    def _group_apply(self, label: str, node: GroupApply) -> int:
+        entered = self.graph.add(GroupEnterOperator(f"{label}.key", node), (self.build(node.input),))
+        level = len(self.groups)
+        self.groups[level] = entered
+        body = self.build(node.body)
+        del self.groups[level]
+        return self.graph.add(OPERATORS[GroupApply](label, node, self.lowering), (body,))

@@ -1,0 +1,117 @@
+"""What an operator of the local engine is: net changes and a CTI in, net changes and a CTI out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.errors import UserCodeError
+from streamdsl.expr import Inputs, RowError, evaluate
+from streamdsl.expr.nodes import Expr
+from streamdsl.expr.table import Column
+from streamdsl.temporal.time import INFINITY, MIN_TIME
+
+
+class Step(NamedTuple):
+    """One piece of input or output: the net changes, and then the CTI that holds (MIN_TIME: none yet)."""
+
+    batch: Batch
+    cti: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Which windows may show their results, given the watermark (api, section 5)."""
+
+    by_end: bool = False
+    until: int = INFINITY
+
+    def limit(self, watermark: int) -> int:
+        """Return the latest LE (or, by end, RE) that is open."""
+        return watermark
+
+    def is_open(self, le: int, re: int, watermark: int) -> bool:
+        """Say whether a window may show its result."""
+        return (re if self.by_end else le) <= watermark and re <= self.until
+
+
+class Operator(ABC):
+    """A running operator. `step` is called once per piece of a push, when all inputs have their part of it.
+
+    Subclasses say how changes pass (`change`), what a CTI lets them forget (`forget`) and how far their own CTI may follow
+    (`output_cti`). Between steps an operator keeps only what a later legal change can still need.
+    """
+
+    kind: str = ""
+    """The engine operator's name in `explain()`."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.input_ctis: list[int] = []
+        self.cti = MIN_TIME
+        self.rows_in = 0
+        self.rows_out = 0
+        self.udm_calls = 0
+        self.ending = False
+
+    def step(self, inputs: Sequence[Step]) -> Step:
+        """Take one piece of every input and return the piece of output that it causes."""
+        ctis = [piece.cti for piece in inputs]
+        if self._is_idle(inputs, ctis):
+            return Step(EMPTY, self.cti)
+        self.input_ctis = ctis
+        self.rows_in += sum(len(piece.batch) for piece in inputs)
+        out = self.change([piece.batch for piece in inputs], ctis)
+        self.rows_out += len(out)
+        self.forget(min(ctis))
+        self.cti = max(self.cti, INFINITY if min(ctis) == INFINITY else self.output_cti(ctis))
+        return Step(out, self.cti)
+
+    def _is_idle(self, inputs: Sequence[Step], ctis: list[int]) -> bool:
+        return ctis == self.input_ctis and not self.ending and not any(len(piece.batch) for piece in inputs)
+
+    @abstractmethod
+    def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
+        """Return the net change of the output; the new CTIs count for the watermark."""
+
+    def forget(self, cti: int) -> None:
+        """Drop the state that no change with sync time >= `cti` can need."""
+
+    def output_cti(self, ctis: list[int]) -> int:
+        """Return how far the output is settled (semantics, section 2, liveliness)."""
+        return min(ctis)
+
+    def state(self) -> dict[str, int]:
+        """Return the sizes of the state: windows, events, bytes."""
+        return {"windows": 0, "events": 0, "state_bytes": 0}
+
+    def stats(self) -> dict[str, int]:
+        """Return the operator's figures for `session.stats()`."""
+        return {
+            **self.state(),
+            "in": self.rows_in,
+            "out": self.rows_out,
+            "input_cti": min(self.input_ctis, default=MIN_TIME),
+            "output_cti": self.cti,
+            "udm_calls": self.udm_calls,
+        }
+
+    def evaluate(self, expr: Expr, inputs: Inputs, ids: Column) -> Column:
+        """Return an expression's column; an exception of user code names this operator and the event."""
+        try:
+            return evaluate(expr, inputs)
+        except RowError as error:
+            raise self.user_error(error, ids) from error.cause
+
+    def user_error(self, error: RowError, ids: Column | None = None, window: Hashable = None) -> UserCodeError:
+        """Return what a user sees of an error in row `error.row`."""
+        event: Any = None if ids is None else ids[error.row]
+        return UserCodeError(error.cause, operator=self.label, event=event, window=window)
+
+
+def inputs_of(batch: Batch) -> Inputs:
+    """Return a batch as what expressions are evaluated over; `life` is the lifetime after the change."""
+    return Inputs((batch.table,), len(batch), le=batch.le, re=batch.re_new, keys=batch.keys)

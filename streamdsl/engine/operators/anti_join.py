@@ -1,0 +1,124 @@
+"""Anti-join: each left row for the time that no matching right row lives, as maximal pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sortedcontainers import SortedDict
+
+from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.index import EventRow
+from streamdsl.engine.operators.sides import MatchKey, TwoSidedOperator
+from streamdsl.expr.table import object_column
+from streamdsl.plan.node import AntiJoin
+from streamdsl.temporal.lifetime import Lifetime, subtract
+
+
+@dataclass(slots=True)
+class Patch:
+    """A left row, its lifetime before, and the stretch of time in which its pieces may have changed."""
+
+    row: EventRow
+    key: MatchKey
+    lo: int
+    hi: int
+
+
+class AntiJoinOperator(TwoSidedOperator):
+    """A left row's `arguments` are its pieces that are out, by start; a change redoes only the stretch that it touches."""
+
+    kind = "anti_join (indexed)"
+
+    def __init__(self, label: str, node: AntiJoin) -> None:
+        super().__init__(label, node.matching)
+        self._fragmented: dict[int, EventRow] = {}
+
+    def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
+        left, right = batches
+        patches: dict[tuple[Hashable, int], Patch] = {}
+        for change in self.left.changes(left):
+            if change.row.arguments is None:
+                change.row.arguments = SortedDict()
+            ends = (change.re_old, change.re_new)
+            _extend(patches, change.row, change.key, min(ends), max(ends))
+        for change in self.right.changes(right):
+            lo, hi = min(change.re_old, change.re_new), max(change.re_old, change.re_new)
+            for row in self.left.overlapping(change.key, lo, hi):
+                _extend(patches, row, change.key, max(lo, row.le), min(hi, row.re))
+        out = self._batch(list(patches.values()), left.keys is not None or right.keys is not None)
+        self.left.release()
+        self.right.release()
+        return out
+
+    def _batch(self, patches: list[Patch], keyed: bool) -> Batch:
+        changes = []
+        for patch, holes in zip(patches, self._holes(patches), strict=True):
+            changes += [(patch, *change) for change in _repair(patch, holes)]
+            if len(patch.row.arguments) > 1:
+                self._fragmented[id(patch.row)] = patch.row
+        if not changes:
+            return EMPTY
+        changes.sort(key=lambda change: change[2] == change[1])
+        rows = [change[0].row for change in changes]
+        return Batch(
+            object_column([(row.id, le) for row, (_, le, _, _) in zip(rows, changes, strict=True)]),
+            np.array([change[1] for change in changes], dtype=np.int64),
+            np.array([change[2] for change in changes], dtype=np.int64),
+            np.array([change[3] for change in changes], dtype=np.int64),
+            self.left.store.take([row.payload for row in rows]),
+            object_column([change[0].key[0] for change in changes]) if keyed else None,
+        )
+
+    def _holes(self, patches: list[Patch]) -> list[list[Lifetime]]:
+        """Return, for each patch, the lifetimes of the right rows that match in its stretch."""
+        found = [
+            (n, patch.row, right)
+            for n, patch in enumerate(patches)
+            for right in self.right.overlapping(patch.key, patch.lo, patch.hi)
+        ]
+        matching = self.matches([row for _, row, _ in found], [right for _, _, right in found])
+        holes: list[list[Lifetime]] = [[] for _ in patches]
+        for (n, _, right), match in zip(found, matching.tolist(), strict=True):
+            if match:
+                holes[n].append(Lifetime(right.le, right.re))
+        return holes
+
+    def forget(self, cti: int) -> None:
+        """Drop rows as any join does, and the pieces of long-lived rows that can no longer change."""
+        for slot, row in list(self._fragmented.items()):
+            while row.arguments and row.arguments.peekitem(0)[1] < cti:
+                row.arguments.popitem(0)
+            if len(row.arguments) <= 1 or row.re < cti:
+                del self._fragmented[slot]
+        super().forget(cti)
+
+
+def _extend(patches: dict[tuple[Hashable, int], Patch], row: EventRow, key: MatchKey, lo: int, hi: int) -> None:
+    known = patches.get((row.id, row.payload))
+    if known is None:
+        patches[row.id, row.payload] = Patch(row, key, lo, hi)
+    else:
+        known.lo, known.hi = min(known.lo, lo), max(known.hi, hi)
+
+
+def _repair(patch: Patch, holes: Iterable[Lifetime]) -> list[tuple[int, int, int]]:
+    """Work out the pieces in the patch's stretch anew; return `(le, re_old, re_new)` of those that changed."""
+    pieces = patch.row.arguments
+    old = _touching(pieces, patch.lo, patch.hi)
+    lo = min([patch.lo, *old])
+    hi = max([patch.hi, *old.values()])
+    new = {piece.le: piece.re for piece in subtract(Lifetime(lo, min(hi, patch.row.re)), holes)}
+    for le in old:
+        del pieces[le]
+    pieces.update(new)
+    return [(le, old.get(le, le), new.get(le, le)) for le in {**old, **new} if old.get(le, le) != new.get(le, le)]
+
+
+def _touching(pieces: Any, lo: int, hi: int) -> dict[int, int]:
+    """Return the pieces that overlap `[lo, hi]` or touch it."""
+    position = pieces.bisect_left(lo)
+    first = position - 1 if position and pieces.peekitem(position - 1)[1] >= lo else position
+    return dict(pieces.items()[first : pieces.bisect_right(hi)])

@@ -1,0 +1,120 @@
+"""to_edges: each row lives until the next strictly later LE of its key."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sortedcontainers import SortedDict
+
+from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.operator import Operator, inputs_of
+from streamdsl.engine.store import PayloadStore
+from streamdsl.expr import RowError, key_values
+from streamdsl.expr.table import object_column
+from streamdsl.plan.node import ToEdges
+from streamdsl.temporal.time import INFINITY
+
+
+@dataclass(slots=True)
+class Sample:
+    """The rows of one key that start at one LE: by id the slot of the payload, and the end that is out for all of them."""
+
+    re: int
+    rows: dict[Hashable, int] = field(default_factory=dict)
+
+
+class ToEdgesOperator(Operator):
+    """Per key the samples by LE; a sample that comes or goes changes the end of the one before it."""
+
+    kind = "to_edges (indexed)"
+
+    def __init__(self, label: str, node: ToEdges) -> None:
+        super().__init__(label)
+        self.key = node.key
+        self.samples: dict[Any, Any] = {}
+        self.store = PayloadStore()
+
+    def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
+        (batch,) = batches
+        came = (batch.re_old == batch.le) & (batch.re_new > batch.le)
+        went = (batch.re_new == batch.le) & (batch.re_old > batch.le)
+        batch = batch.take(np.flatnonzero(came | went))
+        if not len(batch):
+            return EMPTY
+        changes: list[tuple[Hashable, int, int, int, int, Any]] = []
+        touched: dict[tuple[Any, int], None] = {}
+        slots = iter(self.store.put(batch.table.take(np.flatnonzero(batch.re_old == batch.le))))
+        freed, fresh = [], set()
+        rows = zip(batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), self._keys(batch), strict=True)
+        for id, le, re_old, key in rows:
+            line = self.samples.setdefault(key, SortedDict())
+            if re_old > le:
+                sample = line[le]
+                slot = sample.rows.pop(id)
+                freed.append(slot)
+                changes.append((id, le, sample.re, le, slot, key[0]))
+                if not sample.rows:
+                    del line[le]
+            else:
+                sample = line.setdefault(le, Sample(INFINITY))
+                sample.rows[id] = next(slots)
+                fresh.add((key, le, id))
+            touched[key, le] = None
+            touched.update({(key, earlier): None for earlier in _just_before(line, le)})
+        for key, le in touched:
+            changes += self._new_ends(key, le, fresh)
+        out = self._batch(changes, batch.keys is not None)
+        self.store.free(freed)
+        return out
+
+    def _new_ends(self, key: Any, le: int, fresh: set[Any]) -> list[tuple[Hashable, int, int, int, int, Any]]:
+        line = self.samples[key]
+        sample = line.get(le)
+        if sample is None:
+            return []
+        later = line.bisect_right(le)
+        re_old, sample.re = sample.re, (line.keys()[later] if later < len(line) else INFINITY)
+        return [(id, le, le if (key, le, id) in fresh else re_old, sample.re, slot, key[0]) for id, slot in sample.rows.items()]
+
+    def _keys(self, batch: Batch) -> list[tuple[Any, Hashable]]:
+        groups = batch.group_keys()
+        if self.key is None:
+            return [(group, None) for group in groups]
+        try:
+            return list(zip(groups, key_values(self.key, inputs_of(batch)), strict=True))
+        except RowError as error:
+            raise self.user_error(error, batch.ids) from error.cause
+
+    def _batch(self, changes: list[tuple[Hashable, int, int, int, int, Any]], keyed: bool) -> Batch:
+        changes = sorted((change for change in changes if change[2] != change[3]), key=lambda change: change[2] == change[1])
+        if not changes:
+            return EMPTY
+        ids, le, re_old, re_new, slots, groups = zip(*changes, strict=True)
+        return Batch(
+            object_column(ids),
+            np.array(le, dtype=np.int64),
+            np.array(re_old, dtype=np.int64),
+            np.array(re_new, dtype=np.int64),
+            self.store.take(slots),
+            object_column(groups) if keyed else None,
+        )
+
+    def forget(self, cti: int) -> None:
+        for key, line in list(self.samples.items()):
+            while line and line.peekitem(0)[1].re < cti:
+                _, sample = line.popitem(0)
+                self.store.free(list(sample.rows.values()))
+            if not line:
+                del self.samples[key]
+
+    def state(self) -> dict[str, int]:
+        events = sum(len(sample.rows) for line in self.samples.values() for sample in line.values())
+        return {"windows": 0, "events": events, "state_bytes": 250 * events}
+
+
+def _just_before(line: Any, le: int) -> list[int]:
+    position = line.bisect_left(le)
+    return [line.keys()[position - 1]] if position else []

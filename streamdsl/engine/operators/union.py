@@ -1,0 +1,26 @@
+"""Union: the rows of all inputs, told apart by the input that they come from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from streamdsl.engine.batch import Batch
+from streamdsl.engine.operator import Operator
+from streamdsl.expr.table import object_column
+from streamdsl.plan.node import Union
+
+
+class UnionOperator(Operator):
+    """All rows of all inputs; ids become `(input, id)`."""
+
+    kind = "union (columnar)"
+
+    def __init__(self, label: str, node: Union) -> None:
+        super().__init__(label)
+
+    def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
+        return Batch.concat(
+            replace(batch, ids=object_column([(n, id) for id in batch.ids.tolist()]))
+            for n, batch in enumerate(batches)
+            if len(batch)
+        )

@@ -1,0 +1,221 @@
+"""The general window operator: the paper's algorithm, for every kind of window, module and policy (paper 001, V).
+
+Per group it keeps the windows (`engine/windows`). A piece of input marks windows dirty; those that are open get their results
+computed anew, and what differs from the results that are out is the minimal change that goes on.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamdsl.engine.batch import Batch, Changes
+from streamdsl.engine.index import EventRow, OutputRow, WindowEntry
+from streamdsl.engine.keys import GroupKey
+from streamdsl.engine.operator import Gate, Operator, inputs_of
+from streamdsl.engine.windows import GroupWindows, Setting, group_windows
+from streamdsl.expr import Inputs, RowError, project, truth
+from streamdsl.expr.nodes import Whole
+from streamdsl.expr.schema import Schema
+from streamdsl.expr.table import Table, column_of, object_column
+from streamdsl.plan.node import WindowAggregate, WindowApply
+from streamdsl.temporal import INFINITY, MIN_TIME, Lifetime, payload_key
+from streamdsl.udm.builtin import Builtin
+from streamdsl.udm.invoke import EXCLUDED, Stamped, aggregate, guarded, member_order, operate, stamp
+
+
+class Computed(NamedTuple):
+    """The results of one window before they are paired with those that are out."""
+
+    group: GroupWindows
+    key: GroupKey | None
+    entry: WindowEntry
+    rows: list[Stamped]
+
+
+class WindowOperator(Operator):
+    """Windows of any kind with aggregates or an operator over them."""
+
+    kind = "window (general)"
+
+    def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
+        super().__init__(label)
+        self.node = node
+        self.modules = tuple(agg.function for agg in node.aggregates) if isinstance(node, WindowAggregate) else (node.module,)
+        self.setting = Setting.of(gate, node.clip, node.output, node.time_sensitive)
+        self.groups: dict[GroupKey | None, GroupWindows] = {}
+        self.watermark = MIN_TIME
+        self._alarms: list[tuple[int, int, GroupKey | None]] = []
+        self._tickets = itertools.count()
+        self._keyed = False
+        self._needs_payload = not all(isinstance(module, Builtin) and not module.by_position for module in self.modules)
+
+    def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
+        (batch,) = batches
+        self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
+        touched = self._reveal()
+        self._keyed = self._keyed or batch.keys is not None
+        for row, key, re_old, re_new in self._events(batch):
+            group = self._group(key)
+            touched[key] = group
+            group.change(row, re_old, re_new)
+        computed = [self._compute(group, key, entry) for key, group in touched.items() for entry in group.dirty.values()]
+        self._project(computed)
+        return self._emit(touched, computed)
+
+    def _reveal(self) -> dict[GroupKey | None, GroupWindows]:
+        """Open the hidden windows that the watermark has reached, in the groups that have such."""
+        touched: dict[GroupKey | None, GroupWindows] = {}
+        while self._alarms and self._alarms[0][0] <= self.watermark:
+            _, _, key = heapq.heappop(self._alarms)
+            group = self.groups.get(key)
+            if group is not None:
+                group.scheduled = INFINITY
+                group.reveal(self.watermark)
+                touched[key] = group
+        return touched
+
+    def _schedule(self, key: GroupKey | None, group: GroupWindows) -> None:
+        time = group.next_reveal()
+        if time is not None and time < group.scheduled:
+            group.scheduled = time
+            heapq.heappush(self._alarms, (time, next(self._tickets), key))
+
+    def _group(self, key: GroupKey | None) -> GroupWindows:
+        group = self.groups.get(key)
+        if group is None:
+            group = self.groups[key] = group_windows(self.node.windows, self.setting)
+        if group.watermark < self.watermark:
+            group.reveal(self.watermark)
+        return group
+
+    def _events(self, batch: Batch) -> Iterable[tuple[EventRow, GroupKey | None, int, int]]:
+        """Yield each changed event; the modules' arguments are evaluated once, when it is inserted."""
+        batch = batch.take(np.flatnonzero(batch.re_old != batch.re_new))
+        inserted = np.flatnonzero(batch.re_old == batch.le)
+        new = batch if len(inserted) == len(batch) else batch.take(inserted)
+        arguments = iter(self._arguments(new))
+        payloads = iter(new.table.payloads() if self._needs_payload else [None] * len(new))
+        columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.group_keys())
+        for id, le, re_old, re_new, key in zip(*columns, strict=True):
+            row = EventRow(id, le, re_new)
+            if re_old == le:
+                row.payload, row.arguments = next(payloads), next(arguments)
+            yield row, key, re_old, re_new
+
+    def _arguments(self, batch: Batch) -> list[Sequence[Any]]:
+        if isinstance(self.node, WindowApply):
+            exprs = [(self.node.argument, None)]
+        else:
+            exprs = [(agg.argument, agg.where) for agg in self.node.aggregates]
+        inputs = inputs_of(batch)
+        columns: list[list[Any]] = []
+        for argument, where in exprs:
+            column = self.evaluate(argument or Whole(), inputs, batch.ids).tolist()
+            if where is not None:
+                chosen = truth(self.evaluate(where, inputs, batch.ids)).tolist()
+                column = [value if keep else EXCLUDED for value, keep in zip(column, chosen, strict=True)]
+            columns.append(column)
+        return list(zip(*columns, strict=True)) if columns else [()] * len(batch)
+
+    def _compute(self, group: GroupWindows, key: GroupKey | None, entry: WindowEntry) -> Computed:
+        if not group.settle(entry):
+            return Computed(group, key, entry, [])
+        members = group.members(entry)
+        if self._needs_payload:
+            members.sort(key=member_order)
+        period = entry.period
+        return Computed(group, key, entry, guarded(self.label, period, lambda: self._invoke(members, period)))
+
+    def _invoke(self, members: list[EventRow], period: Lifetime) -> list[Stamped]:
+        self.udm_calls += len(self.modules)
+        if isinstance(self.node, WindowApply):
+            return operate(self.node.module, members, period, self.node.clip, self.node.output)
+        values = tuple(aggregate(module, i, members, period, self.node.clip) for i, module in enumerate(self.modules))
+        return [Stamped(*stamp(period, self.node.output), values)]
+
+    def _project(self, computed: list[Computed]) -> None:
+        """Turn the aggregates of all windows into payloads at once."""
+        if not isinstance(self.node, WindowAggregate):
+            return
+        shown = [result for result in computed if result.rows]
+        columns = zip(*(result.rows[0].payload for result in shown), strict=True)
+        names = [f"a{i}" for i in range(len(self.modules))]
+        table = Table(Schema.record(names), {n: column_of(c) for n, c in zip(names, columns, strict=False)}, len(shown))
+        keys = object_column([result.key.shown if result.key else None for result in shown])
+        try:
+            payloads = project(self.node.projection, Inputs((table,), len(shown), keys=keys)).payloads()
+        except RowError as error:
+            raise self.user_error(error, window=shown[error.row].entry.period) from error.cause
+        for result, payload in zip(shown, payloads, strict=True):
+            result.rows[0] = result.rows[0]._replace(payload=payload)
+
+    def _emit(self, touched: dict[GroupKey | None, GroupWindows], computed: list[Computed]) -> Batch:
+        by_group: dict[GroupKey | None, list[Computed]] = {}
+        for result in computed:
+            by_group.setdefault(result.key, []).append(result)
+        changes = Changes()
+        for key, group in touched.items():
+            self._pair(group, key, by_group.get(key, []), changes)
+            group.dirty.clear()
+            group.gone.clear()
+            self._schedule(key, group)
+            if group.is_empty and not group.windows:
+                del self.groups[key]
+        return changes.batch(self._keyed)
+
+    def _pair(self, group: GroupWindows, key: GroupKey | None, results: list[Computed], changes: Changes) -> None:
+        """Pair old and new rows by (LE, payload) in order of RE: the minimal change (semantics, section 2)."""
+        old: dict[tuple[int, Hashable], list[OutputRow]] = {}
+        for row in sorted(group.gone, key=lambda row: -row.re):
+            old.setdefault((row.le, row.key), []).append(row)
+        fresh = [(stamped, payload_key(stamped.payload), result.entry) for result in results for stamped in result.rows]
+        fresh.sort(key=lambda item: item[0].re)
+        unpaired = []
+        for stamped, hashed, entry in fresh:
+            before = old.get((stamped.le, hashed))
+            if before:
+                row = before.pop()
+                changes.add(row.id, row.le, row.re, stamped.re, stamped.payload, key)
+                entry.output.append(row._replace(re=stamped.re, payload=stamped.payload))
+            else:
+                unpaired.append((stamped, hashed, entry))
+        for rows in old.values():
+            for row in rows:
+                changes.add(row.id, row.le, row.re, row.le, row.payload, key)
+                self._free(group, row)
+        for stamped, hashed, entry in unpaired:
+            id = self._new_id(group, key, entry.le)
+            changes.add(id, stamped.le, stamped.le, stamped.re, stamped.payload, key)
+            entry.output.append(OutputRow(id, *stamped, hashed))
+
+    def _new_id(self, group: GroupWindows, key: GroupKey | None, le: int) -> Hashable:
+        ordinal = next(n for n in itertools.count() if (le, n) not in group.live_ids)
+        group.live_ids.add((le, ordinal))
+        return (self.label, le, ordinal) if key is None else (self.label, key.path, le, ordinal)
+
+    @staticmethod
+    def _free(group: GroupWindows, row: OutputRow) -> None:
+        *_, le, ordinal = row.id  # type: ignore[misc]
+        group.live_ids.discard((le, ordinal))
+
+    def forget(self, cti: int) -> None:
+        for key, group in list(self.groups.items()):
+            for entry in group.forget(cti):
+                for row in entry.output:
+                    self._free(group, row)
+            if key is not None and group.is_empty:
+                del self.groups[key]
+
+    def output_cti(self, ctis: list[int]) -> int:
+        unseen = group_windows(self.node.windows, self.setting).output_cti(ctis[0])
+        return min([unseen, *(group.output_cti(ctis[0]) for group in self.groups.values())])
+
+    def state(self) -> dict[str, int]:
+        windows = sum(group.n_windows for group in self.groups.values())
+        events = sum(group.n_events for group in self.groups.values())
+        return {"windows": windows, "events": events, "state_bytes": 400 * windows + 400 * events}

@@ -1,0 +1,160 @@
+"""Sessions: the long-running form of a query (api, section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any, Generic, Literal, TypeAlias
+
+from typing_extensions import TypeVar
+
+from streamdsl.engine.batch import EMPTY
+from streamdsl.engine.egress import FinalEgress, SpeculativeEgress
+from streamdsl.engine.ingress import Ingress, Piece
+from streamdsl.engine.lower import Options, lower
+from streamdsl.engine.operator import Gate, Step
+from streamdsl.errors import QueryError, SessionError
+from streamdsl.io.binding import Bound, Inserts
+from streamdsl.io.sources import read_frame
+from streamdsl.plan.node import Node
+from streamdsl.plan.properties import fixed_end
+from streamdsl.temporal import INFINITY, MIN_TIME, Event, Rejected, Unit, check_unit, common_unit, format_time
+
+Emit: TypeAlias = Literal["speculative", "watermark", "final"]
+EMIT_MODES: tuple[Emit, ...] = ("speculative", "watermark", "final")
+T = TypeVar("T", default=Any)
+
+
+class Session(Generic[T]):
+    """A running query: events in by `push`, the output that they cause out, CTIs included.
+
+    Made by `query.open(...)`. A push that is refused for its input changes nothing; after an exception of user code only
+    `stats` and `rejected` are left.
+    """
+
+    def __init__(
+        self,
+        plan: Node,
+        bindings: Mapping[str, Bound] | None = None,
+        emit: Emit = "speculative",
+        engine_options: Options | None = None,
+        until: int = INFINITY,
+    ) -> None:
+        if emit not in EMIT_MODES:
+            raise QueryError(f"emit is one of {', '.join(map(repr, EMIT_MODES))}, not {emit!r}")
+        self._graph = lower(plan, Gate(by_end=emit == "watermark", until=until), engine_options)
+        self._egress = FinalEgress(fixed_end(plan)) if emit == "final" else SpeculativeEgress()
+        bound = bindings or {}
+        self._sources = {
+            name: Ingress(source, source.time_unit or (bound[name].unit if name in bound else None))
+            for name, source in self._graph.sources.items()
+        }
+        self._ctis = dict.fromkeys(self._sources, MIN_TIME)
+        self._failure: BaseException | None = None
+        self._closed = False
+
+    def push(self, events: Iterable[Event[Any]] | Any, source: str | None = None) -> list[Event[T]]:
+        """Take a batch (events in order of arrival, or a frame) into a source, and return the output that it causes.
+
+        The batch is cut at its CTIs; each piece's net change, retractions first, comes before the output CTI that its CTI
+        causes. Raises `EventError`, `CtiViolation` or `SchemaError` for input that is refused, which then has no effect.
+        """
+        self._check_open()
+        ingress = self._ingress(source)
+        pieces = ingress.stage(self._read(events, ingress))
+        return [event for piece in pieces for event in self._step({ingress.source.source: piece})]
+
+    def close(self) -> list[Event[T]]:
+        """End every source with `Cti(INFINITY)` and return the output that is left; it then ends with that CTI too."""
+        return self.end(INFINITY)
+
+    def end(self, time: int) -> list[Event[T]]:
+        """End every source with `Cti(time)` and return the output that is left; the session is then closed."""
+        self._check_open()
+        for operator in self._graph.operators:
+            operator.ending = True
+        for ingress in self._sources.values():
+            ingress.table.advance(time)
+        out = self._step({name: Piece(EMPTY, max(time, self._ctis[name])) for name in self._sources})
+        self._closed = True
+        return out
+
+    async def stream(self, source: AsyncIterable[Any]) -> AsyncIterator[Event[T]]:
+        """Yield the output of an asynchronous source of events, and of the close when it ends."""
+        async for event in source:
+            for out in self.push([event]):
+                yield out
+        for out in self.close():
+            yield out
+
+    def rejected(self) -> Sequence[Rejected]:
+        """Return the events that the sources have dropped or adjusted, each with the CTI that it broke."""
+        return [rejection for ingress in self._sources.values() for rejection in ingress.table.rejected]
+
+    def stats(self) -> dict[str, dict[str, int]]:
+        """Return each operator's figures, by its label in `explain()`."""
+        return {operator.label: operator.stats() for operator in self._graph.operators}
+
+    def why_no_output(self) -> str | None:
+        """Return which input's CTI holds the output back, None if none does."""
+        if not self._sources or self._closed:
+            return None
+        name, cti = min(self._ctis.items(), key=lambda item: item[1])
+        if cti == MIN_TIME:
+            return f"source {name!r} has sent no CTI yet; give it one, or a progress policy (progress=sd.Progress.slack(...))"
+        if self._egress.cti >= max(self._ctis.values()):
+            return None
+        return f"source {name!r} has only reached the CTI {format_time(cti, self._sources[name].unit)}"
+
+    @property
+    def sources(self) -> list[str]:
+        """The names of the query's sources."""
+        return list(self._sources)
+
+    @property
+    def unit(self) -> Unit | None:
+        """The unit of time of the sources, None if it is not known."""
+        return common_unit(*(ingress.reader.found for ingress in self._sources.values()))
+
+    def _step(self, pieces: Mapping[str, Piece]) -> list[Event[T]]:
+        self._ctis.update({name: piece.cti for name, piece in pieces.items()})
+        try:
+            out = self._graph.step({name: Step(*piece) for name, piece in pieces.items()}, self._ctis)
+        except BaseException as error:
+            self._failure = error
+            raise
+        return self._egress.send(out.batch, out.cti)
+
+    def _read(self, pushed: Any, ingress: Ingress) -> Sequence[Event[Any]] | Inserts:
+        if isinstance(pushed, Inserts):
+            return pushed
+        if hasattr(pushed, "columns") or hasattr(pushed, "column_names"):
+            return read_frame(pushed, ingress.schema, check_unit(ingress.unit))
+        return list(pushed)
+
+    def _ingress(self, source: str | None) -> Ingress:
+        if source is None and len(self._sources) == 1:
+            return next(iter(self._sources.values()))
+        if source is None or source not in self._sources:
+            what = "which source is the push for?" if source is None else f"there is no source {source!r}"
+            raise QueryError(
+                f"{what} The query's sources are: {', '.join(self._sources)}", hint='session.push(events, source="name")'
+            )
+        return self._sources[source]
+
+    def _check_open(self) -> None:
+        if self._failure is not None:
+            raise SessionError(
+                f"the session has failed: {self._failure}", hint="open a new one; rejected() and stats() still work"
+            )
+        if self._closed:
+            raise SessionError("the session is closed")
+
+
+def open_session(
+    plan: Node,
+    bindings: Mapping[str, Bound] | None = None,
+    emit: Emit = "speculative",
+    engine_options: Options | None = None,
+) -> Session[Any]:
+    """Return a new session of a plan; bindings tell its sources' units and are not read."""
+    return Session(plan, bindings, emit, engine_options)

@@ -1,0 +1,81 @@
+"""Payloads of remembered rows, in columns: put in batches, taken by slot, slots used again once freed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from streamdsl.expr.schema import Schema
+from streamdsl.expr.table import Column, Table, object_column
+
+
+class PayloadStore:
+    """A growing table with free slots.
+
+    >>> store = PayloadStore()
+    >>> slots = store.put(Table.from_payloads([1, 2]))
+    >>> store.take([slots[1]]).payloads()
+    [2]
+    """
+
+    def __init__(self) -> None:
+        self._schema: Schema | None = None
+        self._columns: dict[str, Column] = {}
+        self._capacity = 0
+        self._free: list[int] = []
+
+    def put(self, table: Table) -> list[int]:
+        """Store rows and return their slots. O(rows) amortised."""
+        if table.size == 0:
+            return []
+        table = self._conform(table)
+        while len(self._free) < table.size:
+            self._grow()
+        slots = [self._free.pop() for _ in range(table.size)]
+        where = np.array(slots, dtype=np.intp)
+        for name, column in table.columns.items():
+            self._write(name, where, column)
+        return slots
+
+    def take(self, slots: Sequence[int]) -> Table:
+        """Return the rows in these slots."""
+        where = np.array(slots, dtype=np.intp)
+        if self._schema is None:
+            return Table.of_objects([])
+        return Table(self._schema, {name: column[where] for name, column in self._columns.items()}, len(where))
+
+    def free(self, slots: Sequence[int]) -> None:
+        """Give slots back; objects in them are let go."""
+        where = np.array(slots, dtype=np.intp)
+        for column in self._columns.values():
+            if column.dtype == object:
+                column[where] = None
+        self._free.extend(slots)
+
+    def _conform(self, table: Table) -> Table:
+        """Make the rows fit the stored ones; of different schemas all become objects kept whole."""
+        if self._schema is None:
+            self._schema = table.schema
+            self._columns = {name: np.empty(0, dtype=column.dtype) for name, column in table.columns.items()}
+        if table.schema == self._schema:
+            return table
+        if self._schema != Schema.object():
+            used = sorted(set(range(self._capacity)) - set(self._free))
+            objects = np.empty(self._capacity, dtype=object)
+            objects[used] = object_column(self.take(used).payloads())
+            self._schema, self._columns = Schema.object(), {"": objects}
+        return Table.of_objects(table.payloads())
+
+    def _write(self, name: str, where: Column, values: Column) -> None:
+        column = self._columns[name]
+        if column.dtype != values.dtype and column.dtype != object:
+            column = self._columns[name] = column.astype(object)
+        column[where] = values
+
+    def _grow(self) -> None:
+        added = max(64, self._capacity)
+        for name, column in self._columns.items():
+            self._columns[name] = np.concatenate([column, np.zeros(added, dtype=column.dtype)])
+        self._free.extend(range(self._capacity + added - 1, self._capacity - 1, -1))
+        self._capacity += added

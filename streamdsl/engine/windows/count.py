@@ -1,0 +1,146 @@
+"""Count windows of one group: one for every N consecutive distinct endpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from sortedcontainers import SortedDict
+
+from streamdsl.engine.index import EventRow, WindowEntry
+from streamdsl.engine.windows.group import HiddenWindows, Setting
+from streamdsl.temporal.lifetime import Lifetime
+from streamdsl.temporal.time import INFINITY
+from streamdsl.windows import Count, Output
+
+
+class CountWindows(HiddenWindows):
+    """`points` are the endpoints that count, in order, each with its events."""
+
+    def __init__(self, setting: Setting, windows: Count) -> None:
+        super().__init__(setting)
+        self.spec = windows
+        self.points: Any = SortedDict()
+
+    def change(self, row: EventRow, re_old: int, re_new: int) -> None:
+        old = self.spec.position(Lifetime(row.le, re_old))
+        new = self.spec.position(Lifetime(row.le, re_new))
+        if old == new:
+            self._change_end(row, old, re_new)
+            return
+        kept = row if old is None else self._take(old, row)
+        kept.re = re_new
+        if new is not None:
+            self._put(new, kept)
+
+    def _change_end(self, row: EventRow, point: int | None, re_new: int) -> None:
+        """Take a new RE that leaves the event where it is: only modules that see it must run again."""
+        rows: dict[Hashable, EventRow] | None = None if point is None else self.points.get(point)
+        if point is None or rows is None or row.id not in rows:
+            return
+        kept = rows[row.id]
+        re_old, kept.re = kept.re, re_new
+        if not self.setting.time_sensitive:
+            return
+        for entry in self._containing(point):
+            if not self.setting.reads_le_only or entry.re > min(re_old, re_new):
+                self.touch(entry)
+
+    def _put(self, point: int, row: EventRow) -> None:
+        if point not in self.points:
+            self._dissolve(point)
+            self.points[point] = {}
+            self.points[point][row.id] = row
+            self._form(point)
+            return
+        self.points[point][row.id] = row
+        self._recount(point, +1)
+
+    def _take(self, point: int, row: EventRow) -> EventRow:
+        rows: dict[Hashable, EventRow] = self.points[point]
+        kept = rows.pop(row.id)
+        if rows:
+            self._recount(point, -1)
+        else:
+            self._dissolve(point)
+            del self.points[point]
+            self._form(point)
+        return kept
+
+    def _recount(self, point: int, change: int) -> None:
+        for entry in self._containing(point):
+            entry.n_events += change
+            self.touch(entry)
+
+    def _starts_near(self, point: int) -> list[int]:
+        """Return the last N - 1 points before this one, and it if it is there: where windows that contain it may start."""
+        position = self.points.bisect_left(point)
+        first = max(0, position - self.spec.n + 1)
+        return list(self.points.keys()[first : self.points.bisect_right(point)])
+
+    def _containing(self, point: int) -> Iterable[WindowEntry]:
+        for start in self._starts_near(point):
+            entry = self.windows.get(start)
+            if entry is not None and entry.re > point:
+                yield entry
+
+    def _dissolve(self, point: int) -> None:
+        for start in self._starts_near(point):
+            entry = self.windows.get(start)
+            if entry is not None and (entry.re > point or start == point):
+                self.drop(entry)
+
+    def _form(self, point: int) -> None:
+        for start in self._starts_near(point):
+            if self.windows.get(start) is not None:
+                continue
+            last = self.points.bisect_left(start) + self.spec.n - 1
+            if last < len(self.points):
+                entry = WindowEntry(start, self.points.keys()[last] + 1, n_endpoints=self.spec.n)
+                entry.n_events = len(self.members(entry))
+                self.touch(self.windows.add(entry))
+
+    def members(self, entry: WindowEntry) -> list[EventRow]:
+        inside = self.points.irange(entry.le, entry.re, inclusive=(True, False))
+        return [row for point in inside for row in self.points[point].values()]
+
+    @property
+    def n_events(self) -> int:
+        return sum(len(rows) for rows in self.points.values())
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.points
+
+    def _first_open(self, cti: int) -> int:
+        """Return the first point that a window not closed yet, or not formed yet, can start at."""
+        before = self.points.bisect_left(cti)
+        if self.spec.n == 1 or not before:
+            return cti
+        first: int = self.points.keys()[max(0, before - self.spec.n + 1)]
+        return first
+
+    def _first_alive(self, cti: int) -> WindowEntry | None:
+        """Return the first window with a member whose RE a time-sensitive module sees and a change may still move."""
+        if self.setting.reads_le_only or self.spec.by == "end":
+            return None
+        alive = (point for point, rows in self.points.items() if any(row.re >= cti for row in rows.values()))
+        return next((entry for point in alive for entry in self._containing(point)), None)
+
+    def forget(self, cti: int) -> list[WindowEntry]:
+        alive = self._first_alive(cti)
+        settled = min(cti, alive.re - 1) if alive else cti
+        closed = self.windows.forget(settled)
+        keep = min(self._first_open(cti), min((entry.le for entry in self.windows), default=INFINITY))
+        for point in list(self.points.irange(maximum=keep, inclusive=(True, False))):
+            del self.points[point]
+        return closed
+
+    def output_cti(self, cti: int) -> int:
+        if self.setting.output is Output.TIME_BOUND:
+            return cti
+        alive = self._first_alive(cti)
+        if self.setting.output is Output.POINT_AT_END:
+            return min(cti, alive.re) if alive else cti
+        first = min(cti, self._first_open(cti))
+        return min(first, alive.le) if alive else first

@@ -1,0 +1,113 @@
+"""Hopping and tumbling windows of one group: only windows that are open and have members exist."""
+
+from __future__ import annotations
+
+from streamdsl.engine.index import EventRow, WindowEntry
+from streamdsl.engine.windows.group import GroupWindows, Setting
+from streamdsl.temporal.lifetime import Lifetime
+from streamdsl.temporal.time import INFINITY, MIN_TIME
+from streamdsl.windows import Hopping, Output, unending
+
+
+class GridWindows(GroupWindows):
+    """Windows are made lazily: an event without end fills only those that the watermark has opened."""
+
+    def __init__(self, setting: Setting, windows: Hopping) -> None:
+        super().__init__(setting)
+        self.grid = windows
+        self.last_open = self._last_open(MIN_TIME)
+
+    def _last_open(self, watermark: int) -> int:
+        grid, gate = self.grid, self.setting.gate
+        shown = (watermark - grid.offset - (grid.size if gate.by_end else 0)) // grid.hop
+        return min(shown, (gate.until - grid.size - grid.offset) // grid.hop) if gate.until < INFINITY else shown
+
+    def change(self, row: EventRow, re_old: int, re_new: int) -> None:
+        old = self._numbers(row, re_old)
+        new = self._numbers(row, re_new)
+        self.move(row, re_old, re_new)
+        self._join_windows(range(max(new.start, old.stop), new.stop) if old else new)
+        self._leave_windows(range(max(old.start, new.stop), old.stop) if new else old)
+        if self.setting.time_sensitive and old and new:
+            self._touch_stayed(row.le, re_old, re_new)
+
+    def _numbers(self, row: EventRow, re: int) -> range:
+        if re <= row.le:
+            return range(0)
+        if re == INFINITY and self.watermark == INFINITY and self.setting.gate.until == INFINITY:
+            raise unending(self.grid, row.id)
+        numbers = self.grid.numbers(Lifetime(row.le, re))
+        return range(numbers.start, max(numbers.start, min(numbers.stop, self.last_open + 1)))
+
+    def _join_windows(self, numbers: range) -> None:
+        for k in numbers:
+            period = self.grid.window(k)
+            entry = self.windows.get(period.le) or self.windows.add(WindowEntry(period.le, period.re))
+            entry.n_events += 1
+            self.touch(entry)
+
+    def _leave_windows(self, numbers: range) -> None:
+        for k in numbers:
+            entry = self.windows.get(self.grid.window(k).le)
+            assert entry is not None
+            entry.n_events -= 1
+            if entry.n_events:
+                self.touch(entry)
+            else:
+                self.drop(entry)
+
+    def _touch_stayed(self, le: int, re_old: int, re_new: int) -> None:
+        """Touch the windows that the event stays in and whose module sees its RE."""
+        shorter = min(re_old, re_new)
+        first = self.grid.first_ending_after(shorter if self.setting.reads_le_only else le)
+        first = max(first, self.grid.first_ending_after(le))
+        last = self.grid.last_starting_before(shorter)
+        for entry in self.windows.between(self.grid.window(first).le, self.grid.window(last).le + 1):
+            self.touch(entry)
+
+    def reveal(self, watermark: int) -> None:
+        if watermark <= self.watermark:
+            return
+        self.watermark = watermark
+        first, self.last_open = self.last_open + 1, self._last_open(watermark)
+        if not len(self.events) or first > self.last_open:
+            return
+        start = self.grid.offset + first * self.grid.hop
+        end = min(self.grid.offset + self.last_open * self.grid.hop + self.grid.size, INFINITY)
+        for row in self.events.overlapping(start, end):
+            numbers = self._numbers(row, row.re)
+            self._join_windows(range(max(first, numbers.start), numbers.stop))
+
+    def next_reveal(self) -> int | None:
+        end = self.events.latest_end()
+        le = self.grid.offset + (self.last_open + 1) * self.grid.hop
+        if end is None or end <= le or le + self.grid.size > self.setting.gate.until:
+            return None
+        return le + self.grid.size if self.setting.gate.by_end else le
+
+    def members(self, entry: WindowEntry) -> list[EventRow]:
+        return self.events.overlapping(entry.le, entry.re)
+
+    def _settled(self, cti: int) -> int:
+        """Return the time until which windows are closed: those with W.RE <= it are."""
+        return cti if self.setting.reads_le_only else min(cti, self.earliest_alive(cti))
+
+    def forget(self, cti: int) -> list[WindowEntry]:
+        settled = self._settled(cti)
+        closed = self.windows.forget(settled)
+        first_kept = self.grid.offset + self.grid.first_ending_after(settled) * self.grid.hop
+        self.events.forget(min(first_kept + 1, cti))
+        return closed
+
+    def output_cti(self, cti: int) -> int:
+        return grid_cti(self.grid, self.setting.output, cti, self._settled(cti))
+
+
+def grid_cti(grid: Hopping, output: Output, cti: int, settled: int) -> int:
+    """Return the output CTI of a grid whose windows with W.RE <= `settled` are closed."""
+    if output is Output.TIME_BOUND:
+        return cti
+    le = grid.offset + grid.first_ending_after(settled) * grid.hop
+    if output is Output.POINT_AT_END:
+        return cti if settled == cti else min(cti, le + grid.size)
+    return min(cti, le)

@@ -1,0 +1,151 @@
+"""The windows of one group: what changes make of them, which results may show, and what a CTI closes (paper 001, V.C-F)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from sortedcontainers import SortedSet
+
+from streamdsl.engine.index import EventIndex, EventRow, OutputRow, WindowEntry, WindowIndex
+from streamdsl.engine.operator import Gate
+from streamdsl.temporal.time import INFINITY, MIN_TIME
+from streamdsl.windows import Clip, Output
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the groups of one window operator share."""
+
+    gate: Gate
+    output: Output
+    reads_le_only: bool
+    """No lifetime is read, or ends only clipped to the window: a member's RE beyond the window does not matter."""
+    time_sensitive: bool
+
+    @classmethod
+    def of(cls, gate: Gate, clip: Clip, output: Output, time_sensitive: bool) -> Setting:
+        """Return the setting of an operator."""
+        return cls(gate, output, not time_sensitive or clip.right, time_sensitive)
+
+
+class GroupWindows(ABC):
+    """The state of a window operator for one group. Subclasses, one per kind of window, keep the windows up to date.
+
+    `dirty` are the windows whose results must be computed anew, `gone` the results that are no longer right; the operator
+    takes both after each piece of input.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.windows = WindowIndex()
+        self.events = EventIndex()
+        self.dirty: dict[int, WindowEntry] = {}
+        self.gone: list[OutputRow] = []
+        self.live_ids: set[tuple[int, int]] = set()
+        self.watermark = MIN_TIME
+        self.scheduled = INFINITY
+
+    @abstractmethod
+    def change(self, row: EventRow, re_old: int, re_new: int) -> None:
+        """Take the change of one event's RE; an end equal to LE means that it is not there."""
+
+    @abstractmethod
+    def reveal(self, watermark: int) -> None:
+        """Raise the watermark: windows that it opens become dirty."""
+
+    @abstractmethod
+    def next_reveal(self) -> int | None:
+        """Return the watermark at which the next hidden window opens, None if there is none."""
+
+    @abstractmethod
+    def members(self, entry: WindowEntry) -> list[EventRow]:
+        """Return the events that belong to a window."""
+
+    @abstractmethod
+    def forget(self, cti: int) -> list[WindowEntry]:
+        """Drop and return the closed windows, and drop the events that only they needed."""
+
+    @abstractmethod
+    def output_cti(self, cti: int) -> int:
+        """Return how far this group's results are settled."""
+
+    def settle(self, entry: WindowEntry) -> bool:
+        """Say whether a dirty window's results are to be computed now."""
+        return entry.n_events > 0 and self.setting.gate.is_open(entry.le, entry.re, self.watermark)
+
+    @property
+    def is_empty(self) -> bool:
+        """Say whether the group holds nothing that a later change can need."""
+        return not len(self.events) and not any(entry.n_events for entry in self.windows)
+
+    @property
+    def n_windows(self) -> int:
+        """The number of non-empty windows that are kept."""
+        return sum(entry.n_events > 0 for entry in self.windows)
+
+    @property
+    def n_events(self) -> int:
+        """The number of events that are kept."""
+        return len(self.events)
+
+    def touch(self, entry: WindowEntry) -> None:
+        """Mark a window dirty; its results so far may be wrong."""
+        self.gone.extend(entry.output)
+        entry.output = []
+        self.dirty[entry.le] = entry
+
+    def drop(self, entry: WindowEntry) -> None:
+        """Remove a window that is no more."""
+        self.gone.extend(entry.output)
+        self.windows.remove(entry.le)
+        self.dirty.pop(entry.le, None)
+
+    def move(self, row: EventRow, re_old: int, re_new: int) -> EventRow:
+        """Update the event index for one change, and return the event as it is kept."""
+        kept = self.events.remove(row.id) if re_old > row.le else row
+        if re_new > row.le:
+            kept.re = re_new
+            self.events.add(kept)
+        return kept
+
+    def earliest_alive(self, cti: int) -> int:
+        """Return the smallest LE of an event whose RE may still change, INFINITY if there is none."""
+        return min((row.le for row in self.events.ending_from(cti)), default=INFINITY)
+
+
+class HiddenWindows(GroupWindows):
+    """For kinds that know all their windows: those not open yet are remembered until the watermark reaches them."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self.hidden: Any = SortedSet()
+
+    def settle(self, entry: WindowEntry) -> bool:
+        is_open = super().settle(entry)
+        if is_open or not entry.n_events:
+            self.hidden.discard(entry.le)
+        else:
+            self.hidden.add(entry.le)
+        return is_open
+
+    def drop(self, entry: WindowEntry) -> None:
+        super().drop(entry)
+        self.hidden.discard(entry.le)
+
+    def reveal(self, watermark: int) -> None:
+        self.watermark = max(self.watermark, watermark)
+        while self.hidden:
+            entry = self.windows.get(self.hidden[0])
+            assert entry is not None
+            if not self.setting.gate.is_open(entry.le, entry.re, self.watermark):
+                return
+            self.hidden.discard(entry.le)
+            self.touch(entry)
+
+    def next_reveal(self) -> int | None:
+        entry = self.windows.get(self.hidden[0]) if self.hidden else None
+        if entry is None or entry.re > self.setting.gate.until:
+            return None
+        return entry.re if self.setting.gate.by_end else entry.le

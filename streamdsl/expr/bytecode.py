@@ -1,0 +1,99 @@
+"""What a function's bytecode may do for a trace of it to be the whole truth. An opcode that is not listed makes it opaque.
+
+The names cover Python 3.11 to 3.14. Left out on purpose: jumps, `is`, `in`, `not`, text formatting, unpacking, what changes an
+object in place, what throws a value away, and everything that later versions may bring.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Iterator
+from functools import lru_cache
+from types import CodeType
+from typing import Final
+
+_PLAIN: Final = frozenset(
+    "CACHE RESUME NOP EXTENDED_ARG COPY_FREE_VARS PUSH_NULL PRECALL CALL CALL_KW KW_NAMES COPY SWAP"
+    " LOAD_CONST LOAD_SMALL_INT LOAD_GLOBAL LOAD_DEREF LOAD_ATTR LOAD_METHOD"
+    " LOAD_FAST LOAD_FAST_CHECK LOAD_FAST_BORROW LOAD_FAST_LOAD_FAST LOAD_FAST_BORROW_LOAD_FAST_BORROW"
+    " STORE_FAST STORE_FAST_LOAD_FAST STORE_FAST_STORE_FAST"
+    " BINARY_OP BINARY_SUBSCR COMPARE_OP UNARY_NEGATIVE UNARY_POSITIVE UNARY_INVERT CALL_INTRINSIC_1"
+    " BUILD_TUPLE BUILD_MAP BUILD_CONST_KEY_MAP MAP_ADD RETURN_VALUE RETURN_CONST".split()
+)
+_NESTING: Final = frozenset({"MAKE_FUNCTION", "SET_FUNCTION_ATTRIBUTE", "LOAD_CLOSURE"})
+_OWN_TEXT: Final = frozenset({"BINARY_SUBSCR", "COMPARE_OP", "CALL_KW", "BUILD_CONST_KEY_MAP"})
+
+
+@lru_cache(maxsize=1024)
+def is_traceable(code: CodeType, nesting: bool = False) -> bool:
+    """Say whether all that the code does shows in a trace; `nesting` allows lambdas inside, which capture none of its variables.
+
+    >>> is_traceable((lambda e: e.x + 1).__code__), is_traceable((lambda e: e.x is None).__code__)
+    (True, False)
+    """
+    if nesting and code.co_cellvars:
+        return False
+    return all(_is_harmless(instruction, nesting) for instruction in dis.get_instructions(code))
+
+
+def _is_harmless(instruction: dis.Instruction, nesting: bool) -> bool:
+    name, shown = instruction.opname, instruction.argrepr
+    if name in _NESTING:
+        return nesting
+    if name == "BINARY_OP":
+        return not shown.endswith("=")
+    if name == "CALL_INTRINSIC_1":
+        return shown == "INTRINSIC_UNARY_POSITIVE"
+    if name in ("LOAD_ATTR", "LOAD_METHOD"):
+        return not str(instruction.argval).startswith("__")
+    return name in _PLAIN
+
+
+@lru_cache(maxsize=1024)
+def formats(code: CodeType) -> bool:
+    """Say whether `%` may be applied to text that stands in the code: `"..." % row` would read the row unseen."""
+    found = list(dis.get_instructions(code))
+    texts = (
+        _has_text(a.argval) and a.opname in ("LOAD_CONST", "RETURN_CONST") and b.opname not in _OWN_TEXT and b.argrepr != "[]"
+        for a, b in zip(found, [*found[1:], found[-1]], strict=True)
+    )
+    return has_remainder(code) and any(texts)
+
+
+@lru_cache(maxsize=1024)
+def has_remainder(code: CodeType) -> bool:
+    """Say whether `%` is used."""
+    return any(i.opname == "BINARY_OP" and i.argrepr == "%" for i in dis.get_instructions(code))
+
+
+def _has_text(value: object) -> bool:
+    return isinstance(value, (str, bytes)) or (isinstance(value, tuple) and any(map(_has_text, value)))
+
+
+def global_names(code: CodeType) -> frozenset[str]:
+    """Return the names that the code itself, not the functions inside, reads as globals.
+
+    >>> sorted(global_names((lambda e: abs(e.x) + LIMIT).__code__))
+    ['LIMIT', 'abs']
+    """
+    return frozenset(str(i.argval) for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL")
+
+
+def tree(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code and that of all functions inside."""
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from tree(inner)
+
+
+def writes_names(code: CodeType) -> bool:
+    """Say whether the code assigns global names, or variables of a function around it, or reaches for them by `globals()`."""
+    outer = set(code.co_freevars)
+    for part in tree(code):
+        if "globals" in part.co_names:
+            return True
+        for i in dis.get_instructions(part):
+            if i.opname in ("STORE_GLOBAL", "DELETE_GLOBAL") or (i.opname in ("STORE_DEREF", "DELETE_DEREF") and i.argval in outer):
+                return True
+    return False

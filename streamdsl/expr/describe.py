@@ -1,0 +1,85 @@
+"""Expressions as people read them, for `explain()`."""
+
+from __future__ import annotations
+
+from streamdsl.expr.nodes import (
+    Attribute,
+    Binary,
+    Call,
+    Choose,
+    Constant,
+    Expr,
+    Field,
+    Key,
+    Life,
+    Make,
+    Method,
+    Opaque,
+    Unary,
+    Whole,
+)
+from streamdsl.expr.schema import Shape
+
+_CALLS = {"abs": "abs", "not": "not_", "is_none": "is_none"}
+
+
+def describe(expr: Expr) -> str:
+    """Return an expression in a short form close to the lambda that it came from.
+
+    >>> describe(Binary("&", Binary(">", Field("price"), Constant(10)), Binary("==", Field("venue"), Constant("X"))))
+    "(e.price > 10) & (e.venue == 'X')"
+    """
+    pair = any(isinstance(part, (Field, Whole)) and part.side == 1 for part in expr.walk())
+    return _text(expr, ("l", "r") if pair else ("e",))
+
+
+def _text(expr: Expr, rows: tuple[str, ...]) -> str:
+    match expr:
+        case Field(name, side):
+            return f"{rows[side]}.{name}" if name.isidentifier() else f"{rows[side]}[{name!r}]"
+        case Whole(side):
+            return rows[side]
+        case Life(end):
+            return f"life.{end}"
+        case Key():
+            return "key"
+        case Constant(value):
+            return repr(value)
+        case Binary(op, left, right):
+            return f"{_inner(left, rows)} {op} {_inner(right, rows)}"
+        case Unary(op, operand):
+            return f"{_CALLS[op]}({_text(operand, rows)})" if op in _CALLS else f"{op}{_inner(operand, rows)}"
+        case Attribute(operand, name):
+            return f"{_inner(operand, rows)}.{name}"
+        case Method(operand, name, arguments):
+            return f"{_inner(operand, rows)}.{name}({_list(arguments, rows)})"
+        case Call(_, arguments, name):
+            return f"{name}({_list(arguments, rows)})"
+        case Choose(branches, otherwise):
+            parts = [f"when({_text(c, rows)}).then({_text(value, rows)})" for c, value in branches]
+            return f"{'.'.join(parts)}.otherwise({_text(otherwise, rows)})"
+        case Make():
+            return _made(expr, rows)
+        case Opaque():
+            return f"opaque {expr.name}"
+    return repr(expr)
+
+
+def _inner(expr: Expr, rows: tuple[str, ...]) -> str:
+    text = _text(expr, rows)
+    compound = isinstance(expr, (Binary, Opaque)) or (isinstance(expr, Unary) and expr.op not in _CALLS)
+    return f"({text})" if compound else text
+
+
+def _list(exprs: tuple[Expr, ...], rows: tuple[str, ...]) -> str:
+    return ", ".join(_text(expr, rows) for expr in exprs)
+
+
+def _made(expr: Make, rows: tuple[str, ...]) -> str:
+    values = [_text(value, rows) for value in expr.values]
+    if expr.schema.shape is Shape.TUPLE:
+        return f"({', '.join(values)}{',' if len(values) == 1 else ''})"
+    if expr.schema.cls is None:
+        return f"{{{', '.join(f'{name}: {value}' for name, value in zip(expr.schema.names, values, strict=True))}}}"
+    fields = ", ".join(f"{name}={value}" for name, value in zip(expr.schema.names, values, strict=True))
+    return f"{expr.schema.cls.__name__}({fields})"

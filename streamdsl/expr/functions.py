@@ -1,0 +1,207 @@
+"""What users write expressions with: `col`, `lit`, `when`, `not_`, `is_none`, `@udf`.
+
+Called with plain values, as an opaque lambda does, the functions compute; called with expressions they build.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any, Final, Generic, NoReturn, TypeVar, overload
+
+from typing_extensions import Never, ParamSpec
+
+from streamdsl.errors import QueryError
+from streamdsl.expr.facade import AttributeRow, E, Made, Refusing, argument, build, constant, family, is_tracing, refuse, result
+from streamdsl.expr.nodes import Call, Choose, Expr, Field, Unary
+from streamdsl.expr.schema import ScalarRow
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+def col(name: str) -> E:
+    """Return the expression of a field.
+
+    >>> col("price") > 10
+    e.price > 10
+    """
+    return E(Field(name))
+
+
+def lit(value: object) -> E:
+    """Return the expression of a constant; a mutable value is refused.
+
+    >>> lit(1) + col("x")
+    1 + e.x
+    """
+    return E(constant(value))
+
+
+@overload
+def not_(condition: E) -> E: ...
+@overload
+def not_(condition: object) -> bool: ...
+def not_(condition: Any) -> Any:
+    """Return `not condition`, of a value or of an expression.
+
+    >>> not_(col("done")), not_(0)
+    (not_(e.done), True)
+    """
+    if not _is_expression(condition):
+        return not condition
+    return family(condition)(Unary("not", argument(condition)))
+
+
+@overload
+def is_none(value: E) -> E: ...
+@overload
+def is_none(value: object) -> bool: ...
+def is_none(value: Any) -> Any:
+    """Say whether a value, an expression's value or a row is None.
+
+    >>> is_none(col("tip")), is_none(None)
+    (is_none(e.tip), True)
+    """
+    if not _is_expression(value):
+        return value is None or (isinstance(value, ScalarRow) and value.value is None)
+    return family(value)(Unary("is_none", argument(value)))
+
+
+class When(Generic[T]):
+    """A condition whose value is still to come: `.then(value)`."""
+
+    __slots__ = ("_branches", "_condition")
+
+    def __init__(self, branches: tuple[tuple[Any, Any], ...], condition: Any) -> None:
+        self._branches = branches
+        self._condition = condition
+
+    @overload
+    def then(self: When[E], value: object) -> Then[E]: ...
+    @overload
+    def then(self, value: U) -> Then[T | U]: ...
+    def then(self, value: Any) -> Any:
+        """Give the value for the rows where the condition, and none before it, holds."""
+        return Then((*self._branches, (self._condition, value)))
+
+    def __bool__(self) -> NoReturn:
+        refuse("when(condition) has no value yet", "go on with .then(value).otherwise(value)")
+
+
+class Then(Generic[T]):
+    """Conditions with their values: `.when(condition)` adds one, `.otherwise(value)` ends."""
+
+    __slots__ = ("_branches",)
+
+    def __init__(self, branches: tuple[tuple[Any, Any], ...]) -> None:
+        self._branches = branches
+
+    def when(self, condition: object) -> When[T]:
+        """Go on with another condition, for the rows where none before it holds."""
+        return When(self._branches, condition)
+
+    @overload
+    def otherwise(self: Then[E], value: object) -> E: ...
+    @overload
+    def otherwise(self, value: U) -> T | U: ...
+    def otherwise(self, value: Any) -> Any:
+        """Give the value for all other rows; only the value that is chosen is evaluated."""
+        parts = [part for branch in self._branches for part in branch] + [value]
+        if not any(map(_is_expression, _flat(parts))):
+            return next((chosen for condition, chosen in self._branches if condition), value)
+        branches = tuple((argument(condition), result(chosen)) for condition, chosen in self._branches)
+        return family(*_flat(parts))(Choose(branches, result(value)))
+
+    def __bool__(self) -> NoReturn:
+        refuse("when(condition).then(value) has no value yet", "end it with .otherwise(value)")
+
+
+@overload
+def when(condition: E) -> When[E]: ...
+@overload
+def when(condition: object) -> When[Never]: ...
+def when(condition: Any) -> Any:
+    """Start a choice between values: `when(c).then(a).otherwise(b)`; only the chosen one is evaluated.
+
+    >>> when(col("n") > 0).then(col("total") / col("n")).otherwise(None)
+    when(e.n > 0).then(e.total / e.n).otherwise(None)
+    >>> when(3 > 2).then("yes").otherwise("no")
+    'yes'
+    """
+    return When((), condition)
+
+
+class Udf(Generic[P, R]):
+    """A function for use in expressions: of expressions it is an expression, of values it is called."""
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        self.function = function
+        self.__name__: str = type(function).__name__
+        self.__qualname__: str = self.__name__
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        values = (*args, *kwargs.values())
+        if not is_tracing() and not any(map(_is_expression, _flat(values))):
+            return self.function(*args, **kwargs)
+        built: Any = family(*_flat(values))(self.node(tuple(map(argument, self._positional(args, kwargs)))))
+        return built  # type: ignore[no-any-return]
+
+    def node(self, arguments: tuple[Expr, ...]) -> Call:
+        """Return the node of this function of some arguments."""
+        return Call(self, arguments, self.__name__)
+
+    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        if not kwargs:
+            return args
+        bound = inspect.signature(self.function).bind(*args, **kwargs)
+        if bound.kwargs:
+            refuse(f"{self.__name__} has parameters that go by name only")
+        return bound.args
+
+    def __repr__(self) -> str:
+        return f"<udf {self.__name__}>"
+
+    def __reduce__(self) -> Any:
+        # By name where that finds this object; the workers of a cluster have no __main__ of ours, there it goes by value.
+        found: Any = sys.modules.get(self.__module__)
+        for name in self.__qualname__.split("."):
+            found = getattr(found, name, None)
+        return self.__qualname__ if found is self and self.__module__ != "__main__" else (Udf, (self.function,))
+
+
+def udf(function: Callable[P, R]) -> Udf[P, R]:
+    """Register a function for use in expressions; it runs row by row, on values.
+
+    >>> @udf
+    ... def initials(name: str) -> str:
+    ...     return "".join(part[0] for part in name.split())
+    >>> initials(col("name")), initials("Ada Lovelace")
+    (initials(e.name), 'AL')
+    """
+    if not callable(function) or isinstance(function, Udf):
+        raise QueryError(f"@udf takes a function, not {function!r}")
+    return Udf(function)
+
+
+FUNCTIONS: Final = (col, lit, when, not_, is_none, abs)
+"""The functions that a traced lambda may call."""
+
+
+def _is_expression(value: object) -> bool:
+    return isinstance(value, (E, AttributeRow, Made))
+
+
+def _flat(values: Any) -> list[Any]:
+    found: list[Any] = []
+    for value in values:
+        found.extend(_flat(value) if type(value) is tuple else _flat(value.values()) if type(value) is dict else [value])
+    return found
+
+
+__all__ = ["FUNCTIONS", "Refusing", "Then", "Udf", "When", "build", "col", "is_none", "lit", "not_", "udf", "when"]

@@ -1,0 +1,49 @@
+"""Functions with their free names read now: what happens to a global or an outer variable later does not reach a query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import CellType, FunctionType
+from typing import Any
+
+from streamdsl.expr.bytecode import writes_names
+
+
+def snapshot(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function with its globals and outer variables as they are now.
+
+    What is not a plain function, or assigns such names itself, stays as it is.
+
+    >>> limit = 5
+    >>> f = snapshot(lambda x: x > limit)
+    >>> limit = 50
+    >>> f(10)
+    True
+    """
+    if type(function) is not FunctionType or writes_names(function.__code__):
+        return function
+    cells = tuple(map(_copied, function.__closure__ or ()))
+    copy = with_environment(function, dict(function.__globals__), cells, function.__defaults__, function.__kwdefaults__)
+    copy.__dict__.update(function.__dict__)
+    return copy
+
+
+def with_environment(
+    function: FunctionType,
+    names: dict[str, Any],
+    cells: tuple[CellType, ...],
+    defaults: tuple[Any, ...] | None,
+    by_name: Mapping[str, Any] | None,
+) -> FunctionType:
+    """Return the function's code over other globals, outer variables and defaults."""
+    copy = FunctionType(function.__code__, names, function.__name__, defaults, cells)
+    copy.__kwdefaults__ = dict(by_name) if by_name else None  # type: ignore[assignment]
+    copy.__qualname__, copy.__module__, copy.__doc__ = function.__qualname__, function.__module__, function.__doc__
+    return copy
+
+
+def _copied(cell: CellType) -> CellType:
+    try:
+        return CellType(cell.cell_contents)
+    except ValueError:  # an outer variable that has no value yet
+        return CellType()

@@ -1,0 +1,115 @@
+"""What the free names of a lambda stand for while it is traced: constants, constructors, the functions of expressions."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from types import CellType, FunctionType
+from typing import Any, Final
+
+from streamdsl.expr.bytecode import global_names
+from streamdsl.expr.facade import E, Made, Refusing, argument, is_constant, refuse
+from streamdsl.expr.functions import FUNCTIONS, Udf
+from streamdsl.expr.nodes import Make
+from streamdsl.expr.schema import Schema, is_plain_class
+from streamdsl.expr.snapshot import with_environment
+from streamdsl.temporal.payload import Record
+
+_CONSTANT_MAKERS: Final = frozenset({datetime, date, time, timedelta, Decimal, Fraction})
+
+
+class Constructor(Refusing):
+    """A class whose instances are nothing but their fields."""
+
+    __slots__ = ("_cls",)
+
+    def __init__(self, cls: type) -> None:
+        self._cls = cls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        schema = Schema.of_type(self._cls)
+        assert schema is not None
+        given = inspect.signature(self._cls).bind(*args, **kwargs).arguments
+        values = (given[name] if name in given else default_of(self._cls, name) for name in schema.names)
+        return Made(Make(schema, tuple(map(argument, values))))
+
+
+def default_of(cls: type, name: str) -> Any:
+    """Return a field's default if it is a constant."""
+    if issubclass(cls, tuple):
+        value = getattr(cls, "_field_defaults", {})[name]
+    else:
+        value = next(f.default for f in dataclasses.fields(cls) if f.name == name)
+    return value if is_constant(value) else refuse(f"the default of {cls.__name__}.{name} is made anew for each payload")
+
+
+class RecordConstructor(Refusing):
+    """`sd.Record(n=..., mean=...)`."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **fields: Any) -> Any:
+        if args:
+            refuse("a traced Record is made of named fields")
+        return Made(Make(Schema.record(tuple(fields)), tuple(map(argument, fields.values()))))
+
+
+class ConstantMaker(Refusing):
+    """A class of constants: `datetime(2013, 2, 8)`."""
+
+    __slots__ = ("_cls",)
+
+    def __init__(self, cls: Callable[..., Any]) -> None:
+        self._cls = cls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not all(map(is_constant, (*args, *kwargs.values()))):
+            refuse("only a constant is made of constants")
+        return self._cls(*args, **kwargs)
+
+
+class Package(Refusing):
+    """The module `streamdsl`, of which a lambda may use what it may use by its bare name."""
+
+    __slots__ = ("_stand_in",)
+
+    def __init__(self, stand_in: Callable[[Any], Any]) -> None:
+        self._stand_in = stand_in
+
+    def __getattr__(self, name: str) -> Any:
+        return self._stand_in(getattr(sys.modules["streamdsl"], name))
+
+
+def stand_in(value: Any) -> Any:
+    """Return what a free name's value is replaced by; raises `NotTraceable` for anything that could make the trace a lie."""
+    if is_constant(value) or type(value) is E or isinstance(value, Udf) or any(value is f for f in FUNCTIONS):
+        return value
+    if value is sys.modules.get("streamdsl"):
+        return Package(stand_in)
+    if value is Record:
+        return RecordConstructor()
+    if isinstance(value, type) and value in _CONSTANT_MAKERS:
+        return ConstantMaker(value)
+    if isinstance(value, type) and is_plain_class(value):
+        return Constructor(value)
+    return refuse(f"{type(value).__name__} objects may change, or do what a trace does not show")
+
+
+def with_stand_ins(function: FunctionType, replace: Callable[[Any], Any] = stand_in) -> tuple[FunctionType, list[Any]]:
+    """Return the function over stand-ins of all its free names and defaults, and the stand-ins."""
+    names = {name: replace(_global(function, name)) for name in global_names(function.__code__)}
+    cells = [replace(cell.cell_contents) for cell in function.__closure__ or ()]
+    defaults = tuple(map(replace, function.__defaults__ or ()))
+    by_name = {name: replace(value) for name, value in (function.__kwdefaults__ or {}).items()}
+    copy = with_environment(function, {"__builtins__": {}, **names}, tuple(map(CellType, cells)), defaults, by_name)
+    return copy, [*names.values(), *cells, *defaults, *by_name.values()]
+
+
+def _global(function: FunctionType, name: str) -> Any:
+    names = function.__globals__
+    return names[name] if name in names else function.__builtins__[name]

@@ -1,0 +1,86 @@
+"""The columns of an Arrow table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamdsl.expr.table import Column
+from streamdsl.io.columns import check_names
+from streamdsl.io.times import TimeColumn
+from streamdsl.io.values import number_column, value_column
+from streamdsl.temporal.frames import MEMO
+
+
+class ArrowColumns:
+    """The columns of an Arrow table or record batch.
+
+    >>> ArrowColumns(pa.table({"k": [1, None]})).values("k").tolist()
+    [1, None]
+    """
+
+    def __init__(self, table: Any) -> None:
+        self._table = pa.table(table) if isinstance(table, pa.RecordBatch) else table
+        names = check_names(self._table.column_names)
+        self.names = [name for name in names if not (name.startswith("__index_level_") and name.endswith("__"))]
+        self.size: int = self._table.num_rows
+        self.memo = _memo(self._table.schema.metadata or {})
+
+    def values(self, name: str) -> Column:
+        """Return a column as payload values; a null is None, a NaN stays."""
+        return arrow_values(self._table.column(name))
+
+    def times(self, name: str) -> TimeColumn:
+        """Return a column as times: dates in UTC, integers, or text."""
+        return arrow_times(self._table.column(name))
+
+
+def _memo(metadata: Mapping[bytes, bytes]) -> Mapping[str, Any] | None:
+    """Return the memo that Arrow's own metadata holds, or that pandas put there with its `attrs`."""
+    if MEMO.encode() in metadata:
+        own: Mapping[str, Any] = json.loads(metadata[MEMO.encode()])
+        return own
+    attrs: Mapping[str, Any] = json.loads(metadata.get(b"PANDAS_ATTRS", b"{}"))
+    return attrs.get(MEMO)
+
+
+def arrow_values(column: Any) -> Column:
+    """Return a chunked array as payload values.
+
+    >>> arrow_values(pa.chunked_array([["a", None]])).tolist()
+    ['a', None]
+    """
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return arrow_values(column.cast(kind.value_type))
+    if column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        return number_column(column.to_numpy())
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        texts: Column = column.to_numpy()
+        return texts
+    return value_column(column.to_pylist())
+
+
+def arrow_times(column: Any) -> TimeColumn:
+    """Return a chunked array as times."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return arrow_times(column.cast(kind.value_type))
+    nulls = column.is_null().to_numpy()
+    if pa.types.is_date(kind):
+        return arrow_times(column.cast(pa.timestamp("s" if pa.types.is_date32(kind) else "ms")))
+    if pa.types.is_timestamp(kind):
+        return TimeColumn.of_integers(_filled(column.cast(pa.int64())), nulls, kind.unit)
+    if pa.types.is_integer(kind):
+        return TimeColumn.of_integers(_filled(column), nulls)
+    if pa.types.is_floating(kind):
+        return TimeColumn.of_floats(_filled(column).astype(np.float64), nulls)
+    return TimeColumn.of_values(column.to_pylist())
+
+
+def _filled(column: Any) -> Any:
+    return (column.fill_null(0) if column.null_count else column).to_numpy()

@@ -1,0 +1,67 @@
+"""What a source is bound to: events or columnar insertions, with times in ticks, that can be read again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from streamdsl.expr.schema import Schema
+from streamdsl.expr.table import Table
+from streamdsl.temporal import Event, Insert, Unit
+from streamdsl.temporal.time import Ticks
+
+
+@dataclass(frozen=True, slots=True)
+class Inserts:
+    """Insertions as columns, in order of arrival; without `ids` a row's id is its number in the whole input."""
+
+    ids: Sequence[Hashable] | None
+    le: Ticks
+    re: Ticks
+    table: Table
+
+    def __len__(self) -> int:
+        return len(self.le)
+
+    def events(self, first_id: int = 0) -> Iterator[Insert[Any]]:
+        """Yield the insertions one by one; rows without ids are numbered from `first_id`.
+
+        >>> import numpy as np
+        >>> list(Inserts(None, np.array([1]), np.array([5]), Table.from_payloads(["x"])).events(7))
+        [Insert(id=7, le=1, re=5, payload='x')]
+        """
+        ids = range(first_id, first_id + len(self)) if self.ids is None else self.ids
+        return map(Insert, ids, self.le.tolist(), self.re.tolist(), self.table.payloads())
+
+
+Piece: TypeAlias = list[Event[Any]] | Inserts
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """An input: its unit of time and its payloads' schema, as far as they are known, and how to read it.
+
+    >>> bound = Bound("tick", None, lambda: iter([[Insert("a", 1, 5, "x")]]))
+    >>> list(bound.events()) == list(bound.events())
+    True
+    """
+
+    unit: Unit | None
+    schema: Schema | None
+    reader: Callable[[], Iterator[Piece]]
+    size_hint: int | None = None
+
+    def pieces(self) -> Iterator[Piece]:
+        """Read the input from its beginning, piece by piece; times are int ticks."""
+        return self.reader()
+
+    def events(self) -> Iterator[Event[Any]]:
+        """Read the input from its beginning as physical events."""
+        row = 0
+        for piece in self.pieces():
+            if isinstance(piece, Inserts):
+                yield from piece.events(row)
+            else:
+                yield from piece
+            row += len(piece)

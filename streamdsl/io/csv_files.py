@@ -1,0 +1,201 @@
+"""CSV files: the types of their columns, and their pieces."""
+
+from __future__ import annotations
+
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Final, Literal, TypeAlias
+
+import pandas as pd
+
+from streamdsl.errors import SchemaError
+from streamdsl.expr.schema import Schema
+from streamdsl.expr.table import Column, column_of
+from streamdsl.io.columns import Columns
+from streamdsl.io.files import PIECE_ROWS
+from streamdsl.io.pandas_columns import PandasColumns
+from streamdsl.io.values import unwrap
+
+Kind: TypeAlias = Literal[
+    "empty", "bool", "int", "float", "any bool", "any int", "any float", "text", "datetime", "date", "decimal"
+]
+"""What the texts of a column are read as: `int` by pandas' parser, `any int` one by one and beyond int64; likewise the others."""
+_INTEGER: Final = re.compile(r"[+-]?\d+")
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|nan|inf(inity)?)", re.IGNORECASE)
+_WIDER: Final[Sequence[Kind]] = ("empty", "int", "any int", "float", "any float")
+_DTYPES: Final[dict[Kind, str]] = {"bool": "boolean", "int": "Int64", "float": "Float64"}
+_HINTS: Final[dict[Any, Kind]] = {
+    bool: "any bool",
+    int: "any int",
+    float: "any float",
+    str: "text",
+    datetime: "datetime",
+    date: "date",
+    Decimal: "decimal",
+}
+
+
+def _moment(text: str) -> Any:
+    moment = datetime.fromisoformat(text)
+    return unwrap(pd.Timestamp(text)) if re.search(r"\.\d{7}", text) else moment
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+_CONVERTERS: Final[dict[Kind, Callable[[str], Any]]] = {
+    "any bool": _truth,
+    "any int": int,
+    "any float": float,
+    "datetime": _moment,
+    "date": date.fromisoformat,
+    "decimal": Decimal,
+}
+
+
+class CsvColumns:
+    """A piece of a CSV file, with the kinds of its columns."""
+
+    memo = None
+
+    def __init__(self, frame: pd.DataFrame, kinds: Mapping[str, Kind], file: str, first_row: int) -> None:
+        self._columns = PandasColumns(frame)
+        self.names = self._columns.names
+        self.size = self._columns.size
+        self.times = self._columns.times
+        self._kinds = kinds
+        self._file = file
+        self._first_row = first_row
+
+    def values(self, name: str) -> Column:
+        """Return a column as payload values."""
+        convert = _CONVERTERS.get(self._kinds.get(name, "text"))
+        column = self._columns.values(name)
+        if convert is None:
+            return column
+        return column_of([self._value(convert, text, name, row) for row, text in enumerate(column.tolist())])
+
+    def _value(self, convert: Callable[[str], Any], text: Any, name: str, row: int) -> Any:
+        try:
+            return convert(text) if isinstance(text, str) else text
+        except (ValueError, ArithmeticError):
+            place = f"row {self._first_row + row} of {self._file}, column {name!r}"
+            raise SchemaError(f"{place}: {text!r} is no {self._kinds[name].split()[-1]}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFiles:
+    """CSV files with a header; an empty field is None, and nothing else is.
+
+    A column is of the type that its payload class declares, else of the narrowest that holds all its fields, in whatever pieces
+    they are read: bool, int, float or text.
+    """
+
+    paths: Sequence[str]
+    payload: Schema | None = None
+
+    rows = None
+
+    def peek(self) -> tuple[Columns, str]:
+        """Return the first rows, and the name of their file."""
+        frame = next(_frames(self.paths[0], {}, None, rows=1024))
+        return CsvColumns(frame, {}, self.paths[0], 0), self.paths[0]
+
+    def pieces(self, needed: Sequence[str]) -> Iterator[tuple[Columns, str, int]]:
+        """Yield the files' rows, some thousands at a time."""
+        kinds = self._kinds(needed)
+        dtypes = {name: _DTYPES.get(kind, "string") for name, kind in kinds.items()}
+        for path in self.paths:
+            row = 0
+            for frame in _frames(path, dtypes, needed):
+                yield CsvColumns(frame, kinds, path, row), path, row
+                row += len(frame)
+
+    def _kinds(self, needed: Sequence[str]) -> dict[str, Kind]:
+        kinds = _declared(self.payload)
+        open_names = [name for name in needed if name not in kinds]
+        found: dict[str, Kind] = dict.fromkeys(open_names, "empty")
+        for path in self.paths if open_names else []:
+            for frame in _frames(path, {}, open_names):
+                for name in frame.columns:
+                    found[name] = _wider(found[name], _kind_of(frame[name]))
+        return {name: kind for name, kind in {**kinds, **found}.items() if name in needed}
+
+
+def _frames(path: str, dtypes: Mapping[str, str], needed: Sequence[str] | None, rows: int = PIECE_ROWS) -> Iterator[pd.DataFrame]:
+    """Yield the needed columns of a file in pieces, at least one; values stay exact, only an empty field is missing."""
+    try:
+        with pd.read_csv(
+            path,
+            dtype=dict(dtypes),
+            usecols=None if needed is None else needed.__contains__,
+            chunksize=rows,
+            dtype_backend="numpy_nullable",
+            keep_default_na=False,
+            na_values=[""],
+            low_memory=False,
+            float_precision="round_trip",
+        ) as frames:
+            for frame in frames:
+                if not isinstance(frame.index, pd.RangeIndex):
+                    raise SchemaError(f"{path}: the rows have more fields than the header has names")
+                yield frame
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise SchemaError(f"{path} is no CSV with a header: {error}") from None
+    except ValueError as error:
+        if isinstance(error, SchemaError):
+            raise
+        raise SchemaError(f"{path} cannot be read: {error}") from None
+
+
+def _kind_of(column: pd.Series[Any]) -> Kind:
+    """Return the kind of the texts of a piece of a column."""
+    known = column.dropna()
+    if known.empty:
+        return "empty"
+    for kind, dtype in _DTYPES.items():
+        if column.dtype == dtype:
+            return kind
+    texts = known.astype("string").tolist()
+    if all(_INTEGER.fullmatch(text) for text in texts):
+        return "any int"
+    return "any float" if all(_NUMBER.fullmatch(text) for text in texts) else "text"
+
+
+def _wider(a: Kind, b: Kind) -> Kind:
+    """Return the narrowest kind that holds the texts of both.
+
+    >>> _wider("int", "float"), _wider("any int", "float"), _wider("int", "bool")
+    ('float', 'any float', 'text')
+    """
+    if a == b or b == "empty":
+        return a
+    if a == "empty":
+        return b
+    if {a, b} == {"any int", "float"}:
+        return "any float"
+    return max(a, b, key=_WIDER.index) if a in _WIDER and b in _WIDER else "text"
+
+
+def _declared(payload: Schema | None) -> dict[str, Kind]:
+    """Return the kinds that a payload class declares; `X | None` is as `X`."""
+    if payload is None or payload.cls is None:
+        return {}
+    hints = typing.get_type_hints(payload.cls)
+    kinds = {name: _HINTS.get(_not_none(hints.get(name))) for name in payload.names}
+    return {name: kind for name, kind in kinds.items() if kind is not None}
+
+
+def _not_none(hint: Any) -> Any:
+    if typing.get_origin(hint) not in (typing.Union, types.UnionType):
+        return hint
+    rest = [item for item in typing.get_args(hint) if item is not type(None)]
+    return rest[0] if len(rest) == 1 else None

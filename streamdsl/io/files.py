@@ -1,0 +1,162 @@
+"""Files, read piece by piece."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, Protocol, TypeAlias
+
+from streamdsl.errors import QueryError, SchemaError
+from streamdsl.io.columns import Columns, RowColumns
+
+Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+PIECE_ROWS: Final = 65_536
+
+
+class Files(Protocol):
+    """Files of one kind, with the same columns."""
+
+    def peek(self) -> tuple[Columns, str]:
+        """Return the first rows, and the name of their file."""
+
+    def pieces(self, needed: Sequence[str]) -> Iterator[tuple[Columns, str, int]]:
+        """Yield pieces that have at least the needed columns, each with its file and the number of its first row there."""
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows, None if only a whole reading can tell."""
+
+
+def paths_of(paths: Paths, suffix: str) -> list[str]:
+    """Return the paths of files; a directory stands for the files in it with this suffix, in order of name."""
+    listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    found = [name for path in listed for name in _in_directory(os.fspath(path), suffix)]
+    if not found:
+        raise QueryError(
+            f"there is no file to read in {paths!r}", hint=f"give a file, several, or a directory with *{suffix} files"
+        )
+    return found
+
+
+def _in_directory(path: str, suffix: str) -> list[str]:
+    return sorted(map(str, Path(path).rglob(f"*{suffix}"))) if os.path.isdir(path) else [path]
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFiles:
+    """Parquet files, read in batches of rows, only the columns that are needed."""
+
+    paths: Sequence[str]
+
+    def peek(self) -> tuple[Columns, str]:
+        """Return the first rows, and the name of their file."""
+        from streamdsl.io.arrow_columns import ArrowColumns
+
+        with _parquet().ParquetFile(self.paths[0]) as file:
+            batch = next(file.iter_batches(batch_size=1024), None)
+            return ArrowColumns(file.schema_arrow.empty_table() if batch is None else batch), self.paths[0]
+
+    def pieces(self, needed: Sequence[str]) -> Iterator[tuple[Columns, str, int]]:
+        """Yield the files' batches."""
+        from streamdsl.io.arrow_columns import ArrowColumns
+
+        for path in self.paths:
+            row = 0
+            with _parquet().ParquetFile(path) as file:
+                for batch in file.iter_batches(batch_size=PIECE_ROWS, columns=_projection(needed)):
+                    yield ArrowColumns(batch), path, row
+                    row += batch.num_rows
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows, from the files' footers."""
+        import pyarrow.parquet
+
+        return sum(int(pyarrow.parquet.read_metadata(path).num_rows) for path in self.paths)
+
+
+def _projection(needed: Sequence[str]) -> list[str] | None:
+    """Return the columns to read; a dot in a name would mean a nested field, so then all are read."""
+    return None if any("." in name for name in needed) else list(needed)
+
+
+def _parquet() -> ModuleType:
+    need_pyarrow("Parquet files")
+    import pyarrow.parquet
+
+    return pyarrow.parquet  # type: ignore[no-any-return]
+
+
+def need_pyarrow(what: str) -> None:
+    """Raise `QueryError` with the remedy if pyarrow is not installed."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise QueryError(f"{what} need pyarrow, which is not installed", hint="pip install 'streamdsl[arrow]'") from None
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLines:
+    """Files with one JSON object a line, all with the same keys; with `extras` others than the needed ones may be there too."""
+
+    paths: Sequence[str]
+    extras: bool = False
+
+    rows = None
+
+    def peek(self) -> tuple[Columns, str]:
+        """Return the first row, and the name of its file."""
+        for path in self.paths:
+            for _, row in _json_rows(path):
+                return RowColumns(list(row), [row]), path
+        return RowColumns([], []), self.paths[0]
+
+    def pieces(self, needed: Sequence[str]) -> Iterator[tuple[Columns, str, int]]:
+        """Yield the files' lines, some thousands at a time."""
+        check = self._check(needed)
+        for path in self.paths:
+            rows: list[dict[str, Any]] = []
+            first = 0
+            for line, row in _json_rows(path):
+                check(row, path, line)
+                rows.append(row)
+                if len(rows) == PIECE_ROWS:
+                    yield RowColumns(needed, rows), path, first
+                    first, rows = first + len(rows), []
+            if rows:
+                yield RowColumns(needed, rows), path, first
+
+    def _check(self, needed: Sequence[str]) -> Callable[[dict[str, Any], str, int], None]:
+        wanted = frozenset(needed)
+
+        def check(row: dict[str, Any], path: str, line: int) -> None:
+            keys = row.keys()
+            if keys == wanted or (self.extras and keys >= wanted):
+                return
+            wrong = ", ".join(sorted(map(repr, wanted - keys or keys - wanted)))
+            word = "lacks" if wanted - keys else "has also"
+            raise SchemaError(
+                f"{path}, line {line} {word} {wrong}; the fields are: {', '.join(needed)}",
+                hint="every payload of a stream has the same fields; null is a value, and payload= picks fields",
+            )
+
+        return check
+
+
+def _json_rows(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield each line's number and object; blank lines do not count."""
+    with open(path, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise SchemaError(f"{path}, line {number} is no JSON: {error}") from None
+            if not isinstance(row, dict):
+                raise SchemaError(f"{path}, line {number} holds no JSON object: {line.strip()[:80]}")
+            yield number, row

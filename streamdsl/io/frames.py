@@ -1,0 +1,151 @@
+"""Frames that results come out as: pandas, Arrow and polars, of CHTs and of physical events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamdsl.errors import SchemaError, TimeOverflow
+from streamdsl.expr.schema import Schema
+from streamdsl.io.files import need_pyarrow
+from streamdsl.temporal import CHT, MISSING, Cti, Event, Insert, Retract, Unit, is_calendar
+from streamdsl.temporal.frames import (
+    LIFETIME,
+    MEMO,
+    cht_to_pandas,
+    column_names,
+    is_infinite,
+    pandas_frame,
+    payload_columns,
+    series,
+    times_to_pandas,
+)
+from streamdsl.temporal.payload import fields_of, is_dataclass, plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+_POLARS_SCALE = {"s": ("ms", 1000), "ms": ("ms", 1), "us": ("us", 1), "ns": ("ns", 1)}
+
+__all__ = ["cht_to_arrow", "cht_to_pandas", "cht_to_polars", "events_to_pandas"]
+
+
+def events_to_pandas(events: Iterable[Event[Any]], unit: Unit | None = None, schema: Schema | None = None) -> pd.DataFrame:
+    """Return events as a physical frame: `kind, id, le, re, re_new`, then the payload's fields; a CTI's time is its `le`.
+
+    A time that the kind does not have is null, as INFINITY is; so are the fields of a payload that is not there. With `schema`
+    its fields are columns even if no event has a payload.
+
+    >>> events_to_pandas([Insert("a", 1, 5, {"v": 7}), Cti(6)])["kind"].tolist()
+    ['insert', 'cti']
+    """
+    listed = list(events)
+    payloads = [MISSING if isinstance(event, Cti) else event.payload for event in listed]
+    leading = {
+        "kind": series([_KINDS[type(event)] for event in listed]),
+        "id": series([None if isinstance(event, Cti) else event.id for event in listed]),
+        "le": times_to_pandas([event.time if isinstance(event, Cti) else event.le for event in listed], unit),
+        "re": times_to_pandas([None if isinstance(event, Cti) else event.re for event in listed], unit),
+        "re_new": times_to_pandas([event.re_new if isinstance(event, Retract) else None for event in listed], unit),
+    }
+    return pandas_frame(leading, payloads, schema.names if schema else ())
+
+
+_KINDS: dict[type, str] = {Insert: "insert", Retract: "retract", Cti: "cti"}
+
+
+def cht_to_arrow(cht: CHT[Any]) -> Any:
+    """Return a CHT as an Arrow table, columns as in `cht_to_pandas`; nested records become structs, exact big ints decimals.
+
+    Raises `SchemaError` for values that Arrow has no type for, `QueryError` without pyarrow.
+    """
+    need_pyarrow("Arrow tables")
+    import pyarrow as pa
+
+    columns, memo = payload_columns([row.payload for row in cht])
+    names = column_names(list(columns), LIFETIME)
+    arrays = {"le": _arrow_times([row.le for row in cht], cht.unit), "re": _arrow_times([row.re for row in cht], cht.unit)}
+    arrays.update({name: _arrow_array(name, values) for name, values in zip(names, columns.values(), strict=True)})
+    return pa.table(arrays).replace_schema_metadata({MEMO: json.dumps(memo)} if memo else None)
+
+
+def _arrow_times(times: Sequence[int], unit: Unit | None) -> Any:
+    import pyarrow as pa
+
+    ticks, null = is_infinite(times)
+    array = pa.array(ticks, type=pa.int64(), mask=null)
+    return array.cast(pa.timestamp(unit, tz="UTC")) if is_calendar(unit) else array
+
+
+def _arrow_array(name: str, values: list[Any]) -> Any:
+    import pyarrow as pa
+
+    values = [_unnest(value) for value in values]
+    if any(type(value) is int and not -(2**63) <= value < 2**63 for value in values):
+        values = [Decimal(value) if type(value) is int else value for value in values]
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise SchemaError(
+            f"Arrow has no type for the values of the field {name!r}: {error}",
+            hint="to_pandas keeps any value; or select what Arrow can hold",
+        ) from None
+
+
+def _unnest(value: Any) -> Any:
+    """Return a value with records, tuples and dataclasses inside it as dicts by field, sets as lists."""
+    if isinstance(value, (Mapping, tuple)) or is_dataclass(value):
+        return {name: _unnest(item) for name, item in fields_of(value)}
+    if isinstance(value, (list, set, frozenset, np.ndarray)):
+        return [_unnest(item) for item in value]
+    return plain(value)
+
+
+def cht_to_polars(cht: CHT[Any]) -> pl.DataFrame:
+    """Return a CHT as a polars frame, columns as in `cht_to_pandas`; values of mixed types are kept as Python objects.
+
+    Times in seconds become milliseconds, as polars has no seconds; `TimeOverflow` where that leaves int64.
+    """
+    import polars as pl
+
+    columns, _ = payload_columns([row.payload for row in cht])
+    names = column_names(list(columns), LIFETIME)
+    times = [_polars_times(name, [getattr(row, name) for row in cht], cht.unit) for name in LIFETIME]
+    return pl.DataFrame([*times, *(_polars_series(name, values) for name, values in zip(names, columns.values(), strict=True))])
+
+
+def _polars_times(name: str, times: Sequence[int], unit: Unit | None) -> pl.Series:
+    import polars as pl
+
+    if unit is None or not is_calendar(unit):
+        return pl.Series(name, _null_infinity(times), dtype=pl.Int64)
+    polars_unit, factor = _POLARS_SCALE[unit]
+    ticks = [None if time is None else time * factor for time in _null_infinity(times)]
+    if any(time is not None and not -(2**63) <= time < 2**63 for time in ticks):
+        raise TimeOverflow(f"a time in {unit} is outside the range of polars' int64 {polars_unit}")
+    return pl.Series(name, ticks, dtype=pl.Int64).cast(pl.Datetime(polars_unit, "UTC"))  # type: ignore[arg-type]
+
+
+def _null_infinity(times: Sequence[int]) -> list[int | None]:
+    ticks, null = is_infinite(times)
+    return [None if infinite else time for time, infinite in zip(ticks.tolist(), null.tolist(), strict=True)]
+
+
+def _polars_series(name: str, values: list[Any]) -> pl.Series:
+    """Return values as the type that holds them exactly, else as Python objects."""
+    import polars as pl
+
+    unnested = [_unnest(value) for value in values]
+    kinds = {type(value) for value in unnested} - {type(None)}
+    if kinds == {int, float} and all(abs(value) <= 2**53 for value in unnested if type(value) is int):
+        unnested = [None if value is None else float(value) for value in unnested]
+    try:
+        column = pl.Series(name, unnested, strict=True)
+    except Exception:  # polars raises errors of many types for what it has no type for
+        return pl.Series(name, values, dtype=pl.Object)
+    return pl.Series(name, values, dtype=pl.Object) if kinds & {dict, list} and column.to_list() != unnested else column

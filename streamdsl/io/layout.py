@@ -1,0 +1,135 @@
+"""Which columns of a frame are the times, and which make the payload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from streamdsl.errors import SchemaError, UserCodeError
+from streamdsl.expr.schema import Schema, Shape
+from streamdsl.expr.table import Column, Table, object_column
+from streamdsl.io.binding import Inserts
+from streamdsl.io.columns import Columns
+from streamdsl.io.times import Where, unit_of
+from streamdsl.temporal import CHRONON, Unit, add_times
+from streamdsl.temporal.frames import column_names
+from streamdsl.temporal.time import Ticks
+
+PHYSICAL: Final = ("kind", "id", "le", "re", "re_new")
+"""The columns of a physical frame, before the payload's."""
+PayloadLike: TypeAlias = type | Schema | None
+
+
+@dataclass(frozen=True, slots=True)
+class Payloads:
+    """A schema and the columns that its fields are read from, in the schema's order."""
+
+    schema: Schema
+    columns: tuple[str, ...]
+
+    def values(self, columns: Columns, file: str | None = None) -> dict[str, Column]:
+        """Return the fields' values, by field."""
+        missing = [name for name in self.columns if name not in columns.names]
+        if missing:
+            raise _no_columns(missing, columns.names, file)
+        return {field: columns.values(column) for field, column in zip(self.schema.names, self.columns, strict=True)}
+
+    def table(self, values: Mapping[str, Column], size: int) -> Table:
+        """Return payloads made of the fields' values."""
+        if self.schema.shape is not Shape.OBJECT:
+            return Table(self.schema, values, size)
+        rows = zip(*(column.tolist() for column in values.values()), strict=True)
+        return Table(self.schema, {"": object_column([_build(self.schema, row, n) for n, row in enumerate(rows)])}, size)
+
+
+def _build(schema: Schema, row: Sequence[Any], number: int) -> Any:
+    """Return an object whose construction runs code of its own."""
+    assert schema.cls is not None
+    fields = dict(zip(schema.names, row, strict=True))
+    try:
+        return schema.cls(**fields)
+    except Exception as error:
+        raise UserCodeError(error, operator=f"source, making a {schema.cls.__name__} of row {number}", event=fields) from error
+
+
+def as_schema(payload: PayloadLike) -> Schema | None:
+    """Return the schema that a payload type stands for, None where only the input can tell.
+
+    >>> as_schema(int), as_schema(dict)
+    (Schema(value), None)
+    """
+    return payload if isinstance(payload, Schema) else Schema.of_type(payload)
+
+
+def payloads_of(columns: Columns, reserved: Sequence[str], wanted: Schema | None, file: str | None = None) -> Payloads:
+    """Return how payloads are read: exactly the wanted schema's fields, else a record of all columns but the reserved ones.
+
+    Columns that streamdsl wrote itself give tuples and scalars back as such. Raises `SchemaError` for fields that are not there.
+    """
+    others = tuple(name for name in columns.names if name not in reserved)
+    known = _remembered(columns, others, reserved)
+    if wanted is None or (wanted.shape is Shape.OBJECT and wanted.cls is None):
+        return known or Payloads(Schema.record(others), others)
+    renamed = dict(zip(known.schema.names, known.columns, strict=True)) if known else {}
+    found = tuple(renamed.get(name, name) for name in wanted.names)
+    missing = [name for name in found if name not in columns.names]
+    if missing:
+        raise _no_columns(missing, columns.names, file, f"the payload {wanted!r} has no column for")
+    return Payloads(wanted, found)
+
+
+def _remembered(columns: Columns, others: tuple[str, ...], reserved: Sequence[str]) -> Payloads | None:
+    """Return what the frame's memo says, if its columns are still those that the memo speaks of."""
+    if columns.memo is None:
+        return None
+    fields = list(columns.memo["fields"])
+    if tuple(column_names(fields, reserved)) != others:
+        return None
+    shapes = {"scalar": Schema.scalar(), "tuple": Schema.tuple(len(fields))}
+    return Payloads(shapes.get(columns.memo["shape"], Schema.record(fields)), others)
+
+
+def _no_columns(missing: Sequence[str], names: Sequence[str], file: str | None, what: str = "there is no column") -> SchemaError:
+    place = f"{file}: " if file else ""
+    return SchemaError(f"{place}{what} {', '.join(map(repr, missing))}; the columns are: {', '.join(names) or '(none)'}")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the rows of a frame are read: the columns of their times (no `end`: point events), the payload, the unit."""
+
+    start: str
+    end: str | None
+    unit: Unit | None
+    payloads: Payloads
+    file: str | None = None
+
+    @classmethod
+    def of(
+        cls, columns: Columns, start: str, end: str | None, unit: Unit | None, payload: Schema | None, file: str | None = None
+    ) -> Layout:
+        """Return the layout of a frame like `columns`; raises `SchemaError` for columns that are not there."""
+        times = (start,) if end is None else (start, end)
+        missing = [name for name in times if name not in columns.names]
+        if missing:
+            error = _no_columns(missing, columns.names, file)
+            raise SchemaError(str(error), hint="name the columns of the times with start= and end= (no end: point events)")
+        payloads = payloads_of(columns, times, payload, file)
+        return cls(start, end, unit or unit_of(columns.times(name) for name in times), payloads, file)
+
+    @property
+    def needed(self) -> list[str]:
+        """The columns that are read."""
+        return list(dict.fromkeys([self.start, *([self.end] if self.end else []), *self.payloads.columns]))
+
+    def inserts(self, columns: Columns, first_row: int = 0) -> Inserts:
+        """Return the rows of a piece as insertions."""
+        le, re = self._lifetimes(columns, first_row)
+        return Inserts(None, le, re, self.payloads.table(self.payloads.values(columns, self.file), columns.size))
+
+    def _lifetimes(self, columns: Columns, first_row: int) -> tuple[Ticks, Ticks]:
+        le = columns.times(self.start).starts(self.unit, Where(self.start, self.file, first_row))
+        if self.end is None:
+            return le, add_times(le, CHRONON)
+        return le, columns.times(self.end).ends(self.unit, Where(self.end, self.file, first_row))

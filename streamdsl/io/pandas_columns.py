@@ -1,0 +1,97 @@
+"""The columns of a pandas frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from streamdsl.errors import SchemaError
+from streamdsl.expr.table import Column, object_column
+from streamdsl.io.columns import check_names
+from streamdsl.io.times import TimeColumn
+from streamdsl.io.values import number_column, value_column
+from streamdsl.temporal.frames import MEMO
+
+
+class PandasColumns:
+    """The columns of a pandas frame; the index does not count.
+
+    >>> PandasColumns(pd.DataFrame({"k": pd.array([1, None], dtype="Int64")})).values("k").tolist()
+    [1, None]
+    """
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.names = check_names(list(frame.columns))
+        self.size = len(frame)
+        self.memo: Mapping[str, Any] | None = frame.attrs.get(MEMO)
+        # A shallow copy: under copy-on-write, later changes to the caller's frame do not reach its columns here.
+        self._frame = frame.copy(deep=False)
+
+    def values(self, name: str) -> Column:
+        """Return a column as payload values; missing text, dates and nullable numbers are None, a float's NaN stays."""
+        column: Any = self._frame[name]
+        dtype = column.dtype
+        if isinstance(dtype, pd.ArrowDtype):
+            from streamdsl.io.arrow_columns import arrow_values
+
+            return arrow_values(_arrow_array(column))
+        if dtype.kind in "iufb" and not (isinstance(dtype, pd.api.extensions.ExtensionDtype) and column.isna().any()):
+            return number_column(np.asarray(column, dtype=getattr(dtype, "numpy_dtype", None)))
+        if dtype.kind in "Mm":
+            return _python_times(column, name)
+        if dtype == np.dtype(object):
+            return value_column(column.to_numpy().tolist())
+        if isinstance(dtype, pd.StringDtype):
+            texts: Column = column.to_numpy(dtype=object, na_value=None)
+            return texts
+        return value_column(column.to_numpy(dtype=object, na_value=None).tolist())
+
+    def times(self, name: str) -> TimeColumn:
+        """Return a column as times: dates in UTC, integers (also as floats, which nulls make of them), or text."""
+        column: Any = self._frame[name]
+        dtype = column.dtype
+        if isinstance(dtype, pd.ArrowDtype):
+            from streamdsl.io.arrow_columns import arrow_times
+
+            return arrow_times(_arrow_array(column))
+        if dtype.kind == "M":
+            return TimeColumn.of_moments(_utc(column).to_numpy())
+        if dtype.kind in "iu":
+            nulls = column.isna().to_numpy(dtype=np.bool_)
+            return TimeColumn.of_integers(_integers(column, nulls), nulls)
+        if dtype.kind == "f":
+            nulls = column.isna().to_numpy(dtype=np.bool_)
+            return TimeColumn.of_floats(column.to_numpy(dtype=np.float64, na_value=np.nan), nulls)
+        return TimeColumn.of_values(column.to_numpy(dtype=object, na_value=None).tolist())
+
+
+def _arrow_array(column: Any) -> Any:
+    import pyarrow as pa
+
+    array = pa.array(column)
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+
+
+def _utc(column: Any) -> Any:
+    return column.dt.tz_convert("UTC").dt.tz_localize(None) if column.dt.tz is not None else column
+
+
+def _integers(column: Any, nulls: Any) -> Any:
+    return column.to_numpy(dtype=column.dtype.numpy_dtype, na_value=0) if nulls.any() else np.asarray(column)
+
+
+def _python_times(column: Any, name: str) -> Column:
+    """Return dates or durations as Python's; those with nanoseconds stay pandas'."""
+    index: Any = pd.DatetimeIndex(column) if column.dtype.kind == "M" else pd.TimedeltaIndex(column)
+    null: Any = index.isna()
+    if index.unit == "ns" and (index.asi8[~null] % 1000).any():
+        return value_column(list(index))
+    try:
+        values: Any = index.to_pydatetime() if isinstance(index, pd.DatetimeIndex) else index.to_pytimedelta()
+    except (ValueError, OverflowError) as error:
+        raise SchemaError(f"column {name!r} holds a date that Python cannot: {error}") from None
+    values[null] = None
+    return object_column(values.tolist())

@@ -1,0 +1,127 @@
+"""Physical frames: rows of kind insert, retract or cti, a CTI's time standing under `le`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.errors import SchemaError
+from streamdsl.expr.schema import Schema
+from streamdsl.expr.table import Column
+from streamdsl.io.columns import Columns, columns_of
+from streamdsl.io.layout import PHYSICAL, PayloadLike, Payloads, as_schema, payloads_of
+from streamdsl.io.times import TimeColumn, Where, unit_of
+from streamdsl.temporal import MISSING, Cti, Event, Insert, Retract, Unit
+from streamdsl.temporal.payload import is_nan
+from streamdsl.temporal.time import Ticks
+
+
+def is_physical(frame: object) -> bool:
+    """Say whether a frame has the columns of physical events: `kind, id, le, re, re_new`.
+
+    >>> import pandas as pd
+    >>> is_physical(pd.DataFrame({"le": [1], "re": [5]}))
+    False
+    """
+    columns = columns_of(frame)
+    return columns is not None and has_physical_columns(columns)
+
+
+def has_physical_columns(columns: Columns) -> bool:
+    """Say whether columns are those of physical events."""
+    return set(PHYSICAL) <= set(columns.names)
+
+
+def events_from_frame(frame: object, unit: Unit | None = None, payload: PayloadLike = None) -> list[Event[Any]]:
+    """Return the events of a physical frame, with times in ticks; a retraction whose payload is all null leaves it out.
+
+    Raises `SchemaError` for a row of no known kind, `EventError` for one whose `le` is null.
+
+    >>> import pandas as pd
+    >>> rows = [("insert", "a", 1, None, None, 7), ("cti", None, 4, None, None, None)]
+    >>> frame = pd.DataFrame(rows, columns=["kind", "id", "le", "re", "re_new", "v"])
+    >>> events_from_frame(frame)[1]
+    Cti(time=4)
+    """
+    columns = columns_of(frame)
+    if columns is None or not has_physical_columns(columns):
+        raise SchemaError(f"a physical frame has the columns {', '.join(PHYSICAL)}, then the payload's, not {_columns(frame)}")
+    return PhysicalLayout.of(columns, unit, as_schema(payload)).events(columns)
+
+
+def _columns(frame: object) -> str:
+    columns = columns_of(frame)
+    return type(frame).__name__ if columns is None else ", ".join(columns.names)
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalLayout:
+    """How the rows of a physical frame are read."""
+
+    unit: Unit | None
+    payloads: Payloads
+    file: str | None = None
+
+    @classmethod
+    def of(cls, columns: Columns, unit: Unit | None, payload: Schema | None, file: str | None = None) -> PhysicalLayout:
+        """Return the layout of a frame like `columns`."""
+        found = unit or unit_of(columns.times(name) for name in ("le", "re", "re_new"))
+        return cls(found, payloads_of(columns, PHYSICAL, payload, file), file)
+
+    @property
+    def needed(self) -> list[str]:
+        """The columns that are read."""
+        return [*PHYSICAL, *self.payloads.columns]
+
+    def events(self, columns: Columns, first_row: int = 0) -> list[Event[Any]]:
+        """Return the events of a piece."""
+        kinds = self._kinds(columns.values("kind").tolist(), first_row)
+        times = [self._times(columns, name, kinds, first_row) for name in ("le", "re", "re_new")]
+        payloads = self._payloads(columns, kinds)
+        rows = zip(kinds, columns.values("id").tolist(), *(column.tolist() for column in times), payloads, strict=True)
+        return [_event(*row) for row in rows]
+
+    def _kinds(self, kinds: list[Any], first_row: int) -> list[str]:
+        for row, kind in enumerate(kinds):
+            if kind not in ("insert", "retract", "cti"):
+                place = Where("kind", self.file, first_row).row(row)
+                raise SchemaError(f"{place}: {kind!r} is no kind of event", hint="the kinds are insert, retract and cti")
+        return kinds
+
+    def _times(self, columns: Columns, name: str, kinds: Sequence[str], first_row: int) -> Ticks:
+        where = Where(name, self.file, first_row)
+        column = columns.times(name)
+        if name != "le":
+            return column.ends(self.unit, where)
+        changes = np.array([kind != "cti" for kind in kinds], dtype=np.bool_)
+        TimeColumn(column.values, column.nulls & changes, column.unit).refuse_nulls(where)
+        return column.ends(self.unit, where)
+
+    def _payloads(self, columns: Columns, kinds: Sequence[str]) -> list[Any]:
+        """Return each row's payload: built where the row has one, `MISSING` elsewhere."""
+        values = self.payloads.values(columns, self.file)
+        null = _all_null(list(values.values()), columns.size)
+        having = [row for row, kind in enumerate(kinds) if kind == "insert" or (kind == "retract" and not null[row])]
+        rows = np.array(having, dtype=np.intp)
+        built = self.payloads.table({name: column[rows] for name, column in values.items()}, len(rows)).payloads()
+        payloads: list[Any] = [MISSING] * columns.size
+        for row, payload in zip(having, built, strict=True):
+            payloads[row] = payload
+        return payloads
+
+
+def _all_null(values: Sequence[Column], size: int) -> NDArray[np.bool_]:
+    null = np.ones(size, dtype=np.bool_)
+    for column in values:
+        null &= np.fromiter((value is None or is_nan(value) for value in column.tolist()), dtype=np.bool_, count=size)
+    return null
+
+
+def _event(kind: str, id: Any, le: int, re: int, re_new: int, payload: Any) -> Event[Any]:
+    if kind == "cti":
+        return Cti(le)
+    return Insert(id, le, re, payload) if kind == "insert" else Retract(id, le, re, re_new, payload)

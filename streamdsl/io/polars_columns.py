@@ -1,0 +1,74 @@
+"""The columns of a polars frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from streamdsl.expr.table import Column, object_column
+from streamdsl.io.columns import check_names
+from streamdsl.io.times import TimeColumn
+from streamdsl.io.values import number_column, value_column
+
+
+class PolarsColumns:
+    """The columns of a polars frame; a lazy one is collected.
+
+    >>> PolarsColumns(pl.DataFrame({"k": [1, None]})).values("k").tolist()
+    [1, None]
+    """
+
+    memo = None
+
+    def __init__(self, frame: Any) -> None:
+        self._frame: pl.DataFrame = frame.collect() if isinstance(frame, pl.LazyFrame) else frame
+        self.names = check_names(self._frame.columns)
+        self.size = self._frame.height
+
+    def values(self, name: str) -> Column:
+        """Return a column as payload values; a null is None, a NaN stays."""
+        column = self._frame.get_column(name)
+        dtype = column.dtype
+        if column.null_count() == 0 and (_is_fixed_integer(dtype) or dtype.is_float() or dtype == pl.Boolean):
+            return number_column(column.to_numpy())
+        if dtype == pl.String:
+            return object_column(column.to_list())
+        if dtype in (pl.Datetime("ns"), pl.Duration("ns")) or (isinstance(dtype, pl.Datetime) and dtype.time_unit == "ns"):
+            return value_column(_with_nanoseconds(column))
+        return value_column(column.to_list())
+
+    def times(self, name: str) -> TimeColumn:
+        """Return a column as times: dates in UTC, integers, or text."""
+        column = self._frame.get_column(name)
+        nulls = column.is_null().to_numpy()
+        if column.dtype == pl.Date:
+            column = column.cast(pl.Datetime("ms"))
+        if isinstance(column.dtype, pl.Datetime):
+            return TimeColumn.of_integers(_filled(column.to_physical()), nulls, column.dtype.time_unit)
+        if _is_fixed_integer(column.dtype):
+            return TimeColumn.of_integers(_filled(column), nulls)
+        if column.dtype.is_float():
+            return TimeColumn.of_floats(_filled(column).astype(np.float64), nulls)
+        return TimeColumn.of_values(column.to_list())
+
+
+def _is_fixed_integer(dtype: pl.DataType) -> bool:
+    return dtype.is_integer() and dtype not in (pl.Int128, getattr(pl, "UInt128", pl.Int128))
+
+
+def _filled(column: pl.Series) -> Any:
+    return column.fill_null(0).to_numpy()
+
+
+def _with_nanoseconds(column: pl.Series) -> list[Any]:
+    """Return dates or durations as pandas times, as Python's have no nanoseconds."""
+    import pandas as pd
+
+    ticks = column.to_physical().to_list()
+    if isinstance(column.dtype, pl.Datetime):
+        zone = column.dtype.time_zone
+        moments = pd.to_datetime(pd.Series(ticks, dtype="Int64"), unit="ns", utc=True)
+        return list(moments.dt.tz_convert(zone))
+    return list(pd.to_timedelta(pd.Series(ticks, dtype="Int64"), unit="ns"))

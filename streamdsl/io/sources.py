@@ -1,0 +1,248 @@
+"""Readers: from events, rows, frames and files to bounds; and what a named source can be bound to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamdsl.errors import QueryError, UnitError
+from streamdsl.expr.schema import Schema
+from streamdsl.expr.table import Table
+from streamdsl.io.binding import Bound, Inserts, Piece
+from streamdsl.io.columns import Columns, columns_of
+from streamdsl.io.files import Files, JsonLines, ParquetFiles, Paths, need_pyarrow, paths_of
+from streamdsl.io.layout import Layout, PayloadLike, as_schema
+from streamdsl.io.physical import PhysicalLayout, has_physical_columns
+from streamdsl.io.times import TimeReader
+from streamdsl.result import Result
+from streamdsl.temporal import CHT, Cti, Event, Insert, Retract, Unit, check_unit, common_unit
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+    from streamdsl.plan.node import Source
+
+_BINDABLE = (
+    "bind a list of events (Insert, Retract, Cti) or of (le, re, payload) rows, a CHT, a Result, "
+    "or a pandas, polars or Arrow frame with the columns le and re, or kind, id, le, re, re_new"
+)
+
+
+def read_events(events: Iterable[Event[Any]], payload: PayloadLike = None, unit: Unit | None = None) -> Bound:
+    """Return a physical stream, CTIs included, in the order in which the events are given.
+
+    The unit is the given one, else `"us"` if there are dates among the times and `"tick"` if all are ints. Raises `UnitError`
+    and `TimeOverflow` for what is no time, naming the event.
+
+    >>> read_events([Insert("a", 1, 5, "x"), Cti(6)]).unit
+    'tick'
+    """
+    reader = TimeReader(check_unit(unit))
+    read = list(map(reader.event, events))
+    first = next((event.payload for event in read if isinstance(event, Insert)), None)
+    schema = as_schema(payload) or (Schema.of_payload(first) if any(isinstance(event, Insert) for event in read) else None)
+    return Bound(reader.found, schema, lambda: iter([list(read)]), len(read))
+
+
+def read_rows(rows: Iterable[tuple[Any, Any, Any]], unit: Unit | None = None, payload: PayloadLike = None) -> Bound:
+    """Return `(le, re, payload)` rows as insertions, numbered in their order; unit and errors as with `read_events`.
+
+    >>> list(read_rows([(1, 5, "x")]).events())
+    [Insert(id=0, le=1, re=5, payload='x')]
+    """
+    reader = TimeReader(check_unit(unit))
+    events = [reader.insert(Insert(row, *_row(item))) for row, item in enumerate(rows)]
+    le = np.array([event.le for event in events], dtype=np.int64)
+    re = np.array([event.re for event in events], dtype=np.int64)
+    table = Table.from_payloads([event.payload for event in events], as_schema(payload))
+    return Bound(
+        reader.found, table.schema if events else as_schema(payload), lambda: iter([Inserts(None, le, re, table)]), len(events)
+    )
+
+
+def _row(item: object) -> tuple[Any, Any, Any]:
+    if isinstance(item, tuple) and len(item) == 3:
+        return item
+    raise QueryError(f"a row is a tuple (le, re, payload), not {item!r}")
+
+
+def read_pandas(
+    frame: pd.DataFrame, payload: PayloadLike = None, start: str = "le", end: str | None = None, unit: Unit | None = None
+) -> Bound:
+    """Return a pandas frame's rows as insertions with the lifetime `[start, end)`; without `end` they are point events.
+
+    Times are dates (naive ones in UTC), integers or ISO text; a null end is INFINITY, a null start an `EventError`. The payload
+    is a record of the other columns, or exactly the fields of the class `payload`. A physical frame gives its events.
+    Raises `SchemaError` for missing columns and `UnitError` for dates that are no whole number of units.
+
+    >>> import pandas as pd
+    >>> list(read_pandas(pd.DataFrame({"t": [3], "v": [7]}), start="t").events())
+    [Insert(id=0, le=3, re=4, payload=Record(v=7))]
+    """
+    return _read_frame(frame, "a pandas frame", payload, start, end, unit)
+
+
+def read_polars(
+    frame: pl.DataFrame | pl.LazyFrame,
+    payload: PayloadLike = None,
+    start: str = "le",
+    end: str | None = None,
+    unit: Unit | None = None,
+) -> Bound:
+    """Return a polars frame's rows as insertions, as `read_pandas` does; a lazy frame is collected."""
+    return _read_frame(frame, "a polars frame", payload, start, end, unit)
+
+
+def read_arrow(
+    table: Any, payload: PayloadLike = None, start: str = "le", end: str | None = None, unit: Unit | None = None
+) -> Bound:
+    """Return an Arrow table's rows as insertions, as `read_pandas` does; whatever speaks Arrow's C stream is one too."""
+    if columns_of(table) is None and hasattr(table, "__arrow_c_stream__"):
+        need_pyarrow("Arrow tables")
+        import pyarrow as pa
+
+        table = pa.table(table)
+    return _read_frame(table, "an Arrow table", payload, start, end, unit)
+
+
+def _read_frame(frame: object, what: str, payload: PayloadLike, start: str, end: str | None, unit: Unit | None) -> Bound:
+    columns = _frame_columns(frame, what)
+    return _bind_columns(columns, as_schema(payload), start, end, check_unit(unit))
+
+
+def _bind_columns(columns: Columns, payload: Schema | None, start: str, end: str | None, unit: Unit | None) -> Bound:
+    layout = _layout(columns, payload, start, end, unit)
+    return Bound(layout.unit, layout.payloads.schema, _InMemory(columns, _piece(columns, layout)), columns.size)
+
+
+@dataclass(frozen=True, slots=True)
+class _InMemory:
+    """Reads the one piece that a frame is; it holds the frame's columns too, whose memory the piece shares."""
+
+    columns: Columns
+    piece: Piece
+
+    def __call__(self) -> Iterator[Piece]:
+        yield list(self.piece) if isinstance(self.piece, list) else self.piece
+
+
+def _layout(
+    columns: Columns, payload: Schema | None, start: str, end: str | None, unit: Unit | None, file: str | None = None
+) -> Layout | PhysicalLayout:
+    if has_physical_columns(columns) and start == "le" and end in (None, "re"):
+        return PhysicalLayout.of(columns, unit, payload, file)
+    return Layout.of(columns, start, end, unit, payload, file)
+
+
+def _piece(columns: Columns, layout: Layout | PhysicalLayout, first_row: int = 0) -> Piece:
+    if isinstance(layout, PhysicalLayout):
+        return layout.events(columns, first_row)
+    return layout.inserts(columns, first_row)
+
+
+def read_parquet(
+    paths: Paths, payload: PayloadLike = None, start: str = "le", end: str | None = None, unit: Unit | None = None
+) -> Bound:
+    """Return the rows of Parquet files, read in batches, as `read_pandas` does; a directory stands for its `*.parquet` files."""
+    return _read_files(ParquetFiles(paths_of(paths, ".parquet")), payload, start, end, unit)
+
+
+def read_csv(
+    paths: Paths, payload: PayloadLike = None, start: str = "le", end: str | None = None, unit: Unit | None = None
+) -> Bound:
+    """Return the rows of CSV files with a header, read in pieces, as `read_pandas` does; an empty field is None.
+
+    A column has the type that the class `payload` declares, else the narrowest that holds all its fields.
+    """
+    from streamdsl.io.csv_files import CsvFiles
+
+    return _read_files(CsvFiles(paths_of(paths, ".csv"), as_schema(payload)), payload, start, end, unit)
+
+
+def read_jsonl(
+    paths: Paths, payload: PayloadLike = None, start: str = "le", end: str | None = None, unit: Unit | None = None
+) -> Bound:
+    """Return the lines of JSON files, an object a line, read in pieces, as `read_pandas` does; integers stay exact."""
+    return _read_files(JsonLines(paths_of(paths, ".jsonl"), extras=as_schema(payload) is not None), payload, start, end, unit)
+
+
+def _read_files(files: Files, payload: PayloadLike, start: str, end: str | None, unit: Unit | None) -> Bound:
+    columns, file = files.peek()
+    layout = _layout(columns, as_schema(payload), start, end, check_unit(unit), file)
+
+    def pieces() -> Iterator[Piece]:
+        for piece, path, first_row in files.pieces(layout.needed):
+            yield _piece(piece, replace(layout, file=path), first_row)
+
+    return Bound(layout.unit, layout.payloads.schema, pieces, files.rows)
+
+
+def read_frame(frame: object, payload: PayloadLike = None, unit: Unit | None = None) -> list[Event[Any]] | Inserts:
+    """Return a pushed frame's events (of a physical frame) or insertions (columns `le` and, if it is there, `re`).
+
+    >>> import pandas as pd
+    >>> len(read_frame(pd.DataFrame({"le": [1, 2], "re": [5, 6], "v": [7, 8]})))
+    2
+    """
+    columns = _frame_columns(frame)
+    return _piece(columns, _layout(columns, as_schema(payload), "le", _default_end(columns), check_unit(unit)))
+
+
+def _frame_columns(frame: object, what: str = "a pandas, polars or Arrow frame") -> Columns:
+    columns = columns_of(frame)
+    if columns is None:
+        raise QueryError(f"{what} is wanted, not a {type(frame).__name__}", hint="from_events and from_rows take Python lists")
+    return columns
+
+
+def _default_end(columns: Columns) -> str | None:
+    return "re" if "re" in columns.names else None
+
+
+def bind(value: object, source: Source) -> Bound:
+    """Return the bound that a value is for a named source, with the source's payload and unit; raises `QueryError` for no value.
+
+    >>> from streamdsl.plan.node import Source
+    >>> bind([(1, 5, "x"), (2, 4, "y")], Source("trips")).size_hint
+    2
+    """
+    bound = _bound(value, source)
+    try:
+        common_unit(source.time_unit, bound.unit)
+    except UnitError as error:
+        raise UnitError(f"source {source.source!r}: {error}") from None
+    return bound
+
+
+def _bound(value: object, source: Source) -> Bound:
+    if isinstance(value, Bound):
+        return value
+    if isinstance(value, CHT):
+        return read_rows(value.rows, value.unit or source.time_unit, source.payload)
+    if isinstance(value, Result):
+        return read_events(value.events(), source.payload, value.unit or source.time_unit)
+    columns = columns_of(value)
+    if columns is not None:
+        return _bind_columns(columns, source.payload, "le", _default_end(columns), source.time_unit)
+    if isinstance(value, (list, tuple, Iterator)):
+        return _bind_items(list(value), source)
+    raise _unbindable(value, source)
+
+
+def _bind_items(items: list[Any], source: Source) -> Bound:
+    if all(isinstance(item, (Insert, Retract, Cti)) for item in items):
+        return read_events(items, source.payload, source.time_unit)
+    if all(isinstance(item, tuple) and len(item) == 3 for item in items):
+        return read_rows(items, source.time_unit, source.payload)
+    odd = next(item for item in items if not isinstance(item, (Insert, Retract, Cti)))
+    raise _unbindable(odd, source, "an item that is ")
+
+
+def _unbindable(value: object, source: Source, what: str = "") -> QueryError:
+    return QueryError(
+        f"source {source.source!r} cannot be bound to {what}a {type(value).__name__}: {value!r:.80}", hint=_BINDABLE
+    )

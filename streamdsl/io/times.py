@@ -1,0 +1,251 @@
+"""Times on their way in: columns of dates or integers, and the times of single events, as int ticks of a stream's unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.errors import EventError, TimeOverflow, UnitError
+from streamdsl.expr.table import object_column
+from streamdsl.io.values import unwrap
+from streamdsl.temporal import (
+    CHRONON,
+    INFINITY,
+    MIN_TIME,
+    MISSING,
+    Cti,
+    Event,
+    Insert,
+    NextTick,
+    Retract,
+    Unit,
+    add_time,
+    format_time,
+    to_ticks,
+)
+from streamdsl.temporal.payload import is_nan
+from streamdsl.temporal.time import Ticks
+
+PER_SECOND: Final[dict[str, int]] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_EXACT_FLOAT: Final = 2.0**53
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A place in the input, for errors: the file (if any), the column, and the number of the column's first row."""
+
+    column: str
+    file: str | None = None
+    first_row: int = 0
+
+    def row(self, row: int) -> str:
+        """Return the words for a row."""
+        file = f" of {self.file}" if self.file else ""
+        return f"row {self.first_row + row}{file}, column {self.column!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeColumn:
+    """A column of times: int64 in its own `unit` (`"tick"`: plain integers), or Python values if `unit` is None.
+
+    >>> column = TimeColumn.of_values(["1970-01-01T00:00:02Z", None])
+    >>> column.calendar, column.ends("ms", Where("re")).tolist() == [2000, INFINITY]
+    (True, True)
+    """
+
+    values: NDArray[Any]
+    nulls: NDArray[np.bool_]
+    unit: Unit | None
+
+    @classmethod
+    def of_integers(cls, values: NDArray[Any], nulls: NDArray[np.bool_] | None = None, unit: Unit = "tick") -> TimeColumn:
+        """Return integers as times; unsigned ones beyond int64 are left to be refused one by one."""
+        nulls = np.zeros(len(values), dtype=np.bool_) if nulls is None else nulls
+        if values.dtype == np.uint64 and values.size and int(values.max()) > INFINITY:
+            return cls(object_column(values.tolist()), nulls, None)
+        return cls(values.astype(np.int64, copy=False), nulls, unit)
+
+    @classmethod
+    def of_moments(cls, values: NDArray[Any]) -> TimeColumn:
+        """Return numpy dates (in UTC) as times; NaT is null."""
+        unit, count = np.datetime_data(values.dtype)
+        if unit not in PER_SECOND or count != 1:
+            return cls.of_moments(values.astype("datetime64[s]"))
+        return cls(values.view(np.int64), np.isnat(values), unit)  # type: ignore[arg-type]
+
+    @classmethod
+    def of_floats(cls, values: NDArray[Any], nulls: NDArray[np.bool_] | None = None) -> TimeColumn:
+        """Return integers that became floats when a null came among them as integers again, if that is what they are."""
+        nulls = np.isnan(values) if nulls is None else nulls | np.isnan(values)
+        filled = np.where(nulls, 0.0, values)
+        whole = (np.abs(filled) < _EXACT_FLOAT) & (np.floor(filled) == filled)
+        if nulls.all() or not whole.all():
+            mixed = [int(value) if is_int else value for value, is_int in zip(filled.tolist(), whole.tolist(), strict=True)]
+            return cls(object_column(mixed), nulls, None)
+        return cls(filled.astype(np.int64), nulls, "tick")
+
+    @classmethod
+    def of_values(cls, values: Sequence[Any]) -> TimeColumn:
+        """Return Python values as times: ints, dates and ISO text; a missing value of any library is null."""
+        plain = [unwrap(value) for value in values]
+        nulls = np.fromiter((value is None or is_nan(value) for value in plain), dtype=np.bool_, count=len(plain))
+        if plain and not nulls.any() and set(map(type, plain)) == {int} and min(plain) >= MIN_TIME and max(plain) <= INFINITY:
+            return cls.of_integers(np.array(plain, dtype=np.int64))
+        return cls(object_column(plain), nulls, None)
+
+    @property
+    def calendar(self) -> bool | None:
+        """Whether there are dates in it; None if it holds nothing that could tell."""
+        if self.unit is not None:
+            return self.unit != "tick"
+        known = self.values[~self.nulls].tolist()
+        return any(type(value) is not int for value in known) if known else None
+
+    def starts(self, unit: Unit | None, where: Where) -> Ticks:
+        """Return the times in ticks; a null is refused."""
+        self.refuse_nulls(where)
+        return self.ends(unit, where)
+
+    def refuse_nulls(self, where: Where) -> None:
+        """Raise `EventError` for the first null, naming its row."""
+        if self.nulls.any():
+            row = int(np.flatnonzero(self.nulls)[0])
+            event = Insert(where.first_row + row, None, None, MISSING)  # type: ignore[arg-type]
+            raise EventError(event, f"its start is null ({where.row(row)})", hint="only an end may be null: it means INFINITY")
+
+    def ends(self, unit: Unit | None, where: Where) -> Ticks:
+        """Return the times in ticks, null as INFINITY.
+
+        Raises `UnitError` for what is no time, or no whole number of units, and `TimeOverflow` for what int64 cannot hold.
+        """
+        unit = unit or ("us" if self.calendar else "tick")
+        ticks = self._converted(unit, where) if self.unit is None else self._scaled(unit, where)
+        return np.where(self.nulls, INFINITY, ticks) if self.nulls.any() else ticks
+
+    def _scaled(self, unit: Unit, where: Where) -> Ticks:
+        if self.unit in ("tick", unit):
+            return self.values
+        if unit == "tick":
+            raise UnitError(
+                f"column {where.column!r} holds dates, but the stream counts plain ticks",
+                hint='give the source a calendar unit, for example unit="us"',
+            )
+        have, want = PER_SECOND[self.unit or "us"], PER_SECOND[unit]
+        values = np.where(self.nulls, 0, self.values)
+        return self._finer(values, want // have, unit, where) if want > have else self._coarser(values, have // want, unit, where)
+
+    def _finer(self, values: Ticks, factor: int, unit: Unit, where: Where) -> Ticks:
+        bad = np.flatnonzero((values > INFINITY // factor) | (values < -(INFINITY // factor)))
+        if bad.size:
+            raise TimeOverflow(f"{where.row(int(bad[0]))}: the date is outside the range of int64 {unit}")
+        return values * factor
+
+    def _coarser(self, values: Ticks, factor: int, unit: Unit, where: Where) -> Ticks:
+        bad = np.flatnonzero(values % factor)
+        if bad.size:
+            moment = format_time(int(values[bad[0]]), self.unit)
+            raise UnitError(
+                f"{where.row(int(bad[0]))}: {moment} is not a whole number of {unit}", hint=f'give the source unit="{self.unit}"'
+            )
+        return values // factor
+
+    def _converted(self, unit: Unit, where: Where) -> Ticks:
+        parsed = _parse_texts(self.values, self.nulls) if unit != "tick" else None
+        if parsed is not None:
+            return TimeColumn.of_moments(parsed).ends(unit, where)
+        ticks = np.zeros(len(self.values), dtype=np.int64)
+        for row in np.flatnonzero(~self.nulls).tolist():
+            ticks[row] = _tick_at(self.values[row], unit, where, row)
+        return ticks
+
+
+def _tick_at(value: object, unit: Unit, where: Where, row: int) -> int:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime.combine(value, time(), UTC)
+    try:
+        return to_ticks(value, unit)
+    except (UnitError, TimeOverflow) as error:
+        raise type(error)(f"{where.row(row)}: {error}") from None
+
+
+def _parse_texts(values: NDArray[Any], nulls: NDArray[np.bool_]) -> NDArray[Any] | None:
+    """Return a column of ISO dates parsed at once, or None where they must be looked at one by one (and refused)."""
+    known = values[~nulls].tolist()
+    if not known or not all(isinstance(text, str) and len(text) >= 8 and text[0].isdigit() for text in known):
+        return None
+    import pandas as pd
+
+    try:
+        index = pd.to_datetime(known, format="ISO8601", utc=True)
+    except (ValueError, OverflowError):
+        return None
+    moments = np.full(len(values), np.datetime64("NaT"), dtype=f"datetime64[{index.unit}]")
+    moments[~nulls] = index.tz_localize(None).to_numpy()
+    return moments
+
+
+def unit_of(columns: Iterable[TimeColumn]) -> Unit | None:
+    """Return the unit that columns of times show: `"us"` for dates, `"tick"` for integers only, None if they show nothing."""
+    found = {column.calendar for column in columns}
+    return "us" if True in found else "tick" if False in found else None
+
+
+@dataclass(slots=True)
+class TimeReader:
+    """Turns the times of single events into ticks, and finds out the unit on the way.
+
+    >>> reader = TimeReader()
+    >>> reader.tick("1970-01-01T00:00:01"), reader.tick(7), reader.found
+    (1000000, 7, 'us')
+    """
+
+    unit: Unit | None = None
+    _dates: bool = False
+    _ints: bool = False
+
+    @property
+    def found(self) -> Unit | None:
+        """The unit: the given one, else `"us"` after dates, `"tick"` after integers only, None after nothing that tells."""
+        return self.unit or ("us" if self._dates else "tick" if self._ints else None)
+
+    def tick(self, value: Any) -> int:
+        """Return a time in ticks; the tick after a date is worked out."""
+        if type(value) is int:
+            if value != INFINITY and value != MIN_TIME:
+                self._ints = True
+            return to_ticks(value)
+        if isinstance(value, NextTick):
+            return add_time(self.tick(value.time), CHRONON)
+        if not isinstance(value, (int, np.integer)) or isinstance(value, np.timedelta64):
+            self._dates = True
+        return to_ticks(value, self.unit)
+
+    def insert(self, event: Insert[Any]) -> Insert[Any]:
+        """Return an insertion with its times in ticks; errors name it."""
+        try:
+            le, re = self.tick(event.le), self.tick(event.re)
+        except (UnitError, TimeOverflow) as error:
+            raise _named(error, event.id) from None
+        return event if le is event.le and re is event.re else Insert(event.id, le, re, event.payload)
+
+    def event(self, event: Event[Any]) -> Event[Any]:
+        """Return an event with its times in ticks; errors name it."""
+        if isinstance(event, Insert):
+            return self.insert(event)
+        try:
+            if isinstance(event, Retract):
+                return Retract(event.id, self.tick(event.le), self.tick(event.re), self.tick(event.re_new), event.payload)
+            if isinstance(event, Cti):
+                return Cti(self.tick(event.time))
+        except (UnitError, TimeOverflow) as error:
+            raise _named(error, getattr(event, "id", event)) from None
+        raise EventError(event, "it is neither an Insert, a Retract nor a Cti")
+
+
+def _named(error: UnitError | TimeOverflow, id: object) -> UnitError | TimeOverflow:
+    return type(error)(f"event {id!r}: {error}")

@@ -1,0 +1,156 @@
+"""Plans as text: per operator its expressions, columns and shape, and what runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from streamdsl.expr import describe
+from streamdsl.expr.nodes import is_opaque
+from streamdsl.plan.labels import labels
+from streamdsl.plan.node import (
+    AlterLifetime,
+    ClipInterval,
+    Group,
+    GroupApply,
+    Join,
+    Node,
+    Select,
+    SelectMany,
+    Shift,
+    Source,
+    ToEdges,
+    TwoInputs,
+    Where,
+    WindowAggregate,
+    WindowApply,
+    Windowed,
+)
+from streamdsl.plan.properties import constant_duration, points_only
+from streamdsl.windows import Clip, Output
+
+
+def explain(plan: Node, runs_on: Callable[[Node], str]) -> str:
+    """Return the plan as a tree, the output first; `runs_on` says what an engine does with a node.
+
+    >>> print(explain(Shift(Source("trips"), 5), lambda node: "shift"))
+    shift_1 by 5  <shift>
+    └─ source:trips
+    """
+    names = labels(plan)
+    return "\n".join(_lines(plan, names, runs_on, "", ""))
+
+
+def _lines(node: Node, names: dict[int, str], runs_on: Callable[[Node], str], first: str, rest: str) -> Iterator[str]:
+    yield first + _line(node, names, runs_on)
+    below = [*node.inputs, node.body] if isinstance(node, GroupApply) else list(node.inputs)
+    for position, child in enumerate(below):
+        last = position == len(below) - 1
+        yield from _lines(child, names, runs_on, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
+
+
+def _line(node: Node, names: dict[int, str], runs_on: Callable[[Node], str]) -> str:
+    if isinstance(node, Group):
+        return f"the rows of one group{_columns(node)}"
+    parts = [names[id(node)], describe_node(node), *_facts(node)]
+    engine = "" if isinstance(node, Source) else f"  <{runs_on(node)}>"
+    return " ".join(part for part in parts if part) + _columns(node) + engine
+
+
+def _columns(node: Node) -> str:
+    return f"  ({', '.join(node.schema.names)})" if node.schema is not None and node.schema.names else ""
+
+
+def _facts(node: Node) -> list[str]:
+    facts = []
+    if points_only(node):
+        facts.append("[points]")
+    elif (duration := constant_duration(node)) is not None:
+        facts.append(f"[duration {duration}]")
+    if isinstance(node, GroupApply):
+        facts.append(f"[grouped by {describe(node.key)}]")
+    if _opaque(node):
+        facts.append("[opaque]")
+    return facts
+
+
+def _opaque(node: Node) -> bool:
+    if isinstance(node, WindowAggregate):
+        from streamdsl.udm.window_lambda import OpaqueWindow
+
+        expressions = [expr for agg in node.aggregates for expr in (agg.argument, agg.where)]
+        return any(map(is_opaque, [*expressions, node.projection])) or any(
+            isinstance(agg.function, OpaqueWindow) for agg in node.aggregates
+        )
+    if isinstance(node, WindowApply):
+        return is_opaque(node.argument)
+    if isinstance(node, TwoInputs):
+        matching = node.matching
+        projection = node.projection if isinstance(node, Join) else None
+        return any(map(is_opaque, (matching.left_key, matching.right_key, matching.where, projection)))
+    return any(
+        is_opaque(getattr(node, name, None))
+        for name in ("predicate", "projection", "items", "start", "duration", "key")
+        if name != "duration" or isinstance(node, AlterLifetime)
+    )
+
+
+def describe_node(node: Node) -> str:
+    """Return what a node does, without its inputs.
+
+    >>> describe_node(Shift(Source("trips"), 5))
+    'by 5'
+    """
+    if isinstance(node, Where):
+        return describe(node.predicate)
+    if isinstance(node, (Select, SelectMany)):
+        return describe(node.projection if isinstance(node, Select) else node.items)
+    if isinstance(node, AlterLifetime):
+        start = f"start {describe(node.start)}, " if node.start is not None else ""
+        return f"{start}duration {describe(node.duration)}"
+    if isinstance(node, Shift):
+        return f"by {node.duration}"
+    if isinstance(node, ToEdges):
+        return f"per {describe(node.key)}" if node.key is not None else ""
+    if isinstance(node, ClipInterval):
+        return f"to [{node.lo}, {node.hi})"
+    if isinstance(node, TwoInputs):
+        return _describe_matching(node)
+    return _describe_windowed(node) if isinstance(node, Windowed) else ""
+
+
+def _describe_matching(node: TwoInputs) -> str:
+    left, right, where = node.matching.left_key, node.matching.right_key, node.matching.where
+    parts = []
+    if left is not None and right is not None:
+        parts.append(f"on {describe(left)} == {describe(right)}")
+    if where is not None:
+        parts.append(f"where {describe(where)}")
+    if isinstance(node, Join) and node.projection is not None:
+        parts.append(f"select {describe(node.projection)}")
+    return ", ".join(parts)
+
+
+def _describe_windowed(node: Windowed) -> str:
+    parts = [node.windows.describe()]
+    if node.clip is not Clip.NONE:
+        parts.append(f"clip {node.clip.value}")
+    if node.output is not Output.ALIGN:
+        parts.append(f"output {node.output.value}")
+    if isinstance(node, WindowAggregate):
+        parts += [_describe_aggregate(f"a{i}", agg) for i, agg in enumerate(node.aggregates)]
+        parts.append(f"-> {describe(node.projection)}")
+    if isinstance(node, WindowApply):
+        argument = describe(node.argument) if node.argument is not None else ""
+        parts.append(f"{node.module.label}({argument})")
+        if node.time_sensitive and not node.output.keeps_stamps:
+            parts.append("the module's own timestamps are replaced")
+    return ", ".join(parts)
+
+
+def _describe_aggregate(name: str, agg: object) -> str:
+    from streamdsl.udm.aggregates import BoundAgg
+
+    assert isinstance(agg, BoundAgg)
+    argument = describe(agg.argument) if agg.argument is not None else ""
+    where = f" where {describe(agg.where)}" if agg.where is not None else ""
+    return f"{name} = {agg.function.label}({argument}){where}"

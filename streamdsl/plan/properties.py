@@ -1,0 +1,70 @@
+"""Facts about a plan that engines, rules and `explain()` use."""
+
+from __future__ import annotations
+
+from streamdsl.expr.nodes import Constant, Life, Opaque
+from streamdsl.plan.node import (
+    AlterLifetime,
+    GroupApply,
+    Node,
+    Select,
+    Shift,
+    Union,
+    Where,
+    WindowAggregate,
+    WindowApply,
+    Windowed,
+)
+from streamdsl.windows import Hopping, Output
+
+
+def fixed_end(node: Node) -> bool:
+    """Say whether the plan fixes each row's RE when it fixes its LE, so that a row is final once a CTI reaches its RE.
+
+    So it is for hopping and tumbling windows, points at the end of windows, and constant durations, and what keeps lifetimes.
+    """
+    if isinstance(node, Windowed):
+        return node.output is Output.POINT_AT_END or (isinstance(node.windows, Hopping) and node.output is Output.ALIGN)
+    if isinstance(node, AlterLifetime):
+        return node.start is None and isinstance(node.duration, Constant)
+    if isinstance(node, (Where, Select, Shift)):
+        return not _reads_re(node) and fixed_end(node.inputs[0])
+    if isinstance(node, GroupApply):
+        return fixed_end(node.body)
+    return isinstance(node, Union) and all(map(fixed_end, node.parts))
+
+
+def _reads_re(node: Node) -> bool:
+    expr = node.predicate if isinstance(node, Where) else node.projection if isinstance(node, Select) else None
+    return expr is not None and any(part == Life("re") or (isinstance(part, Opaque) and part.life) for part in expr.walk())
+
+
+def points_only(node: Node) -> bool:
+    """Say whether every row is a point event."""
+    if isinstance(node, AlterLifetime):
+        return node.duration == Constant(1)
+    if isinstance(node, (WindowAggregate, WindowApply)):
+        return node.output is Output.POINT_AT_END
+    if isinstance(node, (Where, Select, Shift)):
+        return points_only(node.inputs[0])
+    if isinstance(node, GroupApply):
+        return points_only(node.body)
+    return isinstance(node, Union) and all(map(points_only, node.parts))
+
+
+def constant_duration(node: Node) -> int | None:
+    """Return the one duration that all rows have, None if they may differ."""
+    if isinstance(node, AlterLifetime):
+        return node.duration.value if isinstance(node.duration, Constant) else None
+    if isinstance(node, Windowed):
+        if node.output is Output.POINT_AT_END:
+            return 1
+        return node.windows.size if isinstance(node.windows, Hopping) and node.output is Output.ALIGN else None
+    if isinstance(node, (Where, Select, Shift)):
+        return constant_duration(node.inputs[0])
+    if isinstance(node, GroupApply):
+        return constant_duration(node.body)
+    if isinstance(node, Union):
+        durations = {constant_duration(part) for part in node.parts}
+        return durations.pop() if len(durations) == 1 else None
+    return None

@@ -1,0 +1,78 @@
+"""From a query to an engine: which input each source reads, and who runs the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+
+from streamdsl.errors import QueryError
+from streamdsl.plan.node import Group, Node, Source
+from streamdsl.temporal import to_ticks
+
+if TYPE_CHECKING:
+    from streamdsl.engine.session import Session
+    from streamdsl.io.binding import Bound
+    from streamdsl.result import Result
+
+EngineName: TypeAlias = Literal["local", "reference", "spark"]
+Emit: TypeAlias = Literal["speculative", "watermark", "final"]
+Options: TypeAlias = Mapping[str, Any] | None
+
+ENGINES: Final = get_args(EngineName)
+EMITS: Final = get_args(Emit)
+
+
+def run(
+    plan: Node, own: Mapping[str, Bound], given: Mapping[str, Any] | None, engine: str, until: object, options: Options
+) -> Result[Any]:
+    """Run a plan over its bounded inputs on an engine."""
+    if engine not in ENGINES:
+        raise QueryError(f"there is no engine {engine!r}; the engines are: {', '.join(ENGINES)}")
+    bindings = bound(plan, own, given or {})
+    end = None if until is None else to_ticks(until, plan.unit)
+    if engine == "reference":
+        from streamdsl.denote import run_reference
+
+        return run_reference(plan, bindings, end)
+    if engine == "spark":
+        from streamdsl.spark import run_batch
+
+        return run_batch(plan, bindings, end)
+    from streamdsl.engine.run import run as run_local
+
+    return run_local(plan, bindings, end, options)
+
+
+def open_session(plan: Node, own: Mapping[str, Bound], emit: Emit, options: Options) -> Session:
+    """Start a session of the local engine."""
+    if emit not in EMITS:
+        raise QueryError(f"there is no emit={emit!r}; the choices are: {', '.join(EMITS)}")
+    sources(plan)
+    from streamdsl.engine.session import open_session as open_local
+
+    return open_local(plan, own, emit, options)
+
+
+def sources(plan: Node) -> dict[str, Source]:
+    """Return the sources of a plan by name; raises `QueryError` for the sub-query of a group, which has none of its own."""
+    if any(isinstance(node, Group) for node in plan.walk()):
+        raise QueryError(
+            "this query is the inside of group_by(...).apply(...), and runs only as a part of it",
+            hint="return it from the lambda that apply was given",
+        )
+    return {node.source: node for node in plan.walk() if isinstance(node, Source)}
+
+
+def bound(plan: Node, own: Mapping[str, Bound], given: Mapping[str, Any]) -> dict[str, Bound]:
+    """Return what every source of a plan reads; raises `QueryError` for one without input, and for a name that is none."""
+    from streamdsl.io.sources import bind
+
+    named = sources(plan)
+    for name in given:
+        if name not in named:
+            raise QueryError(f"there is no source {name!r}; the sources of this query are: {', '.join(named) or '(none)'}")
+    for name in named:
+        if name not in own and name not in given:
+            raise QueryError(f"the source {name!r} is not bound to any input", hint=f"run({{{name!r}: events_or_frame}})")
+    inputs = {name: value for name, value in {**own, **given}.items() if name in named}
+    return {name: bind(value, named[name]) for name, value in inputs.items()}

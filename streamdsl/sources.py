@@ -1,0 +1,451 @@
+"""Where streams come from: bounded inputs that are at hand, and named ones that are bound later."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args, overload
+
+from streamdsl.errors import QueryError
+from streamdsl.expr.schema import Schema
+from streamdsl.plan.node import Source
+from streamdsl.stream import Stream
+from streamdsl.temporal import Cti, Insert, OnViolation, Progress, Record, Retract, TimeLike, Unit, check_unit
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    from streamdsl.io.binding import Bound
+
+T = TypeVar("T")
+PathLike: TypeAlias = str | Path
+
+_numbers = itertools.count(1)
+
+__all__ = [
+    "from_arrow",
+    "from_csv",
+    "from_events",
+    "from_jsonl",
+    "from_pandas",
+    "from_parquet",
+    "from_polars",
+    "from_rows",
+    "source",
+]
+
+
+@overload
+def source(
+    name: str,
+    payload: type[T],
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[T]: ...
+@overload
+def source(
+    name: str,
+    payload: None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[Any]: ...
+def source(
+    name: str,
+    payload: Any = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[Any]:
+    """Return a named input that is bound later: `query.run({"trips": ...})`, or `session.push(events, source="trips")`.
+
+    `payload` is the type of its payloads; without it they show their fields at run time. `unit` is the unit of its times,
+    `progress` where its CTIs come from if it has none of its own, and `on_violation` what is done with an event that breaks one.
+
+    >>> source("numbers").run({"numbers": [Insert("a", 1, 5, 7)]}).cht()
+    CHT
+      [1, 5) 7
+    """
+    return Stream(_node(name, Schema.of_type(payload), unit, progress, on_violation))
+
+
+@overload
+def from_events(
+    events: Iterable[Insert[T] | Retract | Cti],
+    payload: type[T],
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[T]: ...
+@overload
+def from_events(
+    events: Iterable[Insert[Mapping[str, Any]] | Retract | Cti],
+    payload: None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[Record]: ...
+@overload
+def from_events(
+    events: Iterable[Insert[T] | Retract | Cti],
+    payload: None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[T]: ...
+def from_events(
+    events: Iterable[Any],
+    payload: Any = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[Any]:
+    """Return a bounded physical stream: events in order of arrival, CTIs included.
+
+    Raises `UnitError` and `TimeOverflow` for what is no time; malformed events are refused when the stream is run.
+
+    >>> from_events([Insert("a", 1, 9, "x"), Cti(3), Retract("a", 1, 9, 5)]).run().cht()
+    CHT
+      [1, 5) 'x'
+    """
+    from streamdsl.io.sources import read_events
+
+    return _bounded("events", read_events(events, payload, unit), progress, on_violation)
+
+
+@overload
+def from_rows(
+    rows: Iterable[tuple[TimeLike, TimeLike, Mapping[str, Any]]],
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[Record]: ...
+@overload
+def from_rows(
+    rows: Iterable[tuple[TimeLike, TimeLike, T]],
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[T]: ...
+def from_rows(
+    rows: Iterable[tuple[TimeLike, TimeLike, Any]],
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[Any]:
+    """Return a bounded stream of `(le, re, payload)` rows, inserted in the order given.
+
+    >>> from_rows([(1, 5, "x"), (3, 4, "y")]).run().cht()
+    CHT
+      [1, 5) 'x'
+      [3, 4) 'y'
+    """
+    from streamdsl.io.sources import read_rows
+
+    return _bounded("rows", read_rows(rows, unit), progress, on_violation)
+
+
+@overload
+def from_pandas(
+    frame: pd.DataFrame,
+    payload: type[T],
+    start: str = "le",
+    end: str | None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[T]: ...
+@overload
+def from_pandas(
+    frame: pd.DataFrame,
+    payload: None = None,
+    start: str = "le",
+    end: str | None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[Record]: ...
+def from_pandas(
+    frame: pd.DataFrame,
+    payload: Any = None,
+    start: str = "le",
+    end: str | None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[Any]:
+    """Return a bounded stream of a pandas frame's rows: LE in column `start`, RE in column `end` (none: point events).
+
+    The other columns are the payload, a record or an instance of `payload`. Dates become ticks of `unit` (`"us"` by default),
+    naive ones are UTC, a null RE is INFINITY.
+
+    >>> import pandas as pd
+    >>> from_pandas(pd.DataFrame({"at": [1, 4], "n": [10, 20]}), start="at").run().cht()
+    CHT
+      [1, 2) n=10
+      [4, 5) n=20
+    """
+    from streamdsl.io.sources import read_pandas
+
+    return _bounded("pandas", read_pandas(frame, payload, start, end, unit), progress, on_violation)
+
+
+@overload
+def from_arrow(
+    table: pa.Table,
+    payload: type[T],
+    start: str = "le",
+    end: str | None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[T]: ...
+@overload
+def from_arrow(
+    table: pa.Table,
+    payload: None = None,
+    start: str = "le",
+    end: str | None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[Record]: ...
+def from_arrow(
+    table: pa.Table,
+    payload: Any = None,
+    start: str = "le",
+    end: str | None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[Any]:
+    """Return a bounded stream of an Arrow table's rows; columns and times as in `from_pandas`.
+
+    >>> import pyarrow as pa
+    >>> from_arrow(pa.table({"le": [1, 4], "re": [3, 5], "n": [10, 20]}), end="re").run().cht()
+    CHT
+      [1, 3) n=10
+      [4, 5) n=20
+    """
+    from streamdsl.io.sources import read_arrow
+
+    return _bounded("arrow", read_arrow(table, payload, start, end, unit), progress, on_violation)
+
+
+@overload
+def from_polars(
+    frame: pl.DataFrame,
+    payload: type[T],
+    start: str = "le",
+    end: str | None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[T]: ...
+@overload
+def from_polars(
+    frame: pl.DataFrame,
+    payload: None = None,
+    start: str = "le",
+    end: str | None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[Record]: ...
+def from_polars(
+    frame: pl.DataFrame,
+    payload: Any = None,
+    start: str = "le",
+    end: str | None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[Any]:
+    """Return a bounded stream of a polars frame's rows; columns and times as in `from_pandas`.
+
+    >>> import polars as pl
+    >>> from_polars(pl.DataFrame({"le": [1, 4], "re": [3, 5], "n": [10, 20]}), end="re").run().cht()
+    CHT
+      [1, 3) n=10
+      [4, 5) n=20
+    """
+    from streamdsl.io.sources import read_polars
+
+    return _bounded("polars", read_polars(frame, payload, start, end, unit), progress, on_violation)
+
+
+@overload
+def from_parquet(
+    path: PathLike,
+    payload: type[T],
+    start: str = "le",
+    end: str | None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[T]: ...
+@overload
+def from_parquet(
+    path: PathLike,
+    payload: None = None,
+    start: str = "le",
+    end: str | None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[Record]: ...
+def from_parquet(
+    path: PathLike,
+    payload: Any = None,
+    start: str = "le",
+    end: str | None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[Any]:
+    """Return a bounded stream of a Parquet file's rows; columns and times as in `from_pandas`.
+
+    >>> import tempfile, pandas as pd
+    >>> path = Path(tempfile.mkdtemp()) / "rows.parquet"
+    >>> pd.DataFrame({"le": [1, 4], "n": [10, 20]}).to_parquet(path)
+    >>> from_parquet(path).run().cht()
+    CHT
+      [1, 2) n=10
+      [4, 5) n=20
+    """
+    from streamdsl.io.sources import read_parquet
+
+    return _bounded("parquet", read_parquet(path, payload, start, end, unit), progress, on_violation)
+
+
+@overload
+def from_csv(
+    path: PathLike,
+    payload: type[T],
+    start: str = "le",
+    end: str | None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[T]: ...
+@overload
+def from_csv(
+    path: PathLike,
+    payload: None = None,
+    start: str = "le",
+    end: str | None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[Record]: ...
+def from_csv(
+    path: PathLike,
+    payload: Any = None,
+    start: str = "le",
+    end: str | None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[Any]:
+    """Return a bounded stream of a CSV file's rows; columns and times as in `from_pandas`.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> _ = path.write_text("le,n\\n1,10\\n4,20\\n")
+    >>> from_csv(path).run().cht()
+    CHT
+      [1, 2) n=10
+      [4, 5) n=20
+    """
+    from streamdsl.io.sources import read_csv
+
+    return _bounded("csv", read_csv(path, payload, start, end, unit), progress, on_violation)
+
+
+@overload
+def from_jsonl(
+    path: PathLike,
+    payload: type[T],
+    start: str = "le",
+    end: str | None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[T]: ...
+@overload
+def from_jsonl(
+    path: PathLike,
+    payload: None = None,
+    start: str = "le",
+    end: str | None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[Record]: ...
+def from_jsonl(
+    path: PathLike,
+    payload: Any = None,
+    start: str = "le",
+    end: str | None = None,
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[Any]:
+    """Return a bounded stream of a file with one JSON object a line; columns and times as in `from_pandas`.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "rows.jsonl"
+    >>> _ = path.write_text('{"le": 1, "n": 10}\\n{"le": 4, "n": 20}\\n')
+    >>> from_jsonl(path).run().cht()
+    CHT
+      [1, 2) n=10
+      [4, 5) n=20
+    """
+    from streamdsl.io.sources import read_jsonl
+
+    return _bounded("jsonl", read_jsonl(path, payload, start, end, unit), progress, on_violation)
+
+
+def _bounded(kind: str, data: Bound, progress: Progress | None, on_violation: OnViolation) -> Stream[Any]:
+    node = _node(f"{kind}_{next(_numbers)}", data.schema, data.unit, progress, on_violation)
+    return Stream(node, {node.source: data})
+
+
+def _node(name: str, payload: Schema | None, unit: str | None, progress: Progress | None, on_violation: OnViolation) -> Source:
+    if on_violation not in get_args(OnViolation):
+        raise QueryError(f"there is no on_violation={on_violation!r}; the choices are: {', '.join(get_args(OnViolation))}")
+    if not isinstance(name, str) or not name:
+        raise QueryError(f"a source has a name, not {name!r}", hint='for example sd.source("trips", Trip)')
+    return Source(name, payload, check_unit(unit), progress, on_violation)

@@ -1,0 +1,137 @@
+"""Payloads to Arrow columns and back: what a Python stage on Spark reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamdsl.errors import SchemaError, UnsupportedOnSpark
+from streamdsl.expr.schema import Schema, Shape
+from streamdsl.expr.table import Column, Table, column_of, object_column
+from streamdsl.spark.shipping import dump_values, load_values
+from streamdsl.spark.types import Foreign, Items, Pickled, Row, Scalar, Type, parts
+from streamdsl.temporal import plain
+
+_ARROW = {
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+_PYTHON = {"int": int, "float": float, "bool": bool, "str": str}
+
+
+def arrow_type(kind: Type) -> pa.DataType:
+    """Return the Arrow type of a column.
+
+    >>> from streamdsl.spark.types import INT
+    >>> arrow_type(Row(Schema.record(["a"]), (INT,)))
+    StructType(struct<f0: int64>)
+    """
+    if isinstance(kind, Row):
+        return pa.struct([(f"f{i}", arrow_type(field)) for i, field in enumerate(kind.fields)])
+    if isinstance(kind, Items):
+        return pa.list_(arrow_type(kind.item))
+    if kind.ddl.startswith("decimal("):
+        precision, scale = kind.ddl[8:-1].split(",")
+        return pa.decimal128(int(precision), int(scale))
+    return _ARROW[kind.ddl]
+
+
+def check_portable(kind: Type) -> None:
+    """Raise `UnsupportedOnSpark` for a type that Python stages cannot read."""
+    for part in parts(kind):
+        if isinstance(part, Foreign) and part.ddl not in _ARROW and not part.ddl.startswith("decimal("):
+            raise UnsupportedOnSpark(
+                f"a Python stage of the query reads a column of Spark's type {part.ddl}, which has no counterpart in Python",
+                hint="drop the column, or cast it to a number, text, date, timestamp, decimal, binary, array or struct",
+            )
+
+
+def decode(array: Any, kind: Type) -> list[Any]:
+    """Return a column's Python values."""
+    if isinstance(kind, Pickled):
+        return load_values(array.to_pylist())
+    if isinstance(kind, Row):
+        return _decode_rows(array, kind)
+    if isinstance(kind, Items):
+        return [None if items is None else items for items in _decode_items(array, kind)]
+    values: list[Any] = array.to_pylist()
+    return [_in_utc(value) for value in values] if kind.ddl == "timestamp" else values
+
+
+def _decode_rows(array: Any, kind: Row) -> list[Any]:
+    columns = [decode(array.field(i), field) for i, field in enumerate(kind.fields)]
+    rows = zip(*columns, strict=True)
+    if not array.null_count:
+        return list(map(kind.schema.build, rows))
+    return [kind.schema.build(row) if there else None for row, there in zip(rows, array.is_valid().to_pylist(), strict=True)]
+
+
+def _decode_items(array: Any, kind: Items) -> list[Any]:
+    return [None if items is None else decode(pa.array(items, arrow_type(kind.item)), kind.item) for items in array.to_pylist()]
+
+
+def _in_utc(value: datetime | None) -> datetime | None:
+    return None if value is None else value.astimezone(UTC)
+
+
+def encode(values: Sequence[Any], kind: Type) -> Any:
+    """Return Python values as a column of exactly this type; raises where a value is not of it."""
+    if isinstance(kind, Pickled):
+        return pa.array(dump_values(values), pa.binary())
+    if isinstance(kind, Row):
+        return _encode_rows(values, kind)
+    if isinstance(kind, Items):
+        return _encode_items(values, kind)
+    values = [plain(value) for value in values]
+    if isinstance(kind, Scalar):
+        _check_scalars(values, kind)
+    return pa.array(values, arrow_type(kind))
+
+
+def _check_scalars(values: Sequence[Any], kind: Scalar) -> None:
+    wanted = _PYTHON.get(kind.kind)
+    for value in values:
+        if value is not None and type(value) is not wanted:
+            raise SchemaError(f"{value!r} is not of type {kind.kind}, as all values of its column are on Spark")
+        if wanted is int and value is not None and not -(2**63) <= value < 2**63:
+            raise OverflowError(f"the integer {value} leaves int64, which Spark cannot hold")
+
+
+def _encode_rows(values: Sequence[Any], kind: Row) -> Any:
+    size = len(kind.fields)
+    rows = [(None,) * size if value is None else kind.schema.values(value) for value in values]
+    arrays = [encode([row[i] for row in rows], field) for i, field in enumerate(kind.fields)]
+    fields = [pa.field(f"f{i}", array.type) for i, array in enumerate(arrays)]
+    mask = pa.array([value is None for value in values], pa.bool_())
+    return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
+
+
+def _encode_items(values: Sequence[Any], kind: Items) -> Any:
+    lists = [None if items is None else encode(items, kind.item).to_pylist() for items in values]
+    return pa.array(lists, arrow_type(kind))
+
+
+def decode_table(array: Any, kind: Type, schema: Schema | None) -> Table:
+    """Return a payload column as a table; typed columns are not taken apart into Python values."""
+    if isinstance(kind, Row) and not kind.nullable:
+        return Table(kind.schema, {n: _column(array.field(i), kind.fields[i]) for i, n in enumerate(kind.schema.names)}, len(array))
+    if isinstance(kind, Scalar) and (schema is None or schema.shape is Shape.SCALAR):
+        return Table(Schema.scalar(), {"value": _column(array, kind)}, len(array))
+    return Table.from_payloads(decode(array, kind), schema if len(array) else Schema.object())
+
+
+def _column(array: Any, kind: Type) -> Column:
+    if isinstance(kind, Scalar) and kind.kind in ("int", "float", "bool") and not array.null_count:
+        return np.asarray(array.to_numpy(zero_copy_only=False))
+    values = decode(array, kind)
+    return object_column(values) if not isinstance(kind, Scalar) else column_of(values)

@@ -1,0 +1,82 @@
+"""How code and values travel to Spark's Python workers: code of `__main__`, of notebooks and of local modules goes by value."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import sysconfig
+import types
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark import cloudpickle
+
+from streamdsl.errors import UnsupportedOnSpark
+
+_INSTALLED: Final = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+_PACKAGE: Final = __name__.partition(".")[0]
+_BUILTIN: Final = frozenset({int, float, bool, str, bytes})
+
+
+def ship(value: Any, what: str) -> bytes:
+    """Return code as bytes; raises `UnsupportedOnSpark` for what cannot leave this process."""
+    try:
+        with by_value():
+            return bytes(cloudpickle.dumps(value, protocol=5))
+    except Exception as error:
+        raise UnsupportedOnSpark(
+            f"{what} cannot be sent to Spark's workers: {type(error).__name__}: {error}",
+            hint="locks, generators, sessions and frames cannot be pickled; make them inside the function",
+        ) from error
+
+
+def dump_values(values: Sequence[Any]) -> list[bytes | None]:
+    """Return each value as bytes, None as None; an instance of a class without an installed module brings its class along."""
+    with nullcontext() if in_worker() else by_value():
+        return [None if value is None else _dump(value) for value in values]
+
+
+def load_values(blobs: Sequence[bytes | None]) -> list[Any]:
+    """Return the values that `dump_values` was given."""
+    return [None if blob is None else pickle.loads(blob) for blob in blobs]
+
+
+def in_worker() -> bool:
+    """Say whether this process is one of Spark's Python workers."""
+    return "pyspark.worker" in sys.modules
+
+
+def _dump(value: Any) -> bytes:
+    if type(value) in _BUILTIN:
+        return pickle.dumps(value, protocol=5)
+    if in_worker():
+        try:
+            return pickle.dumps(value, protocol=5)
+        except Exception:  # a class that came by value goes back by value
+            pass
+    return bytes(cloudpickle.dumps(value, protocol=5))
+
+
+@contextmanager
+def by_value() -> Iterator[None]:
+    """Let cloudpickle send modules by value that the workers may not have: those that are not installed."""
+    known = cloudpickle.list_registry_pickle_by_value()
+    added = [module for name, module in list(sys.modules.items()) if name not in known and _is_local(module)]
+    for module in added:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in added:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _is_local(module: types.ModuleType | None) -> bool:
+    name, file = getattr(module, "__name__", None), getattr(module, "__file__", None)
+    if not isinstance(name, str) or not isinstance(file, str) or sys.modules.get(name) is not module:
+        return False
+    if name == "__main__" or name.partition(".")[0] in (_PACKAGE, "pyspark"):
+        return False
+    return not any(Path(file).is_relative_to(place) for place in _INSTALLED)

@@ -1,0 +1,854 @@
+"""The fluent facade: streams whose methods each build one node of a plan. Nothing runs until `run` or `open`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, overload
+
+from typing_extensions import TypeVar
+
+from streamdsl import building
+from streamdsl.building import PAIR, Aggregation, Frame
+from streamdsl.errors import QueryError
+from streamdsl.expr.nodes import Constant, Expr
+from streamdsl.expr.schema import Schema
+from streamdsl.plan import node as algebra
+from streamdsl.plan.node import Group, GroupApply, Node
+from streamdsl.temporal import CHRONON, INFINITY, Lifetime, Unit, to_duration, to_ticks
+from streamdsl.udm.bases import AnyUDA, AnyUDO
+from streamdsl.windows import Clip, Count, CountBy, Hopping, Output, Snapshot
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    from streamdsl.engine.session import Session
+    from streamdsl.io.binding import Bound
+    from streamdsl.result import Result
+    from streamdsl.running import Emit, EngineName
+    from streamdsl.scalars import S, Scalar
+    from streamdsl.spark import OnSpark
+    from streamdsl.temporal import CHT, CHTRow, DurationLike, Event, Record, TimeLike
+    from streamdsl.udm.aggregates import Agg
+    from streamdsl.window import GroupedWindow, Window
+
+T = TypeVar("T", covariant=True)
+K = TypeVar("K", covariant=True)
+W = TypeVar("W", covariant=True)
+U = TypeVar("U")
+V = TypeVar("V")
+I = TypeVar("I")  # noqa: E741
+O = TypeVar("O")  # noqa: E741
+L = TypeVar("L")
+R = TypeVar("R")
+
+On: TypeAlias = str | list[str] | tuple[Callable[[L], object], Callable[[R], object]]
+"""What makes two rows match: a field's name, a list of names, or a pair of lambdas for the left and the right key."""
+
+__all__ = ["GroupedStream", "GroupedWindowedStream", "Stream", "WindowedStream"]
+
+
+class _Windowing(ABC, Generic[W]):
+    """The window kinds, for streams and for groups; W is what they give."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def _unit(self) -> Unit | None:
+        """The unit of time."""
+
+    @abstractmethod
+    def _windowed(self, frame: Frame) -> W:
+        """Return this stream divided into windows."""
+
+    def hopping_window(
+        self,
+        size: DurationLike,
+        hop: DurationLike,
+        offset: DurationLike = 0,
+        *,
+        clip: Clip = Clip.NONE,
+        output: Output = Output.ALIGN,
+    ) -> W:
+        """Divide time into the windows `[offset + k * hop, + size)` for every integer k; an event is in each that it overlaps.
+
+            time        0    5    10   15   20
+            size 10     [---------)
+            hop 5            [---------)
+                                  [---------)
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(6, 7, "a")]).hopping_window(10, 5).aggregate(n=sd.count()).run().cht()
+        CHT
+          [0, 10) n=1
+          [5, 15) n=1
+        """
+        ticks = [to_duration(d, self._unit) for d in (size, hop, offset)]
+        return self._windowed(Frame(Hopping(*ticks), clip, output))
+
+    def tumbling_window(
+        self, size: DurationLike, offset: DurationLike = 0, *, clip: Clip = Clip.NONE, output: Output = Output.ALIGN
+    ) -> W:
+        """Divide time into adjoining windows of one size: hopping windows with hop = size.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 2, "a"), (8, 12, "b")]).tumbling_window(10).aggregate(n=sd.count()).run().cht()
+        CHT
+          [0, 10) n=2
+          [10, 20) n=1
+        """
+        return self.hopping_window(size, size, offset, clip=clip, output=output)
+
+    def snapshot_window(self, *, clip: Clip = Clip.NONE, output: Output = Output.ALIGN) -> W:
+        """Divide time at every LE and RE: the windows are the maximal periods in which nothing changes.
+
+            events      [------------)
+                            [------------)
+            snapshots   [---)[-------)[--)
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 8, "a"), (4, 12, "b")]).snapshot_window().aggregate(n=sd.count()).run().cht()
+        CHT
+          [1, 4) n=1
+          [4, 8) n=2
+          [8, 12) n=1
+        """
+        return self._windowed(Frame(Snapshot(), clip, output))
+
+    def count_window(self, n: int, by: CountBy = "start", *, clip: Clip = Clip.NONE, output: Output = Output.ALIGN) -> W:
+        """For every n consecutive distinct starts (ends) make the window from the first to just after the last.
+
+            starts      |   |      |
+            n = 2       [----)
+                            [-------)
+
+        An event belongs if its start (finite end) is inside; with fewer than n there is no window.
+
+        >>> import streamdsl as sd
+        >>> numbers = sd.from_rows([(1, 2, 5), (4, 5, 7), (11, 12, 9)])
+        >>> numbers.count_window(2).aggregate(total=sd.sum(lambda e: e.value)).run().cht()
+        CHT
+          [1, 5) total=12
+          [4, 12) total=16
+        """
+        return self._windowed(Frame(Count(n, by), clip, output))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
+    """A stream of payloads of type T, and the query that makes it. Immutable: each method gives a new one and does no work.
+
+    >>> import streamdsl as sd
+    >>> prices = sd.from_rows([(1, 5, {"symbol": "A", "price": 12.0}), (3, 9, {"symbol": "B", "price": 8.0})])
+    >>> prices.where(lambda e: e.price > 10).select(lambda e: e.symbol).run().cht()
+    CHT
+      [1, 5) 'A'
+    """
+
+    _node: Node
+    _bindings: Mapping[str, Bound] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Stream of {_payloads(self._node)}, made by {self._node.name}>"
+
+    # Span-based operators: one row at a time.
+
+    @overload
+    def where(self, p: Callable[[T], object]) -> Stream[T]: ...
+    @overload
+    def where(self, p: Callable[[T, Lifetime], object]) -> Stream[T]: ...
+    @overload
+    def where(self: Stream[S], p: Callable[[Scalar[S]], object]) -> Stream[S]: ...
+    def where(self, p: Any) -> Any:
+        """Keep the rows for which `bool(p(row))` is true; lifetimes and CTIs stay.
+
+        `p` is a lambda over the row, or over the row and its lifetime, or an expression written with `sd.col`.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 5, 10), (3, 9, 4)]).where(lambda e: e.value > 5).run().cht()
+        CHT
+          [1, 5) 10
+        """
+        return self._over(algebra.Where(self._node, self._expression(p)))
+
+    @overload
+    def select(self, f: Callable[[T], U], /) -> Stream[U]: ...
+    @overload
+    def select(self, f: Callable[[T, Lifetime], U], /) -> Stream[U]: ...
+    @overload
+    def select(self: Stream[S], f: Callable[[Scalar[S]], U], /) -> Stream[U]: ...
+    @overload
+    def select(self, f: Callable[[T], dict[str, Any]], /) -> Stream[Record]: ...  # type: ignore[overload-cannot-match]
+    @overload
+    def select(self, /, **fields: Callable[[T], object]) -> Stream[Record]: ...
+    @overload
+    def select(self: Stream[S], /, **fields: Callable[[Scalar[S]], object]) -> Stream[Record]: ...
+    def select(self, f: Any = None, /, **fields: Any) -> Any:
+        """Replace each payload by what the lambda builds of it, or by a record of named fields; lifetimes and CTIs stay.
+
+        >>> import streamdsl as sd
+        >>> quotes = sd.from_rows([(1, 5, {"bid": 10, "ask": 12})])
+        >>> quotes.select(mid=lambda e: (e.bid + e.ask) / 2).run().cht()
+        CHT
+          [1, 5) mid=11.0
+        >>> quotes.select(lambda e: e.ask - e.bid).run().cht()
+        CHT
+          [1, 5) 2
+        """
+        if (f is None) == (not fields):
+            raise QueryError(
+                "select takes one lambda, or named ones", hint="for example select(mid=lambda e: (e.bid + e.ask) / 2)"
+            )
+        projection = self._expression(f) if f is not None else building.record(fields, self._node.schema)
+        return self._over(algebra.Select(self._node, projection))
+
+    @overload
+    def select_many(self, f: Callable[[T], Iterable[U]]) -> Stream[U]: ...
+    @overload
+    def select_many(self: Stream[S], f: Callable[[Scalar[S]], Iterable[U]]) -> Stream[U]: ...
+    def select_many(self, f: Any) -> Any:
+        """Give one row for each item of what the lambda returns, with the lifetime of its row; CTIs stay.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 5, {"tags": ["x", "y"]})]).select_many(lambda e: e.tags).run().cht()
+        CHT
+          [1, 5) 'x'
+          [1, 5) 'y'
+        """
+        return self._over(algebra.SelectMany(self._node, building.expression(f, self._node.schema)))
+
+    @overload
+    def alter_lifetime(
+        self,
+        start: Callable[[T], int] | TimeLike | None = None,
+        duration: Callable[[T], int] | DurationLike | None = None,
+    ) -> Stream[T]: ...
+    @overload
+    def alter_lifetime(
+        self, start: Callable[[T, Lifetime], int], duration: Callable[[T], int] | DurationLike | None = None
+    ) -> Stream[T]: ...
+    @overload
+    def alter_lifetime(
+        self, start: Callable[[T], int] | TimeLike | None = None, *, duration: Callable[[T, Lifetime], int]
+    ) -> Stream[T]: ...
+    @overload
+    def alter_lifetime(self, start: Callable[[T, Lifetime], int], duration: Callable[[T, Lifetime], int]) -> Stream[T]: ...
+    @overload
+    def alter_lifetime(
+        self: Stream[S],
+        start: Callable[[Scalar[S]], int] | TimeLike | None = None,
+        duration: Callable[[Scalar[S]], int] | DurationLike | None = None,
+    ) -> Stream[S]: ...
+    def alter_lifetime(self, start: Any = None, duration: Any = None) -> Any:
+        """Make each lifetime `[start, start + duration)`; without `start` LE stays, and a duration <= 0 drops the row.
+
+        Both are constants or lambdas over the row, or over the row and its lifetime, that give ticks. CTIs pass on if LE is kept
+        and the duration does not read RE; otherwise there is none before the last.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 5, 3), (2, 6, 0)]).alter_lifetime(lambda e, life: life.le + 10, lambda e: e.value).run().cht()
+        CHT
+          [11, 14) 3
+        """
+        if duration is None:
+            raise QueryError(
+                "alter_lifetime needs a duration",
+                hint="for example alter_lifetime(start=lambda e, life: life.re, duration=1); shift(d) keeps durations",
+            )
+        node, unit = self._node, self._node.unit
+        if start is not None:
+            start = self._expression(start) if building.is_expression(start) else Constant(to_ticks(start, unit))
+        return self._over(algebra.AlterLifetime(node, start, building.duration(duration, node.schema, unit)))
+
+    @overload
+    def alter_duration(self, d: Callable[[T], int] | DurationLike) -> Stream[T]: ...
+    @overload
+    def alter_duration(self, d: Callable[[T, Lifetime], int]) -> Stream[T]: ...
+    @overload
+    def alter_duration(self: Stream[S], d: Callable[[Scalar[S]], int]) -> Stream[S]: ...
+    def alter_duration(self, d: Any) -> Any:
+        """Keep LE and make RE = LE + duration: a constant, or ticks computed from the row; a duration <= 0 drops the row.
+
+        CTIs pass on unless the duration reads RE.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 2, "a"), (4, 5, "b")]).alter_duration(10).run().cht()
+        CHT
+          [1, 11) 'a'
+          [4, 14) 'b'
+        """
+        return self.alter_lifetime(duration=d)
+
+    def shift(self, d: DurationLike) -> Stream[T]:
+        """Move LE, RE and the CTIs by a duration, which may be negative.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(11, 15, "a")]).shift(-10).run().cht()
+        CHT
+          [1, 5) 'a'
+        """
+        return self._over(algebra.Shift(self._node, to_duration(d, self._node.unit)))
+
+    def to_points(self) -> Stream[T]:
+        """Make each row the point `[LE, LE + 1)`; CTIs stay.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 5, "a")]).to_points().run().cht()
+        CHT
+          [1, 2) 'a'
+        """
+        return self._over(algebra.AlterLifetime(self._node, None, Constant(CHRONON)))
+
+    @overload
+    def to_edges(self, key: Callable[[T], object] | str | Sequence[str] | None = None) -> Stream[T]: ...
+    @overload
+    def to_edges(self: Stream[S], key: Callable[[Scalar[S]], object]) -> Stream[S]: ...
+    def to_edges(self, key: Any = None) -> Any:
+        """Let each row live until the next strictly later LE of the same key, else for ever: samples become a signal. CTIs stay.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 2, 20.5), (4, 5, 21.0)]).to_edges().run().cht()
+        CHT
+          [1, 4) 20.5
+          [4, inf) 21.0
+        """
+        return self._over(algebra.ToEdges(self._node, None if key is None else building.key(key, self._node.schema)))
+
+    def clip_interval(self, lo: TimeLike, hi: TimeLike) -> Stream[T]:
+        """Intersect each lifetime with `[lo, hi)`; rows outside vanish, CTIs stay. Raises `QueryError` where lo > hi.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 5, "a"), (8, 9, "b")]).clip_interval(3, 7).run().cht()
+        CHT
+          [3, 5) 'a'
+        """
+        unit = self._node.unit
+        return self._over(algebra.ClipInterval(self._node, to_ticks(lo, unit), to_ticks(hi, unit)))
+
+    # Combining streams.
+
+    def union(self, *others: Stream[U]) -> Stream[T | U]:
+        """Give all rows of all inputs; the CTI is the smallest of theirs. Raises `UnitError` where the units of time differ.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 5, "a")]).union(sd.from_rows([(3, 9, "b")])).run().cht()
+        CHT
+          [1, 5) 'a'
+          [3, 9) 'b'
+        """
+        return self._over(algebra.Union((self._node, *(_stream(other)._node for other in others))), *others)
+
+    @overload
+    def join(
+        self, other: Stream[U], on: On[T, U] | None = None, where: Callable[[T, U], object] | None = None
+    ) -> Stream[tuple[T, U]]: ...
+    @overload
+    def join(
+        self,
+        other: Stream[U],
+        on: On[T, U] | None = None,
+        where: Callable[[T, U], object] | None = None,
+        *,
+        select: Callable[[T, U], V],
+    ) -> Stream[V]: ...
+    def join(self, other: Any, on: Any = None, where: Any = None, *, select: Any = None) -> Any:
+        """Give every matching pair for the time that both rows live; the CTI is the smaller of the two.
+
+        `on` is a field name, a list of names, a pair of lambdas for the left and the right key, or absent; `where` is a condition
+        over both rows. The payload is the pair `(l, r)`, or what `select` makes of it.
+
+        >>> import streamdsl as sd
+        >>> trades = sd.from_rows([(3, 4, {"symbol": "A", "n": 5}), (8, 9, {"symbol": "A", "n": 1})])
+        >>> quotes = sd.from_rows([(1, 6, {"symbol": "A", "bid": 10})])
+        >>> trades.join(quotes, on="symbol", select=lambda t, q: t.n * q.bid).run().cht()
+        CHT
+          [3, 4) 50
+        """
+        right = _stream(other)._node
+        projection = None if select is None else building.expression(select, self._node.schema, right.schema)
+        return self._over(algebra.Join(self._node, right, self._matching(right, on, where), projection), other)
+
+    def anti_join(self, other: Stream[U], on: On[T, U] | None = None, where: Callable[[T, U], object] | None = None) -> Stream[T]:
+        """Give each left row for the time that no matching right row lives, as maximal pieces; `on` and `where` as for `join`.
+
+        The CTI is the smaller of the two.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 10, "busy")]).anti_join(sd.from_rows([(3, 5, "pause")])).run().cht()
+        CHT
+          [1, 3) 'busy'
+          [5, 10) 'busy'
+        """
+        right = _stream(other)._node
+        return self._over(algebra.AntiJoin(self._node, right, self._matching(right, on, where)), other)
+
+    def clip_by(self, other: Stream[U], on: On[T, U] | None = None, where: Callable[[T, U], object] | None = None) -> Stream[T]:
+        """End each left row at the first matching right LE strictly after its own LE; `on` and `where` as for `join`.
+
+        The CTI is the smaller of the two.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 10, "on")]).clip_by(sd.from_rows([(1, 2, "off"), (6, 7, "off")])).run().cht()
+        CHT
+          [1, 6) 'on'
+        """
+        right = _stream(other)._node
+        return self._over(algebra.ClipBy(self._node, right, self._matching(right, on, where)), other)
+
+    def multicast(self, f: Callable[[Stream[T]], U]) -> U:
+        """Return what `f` builds of this stream, which it may use more than once.
+
+        >>> import streamdsl as sd
+        >>> late = sd.from_rows([(1, 5, "a")]).multicast(lambda s: s.union(s.shift(10)))
+        >>> late.run().cht()
+        CHT
+          [1, 5) 'a'
+          [11, 15) 'a'
+        """
+        return f(self)
+
+    # Grouping.
+
+    @overload
+    def group_by(self, key: Callable[[T], U]) -> GroupedStream[U, T]: ...
+    @overload
+    def group_by(self: Stream[S], key: Callable[[Scalar[S]], U]) -> GroupedStream[U, S]: ...
+    @overload
+    def group_by(self, key: str) -> GroupedStream[Any, T]: ...
+    @overload
+    def group_by(self, key: Sequence[str]) -> GroupedStream[Record, T]: ...
+    def group_by(self, key: Any) -> Any:
+        """Divide the stream by a key: a lambda, a field name, or a list of names (the key is then a record).
+
+        Windows and `apply` then run for each key by itself.
+
+        >>> import streamdsl as sd
+        >>> trips = sd.from_rows([(1, 2, {"zone": "A"}), (3, 4, {"zone": "A"}), (5, 6, {"zone": "B"})])
+        >>> trips.group_by("zone").tumbling_window(10).aggregate(n=sd.count()).run().cht()
+        CHT
+          [0, 10) zone='A' n=2
+          [0, 10) zone='B' n=1
+        """
+        return GroupedStream(self, building.key(key, self._node.schema))
+
+    # Running.
+
+    def run(
+        self,
+        bindings: Mapping[str, Any] | None = None,
+        engine: EngineName = "local",
+        until: TimeLike | None = None,
+        engine_options: Mapping[str, Any] | None = None,
+    ) -> Result[T]:
+        """Run the query over its bounded inputs, to `Cti(INFINITY)` or to `Cti(until)`, and return the result.
+
+        `bindings` gives each named source a list of events or a frame. Raises `QueryError` for an unknown engine, an unbound
+        source, or a name that is no source.
+
+        >>> import streamdsl as sd
+        >>> query = sd.source("numbers").where(lambda e: e.value > 5)
+        >>> query.run({"numbers": [sd.point("a", 1, 7), sd.point("b", 2, 3)]}).cht()
+        CHT
+          [1, 2) 7
+        """
+        from streamdsl import running
+
+        return running.run(self._node, self._bindings, bindings, engine, until, engine_options)
+
+    def open(self, emit: Emit = "speculative", *, engine_options: Mapping[str, Any] | None = None) -> Session:
+        """Start a session: events are pushed into it, and each push returns the output that it causes.
+
+        >>> import streamdsl as sd
+        >>> session = sd.source("numbers").where(lambda e: e.value > 5).open()
+        >>> session.push([sd.point("a", 1, 7), sd.Cti(4)])
+        [Insert(id='a', le=1, re=2, payload=7), Cti(time=4)]
+        """
+        from streamdsl import running
+
+        return running.open_session(self._node, self._bindings, emit, engine_options)
+
+    async def stream(
+        self,
+        events: AsyncIterable[Any],
+        source: str | None = None,
+        *,
+        emit: Emit = "speculative",
+        engine_options: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[Event[T]]:
+        """Push what an asynchronous source gives, events or lists of them, and yield the output; its end is `Cti(INFINITY)`.
+
+        >>> import asyncio
+        >>> import streamdsl as sd
+        >>> async def numbers():
+        ...     yield sd.point("a", 1, 7)
+        ...     yield [sd.point("b", 2, 3), sd.point("c", 3, 9)]
+        >>> async def main():
+        ...     query = sd.source("numbers").where(lambda e: e.value > 5)
+        ...     return [event.id async for event in query.stream(numbers()) if isinstance(event, sd.Insert)]
+        >>> asyncio.run(main())
+        ['a', 'c']
+        """
+        session = self.open(emit, engine_options=engine_options)
+        async for item in events:
+            for event in session.push(item if isinstance(item, list) else [item], source):
+                yield event
+        for event in session.close():
+            yield event
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Run the query and return its CHT as a pandas frame: `le`, `re`, and the payload's fields.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 5, {"n": 3})]).to_pandas()[["le", "re", "n"]].values.tolist()
+        [[1, 5, 3]]
+        """
+        return self.run().to_pandas()
+
+    def to_arrow(self) -> pa.Table:
+        """Run the query and return its CHT as an Arrow table.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 5, {"n": 3})]).to_arrow().column_names
+        ['le', 're', 'n']
+        """
+        return self.run().to_arrow()
+
+    def to_polars(self) -> pl.DataFrame:
+        """Run the query and return its CHT as a polars frame.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 5, {"n": 3})]).to_polars().columns
+        ['le', 're', 'n']
+        """
+        return self.run().to_polars()
+
+    def explain(self, engine: EngineName = "local") -> str:
+        """Return the plan as text, as an engine would run it.
+
+        >>> import streamdsl as sd
+        >>> print(sd.source("trips").to_points().explain())  # doctest: +ELLIPSIS
+        ...
+        """
+        from streamdsl.plan.explain import explain
+
+        return explain(self._node, engine)
+
+    def plan(self) -> Node:
+        """Return the plan: the immutable algebra that this query is.
+
+        >>> import streamdsl as sd
+        >>> sd.source("trips").shift(5).plan().name
+        'Shift'
+        """
+        return self._node
+
+    def on_spark(self, spark: Any) -> OnSpark:
+        """Return the query's Spark forms, `batch(frames)` and `stream(streaming_frames)`, on a `SparkSession`."""
+        from streamdsl.spark import OnSpark
+
+        return OnSpark(self._node, spark)
+
+    # What the methods share.
+
+    @property
+    def _unit(self) -> Unit | None:
+        return self._node.unit
+
+    def _windowed(self, frame: Frame) -> WindowedStream[T]:
+        return WindowedStream(self, frame)
+
+    def _over(self, node: Node, *others: Stream[Any]) -> Stream[Any]:
+        return Stream(node, building.merge_bindings(node, self._bindings, *(other._bindings for other in others)))
+
+    def _expression(self, f: object) -> Expr:
+        return building.expression(f, self._node.schema, life=True)
+
+    def _matching(self, right: Node, on: Any, where: Any) -> algebra.Matching:
+        return building.matching(on, where, self._node.schema, right.schema)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class GroupedStream(_Windowing["GroupedWindowedStream[K, T]"], Generic[K, T]):
+    """A stream divided by a key: windows and `apply` run for each key by itself."""
+
+    _input: Stream[T]
+    _key: Expr
+
+    def apply(self, q: Callable[[Stream[T]], Stream[U]]) -> Stream[tuple[K, U]]:
+        """Run a query for each key by itself; the payload is `(key, result)`, and the CTI the smallest of all groups.
+
+        Raises `QueryError` where the query is not built from the lambda's own parameter.
+
+        >>> import streamdsl as sd
+        >>> readings = sd.from_rows([(1, 2, {"id": "x", "t": 20}), (4, 5, {"id": "x", "t": 21}), (2, 3, {"id": "y", "t": 7})])
+        >>> readings.group_by("id").apply(lambda g: g.to_edges().select(lambda e: e.t)).run().cht()
+        CHT
+          [1, 4) _0='x' _1=20
+          [2, inf) _0='y' _1=7
+          [4, inf) _0='x' _1=21
+        """
+        group = self._group()
+        made = q(Stream(group))
+        if not isinstance(made, Stream):
+            raise QueryError(
+                f"the query inside group_by(...).apply(...) gave {made!r}, not a stream",
+                hint="end it with a stream: apply(lambda g: g.tumbling_window(10).aggregate(n=sd.count()))",
+            )
+        return self._applied(building.check_body(made._node, group), PAIR)
+
+    @property
+    def _unit(self) -> Unit | None:
+        return self._input._unit
+
+    def _windowed(self, frame: Frame) -> GroupedWindowedStream[K, T]:
+        return GroupedWindowedStream(self, frame)
+
+    def _group(self) -> Group:
+        return building.group_of(self._input._node)
+
+    def _applied(self, body: Node, projection: Expr) -> Stream[Any]:
+        return self._input._over(GroupApply(self._input._node, self._key, body, projection))
+
+    def __repr__(self) -> str:
+        return f"<GroupedStream of {_payloads(self._input._node)}>"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class WindowedStream(Generic[T]):
+    """A stream divided into windows: an aggregate or an operator is invoked for each that is not empty."""
+
+    _input: Stream[T]
+    _frame: Frame
+
+    @overload
+    def aggregate(self, query: Callable[[Window[T]], O], /) -> Stream[O]: ...
+    @overload
+    def aggregate(self, query: Agg[T, O], /) -> Stream[O]: ...
+    @overload
+    def aggregate(self, query: AnyUDA[T, O] | Callable[[], AnyUDA[T, O]], /) -> Stream[O]: ...
+    @overload
+    def aggregate(self, query: AnyUDA[I, O] | Callable[[], AnyUDA[I, O]], f: Callable[[T], I], /) -> Stream[O]: ...
+    @overload
+    def aggregate(
+        self: WindowedStream[S], query: AnyUDA[I, O] | Callable[[], AnyUDA[I, O]], f: Callable[[Scalar[S]], I], /
+    ) -> Stream[O]: ...
+    @overload
+    def aggregate(self, /, **named: Agg[T, object]) -> Stream[Record]: ...
+    def aggregate(self, query: Any = None, f: Any = None, /, **named: Any) -> Any:
+        """Give one row per non-empty window: a module's result, what a window lambda builds, or a record of named aggregates.
+
+        Lifetimes and CTIs are those of the window kind under its output policy. Raises `QueryError` for an output policy that
+        keeps a module's own timestamps, which aggregates do not have.
+
+        >>> import streamdsl as sd
+        >>> fares = sd.from_rows([(1, 2, 10.0), (3, 4, 20.0), (12, 13, 5.0)]).tumbling_window(10)
+        >>> fares.aggregate(n=sd.count(), mean=sd.avg(lambda e: e.value)).run().cht()
+        CHT
+          [0, 10) n=2 mean=15.0
+          [10, 20) n=1 mean=5.0
+        >>> fares.aggregate(lambda w: w.max(lambda e: e.value) - w.min(lambda e: e.value)).run().cht()
+        CHT
+          [0, 10) 10.0
+          [10, 20) 0.0
+        >>> @sd.uda
+        ... def spread(prices):
+        ...     return max(prices) - min(prices)
+        >>> fares.aggregate(spread).run().cht() == fares.aggregate(spread, lambda e: e.value).run().cht()
+        True
+        """
+        return self._made(building.aggregation(query, f, named, self._input._node.schema))
+
+    def aggregate_as(self, cls: type[U], /, **named: Agg[T, object]) -> Stream[U]:
+        """Give one instance of a dataclass or `NamedTuple` per non-empty window, its fields the named aggregates.
+
+        Raises `QueryError` where the names are not the class's fields.
+
+        >>> import streamdsl as sd
+        >>> from typing import NamedTuple
+        >>> class Stats(NamedTuple):
+        ...     n: int
+        ...     mean: float
+        >>> fares = sd.from_rows([(1, 2, 10.0), (3, 4, 20.0)])
+        >>> fares.tumbling_window(10).aggregate_as(Stats, n=sd.count(), mean=sd.avg(lambda e: e.value)).run().cht().rows
+        [CHTRow(le=0, re=10, payload=Stats(n=2, mean=15.0))]
+        """
+        made = building.named_aggregation(named, self._input._node.schema)
+        return self._made(made.as_class(cls))
+
+    @overload
+    def apply(self, module: AnyUDO[T, O] | Callable[[], AnyUDO[T, O]], /) -> Stream[O]: ...
+    @overload
+    def apply(self, module: AnyUDO[I, O] | Callable[[], AnyUDO[I, O]], f: Callable[[T], I], /) -> Stream[O]: ...
+    @overload
+    def apply(
+        self: WindowedStream[S], module: AnyUDO[I, O] | Callable[[], AnyUDO[I, O]], f: Callable[[Scalar[S]], I], /
+    ) -> Stream[O]: ...
+    def apply(self, module: Any, f: Any = None, /) -> Any:
+        """Give what a user-defined operator makes of each non-empty window: zero or more rows, of `f` of the members.
+
+        A time-sensitive operator's own timestamps are kept by `Output.UNCHANGED`, `CLIP` and `TIME_BOUND`, replaced by the window
+        under `ALIGN`. Raises `QueryError` for a policy that the operator does not fit.
+
+        >>> import streamdsl as sd
+        >>> @sd.udo
+        ... def extremes(values):
+        ...     return [min(values), max(values)]
+        >>> sd.from_rows([(1, 2, 10), (3, 4, 20), (5, 6, 15)]).tumbling_window(10).apply(extremes).run().cht()
+        CHT
+          [0, 10) 10
+          [0, 10) 20
+        """
+        node = self._input._node
+        return self._input._over(self._frame.operate(node, building.operator(module), building.argument(f, node.schema)))
+
+    def describe(self, cht: CHT[Any], until: TimeLike = INFINITY) -> list[tuple[tuple[int, int], list[CHTRow[Any]]]]:
+        """List the non-empty windows over an input with this CHT, each with its members, unclipped: for tests and docs.
+
+        Raises `UnboundedOutputError` where there would be infinitely many; `until` bounds W.RE.
+
+        >>> import streamdsl as sd
+        >>> stream = sd.from_rows([(1, 5, "a"), (8, 12, "b")])
+        >>> for window, members in stream.tumbling_window(10).describe(stream.run().cht()):
+        ...     print(window, [row.payload for row in members])
+        (0, 10) ['a', 'b']
+        (10, 20) ['b']
+        """
+        windows, rows = self._frame.windows, cht.rows
+        found = windows.over([Lifetime(row.le, row.re) for row in rows], to_ticks(until, self._input._unit))
+        return [((w.le, w.re), [row for row in rows if windows.belongs(Lifetime(row.le, row.re), w)]) for w in found]
+
+    def output_cti(self, cht: CHT[Any], c: TimeLike, *, time_sensitive: bool = False) -> int | None:
+        """Return the output CTI after `Cti(c)` over an input with this CHT, or None where none can be sent yet.
+
+        >>> import streamdsl as sd
+        >>> stream = sd.from_rows([(1, 5, "a"), (8, 12, "b")])
+        >>> stream.tumbling_window(10).output_cti(stream.run().cht(), 17)
+        10
+        """
+        from streamdsl.windows.liveliness import output_cti
+
+        frame, lifetimes = self._frame, [Lifetime(row.le, row.re) for row in cht.rows]
+        return output_cti(frame.windows, frame.clip, frame.output, time_sensitive, lifetimes, to_ticks(c, self._input._unit))
+
+    def _made(self, made: Aggregation) -> Stream[Any]:
+        return self._input._over(self._frame.aggregate(self._input._node, made))
+
+    def __repr__(self) -> str:
+        return f"<WindowedStream {self._frame.windows.describe()} of {_payloads(self._input._node)}>"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class GroupedWindowedStream(Generic[K, T]):
+    """The windows of each group: results come with the group's key."""
+
+    _input: GroupedStream[K, T]
+    _frame: Frame
+
+    @overload
+    def aggregate(self, query: Callable[[GroupedWindow[K, T]], O], /) -> Stream[O]: ...
+    @overload
+    def aggregate(self, query: Agg[T, O], /) -> Stream[tuple[K, O]]: ...
+    @overload
+    def aggregate(self, query: AnyUDA[T, O] | Callable[[], AnyUDA[T, O]], /) -> Stream[tuple[K, O]]: ...
+    @overload
+    def aggregate(self, query: AnyUDA[I, O] | Callable[[], AnyUDA[I, O]], f: Callable[[T], I], /) -> Stream[tuple[K, O]]: ...
+    @overload
+    def aggregate(
+        self: GroupedWindowedStream[K, S],
+        query: AnyUDA[I, O] | Callable[[], AnyUDA[I, O]],
+        f: Callable[[Scalar[S]], I],
+        /,
+    ) -> Stream[tuple[K, O]]: ...
+    @overload
+    def aggregate(self, /, **named: Agg[T, object]) -> Stream[Record]: ...
+    def aggregate(self, query: Any = None, f: Any = None, /, **named: Any) -> Any:
+        """Give one row per key and non-empty window of its rows, as `WindowedStream.aggregate` does.
+
+        A module's result comes as the pair `(key, result)`; named aggregates as a record with the key first, called by its
+        field's name or its fields' names, else `key`; a window lambda reads it as `w.key`. The CTI is the smallest of all groups.
+
+        >>> import streamdsl as sd
+        >>> trips = sd.from_rows([(1, 2, {"zone": "A", "fare": 10}), (3, 4, {"zone": "B", "fare": 4})])
+        >>> zones = trips.group_by(lambda e: e.zone).tumbling_window(10)
+        >>> zones.aggregate(n=sd.count()).run().cht()
+        CHT
+          [0, 10) zone='A' n=1
+          [0, 10) zone='B' n=1
+        >>> zones.aggregate(lambda w: (w.key, w.sum(lambda e: e.fare))).run().cht()
+        CHT
+          [0, 10) _0='A' _1=10
+          [0, 10) _0='B' _1=4
+        """
+        return self._made(building.aggregation(query, f, named, self._schema))
+
+    def aggregate_as(self, cls: type[U], /, **named: Agg[T, object]) -> Stream[U]:
+        """Give one instance of a dataclass or `NamedTuple` per key and non-empty window: of the key and the named aggregates.
+
+        Raises `QueryError` where the names of the key and of the aggregates are not the class's fields.
+
+        >>> import streamdsl as sd
+        >>> from typing import NamedTuple
+        >>> class Stats(NamedTuple):
+        ...     zone: str
+        ...     n: int
+        >>> trips = sd.from_rows([(1, 2, {"zone": "A"}), (3, 4, {"zone": "B"})])
+        >>> [row.payload for row in trips.group_by("zone").tumbling_window(10).aggregate_as(Stats, n=sd.count()).run().cht()]
+        [Stats(zone='A', n=1), Stats(zone='B', n=1)]
+        """
+        made = building.named_aggregation(named, self._schema)
+        return self._made(made, cls)
+
+    @overload
+    def apply(self, module: AnyUDO[T, O] | Callable[[], AnyUDO[T, O]], /) -> Stream[tuple[K, O]]: ...
+    @overload
+    def apply(self, module: AnyUDO[I, O] | Callable[[], AnyUDO[I, O]], f: Callable[[T], I], /) -> Stream[tuple[K, O]]: ...
+    @overload
+    def apply(
+        self: GroupedWindowedStream[K, S],
+        module: AnyUDO[I, O] | Callable[[], AnyUDO[I, O]],
+        f: Callable[[Scalar[S]], I],
+        /,
+    ) -> Stream[tuple[K, O]]: ...
+    def apply(self, module: Any, f: Any = None, /) -> Any:
+        """Give what a user-defined operator makes of each key's non-empty windows, as pairs `(key, result)`.
+
+        >>> import streamdsl as sd
+        >>> @sd.udo
+        ... def extremes(values):
+        ...     return [min(values), max(values)]
+        >>> trips = sd.from_rows([(1, 2, {"zone": "A", "fare": 10}), (3, 4, {"zone": "A", "fare": 4})])
+        >>> trips.group_by("zone").tumbling_window(10).apply(extremes, lambda e: e.fare).run().cht()
+        CHT
+          [0, 10) _0='A' _1=4
+          [0, 10) _0='A' _1=10
+        """
+        body = self._frame.operate(self._input._group(), building.operator(module), building.argument(f, self._schema))
+        return self._input._applied(body, PAIR)
+
+    @property
+    def _schema(self) -> Schema | None:
+        return self._input._input._node.schema
+
+    def _made(self, made: Aggregation, cls: type | None = None) -> Stream[Any]:
+        projection = made.with_key(self._input._key, cls)
+        return self._input._applied(self._frame.aggregate(self._input._group(), made), projection)
+
+    def __repr__(self) -> str:
+        return f"<GroupedWindowedStream {self._frame.windows.describe()} of {_payloads(self._input._input._node)}>"
+
+
+def _payloads(node: Node) -> str:
+    return "payloads known at run time" if node.schema is None else repr(node.schema)
+
+
+def _stream(other: object) -> Stream[Any]:
+    if isinstance(other, Stream):
+        return other
+    raise QueryError(
+        f"a stream is combined with a stream, not with {type(other).__name__}",
+        hint="make one with sd.from_rows(...) or sd.from_pandas(...); of groups or windows take the result of aggregate or apply",
+    )

@@ -1,0 +1,193 @@
+"""Canonical history tables as pandas frames: times as columns, payloads flat, every value as exact as pandas can hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.errors import TimeOverflow
+from streamdsl.temporal.events import MISSING
+from streamdsl.temporal.payload import fields_of, is_dataclass, is_namedtuple, plain
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks, Unit, is_calendar
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from streamdsl.temporal.cht import CHT
+
+MEMO: Final = "streamdsl"
+"""Where a frame that streamdsl wrote remembers the shape of its payloads: a key of pandas' `attrs` and of Arrow's metadata."""
+LIFETIME: Final = ("le", "re")
+
+
+class Memo(TypedDict):
+    """What a frame's columns cannot tell of its payloads: whether they are records, tuples or scalars, and their fields."""
+
+    shape: str
+    fields: list[str]
+
+
+def cht_to_pandas(cht: CHT[Any]) -> pd.DataFrame:
+    """Return a CHT as columns `le`, `re` and the payload's fields; INFINITY is null, dates are UTC timestamps.
+
+    A payload field called `le` or `re` becomes the column `payload_le` or `payload_re`.
+
+    >>> from streamdsl.temporal import CHT
+    >>> cht_to_pandas(CHT.from_rows([(1, 5, {"k": "a"})])).to_dict("records")
+    [{'le': 1, 're': 5, 'k': 'a'}]
+    """
+    rows = cht.rows
+    times = {"le": times_to_pandas([row.le for row in rows], cht.unit), "re": times_to_pandas([row.re for row in rows], cht.unit)}
+    return pandas_frame(times, [row.payload for row in rows])
+
+
+def pandas_frame(leading: Mapping[str, pd.Series[Any]], payloads: Sequence[Any], fields: Sequence[str] = ()) -> pd.DataFrame:
+    """Return a frame of leading columns, then the payloads' fields (`fields` first, even without a payload), with their memo."""
+    import pandas as pd
+
+    columns, memo = payload_columns(payloads, fields)
+    names = column_names(list(columns), leading)
+    frame = pd.DataFrame({**leading, **{name: series(values) for name, values in zip(names, columns.values(), strict=True)}})
+    if memo is not None:
+        frame.attrs[MEMO] = memo
+    return frame
+
+
+def payload_columns(payloads: Sequence[Any], fields: Sequence[str] = ()) -> tuple[dict[str, list[Any]], Memo | None]:
+    """Return payloads field by field, and the memo of their shape if they are all alike.
+
+    A field that a payload lacks is None there, as are all fields of a payload that is `MISSING`.
+
+    >>> payload_columns([(1, "a"), (2, "b")])
+    ({'_0': [1, 2], '_1': ['a', 'b']}, {'shape': 'tuple', 'fields': ['_0', '_1']})
+    """
+    rows = [{} if payload is MISSING else dict(fields_of(payload)) for payload in payloads]
+    names = list(dict.fromkeys([*fields, *(name for row in rows for name in row)]))
+    shapes = {(_shape(payload), len(row)) for payload, row in zip(payloads, rows, strict=True) if payload is not MISSING}
+    alike = len(shapes) == 1 and next(iter(shapes))[1] == len(names)
+    memo = Memo(shape=shapes.pop()[0], fields=names) if alike else None
+    return {name: [row.get(name) for row in rows] for name in names}, memo
+
+
+def _shape(payload: object) -> str:
+    if isinstance(payload, Mapping) or is_dataclass(payload) or is_namedtuple(payload):
+        return "record"
+    return "tuple" if isinstance(payload, tuple) else "scalar"
+
+
+def column_names(fields: Sequence[str], reserved: Collection[str]) -> list[str]:
+    """Return a column name for each field: its own, behind `payload_` where a reserved column has that name.
+
+    >>> column_names(["le", "v"], LIFETIME)
+    ['payload_le', 'v']
+    """
+    names = []
+    for name in fields:
+        column = name
+        while column in reserved or (column != name and column in fields):
+            column = f"payload_{column}"
+        names.append(column)
+    return names
+
+
+def is_infinite(times: Iterable[int | None]) -> tuple[Ticks, NDArray[np.bool_]]:
+    """Return times as an array, and which of them are INFINITY or missing: both are null in frames."""
+    ticks = np.array([INFINITY if time is None else time for time in times], dtype=np.int64)
+    return ticks, ticks == INFINITY
+
+
+def times_to_pandas(times: Iterable[int | None], unit: Unit | None) -> pd.Series[Any]:
+    """Return times as UTC timestamps of a calendar unit, else as integers; INFINITY is null.
+
+    Raises `TimeOverflow` for MIN_TIME in a calendar unit: pandas has no such date.
+
+    >>> times_to_pandas([1, INFINITY], None).tolist()
+    [1, <NA>]
+    """
+    import pandas as pd
+
+    ticks, null = is_infinite(times)
+    if not is_calendar(unit):
+        return pd.Series(pd.arrays.IntegerArray(ticks, null)) if null.any() else pd.Series(ticks)
+    if (ticks == MIN_TIME).any():
+        raise TimeOverflow(f"MIN_TIME is no date, so a frame with times in {unit} cannot hold it")
+    return pd.Series(np.where(null, MIN_TIME, ticks).view(f"datetime64[{unit}]")).dt.tz_localize("UTC")
+
+
+def series(values: Sequence[Any]) -> pd.Series[Any]:
+    """Return values as a pandas column that gives each back as it is: typed where one type (and None) is all there is.
+
+    >>> series([2**53 + 1, None]).tolist(), series([1, 0.5]).dtype
+    ([9007199254740993, <NA>], dtype('O'))
+    """
+    import pandas as pd
+
+    values = [plain(value) for value in values]
+    null = np.fromiter((value is None for value in values), dtype=np.bool_, count=len(values))
+    kinds = {type(value) for value in values} - {type(None)}
+    typed = _typed(values, kinds.pop(), null) if len(kinds) == 1 else None
+    return pd.Series(_objects(values), dtype=object) if typed is None else typed
+
+
+def _objects(values: Sequence[Any]) -> NDArray[Any]:
+    column = np.empty(len(values), dtype=object)
+    for row, value in enumerate(values):
+        column[row] = value
+    return column
+
+
+def _typed(values: list[Any], kind: type, null: NDArray[np.bool_]) -> pd.Series[Any] | None:
+    """Return a typed column for values of one type and None, or None where pandas has no exact one."""
+    if kind in (int, float, bool):
+        return _numbers(values, kind, null)
+    if kind is str:
+        return _text(values)
+    if kind is datetime:
+        return _dates(values)
+    return _durations(values) if kind is timedelta else None
+
+
+def _numbers(values: list[Any], kind: type, null: NDArray[np.bool_]) -> pd.Series[Any] | None:
+    import pandas as pd
+
+    filled = [kind(0) if value is None else value for value in values] if null.any() else values
+    if kind is int and not (min(filled) >= -(2**63) and max(filled) < 2**63):
+        return None
+    numbers: NDArray[Any] = np.array(filled, dtype={int: np.int64, float: np.float64, bool: np.bool_}[kind])
+    if not null.any():
+        return pd.Series(numbers)
+    if kind is float and np.isnan(numbers).any():
+        return None
+    arrays = {int: pd.arrays.IntegerArray, float: pd.arrays.FloatingArray, bool: pd.arrays.BooleanArray}
+    return pd.Series(arrays[kind](numbers, null))
+
+
+def _text(values: list[Any]) -> pd.Series[Any] | None:
+    import pandas as pd
+
+    try:
+        return pd.Series(values)
+    except ValueError:  # a lone surrogate is no text to Arrow, which pandas keeps text in
+        return None
+
+
+def _dates(values: list[Any]) -> pd.Series[Any] | None:
+    import pandas as pd
+
+    zones = {value.tzinfo for value in values if value is not None}
+    if zones == {None}:
+        return pd.Series(np.array(values, dtype="datetime64[us]"))
+    if zones != {UTC}:
+        return None
+    naive = [None if value is None else value.replace(tzinfo=None) for value in values]
+    return pd.Series(np.array(naive, dtype="datetime64[us]")).dt.tz_localize("UTC")
+
+
+def _durations(values: list[Any]) -> pd.Series[Any]:
+    import pandas as pd
+
+    return pd.Series(np.array(values, dtype="timedelta64[us]"))

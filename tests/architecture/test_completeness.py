@@ -1,0 +1,58 @@
+"""Every operator of the algebra has a meaning, a way to run, a place on Spark or a declared absence, and a transcript."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from streamdsl.denote import DENOTATIONS
+from streamdsl.engine.lower import OPERATORS
+from streamdsl.plan import node as algebra
+from streamdsl.plan.node import Group, GroupApply, Node, Source, TwoInputs, Windowed
+from streamdsl.stream import GroupedStream, GroupedWindowedStream, Stream, WindowedStream
+from tests.transcripts.test_transcripts import query
+from tests.transcripts.transcript import files, load
+
+ABSTRACT = {Node, TwoInputs, Windowed}
+LEAVES = {Source, Group}
+NODES = sorted(
+    {cls for _, cls in inspect.getmembers(algebra, inspect.isclass) if issubclass(cls, Node)} - ABSTRACT,
+    key=lambda cls: cls.__name__,
+)
+
+
+def nodes_of(plan: Node) -> set[type[Node]]:
+    found = {type(node) for node in plan.walk()}
+    return found.union(*(nodes_of(node.body) for node in plan.walk() if isinstance(node, GroupApply)))
+
+
+def test_the_algebra_is_all_found() -> None:
+    assert len(NODES) >= 15
+    assert all(cls in NODES or cls in ABSTRACT for cls in Node.__subclasses__())
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_node_has_a_denotation(node: type[Node]) -> None:
+    assert node in DENOTATIONS
+
+
+@pytest.mark.parametrize("node", [cls for cls in NODES if cls not in LEAVES])
+def test_node_has_an_engine_operator(node: type[Node]) -> None:
+    assert node in OPERATORS
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_node_says_what_it_means(node: type[Node]) -> None:
+    assert inspect.getdoc(node) not in (None, inspect.getdoc(Node))
+
+
+def test_every_node_has_a_transcript() -> None:
+    shown = set().union(*(nodes_of(query(load(path)).plan()) for path in files()))
+    assert [cls.__name__ for cls in NODES if cls not in shown] == []
+
+
+@pytest.mark.parametrize("facade", [Stream, WindowedStream, GroupedStream, GroupedWindowedStream])
+def test_every_operator_of_the_facade_has_an_example_that_runs(facade: type) -> None:
+    public = [method for name, method in inspect.getmembers(facade, inspect.isfunction) if not name.startswith("_")]
+    assert [method.__qualname__ for method in public if ">>>" not in (inspect.getdoc(method) or "")] == []

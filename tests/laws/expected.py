@@ -1,0 +1,147 @@
+"""What must have come out of a session so far, computed from the definitions: api.md section 5, semantics.md section 2."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streamdsl.denote import denote
+from streamdsl.denote.group import groups
+from streamdsl.expr.nodes import Constant
+from streamdsl.plan.node import (
+    AlterLifetime,
+    ClipInterval,
+    Group,
+    GroupApply,
+    Node,
+    Select,
+    SelectMany,
+    Shift,
+    Source,
+    Union,
+    Where,
+    WindowAggregate,
+    WindowApply,
+    Windowed,
+)
+from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Event, Lifetime, add_time
+from streamdsl.windows import Hopping, Output, Windows
+from streamdsl.windows.liveliness import output_cti
+from tests.laws.fold import Fold
+
+ROW_WISE = (Where, Select, SelectMany, ClipInterval, Shift)
+"""Operators whose output for a row, and whose output CTI, depend on nothing else."""
+
+
+def sources_of(plan: Node) -> list[str]:
+    """Return the names of a plan's sources."""
+    return sorted({node.source for node in plan.walk() if isinstance(node, Source)})
+
+
+def windows_of(plan: Node, group_input: Node | None = None) -> list[tuple[Windowed, Node]]:
+    """Return the window operators of a plan, those inside groups too, each with the node that it reads outside of groups."""
+    found: list[tuple[Windowed, Node]] = []
+    for node in plan.walk():
+        if isinstance(node, Windowed):
+            found.append((node, group_input if isinstance(node.input, Group) and group_input else node.input))
+        elif isinstance(node, GroupApply):
+            outer = group_input if isinstance(node.input, Group) and group_input else node.input
+            found += windows_of(node.body, outer)
+    return found
+
+
+def is_row_wise(node: Node) -> bool:
+    """Say whether a source is reached through row-wise operators alone, so that its events tell the watermark."""
+    return isinstance(node, Source) or (isinstance(node, ROW_WISE) and is_row_wise(node.input))
+
+
+class Watermark:
+    """The largest LE or CTI that a window operator has received, which reads a source through row-wise operators."""
+
+    def __init__(self, reads: Node) -> None:
+        self.reads = reads
+        (self.source,) = sources_of(reads)
+        self.moved = sum(node.duration for node in reads.walk() if isinstance(node, Shift))
+        self.time = MIN_TIME
+
+    def take(self, fold: Fold, event: Event[Any]) -> None:
+        """Follow an event that the fold of the source has just taken; an event that has been retracted since still counts."""
+        if isinstance(event, Cti):
+            seen = [add_time(fold.cti, self.moved)] if fold.cti > MIN_TIME else []
+        else:
+            seen = [row.le for row in denote(self.reads, {self.source: CHT([fold.row(event.id)])}, INFINITY)]
+        if not isinstance(event, Cti) and isinstance(self.reads, Source):
+            seen.append(event.le)
+        self.time = max([self.time, *seen])
+
+
+@dataclass(frozen=True, slots=True)
+class Gated(Windows):
+    """The windows of another kind that may show their result at a watermark: those that have begun, or by end, that are over."""
+
+    inner: Windows
+    watermark: int
+    by_end: bool
+
+    def over(self, lifetimes: Iterable[Lifetime], until: int = INFINITY) -> list[Lifetime]:
+        windows = self.inner.over(lifetimes, min(until, self._last_end()))
+        return [w for w in windows if (w.re if self.by_end else w.le) <= self.watermark]
+
+    def _last_end(self) -> int:
+        if self.by_end or self.watermark == INFINITY:
+            return self.watermark
+        return self.watermark + self.inner.size if isinstance(self.inner, Hopping) else INFINITY
+
+    def belongs(self, life: Lifetime, window: Lifetime) -> bool:
+        return self.inner.belongs(life, window)
+
+    def describe(self) -> str:
+        return self.inner.describe()
+
+
+def gate(plan: Node, watermarks: Mapping[int, int], by_end: bool) -> Node:
+    """Return a plan that shows only the windows that are open at their operator's watermark (by the operator's `id`)."""
+    changed = plan.map_inputs(lambda node: gate(node, watermarks, by_end))
+    if isinstance(plan, Windowed) and isinstance(changed, Windowed):
+        return dataclasses.replace(changed, windows=Gated(plan.windows, watermarks[id(plan)], by_end))
+    if isinstance(plan, GroupApply) and isinstance(changed, GroupApply):
+        return dataclasses.replace(changed, body=gate(plan.body, watermarks, by_end))
+    return changed
+
+
+def fixes_ends(plan: Node) -> bool:
+    """Say whether the plan fixes the RE of its rows when they come, so that RE <= CTI settles them."""
+    if isinstance(plan, Windowed):
+        return plan.output is Output.POINT_AT_END or (isinstance(plan.windows, Hopping) and not plan.output.keeps_stamps)
+    if isinstance(plan, AlterLifetime):
+        return isinstance(plan.duration, Constant) and plan.start is None
+    if isinstance(plan, (Where, Select, Shift)):
+        return fixes_ends(plan.input)
+    if isinstance(plan, GroupApply):
+        return fixes_ends(plan.body)
+    return isinstance(plan, Union) and all(map(fixes_ends, plan.parts))
+
+
+def innermost(plan: Node) -> Node:
+    """Return what a plan of nested groups does with each group."""
+    return innermost(plan.body) if isinstance(plan, GroupApply) else plan
+
+
+def is_window_over_source(plan: Node) -> bool:
+    """Say whether a plan is one window operator that reads its source, perhaps inside groups."""
+    if isinstance(plan, GroupApply):
+        return isinstance(plan.input, (Source, Group)) and is_window_over_source(plan.body)
+    return isinstance(plan, Windowed) and isinstance(plan.input, (Source, Group))
+
+
+def promise(plan: Node, rows: CHT[Any], cti: int) -> int:
+    """Return the output CTI of the liveliness table for a window over its source; the least of all groups and of a new one."""
+    if isinstance(plan, GroupApply):
+        found = [promise(plan.body, CHT(members), cti) for members in groups(plan, rows)]
+        return min([*found, promise(plan.body, CHT([]), cti)])
+    assert isinstance(plan, (WindowAggregate, WindowApply))
+    lives = [Lifetime(row.le, row.re) for row in rows]
+    time = output_cti(plan.windows, plan.clip, plan.output, plan.time_sensitive, lives, cti)
+    return MIN_TIME if time is None else time

@@ -1,0 +1,167 @@
+"""The law, checked: `CHT(output) == reference(CHT(input))`, whatever the order and size of pushes, and after every one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+import streamdsl as sd
+from streamdsl.denote import denote
+from streamdsl.plan.node import Node
+from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Event, Insert, payload_key, payload_order
+from streamdsl.testing import assert_cht_equal
+from tests.laws.expected import Watermark, fixes_ends, gate, is_row_wise, is_window_over_source, promise, sources_of, windows_of
+from tests.laws.fold import Fold
+from tests.laws.scenarios import Scenario
+
+Emit: TypeAlias = Literal["speculative", "watermark", "final"]
+Query: TypeAlias = Callable[..., "sd.Stream[Any]"]
+Options: TypeAlias = Mapping[str, str] | None
+EMITS: tuple[Emit, ...] = ("speculative", "watermark", "final")
+
+
+class Run:
+    """A session and the fold of its output; what it sends must be well formed, in order, and keep the output's own promises."""
+
+    def __init__(self, query: sd.Stream[Any], emit: Emit, options: Options = None) -> None:
+        self.session = query.open(emit=emit, engine_options=dict(options or {}))
+        self.emit = emit
+        self.output = Fold()
+
+    def push(self, source: str, events: Sequence[Event[Any]]) -> None:
+        self._take(self.session.push(list(events), source=source))
+
+    def close(self) -> None:
+        events = self.session.close()
+        self._take(events)
+        assert self.output.cti == INFINITY, f"the output does not end with Cti(INFINITY) but with {events[-1:]}"
+
+    def _take(self, events: list[Event[Any]]) -> None:
+        assert events == _in_order(events), f"between two CTIs the output is out of order: {events}"
+        for event in events:
+            if isinstance(event, Cti):
+                assert event.time > self.output.cti, f"{event} does not rise above Cti({self.output.cti})"
+            assert self.emit != "final" or not isinstance(event, sd.Retract), f"final sent {event}"
+            self.output.take([event])
+
+
+def _in_order(events: Sequence[Event[Any]]) -> list[Event[Any]]:
+    """Return the events of each piece, up to its CTI: retractions first, then insertions, each by (LE, RE, payload)."""
+    piece = 0
+    keys: list[tuple[Any, ...]] = []
+    for event in events:
+        if isinstance(event, Cti):
+            keys.append((piece, 2))
+            piece += 1
+        else:
+            payload = payload_order(event.payload) if isinstance(event, Insert) else ()
+            keys.append((piece, int(isinstance(event, Insert)), event.le, event.re, payload))
+    return [events[i] for i in sorted(range(len(events)), key=keys.__getitem__)]
+
+
+class Law:
+    """One query run through one scenario in one way, with what its input means so far."""
+
+    def __init__(self, query: sd.Stream[Any], emit: Emit, options: Options = None) -> None:
+        self.emit = emit
+        self.plan = query.plan()
+        self.run = Run(query, emit, options)
+        self.speculative = self.run if emit == "speculative" else Run(query, "speculative", options)
+        self.inputs = {name: Fold() for name in sources_of(self.plan)}
+        reads = windows_of(self.plan)
+        self.watermarks = {id(node): Watermark(below) for node, below in reads if is_row_wise(below)}
+        self.computable = len(self.watermarks) == len(reads)
+        self.promised = MIN_TIME
+
+    def push(self, source: str, events: Sequence[Event[Any]]) -> None:
+        for event in events:
+            self._follow(source, event)
+        self.run.push(source, events)
+        if self.speculative is not self.run:
+            self.speculative.push(source, events)
+        self.check_so_far()
+
+    def _follow(self, source: str, event: Event[Any]) -> None:
+        fold = self.inputs[source]
+        fold.take([event])
+        for watermark in self.watermarks.values():
+            if watermark.source == source:
+                watermark.take(fold, event)
+        if isinstance(event, Cti) and is_window_over_source(self.plan):
+            self.promised = max(self.promised, promise(self.plan, fold.cht(), fold.cti))
+
+    def check_so_far(self) -> None:
+        actual = self.run.output.cht()
+        if self.emit == "final":
+            settled = CHT(row for row in self.speculative.output.cht() if self._is_settled(row.re))
+            assert_cht_equal(actual, settled)
+            self._check_cti(self.speculative.output.cht(), actual)
+        elif self.computable:
+            assert_cht_equal(actual, self._gated(by_end=self.emit == "watermark"))
+            if is_window_over_source(self.plan):
+                self._check_cti(self._gated(by_end=False), actual)
+        if is_window_over_source(self.plan):
+            assert self.speculative.output.cti == self.promised, "the output CTI is not what semantics.md promises"
+
+    def _gated(self, by_end: bool) -> CHT[Any]:
+        return self.reference(gate(self.plan, {node: mark.time for node, mark in self.watermarks.items()}, by_end))
+
+    def _is_settled(self, end: int) -> bool:
+        cti = self.speculative.output.cti
+        return end < cti or cti == INFINITY or (end == cti and fixes_ends(self.plan))
+
+    def _check_cti(self, rows: CHT[Any], shown: CHT[Any]) -> None:
+        """Check that the CTI is the table's, or if it is smaller, the least LE of a row held back."""
+        held_back = min((row.le for row in _difference(rows, shown)), default=INFINITY)
+        assert self.run.output.cti == min(self.speculative.output.cti, max(held_back, MIN_TIME)), "the output CTI is wrong"
+
+    def reference(self, plan: Node, until: int = INFINITY) -> CHT[Any]:
+        return denote(plan, {name: fold.cht() for name, fold in self.inputs.items()}, until)
+
+    def close(self) -> None:
+        self.run.close()
+        assert_cht_equal(self.run.output.cht(), self.reference(self.plan))
+
+
+def _difference(rows: CHT[Any], less: CHT[Any]) -> list[Any]:
+    gone = Counter((row.le, row.re, payload_key(row.payload)) for row in less)
+    found = []
+    for row in rows:
+        key = (row.le, row.re, payload_key(row.payload))
+        if gone[key]:
+            gone[key] -= 1
+        else:
+            found.append(row)
+    return found
+
+
+def check_law(query: sd.Stream[Any], scenario: Scenario, emit: Emit, options: Options = None) -> None:
+    """Run a query through a scenario; raise `AssertionError` where it breaks the law."""
+    law = Law(query, emit, options)
+    for source, events in scenario.pushes:
+        law.push(source, events)
+    law.close()
+
+
+def check_same(query: sd.Stream[Any], scenario: Scenario, emit: Emit, *options: Options) -> None:
+    """Run a query under several engine options at once; raise unless all show the same rows and CTIs after every push."""
+    runs = [Run(query, emit, chosen) for chosen in options]
+    for source, events in scenario.pushes:
+        for run in runs:
+            run.push(source, events)
+        for run in runs[1:]:
+            assert run.output.cht() == runs[0].output.cht(), "the engine's variants show different rows"
+            assert run.output.cti == runs[0].output.cti, "the engine's variants show different CTIs"
+    for run in runs:
+        run.close()
+        assert run.output.cht() == runs[0].output.cht(), "the engine's variants end with different rows"
+
+
+def check_until(query: sd.Stream[Any], scenario: Scenario, until: int) -> None:
+    """Run a query bounded by `until`; raise unless it gives what the reference gives with the same bound."""
+    inputs: dict[str, list[Event[Any]]] = {name: [] for name in sources_of(query.plan())}
+    for source, events in scenario.pushes:
+        inputs[source] += events
+    expected = denote(query.plan(), {name: CHT.from_events(events) for name, events in inputs.items()}, until)
+    assert_cht_equal(query.run({name: sd.from_events(events) for name, events in inputs.items()}, until=until).cht(), expected)

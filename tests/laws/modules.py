@@ -1,0 +1,63 @@
+"""Small modules of each kind for the laws; what they compute shows every lifetime that they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+from streamdsl.temporal import INFINITY
+from streamdsl.udm.bases import UDA, UDO, IntervalEvent, TimeSensitiveUDA, TimeSensitiveUDO, WindowDescriptor
+
+
+class Spread(UDA[int, int]):
+    """The largest value minus the smallest."""
+
+    def compute_result(self, payloads: Sequence[int]) -> int:
+        return max(payloads) - min(payloads)
+
+
+class Ends(TimeSensitiveUDA[int, tuple[Any, ...]]):
+    """All that a time-sensitive module can see."""
+
+    def compute_result(self, events: Sequence[IntervalEvent[int]], window: WindowDescriptor) -> tuple[Any, ...]:
+        seen = sorted((e.start_time, e.end_time, e.payload) for e in events)
+        return (window.start_time, window.end_time, *seen)
+
+
+class Above(UDO[int, int]):
+    """The values above the mean, each once, and the number of values: results that repeat across windows."""
+
+    def compute_result(self, payloads: Sequence[int]) -> Iterable[int]:
+        mean = sum(payloads) / len(payloads)
+        return [*{value for value in payloads if value > mean}, 100 + len(payloads)]
+
+
+class Alone(TimeSensitiveUDO[int, int]):
+    """The events that last longest of those with their value, from the start of the window on."""
+
+    def compute_result(self, events: Sequence[IntervalEvent[int]], window: WindowDescriptor) -> Iterable[IntervalEvent[int]]:
+        longest: dict[int, int] = {}
+        for event in events:
+            longest[event.payload] = max(longest.get(event.payload, event.end_time), event.end_time)
+        start = window.start_time
+        return [
+            IntervalEvent(max(e.start_time, start), e.end_time, e.payload) for e in events if e.end_time == longest[e.payload]
+        ]
+
+
+class Through(TimeSensitiveUDO[int, int]):
+    """Every event as it is, from the start of the window on: a change at time s changes no output before s."""
+
+    time_bound: ClassVar[bool] = True
+
+    def compute_result(self, events: Sequence[IntervalEvent[int]], window: WindowDescriptor) -> Iterable[IntervalEvent[int]]:
+        return [IntervalEvent(max(e.start_time, window.start_time), e.end_time, e.payload) for e in events]
+
+
+class Halves(TimeSensitiveUDO[int, int]):
+    """Each event's first half, cut where the window ends; starts are the events' own, so the output must be clipped."""
+
+    def compute_result(self, events: Sequence[IntervalEvent[int]], window: WindowDescriptor) -> Iterable[IntervalEvent[int]]:
+        for event in events:
+            end = window.end_time if event.end_time == INFINITY else event.end_time
+            yield IntervalEvent(event.start_time, event.start_time + (end - event.start_time + 1) // 2, event.payload)

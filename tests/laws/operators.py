@@ -1,0 +1,187 @@
+"""Every operator with its variants, as queries for the laws."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import streamdsl as sd
+from streamdsl.udm.bases import AnyUDA, AnyUDO
+from tests.laws.modules import Above, Alone, Ends, Halves, Spread, Through
+
+Stream: TypeAlias = "sd.Stream[Any]"
+Windowed: TypeAlias = Any
+Kind: TypeAlias = Callable[..., Windowed]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A query over `inputs` sources; `unending`: whether it takes rows that never end."""
+
+    name: str
+    build: Callable[..., Stream]
+    inputs: int = 1
+    unending: bool = True
+
+    def query(self) -> Stream:
+        return self.build(*(sd.source(f"s{i}") for i in range(self.inputs)))
+
+
+SPANS: dict[str, list[Callable[[Stream], Stream]]] = {
+    "where": [
+        lambda s: s.where(lambda e: e.v > 0),
+        lambda s: s.where(lambda e: e.v > 0 and e.k != "b"),
+        lambda s: s.where(lambda e, life: life.re - 3 > life.le),
+    ],
+    "select": [
+        lambda s: s.select(lambda e: e.v // 2),
+        lambda s: s.select(k=lambda e: e.k, w=lambda e: e.v * 0.5),
+        lambda s: s.select(lambda e: f"{e.k}{e.v}"),
+        lambda s: s.select(lambda e, life: life.le + e.v),
+    ],
+    "select_many": [
+        lambda s: s.select_many(lambda e: [e.k] * e.v),
+        lambda s: s.select_many(lambda e: range(e.v)),
+    ],
+    "alter_lifetime": [
+        lambda s: s.alter_lifetime(start=lambda e, life: life.le + e.v, duration=lambda e: e.v + 1),
+        lambda s: s.alter_lifetime(start=lambda e, life: life.le - 2, duration=4),
+        lambda s: s.alter_lifetime(duration=lambda e: e.v),
+    ],
+    "alter_duration": [
+        lambda s: s.alter_duration(5),
+        lambda s: s.alter_duration(lambda e: e.v),
+        lambda s: s.alter_duration(lambda e, life: sd.when(life.re > 10).then(2).otherwise(life.re - life.le)),
+    ],
+    "shift": [lambda s: s.shift(4), lambda s: s.shift(-7)],
+    "to_points": [lambda s: s.to_points()],
+    "to_edges": [lambda s: s.to_edges(), lambda s: s.to_edges(key="k"), lambda s: s.to_edges(key=lambda e: e.v % 2)],
+    "clip_interval": [lambda s: s.clip_interval(2, 9), lambda s: s.clip_interval(-30, 3)],
+}
+
+PAIRS: dict[str, list[Callable[[Stream, Stream], Stream]]] = {
+    "union": [lambda s, t: s.union(t), lambda s, t: s.union(t, s), lambda s, t: s.where(lambda e: e.v > 0).union(s, t)],
+    "join": [
+        lambda s, t: s.join(t, on="k"),
+        lambda s, t: s.join(t, on=["k", "v"], select=lambda a, b: a.v + b.v),
+        lambda s, t: s.join(t, on=(lambda a: a.v, lambda b: b.v + 1), where=lambda a, b: a.k != b.k),
+        lambda s, t: s.join(t, where=lambda a, b: a.v < b.v, select=lambda a, b: a.v * 10 + b.v),
+        lambda s, t: s.join(t, where=lambda a, b: a.v == 0 or b.v > a.v),
+        lambda s, t: s.join(t),
+        lambda s, t: s.join(s, on="k", select=lambda a, b: a.v - b.v),
+    ],
+    "anti_join": [
+        lambda s, t: s.anti_join(t, on="k"),
+        lambda s, t: s.anti_join(t, on=(lambda a: a.v, lambda b: b.v + 1), where=lambda a, b: a.k != b.k),
+        lambda s, t: s.anti_join(t, where=lambda a, b: a.v < b.v),
+        lambda s, t: s.anti_join(t),
+    ],
+    "clip_by": [
+        lambda s, t: s.clip_by(t, on="k"),
+        lambda s, t: s.clip_by(t, where=lambda a, b: a.v < b.v),
+        lambda s, t: s.clip_by(t),
+        lambda s, t: s.clip_by(s, on="k"),
+    ],
+}
+
+KINDS: dict[str, list[Kind]] = {
+    "tumbling": [lambda s, **p: s.tumbling_window(5, **p), lambda s, **p: s.tumbling_window(7, offset=3, **p)],
+    "hopping": [
+        lambda s, **p: s.hopping_window(10, 5, **p),
+        lambda s, **p: s.hopping_window(7, 3, offset=-2, **p),
+        lambda s, **p: s.hopping_window(3, 8, offset=1, **p),
+    ],
+    "snapshot": [lambda s, **p: s.snapshot_window(**p)],
+    "count by start": [
+        lambda s, **p: s.count_window(1, **p),
+        lambda s, **p: s.count_window(2, **p),
+        lambda s, **p: s.count_window(3, **p),
+    ],
+    "count by end": [lambda s, **p: s.count_window(1, by="end", **p), lambda s, **p: s.count_window(2, by="end", **p)],
+}
+UNENDING = {"snapshot", "count by start", "count by end"}
+CLIPS = (sd.Clip.NONE, sd.Clip.LEFT, sd.Clip.RIGHT, sd.Clip.FULL)
+
+Result: TypeAlias = Callable[[Windowed], Stream]
+
+BUILTINS: list[Result] = [
+    lambda w: w.aggregate(n=sd.count(), total=sd.sum(lambda e: e.v), mean=sd.avg(lambda e: e.v)),
+    lambda w: w.aggregate(low=sd.min(lambda e: e.v), high=sd.max(lambda e: e.v), mid=sd.median(lambda e: e.v)),
+    lambda w: w.aggregate(n=sd.count(where=lambda e: e.v > 0), total=sd.sum(lambda e: e.v, where=lambda e: e.k == "a")),
+    lambda w: w.aggregate(sd.sum(lambda e: e.v / 3)),
+    lambda w: w.aggregate(first=sd.first(lambda e: e.v), last=sd.last(lambda e: e.k), all=sd.collect(lambda e: e.v)),
+    lambda w: w.aggregate(q=sd.quantile(lambda e: e.v, 0.3), kinds=sd.count_distinct(lambda e: e.k)),
+    lambda w: w.aggregate(dev=sd.stddev(lambda e: e.v), var=sd.variance(lambda e: e.v)),
+    lambda w: w.aggregate(lambda w: (w.count(), w.sum(lambda e: e.v))),
+    lambda w: w.aggregate(Spread(), lambda e: e.v),
+    lambda w: w.aggregate(n=sd.count(), spread=Spread().of(lambda e: e.v)),
+    lambda w: w.apply(Above(), lambda e: e.v),
+    lambda w: w.top_k(2, by=lambda e: e.v),
+]
+
+
+def _insensitive() -> Iterator[tuple[dict[str, Any], Result]]:
+    for result in BUILTINS:
+        yield {}, result
+    for result in BUILTINS[:1] + BUILTINS[-2:]:
+        yield {"output": sd.Output.POINT_AT_END}, result
+
+
+def _sensitive() -> Iterator[tuple[dict[str, Any], Result]]:
+    ends: AnyUDA[Any, Any] = Ends()
+    alone: AnyUDO[Any, Any] = Alone()
+    for clip, output in itertools.product(CLIPS, (sd.Output.ALIGN, sd.Output.POINT_AT_END)):
+        yield {"clip": clip, "output": output}, lambda w: w.aggregate(ends, lambda e: e.v)
+        yield {"clip": clip, "output": output}, lambda w: w.apply(alone, lambda e: e.v)
+    for clip in CLIPS:
+        yield {"clip": clip, "output": sd.Output.UNCHANGED}, lambda w: w.apply(alone, lambda e: e.v)
+        yield {"clip": clip, "output": sd.Output.CLIP}, lambda w: w.apply(Halves(), lambda e: e.v)
+    for clip in (sd.Clip.NONE, sd.Clip.LEFT):
+        yield {"clip": clip, "output": sd.Output.TIME_BOUND}, lambda w: w.apply(Through(), lambda e: e.v)
+    yield {}, lambda w: w.aggregate(mean=sd.time_weighted_avg(lambda e: e.v))
+
+
+GROUPED: list[tuple[Callable[[Stream], Stream], bool]] = [
+    (lambda s: s.group_by(lambda e: e.k).tumbling_window(5).aggregate(n=sd.count()), False),
+    (lambda s: s.group_by("k").hopping_window(8, 3).aggregate(Ends(), lambda e: e.v), False),
+    (lambda s: s.group_by("k").snapshot_window().aggregate(n=sd.count(), total=sd.sum(lambda e: e.v)), True),
+    (lambda s: s.group_by(lambda e: e.v % 2).count_window(2).apply(Above(), lambda e: e.v), True),
+    (lambda s: s.group_by(lambda e: (e.k, e.v)).snapshot_window(output=sd.Output.POINT_AT_END).aggregate(n=sd.count()), True),
+    (lambda s: s.group_by("k").apply(lambda g: g.where(lambda e: e.v > 0).to_points()), True),
+    (lambda s: s.group_by("k").apply(lambda g: g.to_edges().snapshot_window().aggregate(n=sd.count())), True),
+    (lambda s: s.group_by("k").apply(lambda g: g.anti_join(g.where(lambda e: e.v > 0), on="v")), True),
+    (lambda s: s.group_by("k").apply(lambda g: g.join(g.shift(2), select=lambda a, b: a.v - b.v)), True),
+    (lambda s: s.group_by("k").apply(lambda g: g.group_by("v").snapshot_window().aggregate(n=sd.count())), True),
+    (
+        lambda s: s.group_by("k").apply(lambda g: g.group_by("v").apply(lambda h: h.tumbling_window(4).aggregate(n=sd.count()))),
+        False,
+    ),
+    (lambda s: s.group_by("k").apply(lambda g: g.union(g.shift(3)).clip_by(g)), True),
+]
+
+
+def _windows(kind: str, settings: Iterator[tuple[dict[str, Any], Result]]) -> list[Variant]:
+    built: list[Variant] = []
+    for number, (policies, result) in enumerate(settings):
+        shapes = KINDS[kind]
+        make = shapes[number % len(shapes)]
+
+        def build(s: Stream, make: Kind = make, policies: dict[str, Any] = policies, result: Result = result) -> Stream:
+            return result(make(s, **policies))
+
+        built.append(Variant(f"{kind} {number}", build, unending=kind in UNENDING))
+    return built
+
+
+def operators() -> dict[str, list[Variant]]:
+    """Return the variants of every operator, by its name."""
+    found = {name: [Variant(f"{name} {i}", build) for i, build in enumerate(builds)] for name, builds in SPANS.items()}
+    for name, pairs in PAIRS.items():
+        found[name] = [Variant(f"{name} {i}", build, 2) for i, build in enumerate(pairs)]
+    for kind in KINDS:
+        found[kind] = _windows(kind, _insensitive())
+        found[f"{kind}, time-sensitive"] = _windows(kind, _sensitive())
+    found["group_by"] = [Variant(f"group_by {i}", build, 1, unending) for i, (build, unending) in enumerate(GROUPED)]
+    return found

@@ -1,0 +1,22 @@
+"""How many random examples a law is tried on: by default a fixed set; `LAW_EXAMPLES=50000` as many new ones of each."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+MANY = int(os.environ.get("LAW_EXAMPLES") or 0)
+
+
+def load_profile() -> None:
+    """Make the fixed set the default: no clock, no database and no chance decide what is tried."""
+    settings.register_profile(
+        "laws", derandomize=not MANY, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    settings.load_profile("laws")
+
+
+def examples(n: int) -> settings:
+    """Return settings for a law with `n` examples in the fixed set."""
+    return settings(max_examples=MANY or n)
