@@ -7,7 +7,7 @@ CHT
   [0, 10) n=1
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from streamdsl import errors, udm
 from streamdsl.aggregates import (
@@ -26,6 +26,7 @@ from streamdsl.aggregates import (
     time_weighted_avg,
     variance,
 )
+from streamdsl.expr.functions import col, is_none, lit, not_, udf, when
 from streamdsl.sources import (
     from_arrow,
     from_csv,
@@ -71,7 +72,7 @@ from streamdsl.udm import (
 )
 from streamdsl.windows import Clip, Output
 
-if _TYPE_CHECKING:
+if TYPE_CHECKING:
     from streamdsl import testing
 else:
 
@@ -110,6 +111,7 @@ __all__ = [
     "WindowDescriptor",
     "WindowedStream",
     "avg",
+    "col",
     "collect",
     "correct",
     "count",
@@ -127,10 +129,13 @@ __all__ = [
     "from_polars",
     "from_rows",
     "interval",
+    "is_none",
     "last",
+    "lit",
     "max",
     "median",
     "min",
+    "not_",
     "point",
     "quantile",
     "source",
@@ -140,7 +145,9 @@ __all__ = [
     "testing",
     "time_weighted_avg",
     "uda",
+    "udf",
     "udm",
     "udo",
     "variance",
+    "when",
 ]

@@ -7,11 +7,10 @@ windows where nothing is left are those of `streamdsl.udm.builtin`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, TypeAlias, overload
+from typing import Any, Literal, TypeAlias, overload
 
 from typing_extensions import TypeVar
 
-from streamdsl.scalars import S, Scalar
 from streamdsl.udm import builtin
 from streamdsl.udm.aggregates import Agg
 
@@ -37,91 +36,10 @@ __all__ = [
 ]
 
 
-class _Counting(Protocol):
-    """The type of the aggregates that count: of rows, or of an expression's values."""
-
-    @overload
-    def __call__(self) -> Agg[object, int]: ...
-    @overload
-    def __call__(self, f: Callable[[T], object] | None = None, *, where: Callable[[T], object] | None = None) -> Agg[T, int]: ...
-    @overload
-    def __call__(
-        self, f: Callable[[Scalar[S]], object] | None = None, *, where: Callable[[Scalar[S]], object] | None = None
-    ) -> Agg[S, int]: ...
-
-
-class _Numeric(Protocol):
-    """The type of the aggregates of numbers that give a float."""
-
-    @overload
-    def __call__(self, f: Callable[[T], float | None], *, where: Callable[[T], object] | None = None) -> Agg[T, float]: ...
-    @overload
-    def __call__(
-        self, f: Callable[[Scalar[S]], float | None], *, where: Callable[[Scalar[S]], object] | None = None
-    ) -> Agg[S, float]: ...
-
-
-class _Picking(Protocol):
-    """The type of the aggregates that give a value of the expression's own type."""
-
-    @overload
-    def __call__(self, f: Callable[[T], V | None], *, where: Callable[[T], object] | None = None) -> Agg[T, V]: ...
-    @overload
-    def __call__(
-        self, f: Callable[[Scalar[S]], V | None], *, where: Callable[[Scalar[S]], object] | None = None
-    ) -> Agg[S, V]: ...
-
-
-class _Quantile(Protocol):
-    """The type of `quantile`."""
-
-    @overload
-    def __call__(
-        self, f: Callable[[T], float | None], q: float, method: Method = "linear", *, where: Callable[[T], object] | None = None
-    ) -> Agg[T, float]: ...
-    @overload
-    def __call__(
-        self,
-        f: Callable[[Scalar[S]], float | None],
-        q: float,
-        method: Method = "linear",
-        *,
-        where: Callable[[Scalar[S]], object] | None = None,
-    ) -> Agg[S, float]: ...
-
-
-class _Collecting(Protocol):
-    """The type of the aggregates that list an expression's values."""
-
-    @overload
-    def __call__(self, f: Callable[[T], V | None], *, where: Callable[[T], object] | None = None) -> Agg[T, list[V]]: ...
-    @overload
-    def __call__(
-        self, f: Callable[[Scalar[S]], V | None], *, where: Callable[[Scalar[S]], object] | None = None
-    ) -> Agg[S, list[V]]: ...
-
-
-def _counting(function: Callable[..., Any]) -> _Counting:
-    return function
-
-
-def _numeric(function: Callable[..., Any]) -> _Numeric:
-    return function
-
-
-def _picking(function: Callable[..., Any]) -> _Picking:
-    return function
-
-
-def _quantile(function: Callable[..., Any]) -> _Quantile:
-    return function
-
-
-def _collecting(function: Callable[..., Any]) -> _Collecting:
-    return function
-
-
-@_counting
+@overload
+def count() -> Agg[object, int]: ...
+@overload
+def count(f: Callable[[T], object] | None = None, *, where: Callable[[T], object] | None = None) -> Agg[T, int]: ...
 def count(f: Any = None, *, where: Any = None) -> Agg[Any, int]:
     """Return the aggregate: the number of rows, or of an expression's values that are not None.
 
@@ -131,8 +49,7 @@ def count(f: Any = None, *, where: Any = None) -> Agg[Any, int]:
     return Agg(builtin.Count(), f, where)
 
 
-@_picking
-def sum(f: Any, *, where: Any = None) -> Agg[Any, Any]:  # noqa: A001
+def sum(f: Callable[[T], V | None], *, where: Callable[[T], object] | None = None) -> Agg[T, V]:
     """Return the aggregate: the sum, of integers exact beyond int64 too.
 
     >>> sum(lambda e: e.fare).function.compute_result([1, None, 3])
@@ -141,8 +58,7 @@ def sum(f: Any, *, where: Any = None) -> Agg[Any, Any]:  # noqa: A001
     return Agg(builtin.Sum(), f, where)
 
 
-@_numeric
-def avg(f: Any, *, where: Any = None) -> Agg[Any, float]:
+def avg(f: Callable[[T], float | None], *, where: Callable[[T], object] | None = None) -> Agg[T, float]:
     """Return the aggregate: the mean.
 
     >>> avg(lambda e: e.fare).function.compute_result([4, 8])
@@ -151,8 +67,7 @@ def avg(f: Any, *, where: Any = None) -> Agg[Any, float]:
     return Agg(builtin.Avg(), f, where)
 
 
-@_picking
-def min(f: Any, *, where: Any = None) -> Agg[Any, Any]:  # noqa: A001
+def min(f: Callable[[T], V | None], *, where: Callable[[T], object] | None = None) -> Agg[T, V]:
     """Return the aggregate: the smallest value; NaN counts as the largest.
 
     >>> min(lambda e: e.fare).function.compute_result([3, 1])
@@ -161,8 +76,7 @@ def min(f: Any, *, where: Any = None) -> Agg[Any, Any]:  # noqa: A001
     return Agg(builtin.Min(), f, where)
 
 
-@_picking
-def max(f: Any, *, where: Any = None) -> Agg[Any, Any]:  # noqa: A001
+def max(f: Callable[[T], V | None], *, where: Callable[[T], object] | None = None) -> Agg[T, V]:
     """Return the aggregate: the largest value; NaN counts as the largest.
 
     >>> max(lambda e: e.fare).function.compute_result([3, None, 1])
@@ -171,8 +85,7 @@ def max(f: Any, *, where: Any = None) -> Agg[Any, Any]:  # noqa: A001
     return Agg(builtin.Max(), f, where)
 
 
-@_numeric
-def median(f: Any, *, where: Any = None) -> Agg[Any, float]:
+def median(f: Callable[[T], float | None], *, where: Callable[[T], object] | None = None) -> Agg[T, float]:
     """Return the aggregate: the middle value; of an even number the mean of the two.
 
     >>> median(lambda e: e.fare).function.compute_result([1, 2, 4, 8])
@@ -181,8 +94,9 @@ def median(f: Any, *, where: Any = None) -> Agg[Any, float]:
     return Agg(builtin.Median(), f, where)
 
 
-@_quantile
-def quantile(f: Any, q: float, method: Method = "linear", *, where: Any = None) -> Agg[Any, float]:
+def quantile(
+    f: Callable[[T], float | None], q: float, method: Method = "linear", *, where: Callable[[T], object] | None = None
+) -> Agg[T, float]:
     """Return the aggregate: the q-quantile, interpolated, or a value that occurs (`"inverted_cdf"`).
 
     >>> quantile(lambda e: e.fare, 0.25, "inverted_cdf").function.compute_result([1, 2, 4, 8])
@@ -191,8 +105,7 @@ def quantile(f: Any, q: float, method: Method = "linear", *, where: Any = None) 
     return Agg(builtin.Quantile(q, method), f, where)
 
 
-@_numeric
-def stddev(f: Any, *, where: Any = None) -> Agg[Any, float]:
+def stddev(f: Callable[[T], float | None], *, where: Callable[[T], object] | None = None) -> Agg[T, float]:
     """Return the aggregate: the standard deviation of the sample; None for one row.
 
     >>> stddev(lambda e: e.fare).function.compute_result([1, 1])
@@ -201,8 +114,7 @@ def stddev(f: Any, *, where: Any = None) -> Agg[Any, float]:
     return Agg(builtin.Stddev(), f, where)
 
 
-@_numeric
-def variance(f: Any, *, where: Any = None) -> Agg[Any, float]:
+def variance(f: Callable[[T], float | None], *, where: Callable[[T], object] | None = None) -> Agg[T, float]:
     """Return the aggregate: the variance of the sample; None for one row.
 
     >>> variance(lambda e: e.fare).function.compute_result([1, 3])
@@ -211,7 +123,10 @@ def variance(f: Any, *, where: Any = None) -> Agg[Any, float]:
     return Agg(builtin.Variance(), f, where)
 
 
-@_counting
+@overload
+def count_distinct() -> Agg[object, int]: ...
+@overload
+def count_distinct(f: Callable[[T], object] | None = None, *, where: Callable[[T], object] | None = None) -> Agg[T, int]: ...
 def count_distinct(f: Any = None, *, where: Any = None) -> Agg[Any, int]:
     """Return the aggregate: the number of different values, of the whole payload without an expression.
 
@@ -221,8 +136,7 @@ def count_distinct(f: Any = None, *, where: Any = None) -> Agg[Any, int]:
     return Agg(builtin.CountDistinct(), f, where)
 
 
-@_picking
-def first(f: Any, *, where: Any = None) -> Agg[Any, Any]:
+def first(f: Callable[[T], V | None], *, where: Callable[[T], object] | None = None) -> Agg[T, V]:
     """Return the aggregate: the value of the first row in order of (LE, payload).
 
     >>> first(lambda e: e.fare).function.compute_result([3, 1])
@@ -231,8 +145,7 @@ def first(f: Any, *, where: Any = None) -> Agg[Any, Any]:
     return Agg(builtin.First(), f, where)
 
 
-@_picking
-def last(f: Any, *, where: Any = None) -> Agg[Any, Any]:
+def last(f: Callable[[T], V | None], *, where: Callable[[T], object] | None = None) -> Agg[T, V]:
     """Return the aggregate: the value of the last row in order of (LE, payload).
 
     >>> last(lambda e: e.fare).function.compute_result([3, 1])
@@ -241,8 +154,7 @@ def last(f: Any, *, where: Any = None) -> Agg[Any, Any]:
     return Agg(builtin.Last(), f, where)
 
 
-@_collecting
-def collect(f: Any, *, where: Any = None) -> Agg[Any, list[Any]]:
+def collect(f: Callable[[T], V | None], *, where: Callable[[T], object] | None = None) -> Agg[T, list[V]]:
     """Return the aggregate: the list of all values in order of (LE, payload).
 
     >>> collect(lambda e: e.fare).function.compute_result([3, None, 1])
@@ -251,8 +163,7 @@ def collect(f: Any, *, where: Any = None) -> Agg[Any, list[Any]]:
     return Agg(builtin.Collect(), f, where)
 
 
-@_numeric
-def time_weighted_avg(f: Any, *, where: Any = None) -> Agg[Any, float]:
+def time_weighted_avg(f: Callable[[T], float | None], *, where: Callable[[T], object] | None = None) -> Agg[T, float]:
     """Return the aggregate: the sum of value x lifetime inside the window over the window's length; always fully clipped.
 
     >>> time_weighted_avg(lambda e: e.load).function.label

@@ -170,6 +170,9 @@ def aggregation(query: object, f: object, named: Mapping[str, object], schema: S
 
 
 def _window_aggregation(query: object, f: object, schema: Schema | None) -> Aggregation:
+    if getattr(query, "__module__", None) == "streamdsl.aggregates":
+        name = getattr(query, "__name__", "count")
+        raise QueryError(f"sd.{name} is not called yet", hint=f"write aggregate(n=sd.{name}(...)), or lambda w: w.{name}(...)")
     if isinstance(query, type) or not callable(query) or f is not None:
         raise QueryError(
             f"{query!r} is not an aggregate",
@@ -179,6 +182,18 @@ def _window_aggregation(query: object, f: object, schema: Schema | None) -> Aggr
 
     aggregates, projection = trace_window(query, schema)
     return Aggregation(aggregates, projection, "window")
+
+
+def without_key(made: Aggregation, input: Node) -> Aggregation:
+    """Return an aggregation over no groups; raises `QueryError` where its window lambda asks for the group's key."""
+    parts = list(made.projection.walk())
+    inside_calls = {id(argument) for part in parts if isinstance(part, Call) for argument in part.arguments}
+    asked = any(isinstance(part, Key) and id(part) not in inside_calls for part in parts)
+    if asked and not any(isinstance(below, Group) for below in input.walk()):
+        raise QueryError(
+            "w.key is the key of a group, and the stream is not grouped", hint="write group_by(...) before the window"
+        )
+    return made
 
 
 def named_aggregation(named: Mapping[str, object], schema: Schema | None) -> Aggregation:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, Insert, Unit
+from streamdsl.temporal.events import PhysicalEvent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,9 +44,9 @@ class Result(Generic[T]):
         return cls(cht if cht.unit == unit else CHT(cht, unit), None, unit)
 
     @classmethod
-    def from_events(cls, events: Iterable[Event[T]], unit: Unit | None = None) -> Result[T]:
+    def from_events(cls, events: Iterable[PhysicalEvent[T]], unit: Unit | None = None) -> Result[T]:
         """Return the result that is a physical stream with times in ticks; it is folded to a history when that is asked for."""
-        return cls(None, list(events), unit)
+        return cls(None, list(cast(Iterable[Event[T]], events)), unit)
 
     def cht(self) -> CHT[T]:
         """Return the output as a canonical history table."""

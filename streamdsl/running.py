@@ -10,24 +10,21 @@ from streamdsl.plan.node import Group, Node, Source
 from streamdsl.temporal import to_ticks
 
 if TYPE_CHECKING:
-    from streamdsl.engine.session import Session
+    from streamdsl.engine.session import Emit, Session
     from streamdsl.io.binding import Bound
     from streamdsl.result import Result
 
 EngineName: TypeAlias = Literal["local", "reference", "spark"]
-Emit: TypeAlias = Literal["speculative", "watermark", "final"]
 Options: TypeAlias = Mapping[str, Any] | None
 
 ENGINES: Final = get_args(EngineName)
-EMITS: Final = get_args(Emit)
 
 
 def run(
     plan: Node, own: Mapping[str, Bound], given: Mapping[str, Any] | None, engine: str, until: object, options: Options
 ) -> Result[Any]:
     """Run a plan over its bounded inputs on an engine."""
-    if engine not in ENGINES:
-        raise QueryError(f"there is no engine {engine!r}; the engines are: {', '.join(ENGINES)}")
+    check_engine(engine)
     bindings = bound(plan, own, given or {})
     end = None if until is None else to_ticks(until, plan.unit)
     if engine == "reference":
@@ -43,10 +40,22 @@ def run(
     return run_local(plan, bindings, end, options)
 
 
-def open_session(plan: Node, own: Mapping[str, Bound], emit: Emit, options: Options) -> Session:
+def explain(plan: Node, engine: str) -> str:
+    """Return a plan as text, as an engine would run it."""
+    check_engine(engine)
+    from streamdsl.plan.explain import explain as explain_plan
+
+    return explain_plan(plan, engine)
+
+
+def check_engine(engine: str) -> None:
+    """Raise `QueryError` where there is no such engine."""
+    if engine not in ENGINES:
+        raise QueryError(f"there is no engine {engine!r}; the engines are: {', '.join(ENGINES)}")
+
+
+def open_session(plan: Node, own: Mapping[str, Bound], emit: Emit, options: Options) -> Session[Any]:
     """Start a session of the local engine."""
-    if emit not in EMITS:
-        raise QueryError(f"there is no emit={emit!r}; the choices are: {', '.join(EMITS)}")
     sources(plan)
     from streamdsl.engine.session import open_session as open_local
 
@@ -75,4 +84,10 @@ def bound(plan: Node, own: Mapping[str, Bound], given: Mapping[str, Any]) -> dic
         if name not in own and name not in given:
             raise QueryError(f"the source {name!r} is not bound to any input", hint=f"run({{{name!r}: events_or_frame}})")
     inputs = {name: value for name, value in {**own, **given}.items() if name in named}
-    return {name: bind(value, named[name]) for name, value in inputs.items()}
+    return {name: bind(_unwrapped(value), named[name]) for name, value in inputs.items()}
+
+
+def _unwrapped(value: Any) -> Any:
+    """Return the input of a stream that is a bounded source, such as `sd.from_events(...)`; anything else as it is."""
+    node = getattr(value, "_node", None)
+    return value._bindings.get(node.source, value) if isinstance(node, Source) else value

@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from typing_extensions import TypeVar
 
 S_co = TypeVar("S_co", covariant=True)
+MYPY: Final = False
+"""True for mypy alone."""
 
 S = TypeVar(
     "S",
@@ -24,3 +26,8 @@ class Scalar(Protocol[S_co]):
     @property
     def value(self) -> S_co:
         """The payload."""
+
+    if not MYPY:
+        # Other type checkers take a stream of Any for one of scalars, and then look into the lambda: there any field may be.
+        def __getattr__(self, name: str) -> Any:
+            """Return any field."""

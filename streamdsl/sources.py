@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, overload
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import Source
 from streamdsl.stream import Stream
-from streamdsl.temporal import Cti, Insert, OnViolation, Progress, Record, Retract, TimeLike, Unit, check_unit
+from streamdsl.temporal import OnViolation, Progress, Record, TimeLike, Unit, check_unit
+from streamdsl.temporal.events import PhysicalEvent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from streamdsl.io.binding import Bound
+    from streamdsl.io.files import Paths
 
 T = TypeVar("T")
-PathLike: TypeAlias = str | Path
 
 _numbers = itertools.count(1)
 
@@ -69,6 +69,7 @@ def source(
     `payload` is the type of its payloads; without it they show their fields at run time. `unit` is the unit of its times,
     `progress` where its CTIs come from if it has none of its own, and `on_violation` what is done with an event that breaks one.
 
+    >>> from streamdsl.temporal import Insert
     >>> source("numbers").run({"numbers": [Insert("a", 1, 5, 7)]}).cht()
     CHT
       [1, 5) 7
@@ -78,7 +79,7 @@ def source(
 
 @overload
 def from_events(
-    events: Iterable[Insert[T] | Retract | Cti],
+    events: Iterable[PhysicalEvent[T]],
     payload: type[T],
     *,
     unit: Unit | None = None,
@@ -87,7 +88,7 @@ def from_events(
 ) -> Stream[T]: ...
 @overload
 def from_events(
-    events: Iterable[Insert[Mapping[str, Any]] | Retract | Cti],
+    events: Iterable[PhysicalEvent[Mapping[str, Any]]],
     payload: None = None,
     *,
     unit: Unit | None = None,
@@ -96,7 +97,7 @@ def from_events(
 ) -> Stream[Record]: ...
 @overload
 def from_events(
-    events: Iterable[Insert[T] | Retract | Cti],
+    events: Iterable[PhysicalEvent[T]],
     payload: None = None,
     *,
     unit: Unit | None = None,
@@ -115,6 +116,7 @@ def from_events(
 
     Raises `UnitError` and `TimeOverflow` for what is no time; malformed events are refused when the stream is run.
 
+    >>> from streamdsl.temporal import Cti, Insert, Retract
     >>> from_events([Insert("a", 1, 9, "x"), Cti(3), Retract("a", 1, 9, 5)]).run().cht()
     CHT
       [1, 5) 'x'
@@ -126,7 +128,17 @@ def from_events(
 
 @overload
 def from_rows(
+    rows: Iterable[tuple[TimeLike, TimeLike, Any]],
+    payload: type[T],
+    *,
+    unit: Unit | None = None,
+    progress: Progress | None = None,
+    on_violation: OnViolation = "error",
+) -> Stream[T]: ...
+@overload
+def from_rows(
     rows: Iterable[tuple[TimeLike, TimeLike, Mapping[str, Any]]],
+    payload: None = None,
     *,
     unit: Unit | None = None,
     progress: Progress | None = None,
@@ -135,6 +147,7 @@ def from_rows(
 @overload
 def from_rows(
     rows: Iterable[tuple[TimeLike, TimeLike, T]],
+    payload: None = None,
     *,
     unit: Unit | None = None,
     progress: Progress | None = None,
@@ -142,12 +155,13 @@ def from_rows(
 ) -> Stream[T]: ...
 def from_rows(
     rows: Iterable[tuple[TimeLike, TimeLike, Any]],
+    payload: Any = None,
     *,
     unit: Unit | None = None,
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
 ) -> Stream[Any]:
-    """Return a bounded stream of `(le, re, payload)` rows, inserted in the order given.
+    """Return a bounded stream of `(le, re, payload)` rows, inserted in the order given; `payload` is their type.
 
     >>> from_rows([(1, 5, "x"), (3, 4, "y")]).run().cht()
     CHT
@@ -156,7 +170,7 @@ def from_rows(
     """
     from streamdsl.io.sources import read_rows
 
-    return _bounded("rows", read_rows(rows, unit), progress, on_violation)
+    return _bounded("rows", read_rows(rows, unit, payload), progress, on_violation)
 
 
 @overload
@@ -299,7 +313,7 @@ def from_polars(
 
 @overload
 def from_parquet(
-    path: PathLike,
+    paths: Paths,
     payload: type[T],
     start: str = "le",
     end: str | None = None,
@@ -310,7 +324,7 @@ def from_parquet(
 ) -> Stream[T]: ...
 @overload
 def from_parquet(
-    path: PathLike,
+    paths: Paths,
     payload: None = None,
     start: str = "le",
     end: str | None = None,
@@ -320,7 +334,7 @@ def from_parquet(
     on_violation: OnViolation = "error",
 ) -> Stream[Record]: ...
 def from_parquet(
-    path: PathLike,
+    paths: Paths,
     payload: Any = None,
     start: str = "le",
     end: str | None = None,
@@ -329,10 +343,12 @@ def from_parquet(
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
 ) -> Stream[Any]:
-    """Return a bounded stream of a Parquet file's rows; columns and times as in `from_pandas`.
+    """Return a bounded stream of the rows of Parquet files, read in batches; columns and times as in `from_pandas`.
 
-    >>> import tempfile, pandas as pd
-    >>> path = Path(tempfile.mkdtemp()) / "rows.parquet"
+    A directory stands for the `*.parquet` files in it.
+
+    >>> import pathlib, tempfile, pandas as pd
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.parquet"
     >>> pd.DataFrame({"le": [1, 4], "n": [10, 20]}).to_parquet(path)
     >>> from_parquet(path).run().cht()
     CHT
@@ -341,12 +357,12 @@ def from_parquet(
     """
     from streamdsl.io.sources import read_parquet
 
-    return _bounded("parquet", read_parquet(path, payload, start, end, unit), progress, on_violation)
+    return _bounded("parquet", read_parquet(paths, payload, start, end, unit), progress, on_violation)
 
 
 @overload
 def from_csv(
-    path: PathLike,
+    paths: Paths,
     payload: type[T],
     start: str = "le",
     end: str | None = None,
@@ -357,7 +373,7 @@ def from_csv(
 ) -> Stream[T]: ...
 @overload
 def from_csv(
-    path: PathLike,
+    paths: Paths,
     payload: None = None,
     start: str = "le",
     end: str | None = None,
@@ -367,7 +383,7 @@ def from_csv(
     on_violation: OnViolation = "error",
 ) -> Stream[Record]: ...
 def from_csv(
-    path: PathLike,
+    paths: Paths,
     payload: Any = None,
     start: str = "le",
     end: str | None = None,
@@ -376,10 +392,10 @@ def from_csv(
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
 ) -> Stream[Any]:
-    """Return a bounded stream of a CSV file's rows; columns and times as in `from_pandas`.
+    """Return a bounded stream of the rows of CSV files with a header; columns and times as in `from_pandas`, empty is None.
 
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
     >>> _ = path.write_text("le,n\\n1,10\\n4,20\\n")
     >>> from_csv(path).run().cht()
     CHT
@@ -388,12 +404,12 @@ def from_csv(
     """
     from streamdsl.io.sources import read_csv
 
-    return _bounded("csv", read_csv(path, payload, start, end, unit), progress, on_violation)
+    return _bounded("csv", read_csv(paths, payload, start, end, unit), progress, on_violation)
 
 
 @overload
 def from_jsonl(
-    path: PathLike,
+    paths: Paths,
     payload: type[T],
     start: str = "le",
     end: str | None = None,
@@ -404,7 +420,7 @@ def from_jsonl(
 ) -> Stream[T]: ...
 @overload
 def from_jsonl(
-    path: PathLike,
+    paths: Paths,
     payload: None = None,
     start: str = "le",
     end: str | None = None,
@@ -414,7 +430,7 @@ def from_jsonl(
     on_violation: OnViolation = "error",
 ) -> Stream[Record]: ...
 def from_jsonl(
-    path: PathLike,
+    paths: Paths,
     payload: Any = None,
     start: str = "le",
     end: str | None = None,
@@ -423,10 +439,10 @@ def from_jsonl(
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
 ) -> Stream[Any]:
-    """Return a bounded stream of a file with one JSON object a line; columns and times as in `from_pandas`.
+    """Return a bounded stream of the lines of JSON files, one object a line; columns and times as in `from_pandas`.
 
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "rows.jsonl"
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.jsonl"
     >>> _ = path.write_text('{"le": 1, "n": 10}\\n{"le": 4, "n": 20}\\n')
     >>> from_jsonl(path).run().cht()
     CHT
@@ -435,7 +451,7 @@ def from_jsonl(
     """
     from streamdsl.io.sources import read_jsonl
 
-    return _bounded("jsonl", read_jsonl(path, payload, start, end, unit), progress, on_violation)
+    return _bounded("jsonl", read_jsonl(paths, payload, start, end, unit), progress, on_violation)
 
 
 def _bounded(kind: str, data: Bound, progress: Progress | None, on_violation: OnViolation) -> Stream[Any]:

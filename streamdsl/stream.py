@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from streamdsl.engine.session import Session
+    from streamdsl.engine.session import Emit, Session
     from streamdsl.io.binding import Bound
     from streamdsl.result import Result
-    from streamdsl.running import Emit, EngineName
+    from streamdsl.running import EngineName
     from streamdsl.scalars import S, Scalar
     from streamdsl.spark import OnSpark
     from streamdsl.temporal import CHT, CHTRow, DurationLike, Event, Record, TimeLike
@@ -47,6 +47,8 @@ R = TypeVar("R")
 
 On: TypeAlias = str | list[str] | tuple[Callable[[L], object], Callable[[R], object]]
 """What makes two rows match: a field's name, a list of names, or a pair of lambdas for the left and the right key."""
+
+# Overloads for `Scalar` payloads come first: a type checker that takes the first one that fits must see the stream's type decide.
 
 __all__ = ["GroupedStream", "GroupedWindowedStream", "Stream", "WindowedStream"]
 
@@ -158,11 +160,11 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     # Span-based operators: one row at a time.
 
     @overload
+    def where(self: Stream[S], p: Callable[[Scalar[S]], object]) -> Stream[S]: ...
+    @overload
     def where(self, p: Callable[[T], object]) -> Stream[T]: ...
     @overload
     def where(self, p: Callable[[T, Lifetime], object]) -> Stream[T]: ...
-    @overload
-    def where(self: Stream[S], p: Callable[[Scalar[S]], object]) -> Stream[S]: ...
     def where(self, p: Any) -> Any:
         """Keep the rows for which `bool(p(row))` is true; lifetimes and CTIs stay.
 
@@ -176,17 +178,17 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         return self._over(algebra.Where(self._node, self._expression(p)))
 
     @overload
+    def select(self: Stream[S], f: Callable[[Scalar[S]], U], /) -> Stream[U]: ...  # type: ignore[overload-overlap]
+    @overload
+    def select(self: Stream[S], /, **fields: Callable[[Scalar[S]], object]) -> Stream[Record]: ...
+    @overload
     def select(self, f: Callable[[T], U], /) -> Stream[U]: ...
     @overload
     def select(self, f: Callable[[T, Lifetime], U], /) -> Stream[U]: ...
     @overload
-    def select(self: Stream[S], f: Callable[[Scalar[S]], U], /) -> Stream[U]: ...
-    @overload
     def select(self, f: Callable[[T], dict[str, Any]], /) -> Stream[Record]: ...  # type: ignore[overload-cannot-match]
     @overload
     def select(self, /, **fields: Callable[[T], object]) -> Stream[Record]: ...
-    @overload
-    def select(self: Stream[S], /, **fields: Callable[[Scalar[S]], object]) -> Stream[Record]: ...
     def select(self, f: Any = None, /, **fields: Any) -> Any:
         """Replace each payload by what the lambda builds of it, or by a record of named fields; lifetimes and CTIs stay.
 
@@ -207,9 +209,9 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         return self._over(algebra.Select(self._node, projection))
 
     @overload
-    def select_many(self, f: Callable[[T], Iterable[U]]) -> Stream[U]: ...
-    @overload
     def select_many(self: Stream[S], f: Callable[[Scalar[S]], Iterable[U]]) -> Stream[U]: ...
+    @overload
+    def select_many(self, f: Callable[[T], Iterable[U]]) -> Stream[U]: ...
     def select_many(self, f: Any) -> Any:
         """Give one row for each item of what the lambda returns, with the lifetime of its row; CTIs stay.
 
@@ -221,6 +223,12 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         return self._over(algebra.SelectMany(self._node, building.expression(f, self._node.schema)))
 
+    @overload
+    def alter_lifetime(
+        self: Stream[S],
+        start: Callable[[Scalar[S]], int] | TimeLike | None = None,
+        duration: Callable[[Scalar[S]], int] | DurationLike | None = None,
+    ) -> Stream[S]: ...
     @overload
     def alter_lifetime(
         self,
@@ -237,12 +245,6 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     ) -> Stream[T]: ...
     @overload
     def alter_lifetime(self, start: Callable[[T, Lifetime], int], duration: Callable[[T, Lifetime], int]) -> Stream[T]: ...
-    @overload
-    def alter_lifetime(
-        self: Stream[S],
-        start: Callable[[Scalar[S]], int] | TimeLike | None = None,
-        duration: Callable[[Scalar[S]], int] | DurationLike | None = None,
-    ) -> Stream[S]: ...
     def alter_lifetime(self, start: Any = None, duration: Any = None) -> Any:
         """Make each lifetime `[start, start + duration)`; without `start` LE stays, and a duration <= 0 drops the row.
 
@@ -261,15 +263,15 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
             )
         node, unit = self._node, self._node.unit
         if start is not None:
-            start = self._expression(start) if building.is_expression(start) else Constant(to_ticks(start, unit))
+            start = self._expression(start) if callable(start) else Constant(to_ticks(start, unit))
         return self._over(algebra.AlterLifetime(node, start, building.duration(duration, node.schema, unit)))
 
+    @overload
+    def alter_duration(self: Stream[S], d: Callable[[Scalar[S]], int]) -> Stream[S]: ...
     @overload
     def alter_duration(self, d: Callable[[T], int] | DurationLike) -> Stream[T]: ...
     @overload
     def alter_duration(self, d: Callable[[T, Lifetime], int]) -> Stream[T]: ...
-    @overload
-    def alter_duration(self: Stream[S], d: Callable[[Scalar[S]], int]) -> Stream[S]: ...
     def alter_duration(self, d: Any) -> Any:
         """Keep LE and make RE = LE + duration: a constant, or ticks computed from the row; a duration <= 0 drops the row.
 
@@ -304,9 +306,9 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         return self._over(algebra.AlterLifetime(self._node, None, Constant(CHRONON)))
 
     @overload
-    def to_edges(self, key: Callable[[T], object] | str | Sequence[str] | None = None) -> Stream[T]: ...
-    @overload
     def to_edges(self: Stream[S], key: Callable[[Scalar[S]], object]) -> Stream[S]: ...
+    @overload
+    def to_edges(self, key: Callable[[T], object] | str | Sequence[str] | None = None) -> Stream[T]: ...
     def to_edges(self, key: Any = None) -> Any:
         """Let each row live until the next strictly later LE of the same key, else for ever: samples become a signal. CTIs stay.
 
@@ -414,9 +416,9 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     # Grouping.
 
     @overload
-    def group_by(self, key: Callable[[T], U]) -> GroupedStream[U, T]: ...
-    @overload
     def group_by(self: Stream[S], key: Callable[[Scalar[S]], U]) -> GroupedStream[U, S]: ...
+    @overload
+    def group_by(self, key: Callable[[T], U]) -> GroupedStream[U, T]: ...
     @overload
     def group_by(self, key: str) -> GroupedStream[Any, T]: ...
     @overload
@@ -459,7 +461,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         return running.run(self._node, self._bindings, bindings, engine, until, engine_options)
 
-    def open(self, emit: Emit = "speculative", *, engine_options: Mapping[str, Any] | None = None) -> Session:
+    def open(self, emit: Emit = "speculative", *, engine_options: Mapping[str, Any] | None = None) -> Session[T]:
         """Start a session: events are pushed into it, and each push returns the output that it causes.
 
         >>> import streamdsl as sd
@@ -471,33 +473,23 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         return running.open_session(self._node, self._bindings, emit, engine_options)
 
-    async def stream(
-        self,
-        events: AsyncIterable[Any],
-        source: str | None = None,
-        *,
-        emit: Emit = "speculative",
-        engine_options: Mapping[str, Any] | None = None,
+    def stream(
+        self, events: AsyncIterable[Any], *, emit: Emit = "speculative", engine_options: Mapping[str, Any] | None = None
     ) -> AsyncIterator[Event[T]]:
-        """Push what an asynchronous source gives, events or lists of them, and yield the output; its end is `Cti(INFINITY)`.
+        """Push the events of an asynchronous source one by one and yield the output; where it ends, `Cti(INFINITY)` follows.
 
         >>> import asyncio
         >>> import streamdsl as sd
         >>> async def numbers():
-        ...     yield sd.point("a", 1, 7)
-        ...     yield [sd.point("b", 2, 3), sd.point("c", 3, 9)]
+        ...     for id, value in [("a", 7), ("b", 3), ("c", 9)]:
+        ...         yield sd.point(id, value, value)
         >>> async def main():
         ...     query = sd.source("numbers").where(lambda e: e.value > 5)
-        ...     return [event.id async for event in query.stream(numbers()) if isinstance(event, sd.Insert)]
-        >>> asyncio.run(main())
+        ...     return [event async for event in query.stream(numbers())]
+        >>> [event.id for event in asyncio.run(main()) if isinstance(event, sd.Insert)]
         ['a', 'c']
         """
-        session = self.open(emit, engine_options=engine_options)
-        async for item in events:
-            for event in session.push(item if isinstance(item, list) else [item], source):
-                yield event
-        for event in session.close():
-            yield event
+        return self.open(emit, engine_options=engine_options).stream(events)
 
     def to_pandas(self) -> pd.DataFrame:
         """Run the query and return its CHT as a pandas frame: `le`, `re`, and the payload's fields.
@@ -530,12 +522,13 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """Return the plan as text, as an engine would run it.
 
         >>> import streamdsl as sd
-        >>> print(sd.source("trips").to_points().explain())  # doctest: +ELLIPSIS
-        ...
+        >>> print(sd.source("trips").shift(5).explain())
+        shift_1 by 5  <shift (columnar)>
+        └─ source:trips
         """
-        from streamdsl.plan.explain import explain
+        from streamdsl import running
 
-        return explain(self._node, engine)
+        return running.explain(self._node, engine)
 
     def plan(self) -> Node:
         """Return the plan: the immutable algebra that this query is.
@@ -625,17 +618,27 @@ class WindowedStream(Generic[T]):
     _frame: Frame
 
     @overload
+    def aggregate(self: WindowedStream[S], query: Agg[Scalar[S], O], /) -> Stream[O]: ...
+    @overload
+    def aggregate(self: WindowedStream[S], query: AnyUDA[I, O], f: Callable[[Scalar[S]], I], /) -> Stream[O]: ...
+    @overload
+    def aggregate(self: WindowedStream[S], query: Callable[[], AnyUDA[I, O]], f: Callable[[Scalar[S]], I], /) -> Stream[O]: ...
+    @overload
+    def aggregate(self: WindowedStream[S], /, **named: Agg[Scalar[S], object]) -> Stream[Record]: ...
+    @overload
+    def aggregate(self: WindowedStream[S], query: Callable[[Window[Scalar[S]]], O], /) -> Stream[O]: ...
+    @overload
     def aggregate(self, query: Callable[[Window[T]], O], /) -> Stream[O]: ...
     @overload
     def aggregate(self, query: Agg[T, O], /) -> Stream[O]: ...
     @overload
-    def aggregate(self, query: AnyUDA[T, O] | Callable[[], AnyUDA[T, O]], /) -> Stream[O]: ...
+    def aggregate(self, query: AnyUDA[T, O], /) -> Stream[O]: ...
     @overload
-    def aggregate(self, query: AnyUDA[I, O] | Callable[[], AnyUDA[I, O]], f: Callable[[T], I], /) -> Stream[O]: ...
+    def aggregate(self, query: Callable[[], AnyUDA[T, O]], /) -> Stream[O]: ...
     @overload
-    def aggregate(
-        self: WindowedStream[S], query: AnyUDA[I, O] | Callable[[], AnyUDA[I, O]], f: Callable[[Scalar[S]], I], /
-    ) -> Stream[O]: ...
+    def aggregate(self, query: AnyUDA[I, O], f: Callable[[T], I], /) -> Stream[O]: ...
+    @overload
+    def aggregate(self, query: Callable[[], AnyUDA[I, O]], f: Callable[[T], I], /) -> Stream[O]: ...
     @overload
     def aggregate(self, /, **named: Agg[T, object]) -> Stream[Record]: ...
     def aggregate(self, query: Any = None, f: Any = None, /, **named: Any) -> Any:
@@ -660,9 +663,14 @@ class WindowedStream(Generic[T]):
         >>> fares.aggregate(spread).run().cht() == fares.aggregate(spread, lambda e: e.value).run().cht()
         True
         """
-        return self._made(building.aggregation(query, f, named, self._input._node.schema))
+        node = self._input._node
+        return self._made(building.without_key(building.aggregation(query, f, named, node.schema), node))
 
-    def aggregate_as(self, cls: type[U], /, **named: Agg[T, object]) -> Stream[U]:
+    @overload
+    def aggregate_as(self: WindowedStream[S], cls: type[U], /, **named: Agg[Scalar[S], object]) -> Stream[U]: ...
+    @overload
+    def aggregate_as(self, cls: type[U], /, **named: Agg[T, object]) -> Stream[U]: ...
+    def aggregate_as(self, cls: Any, /, **named: Any) -> Any:
         """Give one instance of a dataclass or `NamedTuple` per non-empty window, its fields the named aggregates.
 
         Raises `QueryError` where the names are not the class's fields.
@@ -680,13 +688,17 @@ class WindowedStream(Generic[T]):
         return self._made(made.as_class(cls))
 
     @overload
-    def apply(self, module: AnyUDO[T, O] | Callable[[], AnyUDO[T, O]], /) -> Stream[O]: ...
+    def apply(self: WindowedStream[S], module: AnyUDO[I, O], f: Callable[[Scalar[S]], I], /) -> Stream[O]: ...
     @overload
-    def apply(self, module: AnyUDO[I, O] | Callable[[], AnyUDO[I, O]], f: Callable[[T], I], /) -> Stream[O]: ...
+    def apply(self: WindowedStream[S], module: Callable[[], AnyUDO[I, O]], f: Callable[[Scalar[S]], I], /) -> Stream[O]: ...
     @overload
-    def apply(
-        self: WindowedStream[S], module: AnyUDO[I, O] | Callable[[], AnyUDO[I, O]], f: Callable[[Scalar[S]], I], /
-    ) -> Stream[O]: ...
+    def apply(self, module: AnyUDO[T, O], /) -> Stream[O]: ...
+    @overload
+    def apply(self, module: Callable[[], AnyUDO[T, O]], /) -> Stream[O]: ...
+    @overload
+    def apply(self, module: AnyUDO[I, O], f: Callable[[T], I], /) -> Stream[O]: ...
+    @overload
+    def apply(self, module: Callable[[], AnyUDO[I, O]], f: Callable[[T], I], /) -> Stream[O]: ...
     def apply(self, module: Any, f: Any = None, /) -> Any:
         """Give what a user-defined operator makes of each non-empty window: zero or more rows, of `f` of the members.
 
@@ -749,20 +761,37 @@ class GroupedWindowedStream(Generic[K, T]):
     _frame: Frame
 
     @overload
+    def aggregate(self: GroupedWindowedStream[K, S], query: Agg[Scalar[S], O], /) -> Stream[tuple[K, O]]: ...
+    @overload
+    def aggregate(
+        self: GroupedWindowedStream[K, S],
+        query: AnyUDA[I, O],
+        f: Callable[[Scalar[S]], I],
+        /,
+    ) -> Stream[tuple[K, O]]: ...
+    @overload
+    def aggregate(
+        self: GroupedWindowedStream[K, S],
+        query: Callable[[], AnyUDA[I, O]],
+        f: Callable[[Scalar[S]], I],
+        /,
+    ) -> Stream[tuple[K, O]]: ...
+    @overload
+    def aggregate(self: GroupedWindowedStream[K, S], /, **named: Agg[Scalar[S], object]) -> Stream[Record]: ...
+    @overload
+    def aggregate(self: GroupedWindowedStream[K, S], query: Callable[[GroupedWindow[K, Scalar[S]]], O], /) -> Stream[O]: ...
+    @overload
     def aggregate(self, query: Callable[[GroupedWindow[K, T]], O], /) -> Stream[O]: ...
     @overload
     def aggregate(self, query: Agg[T, O], /) -> Stream[tuple[K, O]]: ...
     @overload
-    def aggregate(self, query: AnyUDA[T, O] | Callable[[], AnyUDA[T, O]], /) -> Stream[tuple[K, O]]: ...
+    def aggregate(self, query: AnyUDA[T, O], /) -> Stream[tuple[K, O]]: ...
     @overload
-    def aggregate(self, query: AnyUDA[I, O] | Callable[[], AnyUDA[I, O]], f: Callable[[T], I], /) -> Stream[tuple[K, O]]: ...
+    def aggregate(self, query: Callable[[], AnyUDA[T, O]], /) -> Stream[tuple[K, O]]: ...
     @overload
-    def aggregate(
-        self: GroupedWindowedStream[K, S],
-        query: AnyUDA[I, O] | Callable[[], AnyUDA[I, O]],
-        f: Callable[[Scalar[S]], I],
-        /,
-    ) -> Stream[tuple[K, O]]: ...
+    def aggregate(self, query: AnyUDA[I, O], f: Callable[[T], I], /) -> Stream[tuple[K, O]]: ...
+    @overload
+    def aggregate(self, query: Callable[[], AnyUDA[I, O]], f: Callable[[T], I], /) -> Stream[tuple[K, O]]: ...
     @overload
     def aggregate(self, /, **named: Agg[T, object]) -> Stream[Record]: ...
     def aggregate(self, query: Any = None, f: Any = None, /, **named: Any) -> Any:
@@ -785,7 +814,11 @@ class GroupedWindowedStream(Generic[K, T]):
         """
         return self._made(building.aggregation(query, f, named, self._schema))
 
-    def aggregate_as(self, cls: type[U], /, **named: Agg[T, object]) -> Stream[U]:
+    @overload
+    def aggregate_as(self: GroupedWindowedStream[K, S], cls: type[U], /, **named: Agg[Scalar[S], object]) -> Stream[U]: ...
+    @overload
+    def aggregate_as(self, cls: type[U], /, **named: Agg[T, object]) -> Stream[U]: ...
+    def aggregate_as(self, cls: Any, /, **named: Any) -> Any:
         """Give one instance of a dataclass or `NamedTuple` per key and non-empty window: of the key and the named aggregates.
 
         Raises `QueryError` where the names of the key and of the aggregates are not the class's fields.
@@ -803,16 +836,27 @@ class GroupedWindowedStream(Generic[K, T]):
         return self._made(made, cls)
 
     @overload
-    def apply(self, module: AnyUDO[T, O] | Callable[[], AnyUDO[T, O]], /) -> Stream[tuple[K, O]]: ...
-    @overload
-    def apply(self, module: AnyUDO[I, O] | Callable[[], AnyUDO[I, O]], f: Callable[[T], I], /) -> Stream[tuple[K, O]]: ...
-    @overload
     def apply(
         self: GroupedWindowedStream[K, S],
-        module: AnyUDO[I, O] | Callable[[], AnyUDO[I, O]],
+        module: AnyUDO[I, O],
         f: Callable[[Scalar[S]], I],
         /,
     ) -> Stream[tuple[K, O]]: ...
+    @overload
+    def apply(
+        self: GroupedWindowedStream[K, S],
+        module: Callable[[], AnyUDO[I, O]],
+        f: Callable[[Scalar[S]], I],
+        /,
+    ) -> Stream[tuple[K, O]]: ...
+    @overload
+    def apply(self, module: AnyUDO[T, O], /) -> Stream[tuple[K, O]]: ...
+    @overload
+    def apply(self, module: Callable[[], AnyUDO[T, O]], /) -> Stream[tuple[K, O]]: ...
+    @overload
+    def apply(self, module: AnyUDO[I, O], f: Callable[[T], I], /) -> Stream[tuple[K, O]]: ...
+    @overload
+    def apply(self, module: Callable[[], AnyUDO[I, O]], f: Callable[[T], I], /) -> Stream[tuple[K, O]]: ...
     def apply(self, module: Any, f: Any = None, /) -> Any:
         """Give what a user-defined operator makes of each key's non-empty windows, as pairs `(key, result)`.
 

@@ -188,12 +188,14 @@ def _read(file: str, period: Period | None = None) -> pd.DataFrame:
 
 
 def _seconds(times: pd.Series) -> Times:
-    return np.array([text.removesuffix("Z") for text in times], dtype="datetime64[s]").astype(np.int64)
+    seconds: Times = np.array([text.removesuffix("Z") for text in times], dtype="datetime64[s]").astype(np.int64)
+    return seconds
 
 
 def _departures(frame: pd.DataFrame) -> Times:
     """Return when flights were to depart: `time_hour` is the UTC hour of it, `minute` the minute."""
-    return _seconds(frame["time_hour"]) + 60 * frame["minute"].to_numpy(np.int64)
+    minutes: Times = frame["minute"].to_numpy(np.int64)
+    return _seconds(frame["time_hour"]) + 60 * minutes
 
 
 def _ids(frame: pd.DataFrame) -> list[str]:
@@ -238,4 +240,4 @@ def _weather(frame: pd.DataFrame, random: np.random.Generator) -> Feed:
 
 
 def _late(count: int, random: np.random.Generator) -> Times:
-    return random.integers(0, LONGEST_DELAY, size=count, endpoint=True)
+    return random.integers(0, LONGEST_DELAY, size=count, endpoint=True, dtype=np.int64)

@@ -36,9 +36,8 @@ def _answer(question: Question, data: Data, folder: Path, names: Mapping[str, st
     meter = Meter(f"({question.letter}) {question.title}")
     answer = play(question, data, meter.show)
     meter.clear()
-    frame = answer.cht.to_pandas()
-    say(describe(answer, frame, names))
-    write_answer(folder, question.name, frame)
+    say(describe(answer, names))
+    write_answer(folder, answer)
     return answer
 
 

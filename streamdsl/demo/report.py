@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from streamdsl.demo.corrections import Change, largest_change
 from streamdsl.demo.data import LONGEST_DELAY, NEW_YORK, SLACK, Data
 from streamdsl.demo.run import PERIOD, Answer
 from streamdsl.demo.tables import TABLES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def introduce(data: Data) -> list[str]:
@@ -37,7 +33,7 @@ def _minutes(seconds: int) -> str:
     return f"{seconds // 60} min {seconds % 60} s"
 
 
-def describe(answer: Answer, frame: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
+def describe(answer: Answer, names: Mapping[str, str]) -> list[str]:
     """Return what a query answered, and what of it had come early and was corrected."""
     question, fixes = answer.question, answer.corrections
     return [
@@ -47,7 +43,7 @@ def describe(answer: Answer, frame: pd.DataFrame, names: Mapping[str, str]) -> l
         f"{fixes.insertions:,} insertions and {fixes.retractions:,} retractions came out, which leave {len(answer.cht):,} rows",
         f"    corrected: {fixes.withdrawn:,} rows were withdrawn, {fixes.moved:,} ends were moved",
         *_change_of(answer, names),
-        *(f"      {line}" for line in TABLES[question.name](frame, names)),
+        *(f"      {line}" for line in TABLES[question.name](answer.cht.rows, names)),
     ]
 
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from streamdsl.demo.picture import Count, draw
 from streamdsl.demo.run import Answer
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-
-def write_answer(folder: Path, name: str, frame: pd.DataFrame) -> list[Path]:
+def write_answer(folder: Path, answer: Answer) -> list[Path]:
     """Write an answer as CSV and, where pyarrow is installed, as Parquet; return the files."""
     folder.mkdir(parents=True, exist_ok=True)
+    frame, name = answer.cht.to_pandas(), answer.question.name
     files = [folder / f"{name}.csv"]
     frame.to_csv(files[0], index=False)
     if importlib.util.find_spec("pyarrow") is not None:

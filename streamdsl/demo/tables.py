@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from datetime import datetime
+from typing import Any, Final, TypeAlias
 
+import streamdsl as sd
 from streamdsl.demo.data import NEW_YORK
 
-if TYPE_CHECKING:
-    import pandas as pd
+Rows: TypeAlias = Sequence[sd.CHTRow[Any]]
+Names: TypeAlias = Mapping[str, str]
 
 MOST: Final = 5
 """How many lines a table has at most."""
@@ -41,52 +44,76 @@ def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) 
     return "  ".join(aligned).rstrip()
 
 
-def local_time(moment: pd.Timestamp) -> str:
-    """Return a moment as a clock in New York shows it."""
-    return f"{moment.tz_convert(NEW_YORK):%a %d %b %H:%M}"
+def local_time(time: int) -> str:
+    """Return a time as a clock in New York shows it.
+
+    >>> local_time(1360404000)
+    'Sat 09 Feb 05:00'
+    """
+    return f"{datetime.fromtimestamp(time, NEW_YORK):%a %d %b %H:%M}"
 
 
-def aloft(frame: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
+def aloft(rows: Rows, names: Names) -> list[str]:
     """Return when each of the largest carriers had most aircraft in the air."""
-    peaks = frame.loc[frame.groupby("carrier")["aloft"].idxmax()].nlargest(MOST, "aloft")
-    rows = [[names.get(row.carrier, row.carrier), int(row.aloft), local_time(row.le)] for row in peaks.itertuples()]
-    return text_table(["carrier", "most aloft", "first at"], rows)
+    peaks: dict[str, sd.CHTRow[Any]] = {}
+    for row in rows:
+        if row.payload.carrier not in peaks or row.payload.aloft > peaks[row.payload.carrier].payload.aloft:
+            peaks[row.payload.carrier] = row
+    highest = sorted(peaks.values(), key=lambda row: (-row.payload.aloft, row.payload.carrier))[:MOST]
+    lines = [[_name(names, row.payload.carrier), row.payload.aloft, local_time(row.le)] for row in highest]
+    return text_table(["carrier", "most aloft", "first at"], lines)
 
 
-def delays(frame: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
-    """Return the worst hours of all with enough departures."""
-    worst = frame[frame["departures"] >= ENOUGH].nlargest(MOST, "median")
-    rows = [
-        [local_time(row.le), row.origin, int(row.departures), float(row.mean), float(row.median)] for row in worst.itertuples()
+def delays(rows: Rows, names: Names) -> list[str]:
+    """Return the worst of the hours with enough departures."""
+    telling = [row for row in rows if row.payload.departures >= ENOUGH]
+    worst = sorted(telling, key=lambda row: (-row.payload.median, row.le))[:MOST]
+    lines = [
+        [local_time(row.le), row.payload.origin, row.payload.departures, row.payload.mean, row.payload.median] for row in worst
     ]
-    return text_table(["hour from", "origin", "departures", "mean delay", "median (min)"], rows)
+    return text_table(["hour from", "origin", "departures", "mean delay", "median (minutes)"], lines)
 
 
-def busiest(frame: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
+def busiest(rows: Rows, names: Names) -> list[str]:
     """Return the routes that were most often the busiest of all."""
-    first = frame[frame["rank"] == 1].groupby("name")["count"].agg(["size", "max"])
-    rows = [[route, int(row["size"]), int(row["max"])] for route, row in first.nlargest(MOST, "size").iterrows()]
-    return text_table(["route", "times the busiest", "most departures in 3 h"], rows)
+    counts: dict[str, list[int]] = defaultdict(list)
+    for row in rows:
+        if row.payload.rank == 1:
+            counts[row.payload.name].append(row.payload.count)
+    often = sorted(counts.items(), key=lambda item: (-len(item[1]), item[0]))[:MOST]
+    lines = [[route, len(found), max(found)] for route, found in often]
+    return text_table(["route", "times the busiest", "most departures in 3 hours"], lines)
 
 
-def windy(frame: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
+def windy(rows: Rows, names: Names) -> list[str]:
     """Return per origin how many flights were in the air in a strong wind, and for how long."""
-    hours = (frame["re"] - frame["le"]).dt.total_seconds() / 3600
-    grouped = frame.assign(hours=hours, flight=frame["carrier"] + frame["number"].astype(str)).groupby("origin")
-    rows = [[origin, len(part), float(part["hours"].sum()), float(part["wind"].max())] for origin, part in grouped]
-    return text_table(["origin", "stretches of flight", "hours aloft", "strongest wind (mph)"], rows)
+    found: dict[str, list[sd.CHTRow[Any]]] = defaultdict(list)
+    for row in rows:
+        found[row.payload.origin].append(row)
+    lines = [_windy_line(origin, part) for origin, part in sorted(found.items())]
+    return text_table(["origin", "stretches of flights", "hours aloft", "strongest wind (mph)"], lines)
 
 
-def grounded(frame: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
+def _windy_line(origin: str, rows: Rows) -> list[Any]:
+    hours = sum(row.re - row.le for row in rows) / 3600
+    return [origin, len(rows), hours, max(row.payload.wind for row in rows)]
+
+
+def grounded(rows: Rows, names: Names) -> list[str]:
     """Return the hours themselves."""
-    rows = [[local_time(row.le), local_time(row.re), int(row.scheduled)] for row in frame.itertuples()]
-    return text_table(["from", "to", "scheduled departures"], rows)
+    lines = [[local_time(row.le), local_time(row.re), row.payload.scheduled] for row in rows]
+    return text_table(["from", "to", "scheduled departures"], lines)
 
 
-TABLES: Final[Mapping[str, Callable[[pd.DataFrame, Mapping[str, str]], list[str]]]] = {
+def _name(names: Names, carrier: str) -> str:
+    return names.get(carrier, carrier)
+
+
+TABLES: Final[Mapping[str, Callable[[Rows, Names], list[str]]]] = {
     "aloft": aloft,
     "delays": delays,
     "busiest": busiest,
     "windy": windy,
     "grounded": grounded,
 }
+"""How each question's answer is shown."""

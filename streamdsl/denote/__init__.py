@@ -67,7 +67,7 @@ def _denote(plan: Node, scope: Scope) -> CHT[Any]:
     return meaning[id(plan)]
 
 
-def run_reference(plan: Node, bindings: Mapping[str, Bound], until: int | None = None) -> Result:
+def run_reference(plan: Node, bindings: Mapping[str, Bound], until: int | None = None) -> Result[Any]:
     """Run a plan by its definition: fold the complete input of each source into its CHT, and denote the plan."""
     from streamdsl.result import Result
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from streamdsl.errors import StreamDslError, UserCodeError
-from streamdsl.expr.evaluate import evaluate_row, key_row, project_row
+from streamdsl.expr import evaluate_row, key_row, project_row
 from streamdsl.expr.nodes import Expr
 from streamdsl.plan.node import Node
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime

@@ -40,8 +40,8 @@ def history(node: Source, events: Iterable[Event[Any]], unit: Unit | None = None
         elif admitted is not None:
             row = row_of[admitted.id]
             rows[row] = rows[row]._replace(re=admitted.re_new)
-        if progress is not None:
-            table.advance(progress.after(event.le if isinstance(event, Insert) else None))
+        moved = progress.after(event.le if isinstance(event, Insert) else None) if progress else table.cti
+        table.advance(moved)
     return CHT(rows, unit)
 
 

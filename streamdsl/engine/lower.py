@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -43,6 +43,7 @@ from streamdsl.plan.node import (
     Where,
     WindowAggregate,
     WindowApply,
+    Windowed,
 )
 
 Options: TypeAlias = Mapping[str, str]
@@ -56,10 +57,6 @@ class Lowering:
     options: Options
 
 
-def _window(label: str, node: Any, lowering: Lowering) -> Operator:
-    return window_operator(node, lowering.options)(label, node, lowering.gate)
-
-
 def window_operator(node: WindowAggregate | WindowApply, options: Options) -> type[Any]:
     """Return the window operator that a node gets: the columnar one where it can, unless `options` force one."""
     forced = options.get("window")
@@ -68,23 +65,35 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
     return WindowOperator
 
 
-OPERATORS: dict[type[Node], Callable[[str, Any, Lowering], Operator]] = {
-    Where: lambda label, node, _: WhereOperator(label, node),
-    Select: lambda label, node, _: SelectOperator(label, node),
-    SelectMany: lambda label, node, _: SelectManyOperator(label, node),
-    AlterLifetime: lambda label, node, _: AlterLifetimeOperator(label, node),
-    Shift: lambda label, node, _: ShiftOperator(label, node),
-    ToEdges: lambda label, node, _: ToEdgesOperator(label, node),
-    ClipInterval: lambda label, node, _: ClipIntervalOperator(label, node),
-    Union: lambda label, node, _: UnionOperator(label, node),
-    Join: lambda label, node, _: JoinOperator(label, node),
-    AntiJoin: lambda label, node, _: AntiJoinOperator(label, node),
-    ClipBy: lambda label, node, _: ClipByOperator(label, node),
-    GroupApply: lambda label, node, _: GroupExitOperator(label, node),
-    WindowAggregate: _window,
-    WindowApply: _window,
+OPERATORS: dict[type[Node], type[Any]] = {
+    Where: WhereOperator,
+    Select: SelectOperator,
+    SelectMany: SelectManyOperator,
+    AlterLifetime: AlterLifetimeOperator,
+    Shift: ShiftOperator,
+    ToEdges: ToEdgesOperator,
+    ClipInterval: ClipIntervalOperator,
+    Union: UnionOperator,
+    Join: JoinOperator,
+    AntiJoin: AntiJoinOperator,
+    ClipBy: ClipByOperator,
+    GroupApply: GroupExitOperator,
+    WindowAggregate: WindowOperator,
+    WindowApply: WindowOperator,
 }
 """The operator of each node. A `GroupApply` is two operators: rows enter their groups, pass the body, and leave."""
+
+
+def operator_class(node: Node, options: Options) -> type[Any]:
+    """Return the operator that a node gets."""
+    if isinstance(node, (WindowAggregate, WindowApply)):
+        return window_operator(node, options)
+    return OPERATORS[type(node)]
+
+
+def operator_kind(node: Node) -> str:
+    """Return the name in `explain()` of the operator that a node gets."""
+    return str(operator_class(node, {}).kind)
 
 
 @dataclass(slots=True)
@@ -102,7 +111,6 @@ class Graph:
 
     stages: list[Stage] = field(default_factory=list)
     sources: dict[str, Source] = field(default_factory=dict)
-    _known: dict[int, int] = field(default_factory=dict)
 
     def step(self, pieces: Mapping[str, Step], ctis: Mapping[str, int]) -> Step:
         """Run one piece of every source through the plan; each operator runs once, when all its inputs have."""
@@ -155,7 +163,12 @@ class _Builder:
         if isinstance(node, GroupApply):
             return self._group_apply(label, node)
         inputs = tuple(self.build(below) for below in node.inputs)
-        return self.graph.add(OPERATORS[type(node)](label, node, self.lowering), inputs)
+        return self.graph.add(self._operator(label, node), inputs)
+
+    def _operator(self, label: str, node: Node) -> Operator:
+        made = operator_class(node, self.lowering.options)
+        operator: Operator = made(label, node, self.lowering.gate) if isinstance(node, Windowed) else made(label, node)
+        return operator
 
     def _source(self, node: Source) -> int:
         known = self.graph.sources.get(node.source)
@@ -172,4 +185,4 @@ class _Builder:
         self.groups[level] = entered
         body = self.build(node.body)
         del self.groups[level]
-        return self.graph.add(OPERATORS[GroupApply](label, node, self.lowering), (body,))
+        return self.graph.add(self._operator(label, node), (body,))

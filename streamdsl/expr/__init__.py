@@ -1,1 +1,43 @@
-"""Scalar expressions."""
+"""Scalar expressions: nodes, traces of lambdas, and what they evaluate to."""
+
+from streamdsl.expr.describe import describe
+from streamdsl.expr.evaluate import (
+    Inputs,
+    RowError,
+    evaluate,
+    evaluate_row,
+    key_row,
+    key_values,
+    project,
+    project_row,
+    truth,
+)
+from streamdsl.expr.facade import METHODS, E, NotTraceable
+from streamdsl.expr.functions import Udf, col, is_none, lit, not_, udf, when
+from streamdsl.expr.missing import without_row
+from streamdsl.expr.trace import trace
+
+__all__ = [
+    "METHODS",
+    "E",
+    "Inputs",
+    "NotTraceable",
+    "RowError",
+    "Udf",
+    "col",
+    "describe",
+    "evaluate",
+    "evaluate_row",
+    "is_none",
+    "key_row",
+    "key_values",
+    "lit",
+    "not_",
+    "project",
+    "project_row",
+    "trace",
+    "truth",
+    "udf",
+    "when",
+    "without_row",
+]

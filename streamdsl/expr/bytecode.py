@@ -7,19 +7,21 @@ object in place, what throws a value away, and everything that later versions ma
 from __future__ import annotations
 
 import dis
+import itertools
 from collections.abc import Iterator
 from functools import lru_cache
 from types import CodeType
 from typing import Final
 
-_PLAIN: Final = frozenset(
-    "CACHE RESUME NOP EXTENDED_ARG COPY_FREE_VARS PUSH_NULL PRECALL CALL CALL_KW KW_NAMES COPY SWAP"
-    " LOAD_CONST LOAD_SMALL_INT LOAD_GLOBAL LOAD_DEREF LOAD_ATTR LOAD_METHOD"
-    " LOAD_FAST LOAD_FAST_CHECK LOAD_FAST_BORROW LOAD_FAST_LOAD_FAST LOAD_FAST_BORROW_LOAD_FAST_BORROW"
-    " STORE_FAST STORE_FAST_LOAD_FAST STORE_FAST_STORE_FAST"
-    " BINARY_OP BINARY_SUBSCR COMPARE_OP UNARY_NEGATIVE UNARY_POSITIVE UNARY_INVERT CALL_INTRINSIC_1"
-    " BUILD_TUPLE BUILD_MAP BUILD_CONST_KEY_MAP MAP_ADD RETURN_VALUE RETURN_CONST".split()
-)
+_OPCODES: Final = """
+    CACHE RESUME NOP EXTENDED_ARG COPY_FREE_VARS PUSH_NULL PRECALL CALL CALL_KW KW_NAMES COPY SWAP
+    LOAD_CONST LOAD_SMALL_INT LOAD_GLOBAL LOAD_DEREF LOAD_ATTR LOAD_METHOD
+    LOAD_FAST LOAD_FAST_CHECK LOAD_FAST_BORROW LOAD_FAST_LOAD_FAST LOAD_FAST_BORROW_LOAD_FAST_BORROW
+    STORE_FAST STORE_FAST_LOAD_FAST STORE_FAST_STORE_FAST
+    BINARY_OP BINARY_SUBSCR COMPARE_OP UNARY_NEGATIVE UNARY_POSITIVE UNARY_INVERT CALL_INTRINSIC_1
+    BUILD_TUPLE BUILD_MAP BUILD_CONST_KEY_MAP MAP_ADD RETURN_VALUE RETURN_CONST
+"""
+_PLAIN: Final = frozenset(_OPCODES.split())
 _NESTING: Final = frozenset({"MAKE_FUNCTION", "SET_FUNCTION_ATTRIBUTE", "LOAD_CLOSURE"})
 _OWN_TEXT: Final = frozenset({"BINARY_SUBSCR", "COMPARE_OP", "CALL_KW", "BUILD_CONST_KEY_MAP"})
 
@@ -54,8 +56,8 @@ def formats(code: CodeType) -> bool:
     """Say whether `%` may be applied to text that stands in the code: `"..." % row` would read the row unseen."""
     found = list(dis.get_instructions(code))
     texts = (
-        _has_text(a.argval) and a.opname in ("LOAD_CONST", "RETURN_CONST") and b.opname not in _OWN_TEXT and b.argrepr != "[]"
-        for a, b in zip(found, [*found[1:], found[-1]], strict=True)
+        a.opname == "LOAD_CONST" and _has_text(a.argval) and b.opname not in _OWN_TEXT and b.argrepr != "[]"
+        for a, b in itertools.pairwise(found)
     )
     return has_remainder(code) and any(texts)
 
@@ -90,10 +92,10 @@ def tree(code: CodeType) -> Iterator[CodeType]:
 def writes_names(code: CodeType) -> bool:
     """Say whether the code assigns global names, or variables of a function around it, or reaches for them by `globals()`."""
     outer = set(code.co_freevars)
-    for part in tree(code):
-        if "globals" in part.co_names:
-            return True
-        for i in dis.get_instructions(part):
-            if i.opname in ("STORE_GLOBAL", "DELETE_GLOBAL") or (i.opname in ("STORE_DEREF", "DELETE_DEREF") and i.argval in outer):
-                return True
-    return False
+    return any("globals" in part.co_names or any(_writes(i, outer) for i in dis.get_instructions(part)) for part in tree(code))
+
+
+def _writes(instruction: dis.Instruction, outer: set[str]) -> bool:
+    if instruction.opname in ("STORE_DEREF", "DELETE_DEREF"):
+        return instruction.argval in outer
+    return instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")

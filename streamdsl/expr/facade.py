@@ -7,7 +7,7 @@ import typing
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, NoReturn
@@ -35,16 +35,18 @@ from streamdsl.expr.nodes import (
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.temporal.payload import Record
 
-TEXT_METHODS: Final = frozenset(
-    "upper lower title capitalize casefold swapcase strip lstrip rstrip removeprefix removesuffix replace zfill find"
-    " startswith endswith isalpha isalnum isdigit isdecimal isnumeric isspace isupper islower istitle".split()
-)
-TIME_METHODS: Final = frozenset("weekday isoweekday date time timestamp isoformat toordinal total_seconds".split())
+_TEXT: Final = """
+    upper lower title capitalize casefold swapcase strip lstrip rstrip removeprefix removesuffix replace zfill find
+    startswith endswith isalpha isalnum isdigit isdecimal isnumeric isspace isupper islower istitle
+"""
+_TIME: Final = "weekday isoweekday date time timestamp isoformat toordinal total_seconds"
+TEXT_METHODS: Final = frozenset(_TEXT.split())
+TIME_METHODS: Final = frozenset(_TIME.split())
 METHODS: Final = TEXT_METHODS | TIME_METHODS | {"is_integer", "bit_length"}
 """The methods that an expression may call; each gives a new value and changes nothing."""
 
 IMMUTABLE: Final = frozenset(
-    {int, float, bool, str, bytes, type(None), datetime, date, time, timedelta, Decimal, Fraction}
+    {int, float, bool, str, bytes, type(None), datetime, date, time, timedelta, timezone, Decimal, Fraction}
 )
 """The types whose values may stand in an expression; subclasses are others, with operators of their own."""
 
@@ -53,7 +55,7 @@ _TESTS: Final = frozenset(name for name in TEXT_METHODS if name.startswith("is")
 _EXPRESSION_HINT: Final = "inside a lambda this makes it an opaque Python function; sd.col(...) builds expressions only"
 
 
-class NotTraceable(QueryError, TypeError):
+class NotTraceable(QueryError, TypeError):  # noqa: N818 - it is a signal first
     """Something was asked of an expression that only a value can answer; a lambda that asks it is opaque."""
 
 
@@ -66,18 +68,10 @@ class Tracing:
         self.nodes: list[Expr] = []
         self.failed = False
 
-    def covers(self, result: Expr) -> bool:
-        """Say whether every node that was built is part of the result: what Python computes and throws away may still raise."""
-        found: set[int] = set()
-        _collect(result, found)
+    def covers(self, *results: Expr) -> bool:
+        """Say whether every node that was built is part of the results: what Python computes and throws away may still raise."""
+        found = {id(node) for expr in results for node in expr.walk()}
         return not self.failed and all(id(node) in found for node in self.nodes)
-
-
-def _collect(expr: Expr, found: set[int]) -> None:
-    if id(expr) not in found:
-        found.add(id(expr))
-        for child in expr.children():
-            _collect(child, found)
 
 
 _TRACING: ContextVar[Tracing | None] = ContextVar("streamdsl_tracing", default=None)
@@ -90,6 +84,16 @@ def tracing() -> Iterator[Tracing]:
     token = _TRACING.set(attempt)
     try:
         yield attempt
+    finally:
+        _TRACING.reset(token)
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """Run user code inside that is no part of the trace."""
+    token = _TRACING.set(None)
+    try:
+        yield
     finally:
         _TRACING.reset(token)
 
@@ -514,4 +518,3 @@ def invert(value: Any) -> Any:
     if isinstance(value, (bool, np.bool_)):
         raise invert_error(repr(value))
     return ~value
-

@@ -9,9 +9,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Any, Final, Generic, NoReturn, TypeVar, overload
-
-from typing_extensions import Never, ParamSpec
+from typing import Any, Final, Generic, Never, NoReturn, ParamSpec, TypeVar, overload
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.facade import AttributeRow, E, Made, Refusing, argument, build, constant, family, is_tracing, refuse, result
@@ -43,7 +41,7 @@ def lit(value: object) -> E:
 
 
 @overload
-def not_(condition: E) -> E: ...
+def not_(condition: E) -> E: ...  # type: ignore[overload-overlap]
 @overload
 def not_(condition: object) -> bool: ...
 def not_(condition: Any) -> Any:
@@ -58,7 +56,7 @@ def not_(condition: Any) -> Any:
 
 
 @overload
-def is_none(value: E) -> E: ...
+def is_none(value: E) -> E: ...  # type: ignore[overload-overlap]
 @overload
 def is_none(value: object) -> bool: ...
 def is_none(value: Any) -> Any:
@@ -122,7 +120,7 @@ class Then(Generic[T]):
 
 
 @overload
-def when(condition: E) -> When[E]: ...
+def when(condition: E) -> When[E]: ...  # type: ignore[overload-overlap]
 @overload
 def when(condition: object) -> When[Never]: ...
 def when(condition: Any) -> Any:

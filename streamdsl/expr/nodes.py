@@ -25,10 +25,15 @@ class Expr:
             yield from _expressions(getattr(self, f.name))
 
     def walk(self) -> Iterator[Expr]:
-        """Yield this expression and all below it."""
-        yield self
-        for child in self.children():
-            yield from child.walk()
+        """Yield this expression and all below it, a shared one once."""
+        seen: set[int] = set()
+        waiting: list[Expr] = [self]
+        while waiting:
+            expr = waiting.pop()
+            if id(expr) not in seen:
+                seen.add(id(expr))
+                yield expr
+                waiting.extend(reversed(list(expr.children())))
 
 
 def _expressions(value: object) -> Iterator[Expr]:

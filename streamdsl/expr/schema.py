@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import inspect
 import types
 import typing
@@ -92,12 +93,18 @@ def is_plain_class(cls: type) -> bool:
     return (
         params is not None
         and params.init
-        and _is_generated(cls.__init__)
+        and _is_generated(vars(cls).get("__init__"))
         and cls.__new__ is object.__new__
         and not any(name in klass.__dict__ for klass in cls.__mro__[:-1] for name in custom)
         and all(f.init and _is_stored(cls, f.name) for f in fields)
         and {f.name for f in fields} == set(_init_fields(cls))
     )
+
+
+@functools.lru_cache(maxsize=1024)
+def is_positional(cls: type) -> bool:
+    """Say whether a plain class takes all its fields by position."""
+    return not dataclasses.is_dataclass(cls) or not any(f.kw_only for f in dataclasses.fields(cls))
 
 
 def _is_plain_namedtuple(cls: type) -> bool:
@@ -118,7 +125,7 @@ def _is_stored(cls: type, name: str) -> bool:
 
 
 def _init_fields(cls: type) -> list[str]:
-    code = getattr(cls.__init__, "__code__", None)
+    code = getattr(vars(cls).get("__init__"), "__code__", None)
     return [] if code is None else list(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
 
 

@@ -37,7 +37,7 @@ def with_environment(
 ) -> FunctionType:
     """Return the function's code over other globals, outer variables and defaults."""
     copy = FunctionType(function.__code__, names, function.__name__, defaults, cells)
-    copy.__kwdefaults__ = dict(by_name) if by_name else None  # type: ignore[assignment]
+    copy.__kwdefaults__ = dict(by_name) if by_name else None
     copy.__qualname__, copy.__module__, copy.__doc__ = function.__qualname__, function.__module__, function.__doc__
     return copy
 

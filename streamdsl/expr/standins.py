@@ -20,6 +20,7 @@ from streamdsl.expr.schema import Schema, is_plain_class
 from streamdsl.expr.snapshot import with_environment
 from streamdsl.temporal.payload import Record
 
+_PACKAGES: Final = ("streamdsl", "streamdsl.expr", "streamdsl.expr.functions")
 _CONSTANT_MAKERS: Final = frozenset({datetime, date, time, timedelta, Decimal, Fraction})
 
 
@@ -41,10 +42,10 @@ class Constructor(Refusing):
 
 def default_of(cls: type, name: str) -> Any:
     """Return a field's default if it is a constant."""
-    if issubclass(cls, tuple):
-        value = getattr(cls, "_field_defaults", {})[name]
+    if dataclasses.is_dataclass(cls):
+        value: Any = next(f.default for f in dataclasses.fields(cls) if f.name == name)
     else:
-        value = next(f.default for f in dataclasses.fields(cls) if f.name == name)
+        value = getattr(cls, "_field_defaults", {})[name]
     return value if is_constant(value) else refuse(f"the default of {cls.__name__}.{name} is made anew for each payload")
 
 
@@ -76,21 +77,22 @@ class ConstantMaker(Refusing):
 class Package(Refusing):
     """The module `streamdsl`, of which a lambda may use what it may use by its bare name."""
 
-    __slots__ = ("_stand_in",)
+    __slots__ = ("_module", "_stand_in")
 
-    def __init__(self, stand_in: Callable[[Any], Any]) -> None:
+    def __init__(self, module: Any, stand_in: Callable[[Any], Any]) -> None:
+        self._module = module
         self._stand_in = stand_in
 
     def __getattr__(self, name: str) -> Any:
-        return self._stand_in(getattr(sys.modules["streamdsl"], name))
+        return self._stand_in(getattr(self._module, name))
 
 
 def stand_in(value: Any) -> Any:
     """Return what a free name's value is replaced by; raises `NotTraceable` for anything that could make the trace a lie."""
     if is_constant(value) or type(value) is E or isinstance(value, Udf) or any(value is f for f in FUNCTIONS):
         return value
-    if value is sys.modules.get("streamdsl"):
-        return Package(stand_in)
+    if is_package(value):
+        return Package(value, stand_in)
     if value is Record:
         return RecordConstructor()
     if isinstance(value, type) and value in _CONSTANT_MAKERS:
@@ -98,6 +100,11 @@ def stand_in(value: Any) -> Any:
     if isinstance(value, type) and is_plain_class(value):
         return Constructor(value)
     return refuse(f"{type(value).__name__} objects may change, or do what a trace does not show")
+
+
+def is_package(value: object) -> bool:
+    """Say whether a value is the module `streamdsl`."""
+    return any(value is sys.modules.get(name) for name in _PACKAGES)
 
 
 def with_stand_ins(function: FunctionType, replace: Callable[[Any], Any] = stand_in) -> tuple[FunctionType, list[Any]]:
@@ -112,4 +119,4 @@ def with_stand_ins(function: FunctionType, replace: Callable[[Any], Any] = stand
 
 def _global(function: FunctionType, name: str) -> Any:
     names = function.__globals__
-    return names[name] if name in names else function.__builtins__[name]
+    return names[name] if name in names else getattr(function, "__builtins__")[name]  # noqa: B009

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.expr.schema import Schema, Shape, row_view
+from streamdsl.expr.schema import Schema, Shape, is_positional, row_view
 from streamdsl.temporal.payload import plain
 
 Column: TypeAlias = NDArray[Any]
@@ -42,10 +42,7 @@ def column_of(values: Sequence[Any]) -> Column:
 
 def object_column(values: Sequence[Any]) -> Column:
     """Return values as an `object` column, never looking into them."""
-    column = np.empty(len(values), dtype=object)
-    for row, value in enumerate(values):
-        column[row] = value
-    return column
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def concat_columns(columns: Sequence[Column]) -> Column:
@@ -99,16 +96,20 @@ class Table:
 
     def payloads(self) -> list[Any]:
         """Return the payloads as plain Python values."""
-        columns = [self.columns[name].tolist() for name in self.schema.columns]
+        columns: list[list[Any]] = [self.columns[name].tolist() for name in self.schema.columns]
         if len(columns) == 1 and self.schema.shape in (Shape.SCALAR, Shape.OBJECT):
             return columns[0]
         if not columns:
             return [self.schema.build(()) for _ in range(self.size)]
+        cls = self.schema.cls
+        if self.schema.shape is Shape.CLASS and cls is not None and is_positional(cls):
+            return list(map(cls, *columns))
         return list(map(self.schema.build, zip(*columns, strict=True)))
 
     def rows(self) -> list[Any]:
         """Return what a lambda sees of each payload."""
-        return list(map(row_view, self.payloads()))
+        payloads = self.payloads()
+        return payloads if self.schema.shape in (Shape.CLASS, Shape.RECORD) else list(map(row_view, payloads))
 
     def take(self, rows: Rows) -> Table:
         """Return these rows, in this order."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from streamdsl.errors import FieldNotFound, QueryError
 from streamdsl.expr.bytecode import formats, has_remainder, is_traceable
-from streamdsl.expr.facade import AttributeRow, E, InvertError, LifeProxy, NotTraceable, RowProxy, argument, result, tracing
+from streamdsl.expr.facade import AttributeRow, E, InvertError, LifeProxy, RowProxy, argument, result, tracing
 from streamdsl.expr.functions import Udf
 from streamdsl.expr.nodes import Expr, Field, Opaque, Whole
 from streamdsl.expr.schema import Schema, Shape
@@ -42,7 +42,7 @@ def trace(function: Any, schemas: Schemas, *, life: bool = False) -> Expr:
         return function.node(tuple(map(Whole, range(len(schemas)))))
     if not callable(function):
         return argument(function)
-    takes_life = _takes_life(function, len(schemas), life)
+    takes_life = check_parameters(function, len(schemas), life)
     traced = _attempt(function, schemas, takes_life) if type(function) is FunctionType else None
     if traced is not None:
         return _checked(traced, schemas)
@@ -76,7 +76,8 @@ def _row(function: FunctionType, names: list[Any]) -> type[AttributeRow]:
     return AttributeRow if risky else RowProxy
 
 
-def _takes_life(function: Callable[..., Any], rows: int, life: bool) -> bool:
+def check_parameters(function: Callable[..., Any], rows: int, life: bool = False, wanted: str = "") -> bool:
+    """Say whether a function takes the lifetime besides the rows; raises `QueryError` where it cannot be called with them."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # a builtin that does not say
@@ -87,11 +88,9 @@ def _takes_life(function: Callable[..., Any], rows: int, life: bool) -> bool:
     try:
         signature.bind(*[None] * (rows + takes_life))
     except TypeError:
-        wanted = f"{rows} row{'s' if rows > 1 else ''}{', or the row and its lifetime' if life else ''}"
-        raise QueryError(
-            f"{name_of(function)}{signature} cannot be called with {wanted}",
-            hint="write lambda l, r: ..." if rows == 2 else "write lambda e: ...",
-        ) from None
+        wanted = wanted or f"{rows} row{'s' if rows > 1 else ''}{', or with the row and its lifetime' if life else ''}"
+        hint = "write lambda w: ..." if "window" in wanted else "write lambda l, r: ..." if rows == 2 else "write lambda e: ..."
+        raise QueryError(f"{name_of(function)}{signature} cannot be called with {wanted}", hint=hint) from None
     return takes_life
 
 
@@ -105,4 +104,4 @@ def _checked(expr: Expr, schemas: Schemas) -> Expr:
     return expr
 
 
-__all__ = ["NotTraceable", "name_of", "trace"]
+__all__ = ["Schemas", "check_parameters", "name_of", "trace"]

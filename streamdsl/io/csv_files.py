@@ -38,6 +38,8 @@ _HINTS: Final[dict[Any, Kind]] = {
     date: "date",
     Decimal: "decimal",
 }
+_PARSES_EXACTLY: Final = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
+"""Whether pandas gives the float nearest to a text; where it does not, Python reads floats."""
 
 
 def _moment(text: str) -> Any:
@@ -130,19 +132,20 @@ class CsvFiles:
         return {name: kind for name, kind in {**kinds, **found}.items() if name in needed}
 
 
-def _frames(path: str, dtypes: Mapping[str, str], needed: Sequence[str] | None, rows: int = PIECE_ROWS) -> Iterator[pd.DataFrame]:
+def _frames(
+    path: str, dtypes: Mapping[str, str], needed: Sequence[str] | None, rows: int | None = None
+) -> Iterator[pd.DataFrame]:
     """Yield the needed columns of a file in pieces, at least one; values stay exact, only an empty field is missing."""
     try:
         with pd.read_csv(
             path,
             dtype=dict(dtypes),
             usecols=None if needed is None else needed.__contains__,
-            chunksize=rows,
+            chunksize=rows or PIECE_ROWS,
             dtype_backend="numpy_nullable",
             keep_default_na=False,
             na_values=[""],
             low_memory=False,
-            float_precision="round_trip",
         ) as frames:
             for frame in frames:
                 if not isinstance(frame.index, pd.RangeIndex):
@@ -163,7 +166,7 @@ def _kind_of(column: pd.Series[Any]) -> Kind:
         return "empty"
     for kind, dtype in _DTYPES.items():
         if column.dtype == dtype:
-            return kind
+            return "any float" if kind == "float" and not _PARSES_EXACTLY else kind
     texts = known.astype("string").tolist()
     if all(_INTEGER.fullmatch(text) for text in texts):
         return "any int"

@@ -54,9 +54,10 @@ class ParquetFiles:
 
     def peek(self) -> tuple[Columns, str]:
         """Return the first rows, and the name of their file."""
+        parquet = _parquet()
         from streamdsl.io.arrow_columns import ArrowColumns
 
-        with _parquet().ParquetFile(self.paths[0]) as file:
+        with parquet.ParquetFile(self.paths[0]) as file:
             batch = next(file.iter_batches(batch_size=1024), None)
             return ArrowColumns(file.schema_arrow.empty_table() if batch is None else batch), self.paths[0]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from streamdsl.errors import SchemaError, TimeOverflow
 from streamdsl.expr.schema import Schema
 from streamdsl.io.files import need_pyarrow
 from streamdsl.temporal import CHT, MISSING, Cti, Event, Insert, Retract, Unit, is_calendar
+from streamdsl.temporal.events import PhysicalEvent
 from streamdsl.temporal.frames import (
     LIFETIME,
     MEMO,
@@ -35,7 +36,9 @@ _POLARS_SCALE = {"s": ("ms", 1000), "ms": ("ms", 1), "us": ("us", 1), "ns": ("ns
 __all__ = ["cht_to_arrow", "cht_to_pandas", "cht_to_polars", "events_to_pandas"]
 
 
-def events_to_pandas(events: Iterable[Event[Any]], unit: Unit | None = None, schema: Schema | None = None) -> pd.DataFrame:
+def events_to_pandas(
+    events: Iterable[PhysicalEvent[Any]], unit: Unit | None = None, schema: Schema | None = None
+) -> pd.DataFrame:
     """Return events as a physical frame: `kind, id, le, re, re_new`, then the payload's fields; a CTI's time is its `le`.
 
     A time that the kind does not have is null, as INFINITY is; so are the fields of a payload that is not there. With `schema`
@@ -44,7 +47,7 @@ def events_to_pandas(events: Iterable[Event[Any]], unit: Unit | None = None, sch
     >>> events_to_pandas([Insert("a", 1, 5, {"v": 7}), Cti(6)])["kind"].tolist()
     ['insert', 'cti']
     """
-    listed = list(events)
+    listed = list(cast(Iterable[Event[Any]], events))
     payloads = [MISSING if isinstance(event, Cti) else event.payload for event in listed]
     leading = {
         "kind": series([_KINDS[type(event)] for event in listed]),
@@ -143,7 +146,9 @@ def _polars_series(name: str, values: list[Any]) -> pl.Series:
     unnested = [_unnest(value) for value in values]
     kinds = {type(value) for value in unnested} - {type(None)}
     if kinds == {int, float} and all(abs(value) <= 2**53 for value in unnested if type(value) is int):
-        unnested = [None if value is None else float(value) for value in unnested]
+        return pl.Series(name, unnested, dtype=pl.Float64, strict=False)
+    if len(kinds) > 1 or any(isinstance(value, Decimal) and not value.is_finite() for value in unnested):
+        return pl.Series(name, values, dtype=pl.Object)
     try:
         column = pl.Series(name, unnested, strict=True)
     except Exception:  # polars raises errors of many types for what it has no type for

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,8 @@ from streamdsl.io.columns import check_names
 from streamdsl.io.times import TimeColumn
 from streamdsl.io.values import number_column, value_column
 from streamdsl.temporal.frames import MEMO
+
+_COPY_ON_WRITE: Final = int(pd.__version__.split(".")[0]) >= 3
 
 
 class PandasColumns:
@@ -27,8 +29,8 @@ class PandasColumns:
         self.names = check_names(list(frame.columns))
         self.size = len(frame)
         self.memo: Mapping[str, Any] | None = frame.attrs.get(MEMO)
-        # A shallow copy: under copy-on-write, later changes to the caller's frame do not reach its columns here.
-        self._frame = frame.copy(deep=False)
+        # Later changes to the caller's frame must not reach its columns here; from pandas 3 on, copy-on-write sees to that.
+        self._frame = frame.copy(deep=not _COPY_ON_WRITE)
 
     def values(self, name: str) -> Column:
         """Return a column as payload values; missing text, dates and nullable numbers are None, a float's NaN stays."""

@@ -55,7 +55,7 @@ class PolarsColumns:
 
 
 def _is_fixed_integer(dtype: pl.DataType) -> bool:
-    return dtype.is_integer() and dtype not in (pl.Int128, getattr(pl, "UInt128", pl.Int128))
+    return dtype.is_integer() and not str(dtype).endswith("128")
 
 
 def _filled(column: pl.Series) -> Any:

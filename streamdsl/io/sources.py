@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from streamdsl.io.physical import PhysicalLayout, has_physical_columns
 from streamdsl.io.times import TimeReader
 from streamdsl.result import Result
 from streamdsl.temporal import CHT, Cti, Event, Insert, Retract, Unit, check_unit, common_unit
+from streamdsl.temporal.events import PhysicalEvent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +33,7 @@ _BINDABLE = (
 )
 
 
-def read_events(events: Iterable[Event[Any]], payload: PayloadLike = None, unit: Unit | None = None) -> Bound:
+def read_events(events: Iterable[PhysicalEvent[Any]], payload: PayloadLike = None, unit: Unit | None = None) -> Bound:
     """Return a physical stream, CTIs included, in the order in which the events are given.
 
     The unit is the given one, else `"us"` if there are dates among the times and `"tick"` if all are ints. Raises `UnitError`
@@ -42,7 +43,7 @@ def read_events(events: Iterable[Event[Any]], payload: PayloadLike = None, unit:
     'tick'
     """
     reader = TimeReader(check_unit(unit))
-    read = list(map(reader.event, events))
+    read = [reader.event(event) for event in cast(Iterable[Event[Any]], events)]
     first = next((event.payload for event in read if isinstance(event, Insert)), None)
     schema = as_schema(payload) or (Schema.of_payload(first) if any(isinstance(event, Insert) for event in read) else None)
     return Bound(reader.found, schema, lambda: iter([list(read)]), len(read))
@@ -55,13 +56,12 @@ def read_rows(rows: Iterable[tuple[Any, Any, Any]], unit: Unit | None = None, pa
     [Insert(id=0, le=1, re=5, payload='x')]
     """
     reader = TimeReader(check_unit(unit))
-    events = [reader.insert(Insert(row, *_row(item))) for row, item in enumerate(rows)]
-    le = np.array([event.le for event in events], dtype=np.int64)
-    re = np.array([event.re for event in events], dtype=np.int64)
-    table = Table.from_payloads([event.payload for event in events], as_schema(payload))
-    return Bound(
-        reader.found, table.schema if events else as_schema(payload), lambda: iter([Inserts(None, le, re, table)]), len(events)
-    )
+    checked = list(map(_row, rows))
+    lifetimes = [reader.lifetime(number, le, re) for number, (le, re, _) in enumerate(checked)]
+    ends = np.array(lifetimes, dtype=np.int64).reshape(len(checked), 2)
+    table = Table.from_payloads([row[2] for row in checked], as_schema(payload))
+    piece = Inserts(None, ends[:, 0].copy(), ends[:, 1].copy(), table)
+    return Bound(reader.found, table.schema if checked else as_schema(payload), lambda: iter([piece]), len(checked))
 
 
 def _row(item: object) -> tuple[Any, Any, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any, Final
@@ -92,7 +92,7 @@ class TimeColumn:
     @classmethod
     def of_values(cls, values: Sequence[Any]) -> TimeColumn:
         """Return Python values as times: ints, dates and ISO text; a missing value of any library is null."""
-        plain = [unwrap(value) for value in values]
+        plain = values if set(map(type, values)) <= {str, type(None)} else [unwrap(value) for value in values]
         nulls = np.fromiter((value is None or is_nan(value) for value in plain), dtype=np.bool_, count=len(plain))
         if plain and not nulls.any() and set(map(type, plain)) == {int} and min(plain) >= MIN_TIME and max(plain) <= INFINITY:
             return cls.of_integers(np.array(plain, dtype=np.int64))
@@ -104,7 +104,7 @@ class TimeColumn:
         if self.unit is not None:
             return self.unit != "tick"
         known = self.values[~self.nulls].tolist()
-        return any(type(value) is not int for value in known) if known else None
+        return set(map(type, known)) != {int} if known else None
 
     def starts(self, unit: Unit | None, where: Where) -> Ticks:
         """Return the times in ticks; a null is refused."""
@@ -227,11 +227,15 @@ class TimeReader:
 
     def insert(self, event: Insert[Any]) -> Insert[Any]:
         """Return an insertion with its times in ticks; errors name it."""
-        try:
-            le, re = self.tick(event.le), self.tick(event.re)
-        except (UnitError, TimeOverflow) as error:
-            raise _named(error, event.id) from None
+        le, re = self.lifetime(event.id, event.le, event.re)
         return event if le is event.le and re is event.re else Insert(event.id, le, re, event.payload)
+
+    def lifetime(self, id: Hashable, le: Any, re: Any) -> tuple[int, int]:
+        """Return the ends of an insertion's lifetime in ticks; errors name its id."""
+        try:
+            return self.tick(le), self.tick(re)
+        except (UnitError, TimeOverflow) as error:
+            raise _named(error, id) from None
 
     def event(self, event: Event[Any]) -> Event[Any]:
         """Return an event with its times in ticks; errors name it."""

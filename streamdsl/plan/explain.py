@@ -29,15 +29,28 @@ from streamdsl.plan.properties import constant_duration, points_only
 from streamdsl.windows import Clip, Output
 
 
-def explain(plan: Node, runs_on: Callable[[Node], str]) -> str:
-    """Return the plan as a tree, the output first; `runs_on` says what an engine does with a node.
+def explain(plan: Node, engine: str = "local") -> str:
+    """Return the plan as a tree, the output first, with what each node becomes on an engine.
 
-    >>> print(explain(Shift(Source("trips"), 5), lambda node: "shift"))
-    shift_1 by 5  <shift>
+    >>> print(explain(Shift(Source("trips"), 5)))
+    shift_1 by 5  <shift (columnar)>
     └─ source:trips
     """
     names = labels(plan)
-    return "\n".join(_lines(plan, names, runs_on, "", ""))
+    return "\n".join(_lines(plan, names, runs_on(plan, engine), "", ""))
+
+
+def runs_on(plan: Node, engine: str) -> Callable[[Node], str]:
+    """Return what says of each node which operator of an engine runs it; the engine itself is asked."""
+    if engine == "spark":
+        from streamdsl.spark import explain_spark
+
+        return explain_spark(plan)
+    if engine == "reference":
+        return lambda node: "denotation"
+    from streamdsl.engine.lower import operator_kind
+
+    return operator_kind
 
 
 def _lines(node: Node, names: dict[int, str], runs_on: Callable[[Node], str], first: str, rest: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Expr, schema_of
@@ -295,6 +295,12 @@ class WindowAggregate(Windowed):
         return any(agg.function.time_sensitive for agg in self.aggregates)
 
     @property
+    def sees_ends(self) -> bool:
+        """Whether some aggregate sees where a member ends outside of the window."""
+        sensitive = [agg.function for agg in self.aggregates if agg.function.time_sensitive]
+        return not self.clip.right and not all(getattr(function, "always_clipped", False) for function in sensitive)
+
+    @property
     def schema(self) -> Schema | None:
         return schema_of(self.projection, (None,))
 
@@ -303,7 +309,7 @@ class WindowAggregate(Windowed):
 class WindowApply(Windowed):
     """Zero or more rows per non-empty window: what the operator `module` makes of its members' `argument`."""
 
-    module: AnyUDO[object, object]
+    module: AnyUDO[Any, Any]
     argument: Expr | None = None
 
     def __post_init__(self) -> None:
@@ -322,6 +328,11 @@ class WindowApply(Windowed):
     def time_sensitive(self) -> bool:
         """Whether the module reads lifetimes."""
         return self.module.time_sensitive
+
+    @property
+    def sees_ends(self) -> bool:
+        """Whether the module sees where a member ends outside of the window."""
+        return self.module.time_sensitive and not self.clip.right
 
     @property
     def schema(self) -> Schema | None:

@@ -69,7 +69,7 @@ def decode(array: Any, kind: Type) -> list[Any]:
 
 
 def _decode_rows(array: Any, kind: Row) -> list[Any]:
-    columns = [decode(array.field(i), field) for i, field in enumerate(kind.fields)]
+    columns = [decode(array.flatten()[i], field) for i, field in enumerate(kind.fields)]
     rows = zip(*columns, strict=True)
     if not array.null_count:
         return list(map(kind.schema.build, rows))
@@ -124,7 +124,9 @@ def _encode_items(values: Sequence[Any], kind: Items) -> Any:
 def decode_table(array: Any, kind: Type, schema: Schema | None) -> Table:
     """Return a payload column as a table; typed columns are not taken apart into Python values."""
     if isinstance(kind, Row) and not kind.nullable:
-        return Table(kind.schema, {n: _column(array.field(i), kind.fields[i]) for i, n in enumerate(kind.schema.names)}, len(array))
+        return Table(
+            kind.schema, {n: _column(array.flatten()[i], kind.fields[i]) for i, n in enumerate(kind.schema.names)}, len(array)
+        )
     if isinstance(kind, Scalar) and (schema is None or schema.shape is Shape.SCALAR):
         return Table(Schema.scalar(), {"value": _column(array, kind)}, len(array))
     return Table.from_payloads(decode(array, kind), schema if len(array) else Schema.object())
@@ -135,3 +137,21 @@ def _column(array: Any, kind: Type) -> Column:
         return np.asarray(array.to_numpy(zero_copy_only=False))
     values = decode(array, kind)
     return object_column(values) if not isinstance(kind, Scalar) else column_of(values)
+
+
+def encode_table(table: Table, kind: Type) -> Any:
+    """Return a table's payloads as a column; typed columns are not taken apart into Python values."""
+    if isinstance(kind, Row) and table.schema == kind.schema:
+        arrays = [_encode_column(table.columns[name], field) for name, field in zip(kind.schema.names, kind.fields, strict=True)]
+        fields = [pa.field(f"f{i}", array.type) for i, array in enumerate(arrays)]
+        return pa.StructArray.from_arrays(arrays, fields=fields)
+    if isinstance(kind, Scalar) and table.schema.shape is Shape.SCALAR:
+        return _encode_column(table.columns["value"], kind)
+    return encode(table.payloads(), kind)
+
+
+def _encode_column(column: Column, kind: Type) -> Any:
+    typed = {"bigint": "int64", "double": "float64", "boolean": "bool"}.get(kind.ddl)
+    if isinstance(kind, Scalar) and column.dtype == typed:
+        return pa.array(column)
+    return encode(column.tolist(), kind)

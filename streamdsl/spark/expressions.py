@@ -57,6 +57,8 @@ class RowAt:
 
     def field(self, name: str) -> Sql:
         """Return one field of the payload, as a lambda reads it."""
+        if self.type == ANY:
+            return Sql("null", ANY)
         if not isinstance(self.type, Row):
             if name == "value" and isinstance(self.type, Scalar):
                 return Sql(self.text, self.type)
@@ -204,11 +206,13 @@ def _said(expr: Expr) -> str:
 
 
 def _field(expr: Any, env: Env) -> Sql:
-    return env.rows[expr.side].field(expr.name)
+    row: RowAt = env.rows[expr.side]
+    return row.field(expr.name)
 
 
 def _whole(expr: Any, env: Env) -> Sql:
-    return env.rows[expr.side].whole()
+    row: RowAt = env.rows[expr.side]
+    return row.whole()
 
 
 def _life(expr: Any, env: Env) -> Sql:
@@ -246,6 +250,8 @@ def _make(expr: Any, env: Env) -> Sql:
 
 def _attribute(expr: Any, env: Env) -> Sql:
     operand = to_sql(expr.operand, env)
+    if operand.type == ANY:
+        return operand
     plain = isinstance(operand.type, Row) and operand.type.schema.shape in (Shape.RECORD, Shape.CLASS)
     if not plain or operand.type.nullable or hasattr(Record, expr.name):
         raise NotNative(f"the attribute {expr.name} is read in Python")

@@ -87,7 +87,15 @@ class Items:
         return f"array<{self.item.ddl}>"
 
 
-Type: TypeAlias = Scalar | Foreign | Pickled | Row | Items
+@dataclass(frozen=True, slots=True)
+class Json:
+    """A value of a type that nothing declares, at the public edge: JSON text, which becomes VARIANT."""
+
+    nullable: bool = True
+    ddl: str = "string"
+
+
+Type: TypeAlias = Scalar | Foreign | Pickled | Row | Items | Json
 
 INT = Scalar("int")
 FLOAT = Scalar("float")
@@ -132,8 +140,8 @@ def unify(kinds: Sequence[Type]) -> Type:
     """
     known = [kind for kind in kinds if not (isinstance(kind, Scalar) and kind.kind == "none")] or [NONE]
     nullable = any(kind.nullable for kind in kinds)
-    first = known[0]
-    if all(as_nullable(kind) == as_nullable(first) for kind in known):
+    first = ANY if ANY in known else known[0]
+    if first == ANY or all(as_nullable(kind) == as_nullable(first) for kind in known):
         return as_nullable(first, nullable)
     if isinstance(first, Row) and all(isinstance(kind, Row) and kind.schema == first.schema for kind in known):
         columns = zip(*(kind.fields for kind in known if isinstance(kind, Row)), strict=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from streamdsl.temporal.cti import EventTable
-from streamdsl.temporal.events import Cti, Event, Insert, in_ticks
+from streamdsl.temporal.events import Cti, Event, Insert, PhysicalEvent, in_ticks
 from streamdsl.temporal.payload import fields_of, payload_key, payload_order
 from streamdsl.temporal.time import Unit, format_time, to_ticks
 
@@ -55,7 +55,7 @@ class CHT(Generic[T]):
         return cls((CHTRow(to_ticks(le, unit), to_ticks(re, unit), payload) for le, re, payload in rows), unit)
 
     @classmethod
-    def from_events(cls, events: Iterable[Event[T]], unit: Unit | None = None) -> CHT[T]:
+    def from_events(cls, events: Iterable[PhysicalEvent[T]], unit: Unit | None = None) -> CHT[T]:
         """Fold physical events: each retraction changes the RE of the insertion with its id.
 
         Raises `EventError` for a malformed event and `CtiViolation` for one that breaks an earlier CTI.
@@ -67,11 +67,12 @@ class CHT(Generic[T]):
         table = EventTable()
         rows: list[CHTRow[T]] = []
         row_of: dict[Hashable, int] = {}
-        for event in events:
+        for event in cast(Iterable[Event[T]], events):
             if isinstance(event, Cti):
                 table.advance(to_ticks(event.time, unit))
                 continue
             admitted = table.admit(in_ticks(event, unit))
+            table.commit()
             assert admitted is not None
             if isinstance(admitted, Insert):
                 row_of[admitted.id] = len(rows)

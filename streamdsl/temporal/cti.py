@@ -155,13 +155,14 @@ class EventTable:
     def _retract(self, event: Retract) -> Retract | None:
         if event.re_new < event.le:
             raise self._malformed(event, f"its RE_new {event.re_new} is before its LE {event.le}")
-        if self._was_dropped(event.id):
-            self._drop(event, event.re_new, "dropped: an event that it corrects was dropped")
-            return None
         entry = self._lookup(event.id)
         sync = sync_time(event)
         if sync < self.cti and (entry is None or self.on_violation != "adjust" or event.re < self.cti):
-            return self._violate(event, sync)
+            self._violate(event, sync)
+            return None
+        if self._was_dropped(event.id) and (entry is None or event.re != entry.re):
+            self._drop(event, event.re_new, "dropped: an event that it corrects was dropped")
+            return None
         if entry is None:
             raise self._malformed(event, f"no event with the id {event.id!r} is known (or a CTI has passed it)")
         self._check_match(event, entry)
@@ -169,7 +170,9 @@ class EventTable:
         if sync < self.cti:
             self._reject(event, f"adjusted: RE_new {event.re_new} became the CTI")
             re_new = max(self.cti, entry.le)
-        self._remember(event.id, entry._replace(re=re_new, is_deleted=re_new == entry.le))
+        if event.id in self._dropped:
+            self._mark_dropped(event.id, MIN_TIME)
+        self._remember(event.id, entry._replace(re=re_new, is_deleted=event.re_new == event.le))
         return Retract(event.id, entry.le, entry.re, re_new, entry.payload)
 
     def _check_match(self, event: Retract, entry: Known) -> None:
@@ -188,9 +191,12 @@ class EventTable:
         self._drop(event, event.re_new)
 
     def _drop(self, event: DataEvent, re: int, reason: str = "dropped: it changes a time before the CTI") -> None:
-        self._write(self._dropped, event.id, re)
-        heapq.heappush(self._deaths, (re, next(self._ticket), event.id))
+        self._mark_dropped(event.id, re)
         self._reject(event, reason)
+
+    def _mark_dropped(self, id: Hashable, last_time: int) -> None:
+        self._write(self._dropped, id, last_time)
+        heapq.heappush(self._deaths, (last_time, next(self._ticket), id))
 
     def _reject(self, event: DataEvent, reason: str) -> None:
         self._undo.append(partial(self._restore, self.cti, self.watermark, len(self.rejected)))

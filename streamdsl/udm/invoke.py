@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from streamdsl.errors import StreamDslError, TimestampViolation, UserCodeError
+from streamdsl.expr.rows import settle
 from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import column_of
-from streamdsl.temporal import CHRONON, Lifetime, Record, add_time, fields_of, payload_order, plain, to_ticks
+from streamdsl.temporal import CHRONON, Lifetime, add_time, fields_of, payload_order, to_ticks
 from streamdsl.udm.bases import AnyUDA, AnyUDO, IntervalEvent, WindowDescriptor
 from streamdsl.windows import Clip, Output
 
@@ -160,9 +161,4 @@ def _own_stamp(module: Any, event: Any, window: Lifetime) -> Lifetime:
 
 def _result(value: Any) -> Any:
     """Return a module's result as a payload of plain Python values."""
-    payload = as_payload(value)
-    if isinstance(payload, Record):
-        return Record({name: plain(item) for name, item in payload.items()})
-    if type(payload) is tuple:
-        return tuple(map(plain, payload))
-    return [plain(item) for item in payload] if type(payload) is list else plain(payload)
+    return as_payload(settle(value))

@@ -25,10 +25,11 @@ LAYERS: dict[str, set[str]] = {
     "udm": MODEL | {"expr", "windows"},
     "plan": VALUES,
     "rewrite": PLAN,
-    "denote": PLAN,
-    "engine": PLAN | {"rewrite"},
-    "spark": PLAN | {"rewrite", "engine"},
-    "io": PLAN,
+    "result": MODEL,
+    "io": PLAN | {"result"},
+    "denote": PLAN | {"io", "result"},
+    "engine": PLAN | {"io", "result", "rewrite"},
+    "spark": PLAN | {"io", "result", "rewrite", "engine"},
     "viz": PLAN,
     "testing": PLAN,
 }
@@ -103,6 +104,7 @@ def test_folder_imports_only_what_stands_to_its_left(folder: str) -> None:
 
 
 LATE = {
+    ("streamdsl.result", "io"),
     ("streamdsl.temporal.cht", "io"),
     ("streamdsl.plan.explain", "engine"),
     ("streamdsl.plan.explain", "spark"),

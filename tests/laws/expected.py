@@ -27,7 +27,7 @@ from streamdsl.plan.node import (
     Windowed,
 )
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Event, Lifetime, add_time
-from streamdsl.windows import Hopping, Output, Windows
+from streamdsl.windows import Clip, Hopping, Output, Windows
 from streamdsl.windows.liveliness import output_cti
 from tests.laws.fold import Fold
 
@@ -143,5 +143,6 @@ def promise(plan: Node, rows: CHT[Any], cti: int) -> int:
         return min([*found, promise(plan.body, CHT([]), cti)])
     assert isinstance(plan, (WindowAggregate, WindowApply))
     lives = [Lifetime(row.le, row.re) for row in rows]
-    time = output_cti(plan.windows, plan.clip, plan.output, plan.time_sensitive, lives, cti)
+    clip = plan.clip if plan.sees_ends else Clip.FULL
+    time = output_cti(plan.windows, clip, plan.output, plan.time_sensitive, lives, cti)
     return MIN_TIME if time is None else time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 MANY = int(os.environ.get("LAW_EXAMPLES") or 0)
 
@@ -12,7 +12,13 @@ MANY = int(os.environ.get("LAW_EXAMPLES") or 0)
 def load_profile() -> None:
     """Make the fixed set the default: no clock, no database and no chance decide what is tried."""
     settings.register_profile(
-        "laws", derandomize=not MANY, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+        "laws",
+        derandomize=not MANY,
+        deadline=None,
+        database=None,
+        phases=[Phase.explicit, Phase.generate, Phase.shrink],
+        report_multiple_bugs=False,
+        suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("laws")
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 import streamdsl as sd
 from streamdsl.errors import UnboundedOutputError
 from streamdsl.temporal import Cti, Insert
-from tests.laws.harness import EMITS, Run, check_law, check_same, check_until
+from tests.laws.expected import sources_of
+from tests.laws.harness import EMITS, Run, check_law, check_same, check_until, pushes_for
 from tests.laws.operators import KINDS, UNENDING, Variant, operators
 from tests.laws.profiles import examples
 from tests.laws.scenarios import scenarios
@@ -55,10 +56,10 @@ def test_a_cti_beyond_everything_leaves_no_state(name: str, data: st.DataObject)
     variant = data.draw(variants(name))
     run = Run(variant.query(), "speculative")
     scenario = data.draw(scenarios(variant.inputs, unending=False))
-    for source, events in scenario.pushes:
+    for source, events in pushes_for(variant.query(), scenario):
         run.push(source, events)
-    for number in range(variant.inputs):
-        run.push(f"s{number}", [Cti(1000)])
+    for source in sources_of(variant.query().plan()):
+        run.push(source, [Cti(1000)])
     kept = {label: figures["events"] for label, figures in run.session.stats().items()}
     waiting = 2 if "count" in name else 0
     assert "to_edges" in name or "to_edges" in variant.query().explain() or sum(kept.values()) <= waiting * 8, kept

@@ -87,10 +87,11 @@ def test_aircraft_aloft_at_every_moment(answers: dict[str, Answer], february: pd
 
 def test_delays_per_origin_and_hour(answers: dict[str, Answer], february: pd.DataFrame) -> None:
     flown = in_the_air(february)
-    grouped = flown.groupby([flown["start"] // HOUR, "origin"])["dep_delay"].agg(["size", "mean", "median"])
+    hour = flown["start"] // HOUR * HOUR
+    found: Any = flown.groupby([hour, "origin"])["dep_delay"].agg(["size", "mean", "median"]).reset_index()
     rows = [
-        (hour * HOUR, (hour + 1) * HOUR, Delays(origin, int(found["size"]), found["mean"], found["median"]))
-        for (hour, origin), found in grouped.iterrows()
+        (row.start, row.start + HOUR, Delays(row.origin, row.size, row.mean, row.median))
+        for row in found.itertuples(name="Found")
     ]
     assert_cht_equal(answers["delays"].cht, rows)
     assert sum(row.payload.departures for row in answers["delays"].cht) == 23_611

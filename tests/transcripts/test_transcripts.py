@@ -11,11 +11,12 @@ import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.temporal import CHT, MISSING, Cti, Event, Retract
 from streamdsl.testing import assert_cht_equal
+from tests.laws import modules
 from tests.transcripts.transcript import Transcript, files, load
 
 
 def query(transcript: Transcript) -> sd.Stream[Any]:
-    found = eval(transcript.head["query"], {"sd": sd, "s": sd.source("s"), "t": sd.source("t")})
+    found = eval(transcript.head["query"], {"sd": sd, "s": sd.source("s"), "t": sd.source("t"), **vars(modules)})
     assert isinstance(found, sd.Stream)
     return found
 
@@ -46,7 +47,7 @@ def shown(event: Event[Any]) -> tuple[Any, ...]:
     return ("insert", event.le, event.re, event.payload)
 
 
-@pytest.mark.parametrize("path", files(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", list(files()), ids=lambda path: path.stem)
 def test_transcript(path: Path) -> None:
     check(load(path))
 

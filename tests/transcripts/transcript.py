@@ -32,7 +32,7 @@ class Transcript:
     steps: list[Step]
 
     def events(self, side: str, lines: list[str]) -> list[Event[Any]]:
-        tuples = (lambda **values: tuple(values.values())) if " _0" in self.head[side] else None
+        tuples = (lambda **values: tuple(values.values())) if self.head[side].startswith("_0") else None
         return events("\n".join([f"kind id le re re_new {self.head[side]}", *lines]), tuples)
 
 

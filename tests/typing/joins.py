@@ -7,27 +7,31 @@ from typing import assert_type
 import streamdsl as sd
 from tests.typing.payloads import Stats, Trip, Zone, trips, zones
 
-assert_type(trips.join(zones), sd.Stream[tuple[Trip, Zone]])
-assert_type(trips.join(trips, on="zone"), sd.Stream[tuple[Trip, Trip]])
-assert_type(trips.join(trips, on=["zone", "vendor"]), sd.Stream[tuple[Trip, Trip]])
-assert_type(trips.join(zones, on=(lambda t: t.zone, lambda z: z.id)), sd.Stream[tuple[Trip, Zone]])
-assert_type(trips.join(zones, where=lambda t, z: t.zone == z.id), sd.Stream[tuple[Trip, Zone]])
-assert_type(trips.join(zones, select=lambda t, z: Stats(t.zone, t.fare)), sd.Stream[Stats])
-assert_type(
-    trips.join(zones, on=(lambda t: t.zone, lambda z: z.id), where=lambda t, z: t.fare > z.id, select=lambda t, z: z.name),
-    sd.Stream[str],
-)
-assert_type(trips.anti_join(zones, on=(lambda t: t.zone, lambda z: z.id)), sd.Stream[Trip])
-assert_type(trips.anti_join(zones, where=lambda t, z: t.vendor == z.name), sd.Stream[Trip])
-assert_type(trips.clip_by(trips, on="zone"), sd.Stream[Trip])
-assert_type(trips.join(zones).select(lambda p: p[1].name), sd.Stream[str])
 
-trips.join(zones, on=(lambda t: t.zoon, lambda z: z.id))  # type: ignore[attr-defined]
-trips.join(zones, on=(lambda t: t.zone, lambda z: z.idd))  # type: ignore[attr-defined]
-trips.join(zones, where=lambda t, z: t.zone == z.idd)  # type: ignore[attr-defined]
-trips.join(zones, select=lambda t, z: z.nam)  # type: ignore[attr-defined]
-trips.join(zones, on=(lambda t: t.zone, lambda z: z.id), select=lambda t, z: z.nam)  # type: ignore[attr-defined]
-trips.anti_join(zones, on=(lambda t: t.zone, lambda z: z.idd))  # type: ignore[attr-defined]
-trips.clip_by(zones, where=lambda t, z: t.zoon == z.id)  # type: ignore[attr-defined]
-trips.join(zones, on=lambda t: t.zone)  # type: ignore[call-overload]
-trips.join(Zone(1, "x"))  # type: ignore[call-overload]
+def joins() -> None:
+    assert_type(trips.join(zones), sd.Stream[tuple[Trip, Zone]])
+    assert_type(trips.join(trips, on="zone"), sd.Stream[tuple[Trip, Trip]])
+    assert_type(trips.join(trips, on=["zone", "vendor"]), sd.Stream[tuple[Trip, Trip]])
+    assert_type(trips.join(zones, on=(lambda t: t.zone, lambda z: z.id)), sd.Stream[tuple[Trip, Zone]])
+    assert_type(trips.join(zones, where=lambda t, z: t.zone == z.id), sd.Stream[tuple[Trip, Zone]])
+    assert_type(trips.join(zones, select=lambda t, z: Stats(t.zone, t.fare)), sd.Stream[Stats])
+    assert_type(
+        trips.join(zones, on=(lambda t: t.zone, lambda z: z.id), where=lambda t, z: t.fare > z.id, select=lambda t, z: z.name),
+        sd.Stream[str],
+    )
+    assert_type(trips.anti_join(zones, on=(lambda t: t.zone, lambda z: z.id)), sd.Stream[Trip])
+    assert_type(trips.anti_join(zones, where=lambda t, z: t.vendor == z.name), sd.Stream[Trip])
+    assert_type(trips.clip_by(trips, on="zone"), sd.Stream[Trip])
+    assert_type(trips.join(zones).select(lambda p: p[1].name), sd.Stream[str])
+
+
+def mistakes() -> None:
+    trips.join(zones, on=(lambda t: t.zoon, lambda z: z.id))  # type: ignore[attr-defined]
+    trips.join(zones, on=(lambda t: t.zone, lambda z: z.idd))  # type: ignore[attr-defined]
+    trips.join(zones, where=lambda t, z: t.zone == z.idd)  # type: ignore[attr-defined]
+    trips.join(zones, select=lambda t, z: z.nam)  # type: ignore[attr-defined]
+    trips.join(zones, on=(lambda t: t.zone, lambda z: z.id), select=lambda t, z: z.nam)  # type: ignore[attr-defined]
+    trips.anti_join(zones, on=(lambda t: t.zone, lambda z: z.idd))  # type: ignore[attr-defined]
+    trips.clip_by(zones, where=lambda t, z: t.zoon == z.id)  # type: ignore[attr-defined]
+    trips.join(zones, on=lambda t: t.zone)  # type: ignore[call-overload]
+    trips.join(Zone(1, "x"))  # type: ignore[call-overload]

@@ -39,6 +39,9 @@ class WhereOperator(Operator):
         new = np.where(self._holds(batch, batch.re_new), batch.re_new, batch.le)
         return batch.with_lifetimes(batch.le, old, new)
 
+    def output_cti(self, ctis: list[int]) -> int:
+        return MIN_TIME if self.reads_re else ctis[0]
+
     def _holds(self, batch: Batch, re: Ticks) -> Any:
         return _where_present(self, self.predicate, batch, re, lambda column: truth(column), False)
 
@@ -62,6 +65,9 @@ class SelectOperator(Operator):
         gone = batch.with_lifetimes(batch.le, batch.re_old, batch.le)
         come = batch.with_lifetimes(batch.le, batch.le, batch.re_new)
         return Batch.concat([self._projected(gone, gone.re_old), self._projected(come, come.re_new)])
+
+    def output_cti(self, ctis: list[int]) -> int:
+        return MIN_TIME if self.reads_re else ctis[0]
 
     def _projected(self, batch: Batch, re: Ticks) -> Batch:
         if not len(batch):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal import INFINITY, MIN_TIME, Lifetime, payload_key
 from streamdsl.udm.builtin import Builtin
 from streamdsl.udm.invoke import EXCLUDED, Stamped, aggregate, guarded, member_order, operate, stamp
+from streamdsl.windows import Output
 
 
 class Computed(NamedTuple):
@@ -46,7 +48,7 @@ class WindowOperator(Operator):
         super().__init__(label)
         self.node = node
         self.modules = tuple(agg.function for agg in node.aggregates) if isinstance(node, WindowAggregate) else (node.module,)
-        self.setting = Setting.of(gate, node.clip, node.output, node.time_sensitive)
+        self.setting = Setting(gate, node.output, node.time_sensitive, node.sees_ends)
         self.groups: dict[GroupKey | None, GroupWindows] = {}
         self.watermark = MIN_TIME
         self._alarms: list[tuple[int, int, GroupKey | None]] = []
@@ -74,14 +76,14 @@ class WindowOperator(Operator):
             _, _, key = heapq.heappop(self._alarms)
             group = self.groups.get(key)
             if group is not None:
-                group.scheduled = INFINITY
+                group.scheduled = None
                 group.reveal(self.watermark)
                 touched[key] = group
         return touched
 
     def _schedule(self, key: GroupKey | None, group: GroupWindows) -> None:
         time = group.next_reveal()
-        if time is not None and time < group.scheduled:
+        if time is not None and (group.scheduled is None or time < group.scheduled):
             group.scheduled = time
             heapq.heappush(self._alarms, (time, next(self._tickets), key))
 
@@ -125,11 +127,14 @@ class WindowOperator(Operator):
     def _compute(self, group: GroupWindows, key: GroupKey | None, entry: WindowEntry) -> Computed:
         if not group.settle(entry):
             return Computed(group, key, entry, [])
+        compute = partial(self._invoke, self._members(group, entry), entry.period)
+        return Computed(group, key, entry, guarded(self.label, entry.period, compute))
+
+    def _members(self, group: GroupWindows, entry: WindowEntry) -> list[EventRow]:
         members = group.members(entry)
         if self._needs_payload:
             members.sort(key=member_order)
-        period = entry.period
-        return Computed(group, key, entry, guarded(self.label, period, lambda: self._invoke(members, period)))
+        return members
 
     def _invoke(self, members: list[EventRow], period: Lifetime) -> list[Stamped]:
         self.udm_calls += len(self.modules)
@@ -143,6 +148,8 @@ class WindowOperator(Operator):
         if not isinstance(self.node, WindowAggregate):
             return
         shown = [result for result in computed if result.rows]
+        if not shown:
+            return
         columns = zip(*(result.rows[0].payload for result in shown), strict=True)
         names = [f"a{i}" for i in range(len(self.modules))]
         table = Table(Schema.record(names), {n: column_of(c) for n, c in zip(names, columns, strict=False)}, len(shown))
@@ -194,26 +201,36 @@ class WindowOperator(Operator):
             entry.output.append(OutputRow(id, *stamped, hashed))
 
     def _new_id(self, group: GroupWindows, key: GroupKey | None, le: int) -> Hashable:
-        ordinal = next(n for n in itertools.count() if (le, n) not in group.live_ids)
-        group.live_ids.add((le, ordinal))
+        ordinal = group.new_ordinal(le)
         return (self.label, le, ordinal) if key is None else (self.label, key.path, le, ordinal)
 
     @staticmethod
     def _free(group: GroupWindows, row: OutputRow) -> None:
         *_, le, ordinal = row.id  # type: ignore[misc]
-        group.live_ids.discard((le, ordinal))
+        group.free_ordinal(le, ordinal)
 
     def forget(self, cti: int) -> None:
         for key, group in list(self.groups.items()):
-            for entry in group.forget(cti):
-                for row in entry.output:
-                    self._free(group, row)
+            group.forget_ordinals(cti, group.forget(cti))
             if key is not None and group.is_empty:
                 del self.groups[key]
 
     def output_cti(self, ctis: list[int]) -> int:
         unseen = group_windows(self.node.windows, self.setting).output_cti(ctis[0])
-        return min([unseen, *(group.output_cti(ctis[0]) for group in self.groups.values())])
+        settled = min([unseen, *(group.output_cti(ctis[0]) for group in self.groups.values())])
+        if not self.setting.gate.by_end or self.node.output is Output.POINT_AT_END:
+            return settled
+        return min([settled, *self._held_back()])
+
+    def _held_back(self) -> Iterator[int]:
+        """Yield the first LE of the rows of each window that has begun and is not open yet."""
+        for group in self.groups.values():
+            for entry in group.hidden_windows():
+                if self.node.output is not Output.TIME_BOUND:
+                    yield entry.le
+                    break
+                rows = guarded(self.label, entry.period, partial(self._invoke, self._members(group, entry), entry.period))
+                yield from (row.le for row in rows)
 
     def state(self) -> dict[str, int]:
         windows = sum(group.n_windows for group in self.groups.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterable
 from typing import Any
 
@@ -15,35 +16,38 @@ from streamdsl.windows import Count, Output
 
 
 class CountWindows(HiddenWindows):
-    """`points` are the endpoints that count, in order, each with its events."""
+    """`points` are the endpoints that count, in order, each with its events; an event without one is `waiting` for its end."""
 
     def __init__(self, setting: Setting, windows: Count) -> None:
         super().__init__(setting)
         self.spec = windows
         self.points: Any = SortedDict()
+        self.waiting: dict[Hashable, EventRow] = {}
 
     def change(self, row: EventRow, re_old: int, re_new: int) -> None:
         old = self.spec.position(Lifetime(row.le, re_old))
         new = self.spec.position(Lifetime(row.le, re_new))
-        if old == new:
+        if old == new and old is not None:
             self._change_end(row, old, re_new)
             return
-        kept = row if old is None else self._take(old, row)
+        kept = self.waiting.pop(row.id, row) if old is None else self._take(old, row)
         kept.re = re_new
         if new is not None:
             self._put(new, kept)
+        elif re_new > row.le:
+            self.waiting[row.id] = kept
 
-    def _change_end(self, row: EventRow, point: int | None, re_new: int) -> None:
+    def _change_end(self, row: EventRow, point: int, re_new: int) -> None:
         """Take a new RE that leaves the event where it is: only modules that see it must run again."""
-        rows: dict[Hashable, EventRow] | None = None if point is None else self.points.get(point)
-        if point is None or rows is None or row.id not in rows:
+        rows: dict[Hashable, EventRow] = self.points.get(point, {})
+        if row.id not in rows:
             return
         kept = rows[row.id]
         re_old, kept.re = kept.re, re_new
         if not self.setting.time_sensitive:
             return
         for entry in self._containing(point):
-            if not self.setting.reads_le_only or entry.re > min(re_old, re_new):
+            if self.setting.sees_ends or entry.re > min(re_old, re_new):
                 self.touch(entry)
 
     def _put(self, point: int, row: EventRow) -> None:
@@ -106,11 +110,11 @@ class CountWindows(HiddenWindows):
 
     @property
     def n_events(self) -> int:
-        return sum(len(rows) for rows in self.points.values())
+        return sum(len(rows) for rows in self.points.values()) + len(self.waiting)
 
     @property
     def is_empty(self) -> bool:
-        return not self.points
+        return not self.points and not self.waiting
 
     def _first_open(self, cti: int) -> int:
         """Return the first point that a window not closed yet, or not formed yet, can start at."""
@@ -122,7 +126,7 @@ class CountWindows(HiddenWindows):
 
     def _first_alive(self, cti: int) -> WindowEntry | None:
         """Return the first window with a member whose RE a time-sensitive module sees and a change may still move."""
-        if self.setting.reads_le_only or self.spec.by == "end":
+        if not self.setting.sees_ends or self.spec.by == "end":
             return None
         alive = (point for point, rows in self.points.items() if any(row.re >= cti for row in rows.values()))
         return next((entry for point in alive for entry in self._containing(point)), None)
@@ -135,6 +139,9 @@ class CountWindows(HiddenWindows):
         for point in list(self.points.irange(maximum=keep, inclusive=(True, False))):
             del self.points[point]
         return closed
+
+    def earliest_start(self, cti: int) -> int:
+        return min([cti, *itertools.islice(self.points, 1)])
 
     def output_cti(self, cti: int) -> int:
         if self.setting.output is Output.TIME_BOUND:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from streamdsl.engine.index import EventRow, WindowEntry
 from streamdsl.engine.windows.group import GroupWindows, Setting
 from streamdsl.temporal.lifetime import Lifetime
@@ -59,7 +61,7 @@ class GridWindows(GroupWindows):
     def _touch_stayed(self, le: int, re_old: int, re_new: int) -> None:
         """Touch the windows that the event stays in and whose module sees its RE."""
         shorter = min(re_old, re_new)
-        first = self.grid.first_ending_after(shorter if self.setting.reads_le_only else le)
+        first = self.grid.first_ending_after(le if self.setting.sees_ends else shorter)
         first = max(first, self.grid.first_ending_after(le))
         last = self.grid.last_starting_before(shorter)
         for entry in self.windows.between(self.grid.window(first).le, self.grid.window(last).le + 1):
@@ -85,12 +87,22 @@ class GridWindows(GroupWindows):
             return None
         return le + self.grid.size if self.setting.gate.by_end else le
 
+    def hidden_windows(self) -> Iterator[WindowEntry]:
+        first = self.last_open + 1
+        begun = range(first, (self.watermark - self.grid.offset) // self.grid.hop + 1)
+        rows = self.events.ending_from(self.grid.offset + first * self.grid.hop + 1)
+        numbers = {k for row in rows for k in self.grid.numbers(Lifetime(row.le, min(row.re, self.watermark + 1))) if k in begun}
+        return (WindowEntry(*self.grid.window(k)) for k in sorted(numbers))
+
+    def earliest_start(self, cti: int) -> int:
+        return min(cti, self.grid.offset + self.grid.first_ending_after(self._settled(cti)) * self.grid.hop)
+
     def members(self, entry: WindowEntry) -> list[EventRow]:
         return self.events.overlapping(entry.le, entry.re)
 
     def _settled(self, cti: int) -> int:
         """Return the time until which windows are closed: those with W.RE <= it are."""
-        return cti if self.setting.reads_le_only else min(cti, self.earliest_alive(cti))
+        return min(cti, self.earliest_alive(cti)) if self.setting.sees_ends else cti
 
     def forget(self, cti: int) -> list[WindowEntry]:
         settled = self._settled(cti)

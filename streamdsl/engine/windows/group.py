@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +13,7 @@ from sortedcontainers import SortedSet
 from streamdsl.engine.index import EventIndex, EventRow, OutputRow, WindowEntry, WindowIndex
 from streamdsl.engine.operator import Gate
 from streamdsl.temporal.time import INFINITY, MIN_TIME
-from streamdsl.windows import Clip, Output
+from streamdsl.windows import Output
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +22,9 @@ class Setting:
 
     gate: Gate
     output: Output
-    reads_le_only: bool
-    """No lifetime is read, or ends only clipped to the window: a member's RE beyond the window does not matter."""
     time_sensitive: bool
-
-    @classmethod
-    def of(cls, gate: Gate, clip: Clip, output: Output, time_sensitive: bool) -> Setting:
-        """Return the setting of an operator."""
-        return cls(gate, output, not time_sensitive or clip.right, time_sensitive)
+    sees_ends: bool
+    """Whether a module sees where a member ends outside of the window: it is time-sensitive and nothing clips to the right."""
 
 
 class GroupWindows(ABC):
@@ -43,9 +40,9 @@ class GroupWindows(ABC):
         self.events = EventIndex()
         self.dirty: dict[int, WindowEntry] = {}
         self.gone: list[OutputRow] = []
-        self.live_ids: set[tuple[int, int]] = set()
+        self.ordinals: dict[int, set[int]] = {}
         self.watermark = MIN_TIME
-        self.scheduled = INFINITY
+        self.scheduled: int | None = None
 
     @abstractmethod
     def change(self, row: EventRow, re_old: int, re_new: int) -> None:
@@ -70,6 +67,33 @@ class GroupWindows(ABC):
     @abstractmethod
     def output_cti(self, cti: int) -> int:
         """Return how far this group's results are settled."""
+
+    @abstractmethod
+    def hidden_windows(self) -> Iterator[WindowEntry]:
+        """Yield the windows with members that have begun but are not open yet."""
+
+    @abstractmethod
+    def earliest_start(self, cti: int) -> int:
+        """Return a time before which no window will ever start again."""
+
+    def new_ordinal(self, le: int) -> int:
+        """Return a number that no row of the window at `le` has whose id may still be known."""
+        used = self.ordinals.setdefault(le, set())
+        ordinal = next(n for n in itertools.count() if n not in used)
+        used.add(ordinal)
+        return ordinal
+
+    def free_ordinal(self, le: int, ordinal: int) -> None:
+        """Let a number be used again; its row has been fully retracted."""
+        self.ordinals.get(le, set()).discard(ordinal)
+
+    def forget_ordinals(self, cti: int, closed: Iterable[WindowEntry]) -> None:
+        """Drop the numbers of windows that will give no row any more. Rows may have been paired across windows, so not before."""
+        for entry in closed:
+            self.ordinals.pop(entry.le, None)
+        if len(self.ordinals) > 2 * len(self.windows) + 8:
+            start = self.earliest_start(cti)
+            self.ordinals = {le: used for le, used in self.ordinals.items() if used and le >= start}
 
     def settle(self, entry: WindowEntry) -> bool:
         """Say whether a dirty window's results are to be computed now."""
@@ -149,3 +173,9 @@ class HiddenWindows(GroupWindows):
         if entry is None or entry.re > self.setting.gate.until:
             return None
         return entry.re if self.setting.gate.by_end else entry.le
+
+    def hidden_windows(self) -> Iterator[WindowEntry]:
+        for le in self.hidden.irange(maximum=self.watermark):
+            entry = self.windows.get(le)
+            assert entry is not None
+            yield entry

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from streamdsl.engine.index import EventRow, WindowEntry
 from streamdsl.engine.windows.group import HiddenWindows
 from streamdsl.temporal.time import INFINITY
@@ -26,7 +28,7 @@ class SnapshotWindows(HiddenWindows):
         if re_new <= le:
             self._remove_endpoint(le)
         self.move(row, re_old, re_new)
-        if not self.setting.reads_le_only and re_old > le and re_new > le:
+        if self.setting.sees_ends and re_old > le and re_new > le:
             for entry in self.windows.between(le, min(re_old, re_new)):
                 self.touch(entry)
 
@@ -74,16 +76,19 @@ class SnapshotWindows(HiddenWindows):
     def forget(self, cti: int) -> list[WindowEntry]:
         # A window that ends at the CTI stays: an endpoint there may still go, and the window is then longer.
         settled = cti - 1
-        if not self.setting.reads_le_only:
+        if self.setting.sees_ends:
             settled = min(settled, self.earliest_alive(cti))
         closed = self.windows.forget(settled)
         self.events.forget(settled + 1)
         return closed
 
+    def earliest_start(self, cti: int) -> int:
+        return min([cti, *(entry.le for entry in itertools.islice(self.windows, 1))])
+
     def output_cti(self, cti: int) -> int:
         if self.setting.output is Output.TIME_BOUND or not self.setting.time_sensitive:
             return cti
-        alive = INFINITY if self.setting.reads_le_only else self.earliest_alive(cti)
+        alive = self.earliest_alive(cti) if self.setting.sees_ends else INFINITY
         first = self.windows.get(alive)
         if self.setting.output is Output.POINT_AT_END:
             return min(cti, first.re) if first else cti

@@ -29,7 +29,7 @@ def data() -> Data:
 
 
 def test_a_feed_is_in_order_of_arrival() -> None:
-    events = [sd.point("a", 10, "x"), sd.point("b", 20, "y"), sd.edge_end("c", 1, 15)]
+    events: list[sd.Event[str]] = [sd.point("a", 10, "x"), sd.point("b", 20, "y"), sd.edge_end("c", 1, 15)]
     feed = Feed.of(events, np.array([30, 0, 6]))
     assert [getattr(event, "id", None) for event in feed.events] == ["b", "c", "a"]
     assert feed.arrivals.tolist() == [20, 21, 40]

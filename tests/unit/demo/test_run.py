@@ -131,7 +131,7 @@ def test_numbers_stand_to_the_right() -> None:
 
 
 def test_times_are_shown_as_in_new_york() -> None:
-    assert tables.local_time(pd.Timestamp("2013-02-09T10:00:00Z")) == "Sat 09 Feb 05:00"
+    assert tables.local_time(NOON) == "Fri 08 Feb 12:00"
 
 
 def test_the_queries_are_over_named_sources_only() -> None:

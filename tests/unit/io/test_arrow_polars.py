@@ -42,7 +42,11 @@ def polars_column(series: pl.Series) -> np.ndarray[Any, Any]:
 
 
 def moments(unit: str, zone: str | None = None) -> pa.Array:
-    return pa.array([dt.datetime(2013, 2, 8), None]).cast(pa.timestamp(unit)).cast(pa.timestamp(unit, tz=zone) if zone else pa.timestamp(unit))
+    return (
+        pa.array([dt.datetime(2013, 2, 8), None])
+        .cast(pa.timestamp(unit))
+        .cast(pa.timestamp(unit, tz=zone) if zone else pa.timestamp(unit))
+    )
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
@@ -54,7 +58,9 @@ def test_arrow_dates_of_any_resolution_and_zone(unit: str, zone: str | None) -> 
     assert lifetimes(read_arrow(table)) == [(SECONDS * 10**6, SECONDS * 10**6 + 1)]
 
 
-@pytest.mark.parametrize("kind", [pa.date32(), pa.date64(), pa.string(), pa.dictionary(pa.int8(), pa.string()), pa.large_string()])
+@pytest.mark.parametrize(
+    "kind", [pa.date32(), pa.date64(), pa.string(), pa.dictionary(pa.int8(), pa.string()), pa.large_string()]
+)
 def test_arrow_days_and_text_are_dates(kind: pa.DataType) -> None:
     day = pa.array(["2013-02-08"] if "string" in str(kind) else [dt.date(2013, 2, 8)])
     table = pa.table({"le": day.dictionary_encode() if pa.types.is_dictionary(kind) else day.cast(kind)})
@@ -158,9 +164,10 @@ def test_part_of_a_unit_and_a_null_start_are_refused() -> None:
         read_arrow(pa.table({"le": pa.array([0, 1]).cast(pa.timestamp("ns"))}))
     with pytest.raises(UnitError, match="row 1"):
         read_polars(pl.DataFrame({"le": pl.Series([0, 1]).cast(pl.Datetime("ns"))}))
-    for bound in (lambda: read_arrow(pa.table({"le": [1, None]})), lambda: read_polars(pl.DataFrame({"le": [1, None]}))):
-        with pytest.raises(EventError, match="row 1"):
-            bound()
+    with pytest.raises(EventError, match="row 1"):
+        read_arrow(pa.table({"le": [1, None]}))
+    with pytest.raises(EventError, match="row 1"):
+        read_polars(pl.DataFrame({"le": [1, None]}))
 
 
 def test_record_batches_and_whatever_speaks_arrow() -> None:

@@ -67,8 +67,9 @@ def test_ints_are_ticks_of_a_given_unit() -> None:
 
 
 def test_a_point_of_a_date_ends_one_tick_later() -> None:
+    three: Any = np.int64(3)
     assert list(read_events([point("a", DAY, "x")]).events()) == [Insert("a", TICKS, TICKS + 1, "x")]
-    assert list(read_events([point("a", np.int64(3), "x")]).events()) == [Insert("a", 3, 4, "x")]
+    assert list(read_events([point("a", three, "x")]).events()) == [Insert("a", 3, 4, "x")]
 
 
 def test_edges_of_dates() -> None:
@@ -77,7 +78,8 @@ def test_edges_of_dates() -> None:
 
 
 def test_numpy_ints_become_python_ints() -> None:
-    (event,) = read_events([Insert("a", np.int64(1), np.int32(5), "x")]).events()
+    one: Any = np.int64(1)
+    (event,) = read_events([Insert("a", one, one, "x")]).events()
     assert isinstance(event, Insert)
     assert (type(event.le), type(event.re)) == (int, int)
 

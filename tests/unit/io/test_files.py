@@ -230,7 +230,9 @@ def test_a_payload_class_tells_the_types_of_a_csv(tmp_path: Path, piece_rows: in
 
 
 @pytest.mark.parametrize(("column", "bad"), [("seats", "two"), ("fare", "much"), ("cash", "7"), ("day", "friday"), ("tip", "x")])
-def test_a_field_that_is_not_of_its_type_is_refused_with_its_place(tmp_path: Path, piece_rows: int, column: str, bad: str) -> None:
+def test_a_field_that_is_not_of_its_type_is_refused_with_its_place(
+    tmp_path: Path, piece_rows: int, column: str, bad: str
+) -> None:
     good = {"pickup": "2013-02-08", "zip": "1", "fare": "1", "seats": "1", "cash": "true", "day": "", "tip": "1"}
     rows = [good, good, {**good, column: bad}]
     text = "\n".join([",".join(good), *(",".join(row.values()) for row in rows)])
@@ -285,7 +287,9 @@ def test_json_values_are_exact(tmp_path: Path, piece_rows: int) -> None:
 
 
 def test_json_dates_are_text(tmp_path: Path) -> None:
-    bound = jsonl(tmp_path, '{"t": "2013-02-08T00:00:00Z", "v": 1}', "", '{"t": "2013-02-08T00:00:01Z", "v": 2}', start="t", unit="s")
+    bound = jsonl(
+        tmp_path, '{"t": "2013-02-08T00:00:00Z", "v": 1}', "", '{"t": "2013-02-08T00:00:01Z", "v": 2}', start="t", unit="s"
+    )
     assert lifetimes(bound) == [(1360281600, 1360281601), (1360281601, 1360281602)]
 
 

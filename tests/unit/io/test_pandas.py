@@ -20,6 +20,11 @@ from streamdsl.temporal import INFINITY, Record
 BIG = 2**53 + 1
 
 
+def dates(*texts: str | None, dtype: str = "datetime64[us]") -> Any:
+    known: Any = pd.Series(texts, dtype=object)
+    return pd.to_datetime(known, format="ISO8601").astype(dtype)
+
+
 def inserts(bound: Bound) -> Inserts:
     (piece,) = bound.pieces()
     assert isinstance(piece, Inserts)
@@ -40,7 +45,12 @@ def test_without_end_rows_are_points() -> None:
 
 
 def test_integers_are_ticks_and_a_null_end_is_infinity() -> None:
-    for end in ([5, None], pd.array([5, None], dtype="Int64"), pd.array([5, None], dtype="int64[pyarrow]"), pd.Series([5, None], dtype=object)):
+    for end in (
+        [5, None],
+        pd.array([5, None], dtype="Int64"),
+        pd.array([5, None], dtype="int64[pyarrow]"),
+        pd.Series([5, None], dtype=object),
+    ):
         frame = pd.DataFrame({"le": [1, 2], "re": end})
         assert lifetimes(frame, end="re") == [(1, 5), (2, INFINITY)]
         assert read_pandas(frame, end="re").unit == "tick"
@@ -54,10 +64,13 @@ def test_big_integer_times_stay_exact() -> None:
 @pytest.mark.parametrize("resolution", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize(("unit", "per_second"), [("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9), (None, 10**6)])
 def test_dates_of_any_resolution_become_ticks_of_the_unit(resolution: str, unit: Any, per_second: int) -> None:
-    start = pd.Series(["2013-02-08", "2013-02-09"]).astype(f"datetime64[{resolution}]")
-    end = pd.Series(["2013-02-10", None]).astype(f"datetime64[{resolution}]")
+    start = dates("2013-02-08", "2013-02-09", dtype=f"datetime64[{resolution}]")
+    end = dates("2013-02-10", None, dtype=f"datetime64[{resolution}]")
     frame = pd.DataFrame({"le": start, "re": end})
-    assert lifetimes(frame, end="re", unit=unit) == [(1360281600 * per_second, 1360454400 * per_second), (1360368000 * per_second, INFINITY)]
+    assert lifetimes(frame, end="re", unit=unit) == [
+        (1360281600 * per_second, 1360454400 * per_second),
+        (1360368000 * per_second, INFINITY),
+    ]
     assert read_pandas(frame, end="re", unit=unit).unit == (unit or "us")
 
 
@@ -67,8 +80,8 @@ def test_dates_of_any_resolution_become_ticks_of_the_unit(resolution: str, unit:
         pd.to_datetime(["2013-02-08T02:00"]).tz_localize("Europe/Berlin"),
         pd.Series(["2013-02-08T02:00:00+01:00"]),
         pd.Series([dt.datetime(2013, 2, 8, 1)], dtype=object),
-        pd.Series(["2013-02-08T01:00"]).astype("timestamp[us][pyarrow]"),
-        pd.Series(["2013-02-08T01:00Z"]).astype("timestamp[ns, UTC][pyarrow]"),
+        dates("2013-02-08T01:00", dtype="timestamp[us][pyarrow]"),
+        dates("2013-02-08T01:00Z", dtype="timestamp[ns, UTC][pyarrow]"),
         pd.Series(["2013-02-08 01:00:00Z"], dtype="category"),
     ],
 )
@@ -119,7 +132,7 @@ def test_fractions_are_no_ticks() -> None:
         read_pandas(pd.DataFrame({"le": [1.0, 1.5]}))
 
 
-@pytest.mark.parametrize("le", [[1, None], pd.to_datetime(["2013-02-08", None]), ["2013-02-08", None], pd.array([1, None], dtype="Int64")])
+@pytest.mark.parametrize("le", [[1, None], dates("2013-02-08", None), ["2013-02-08", None], pd.array([1, None], dtype="Int64")])
 def test_a_null_start_is_refused_with_its_row(le: Any) -> None:
     with pytest.raises(EventError, match=r"row 1, column 'le'"):
         read_pandas(pd.DataFrame({"le": le}))
@@ -152,8 +165,8 @@ def test_typed_columns_stay_typed() -> None:
         (pd.Series([np.int64(1), np.float64(0.5), pd.NA], dtype=object), [1, 0.5, None]),
         (pd.Series([Decimal("0.1"), None], dtype=object), [Decimal("0.1"), None]),
         (pd.Series([dt.date(2013, 2, 8), None], dtype=object), [dt.date(2013, 2, 8), None]),
-        (pd.to_datetime(["2013-02-08T01:00", None]), [dt.datetime(2013, 2, 8, 1), None]),
-        (pd.to_datetime(["2013-02-08T01:00", None]).astype("datetime64[ns]"), [dt.datetime(2013, 2, 8, 1), None]),
+        (dates("2013-02-08T01:00", None), [dt.datetime(2013, 2, 8, 1), None]),
+        (dates("2013-02-08T01:00", None, dtype="datetime64[ns]"), [dt.datetime(2013, 2, 8, 1), None]),
         (pd.Series([pd.Timestamp("2013-02-08"), pd.NaT], dtype=object), [dt.datetime(2013, 2, 8), None]),
         (pd.Series([np.datetime64("2013-02-08", "ns"), "x"], dtype=object), [dt.datetime(2013, 2, 8), "x"]),
         (pd.to_timedelta(["1s", None]), [dt.timedelta(seconds=1), None]),
@@ -212,7 +225,9 @@ class Typed(TypedDict):
     fare: float
 
 
-FRAME = pd.DataFrame({"pickup": pd.to_datetime(["2013-02-08"]), "dropoff": pd.to_datetime(["2013-02-09"]), "fare": [2.5], "tip": [1]})
+FRAME = pd.DataFrame(
+    {"pickup": pd.to_datetime(["2013-02-08"]), "dropoff": pd.to_datetime(["2013-02-09"]), "fare": [2.5], "tip": [1]}
+)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -10,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from streamdsl.temporal import CHTRow, INFINITY, MIN_TIME, Lifetime
+from streamdsl.temporal import INFINITY, MIN_TIME, CHTRow, Lifetime
 from streamdsl.temporal.change import minimal_change
 from streamdsl.udm.bases import UDO, AnyUDA, AnyUDO, IntervalEvent, TimeSensitiveUDA, TimeSensitiveUDO, WindowDescriptor
 from streamdsl.udm.builtin import Collect
@@ -18,8 +17,9 @@ from streamdsl.udm.builtin import Count as CountRows
 from streamdsl.udm.invoke import MemberRow, Stamped, aggregate, member_order, operate, stamp
 from streamdsl.windows import Clip, Count, Hopping, Output, Snapshot, Windows
 from streamdsl.windows.liveliness import closed, output_cti, unrestricted_cti
+from tests.laws.profiles import MANY
 
-EXAMPLES = int(os.environ.get("LAW_EXAMPLES", "40"))
+EXAMPLES = min(MANY or 40, 1000)
 CHANGES = 10
 HORIZON = 40
 """Windows that end later than any time in the examples are all alike: the brute force stops here."""
@@ -112,7 +112,9 @@ def change(rows: list[Row], c: int, rng: Random) -> list[Row]:
         return [*rows, CHTRow(*random_life(rng, c), rng.choice("ab"))]
     i = rng.choice(open_rows)
     earliest = max(c, rows[i].le)
-    re_new = rng.choice([earliest, earliest, earliest + rng.randint(0, 6), rows[i].re + 1 if rows[i].re < INFINITY else c + 20, INFINITY])
+    re_new = rng.choice(
+        [earliest, earliest, earliest + rng.randint(0, 6), rows[i].re + 1 if rows[i].re < INFINITY else c + 20, INFINITY]
+    )
     changed = rows[i]._replace(re=max(earliest, re_new))
     return [*rows[:i], *([changed] if changed.le < changed.re else []), *rows[i + 1 :]]
 

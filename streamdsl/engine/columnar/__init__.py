@@ -1,0 +1,1 @@
+"""What the columnar window operator is made of: exact sums in lanes, slots for windows, and the ring of windows to come."""

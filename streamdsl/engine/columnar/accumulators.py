@@ -1,0 +1,178 @@
+"""The aggregates that lanes can hold, `count`, `sum` and `avg`: what each keeps of a row, and its results."""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.engine.columnar.exact import float_parts, floats, huge_parts, integer_parts, integers
+from streamdsl.engine.columnar.lanes import ROWS, Lanes, Loose, Part, Terms
+from streamdsl.expr import RowError
+from streamdsl.expr.table import Column, Rows, column_of, object_column
+from streamdsl.temporal.time import Ticks
+from streamdsl.udm.builtin import Avg, Builtin, Count, Sum, exact_sum
+
+_MISSING, _INTEGER, _FLOAT, _OTHER = range(4)
+_KINDS: Final = {type(None): _MISSING, int: _INTEGER, bool: _INTEGER, float: _FLOAT}
+_EXACT: Final = 2**53
+
+
+class Accumulator(ABC):
+    """One aggregate of a window operator; `number` is its place among them."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    @abstractmethod
+    def add_terms(self, column: Column, chosen: NDArray[np.bool_] | None, terms: Terms) -> None:
+        """Add what rows add to the lanes, given their arguments and which of them `where` has chosen (None: all)."""
+
+    @abstractmethod
+    def results(self, lanes: Lanes) -> Column:
+        """Return the aggregate at every position. Raises `RowError` where it cannot be computed."""
+
+    def counted(self, lanes: Lanes) -> Ticks:
+        """Return how many values are not None."""
+        rows = lanes.counts(ROWS)
+        return rows - lanes.counts((self.number, "missing")) if lanes.holds((self.number, "missing")) else rows
+
+    def _add_missing(self, rows: Rows, terms: Terms) -> None:
+        if len(rows):
+            terms.parts.append(Part((self.number, "missing"), rows, np.ones(len(rows), dtype=np.int64), 1))
+
+
+class CountAccumulator(Accumulator):
+    """The number of values that are not None."""
+
+    def add_terms(self, column: Column, chosen: NDArray[np.bool_] | None, terms: Terms) -> None:
+        if column.dtype == object or chosen is not None:
+            self._add_missing(np.flatnonzero(_kinds(column, chosen) == _MISSING), terms)
+
+    def results(self, lanes: Lanes) -> Column:
+        return self.counted(lanes)
+
+
+class SumAccumulator(Accumulator):
+    """The exact sum."""
+
+    def add_terms(self, column: Column, chosen: NDArray[np.bool_] | None, terms: Terms) -> None:
+        if column.dtype == object:
+            self._add_objects(column, _kinds(column, chosen), terms)
+            return
+        rows = None if chosen is None else np.flatnonzero(chosen)
+        if chosen is not None:
+            self._add_missing(np.flatnonzero(~chosen), terms)
+        values = column if rows is None else column[rows]
+        if column.dtype.kind == "f":
+            terms.parts += float_parts(self.number, rows, values)
+        else:
+            terms.parts += integer_parts(self.number, rows, values.astype(np.int64, copy=False))
+
+    def _add_objects(self, column: Column, kinds: NDArray[np.int8], terms: Terms) -> None:
+        missing, whole, real, other = (np.flatnonzero(kinds == kind) for kind in range(4))
+        self._add_missing(missing, terms)
+        terms.parts += float_parts(self.number, real, column[real].astype(np.float64))
+        try:
+            terms.parts += integer_parts(self.number, whole, column[whole].astype(np.int64))
+        except OverflowError:
+            terms.parts += huge_parts(self.number, whole.tolist(), column[whole].tolist())
+        if len(other):
+            terms.loose.append(Loose(self.number, other.tolist(), column[other].tolist(), [1] * len(other)))
+
+    def results(self, lanes: Lanes) -> Column:
+        counted = self.counted(lanes)
+        column = self._numbers(lanes, counted)
+        bags = lanes.bags(self.number)
+        if (counted > 0).all() and not bags:
+            return column
+        values = column.tolist()
+        for row in np.flatnonzero(counted == 0).tolist():
+            values[row] = None
+        for row, bag in bags.items():
+            if len(bag):
+                values[row] = _on_row(row, self._of_values, [*self._numbers_in(lanes, row), *bag.values()], int(counted[row]))
+        return column_of(values)
+
+    def _numbers(self, lanes: Lanes, counted: Ticks) -> Column:
+        """Return the sums of what is numbers: of integers alone an integer, else a float."""
+        real = lanes.counts((self.number, "floats")) > 0
+        if real.all() and len(real):
+            return self._of_floats(floats(lanes, self.number), counted)
+        whole = self._of_integers(integers(lanes, self.number), counted) if not real.any() else None
+        if whole is not None:
+            return whole
+        mixed = np.empty(lanes.size, dtype=object)
+        for rows, sums, finish in ((real, floats, self._of_floats), (~real, integers, self._of_integers)):
+            at = np.flatnonzero(rows)
+            mixed[at] = finish(sums(lanes.take(at), self.number), counted[at])
+        return mixed
+
+    def _numbers_in(self, lanes: Lanes, row: int) -> Iterator[Any]:
+        """Yield the sum of the integers and that of the floats in a row that holds other values too."""
+        one = lanes.take(np.array([row]))
+        if one.counts((self.number, "floats"))[0]:
+            yield float(floats(one, self.number)[0])
+        elif one.weights(self.number):
+            yield integers(one, self.number).tolist()[0]
+
+    def _of_integers(self, sums: Column, counted: Ticks) -> Column:
+        return sums
+
+    def _of_floats(self, sums: NDArray[np.float64], counted: Ticks) -> Column:
+        return sums
+
+    def _of_values(self, values: list[Any], counted: int) -> Any:
+        return exact_sum(values)
+
+
+class AvgAccumulator(SumAccumulator):
+    """The exact sum, divided by the number of values."""
+
+    def _of_integers(self, sums: Column, counted: Ticks) -> Column:
+        if sums.dtype != object and (not len(sums) or (-_EXACT <= sums.min() and sums.max() <= _EXACT)):
+            return sums / np.maximum(counted, 1)
+        pairs = enumerate(zip(sums.tolist(), np.maximum(counted, 1).tolist(), strict=True))
+        return column_of([_on_row(row, lambda total, n: total / n, *pair) for row, pair in pairs])
+
+    def _of_floats(self, sums: NDArray[np.float64], counted: Ticks) -> Column:
+        return sums / np.maximum(counted, 1)
+
+    def _of_values(self, values: list[Any], counted: int) -> Any:
+        return exact_sum(values) / counted
+
+
+ACCUMULATORS: Final[dict[type[Builtin], type[Accumulator]]] = {
+    Count: CountAccumulator,
+    Sum: SumAccumulator,
+    Avg: AvgAccumulator,
+}
+"""The modules that the columnar window operator can compute."""
+
+
+def _kinds(column: Column, chosen: NDArray[np.bool_] | None) -> NDArray[np.int8]:
+    """Return what each value is; one that is not chosen is missing."""
+    if column.dtype == object:
+        found = map(_KINDS.get, map(type, column.tolist()), itertools.repeat(_OTHER))
+        kinds = np.fromiter(found, dtype=np.int8, count=len(column))
+    else:
+        kinds = np.full(len(column), _INTEGER, dtype=np.int8)
+    if chosen is not None:
+        kinds[~chosen] = _MISSING
+    return kinds
+
+
+def _on_row(row: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except Exception as error:
+        raise RowError(row, error) from error
+
+
+def result_columns(accumulators: list[Accumulator], lanes: Lanes) -> dict[str, Column]:
+    """Return the results of all aggregates as the columns `a0`, `a1`, ... that projections read."""
+    return {f"a{accumulator.number}": accumulator.results(lanes) for accumulator in accumulators}

@@ -1,0 +1,264 @@
+"""Lanes: what aggregates keep of the rows of a window, as integers that only add up, so that any row can be taken out again."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.expr.table import Rows
+from streamdsl.temporal.payload import payload_key
+from streamdsl.temporal.time import Ticks
+
+Counted: TypeAlias = Literal["rows", "missing", "floats", "nan", "inf", "-inf"]
+LaneKey: TypeAlias = tuple[int, Counted | int]
+"""The aggregate's number, and what the lane counts, or w for a digit of weight 2 ** (32 * w) of its sum."""
+
+ROWS: Final[LaneKey] = (-1, "rows")
+"""The number of rows, whatever the aggregates make of them."""
+DIGIT: Final = 32
+"""The bits of a digit; a lane has room for many sums of digits before they must be carried."""
+_ROOM: Final = 2**62
+_HALF: Final = 2 ** (DIGIT - 1)
+
+
+class Part(NamedTuple):
+    """What rows add to one lane: an amount for each of `rows` (None: every row), none larger than `largest`."""
+
+    lane: LaneKey
+    rows: Rows | None
+    amounts: Ticks
+    largest: int
+
+
+class Loose(NamedTuple):
+    """Values that are not numbers: they are kept as they are, `counts` times each."""
+
+    aggregate: int
+    rows: Sequence[int]
+    values: Sequence[Any]
+    counts: Sequence[int]
+
+
+@dataclass(slots=True)
+class Terms:
+    """What `size` rows add to all lanes."""
+
+    size: int
+    parts: list[Part] = field(default_factory=list)
+    loose: list[Loose] = field(default_factory=list)
+
+    def __neg__(self) -> Terms:
+        parts = [part._replace(amounts=-part.amounts) for part in self.parts]
+        loose = [item._replace(counts=[-count for count in item.counts]) for item in self.loose]
+        return Terms(self.size, parts, loose)
+
+
+class Bag:
+    """Values with their numbers; equal values are one.
+
+    >>> bag = Bag()
+    >>> bag.add("a", 2)
+    >>> bag.add("a", -1)
+    >>> bag.values()
+    ['a']
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self) -> None:
+        self._items: dict[Hashable, tuple[Any, int]] = {}
+
+    def add(self, value: Any, count: int) -> None:
+        """Put a value in `count` times, or take it out if that is negative."""
+        key = (type(value), payload_key(value))
+        kept, total = self._items.get(key, (value, 0))
+        if total + count:
+            self._items[key] = (kept, total + count)
+        else:
+            del self._items[key]
+
+    def merge(self, other: Bag) -> None:
+        """Put in what another bag holds."""
+        for value, count in list(other._items.values()):
+            self.add(value, count)
+
+    def values(self) -> list[Any]:
+        """Return every value as often as it is in."""
+        return [value for value, count in self._items.values() for _ in range(count)]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+class Lanes:
+    """Lanes of one length, made when something is first added to them; position by position they hold sums of terms.
+
+    Sums are exact: a lane's digits are carried to the next before they can overflow.
+
+    >>> lanes = Lanes(2)
+    >>> lanes.add(np.array([0, 0, 1]), Terms(3, [Part(ROWS, None, np.array([1, 1, 1]), 1)]))
+    >>> lanes.counts(ROWS).tolist()
+    [2, 1]
+    """
+
+    __slots__ = ("_arrays", "_bags", "_bounds", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._arrays: dict[LaneKey, Ticks] = {}
+        self._bounds: dict[LaneKey, int] = {}
+        self._bags: dict[int, dict[int, Bag]] = {}
+
+    def counts(self, key: LaneKey) -> Ticks:
+        """Return a lane; zeros if nothing was added to it."""
+        return self._arrays.get(key, np.zeros(self.size, dtype=np.int64))
+
+    def holds(self, key: LaneKey) -> bool:
+        """Say whether something was ever added to a lane."""
+        return key in self._arrays
+
+    def weights(self, aggregate: int) -> list[int]:
+        """Return the weights of an aggregate's digits, lowest first."""
+        return sorted(key[1] for key in self._arrays if key[0] == aggregate and isinstance(key[1], int))
+
+    def bags(self, aggregate: int) -> dict[int, Bag]:
+        """Return the values that are not numbers, by position."""
+        return self._bags.get(aggregate, {})
+
+    def add(self, index: Rows, terms: Terms) -> None:
+        """Add the terms of row i at position `index[i]`."""
+        for part in terms.parts:
+            self._reserve(part.lane, part.largest * len(part.amounts))
+            np.add.at(self._lane(part.lane), index if part.rows is None else index[part.rows], part.amounts)
+        for loose in terms.loose:
+            for row, value, count in zip(loose.rows, loose.values, loose.counts, strict=True):
+                self._bag(loose.aggregate, int(index[row])).add(value, count)
+
+    def cumulate(self) -> None:
+        """Make each position the sum of all up to it; no bound grows by that, as it counts what all positions have been given."""
+        for array in self._arrays.values():
+            np.cumsum(array, out=array)
+        for bags in self._bags.values():
+            _cumulate_bags(bags, self.size)
+
+    def merge(self, slots: Rows, other: Lanes, positions: Rows) -> None:
+        """Add another's `positions` to `slots`, of which no two are equal."""
+        for key, array in list(other._arrays.items()):
+            self._reserve(key, other._bounds.get(key, 0))
+            self._lane(key)[slots] += array[positions]
+        if other._bags:
+            for slot, position in zip(slots.tolist(), positions.tolist(), strict=True):
+                for aggregate, bags in other._bags.items():
+                    if position in bags:
+                        self._bag(aggregate, slot).merge(bags[position])
+
+    def take(self, slots: Rows) -> Lanes:
+        """Return these slots as positions of their own."""
+        taken = Lanes(len(slots))
+        taken._arrays = {key: array[slots] for key, array in self._arrays.items()}
+        taken._bounds = dict(self._bounds)
+        if self._bags:
+            where = {slot: position for position, slot in enumerate(slots.tolist())}
+            for aggregate, bags in self._bags.items():
+                taken._bags[aggregate] = {where[slot]: bag for slot, bag in bags.items() if slot in where}
+        return taken
+
+    def clear(self, slots: Rows) -> None:
+        """Make these slots as if nothing had been added to them."""
+        for array in self._arrays.values():
+            array[slots] = 0
+        for bags in self._bags.values():
+            for slot in slots.tolist():
+                bags.pop(slot, None)
+
+    def are_zero(self, slots: Rows) -> NDArray[np.bool_]:
+        """Say in which slots all that was added has been taken out again."""
+        zero = self.counts(ROWS)[slots] == 0
+        candidates = np.flatnonzero(zero)
+        if len(candidates):
+            taken = self.take(slots[candidates])
+            taken.carry()
+            zero[candidates] = taken._nothing()
+        return zero
+
+    def _nothing(self) -> NDArray[np.bool_]:
+        zero = np.ones(self.size, dtype=np.bool_)
+        for array in self._arrays.values():
+            zero &= array == 0
+        for bags in self._bags.values():
+            zero[[position for position, bag in bags.items() if len(bag)]] = False
+        return zero
+
+    def carry(self) -> None:
+        """Bring every digit into `[-2**31, 2**31)`; equal sums then have equal digits."""
+        waiting = [key for key in self._arrays if _is_digit(key)]
+        heapq.heapify(waiting)
+        while waiting:
+            key = heapq.heappop(waiting)
+            array = self._arrays[key]
+            carried = (array + _HALF) >> DIGIT
+            self._bounds[key] = _HALF
+            if carried.any():
+                array -= carried << DIGIT
+                self._carry_to((key[0], int(key[1]) + 1), carried, waiting)
+
+    def _carry_to(self, key: LaneKey, carried: Ticks, waiting: list[LaneKey]) -> None:
+        if key not in self._arrays:
+            heapq.heappush(waiting, key)
+        self._lane(key)[:] += carried
+        self._bounds[key] = self._bounds.get(key, 0) + (_ROOM >> DIGIT)
+
+    def grow(self, size: int) -> None:
+        """Make the lanes longer."""
+        for key, array in self._arrays.items():
+            self._arrays[key] = np.concatenate([array, np.zeros(size - self.size, dtype=np.int64)])
+        self.size = size
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the lanes."""
+        return sum(array.nbytes for array in self._arrays.values())
+
+    def _lane(self, key: LaneKey) -> Ticks:
+        array = self._arrays.get(key)
+        if array is None:
+            array = self._arrays[key] = np.zeros(self.size, dtype=np.int64)
+        return array
+
+    def _bag(self, aggregate: int, slot: int) -> Bag:
+        return self._bags.setdefault(aggregate, {}).setdefault(slot, Bag())
+
+    def _reserve(self, key: LaneKey, amount: int) -> None:
+        """Make room for so much more in every position of a lane."""
+        if not _is_digit(key):
+            return
+        if self._bounds.get(key, 0) + amount > _ROOM:
+            self.carry()
+        self._bounds[key] = self._bounds.get(key, 0) + amount
+
+
+def _is_digit(key: LaneKey) -> bool:
+    return isinstance(key[1], int)
+
+
+def _cumulate_bags(bags: dict[int, Bag], size: int) -> None:
+    running = Bag()
+    for position in range(size):
+        running.merge(bags.get(position, Bag()))
+        bags[position] = Bag()
+        bags[position].merge(running)
+
+
+def distinct(slots: Iterable[Rows]) -> Rows:
+    """Return the slots, each once, in order.
+
+    >>> distinct([np.array([3, 1]), np.array([1])]).tolist()
+    [1, 3]
+    """
+    found = np.sort(np.concatenate([np.empty(0, dtype=np.intp), *slots]))
+    return found[np.flatnonzero(np.concatenate([[True], found[1:] != found[:-1]]))] if len(found) else found

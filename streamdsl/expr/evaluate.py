@@ -1,0 +1,353 @@
+"""Expressions over whole columns: numpy where the columns are typed and its meaning is certainly Python's, else Python.
+
+Whatever fails is done again row by row, so that the error is that of the first row that fails.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.expr import vector
+from streamdsl.expr.describe import describe
+from streamdsl.expr.facade import IMMUTABLE, E
+from streamdsl.expr.nodes import (
+    Attribute,
+    Binary,
+    Call,
+    Choose,
+    Constant,
+    Expr,
+    Field,
+    Key,
+    Life,
+    Make,
+    Method,
+    Opaque,
+    Unary,
+    Whole,
+)
+from streamdsl.expr.rows import BINARY, UNARY, evaluate_row, field_of, no_lifetime, plain_function, project_row, settle
+from streamdsl.expr.schema import Schema, Shape, as_payload
+from streamdsl.expr.table import Column, Rows, Table, column_of, object_column
+from streamdsl.expr.vector import Operand, Same
+from streamdsl.temporal.lifetime import Lifetime
+from streamdsl.temporal.payload import payload_key
+from streamdsl.temporal.time import Ticks
+
+R = TypeVar("R")
+_SCALARS: Final = frozenset({int, float, bool, str, bytes, type(None)})
+
+
+class RowError(Exception):
+    """User code raised `cause` in row `row`, the first that fails."""
+
+    def __init__(self, row: int, cause: Exception) -> None:
+        super().__init__(f"row {row}: {type(cause).__name__}: {cause}")
+        self.row = row
+        self.cause = cause
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What expressions are evaluated over: a table for each side, lifetimes and group keys where there are such."""
+
+    tables: tuple[Table, ...]
+    size: int
+    le: Ticks | None = None
+    re: Ticks | None = None
+    keys: Column | None = None
+
+
+def evaluate(expr: Expr, inputs: Inputs) -> Column:
+    """Return an expression's value in every row. Raises `RowError` for the first row in which it fails.
+
+    >>> table = Table.from_payloads([{"price": 12, "venue": "X"}, {"price": 7, "venue": "X"}])
+    >>> evaluate(Binary(">", Field("price"), Constant(10)), Inputs((table,), 2)).tolist()
+    [True, False]
+    """
+    column = _fast_or_exact(expr, inputs, lambda: _Columns(inputs).column(expr), lambda *row: evaluate_row(expr, *row), column_of)
+    return column_of(list(map(as_payload, column.tolist()))) if isinstance(expr, Call) and column.dtype == object else column
+
+
+def project(expr: Expr, inputs: Inputs) -> Table:
+    """Return the payloads that a projection makes. Raises `RowError` for the first row in which it fails.
+
+    >>> table = Table.from_payloads([1, 2])
+    >>> project(Make(Schema.record(["double"]), (Binary("*", Field("value"), Constant(2)),)), Inputs((table,), 2)).payloads()
+    [Record(double=2), Record(double=4)]
+    """
+    if isinstance(expr, Whole):
+        return inputs.tables[expr.side]
+    if isinstance(expr, Make):
+        gather = partial(Table.from_payloads, schema=expr.schema)
+        return _fast_or_exact(expr, inputs, lambda: _made(expr, inputs), lambda *row: project_row(expr, *row), gather)
+    column = evaluate(expr, inputs)
+    if isinstance(expr, (Opaque, Call)) or not _is_scalar(column):
+        return Table.of_objects(list(map(as_payload, column.tolist())))
+    return Table(Schema.scalar(), {"value": column}, inputs.size)
+
+
+def truth(column: Column) -> NDArray[np.bool_]:
+    """Return `bool(value)` of every row. Raises `RowError`.
+
+    >>> truth(object_column([0, "a", None, 2.5])).tolist()
+    [False, True, False, True]
+    """
+    if column.dtype != object:
+        return column.astype(np.bool_, copy=False)
+    return np.array([_on_row(row, bool, value) for row, value in enumerate(column.tolist())], dtype=np.bool_)
+
+
+def key_values(expr: Expr, inputs: Inputs) -> list[Hashable]:
+    """Return a hashable key for every row; equal payloads have equal keys, and NaN equals NaN.
+
+    >>> key_values(Field("value"), Inputs((Table.from_payloads([1, 1.0, float("nan")]),), 3))
+    [1, 1.0, ('NaN',)]
+    """
+    column = evaluate(expr, inputs)
+    values: list[Any] = column.tolist()
+    return values if column.dtype.kind in "bi" else list(map(payload_key, values))
+
+
+def key_row(expr: Expr, payloads: tuple[Any, ...], life: Lifetime | None = None, key: Any = None) -> Hashable:
+    """Return what `key_values` gives, for one row."""
+    return payload_key(evaluate_row(expr, payloads, life, key))
+
+
+def _fast_or_exact(
+    expr: Expr, inputs: Inputs, fast: Callable[[], R], one: Callable[..., Any], gather: Callable[[list[Any]], R]
+) -> R:
+    try:
+        return fast()
+    except RowError:
+        if isinstance(expr, Opaque):
+            raise
+    except Exception:
+        pass  # the rows will tell
+    return gather([_on_row(row, one, *arguments) for row, arguments in enumerate(_rows(inputs))])
+
+
+def _on_row(row: int, function: Callable[..., R], *arguments: Any) -> R:
+    try:
+        return function(*arguments)
+    except Exception as error:
+        raise RowError(row, error) from error
+
+
+def _rows(inputs: Inputs) -> Iterable[tuple[tuple[Any, ...], Lifetime | None, Any]]:
+    payloads = zip(*(table.payloads() for table in inputs.tables), strict=True) if inputs.tables else itertools.repeat(())
+    lives = _lives(inputs.le, inputs.re) if inputs.le is not None and inputs.re is not None else itertools.repeat(None)
+    keys = inputs.keys.tolist() if inputs.keys is not None else itertools.repeat(None)
+    return itertools.islice(zip(payloads, lives, keys, strict=False), inputs.size)
+
+
+def _lives(le: Ticks, re: Ticks) -> list[Lifetime]:
+    return list(map(Lifetime, le.tolist(), re.tolist()))
+
+
+def _is_scalar(column: Column) -> bool:
+    if column.dtype != object:
+        return True
+    kinds = set(map(type, column.tolist()))
+    return kinds <= _SCALARS or all(Schema.of_type(kind) == Schema.scalar() for kind in kinds)
+
+
+def _made(expr: Make, inputs: Inputs) -> Table:
+    columns = _Columns(inputs)
+    made = {name: columns.column(value) for name, value in zip(expr.schema.names, expr.values, strict=True)}
+    return Table(expr.schema, made, inputs.size)
+
+
+class _Columns:
+    """An expression's nodes as columns, over some rows of the inputs or all; a shared node is evaluated once."""
+
+    __slots__ = ("done", "inputs", "rows", "size", "within")
+
+    def __init__(self, inputs: Inputs, rows: Rows | None = None, within: tuple[_Columns, Rows] | None = None) -> None:
+        self.inputs = inputs
+        self.rows = rows
+        self.size = inputs.size if rows is None else len(rows)
+        self.within = within
+        self.done: dict[int, Operand] = {}
+
+    def at(self, rows: Rows) -> _Columns:
+        """Return the same inputs with some of their rows only."""
+        if len(rows) == self.size:
+            return self
+        return _Columns(self.inputs, rows if self.rows is None else self.rows[rows], (self, rows))
+
+    def operand(self, expr: Expr) -> Operand:
+        found = self.known(id(expr))
+        if found is None:
+            found = self.done[id(expr)] = _MEANINGS[type(expr)](self, expr)
+        return found
+
+    def known(self, node: int) -> Operand | None:
+        """Return what has been evaluated already, here or for all rows."""
+        found = self.done.get(node)
+        if found is None and self.within is not None:
+            outer, rows = self.within
+            found = outer.known(node)
+            return found[rows] if isinstance(found, np.ndarray) else found
+        return found
+
+    def column(self, expr: Expr) -> Column:
+        return self.spread(self.operand(expr))
+
+    def spread(self, value: Operand) -> Column:
+        if not isinstance(value, Same):
+            return value
+        return np.repeat(column_of([value.value]), self.size)
+
+    def taken(self, column: Column) -> Column:
+        return column if self.rows is None else column[self.rows]
+
+    def each(self, function: Callable[..., Any], *operands: Operand) -> Column:
+        """Return a function of every row's values, called in Python."""
+        if all(isinstance(value, Same) for value in operands):
+            operands = tuple(map(self.spread, operands))
+        items = (itertools.repeat(v.value) if isinstance(v, Same) else v.tolist() for v in operands)
+        return column_of(list(map(function, *items)))
+
+    def field(self, expr: Field) -> Operand:
+        table = self.inputs.tables[expr.side]
+        if table.schema.shape is not Shape.OBJECT and expr.name in table.schema.names:
+            return self.taken(table.columns[expr.name])
+        return column_of([field_of(payload, expr.name) for payload in self.payloads(expr.side)])
+
+    def payloads(self, side: int) -> list[Any]:
+        table = self.inputs.tables[side]
+        return (table if self.rows is None else table.take(self.rows)).payloads()
+
+    def whole(self, expr: Whole) -> Operand:
+        table = self.inputs.tables[expr.side]
+        if table.schema.shape is Shape.SCALAR:
+            return self.taken(table.columns["value"])
+        return object_column(list(map(as_payload, self.payloads(expr.side))))
+
+    def end(self, expr: Life) -> Column:
+        column = self.inputs.le if expr.end == "le" else self.inputs.re
+        if column is None:
+            raise no_lifetime()
+        return self.taken(column)
+
+    def key(self, expr: Key) -> Operand:
+        return Same(None) if self.inputs.keys is None else self.taken(self.inputs.keys)
+
+    def binary(self, expr: Binary) -> Operand:
+        left, right = self.operand(expr.left), self.operand(expr.right)
+        if isinstance(left, Same) and isinstance(right, Same):
+            return Same(BINARY[expr.op](left.value, right.value))
+        found = vector.binary(expr.op, left, right)
+        return self.each(BINARY[expr.op], left, right) if found is None else found
+
+    def unary(self, expr: Unary) -> Operand:
+        operand = self.operand(expr.operand)
+        if isinstance(operand, Same):
+            return Same(UNARY[expr.op](operand.value))
+        found = vector.unary(expr.op, operand)
+        return self.each(UNARY[expr.op], operand) if found is None else found
+
+    def attribute(self, expr: Attribute) -> Operand:
+        return self.each(lambda value: getattr(value, expr.name), self.operand(expr.operand))
+
+    def method(self, expr: Method) -> Operand:
+        arguments = map(self.operand, expr.arguments)
+        return self.each(lambda value, *rest: getattr(value, expr.name)(*rest), self.operand(expr.operand), *arguments)
+
+    def call(self, expr: Call) -> Operand:
+        function = plain_function(expr.function)
+        if not expr.arguments:
+            return column_of([settle(function()) for _ in range(self.size)])
+        arguments = [object_column(self.rows_of(a.side)) if isinstance(a, Whole) else self.operand(a) for a in expr.arguments]
+        return self.each(lambda *values: settle(function(*values)), *arguments)
+
+    def rows_of(self, side: int) -> list[Any]:
+        table = self.inputs.tables[side]
+        return (table if self.rows is None else table.take(self.rows)).rows()
+
+    def choose(self, expr: Choose) -> Operand:
+        waiting: Rows = np.arange(self.size)
+        parts: list[tuple[Rows, Column]] = []
+        for condition, value in expr.branches:
+            holds = truth(self.at(waiting).column(condition))
+            chosen, waiting = waiting[holds], waiting[~holds]
+            parts.append((chosen, self.at(chosen).column(value)) if len(chosen) else (chosen, object_column([])))
+        if len(waiting):
+            parts.append((waiting, self.at(waiting).column(expr.otherwise)))
+        return _assembled([part for part in parts if len(part[0])], self.size)
+
+    def make(self, expr: Make) -> Operand:
+        columns = [self.column(value).tolist() for value in expr.values]
+        values = zip(*columns, strict=True) if columns else itertools.repeat((), self.size)
+        return object_column(list(map(expr.schema.build, values)))
+
+    def opaque(self, expr: Opaque) -> Operand:
+        arguments = [self.rows_of(side) for side in range(expr.sides)]
+        if expr.life:
+            arguments.append(_lives(self.end(Life("le")), self.end(Life("re"))))
+        values = _called(expr.function, arguments)
+        if set(map(type, values)) <= IMMUTABLE:
+            return column_of(values)
+        return column_of([self.given(row, value) for row, value in enumerate(values)])
+
+    def given(self, row: int, value: Any) -> Any:
+        """Return what a function of the user gave for a row: an expression is evaluated there."""
+        return self.at(np.array([row])).column(value.node).tolist()[0] if isinstance(value, E) else as_payload(settle(value))
+
+
+def _called(function: Callable[..., Any], arguments: list[list[Any]]) -> list[Any]:
+    values: list[Any] = []
+    try:
+        for value in map(function, *arguments):
+            values.append(value)
+    except Exception as error:
+        raise RowError(len(values), error) from error
+    return values
+
+
+def _assembled(parts: list[tuple[Rows, Column]], size: int) -> Column:
+    if len(parts) == 1:
+        return parts[0][1]
+    dtypes = {column.dtype for _, column in parts}
+    whole = np.empty(size, dtype=dtypes.pop() if len(dtypes) == 1 else object)
+    for rows, column in parts:
+        whole[rows] = column.astype(whole.dtype, copy=False)
+    return whole
+
+
+_MEANINGS: Final[Mapping[type[Expr], Callable[[_Columns, Any], Operand]]] = {
+    Field: _Columns.field,
+    Whole: _Columns.whole,
+    Life: _Columns.end,
+    Key: _Columns.key,
+    Constant: lambda _, expr: Same(expr.value),
+    Binary: _Columns.binary,
+    Unary: _Columns.unary,
+    Attribute: _Columns.attribute,
+    Method: _Columns.method,
+    Call: _Columns.call,
+    Choose: _Columns.choose,
+    Make: _Columns.make,
+    Opaque: _Columns.opaque,
+}
+
+__all__ = [
+    "Inputs",
+    "RowError",
+    "describe",
+    "evaluate",
+    "evaluate_row",
+    "key_row",
+    "key_values",
+    "project",
+    "project_row",
+    "truth",
+]

@@ -1,0 +1,43 @@
+"""Expressions over a pair of rows of which one is missing: in an outer join it is None."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from streamdsl.expr.nodes import Attribute, Constant, Expr, Field, Opaque, Whole
+
+
+def without_row(expr: Expr, side: int) -> Expr:
+    """Return the expression over the other row alone, with None for the row of this side.
+
+    >>> without_row(Field("x", 1), 0), without_row(Whole(1), 1)
+    (Field(name='x', side=0), Constant(value=None))
+    """
+    if isinstance(expr, Field):
+        return Attribute(Constant(None), expr.name) if expr.side == side else Field(expr.name)
+    if isinstance(expr, Whole):
+        return Constant(None) if expr.side == side else Whole()
+    if isinstance(expr, Opaque):
+        return Opaque(_WithNone(expr.function, side), expr.sides - 1, expr.life, expr.name)
+    changes = {f.name: _changed(getattr(expr, f.name), side) for f in dataclasses.fields(expr)}
+    return dataclasses.replace(expr, **changes)
+
+
+def _changed(value: Any, side: int) -> Any:
+    if isinstance(value, Expr):
+        return without_row(value, side)
+    return tuple(_changed(item, side) for item in value) if isinstance(value, tuple) else value
+
+
+@dataclass(frozen=True, slots=True)
+class _WithNone:
+    """A function of two rows, one of which is None."""
+
+    function: Callable[..., Any]
+    side: int
+
+    def __call__(self, row: Any, *life: Any) -> Any:
+        return self.function(None, row, *life) if self.side == 0 else self.function(row, None, *life)

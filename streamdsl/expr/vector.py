@@ -1,0 +1,153 @@
+"""Operators over typed columns, where numpy's meaning is certainly Python's; None where it is not, and Python must do it.
+
+Certain means: no int64 overflow, no division by zero, integers that floats hold exactly where the two meet. Float `**` is left to
+Python, whose rounding numpy does not promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from streamdsl.expr.table import Column
+
+_INT64: Final = (-(2**63), 2**63 - 1)
+_EXACT: Final = 2**53
+
+_COMPARE: Final[Mapping[str, Callable[..., Any]]] = {
+    "==": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+_ARITHMETIC: Final[Mapping[str, Callable[..., Any]]] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.true_divide,
+    "//": np.floor_divide,
+    "%": np.remainder,
+}
+_BITS: Final[Mapping[str, Callable[..., Any]]] = {"&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor}
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """A column that holds one value in every row."""
+
+    value: Any
+
+
+Operand: TypeAlias = Column | Same
+
+
+def binary(op: str, left: Operand, right: Operand) -> Column | None:
+    """Return `left op right` for typed columns (at least one of the two), or None.
+
+    >>> binary("+", np.array([1, 2]), Same(0.5)).tolist(), binary("+", np.array([2**62]), Same(2**62)) is None
+    ([1.5, 2.5], True)
+    """
+    with np.errstate(all="ignore"):
+        return _binary(op, left, right)
+
+
+def _binary(op: str, left: Operand, right: Operand) -> Column | None:
+    kinds = _kind(left) + _kind(right)
+    if any(isinstance(value, np.ndarray) and not value.size for value in (left, right)):
+        return None
+    if "?" in kinds:
+        return _array(_COMPARE[op](_raw(left), _raw(right))) if op in _COMPARE and _is_text(left) and _is_text(right) else None
+    if op in _COMPARE:
+        mixed = "f" in kinds and "i" in kinds
+        return None if mixed and not _floats_hold(left, right) else _array(_COMPARE[op](_raw(left), _raw(right)))
+    if op in _BITS:
+        return None if "f" in kinds else _array(_BITS[op](_raw(left), _raw(right)))
+    left, right = _number(left), _number(right)
+    if op == "**":
+        return _power(left, right) if kinds[0] != "f" else None
+    if op in ("/", "//", "%") and _has_zero(right):
+        return None
+    if "f" not in kinds and not _stays_exact(op, left, right):
+        return None
+    return _array(_ARITHMETIC[op](_raw(left), _raw(right)))
+
+
+def unary(op: str, column: Column) -> Column | None:
+    """Return `op column` for a typed column, or None."""
+    if column.dtype == object or not column.size:
+        return None
+    if op == "not":
+        return ~column.astype(np.bool_)
+    if op == "is_none":
+        return np.zeros(len(column), dtype=np.bool_)
+    number = _number(column)
+    if op == "+":
+        return _array(number)
+    if number.dtype.kind == "i" and int(number.min()) == _INT64[0]:
+        return None
+    return _array(np.negative(number) if op == "-" else np.abs(number))
+
+
+def _array(column: Any) -> Column:
+    return column  # type: ignore[no-any-return]
+
+
+def _kind(value: Operand) -> str:
+    if isinstance(value, Same):
+        kind = type(value.value)
+        if kind is int:
+            return "i" if _INT64[0] <= value.value <= _INT64[1] else "?"
+        return {bool: "b", float: "f"}.get(kind, "?")
+    return value.dtype.kind if value.dtype.kind in "bif" else "?"
+
+
+def _is_text(value: Operand) -> bool:
+    if isinstance(value, Same):
+        return type(value.value) is str
+    return value.dtype == object and set(map(type, value.tolist())) == {str}
+
+
+def _raw(value: Operand) -> Any:
+    return value.value if isinstance(value, Same) else value
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, Same):
+        return Same(int(value.value)) if type(value.value) is bool else value
+    return value.astype(np.int64) if value.dtype.kind == "b" else value
+
+
+def _bounds(value: Any) -> tuple[int, int]:
+    return (value.value, value.value) if isinstance(value, Same) else (int(value.min()), int(value.max()))
+
+
+def _floats_hold(*values: Operand) -> bool:
+    whole = [_bounds(value) for value in values if _kind(value) == "i"]
+    return all(lo >= -_EXACT and hi <= _EXACT for lo, hi in whole)
+
+
+def _has_zero(value: Any) -> bool:
+    return value.value == 0 if isinstance(value, Same) else not value.all()
+
+
+def _stays_exact(op: str, left: Any, right: Any) -> bool:
+    if op == "/":
+        return _floats_hold(left, right)
+    (a, b), (c, d) = _bounds(left), _bounds(right)
+    if op in ("//", "%"):
+        return not (a == _INT64[0] and c <= -1 <= d)
+    ends = {"+": (a + c, b + d), "-": (a - d, b - c), "*": (a * c, a * d, b * c, b * d)}[op]
+    return _INT64[0] <= min(ends) and max(ends) <= _INT64[1]
+
+
+def _power(base: Any, exponent: Any) -> Column | None:
+    if not isinstance(exponent, Same) or not isinstance(base, np.ndarray) or type(exponent.value) is not int:
+        return None
+    if not 0 <= exponent.value < 64 or max(map(abs, _bounds(base))) ** exponent.value > _INT64[1]:
+        return None
+    return _array(np.power(base, exponent.value))

@@ -1,0 +1,279 @@
+"""The built-in aggregates as Spark SQL: columns that are aggregated, how they merge, and the result made of them.
+
+Sums are exact as everywhere: integers as decimals, floats as integer limbs of 32 bits, so that no order shows in a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final
+
+from streamdsl.expr.nodes import Expr, Life
+from streamdsl.expr.schema import Schema
+from streamdsl.plan.node import WindowAggregate
+from streamdsl.spark.expressions import Env, NotNative, Sql, double, raising, to_sql, truth
+from streamdsl.spark.types import FLOAT, INT, Items, Row, Scalar, Type, as_nullable, is_native, is_ordered
+from streamdsl.udm import builtin
+from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.windows import Hopping
+
+_LIMB: Final = 32
+_LIMBS: Final = (2, 1, 0, -1, -2, -3)
+_EXACT_BELOW: Final = 2.0**94
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One aggregated column: of rows with the argument `{x}`; the function that merges it, None if it cannot be merged."""
+
+    first: str
+    merge: str | None = "sum"
+
+    @property
+    def linear(self) -> bool:
+        """Say whether what has left can be subtracted."""
+        return self.merge == "sum"
+
+
+@dataclass(frozen=True, slots=True)
+class NativeAgg:
+    """An aggregate on Spark: its argument, null where a row does not count; its parts; the result, made of their columns."""
+
+    argument: Sql
+    parts: tuple[Part, ...]
+    result: Callable[[Sequence[str]], str]
+    type: Type
+    subtracts: bool = False
+
+    @property
+    def merges(self) -> bool:
+        """Say whether partial results can be merged."""
+        return all(part.merge is not None for part in self.parts)
+
+
+def native_aggregates(node: WindowAggregate, env: Env) -> list[NativeAgg]:
+    """Return a node's aggregates on Spark, or raise `NotNative`."""
+    return [_native(agg, node, env) for agg in node.aggregates]
+
+
+def _native(agg: BoundAgg, node: WindowAggregate, env: Env) -> NativeAgg:
+    rule = _RULES.get(type(agg.function))
+    if rule is None:
+        raise NotNative(f"{agg.function.label} is Python code")
+    return rule(agg.function, _argument(agg, env), node, env)
+
+
+def _argument(agg: BoundAgg, env: Env) -> Sql:
+    value = env.rows[0].whole() if agg.argument is None else to_sql(agg.argument, env)
+    if any(isinstance(part, Life) for expr in (agg.argument, agg.where) if expr is not None for part in _walk(expr)):
+        raise NotNative("an argument reads the lifetime")
+    if agg.where is None:
+        return value
+    test = truth(to_sql(agg.where, env))
+    return Sql(f"CASE WHEN {test.text} THEN {value.text} END", as_nullable(value.type), test.raises or value.raises)
+
+
+def _walk(expr: Expr) -> list[Expr]:
+    return list(expr.walk())
+
+
+def _number(value: Sql, name: str) -> Sql:
+    """Return a numeric argument; bools count as integers."""
+    if value.kind not in ("int", "float", "bool", "any"):
+        raise NotNative(f"{name} of values that are not numbers")
+    if value.kind != "bool":
+        return value
+    return Sql(f"cast({value.text} as bigint)", Scalar("int", value.type.nullable), value.raises)
+
+
+def _count(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg:
+    there = Sql(f"if({value.text} IS NULL, NULL, 1L)" if value.type.nullable else "1L", INT, value.raises)
+    return NativeAgg(there, (Part("count({x})"),), lambda c: f"coalesce({c[0]}, 0L)", INT, True)
+
+
+def _sum(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg:
+    value = _number(value, "the sum")
+    return replace(_total(value, lambda total, n: total, whole=True), argument=value)
+
+
+def _avg(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg:
+    value = _number(value, "the mean")
+    return replace(_total(value, lambda total, n: f"{total} / {n}", whole=False), argument=value)
+
+
+def _total(value: Sql, result: Callable[[str, str], str], whole: bool, of: str = "{x}") -> NativeAgg:
+    """Return the aggregate that makes something of the exact sum of a column, and of the number of its values."""
+    nullable = value.type.nullable
+    count = Part(f"count({of})")
+    if value.kind == "int":
+        parts = (Part(f"sum(cast({of} as decimal(20,0)))"), count)
+        overflow = raising("OverflowError", "a sum leaves int64")
+        made = f"coalesce(try_cast({{0}} as bigint), {overflow})" if whole else "cast({0} as double)"
+        kind = as_nullable(INT if whole else FLOAT, nullable)
+        text = lambda c: f"CASE WHEN {c[1]} > 0L THEN {result(made.format(c[0]), c[1])} END"  # noqa: E731
+        return NativeAgg(value, parts, text, kind, True)
+    limbs = tuple(Part(f"sum({_limb(of, k)})") for k in _LIMBS)
+    parts = (*limbs, Part(f"sum({_rest(of)})"), count)
+    text = lambda c: f"CASE WHEN {c[-1]} > 0L THEN {result(_folded(c), c[-1])} END"  # noqa: E731
+    return NativeAgg(value, parts, text, as_nullable(FLOAT, nullable))
+
+
+def _limb(x: str, k: int) -> str:
+    """Return the SQL of the part of a float between 2**(32 k) and 2**(32 k + 32), as an integer; such parts add up exactly."""
+    part = f"rint({x} * {double(2.0 ** (-_LIMB * k))})"
+    if k != _LIMBS[0]:
+        part += f" - rint({x} * {double(2.0 ** (-_LIMB * (k + 1)))}) * {double(2.0**_LIMB)}"
+    return f"cast(CASE WHEN abs({x}) < {double(_EXACT_BELOW)} THEN {part} ELSE 0D END as bigint)"
+
+
+def _rest(x: str) -> str:
+    """Return the SQL of what the limbs leave: bits below the last, and numbers too large (or not finite) for the first."""
+    scale = _LIMB * _LIMBS[-1]
+    cut = f"{x} - rint({x} * {double(2.0**-scale)}) * {double(2.0**scale)}"
+    return f"CASE WHEN abs({x}) < {double(_EXACT_BELOW)} THEN {cut} ELSE {x} END"
+
+
+def _folded(columns: Sequence[str]) -> str:
+    """Return the SQL of the float nearest to limbs and rest, added from large to small with the error carried along."""
+    terms = []
+    for column, k in zip(columns, _LIMBS, strict=False):
+        terms.append(f"cast(shiftright({column}, 32) as double) * {double(2.0 ** (_LIMB * (k + 1)))}")
+        terms.append(f"cast({column} & 4294967295L as double) * {double(2.0 ** (_LIMB * k))}")
+    rest = columns[len(_LIMBS)]
+    carry = "if(abs(a.s) >= abs(x), (a.s - (a.s + x)) + x, (x - (a.s + x)) + a.s)"
+    step = f"(a, x) -> named_struct('s', a.s + x, 'c', a.c + {carry})"
+    folded = f"aggregate(array({', '.join([*terms, rest])}), named_struct('s', 0D, 'c', 0D), {step}, a -> a.s + a.c)"
+    return f"if(isnan({rest}) OR abs({rest}) = double('Infinity'), {rest}, {folded})"
+
+
+def _extreme(name: str) -> Callable[..., NativeAgg]:
+    def rule(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg:
+        if value.kind == "none":
+            raise NotNative("there is no value")
+        return NativeAgg(value, (Part(f"{name}({{x}})", name),), lambda c: c[0], value.type)
+
+    return rule
+
+
+def _position(name: str) -> Callable[..., NativeAgg]:
+    """Return the rule of the first or last value in order of (LE, payload)."""
+
+    def rule(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg:
+        order = f"named_struct('le', le, 'p', {_ordered_payload(env)})"
+        part = Part(f"{name}({{x}}, {order}) FILTER (WHERE {{x}} IS NOT NULL)", None)
+        return NativeAgg(value, (part,), lambda c: c[0], value.type)
+
+    return rule
+
+
+def _ordered_payload(env: Env) -> str:
+    if not is_ordered(env.rows[0].type):
+        raise NotNative("payloads of this type are ordered in Python")
+    return env.rows[0].whole().text
+
+
+def _collect(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg:
+    if not is_ordered(value.type):
+        raise NotNative("values of this type are listed in Python")
+    row = f"named_struct('le', le, 'p', {_ordered_payload(env)}, 'x', {{x}})"
+    part = Part(f"array_sort(collect_list({row}) FILTER (WHERE {{x}} IS NOT NULL))", None)
+    return NativeAgg(value, (part,), lambda c: f"transform({c[0]}, s -> s.x)", Items(as_nullable(value.type, False), False))
+
+
+def _count_distinct(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg:
+    if not is_native(value.type):
+        raise NotNative("values of this type are compared in Python")
+    return NativeAgg(value, (Part("count(DISTINCT {x})", None),), lambda c: c[0], INT)
+
+
+def _quantile(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg:
+    share = Fraction(function.q)
+    exact = function.method == "inverted_cdf"
+    if value.kind not in ("float", "any") and not (exact and value.kind in ("int", "str", "bool")):
+        raise NotNative("Python decides whether a quantile of integers is an integer")
+    if share.denominator > 2**60:
+        raise NotNative(f"the fraction {function.q} is too fine for Spark's decimals")
+    text = _inverted if exact else _interpolated
+    part = Part("sort_array(collect_list({x}))", None)
+    result = lambda c: f"CASE WHEN size({c[0]}) > 0 THEN {text(c[0], share)} END"  # noqa: E731
+    return NativeAgg(value, (part,), result, as_nullable(value.type, value.type.nullable))
+
+
+def _decimal(value: int | str) -> str:
+    return f"cast({value}{'L' if isinstance(value, int) else ''} as decimal(19,0))"
+
+
+def _inverted(array: str, share: Fraction) -> str:
+    scaled = f"({_decimal(f'size({array})')} * {_decimal(share.numerator)})"
+    above = f"(({scaled} + {_decimal(share.denominator - 1)}) div {_decimal(share.denominator)})"
+    return f"element_at({array}, cast(greatest(1L, {above}) as int))"
+
+
+def _interpolated(array: str, share: Fraction) -> str:
+    by = _decimal(share.denominator)
+    scaled = f"({_decimal(f'size({array}) - 1')} * {_decimal(share.numerator)})"
+    below = f"cast(({scaled} div {by}) as int)"
+    rest = f"cast({scaled} % {by} as double) / {double(float(share.denominator))}"
+    low, high = f"element_at({array}, {below} + 1)", f"element_at({array}, {below} + 2)"
+    between = f"CASE WHEN {low} = {high} THEN {low} ELSE {low} + ({high} - {low}) * ({rest}) END"
+    return f"CASE WHEN {scaled} % {by} = 0 THEN {low} ELSE {between} END"
+
+
+def _variance(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg:
+    value = _number(value, "the variance")
+    mean = _total(value, lambda total, n: f"{total} / {n}", whole=False)
+    parts = (*mean.parts, Part("collect_list(cast({x} as double))", None))
+
+    def result(columns: Sequence[str]) -> str:
+        array, count = columns[-1], columns[-2]
+        squares = f"aggregate({array}, named_struct('s', 0D, 'm', {mean.result(columns[:-1])}), {_SQUARES}, a -> a.s)"
+        wild = f"exists({array}, x -> isnan(x) OR abs(x) = double('Infinity'))"
+        made = f"if({wild}, double('NaN'), {squares} / ({count} - 1L))"
+        root = f"sqrt({made})" if isinstance(function, builtin.Stddev) else made
+        return f"CASE WHEN {count} > 1L THEN {root} END"
+
+    return NativeAgg(value, parts, result, as_nullable(FLOAT))
+
+
+_SQUARES: Final = "(a, x) -> named_struct('s', a.s + (x - a.m) * (x - a.m), 'm', a.m)"
+
+
+def _time_weighted(function: Any, value: Sql, node: WindowAggregate, env: Env) -> NativeAgg:
+    if not isinstance(node.windows, Hopping):
+        raise NotNative("lifetimes inside windows of other kinds are weighed in Python")
+    value = _number(value, "the time-weighted mean")
+    inside = "(least(re, wre) - greatest(le, wle))"
+    overflow = raising("OverflowError", "value x lifetime leaves int64")
+    whole = f"if({{x}} IS NULL, NULL, coalesce(try_multiply({{x}}, {inside}), {overflow}))"
+    weighed = whole if value.kind == "int" else f"({{x}} * cast({inside} as double))"
+    size = double(float(node.windows.size))
+    total = _total(value, lambda total, n: f"({total} / {size})", whole=False, of=weighed)
+    parts = tuple(Part(part.first, None) for part in total.parts)
+    return NativeAgg(value, parts, total.result, as_nullable(FLOAT, value.type.nullable))
+
+
+def record_type(aggregates: Sequence[NativeAgg]) -> Row:
+    """Return the type of the record of aggregates that a window's projection reads."""
+    return Row(Schema.record(tuple(f"a{i}" for i in range(len(aggregates)))), tuple(agg.type for agg in aggregates))
+
+
+_RULES: Final[dict[type, Callable[..., NativeAgg]]] = {
+    builtin.Count: _count,
+    builtin.Sum: _sum,
+    builtin.Avg: _avg,
+    builtin.Min: _extreme("min"),
+    builtin.Max: _extreme("max"),
+    builtin.Median: _quantile,
+    builtin.Quantile: _quantile,
+    builtin.Variance: _variance,
+    builtin.Stddev: _variance,
+    builtin.CountDistinct: _count_distinct,
+    builtin.First: _position("min_by"),
+    builtin.Last: _position("max_by"),
+    builtin.Collect: _collect,
+    builtin.TimeWeightedAvg: _time_weighted,
+}
+
+__all__ = ["NativeAgg", "Part", "native_aggregates", "record_type"]

@@ -1,0 +1,104 @@
+"""Group-apply on Spark: the key becomes a column that every grouping, window and join of the body takes along."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from streamdsl.denote.group import level_of
+from streamdsl.plan.node import Group, GroupApply, Node, Source
+from streamdsl.spark import stages
+from streamdsl.spark.expressions import Env, NotNative, RowAt, Sql, infer, to_sql
+from streamdsl.spark.flow import Flow, GroupKey, Scope
+from streamdsl.spark.lowering import Lowering, bodies
+from streamdsl.spark.types import Pickled, is_native
+
+
+def group(low: Lowering, node: Group, scope: Scope) -> Flow:
+    """The rows of the enclosing group."""
+    return scope.groups[node.level]
+
+
+def group_apply(low: Lowering, node: GroupApply, scope: Scope) -> Flow:
+    """The body's rows of every group, with payloads made of the group's key and the body's payload."""
+    flow = low.lower(node.input, scope)
+    try:
+        key = _key(node, flow, scope)
+    except NotNative as why:
+        return _in_python(low, node, flow, scope, why)
+    low.note(node, "native")
+    level = level_of(node)
+    inside = _inside(flow, GroupKey(level, key.type), key, scope)
+    body = low.broadcast(low.lower(node.body, inside), inside.groups[level].keys, inside)
+    return _outside(_projected(low, node, body, inside), level)
+
+
+def _key(node: GroupApply, flow: Flow, scope: Scope) -> Sql:
+    key = to_sql(node.key, scope.env(flow))
+    if not is_native(key.type):
+        raise NotNative("its keys are Python objects")
+    return key
+
+
+def _inside(flow: Flow, key: GroupKey, value: Sql, scope: Scope) -> Scope:
+    """Return the scope of the body: the rows with their key."""
+    columns = [*flow.columns, f"{value.text} as {key.column}"]
+    rows = flow.then(lambda df: df.selectExpr(*columns)).with_keys((*flow.keys, key))
+    return Scope({**scope.groups, key.level: rows}, key.level)
+
+
+def _projected(low: Lowering, node: GroupApply, body: Flow, inside: Scope) -> Flow:
+    env = inside.env(body)
+    try:
+        payload = to_sql(node.projection, env)
+    except NotNative as why:
+        step = stages.Project(node.projection)
+        return stages.rows(low, node, body, inside, step, f"its projection: {why}", infer(node.projection, env), node.body.schema)
+    return body.select(payload.type, p=payload.text)
+
+
+def _outside(flow: Flow, level: int) -> Flow:
+    """Return the rows without the key of a group that they have left."""
+    keys = tuple(key for key in flow.keys if key.level != level)
+    columns = ["le", "re", "p", *(key.column for key in keys)]
+    return flow.then(lambda df: df.selectExpr(*columns)).with_keys(keys)
+
+
+def _in_python(low: Lowering, node: GroupApply, flow: Flow, scope: Scope, why: object) -> Flow:
+    """Run the whole group-apply in Python: one call per key as Python compares keys; in one task if the body has other inputs."""
+    others = _others(low, node, scope)
+    for below in bodies(node.body):
+        low.note(below, "groups", f"inside {low.label(node)}")
+    fragment = dataclasses.replace(
+        node, input=Source("in", node.input.schema, flow.unit), body=_without_groups(node.body, others)
+    )
+    key = Sql("null", Pickled())
+    out = infer(node.projection, Env((RowAt(Pickled()),), key=key))
+    by = None if others else [stages.keyed_in_python(low, node, flow, node.key)]
+    return stages.groups(low, node, fragment, {"in": flow, **others}, scope, why, out, by)
+
+
+def _others(low: Lowering, node: GroupApply, scope: Scope) -> Mapping[str, Flow]:
+    """Return what the body reads besides its own group: other sources by name, groups around by level."""
+    own, found = level_of(node), {}
+    for below in bodies(node.body):
+        if isinstance(below, Source):
+            found[below.source] = low.lower(below, scope)
+        elif isinstance(below, Group) and below.level < own and below.level in scope.groups:
+            found[_outer(below)] = scope.groups[below.level]
+    return found
+
+
+def _outer(node: Group) -> str:
+    return f"group {node.level}"
+
+
+def _without_groups(node: Node, others: Mapping[str, Flow]) -> Node:
+    """Return a body with sources in place of the groups around."""
+    if isinstance(node, Group) and _outer(node) in others:
+        return Source(_outer(node), node.payload, node.time_unit)
+    changed: Any = node.map_inputs(lambda below: _without_groups(below, others))
+    return (
+        dataclasses.replace(changed, body=_without_groups(changed.body, others)) if isinstance(changed, GroupApply) else changed
+    )

@@ -1,0 +1,240 @@
+"""Operators over two inputs on Spark: pairs of rows that meet, by equal keys, or by buckets of time where there is no key."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.functions import broadcast, expr
+
+from streamdsl.expr.schema import Schema
+from streamdsl.plan.node import AntiJoin, ClipBy, Join, TwoInputs
+from streamdsl.spark import stages
+from streamdsl.spark.expressions import Env, NotNative, RowAt, Sql, infer, integer, struct, to_sql, truth
+from streamdsl.spark.flow import Flow, GroupKey, Make, Scope, over
+from streamdsl.spark.lowering import Lowering
+from streamdsl.spark.types import Row, Type
+from streamdsl.temporal import INFINITY, common_unit
+
+_PIECES = "cast(array() as array<struct<le:bigint,re:bigint>>)"
+
+
+def join(low: Lowering, node: Join, scope: Scope) -> Flow:
+    """Every matching pair, for the time that both live."""
+    low.note(node, "native")
+    pairs = _pairs(low, node, scope)
+    le, re = "greatest(lle, rle) as le", "least(lre, rre) as re"
+    try:
+        payload = _pair_payload(node, pairs, scope)
+    except NotNative as why:
+        return _projected_in_python(low, node, pairs, scope, why, [le, re])
+    make = lambda: pairs.make().selectExpr(le, re, f"{payload.text} as p", *pairs.key_columns)  # noqa: E731
+    return Flow.of(payload.type, pairs.unit, make, pairs.keys)
+
+
+def _pair_payload(node: Join, pairs: Pairs, scope: Scope) -> Sql:
+    if node.projection is None:
+        return Sql(struct(("lp", "rp")), pairs.type)
+    return to_sql(node.projection, pairs.env(scope))
+
+
+def _projected_in_python(low: Lowering, node: Join, pairs: Pairs, scope: Scope, why: object, times: list[str]) -> Flow:
+    assert node.projection is not None
+    columns = [*times, "lp", "rp", *pairs.key_columns]
+    out = infer(node.projection, pairs.env(scope))
+    low.note(node, "rows", f"its projection: {why}")
+    living = lambda: pairs.make().selectExpr(*columns)  # noqa: E731
+    made = stages.project_pairs(low, node, pairs.sides, living, pairs.keys, scope.level, out)
+    return Flow.of(out, pairs.unit, made, pairs.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Pairs of matching rows: columns `lle`, `lre`, `lp`, `rle`, `rre`, `rp`, and the group keys."""
+
+    left: Flow
+    right: Flow
+    make: Make
+    keys: tuple[GroupKey, ...]
+
+    @property
+    def type(self) -> Type:
+        """The type of the pair."""
+        return Row(Schema.tuple(2), (self.left.type, self.right.type))
+
+    @property
+    def sides(self) -> tuple[Type, Type]:
+        """The types of the payloads."""
+        return self.left.type, self.right.type
+
+    @property
+    def unit(self) -> Any:
+        """The unit of time of both."""
+        return common_unit(self.left.unit, self.right.unit)
+
+    @property
+    def key_columns(self) -> list[str]:
+        """The columns of the group keys."""
+        return [key.column for key in self.keys]
+
+    def env(self, scope: Scope) -> Env:
+        """Return what an expression over a pair can read."""
+        key = next((Sql(key.column, key.type) for key in self.keys if key.level == scope.level), None)
+        return Env((RowAt(self.left.type, "lp"), RowAt(self.right.type, "rp")), key=key)
+
+
+def _pairs(low: Lowering, node: TwoInputs, scope: Scope) -> Pairs:
+    """Return the pairs that match; for `clip_by` right rows count as points, strictly after the left start."""
+    left, right = low.lower(node.left, scope), low.lower(node.right, scope)
+    if not isinstance(node, Join):
+        left = low.align([left, right], scope)[0]
+    matching = node.matching
+    frames = stages.join_keys(low, node, [left, right], [matching.left_key, matching.right_key], scope)
+    j = ["j"] if matching.left_key is not None else []
+    ends = "rle + 1L" if isinstance(node, ClipBy) else "rre"
+    meet = "lle < rle AND rle < lre" if isinstance(node, ClipBy) else "lle < rre AND rle < lre"
+    keys = _all_keys(left, right)
+    make = lambda: _matched(frames, left, right, keys, j, ends, meet)  # noqa: E731
+    return _residual(low, node, Pairs(left, right, make, keys), scope)
+
+
+def _all_keys(left: Flow, right: Flow) -> tuple[GroupKey, ...]:
+    keys = {key.level: key for flow in (left, right) for key in flow.keys}
+    return tuple(keys[level] for level in sorted(keys))
+
+
+def _residual(low: Lowering, node: TwoInputs, pairs: Pairs, scope: Scope) -> Pairs:
+    where = node.matching.where
+    if where is None:
+        return pairs
+    try:
+        test = truth(to_sql(where, pairs.env(scope)))
+    except NotNative as why:
+        low.note(node, "rows", f"its condition: {why}")
+        return dataclasses.replace(pairs, make=stages.filter_pairs(low, node, pairs.sides, pairs.make, pairs.keys, scope.level))
+    return dataclasses.replace(pairs, make=lambda: pairs.make().where(test.text))
+
+
+def _matched(
+    frames: Sequence[Make], left: Flow, right: Flow, keys: Sequence[GroupKey], j: list[str], ends: str, meet: str
+) -> Any:
+    common = [key for key in left.key_columns if key in right.key_columns]
+    lefts = _renamed(frames[0](), "l", [*left.key_columns, *j])
+    rights = _renamed(frames[1](), "r", [*right.key_columns, *j]).selectExpr("*", f"{ends} as rend")
+    equal = [f"l{key} <=> r{key}" for key in [*common, *j]]
+    if equal:
+        joined = _joined(lefts, rights, [*equal, meet])
+    else:
+        joined = _bucketed(lefts, rights, meet)
+    shown = [f"{'l' if key.column in left.key_columns else 'r'}{key.column} as {key.column}" for key in keys]
+    return joined.selectExpr("lle", "lre", "lp", "rle", "rre", "rp", *shown)
+
+
+def _renamed(df: Any, side: str, others: Sequence[str]) -> Any:
+    return df.selectExpr(*(f"{name} as {side}{name}" for name in ("le", "re", "p", *others)))
+
+
+def _joined(left: Any, right: Any, conditions: Sequence[str]) -> Any:
+    return left.join(right, expr(" AND ".join(conditions)))
+
+
+def _bucketed(lefts: Any, rights: Any, meet: str) -> Any:
+    """Join rows without a key: each is put into the buckets of time that it lives in; a pair is found in that where it begins.
+
+    A bucket is as long as the mean row, so that the rows become at most twice as many whatever their lengths.
+    """
+    both = lefts.selectExpr("lle as le", "lre as re").unionAll(rights.selectExpr("rle as le", "rend as re"))
+    stats = broadcast(both.selectExpr("max(le) as top", f"{_mean_length('le', 're')} as width"))
+    spread_left = _spread(lefts.crossJoin(stats), "l", "lle", "lre")
+    spread_right = _spread(rights.crossJoin(stats), "r", "rle", "rend")
+    return _joined(spread_left, spread_right, ["lb = rb", "lb = greatest(lb0, rb0)", meet])
+
+
+def _mean_length(le: str, re: str) -> str:
+    """Return the aggregation to the mean length of rows; one that never ends counts to the last start of all."""
+    endless = f"{re} = {integer(INFINITY)}"
+    finite = f"sum(if({endless}, 0D, cast({re} as double) - cast({le} as double)))"
+    others = f"sum(if({endless}, 1D, 0D)) * cast(max({le}) as double) - sum(if({endless}, cast({le} as double), 0D))"
+    return f"cast(least(greatest(1D, ({finite} + {others}) / count(1)), 4e18D) as bigint)"
+
+
+def _spread(df: Any, side: str, le: str, re: str) -> Any:
+    kept = [name for name in df.columns if name not in ("top", "width")]
+    first, last = _bucket(le), _bucket(f"least({re} - 1L, top)")
+    return df.selectExpr(*kept, f"{first} as {side}b0", f"explode(sequence({first}, greatest({first}, {last}))) as {side}b")
+
+
+def _bucket(time: str) -> str:
+    return f"({time} div width - if({time} % width < 0L, 1L, 0L))"
+
+
+def anti_join(low: Lowering, node: AntiJoin, scope: Scope) -> Flow:
+    """Each left row for the time that no matching right row lives, as maximal pieces."""
+    low.note(node, "native")
+    pairs = _pairs(low, node, scope)
+    holes = "array_sort(collect_list(named_struct('le', rle, 're', rre)) FILTER (WHERE rle IS NOT NULL))"
+
+    def make() -> Any:
+        rows = _left_with(pairs, [f"{holes} as holes"])
+        pieces = rows.selectExpr("lp", *pairs.key_columns, f"explode({_PIECES_LEFT}) as piece")
+        return pieces.selectExpr("piece.le as le", "piece.re as re", "lp as p", *pairs.key_columns)
+
+    return Flow.of(pairs.left.type, pairs.left.unit, make, pairs.keys)
+
+
+def _left_with(pairs: Pairs, aggregates: Sequence[str]) -> Any:
+    """Return each left row, as often as it is there, with an aggregation of the right rows that match it."""
+    names = ["lle", "lre", "lp", *pairs.key_columns]
+    kept = ["le as lle", "re as lre", "p as lp", *pairs.key_columns]
+    alone = pairs.left.make().selectExpr(*kept, "1 as n", "cast(null as bigint) as rle", "cast(null as bigint) as rre")
+    met = pairs.make().selectExpr(*names, "0 as n", "rle", "rre")
+    grouped = alone.unionByName(met).groupBy(*names).agg(expr("sum(n) as n"), *map(expr, aggregates))
+    added = [text.rpartition(" as ")[2] for text in aggregates]
+    return grouped.selectExpr(*names, *added, "explode(sequence(1L, n)) as copy")
+
+
+_CUT = "if(h.le > a.start, concat(a.pieces, array(named_struct('le', a.start, 're', h.le))), a.pieces)"
+_REST = "if(a.start < lre, concat(a.pieces, array(named_struct('le', a.start, 're', lre))), a.pieces)"
+_STEP = f"(a, h) -> named_struct('start', greatest(a.start, h.re), 'pieces', {_CUT})"
+_PIECES_LEFT = f"aggregate(holes, named_struct('start', lle, 'pieces', {_PIECES}), {_STEP}, a -> {_REST})"
+
+
+def clip_by(low: Lowering, node: ClipBy, scope: Scope) -> Flow:
+    """Each left row, ended at the first matching right LE strictly after its own LE."""
+    low.note(node, "native")
+    if node.matching.where is None:
+        return _clip_by_key(low, node, scope)
+    pairs = _pairs(low, node, scope)
+
+    def make() -> Any:
+        rows = _left_with(pairs, ["min(rle) as cut"])
+        return rows.selectExpr("lle as le", "least(lre, coalesce(cut, lre)) as re", "lp as p", *pairs.key_columns)
+
+    return Flow.of(pairs.left.type, pairs.left.unit, make, pairs.keys)
+
+
+def _clip_by_key(low: Lowering, node: ClipBy, scope: Scope) -> Flow:
+    """Find the next right start of the same key by one ordering of both inputs."""
+    left, right = low.lower(node.left, scope), low.lower(node.right, scope)
+    left = low.align([left, right], scope)[0]
+    matching = node.matching
+    frames = stages.join_keys(low, node, [left, right], [matching.left_key, matching.right_key], scope)
+    common = [key for key in left.key_columns if key in right.key_columns]
+    by = [*common, *(["j"] if matching.left_key is not None else [])]
+    later = over(by, "t DESC", "RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
+
+    def make() -> Any:
+        others = [key for key in left.key_columns if key not in common]
+        nothing = [f"cast(null as {key.type.ddl}) as {key.column}" for key in left.keys if key.column in others]
+        lefts = frames[0]().selectExpr(*by, *others, "le as t", "re", "p", "cast(null as bigint) as start")
+        empty = f"cast(null as {left.type.ddl}) as p"
+        rights = frames[1]().selectExpr(*by, *nothing, "le as t", "cast(null as bigint) as re", empty, "le as start")
+        cut = lefts.unionByName(rights).selectExpr("*", f"min(start) {later} as cut").where("re IS NOT NULL")
+        return cut.selectExpr("t as le", "least(re, coalesce(cut, re)) as re", "p", *left.key_columns)
+
+    return Flow.of(left.type, left.unit, make, left.keys)
+
+
+__all__ = ["anti_join", "clip_by", "join"]

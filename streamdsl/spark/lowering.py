@@ -1,0 +1,104 @@
+"""What lowering shares: the memo of nodes, the notes for `explain()`, and bringing rows into the groups around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from pyspark.sql.functions import expr
+
+from streamdsl.errors import UnsupportedOnSpark
+from streamdsl.plan.labels import labels
+from streamdsl.plan.node import GroupApply, Node
+from streamdsl.spark.flow import Flow, GroupKey, Scope
+from streamdsl.temporal import INFINITY
+
+How: TypeAlias = Literal["native", "rows", "groups", "one task", "unsupported"]
+Rule: TypeAlias = "Callable[[Lowering, Any, Scope], Flow]"
+
+_SHOWN: dict[str, str] = {
+    "native": "native",
+    "rows": "Python (Arrow), row by row",
+    "groups": "Python (Arrow), one call per group",
+    "one task": "Python (Arrow), all rows in one task",
+    "unsupported": "unsupported",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """How a node runs on Spark, and why not natively."""
+
+    how: How
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{_SHOWN[self.how]}: {self.why}" if self.why else _SHOWN[self.how]
+
+
+@dataclass(slots=True, eq=False)
+class Lowering:
+    """One lowering of a plan: what its sources are, where windows end, and what has been lowered so far."""
+
+    plan: Node
+    sources: Mapping[str, Flow]
+    rules: Callable[[Node], Rule]
+    until: int = INFINITY
+    notes: dict[int, Note] = field(default_factory=dict)
+    _flows: dict[tuple[int, int], Flow] = field(default_factory=dict)
+    _kept: list[object] = field(default_factory=list)
+
+    def lower(self, node: Node, scope: Scope) -> Flow:
+        """Return the flow of a node; a node that several read is lowered once."""
+        place = (id(node), id(scope))
+        if place not in self._flows:
+            self._kept.append((node, scope))
+            self._flows[place] = self.rules(node)(self, node, scope)
+        return self._flows[place]
+
+    def note(self, node: Node, how: How, why: object = "") -> None:
+        """Remember how a node runs; a node runs in Python if any part of it does."""
+        if how != "native" or id(node) not in self.notes:
+            self.notes[id(node)] = Note(how, str(why))
+
+    def label(self, node: Node) -> str:
+        """Return the node's name in `explain()`."""
+        return labels(self.plan).get(id(node), node.name)
+
+    def unsupported(self, node: Node, why: str, hint: str | None = None) -> UnsupportedOnSpark:
+        """Return the error for a node that cannot run on Spark."""
+        self.note(node, "unsupported", why)
+        return UnsupportedOnSpark(f"{self.label(node)} does not run on Spark: {why}", hint=hint)
+
+    def align(self, flows: Sequence[Flow], scope: Scope) -> list[Flow]:
+        """Return the flows with the same group keys: what does not depend on a group is there in each of its groups."""
+        keys = {key.level: key for flow in flows for key in flow.keys}
+        return [self.broadcast(flow, tuple(keys[level] for level in sorted(keys)), scope) for flow in flows]
+
+    def broadcast(self, flow: Flow, keys: tuple[GroupKey, ...], scope: Scope) -> Flow:
+        """Return the rows once for each group that they do not depend on."""
+        if all(flow.has(key.level) for key in keys):
+            return flow
+        return _per_group(flow, keys, scope.groups[max(key.level for key in keys)])
+
+
+def _per_group(flow: Flow, keys: tuple[GroupKey, ...], groups: Flow) -> Flow:
+    names = [key.column for key in keys]
+
+    def make() -> Any:
+        known = groups.make().selectExpr(*(f"{name} as g_{name}" for name in names)).distinct()
+        common = [name for name in names if name in flow.key_columns]
+        match = expr(" AND ".join(f"{name} <=> g_{name}" for name in common) or "true")
+        joined = flow.make().join(known, match)
+        return joined.selectExpr("le", "re", "p", *(f"g_{name} as {name}" for name in names))
+
+    return Flow.of(flow.type, flow.unit, make, keys)
+
+
+def bodies(plan: Node) -> list[Node]:
+    """Return all nodes of a plan, those inside group-applies too."""
+    found: list[Node] = []
+    for node in plan.walk():
+        found += [*bodies(node.body), node] if isinstance(node, GroupApply) else [node]
+    return found

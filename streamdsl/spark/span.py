@@ -1,0 +1,140 @@
+"""Span-based operators on Spark: each row by itself, but for `to_edges`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamdsl.expr.nodes import Expr
+from streamdsl.plan.node import AlterLifetime, ClipInterval, Select, SelectMany, Shift, ToEdges, Union, Where
+from streamdsl.spark import stages
+from streamdsl.spark.expressions import Env, NotNative, Sql, infer, integer, moved_time, plus_time, raising, struct, to_sql, truth
+from streamdsl.spark.flow import Flow, Scope, over
+from streamdsl.spark.lowering import Lowering
+from streamdsl.spark.types import Pickled, Row, Scalar, Type, as_nullable, unify
+from streamdsl.temporal import common_unit
+
+
+def where(low: Lowering, node: Where, scope: Scope) -> Flow:
+    """The rows for which the predicate holds."""
+    flow = low.lower(node.input, scope)
+    try:
+        test = truth(to_sql(node.predicate, scope.env(flow)))
+    except NotNative as why:
+        return stages.rows(low, node, flow, scope, stages.Filter(node.predicate), why)
+    low.note(node, "native")
+    return flow.then(lambda df: df.where(test.text))
+
+
+def select(low: Lowering, node: Select, scope: Scope) -> Flow:
+    """Each row with the payload that the projection makes."""
+    flow = low.lower(node.input, scope)
+    env = scope.env(flow)
+    try:
+        payload = to_sql(node.projection, env)
+    except NotNative as why:
+        return stages.rows(low, node, flow, scope, stages.Project(node.projection), why, infer(node.projection, env))
+    low.note(node, "native")
+    return flow.select(payload.type, p=payload.text)
+
+
+def select_many(low: Lowering, node: SelectMany, scope: Scope) -> Flow:
+    """For each row one row per item."""
+    flow = low.lower(node.input, scope)
+    why = NotNative("Python makes the items")
+    return stages.rows(low, node, flow, scope, stages.Flatten(node.items), why, Pickled())
+
+
+def alter_lifetime(low: Lowering, node: AlterLifetime, scope: Scope) -> Flow:
+    """Each row with the lifetime `[start, start + duration)`."""
+    flow = low.lower(node.input, scope)
+    try:
+        le = "le" if node.start is None else _ticks(node.start, scope.env(flow))
+        duration = _ticks(node.duration, scope.env(flow))
+    except NotNative as why:
+        return stages.rows(low, node, flow, scope, stages.Alter(node.start, node.duration, flow.unit), why)
+    low.note(node, "native")
+    return flow.then(lambda df: _altered(df, flow, le, duration))
+
+
+def _altered(df: Any, flow: Flow, le: str, duration: str) -> Any:
+    others = ["p", *flow.key_columns]
+    timed = df.selectExpr(f"{le} as le", f"{duration} as d", *others).where("d > 0L")
+    return timed.selectExpr("le", f"{moved_time('le', 'd')} as re", *others).where("le < re")
+
+
+def _ticks(expr: Expr, env: Env) -> str:
+    """Return the SQL of a time or duration in ticks; None fails the task."""
+    found = to_sql(expr, env)
+    if found.kind not in ("int", "any"):
+        raise NotNative("times that are not integers are read in Python")
+    return _known(found, "None is not a time").text
+
+
+def _known(value: Sql, why: str) -> Sql:
+    if not value.type.nullable:
+        return value
+    return Sql(f"coalesce({value.text}, {raising('UnitError', why)})", as_nullable(value.type, False), True)
+
+
+def shift(low: Lowering, node: Shift, scope: Scope) -> Flow:
+    """Each row with both ends moved."""
+    low.note(node, "native")
+    flow = low.lower(node.input, scope)
+    return flow.select(le=plus_time("le", node.duration), re=plus_time("re", node.duration))
+
+
+def clip_interval(low: Lowering, node: ClipInterval, scope: Scope) -> Flow:
+    """Each row for the time that it lives inside `[lo, hi)`."""
+    low.note(node, "native")
+    flow = low.lower(node.input, scope)
+    return flow.select(le=f"greatest(le, {integer(node.lo)})", re=f"least(re, {integer(node.hi)})")
+
+
+def to_edges(low: Lowering, node: ToEdges, scope: Scope) -> Flow:
+    """Each row, ended at the next strictly later LE of its key."""
+    flow = low.lower(node.input, scope)
+    keyed, column = stages.keyed(low, node, flow, scope, node.key)
+    low.note(node, "native")
+    later = over([*flow.key_columns, *column], "le DESC", "RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
+    ends = f"coalesce(min(le) {later}, 9223372036854775807L) as re"
+    names = ["le", ends, "p", *flow.key_columns]
+    return Flow.of(flow.type, flow.unit, lambda: keyed().selectExpr(*names), flow.keys)
+
+
+def union(low: Lowering, node: Union, scope: Scope) -> Flow:
+    """All rows of all inputs, as a bag."""
+    low.note(node, "native")
+    flows = low.align([low.lower(part, scope) for part in node.parts], scope)
+    kind = unify([flow.type for flow in flows])
+    parts = [as_type(low, node, flow, kind, scope) for flow in flows]
+
+    def make() -> Any:
+        frame = parts[0].make()
+        for part in parts[1:]:
+            frame = frame.unionByName(part.make())
+        return frame
+
+    return Flow.of(kind, common_unit(*(flow.unit for flow in flows)), make, flows[0].keys)
+
+
+def as_type(low: Lowering, node: Union, flow: Flow, kind: Type, scope: Scope) -> Flow:
+    """Return the flow with its payloads held as another type that can hold them."""
+    if as_nullable(flow.type) == as_nullable(kind):
+        return flow
+    try:
+        return flow.select(kind, p=converted("p", flow.type, kind))
+    except NotNative as why:
+        return stages.rows(low, node, flow, scope, stages.Reencode(), why, kind)
+
+
+def converted(text: str, have: Type, want: Type) -> str:
+    """Return the SQL that holds a value as another type, or raise `NotNative` where it must be pickled."""
+    if as_nullable(have) == as_nullable(want):
+        return text
+    if isinstance(have, Scalar) and have.kind == "none":
+        return f"cast(null as {want.ddl})"
+    if not isinstance(have, Row) or not isinstance(want, Row):
+        raise NotNative("values of different types come together")
+    fields = zip(have.fields, want.fields, strict=True)
+    made = struct(tuple(converted(f"{text}.f{i}", a, b) for i, (a, b) in enumerate(fields)))
+    return f"if({text} IS NULL, cast(null as {want.ddl}), {made})" if have.nullable else made

@@ -1,0 +1,40 @@
+"""How each node of a plan runs on Spark, told before anything runs."""
+
+from __future__ import annotations
+
+import contextlib
+
+from streamdsl.errors import UnsupportedOnSpark
+from streamdsl.plan.labels import labels
+from streamdsl.plan.node import Group, Node, Source
+from streamdsl.spark.flow import Flow
+from streamdsl.spark.frames import declared_source
+from streamdsl.spark.lower import lower, lowering
+from streamdsl.spark.lowering import Note, bodies
+
+
+def explain_spark(plan: Node) -> dict[str, str]:
+    """Return for each operator's label how it runs on Spark: `native`, Python (Arrow) and why, or unsupported and why.
+
+    Sources are taken as declared; a column of unknown type is taken for a number or text. Nothing runs, and no session is needed.
+
+    >>> from streamdsl.plan.node import Shift
+    >>> explain_spark(Shift(Source("trips"), 5))
+    {'source:trips': 'native', 'shift_1': 'native'}
+    """
+    names = labels(plan)
+    return {names[node]: str(note) for node, note in notes(plan).items() if node in names}
+
+
+def notes(plan: Node) -> dict[int, Note]:
+    """Return how each node runs, by the node's `id()`."""
+    low = lowering(plan, declared_sources(plan))
+    with contextlib.suppress(UnsupportedOnSpark):
+        lower(low)
+    shown = [node for node in bodies(plan) if not isinstance(node, Group)]
+    return {id(node): low.notes.get(id(node), Note("unsupported", "what it reads does not run on Spark")) for node in shown}
+
+
+def declared_sources(plan: Node) -> dict[str, Flow]:
+    """Return the sources of a plan as far as they are known before they are bound."""
+    return {node.source: declared_source(node) for node in bodies(plan) if isinstance(node, Source)}

@@ -1,0 +1,262 @@
+"""Windows on Spark: which windows each row is in as columns, then one aggregation; group keys are taken along."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.functions import expr
+
+from streamdsl.errors import UnboundedOutputError
+from streamdsl.expr.schema import Schema
+from streamdsl.plan.node import Source, WindowAggregate, WindowApply, Windowed
+from streamdsl.spark import stages
+from streamdsl.spark.aggregates import NativeAgg, Part, native_aggregates, record_type
+from streamdsl.spark.expressions import Env, NotNative, RowAt, floor_div, infer, integer, plus_time, raising, to_sql
+from streamdsl.spark.flow import Flow, Scope, over
+from streamdsl.spark.lowering import Lowering
+from streamdsl.spark.results import result_type
+from streamdsl.spark.types import Pickled, Row
+from streamdsl.temporal import INFINITY
+from streamdsl.windows import Count, Hopping, Output, Snapshot, Windows, unending
+
+
+def window_aggregate(low: Lowering, node: WindowAggregate, scope: Scope) -> Flow:
+    """One row per non-empty window: the projection of its aggregates."""
+    flow = low.lower(node.input, scope)
+    try:
+        windowed = _native(low, node, flow, scope)
+    except NotNative as why:
+        return _in_python(low, node, flow, scope, why)
+    low.note(node, "native")
+    return _stamped(_projected(low, node, windowed, scope), node.output)
+
+
+def window_apply(low: Lowering, node: WindowApply, scope: Scope) -> Flow:
+    """Zero or more rows per non-empty window: what the operator returns."""
+    flow = low.lower(node.input, scope)
+    return _python_stage(low, node, flow, scope, f"{node.module.label} is Python code", Pickled(result_type(node.module)))
+
+
+def _in_python(low: Lowering, node: WindowAggregate, flow: Flow, scope: Scope, why: object) -> Flow:
+    argument = lambda agg: infer(agg.argument, scope.env(flow)) if agg.argument is not None else flow.type  # noqa: E731
+    fields = tuple(Pickled(result_type(agg.function, argument(agg))) for agg in node.aggregates)
+    record = Row(Schema.record(tuple(f"a{i}" for i in range(len(fields)))), fields)
+    out = infer(node.projection, Env((RowAt(record),), key=scope.key(flow)))
+    return _python_stage(low, node, flow, scope, why, out)
+
+
+def _python_stage(low: Lowering, node: Windowed, flow: Flow, scope: Scope, why: object, out: Any) -> Flow:
+    fragment = dataclasses.replace(node, input=Source("in", node.input.schema, flow.unit))
+    return stages.groups(low, node, fragment, {"in": flow}, scope, why, out)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Rows to be aggregated: their keys, the aggregates, and the columns that hold the aggregates' arguments and parts."""
+
+    keys: list[str]
+    aggregates: list[NativeAgg]
+
+    @property
+    def arguments(self) -> list[str]:
+        """The columns of the arguments."""
+        return [f"{agg.argument.text} as x{i}" for i, agg in enumerate(self.aggregates)]
+
+    @property
+    def parts(self) -> list[tuple[str, Part, str]]:
+        """The columns of the parts, the parts, and the columns of their arguments."""
+        return [(f"c{i}_{j}", part, f"x{i}") for i, agg in enumerate(self.aggregates) for j, part in enumerate(agg.parts)]
+
+    @property
+    def part_columns(self) -> list[str]:
+        """The names of the columns of the parts."""
+        return [name for name, _, _ in self.parts]
+
+    @property
+    def merges(self) -> bool:
+        """Say whether all aggregates can be merged."""
+        return all(agg.merges for agg in self.aggregates)
+
+    @property
+    def subtracts(self) -> bool:
+        """Say whether all aggregates can be computed from running sums."""
+        return all(agg.subtracts for agg in self.aggregates)
+
+    def first(self) -> list[str]:
+        """Return the aggregation of rows to parts."""
+        return [f"{part.first.format(x=x)} as {name}" for name, part, x in self.parts]
+
+    def merge(self, window: str = "") -> list[str]:
+        """Return the merging of parts, over groups or over a window clause."""
+        return [f"{part.merge}({name}){window} as {name}" for name, part, _ in self.parts]
+
+    def results(self) -> list[str]:
+        """Return the aggregates, made of their parts."""
+        made = []
+        for i, agg in enumerate(self.aggregates):
+            made.append(f"{agg.result([f'c{i}_{j}' for j in range(len(agg.parts))])} as a{i}")
+        return made
+
+
+def _native(low: Lowering, node: WindowAggregate, flow: Flow, scope: Scope) -> Flow:
+    """Return the flow of windows with the record of their aggregates; its frame has a column for each."""
+    plan = Plan(flow.key_columns, native_aggregates(node, scope.env(flow)))
+    frame = _FRAMES.get(type(node.windows))
+    if frame is None:
+        raise NotNative(f"{node.windows.describe()} windows are made in Python")
+    if isinstance(node.windows, Count) and not plan.merges:
+        raise NotNative("an aggregate of a count window cannot be merged from those of its starts")
+    made = frame(node.windows, plan, low.until)
+    return flow.then(lambda df: made(df).selectExpr("le", "re", *flow.key_columns, *plan.results()), record_type(plan.aggregates))
+
+
+def _projected(low: Lowering, node: WindowAggregate, windowed: Flow, scope: Scope) -> Flow:
+    assert isinstance(windowed.type, Row)
+    record = RowAt(windowed.type, parts=windowed.type.schema.names)
+    env = Env((record,), key=scope.key(windowed))
+    try:
+        payload = to_sql(node.projection, env)
+    except NotNative as why:
+        whole = windowed.then(lambda df: df.selectExpr("le", "re", f"{record.whole().text} as p", *windowed.key_columns))
+        return stages.rows(
+            low, node, whole, scope, stages.Project(node.projection), f"its projection: {why}", infer(node.projection, env)
+        )
+    return windowed.then(lambda df: df.selectExpr("le", "re", f"{payload.text} as p", *windowed.key_columns), payload.type)
+
+
+def _stamped(flow: Flow, output: Output) -> Flow:
+    return flow.select(le="re", re=plus_time("re", 1)) if output is Output.POINT_AT_END else flow
+
+
+Frame = Callable[[Any], Any]
+
+
+def _hopping(windows: Hopping, plan: Plan, until: int) -> Frame:
+    """Return the aggregation per hopping window: by (first, last window), then spread over the windows between, and merged."""
+    first = f"{floor_div(_minus('le', windows.size + windows.offset), windows.hop)} + 1L"
+    bounds = [f"{first} as lo", f"{_last_window(windows, until)} as hi"]
+    le = _plus(f"(w * {integer(windows.hop)})", windows.offset)
+    ends = [f"{le} as le", f"{_plus(le, windows.size)} as re"]
+
+    def merged(df: Any) -> Any:
+        rows = df.selectExpr(*plan.keys, *bounds, *plan.arguments).where("lo <= hi")
+        parts = _aggregated(rows, [*plan.keys, "lo", "hi"], plan.first())
+        spread = parts.selectExpr(*plan.keys, "explode(sequence(lo, hi)) as w", *plan.part_columns)
+        whole = _aggregated(spread, [*plan.keys, "w"], plan.merge())
+        return whole.selectExpr(*plan.keys, *ends, *plan.part_columns)
+
+    def direct(df: Any) -> Any:
+        rows = df.selectExpr(*plan.keys, "le", "re", "p", *bounds, *plan.arguments).where("lo <= hi")
+        spread = rows.selectExpr("*", "explode(sequence(lo, hi)) as w")
+        inside = spread.selectExpr("*", f"{le} as wle", f"{_plus(le, windows.size)} as wre")
+        whole = _aggregated(inside, [*plan.keys, "w"], plan.first())
+        return whole.selectExpr(*plan.keys, *ends, *plan.part_columns)
+
+    return merged if plan.merges else direct
+
+
+def _last_window(windows: Hopping, until: int) -> str:
+    """Return the SQL of the last window that a row is in; a row that never ends needs a finite `until`."""
+    if until == INFINITY:
+        error = unending(windows, _Unending())
+        endless = raising(UnboundedOutputError.__name__, str(error).replace("\n", " "))
+        last = floor_div(_minus("re", 1 + windows.offset), windows.hop)
+        return f"CASE WHEN re = {integer(INFINITY)} THEN {endless} ELSE {last} END"
+    limit = (until - windows.size - windows.offset) // windows.hop
+    last = floor_div(_minus(f"least(re, {integer(until)})", 1 + windows.offset), windows.hop)
+    return f"least({last}, {integer(limit)})"
+
+
+class _Unending:
+    """What an error calls an event that is known on Spark only."""
+
+    def __repr__(self) -> str:
+        return "that reaches INFINITY"
+
+
+def _minus(text: str, amount: int) -> str:
+    return _plus(text, -amount)
+
+
+def _plus(text: str, amount: int) -> str:
+    """Return the SQL of a time moved by a constant; leaving int64 fails the task."""
+    overflow = raising("TimeOverflow", "a window leaves the range of times, int64 ticks")
+    return f"coalesce(try_add({text}, {integer(amount)}), {overflow})" if amount else text
+
+
+def _snapshot(windows: Snapshot, plan: Plan, until: int) -> Frame:
+    """Return the aggregation per snapshot: from running sums where all aggregates allow it, else of the snapshots' members."""
+    inside = f"re <= {integer(until)}"
+    made = _running if plan.subtracts else _ranked
+    return lambda df: made(plan, df).where(inside)
+
+
+def _running(plan: Plan, df: Any) -> Any:
+    """Return snapshots from sums that run over endpoints: what starts is added, what ends is subtracted."""
+    rows = df.selectExpr(*plan.keys, "le", "re", *plan.arguments)
+    parts = _aggregated(rows, [*plan.keys, "le", "re"], [*plan.first(), "count(1) as n"])
+    names = [*plan.part_columns, "n"]
+    ends = [_struct_at(t, names, sign) for t, sign in (("le", ""), ("re", "- "))]
+    ended = parts.selectExpr(*plan.keys, f"explode(array({', '.join(ends)})) as end")
+    sums = _aggregated(ended.selectExpr(*plan.keys, "end.*"), [*plan.keys, "t"], [f"sum({name}) as {name}" for name in names])
+    running = [f"sum({name}) {over(plan.keys, 't')} as {name}" for name in names]
+    return sums.selectExpr(*plan.keys, "t as le", f"lead(t) {over(plan.keys, 't')} as re", *running).where("n > 0")
+
+
+def _struct_at(time: str, names: Sequence[str], sign: str) -> str:
+    values = ", ".join(f"'{name}', {sign}coalesce({name}, 0)" for name in names)
+    return f"named_struct('t', {time}, {values})"
+
+
+def _ranked(plan: Plan, df: Any) -> Any:
+    """Return snapshots as the endpoints' ranks: a row is in those between the ranks of its ends."""
+    rows = df.selectExpr(*plan.keys, "le", "re", "p", *plan.arguments)
+    times = df.selectExpr(*plan.keys, "explode(array(le, re)) as t").distinct()
+    clause = over(plan.keys, "t")
+    points = times.selectExpr(*plan.keys, "t", f"row_number() {clause} as r", f"lead(t) {clause} as next")
+    if plan.merges:
+        rows = _aggregated(rows, [*plan.keys, "le", "re"], plan.first())
+    ranked = _beside(_beside(rows, points, plan.keys, "le", "r1"), points, plan.keys, "re", "r2")
+    spread = ranked.selectExpr("*", "explode(sequence(r1, r2 - 1)) as r")
+    whole = _aggregated(spread, [*plan.keys, "r"], plan.merge() if plan.merges else plan.first())
+    named = points.selectExpr("t as le", "next as re", "r as s", *(f"{key} as s_{key}" for key in plan.keys))
+    match = " AND ".join(["r = s", *(f"{key} <=> s_{key}" for key in plan.keys)])
+    return _joined(whole, named, match).selectExpr(*plan.keys, "le", "re", *plan.part_columns)
+
+
+def _beside(rows: Any, points: Any, keys: Sequence[str], time: str, name: str) -> Any:
+    """Return rows with the rank of one of their ends."""
+    known = points.selectExpr(f"t as t_{name}", f"r as {name}", *(f"{key} as {name}_{key}" for key in keys))
+    match = " AND ".join([f"{time} = t_{name}", *(f"{key} <=> {name}_{key}" for key in keys)])
+    return _joined(rows, known, match)
+
+
+def _count(windows: Count, plan: Plan, until: int) -> Frame:
+    """Return the aggregation per count window: per distinct start (end), then merged over N of them."""
+    position = "le" if windows.by == "start" else "re"
+
+    def made(df: Any) -> Any:
+        counted = df.where(f"{position} < {integer(INFINITY)}").selectExpr(*plan.keys, f"{position} as t", *plan.arguments)
+        parts = _aggregated(counted, [*plan.keys, "t"], plan.first())
+        members = over(plan.keys, "t", f" ROWS BETWEEN CURRENT ROW AND {windows.n - 1} FOLLOWING")
+        end = f"lead(t, {windows.n - 1}) {over(plan.keys, 't')} + 1L as re"
+        whole = parts.selectExpr(*plan.keys, "t as le", end, *plan.merge(f" {members}"))
+        return whole.where(f"re IS NOT NULL AND re <= {integer(until)}")
+
+    return made
+
+
+def _aggregated(df: Any, keys: Sequence[str], aggregates: Sequence[str]) -> Any:
+    return df.groupBy(*keys).agg(*map(expr, aggregates))
+
+
+def _joined(left: Any, right: Any, match: str) -> Any:
+    return left.join(right, expr(match))
+
+
+_FRAMES: dict[type[Windows], Callable[[Any, Plan, int], Frame]] = {Hopping: _hopping, Snapshot: _snapshot, Count: _count}
+
+__all__ = ["window_aggregate", "window_apply"]

@@ -1,0 +1,377 @@
+"""The lambda of `aggregate(lambda w: Stats(w.count(), w.avg(lambda e: e.fare)))`: traced into aggregates and their projection.
+
+A lambda that cannot be traced is called per window with a real window, which has the same methods over real rows.
+"""
+
+from __future__ import annotations
+
+import dis
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from streamdsl.errors import QueryError
+from streamdsl.expr.bytecode import is_traceable, tree
+from streamdsl.expr.facade import E, NotTraceable, Refusing, Tracing, is_constant, refuse, result, tracing, untraced
+from streamdsl.expr.functions import Udf
+from streamdsl.expr.nodes import Call, Expr, Field, Key, Opaque, Whole
+from streamdsl.expr.rows import evaluate_row, project_row
+from streamdsl.expr.schema import Schema
+from streamdsl.expr.snapshot import snapshot, with_environment
+from streamdsl.expr.standins import Package, is_package, stand_in, with_stand_ins
+from streamdsl.expr.trace import check_parameters, name_of, trace
+from streamdsl.temporal.lifetime import Lifetime
+from streamdsl.udm import builtin
+from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.bases import AnyUDA, IntervalEvent, TimeSensitiveUDA, WindowDescriptor
+from streamdsl.udm.invoke import EXCLUDED, MemberRow, aggregate
+from streamdsl.windows import Clip
+
+Aggregation: TypeAlias = tuple[tuple[BoundAgg, ...], Expr]
+Module: TypeAlias = AnyUDA[Any, Any] | type[AnyUDA[Any, Any]]
+
+
+def trace_window(function: Callable[..., Any], schema: Schema | None) -> Aggregation:
+    """Return a window lambda's aggregates, and its result as an expression over them, the fields `a0`, `a1`, ...
+
+    A lambda that cannot be traced is one aggregate, an `OpaqueWindow`. Raises `FieldNotFound` and `QueryError` as `trace` does.
+
+    >>> aggregates, projection = trace_window(lambda w: w.sum(lambda e: e.fare) / w.count(), None)
+    >>> [agg.function.label for agg in aggregates], projection
+    (['sum', 'count'], Binary(op='/', left=Field(name='a0', side=0), right=Field(name='a1', side=0)))
+    """
+    check_parameters(function, 1, wanted="a window")
+    traced = _attempt(function, schema) if type(function) is FunctionType else None
+    return traced or _opaque(function)
+
+
+def _attempt(function: FunctionType, schema: Schema | None) -> Aggregation | None:
+    if not is_traceable(function.__code__, nesting=True):
+        return None
+    with tracing() as attempt:
+        try:
+            copy, _ = with_stand_ins(function, _stand_in)
+            window = TracingWindow(schema, function, copy)
+            expr = result(copy(window))
+        except NotTraceable:
+            return None
+        except QueryError:
+            raise
+        except Exception:
+            return None
+    return window.traced(expr, attempt)
+
+
+class Aggregates(ABC):
+    """The methods of a window: each an aggregate of an expression over its rows, or of the whole payloads."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _take(self, function: AnyUDA[Any, Any], f: Any, where: Any) -> Any:
+        """Return an aggregate's value."""
+
+    def count(self, f: Any = None, *, where: Any = None) -> Any:
+        """Return the number of rows, or of values that are not None."""
+        return self._take(builtin.Count(), f, where)
+
+    def sum(self, f: Any = None, *, where: Any = None) -> Any:
+        """Return the sum."""
+        return self._take(builtin.Sum(), f, where)
+
+    def avg(self, f: Any = None, *, where: Any = None) -> Any:
+        """Return the mean."""
+        return self._take(builtin.Avg(), f, where)
+
+    def min(self, f: Any = None, *, where: Any = None) -> Any:
+        """Return the smallest value."""
+        return self._take(builtin.Min(), f, where)
+
+    def max(self, f: Any = None, *, where: Any = None) -> Any:
+        """Return the largest value."""
+        return self._take(builtin.Max(), f, where)
+
+    def median(self, f: Any = None, *, where: Any = None) -> Any:
+        """Return the middle value."""
+        return self._take(builtin.Median(), f, where)
+
+    def quantile(self, f: Any, q: float, method: Literal["linear", "inverted_cdf"] = "linear", *, where: Any = None) -> Any:
+        """Return the q-quantile."""
+        return self._take(builtin.Quantile(q, method), f, where)
+
+    def stddev(self, f: Any = None, *, where: Any = None) -> Any:
+        """Return the standard deviation of the sample."""
+        return self._take(builtin.Stddev(), f, where)
+
+    def variance(self, f: Any = None, *, where: Any = None) -> Any:
+        """Return the variance of the sample."""
+        return self._take(builtin.Variance(), f, where)
+
+    def count_distinct(self, f: Any = None, *, where: Any = None) -> Any:
+        """Return the number of different values."""
+        return self._take(builtin.CountDistinct(), f, where)
+
+    def first(self, f: Any = None, *, where: Any = None) -> Any:
+        """Return the value of the first row in order of (LE, payload)."""
+        return self._take(builtin.First(), f, where)
+
+    def last(self, f: Any = None, *, where: Any = None) -> Any:
+        """Return the value of the last row in order of (LE, payload)."""
+        return self._take(builtin.Last(), f, where)
+
+    def collect(self, f: Any = None, *, where: Any = None) -> Any:
+        """Return the list of all values in order of (LE, payload)."""
+        return self._take(builtin.Collect(), f, where)
+
+    def time_weighted_avg(self, f: Any = None, *, where: Any = None) -> Any:
+        """Return the sum of value x lifetime inside the window over the window's length."""
+        return self._take(builtin.TimeWeightedAvg(), f, where)
+
+    def udm(self, module: Any, f: Any = None, *, where: Any = None) -> Any:
+        """Return a user-defined aggregate."""
+        return self._take(_instance(module), f, where)
+
+
+def _instance(module: Any) -> AnyUDA[Any, Any]:
+    if isinstance(module, ModuleRef):
+        module = module.module
+    with untraced():
+        found = module() if isinstance(module, type) and issubclass(module, AnyUDA) else module
+    if not isinstance(found, AnyUDA):
+        raise QueryError(
+            f"w.udm takes a user-defined aggregate, not {module!r}", hint="for example w.udm(Median(), lambda e: e.fare)"
+        )
+    return found
+
+
+# Tracing.
+
+
+class WindowE(E):
+    """An expression over the aggregates of a window; it does not mix with expressions over rows."""
+
+    __slots__ = ()
+
+
+class TracingWindow(Refusing, Aggregates):
+    """The window that a lambda sees while it is traced."""
+
+    __slots__ = ("_bound", "_copy", "_fields", "_function", "_schema")
+
+    def __init__(self, schema: Schema | None, function: FunctionType, copy: FunctionType) -> None:
+        self._schema = schema
+        self._function = function
+        self._copy = copy
+        self._bound: list[BoundAgg] = []
+        self._fields: list[Field] = []
+
+    @property
+    def key(self) -> WindowE:
+        """The group's key."""
+        return WindowE(Key())
+
+    def traced(self, expr: Expr, attempt: Tracing) -> Aggregation | None:
+        """Return the aggregation, or None if the trace does not account for everything that was computed."""
+        bound = self._bound or [BoundAgg(builtin.Count())]
+        own = set(map(id, self._fields))
+        if any(isinstance(part, (Field, Whole)) and id(part) not in own for part in expr.walk()):
+            return None
+        arguments = [part for agg in bound for part in (agg.argument, agg.where) if part is not None]
+        return (tuple(bound), expr) if attempt.covers(expr, *arguments) else None
+
+    def __getattr__(self, name: str) -> Any:
+        known = [name for name in vars(Aggregates) if not name.startswith("_")]
+        raise QueryError(f"a window has no {name!r}; it has: key, {', '.join(known)}")
+
+    def _take(self, function: AnyUDA[Any, Any], f: Any, where: Any) -> Any:
+        self._bound.append(BoundAgg(function, self._expression(f), self._expression(where)))
+        self._fields.append(Field(f"a{len(self._bound) - 1}"))
+        return WindowE(self._fields[-1])
+
+    def _expression(self, f: Any) -> Expr | None:
+        if f is None:
+            return None
+        if isinstance(f, FunctionRef):
+            return trace(f.function, (self._schema,))
+        if isinstance(f, Udf) or type(f) is E:
+            return trace(f, (self._schema,))
+        if type(f) is not FunctionType or f.__globals__ is not self._copy.__globals__:
+            refuse("an aggregate is taken of a lambda")
+        return trace(self._original(f), (self._schema,))
+
+    def _original(self, inner: FunctionType) -> FunctionType:
+        """Return a lambda inside the window lambda over the true values of its free names, not over the stand-ins."""
+        defaults = (*(inner.__defaults__ or ()), *(inner.__kwdefaults__ or {}).values())
+        if not all(map(is_constant, defaults)):
+            refuse("a default of a lambda is not a constant")
+        outer = dict(zip(self._function.__code__.co_freevars, self._function.__closure__ or (), strict=True))
+        cells = tuple(outer[name] for name in inner.__code__.co_freevars)
+        return with_environment(inner, self._function.__globals__, cells, inner.__defaults__, inner.__kwdefaults__)
+
+
+class FunctionRef(Refusing):
+    """A function that may be an aggregate's argument, and is not called here."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+
+class ModuleRef(Refusing):
+    """A module, or the class of one, for `w.udm`."""
+
+    __slots__ = ("module",)
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(self.module, type) or not all(map(is_constant, (*args, *kwargs.values()))):
+            refuse("only a module of constants is made in a trace")
+        with untraced():
+            return ModuleRef(self.module(*args, **kwargs))
+
+
+def _stand_in(value: Any) -> Any:
+    if isinstance(value, AnyUDA) or (isinstance(value, type) and issubclass(value, AnyUDA)):
+        return ModuleRef(value)
+    if is_package(value):
+        return Package(value, _stand_in)
+    try:
+        return stand_in(value)
+    except NotTraceable:
+        if isinstance(value, type) or not callable(value):
+            raise
+    return FunctionRef(value)
+
+
+# Opaque window lambdas.
+
+
+def _opaque(function: Callable[..., Any]) -> Aggregation:
+    used = methods_used(function)
+    kept, name = snapshot(function), name_of(function)
+    kind = (
+        OpaqueWindow if used is None or "udm" in used else OpaqueClippedWindow if "time_weighted_avg" in used else OpaquePayloads
+    )
+    if used is not None and "key" not in used:
+        return (BoundAgg(kind(kept), Whole()),), Field("a0")
+    return (BoundAgg(kind(_itself, name), Whole()),), Call(_WithKey(kept), (Field("a0"), Key()), f"opaque {name}")
+
+
+def methods_used(function: Callable[..., Any]) -> frozenset[str] | None:
+    """Return the names that a window lambda reads from its window, or None if the window goes where that cannot be seen.
+
+    >>> sorted(methods_used(lambda w: w.count() if w.count() > 1 else w.max(lambda e: e.x)))
+    ['count', 'max']
+    """
+    if type(function) is not FunctionType or function.__code__.co_argcount != 1:
+        return None
+    window = function.__code__.co_varnames[0]
+    names: set[str] = set()
+    for code in tree(function.__code__):
+        for here, after in _pairs(code):
+            if window not in _variables(here) or here.opname in ("MAKE_CELL", "LOAD_CLOSURE"):
+                continue
+            if not here.opname.startswith("LOAD_") or after is None or after.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+                return None
+            names.add(str(after.argval))
+    return frozenset(names)
+
+
+def _pairs(code: CodeType) -> Iterator[tuple[dis.Instruction, dis.Instruction | None]]:
+    found = list(dis.get_instructions(code))
+    return zip(found, [*found[1:], None], strict=True)
+
+
+def _variables(instruction: dis.Instruction) -> tuple[Any, ...]:
+    if instruction.opcode not in dis.haslocal and instruction.opcode not in dis.hasfree:
+        return ()
+    return instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+
+
+class OpaqueWindow(TimeSensitiveUDA[Any, Any]):
+    """A window lambda as one aggregate of whole payloads, called with a real window of lifetimes as the query clips them."""
+
+    by_position: ClassVar[bool] = True
+
+    def __init__(self, function: Callable[[Any], Any], name: str | None = None) -> None:
+        self.function = function
+        self.name = name or name_of(function)
+
+    @property
+    def label(self) -> str:
+        """The lambda's name."""
+        return f"opaque {self.name}"
+
+    def compute_result(self, events: Sequence[Any], window: WindowDescriptor | None = None) -> Any:
+        """Return what the function makes of the window."""
+        if window is None:
+            events, window = [IntervalEvent(0, 1, payload) for payload in events], WindowDescriptor(0, 1)
+        found = self.function(RealWindow(events, window))
+        return evaluate_row(found.node, ()) if isinstance(found, E) else found
+
+
+class OpaqueClippedWindow(OpaqueWindow):
+    """One that reads lifetimes by `time_weighted_avg` only."""
+
+    always_clipped: ClassVar[bool] = True
+
+
+class OpaquePayloads(OpaqueWindow):
+    """One that reads no lifetimes."""
+
+    time_sensitive: ClassVar[bool] = False
+
+
+class RealWindow(Aggregates):
+    """The window that an opaque window lambda gets: the same methods, over real rows in order of (LE, payload).
+
+    >>> RealWindow([IntervalEvent(0, 2, 10), IntervalEvent(1, 3, 20)], WindowDescriptor(0, 10)).avg(lambda e: e.value)
+    15.0
+    """
+
+    __slots__ = ("_events", "_window", "key")
+
+    def __init__(self, events: Sequence[IntervalEvent[Any]], window: WindowDescriptor, key: Any = None) -> None:
+        self._events = events
+        self._window = window
+        self.key = key
+
+    def with_key(self, key: Any) -> RealWindow:
+        """Return the same window, of the group with this key."""
+        return RealWindow(self._events, self._window, key)
+
+    def _take(self, function: AnyUDA[Any, Any], f: Any, where: Any) -> Any:
+        members = [self._member(position, event, function, f, where) for position, event in enumerate(self._events)]
+        return aggregate(function, 0, members, Lifetime(*self._window), Clip.NONE)
+
+    def _member(self, position: int, event: IntervalEvent[Any], function: AnyUDA[Any, Any], f: Any, where: Any) -> MemberRow:
+        row = (event.payload,)
+        kept = where is None or evaluate_row(_expression(where), row)
+        argument = project_row(_expression(f) if f is not None else Whole(), row) if kept else EXCLUDED
+        # Clipped lifetimes have lost the order that the events come in, so modules that ignore them get positions instead.
+        life = (event.start_time, event.end_time) if function.time_sensitive else (position, position + 1)
+        return MemberRow(*life, event.payload, (argument,))
+
+
+def _expression(f: Any) -> Expr:
+    return f.node if isinstance(f, E) else Opaque(f)
+
+
+def _itself(window: RealWindow) -> RealWindow:
+    return window
+
+
+@dataclass(frozen=True, slots=True)
+class _WithKey:
+    """An opaque window lambda that reads the group's key, which is known only where the window's result is projected."""
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, window: RealWindow, key: Any) -> Any:
+        found = self.function(window.with_key(key))
+        return evaluate_row(found.node, (), key=key) if isinstance(found, E) else found

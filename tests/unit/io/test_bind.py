@@ -1,0 +1,100 @@
+"""What a named source can be bound to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from streamdsl.errors import QueryError, SchemaError, UnitError
+from streamdsl.expr.schema import Schema
+from streamdsl.io.sources import bind, read_rows
+from streamdsl.plan.node import Source
+from streamdsl.result import Result
+from streamdsl.temporal import CHT, Cti, Insert
+
+TRIPS = Source("trips")
+ROW = Insert(0, 1, 5, {"v": 7})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        read_rows([(1, 5, {"v": 7})]),
+        [ROW],
+        (ROW,),
+        iter([ROW]),
+        (event for event in [ROW]),
+        [(1, 5, {"v": 7})],
+        CHT.from_rows([(1, 5, {"v": 7})]),
+        pd.DataFrame({"le": [1], "re": [5], "v": [7]}),
+        pl.DataFrame({"le": [1], "re": [5], "v": [7]}),
+        pa.table({"le": [1], "re": [5], "v": [7]}),
+        pa.record_batch({"le": [1], "re": [5], "v": [7]}),
+        pd.DataFrame({"kind": ["insert"], "id": [0], "le": [1], "re": [5], "re_new": [None], "v": [7]}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_whatever_holds_events_can_be_bound(value: Any) -> None:
+    bound = bind(value, TRIPS)
+    assert list(bound.events()) == list(bound.events()) == [ROW]
+    assert bound.unit == "tick"
+
+
+def test_a_result_binds_with_its_ctis() -> None:
+    assert list(bind(Result.from_events([ROW, Cti(9)], "tick"), TRIPS).events()) == [ROW, Cti(9)]
+
+
+def test_a_bound_stays_itself() -> None:
+    bound = read_rows([(1, 5, "x")])
+    assert bind(bound, TRIPS) is bound
+
+
+def test_a_frame_without_re_gives_points() -> None:
+    assert list(bind(pd.DataFrame({"le": [1], "v": [7]}), TRIPS).events()) == [Insert(0, 1, 2, {"v": 7})]
+
+
+def test_an_empty_list_has_no_unit_yet() -> None:
+    assert bind([], TRIPS).unit is None
+
+
+@dataclass
+class Trip:
+    v: int
+
+
+def test_the_sources_payload_and_unit_count() -> None:
+    source = Source("trips", Schema.of_type(Trip), "s")
+    frame = pd.DataFrame({"le": pd.to_datetime(["1970-01-01T00:00:07"]), "v": [7], "extra": [0]})
+    assert list(bind(frame, source).events()) == [Insert(0, 7, 8, Trip(7))]
+    assert list(bind([(7, datetime(1970, 1, 1, 0, 0, 8), Trip(7))], source).events()) == [Insert(0, 7, 8, Trip(7))]
+    assert bind(CHT.from_rows([(7, 8, Trip(7))]), source).unit == "s"
+    with pytest.raises(SchemaError, match="the columns are: le, w"):
+        bind(pd.DataFrame({"le": [1], "w": [7]}), source)
+    with pytest.raises(SchemaError, match="Trip"):
+        bind([(7, 8, {"v": 7})], source)
+
+
+def test_another_unit_than_the_sources_is_refused() -> None:
+    for value in (read_rows([(1, 5, "x")], unit="ms"), CHT.from_rows([(1, 5, "x")], "ms")):
+        with pytest.raises(UnitError, match=r"'trips'.*ms, s"):
+            bind(value, Source("trips", None, "s"))
+
+
+@pytest.mark.parametrize("value", [5, None, {"le": [1]}, "trips.csv", Cti(1)])
+def test_anything_else_is_refused_and_told_what_can_be_bound(value: Any) -> None:
+    with pytest.raises(
+        QueryError, match=rf"'trips' cannot be bound to a {type(value).__name__}[\s\S]*Hint: bind a list of events"
+    ):
+        bind(value, TRIPS)
+
+
+@pytest.mark.parametrize("value", [[ROW, (1, 5, "x")], [ROW, 5], [(1, 5)]])
+def test_lists_of_other_things_are_refused(value: Any) -> None:
+    with pytest.raises(QueryError, match="an item that is a"):
+        bind(value, TRIPS)
