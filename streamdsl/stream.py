@@ -540,7 +540,21 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         return self._node
 
     def on_spark(self, spark: Any) -> OnSpark:
-        """Return the query's Spark forms, `batch(frames)` and `stream(streaming_frames)`, on a `SparkSession`."""
+        """Return the query on a `SparkSession`: `batch(frames)` takes a DataFrame per source and gives that of the output.
+
+        `batch` raises `UnsupportedOnSpark` for what has no Spark form; `explain(engine="spark")` says how each operator runs.
+
+        >>> import streamdsl as sd
+        >>> query = sd.source("numbers").where(lambda e: e.value > 5)
+        >>> print(query.explain(engine="spark"))
+        where_1 e.value > 5  <native>
+        └─ source:numbers  <native>
+        >>> query.on_spark(spark=None).batch({})
+        Traceback (most recent call last):
+            ...
+        streamdsl.errors.QueryError: the source 'numbers' is bound to nothing; bound are: (none)
+        Hint: give a DataFrame: batch({'numbers': frame})
+        """
         from streamdsl.spark import OnSpark
 
         return OnSpark(self._node, spark)

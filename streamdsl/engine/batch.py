@@ -18,7 +18,8 @@ class Batch:
 
     So `re_old == le` is an insertion and `re_new == le` a full retraction. A row with `re_old == re_new` is an echo: nothing
     changes, but an event with this LE has come, which raises the watermark. A row id may leave and come back in one batch; its
-    retraction then stands before its insertion. `keys` are the groups of the rows inside a group-apply.
+    retraction then stands before its insertion. `keys` are the groups of the rows inside a group-apply; `codes`, where known,
+    are small numbers that are equal where the keys are.
     """
 
     ids: Column
@@ -27,6 +28,7 @@ class Batch:
     re_new: Ticks
     table: Table
     keys: Column | None = None
+    codes: Rows | None = None
 
     def __len__(self) -> int:
         return len(self.le)
@@ -40,6 +42,7 @@ class Batch:
             self.re_new[rows],
             self.table.take(rows),
             None if self.keys is None else self.keys[rows],
+            None if self.codes is None else self.codes[rows],
         )
 
     def with_lifetimes(self, le: Ticks, re_old: Ticks, re_new: Ticks) -> Batch:

@@ -76,7 +76,13 @@ class Ingress:
                 pieces.append(self._piece(net))
                 net = {}
                 continue
-            self._take(event, net)
+            admitted = self.table.admit(event)
+            if isinstance(admitted, Insert) and admitted.id in net:
+                # A CTI of the progress policy has let the id go: the plan must see it before the id comes again.
+                pieces.append(self._piece(net))
+                net = {}
+            if admitted is not None:
+                self._take(admitted, net)
             if self.progress is not None:
                 self.table.promise(self.progress.after(event.le if isinstance(event, Insert) else None))
         if net or self.progress is not None:
@@ -84,16 +90,14 @@ class Ingress:
         return pieces
 
     def _take(self, event: Insert[Any] | Retract, net: dict[Hashable, NetChange]) -> None:
-        admitted = self.table.admit(event)
-        if isinstance(admitted, Insert):
-            self._check_schema(admitted.payload)
-            net[admitted.id] = NetChange(admitted.le, admitted.le, admitted.re, admitted.payload)
-        elif admitted is not None:
-            change = net.get(admitted.id)
-            if change is None:
-                net[admitted.id] = NetChange(admitted.le, admitted.re, admitted.re_new, admitted.payload)
-            else:
-                change.re_new = admitted.re_new
+        """Add an event that has been admitted to the net changes."""
+        if isinstance(event, Insert):
+            self._check_schema(event.payload)
+            net[event.id] = NetChange(event.le, event.le, event.re, event.payload)
+        elif event.id in net:
+            net[event.id].re_new = event.re_new
+        else:
+            net[event.id] = NetChange(event.le, event.re, event.re_new, event.payload)
 
     def _check_schema(self, payload: Any) -> None:
         if self.schema is None:

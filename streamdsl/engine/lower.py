@@ -91,9 +91,9 @@ def operator_class(node: Node, options: Options) -> type[Any]:
     return OPERATORS[type(node)]
 
 
-def operator_kind(node: Node) -> str:
-    """Return the name in `explain()` of the operator that a node gets."""
-    return str(operator_class(node, {}).kind)
+def operator_kinds(plan: Node) -> dict[str, str]:
+    """Return the kind of each operator of a plan by its label, for `explain()`."""
+    return {stage.operator.label: stage.operator.kind for stage in lower(plan).stages if stage.operator is not None}
 
 
 @dataclass(slots=True)

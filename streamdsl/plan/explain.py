@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 
 from streamdsl.expr import describe
 from streamdsl.expr.nodes import is_opaque
@@ -30,43 +30,43 @@ from streamdsl.windows import Clip, Output
 
 
 def explain(plan: Node, engine: str = "local") -> str:
-    """Return the plan as a tree, the output first, with what each node becomes on an engine.
+    """Return the plan as a tree, the output first, with what runs each operator on an engine.
 
     >>> print(explain(Shift(Source("trips"), 5)))
     shift_1 by 5  <shift (columnar)>
     └─ source:trips
     """
     names = labels(plan)
-    return "\n".join(_lines(plan, names, runs_on(plan, engine), "", ""))
+    return "\n".join(_lines(plan, names, _runs_on(plan, engine), "", ""))
 
 
-def runs_on(plan: Node, engine: str) -> Callable[[Node], str]:
-    """Return what says of each node which operator of an engine runs it; the engine itself is asked."""
+def _runs_on(plan: Node, engine: str) -> Mapping[str, str]:
+    """Return what runs each operator, by its label; the engine itself is asked."""
     if engine == "spark":
         from streamdsl.spark import explain_spark
 
         return explain_spark(plan)
     if engine == "reference":
-        return lambda node: "denotation"
-    from streamdsl.engine.lower import operator_kind
+        return dict.fromkeys(labels(plan).values(), "denotation")
+    from streamdsl.engine.lower import operator_kinds
 
-    return operator_kind
+    return operator_kinds(plan)
 
 
-def _lines(node: Node, names: dict[int, str], runs_on: Callable[[Node], str], first: str, rest: str) -> Iterator[str]:
-    yield first + _line(node, names, runs_on)
+def _lines(node: Node, names: dict[int, str], runs: Mapping[str, str], first: str, rest: str) -> Iterator[str]:
+    yield first + _line(node, names, runs)
     below = [*node.inputs, node.body] if isinstance(node, GroupApply) else list(node.inputs)
     for position, child in enumerate(below):
         last = position == len(below) - 1
-        yield from _lines(child, names, runs_on, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
+        yield from _lines(child, names, runs, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
 
 
-def _line(node: Node, names: dict[int, str], runs_on: Callable[[Node], str]) -> str:
+def _line(node: Node, names: dict[int, str], runs: Mapping[str, str]) -> str:
     if isinstance(node, Group):
         return f"the rows of one group{_columns(node)}"
     parts = [names[id(node)], describe_node(node), *_facts(node)]
-    engine = "" if isinstance(node, Source) else f"  <{runs_on(node)}>"
-    return " ".join(part for part in parts if part) + _columns(node) + engine
+    by = runs.get(names[id(node)])
+    return " ".join(part for part in parts if part) + _columns(node) + (f"  <{by}>" if by else "")
 
 
 def _columns(node: Node) -> str:

@@ -107,6 +107,7 @@ def _total(value: Sql, result: Callable[[str, str], str], whole: bool, of: str =
     """Return the aggregate that makes something of the exact sum of a column, and of the number of its values."""
     nullable = value.type.nullable
     count = Part(f"count({of})")
+    parts: tuple[Part, ...]
     if value.kind == "int":
         parts = (Part(f"sum(cast({of} as decimal(20,0)))"), count)
         overflow = raising("OverflowError", "a sum leaves int64")

@@ -103,7 +103,7 @@ def _check_scalars(values: Sequence[Any], kind: Scalar) -> None:
     for value in values:
         if value is not None and type(value) is not wanted:
             raise SchemaError(f"{value!r} is not of type {kind.kind}, as all values of its column are on Spark")
-        if wanted is int and value is not None and not -(2**63) <= value < 2**63:
+        if type(value) is int and not -(2**63) <= value < 2**63:
             raise OverflowError(f"the integer {value} leaves int64, which Spark cannot hold")
 
 
@@ -129,7 +129,9 @@ def decode_table(array: Any, kind: Type, schema: Schema | None) -> Table:
         )
     if isinstance(kind, Scalar) and (schema is None or schema.shape is Shape.SCALAR):
         return Table(Schema.scalar(), {"value": _column(array, kind)}, len(array))
-    return Table.from_payloads(decode(array, kind), schema if len(array) else Schema.object())
+    payloads = decode(array, kind)
+    known = schema is not None and schema.shape in (Shape.SCALAR, Shape.OBJECT)
+    return Table.from_payloads(payloads, schema) if known else Table.of_objects(payloads)
 
 
 def _column(array: Any, kind: Type) -> Column:

@@ -253,10 +253,13 @@ def _attribute(expr: Any, env: Env) -> Sql:
     if operand.type == ANY:
         return operand
     plain = isinstance(operand.type, Row) and operand.type.schema.shape in (Shape.RECORD, Shape.CLASS)
-    if not plain or operand.type.nullable or hasattr(Record, expr.name):
+    if not plain or hasattr(Record, expr.name):
         raise NotNative(f"the attribute {expr.name} is read in Python")
-    found = RowAt(operand.type, operand.text).field(expr.name)
-    return Sql(found.text, found.type, operand.raises)
+    found = RowAt(as_nullable(operand.type, False), operand.text).field(expr.name)
+    if not operand.type.nullable:
+        return Sql(found.text, found.type, operand.raises)
+    error = raising("UserCodeError", f"AttributeError in user code: None has no attribute {expr.name}")
+    return Sql(f"if({operand.text} IS NULL, {error}, {found.text})", found.type, True)
 
 
 def _method(expr: Any, env: Env) -> Sql:

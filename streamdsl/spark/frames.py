@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from pyspark.sql.functions import expr
+
 from streamdsl.errors import SchemaError, UnsupportedOnSpark
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.plan.node import Source
@@ -92,8 +94,8 @@ def source_of_frame(node: Source, frame: DataFrame) -> Flow:
     unit = node.time_unit or _unit(columns)
     kind, payload = _payload(node, {name: field for name, field in columns.items() if name not in taken})
     times = {name: _ticks(columns[name], unit) for name in taken if name in columns and name.startswith(("le", "re"))}
-    read = lambda: _physical(frame, times, payload) if physical else _history(frame, times, payload)  # noqa: E731
-    flow = Flow.of(kind, unit, lambda: _checked(read(), node))
+    read = _physical if physical else _history
+    flow = Flow.of(kind, unit, lambda: _checked(read(frame, times, payload), node))
     return flow if node.payload is None or node.payload.shape is not Shape.OBJECT else stages.constructed(node, flow)
 
 
@@ -114,8 +116,6 @@ def _history(frame: DataFrame, times: Mapping[str, str], payload: str) -> DataFr
 
 def _physical(frame: DataFrame, times: Mapping[str, str], payload: str) -> DataFrame:
     """Fold physical events: an id's end is that of its insertion, moved by what each of its retractions moves it."""
-    from pyspark.sql.functions import expr
-
     moved = f"cast({_or_infinity(times['re_new'])} as decimal(20,0)) - cast({_or_infinity(times['re'])} as decimal(20,0))"
     kinds = "`kind` as kind", "`id` as id"
     rows = frame.where("`kind` <> 'cti'").selectExpr(
@@ -193,7 +193,7 @@ def _payload(node: Source, columns: Mapping[str, Any]) -> tuple[Type, str]:
     missing = [name for name in schema.names if name not in columns]
     if missing:
         raise SchemaError(
-            f"the frame of the source {node.source!r} has no column for {', '.join(map(repr, missing))} of the payload {schema!r}; "
+            f"the frame of the source {node.source!r} has no column for {', '.join(map(repr, missing))} of {schema!r}; "
             f"its columns are: {', '.join(columns)}"
         )
     values = [_value(columns[name].dataType, columns[name].nullable, backquoted(name)) for name in schema.names]

@@ -71,7 +71,7 @@ def _in_python(low: Lowering, node: GroupApply, flow: Flow, scope: Scope, why: o
     for below in bodies(node.body):
         low.note(below, "groups", f"inside {low.label(node)}")
     fragment = dataclasses.replace(
-        node, input=Source("in", node.input.schema, flow.unit), body=_without_groups(node.body, others)
+        node, input=Source("in", None, flow.unit), body=_without_groups(node.body, others)
     )
     key = Sql("null", Pickled())
     out = infer(node.projection, Env((RowAt(Pickled()),), key=key))
@@ -97,7 +97,7 @@ def _outer(node: Group) -> str:
 def _without_groups(node: Node, others: Mapping[str, Flow]) -> Node:
     """Return a body with sources in place of the groups around."""
     if isinstance(node, Group) and _outer(node) in others:
-        return Source(_outer(node), node.payload, node.time_unit)
+        return Source(_outer(node), None, node.time_unit)
     changed: Any = node.map_inputs(lambda below: _without_groups(below, others))
     return (
         dataclasses.replace(changed, body=_without_groups(changed.body, others)) if isinstance(changed, GroupApply) else changed

@@ -26,7 +26,7 @@ def in_python(low: Lowering, node: Node, scope: Scope) -> Flow:
     if not flows:
         raise low.unsupported(node, "it has no lowering and no input")
     names = iter(flows)
-    fragment = node.map_inputs(lambda below: Source(next(names), below.schema, below.unit))
+    fragment = node.map_inputs(lambda below: Source(next(names), None, below.unit))
     return stages.groups(low, node, fragment, flows, scope, "it has no native form", Pickled())
 
 

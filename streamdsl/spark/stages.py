@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql.functions import lit
-
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import Join, Node, Source, TwoInputs
@@ -215,8 +213,8 @@ def groups(
     frames = by or [flow.make for flow in flows]
 
     def make() -> Any:
-        tagged = _tagged(flows, [frame() for frame in frames], names)
-        grouped = tagged.groupBy(*names) if names else tagged.groupBy(lit(0))
+        tagged = _tagged(flows, [frame() for frame in frames], names or ["0 as whole"])
+        grouped = tagged.groupBy(*(names or ["whole"]))
         return grouped.applyInArrow(_group_function(blob), ", ".join(_ddl(flows[0], out))).where("le < re")
 
     return Flow.of(out, flows[0].unit, make, keys)

@@ -111,7 +111,7 @@ def as_nullable(kind: Type, nullable: bool = True) -> Type:
     >>> as_nullable(INT)
     Scalar(kind='int', nullable=True)
     """
-    return dataclasses.replace(kind, nullable=kind.nullable or nullable)
+    return dataclasses.replace(kind, nullable=nullable)
 
 
 def parts(kind: Type) -> Iterable[Type]:

@@ -41,15 +41,15 @@ def window_apply(low: Lowering, node: WindowApply, scope: Scope) -> Flow:
 
 
 def _in_python(low: Lowering, node: WindowAggregate, flow: Flow, scope: Scope, why: object) -> Flow:
-    argument = lambda agg: infer(agg.argument, scope.env(flow)) if agg.argument is not None else flow.type  # noqa: E731
-    fields = tuple(Pickled(result_type(agg.function, argument(agg))) for agg in node.aggregates)
+    arguments = [flow.type if agg.argument is None else infer(agg.argument, scope.env(flow)) for agg in node.aggregates]
+    fields = tuple(Pickled(result_type(agg.function, kind)) for agg, kind in zip(node.aggregates, arguments, strict=True))
     record = Row(Schema.record(tuple(f"a{i}" for i in range(len(fields)))), fields)
     out = infer(node.projection, Env((RowAt(record),), key=scope.key(flow)))
     return _python_stage(low, node, flow, scope, why, out)
 
 
 def _python_stage(low: Lowering, node: Windowed, flow: Flow, scope: Scope, why: object, out: Any) -> Flow:
-    fragment = dataclasses.replace(node, input=Source("in", node.input.schema, flow.unit))
+    fragment = dataclasses.replace(node, input=Source("in", None, flow.unit))
     return stages.groups(low, node, fragment, {"in": flow}, scope, why, out)
 
 

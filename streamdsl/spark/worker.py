@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import operator
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamdsl.denote import denote
+from streamdsl.engine.run import run
 from streamdsl.errors import UserCodeError
 from streamdsl.expr.evaluate import Inputs, RowError, evaluate, key_values, project, truth
 from streamdsl.expr.nodes import Constant, Expr, Key
 from streamdsl.expr.schema import Schema, as_payload
 from streamdsl.expr.table import column_of
+from streamdsl.io.binding import Bound, Inserts, Piece
 from streamdsl.plan.node import Matching, Node
 from streamdsl.spark.codec import arrow_type, decode, decode_table, encode, encode_table
 from streamdsl.spark.keys import canonical
 from streamdsl.spark.types import Type
 from streamdsl.spark.values import edge_value
-from streamdsl.temporal import CHT, CHTRow, Unit, add_times, to_duration, to_ticks
+from streamdsl.temporal import CHT, INFINITY, CHTRow, Unit, add_times, to_duration, to_ticks
 from streamdsl.udm.aggregates import BoundAgg
 
+_FEW: Final = 64
 TAG: Final = "tag"
 """The column that says which input of a fragment a row belongs to."""
 
@@ -221,17 +225,14 @@ class GroupStage:
 
     def run(self, table: Any) -> Any:
         """Return the output rows of one group."""
-        table = table.combine_chunks()
-        plan = (
-            self.plan if self.key is None else bind_key(self.plan, decode(_chunk(table, self.key.column)[:1], self.key.type)[0])
-        )
+        key = None if self.key is None else decode(_chunk(table, self.key.column)[:1], self.key.type)[0]
         sources = {name: self._rows(table, tag, payload) for tag, (name, payload) in enumerate(self.inputs.items())}
-        return self._encoded(run_local(plan, sources, self.unit, self.until), table)
+        return self._encoded(run_local(bind_key(self.plan, key), sources, self.unit, self.until), table)
 
-    def _rows(self, table: Any, tag: int, payload: Payload) -> list[CHTRow[Any]]:
-        mine = table.filter(pa.compute.equal(table.column(TAG), tag)).combine_chunks() if len(self.inputs) > 1 else table
-        payloads = decode(_chunk(mine, payload.column), payload.type)
-        return list(map(CHTRow, mine.column("le").to_pylist(), mine.column("re").to_pylist(), payloads))
+    def _rows(self, table: Any, tag: int, payload: Payload) -> Inserts:
+        mine = table.filter(pc.equal(table.column(TAG), tag)) if len(self.inputs) > 1 else table
+        le, re = (_chunk(mine, name).to_numpy() for name in ("le", "re"))
+        return Inserts(None, le, re, decode_table(_chunk(mine, payload.column), payload.type, payload.schema))
 
     def _encoded(self, rows: Sequence[CHTRow[Any]], table: Any) -> Any:
         columns = {
@@ -244,9 +245,20 @@ class GroupStage:
         return pa.table(columns)
 
 
-def run_local(plan: Node, sources: Mapping[str, Sequence[CHTRow[Any]]], unit: Unit | None, until: int) -> list[CHTRow[Any]]:
-    """Return the rows that a plan makes of its sources' rows, in this process."""
-    return denote(plan, {name: CHT(rows, unit) for name, rows in sources.items()}, until).rows
+def run_local(plan: Node, sources: Mapping[str, Inserts], unit: Unit | None, until: int) -> list[CHTRow[Any]]:
+    """Return the rows that a plan makes of its sources' rows, in this process: by the engine, few rows by the definition."""
+    if sum(map(len, sources.values())) <= _FEW:
+        return denote(plan, {name: _history(rows, unit) for name, rows in sources.items()}, until).rows
+    bindings = {name: Bound(unit, None, partial(_pieces, rows)) for name, rows in sources.items()}
+    return run(plan, bindings, None if until == INFINITY else until).cht().rows
+
+
+def _history(rows: Inserts, unit: Unit | None) -> CHT[Any]:
+    return CHT(map(CHTRow, rows.le.tolist(), rows.re.tolist(), rows.table.payloads()), unit)
+
+
+def _pieces(rows: Inserts) -> Iterator[Piece]:
+    yield rows
 
 
 def bind_key(value: Any, key: Any) -> Any:
@@ -279,7 +291,7 @@ def run_group(blob: bytes, table: Any) -> Any:
     return _loaded(blob).run(table)
 
 
-@functools.lru_cache(maxsize=64)
+@lru_cache(maxsize=64)
 def _loaded(blob: bytes) -> Any:
     return pickle.loads(blob)
 

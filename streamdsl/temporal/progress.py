@@ -85,5 +85,3 @@ class ProgressGenerator:
     def copy(self) -> ProgressGenerator:
         """Return an independent copy."""
         return ProgressGenerator(self.kind, self.delay, self.step, self.largest, self.seen, self.cti)
-
-

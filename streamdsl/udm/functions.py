@@ -127,7 +127,8 @@ def _reads_time(function: Callable[..., Any], decorator: str) -> bool:
     required = [p for p in inspect.signature(function).parameters.values() if _is_positional(p) and p.default is p.empty]
     if len(required) not in (1, 2):
         raise QueryError(
-            f"@{decorator} needs a function of the payloads, or of the events and the window; {function!r} has {len(required)} parameters"
+            f"@{decorator} needs a function of the payloads, or of the events and the window; "
+            f"{function!r} has {len(required)} parameters"
         )
     return len(required) == 2
 

@@ -273,6 +273,12 @@ TRACED: list[Lambda] = [
     lambda e: e.f <= 2**53 + 1,
     lambda e: e.i == 2**53 + 1,
     lambda e: e.i < 9007199254740993.0,
+    lambda e: e.i == 9007199254740992.0,
+    lambda e: e.i > 9007199254740992.0,
+    lambda e: e.i // -1,
+    lambda e: e.i % -1,
+    lambda e: e.i - 1,
+    lambda e: e.i * 3,
     lambda e: e.i == BIG,
     lambda e: e.i < BIG,
     lambda e: e.i + BIG,
@@ -553,9 +559,30 @@ points = st.builds(Point, wild, small)
 
 @st.composite
 def batches(draw: st.DrawFn) -> list[Row]:
-    i, j, f = draw(st.sampled_from([small, edge, big])), draw(st.sampled_from([small, st.integers(1, 5)])), draw(st.sampled_from([wild, tame]))
+    i, j, f = (
+        draw(st.sampled_from([small, edge, big])),
+        draw(st.sampled_from([small, st.integers(1, 5)])),
+        draw(st.sampled_from([wild, tame])),
+    )
     row = st.builds(Row, i, j, f, f, mixed, st.booleans(), text, other, times, durations, points)
     return draw(st.lists(row, max_size=5))
+
+
+def fixed(i: int, j: int, f: float, g: float, m: Any, o: Any = None) -> Row:
+    return Row(i, j, f, g, m, i % 2 == 0, "ab", o, WHEN, HOUR, Point(f, j))
+
+
+MIN, MAX, EXACT = -(2**63), 2**63 - 1, 2**53
+CORNERS: list[list[Row]] = [
+    [],
+    [fixed(MIN, -1, -0.0, 0.5, None), fixed(MAX, 1, 0.0, 0.5, True)],
+    [fixed(MIN + 1, -1, math.nan, math.inf, 1), fixed(MAX - 1, 2, -math.inf, -0.5, 0.5)],
+    [fixed(EXACT + 1, 3, float(EXACT), 3.0, "ab"), fixed(-EXACT - 1, -3, -float(EXACT), 5e-324, EXACT + 1)],
+    [fixed(EXACT, 0, 1.0, 0.0, 0), fixed(1, 1, 1.0, 1.0, 0)],
+    [fixed(3, 2, -7.5, 2.0, -1, (1, 2)), fixed(3, 2, 7.5, -2.0, None, "ab"), fixed(0, 0, 0.0, 1.0, 0, (3, 1))],
+    [fixed(2**70, 1, 1e308, 1e308, 2**70), fixed(-(2**70), 1, 0.1, 0.2, -(2**70))],
+    [fixed(3037000500, 3, 0.1, 0.3, False), fixed(-3037000500, -2, 1e16, 0.1, 1.5)],
+]
 
 
 def as_record(row: Row) -> Record:
@@ -622,6 +649,58 @@ def check(function: Lambda, schema: Schema | None, payloads: list[Any]) -> None:
 
 
 SETTINGS = settings(max_examples=100, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+
+
+@pytest.mark.parametrize("rows", CORNERS, ids=range(len(CORNERS)))
+def test_all_lambdas_mean_what_they_mean_in_the_corners(rows: list[Row]) -> None:
+    for function in [*TRACED, *OPAQUE, *CLASS_ONLY]:
+        check(function, CLASS_SCHEMA, rows)
+
+
+SCALARS: list[Lambda] = [
+    lambda e: e,
+    lambda e: e.value,
+    lambda e: e["value"],
+    lambda e: e.value + 1,
+    lambda e: (e, e.value),
+    lambda e: {"v": e},
+    lambda e: Out(e),
+    lambda e: e if e.value else None,
+    lambda e: (e, 1) if e.value else [e],
+    lambda e: {"v": e} if e.value else Out(e),
+    lambda e: when(e.value).then(e).otherwise(-1),
+    lambda e: is_none(e),
+    lambda e: not_(e),
+    lambda e: helper(e),
+]
+TUPLES: list[Lambda] = [
+    lambda e: e,
+    lambda e: e[0],
+    lambda e: e[-1],
+    lambda e: e[2],
+    lambda e: e._0 + e[1],
+    lambda e: e["_1"],
+    lambda e: (e, e[0]),
+    lambda e: e if e[0] else (e, e),
+    lambda e: e.count(1),
+    lambda e: e.index(1),
+    lambda e: e[0:1],
+    lambda e: len(e),
+]
+
+
+@pytest.mark.parametrize("schema", [Schema.scalar(), None], ids=["scalar", "unknown"])
+@pytest.mark.parametrize("payloads", [[1, 0], [1.5, math.nan], [None, 2, "x"], ["a", "b"], [True]], ids=str)
+def test_lambdas_over_scalars(payloads: list[Any], schema: Schema | None) -> None:
+    for function in SCALARS:
+        check(function, schema, payloads)
+
+
+@pytest.mark.parametrize("schema", [Schema.tuple(2), None], ids=["tuple", "unknown"])
+@pytest.mark.parametrize("payloads", [[(1, 2), (0, 5)], [(1, "a"), (2, None)], [(1.0, 0.5)]], ids=str)
+def test_lambdas_over_tuples(payloads: list[Any], schema: Schema | None) -> None:
+    for function in TUPLES:
+        check(function, schema, payloads)
 
 
 @SETTINGS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from streamdsl.engine.columnar.exact import float_parts, floats, huge_parts, integer_parts, integers
 from streamdsl.engine.columnar.lanes import ROWS, Lanes, Loose, Part, Terms
 from streamdsl.expr import RowError
-from streamdsl.expr.table import Column, Rows, column_of, object_column
+from streamdsl.expr.table import Column, Rows, column_of
 from streamdsl.temporal.time import Ticks
 from streamdsl.udm.builtin import Avg, Builtin, Count, Sum, exact_sum
 
@@ -80,7 +79,7 @@ class SumAccumulator(Accumulator):
         try:
             terms.parts += integer_parts(self.number, whole, column[whole].astype(np.int64))
         except OverflowError:
-            terms.parts += huge_parts(self.number, whole.tolist(), column[whole].tolist())
+            terms.parts += huge_parts(self.number, whole.tolist(), list(map(int, column[whole].tolist())))
         if len(other):
             terms.loose.append(Loose(self.number, other.tolist(), column[other].tolist(), [1] * len(other)))
 
@@ -157,13 +156,23 @@ ACCUMULATORS: Final[dict[type[Builtin], type[Accumulator]]] = {
 def _kinds(column: Column, chosen: NDArray[np.bool_] | None) -> NDArray[np.int8]:
     """Return what each value is; one that is not chosen is missing."""
     if column.dtype == object:
-        found = map(_KINDS.get, map(type, column.tolist()), itertools.repeat(_OTHER))
-        kinds = np.fromiter(found, dtype=np.int8, count=len(column))
+        types = list(map(type, column.tolist()))
+        known = {kind: _kind_of(kind) for kind in set(types)}
+        kinds = np.fromiter(map(known.__getitem__, types), dtype=np.int8, count=len(column))
     else:
         kinds = np.full(len(column), _INTEGER, dtype=np.int8)
     if chosen is not None:
         kinds[~chosen] = _MISSING
     return kinds
+
+
+def _kind_of(kind: type) -> int:
+    if kind in _KINDS:
+        return _KINDS[kind]
+    if issubclass(kind, float):
+        return _FLOAT
+    adds_as_int = issubclass(kind, int) and kind.__add__ is int.__add__ and kind.__radd__ is int.__radd__
+    return _INTEGER if adds_as_int else _OTHER
 
 
 def _on_row(row: int, function: Callable[..., Any], *arguments: Any) -> Any:

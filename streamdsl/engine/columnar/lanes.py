@@ -53,8 +53,12 @@ class Terms:
     loose: list[Loose] = field(default_factory=list)
 
     def __neg__(self) -> Terms:
-        parts = [part._replace(amounts=-part.amounts) for part in self.parts]
-        loose = [item._replace(counts=[-count for count in item.counts]) for item in self.loose]
+        return self.times(np.full(self.size, -1))
+
+    def times(self, signs: Ticks) -> Terms:
+        """Return the terms of rows that are added (1) or taken out (-1)."""
+        parts = [part._replace(amounts=part.amounts * (signs if part.rows is None else signs[part.rows])) for part in self.parts]
+        loose = [item._replace(counts=[int(signs[r]) * n for r, n in zip(item.rows, item.counts, strict=True)]) for item in self.loose]
         return Terms(self.size, parts, loose)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from sortedcontainers import SortedDict
 
 from streamdsl.temporal.time import INFINITY
+
+_SMALL = 8
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +43,7 @@ class EventIndex:
     __slots__ = ("_by_id", "_classes")
 
     def __init__(self) -> None:
-        self._by_id: dict[Hashable, EventRow] = {}
+        self._by_id: dict[tuple[Hashable, int], EventRow] = {}
         self._classes: dict[int, SortedDict] = {}
 
     def __len__(self) -> int:
@@ -50,38 +52,44 @@ class EventIndex:
     def __iter__(self) -> Iterator[EventRow]:
         return iter(self._by_id.values())
 
-    def get(self, id: Hashable) -> EventRow | None:
-        """Return the event with this id, or None. O(1).
+    def get(self, id: Hashable, le: int) -> EventRow | None:
+        """Return the event with this id and LE, or None. O(1).
 
-        >>> EventIndex().get("a") is None
+        >>> EventIndex().get("a", 1) is None
         True
         """
-        return self._by_id.get(id)
+        return self._by_id.get((id, le))
 
     def add(self, row: EventRow) -> None:
-        """Add an event with LE < RE and a new id. O(log n).
+        """Add an event with LE < RE and a new (id, LE); a source may use an id again once a CTI has passed it. O(log n).
 
         >>> index = EventIndex()
         >>> index.add(EventRow("a", 1, 5))
         >>> len(index)
         1
         """
-        self._by_id[row.id] = row
-        by_re = self._classes.setdefault(_magnitude(row), SortedDict())
+        self._by_id[row.id, row.le] = row
+        magnitude = _magnitude(row)
+        by_re = self._classes.get(magnitude)
+        if by_re is None:
+            by_re = self._classes[magnitude] = SortedDict()
         by_le = by_re.get(row.re)
         if by_le is None:
-            by_le = by_re[row.re] = SortedDict()
+            by_re[row.re] = {row.le: {row.id: row}}
+            return
         by_le.setdefault(row.le, {})[row.id] = row
+        if len(by_le) > _SMALL and type(by_le) is dict:
+            by_re[row.re] = SortedDict(by_le)
 
-    def remove(self, id: Hashable) -> EventRow:
-        """Remove and return the event with this id; `KeyError` if there is none. O(log n).
+    def remove(self, id: Hashable, le: int) -> EventRow:
+        """Remove and return the event with this id and LE; `KeyError` if there is none. O(log n).
 
         >>> index = EventIndex()
         >>> index.add(EventRow("a", 1, 5))
-        >>> index.remove("a").re, len(index)
+        >>> index.remove("a", 1).re, len(index)
         (5, 0)
         """
-        row = self._by_id.pop(id)
+        row = self._by_id.pop((id, le))
         magnitude = _magnitude(row)
         by_re = self._classes[magnitude]
         by_le = by_re[row.re]
@@ -110,8 +118,9 @@ class EventIndex:
             longest = 2**magnitude - 1
             last = hi - 1 + longest if hi < INFINITY - longest else INFINITY
             for re in by_re.irange(lo, last, inclusive=(False, True)):
-                for le in by_re[re].irange(maximum=hi, inclusive=(True, False)):
-                    found.extend(by_re[re][le].values())
+                by_le = by_re[re]
+                for le in _before(by_le, hi):
+                    found.extend(by_le[le].values())
         return found
 
     def latest_end(self) -> int | None:
@@ -151,7 +160,7 @@ class EventIndex:
             for row in rows.values()
         ]
         for row in dead:
-            self.remove(row.id)
+            self.remove(row.id, row.le)
         return dead
 
     def _check(self) -> None:
@@ -161,14 +170,23 @@ class EventIndex:
             assert by_re, "no empty class is kept"
             for re, by_le in by_re.items():
                 assert by_le, "no empty RE layer is kept"
+                assert len(by_le) <= _SMALL or isinstance(by_le, SortedDict), "a large layer is in order"
                 for le, rows in by_le.items():
                     assert rows, "no empty LE layer is kept"
                     for id, row in rows.items():
                         assert (row.id, row.le, row.re) == (id, le, re)
                         assert row.le < row.re
                         assert _magnitude(row) == magnitude
-                        listed[id] = row
+                        listed[id, le] = row
         assert listed == self._by_id
+
+
+def _before(by_le: Any, hi: int) -> Iterable[int]:
+    """Return the LEs of a layer that are < `hi`; a small layer is a plain dict, which is made faster than a sorted one."""
+    if isinstance(by_le, SortedDict):
+        les: Iterable[int] = by_le.irange(maximum=hi, inclusive=(True, False))
+        return les
+    return [le for le in by_le if le < hi]
 
 
 def _magnitude(row: EventRow) -> int:

@@ -13,9 +13,9 @@ from streamdsl.temporal.lifetime import Lifetime
 
 
 class OutputRow(NamedTuple):
-    """A result that is out, so that it can be corrected."""
+    """A result that is out, so that it can be corrected; its id ends with the LE of its window and an ordinal."""
 
-    id: Hashable
+    id: tuple[Any, ...]
     le: int
     re: int
     payload: Any

@@ -31,14 +31,11 @@ class GroupEnterOperator(Operator):
         inputs = inputs_of(batch)
         try:
             hashed: list[Any] = key_values(self.key, inputs)
-            shown = [as_payload(value) for value in self._shown(inputs)]
+            shown = [as_payload(value) for value in evaluate(self.key, inputs).tolist()]
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
         keys = map(self.table.intern, hashed, shown, batch.group_keys())
         return replace(batch, keys=object_column(list(keys)))
-
-    def _shown(self, inputs: Inputs) -> list[Any]:
-        return evaluate(self.key, inputs).tolist()
 
 
 class GroupExitOperator(Operator):

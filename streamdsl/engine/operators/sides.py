@@ -42,7 +42,7 @@ class Side:
         self._operator = operator
         self._key = key
         self._by_key: dict[MatchKey, EventIndex] = {}
-        self._deaths: list[tuple[int, int, MatchKey, Hashable]] = []
+        self._deaths: list[tuple[int, int, MatchKey, EventRow]] = []
         self._tickets = itertools.count()
         self._freed: list[int] = []
         self.store = PayloadStore()
@@ -57,7 +57,7 @@ class Side:
         for id, le, re_old, re_new, key in zip(*columns, self._keys(batch), strict=True):
             index = self._by_key.setdefault(key, EventIndex())
             if re_old > le:
-                row = index.remove(id)
+                row = index.remove(id, le)
                 self.n_events -= 1
             else:
                 row = EventRow(id, le, re_new, next(slots), None)
@@ -65,7 +65,7 @@ class Side:
             if re_new > le:
                 index.add(row)
                 self.n_events += 1
-                heapq.heappush(self._deaths, (re_new, next(self._tickets), key, id))
+                heapq.heappush(self._deaths, (re_new, next(self._tickets), key, row))
             else:
                 self._freed.append(row.payload)
                 if not len(index):
@@ -94,12 +94,11 @@ class Side:
     def forget(self, cti: int) -> None:
         """Drop the rows with RE < `cti`."""
         while self._deaths and self._deaths[0][0] < cti:
-            re, _, key, id = heapq.heappop(self._deaths)
+            re, _, key, row = heapq.heappop(self._deaths)
             index = self._by_key.get(key)
-            row = index.get(id) if index is not None else None
-            if index is None or row is None or row.re != re:
+            if index is None or row.re != re or index.get(row.id, row.le) is not row:
                 continue
-            index.remove(id)
+            index.remove(row.id, row.le)
             self.n_events -= 1
             self._freed.append(row.payload)
             if not len(index):

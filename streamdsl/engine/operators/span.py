@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,11 @@ from streamdsl.engine.batch import EMPTY, Batch, payload_table
 from streamdsl.engine.operator import Operator, inputs_of
 from streamdsl.errors import StreamDslError, UserCodeError
 from streamdsl.expr import Inputs, RowError, project, truth
-from streamdsl.expr.nodes import Constant, Expr, Life
+from streamdsl.expr.nodes import Constant, Expr, Life, Opaque
 from streamdsl.expr.schema import as_payload
-from streamdsl.expr.table import object_column
+from streamdsl.expr.table import Column, object_column
 from streamdsl.plan.node import AlterLifetime, ClipInterval, Select, SelectMany, Shift, Where
-from streamdsl.temporal import INFINITY, MIN_TIME, add_time, add_times
+from streamdsl.temporal import MIN_TIME, add_time, add_times, to_ticks
 from streamdsl.temporal.time import Ticks
 
 
@@ -103,16 +103,12 @@ class SelectManyOperator(Operator):
     def _numbered(self, lists: list[Any], batch: Batch) -> Iterator[tuple[int, int, Any]]:
         for row, items in enumerate(lists):
             try:
-                for n, item in enumerate(_iterate(items)):
+                for n, item in enumerate(items):
                     yield row, n, item
             except StreamDslError:
                 raise
             except Exception as error:
                 raise UserCodeError(error, operator=self.label, event=batch.ids[row]) from error
-
-
-def _iterate(items: Any) -> Iterable[Any]:
-    return iter(items)
 
 
 class AlterLifetimeOperator(Operator):
@@ -196,18 +192,13 @@ class ClipIntervalOperator(Operator):
 
 def reads_re(expr: Expr) -> bool:
     """Say whether an expression may read the row's RE."""
-    from streamdsl.expr.nodes import Opaque
-
     return any(part == Life("re") or (isinstance(part, Opaque) and part.life) for part in expr.walk())
 
 
-def as_ticks(column: Any) -> Ticks:
+def as_ticks(column: Column) -> Ticks:
     """Return a column of times as int64 ticks; anything but whole numbers is refused."""
-    from streamdsl.temporal import to_ticks
-
-    if column.dtype == np.int64:
-        return column  # type: ignore[no-any-return]
-    return np.array([min(max(to_ticks(value), MIN_TIME), INFINITY) for value in column.tolist()], dtype=np.int64)
+    values = column if column.dtype == np.int64 else [to_ticks(value) for value in column.tolist()]
+    return np.asarray(values, dtype=np.int64)
 
 
 def _where_present(operator: Operator, expr: Expr, batch: Batch, re: Ticks, convert: Any, absent: Any) -> Any:

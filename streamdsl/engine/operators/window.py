@@ -20,11 +20,12 @@ from streamdsl.engine.keys import GroupKey
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.windows import GroupWindows, Setting, group_windows
 from streamdsl.expr import Inputs, RowError, project, truth
-from streamdsl.expr.nodes import Whole
+from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table, column_of, object_column
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal import INFINITY, MIN_TIME, Lifetime, payload_key
+from streamdsl.udm.bases import UDM
 from streamdsl.udm.builtin import Builtin
 from streamdsl.udm.invoke import EXCLUDED, Stamped, aggregate, guarded, member_order, operate, stamp
 from streamdsl.windows import Output
@@ -47,14 +48,17 @@ class WindowOperator(Operator):
     def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         super().__init__(label)
         self.node = node
-        self.modules = tuple(agg.function for agg in node.aggregates) if isinstance(node, WindowAggregate) else (node.module,)
+        modules: tuple[UDM, ...] = (
+            tuple(agg.function for agg in node.aggregates) if isinstance(node, WindowAggregate) else (node.module,)
+        )
+        self.n_modules = len(modules)
         self.setting = Setting(gate, node.output, node.time_sensitive, node.sees_ends)
         self.groups: dict[GroupKey | None, GroupWindows] = {}
         self.watermark = MIN_TIME
         self._alarms: list[tuple[int, int, GroupKey | None]] = []
         self._tickets = itertools.count()
         self._keyed = False
-        self._needs_payload = not all(isinstance(module, Builtin) and not module.by_position for module in self.modules)
+        self._needs_payload = not all(isinstance(module, Builtin) and not module.by_position for module in modules)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
@@ -111,7 +115,7 @@ class WindowOperator(Operator):
 
     def _arguments(self, batch: Batch) -> list[Sequence[Any]]:
         if isinstance(self.node, WindowApply):
-            exprs = [(self.node.argument, None)]
+            exprs: list[tuple[Expr | None, Expr | None]] = [(self.node.argument, None)]
         else:
             exprs = [(agg.argument, agg.where) for agg in self.node.aggregates]
         inputs = inputs_of(batch)
@@ -137,10 +141,11 @@ class WindowOperator(Operator):
         return members
 
     def _invoke(self, members: list[EventRow], period: Lifetime) -> list[Stamped]:
-        self.udm_calls += len(self.modules)
+        self.udm_calls += self.n_modules
         if isinstance(self.node, WindowApply):
             return operate(self.node.module, members, period, self.node.clip, self.node.output)
-        values = tuple(aggregate(module, i, members, period, self.node.clip) for i, module in enumerate(self.modules))
+        functions = (agg.function for agg in self.node.aggregates)
+        values = tuple(aggregate(function, i, members, period, self.node.clip) for i, function in enumerate(functions))
         return [Stamped(*stamp(period, self.node.output), values)]
 
     def _project(self, computed: list[Computed]) -> None:
@@ -151,7 +156,7 @@ class WindowOperator(Operator):
         if not shown:
             return
         columns = zip(*(result.rows[0].payload for result in shown), strict=True)
-        names = [f"a{i}" for i in range(len(self.modules))]
+        names = [f"a{i}" for i in range(self.n_modules)]
         table = Table(Schema.record(names), {n: column_of(c) for n, c in zip(names, columns, strict=False)}, len(shown))
         keys = object_column([result.key.shown if result.key else None for result in shown])
         try:
@@ -200,14 +205,13 @@ class WindowOperator(Operator):
             changes.add(id, stamped.le, stamped.le, stamped.re, stamped.payload, key)
             entry.output.append(OutputRow(id, *stamped, hashed))
 
-    def _new_id(self, group: GroupWindows, key: GroupKey | None, le: int) -> Hashable:
+    def _new_id(self, group: GroupWindows, key: GroupKey | None, le: int) -> tuple[Any, ...]:
         ordinal = group.new_ordinal(le)
         return (self.label, le, ordinal) if key is None else (self.label, key.path, le, ordinal)
 
     @staticmethod
     def _free(group: GroupWindows, row: OutputRow) -> None:
-        *_, le, ordinal = row.id  # type: ignore[misc]
-        group.free_ordinal(le, ordinal)
+        group.free_ordinal(*row.id[-2:])
 
     def forget(self, cti: int) -> None:
         for key, group in list(self.groups.items()):

@@ -141,7 +141,8 @@ class CountWindows(HiddenWindows):
         return closed
 
     def earliest_start(self, cti: int) -> int:
-        return min([cti, *itertools.islice(self.points, 1)])
+        first: list[int] = list(itertools.islice(self.points, 1))
+        return min([cti, *first])
 
     def output_cti(self, cti: int) -> int:
         if self.setting.output is Output.TIME_BOUND:

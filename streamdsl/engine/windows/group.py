@@ -128,7 +128,7 @@ class GroupWindows(ABC):
 
     def move(self, row: EventRow, re_old: int, re_new: int) -> EventRow:
         """Update the event index for one change, and return the event as it is kept."""
-        kept = self.events.remove(row.id) if re_old > row.le else row
+        kept = self.events.remove(row.id, row.le) if re_old > row.le else row
         if re_new > row.le:
             kept.re = re_new
             self.events.add(kept)

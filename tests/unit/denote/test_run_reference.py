@@ -83,6 +83,11 @@ def test_payloads_have_the_fields_that_were_declared() -> None:
 
 
 def test_an_id_may_come_again_once_progress_has_passed_it() -> None:
-    again: list[Event[Any]] = [Insert("a", 1, 2, "x"), Insert("b", 50, 51, "y"), Insert("a", 60, 61, "z"), Retract("a", 60, 61, 70)]
+    again: list[Event[Any]] = [
+        Insert("a", 1, 2, "x"),
+        Insert("b", 50, 51, "y"),
+        Insert("a", 60, 61, "z"),
+        Retract("a", 60, 61, 70),
+    ]
     found = history(Source("left", progress=Progress.ordered()), again)
     assert found == CHT.from_rows([(1, 2, "x"), (50, 51, "y"), (60, 70, "z")])

@@ -27,7 +27,7 @@ def test_event_index_holds_what_a_list_holds(seed: int) -> None:
             index.add(rows[step])
         elif action == "remove" and rows:
             id = rng.choice(list(rows))
-            assert index.remove(id) is rows.pop(id)
+            assert index.remove(id, rows[id].le) is rows.pop(id)
         elif action == "overlapping":
             lo = rng.randint(-60, 60)
             hi = lo + rng.randint(-1, 30)

@@ -9,8 +9,12 @@ from typing import Any, ClassVar
 
 import pytest
 
-from streamdsl.temporal import INFINITY, MIN_TIME, CHTRow, Lifetime
+from streamdsl.expr.nodes import Field
+from streamdsl.plan.node import Node, Source, WindowAggregate, WindowApply
+from streamdsl.stream import Stream
+from streamdsl.temporal import INFINITY, MIN_TIME, CHTRow, Cti, Event, Insert, Lifetime
 from streamdsl.temporal.change import minimal_change
+from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import UDO, AnyUDA, AnyUDO, IntervalEvent, TimeSensitiveUDA, TimeSensitiveUDO, WindowDescriptor
 from streamdsl.udm.builtin import Collect
 from streamdsl.udm.builtin import Count as CountRows
@@ -88,6 +92,11 @@ class Operator:
         if isinstance(self.module, AnyUDA):
             return [Stamped(*stamp(window, self.output), aggregate(self.module, 0, members, window, self.clip))]
         return operate(self.module, members, window, self.clip, self.output)
+
+    def plan(self) -> Node:
+        if isinstance(self.module, AnyUDA):
+            return WindowAggregate(Source("s"), self.windows, self.clip, self.output, (BoundAgg(self.module),), Field("a0"))
+        return WindowApply(Source("s"), self.windows, self.clip, self.output, self.module)
 
     def cti(self, rows: list[Row], c: int) -> int:
         lives = [Lifetime(row.le, row.re) for row in rows]
@@ -241,3 +250,17 @@ class Sessions(Windows):
 def test_a_kind_without_a_rule_is_refused() -> None:
     with pytest.raises(TypeError, match="sessions has no rule"):
         output_cti(Sessions(), Clip.NONE, ALIGN, False, [], 4)  # type: ignore[abstract]
+
+
+def test_the_engine_sends_the_cti_of_the_table() -> None:
+    modules: list[Any] = [CountRows(), Lives(), Echo()]
+    for seed in range(300):
+        rng = Random(seed)
+        output = rng.choice([Output.ALIGN, Output.POINT_AT_END, Output.UNCHANGED, Output.CLIP])
+        module = Echo() if output.keeps_stamps else rng.choice(modules)
+        operator = Operator(rng.choice(KINDS), rng.choice(list(Clip)), output, module)
+        rows, c = random_rows(rng), rng.randint(-4, 14)
+        events: list[Event[str]] = [Insert(i, *row) for i, row in enumerate(rows)]
+        stream: Stream[Any] = Stream(operator.plan())
+        sent = stream.open().push([*events, Cti(c)], source="s")
+        assert sent[-1] == Cti(operator.cti(rows, c)), (operator, rows, c)

@@ -1,0 +1,88 @@
+"""Window numbers of a grid, vectorised: the windows that changed rows enter and leave."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamdsl.engine.batch import Batch
+from streamdsl.engine.operator import Gate
+from streamdsl.errors import TimeOverflow
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
+from streamdsl.windows import Hopping
+
+
+class Ranges(NamedTuple):
+    """For each row the windows `[lo, hi)` that it enters (`signs` is 1) or leaves (-1); ENDLESS: all from `lo` on."""
+
+    lo: Ticks
+    hi: Ticks
+    signs: Ticks | None
+    """None: each row enters."""
+
+
+ENDLESS = INFINITY
+
+
+class GridNumbers:
+    """The numbers of a grid's windows, counted so that window 0 starts in `[0, hop)`, and which of them a gate lets show.
+
+    >>> grid = GridNumbers(Hopping(10, 5), Gate())
+    >>> grid.first_ending_after(np.array([6])).tolist(), grid.last_open(12)
+    ([0], 2)
+    """
+
+    def __init__(self, windows: Hopping, gate: Gate) -> None:
+        self.grid = Hopping(windows.size, windows.hop, windows.offset % windows.hop)
+        self.gate = gate
+        self.stop = ENDLESS if gate.until == INFINITY else self.grid.first_ending_after(gate.until)
+        self._lowest = MIN_TIME + windows.size + windows.hop
+
+    def last_open(self, watermark: int) -> int:
+        """Return the number of the last window that may show its result."""
+        grid = self.grid
+        last = (watermark - grid.offset - (grid.size if self.gate.by_end else 0)) // grid.hop
+        return max(min(last, self.stop - 1), MIN_TIME)
+
+    def starts(self, numbers: Ticks) -> Ticks:
+        """Return the LE of windows."""
+        return self.grid.offset + numbers * self.grid.hop
+
+    def ranges(self, batch: Batch) -> Ranges:
+        """Return the windows that each changed row enters or leaves; those that can never show are left out."""
+        first = self._shown(self.first_ending_after(batch.le))
+        new = self._ends(first, batch.le, batch.re_new)
+        if (batch.re_old == batch.le).all():
+            return Ranges(first, new, None)
+        old = self._ends(first, batch.le, batch.re_old)
+        return Ranges(np.minimum(old, new), np.maximum(old, new), np.where(new < old, -1, 1))
+
+    def first_ending_after(self, times: Ticks) -> Ticks:
+        """Return the number of the earliest window with RE > time, for each. Raises `TimeOverflow` if it starts too early."""
+        grid = self.grid
+        if self._is_safe(times):
+            return (times - (grid.size + grid.offset)) // grid.hop + 1
+        numbers = list(map(grid.first_ending_after, times.tolist()))
+        for number in numbers:
+            if grid.window(number).le < MIN_TIME:
+                raise TimeOverflow(f"the window {grid.window(number)} leaves the range of times, int64 ticks")
+        return np.array(numbers, dtype=np.int64)
+
+    def _ends(self, first: Ticks, le: Ticks, re: Ticks) -> Ticks:
+        """Return the number after the last window that a row with this RE belongs to."""
+        grid = self.grid
+        present = re > le
+        if self._is_safe(le):
+            ends = (np.where(present, re, le) - (1 + grid.offset)) // grid.hop + 1
+        else:
+            ends = np.array([grid.last_starting_before(time) + 1 for time in np.maximum(re, le).tolist()], dtype=np.int64)
+        ends = np.where(present, np.maximum(ends, first), first)
+        ends[present & (re == INFINITY)] = ENDLESS
+        return self._shown(ends)
+
+    def _shown(self, numbers: Ticks) -> Ticks:
+        return numbers if self.stop == ENDLESS else np.where(numbers >= self.stop, ENDLESS, numbers)
+
+    def _is_safe(self, le: Ticks) -> bool:
+        return not len(le) or int(le.min()) >= self._lowest

@@ -1,0 +1,118 @@
+"""Slots: lanes by window number and group, made when they are first written and used again once dropped."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+
+from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.expr.table import Column, Rows
+from streamdsl.temporal.time import Ticks
+
+
+class SlotTable:
+    """A slot for each window number and group that is in use; `number` and `group` say whose it is.
+
+    >>> table = SlotTable()
+    >>> groups = np.array(["a", "b", "a"], dtype=object)
+    >>> slots = table.find(np.array([7, 7, 8]), groups)
+    >>> len(table), table.find(np.array([7]), groups[1:2]).tolist() == [slots[1]]
+    (3, True)
+    >>> table.drop(slots[:2])
+    >>> table.first(), len(table)
+    (8, 1)
+    """
+
+    def __init__(self) -> None:
+        self.lanes = Lanes(0)
+        self.number: Ticks = np.empty(0, dtype=np.int64)
+        self.group: Column = np.empty(0, dtype=object)
+        self._index: dict[int, dict[Any, int]] = {}
+        self._order: list[int] = []
+        self._free: Rows = np.empty(0, dtype=np.intp)
+        self._n_free = 0
+
+    def __len__(self) -> int:
+        return self.lanes.size - self._n_free
+
+    def find(self, numbers: Ticks, groups: Column) -> Rows:
+        """Return the slot of each window number and group; no two may be equal. O(1) each."""
+        index = self._index
+        for number in distinct_numbers(numbers):
+            if number not in index:
+                index[number] = {}
+                heapq.heappush(self._order, number)
+        found = [index[number].get(group, -1) for number, group in zip(numbers.tolist(), groups.tolist(), strict=True)]
+        slots = np.array(found, dtype=np.intp)
+        missing = np.flatnonzero(slots < 0)
+        if len(missing):
+            slots[missing] = self._make(numbers[missing], groups[missing])
+        return slots
+
+    def _make(self, numbers: Ticks, groups: Column) -> Rows:
+        slots = self._take(len(numbers))
+        self.number[slots] = numbers
+        self.group[slots] = groups
+        for number, group, slot in zip(numbers.tolist(), groups.tolist(), slots.tolist(), strict=True):
+            self._index[number][group] = slot
+        return slots
+
+    def _take(self, n: int) -> Rows:
+        while self._n_free < n:
+            self.grow(max(64, 2 * self.lanes.size))
+        self._n_free -= n
+        return self._free[self._n_free : self._n_free + n].copy()
+
+    def grow(self, size: int) -> None:
+        """Make room for `size` slots."""
+        added = np.arange(size - 1, self.lanes.size - 1, -1, dtype=np.intp)
+        self._free = np.concatenate([self._free[: self._n_free], added, np.empty(self.lanes.size - self._n_free, dtype=np.intp)])
+        self._n_free += len(added)
+        self.number = np.concatenate([self.number, np.empty(len(added), dtype=np.int64)])
+        self.group = np.concatenate([self.group, np.empty(len(added), dtype=object)])
+        self.lanes.grow(size)
+
+    def drop(self, slots: Rows) -> None:
+        """Let slots go; they can then be used again."""
+        for number, group in zip(self.number[slots].tolist(), self.group[slots].tolist(), strict=True):
+            del self._index[number][group]
+        self.release(slots)
+
+    def release(self, slots: Rows) -> None:
+        """Clear slots that are no longer in the index."""
+        if len(slots):
+            self.lanes.clear(slots)
+            self.group[slots] = None
+            self._free[self._n_free : self._n_free + len(slots)] = slots
+            self._n_free += len(slots)
+
+    def first(self) -> int | None:
+        """Return the smallest window number in use, None if there is none. O(1) amortised."""
+        while self._order and not self._index[self._order[0]]:
+            del self._index[heapq.heappop(self._order)]
+        return self._order[0] if self._order else None
+
+    def pop_until(self, last: int) -> Rows:
+        """Take the slots with window numbers up to `last` out of the index and return them, still filled."""
+        found: list[int] = []
+        while self._order and self._order[0] <= last:
+            found += self._index.pop(heapq.heappop(self._order)).values()
+        return np.array(found, dtype=np.intp)
+
+    def slots(self) -> Rows:
+        """Return all slots in use."""
+        return np.array([slot for slots in self._index.values() for slot in slots.values()], dtype=np.intp)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the arrays."""
+        return self.lanes.nbytes + self.number.nbytes + self.group.nbytes + self._free.nbytes
+
+
+def distinct_numbers(numbers: Ticks) -> list[int]:
+    """Return the window numbers, each once."""
+    ordered = np.sort(numbers)
+    kept = np.flatnonzero(ordered[1:] != ordered[:-1])
+    return [*ordered[kept].tolist(), *ordered[-1:].tolist()]
