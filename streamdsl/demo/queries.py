@@ -66,7 +66,7 @@ def busiest() -> sd.Stream[Busy]:
 
 
 def windy() -> sd.Stream[Windy]:
-    """Return the flights in the air from an origin while its wind is strong; a reading holds until the next."""
+    """Return the flights in the air from an origin while its wind is strong; a reading holds until the next one."""
     strong = weather.to_edges(key="origin").where(lambda r: r.wind > STRONG_WIND)
     return flights.join(strong, on="origin", select=lambda f, r: Windy(f.origin, f.carrier, f.number, r.wind))
 

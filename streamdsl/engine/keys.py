@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import KeyedRef
+
+import numpy as np
+
+from streamdsl.expr.table import Column, Rows, object_column
+from streamdsl.temporal.payload import payload_key
 
 
 class GroupKey:
@@ -31,13 +37,81 @@ class KeyTable:
     """
 
     def __init__(self) -> None:
-        self._keys: WeakValueDictionary[tuple[Any, Hashable], GroupKey] = WeakValueDictionary()
+        self._keys: dict[tuple[Any, Hashable], KeyedRef[Any, GroupKey]] = {}
 
     def intern(self, hashed: Hashable, shown: Any, parent: GroupKey | None) -> GroupKey:
         """Return the group's one key object."""
-        known = self._keys.get((parent, hashed))
+        found = self._keys.get((parent, hashed))
+        known = None if found is None else found()
         if known is None:
             path = (parent.path, hashed) if parent else hashed
             known = GroupKey(path, shown, parent)
-            self._keys[parent, hashed] = known
+            self._keys[parent, hashed] = KeyedRef(known, self._forget, (parent, hashed))
         return known
+
+    def _forget(self, gone: KeyedRef[Any, GroupKey]) -> None:
+        if self._keys.get(gone.key) is gone:
+            del self._keys[gone.key]
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+def factorise(column: Column) -> Rows:
+    """Return a small number for every value, equal where the values are; each number up to the largest is some row's.
+
+    >>> codes = factorise(np.array([7, 5, 7]))
+    >>> bool(codes[0] == codes[2] != codes[1])
+    True
+    """
+    if column.dtype.kind in "bi":
+        return _ranks(column.astype(np.int64, copy=False))
+    values = column.tolist()
+    if not set(map(type, values)) <= {str, int, bool, type(None)}:
+        values = list(map(payload_key, values))
+    return hashed_codes(values)
+
+
+def hashed_codes(values: Sequence[Hashable]) -> Rows:
+    """Return a number for every value, in order of first appearance."""
+    numbers: defaultdict[Hashable, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
+    return np.fromiter(map(numbers.__getitem__, values), dtype=np.intp, count=len(values))
+
+
+def _ranks(values: Column) -> Rows:
+    """Return the ranks of integers, from 0."""
+    if not len(values):
+        return values.astype(np.intp)
+    low, high = int(values.min()), int(values.max())
+    if high - low > 4 * len(values) + 1024:
+        ordered = np.sort(values)
+        known = ordered[np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))]
+        return np.searchsorted(known, values)
+    used = np.zeros(high - low + 1, dtype=np.intp)
+    used[values - low] = 1
+    ranks: Rows = (np.cumsum(used) - 1)[values - low]
+    return ranks
+
+
+def first_rows(codes: Rows) -> Rows:
+    """Return the first row of each number; of one that no row has, row 0."""
+    if not len(codes):
+        return codes
+    first = np.zeros(int(codes.max()) + 1, dtype=np.intp)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return first
+
+
+def group_codes(keys: Column | None, codes: Rows | None, size: int) -> tuple[Rows, Column]:
+    """Return a small number for each of `size` rows, equal where the groups are, and the group of each number.
+
+    >>> codes, groups = group_codes(None, None, 2)
+    >>> codes.tolist(), groups.tolist()
+    ([0, 0], [None])
+    """
+    if keys is None:
+        return np.zeros(size, dtype=np.intp), object_column([None])
+    if codes is None:
+        codes = hashed_codes(keys.tolist())
+    return codes, keys[first_rows(codes)]

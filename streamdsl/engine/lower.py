@@ -10,6 +10,7 @@ from streamdsl.engine.batch import EMPTY
 from streamdsl.engine.operator import Gate, Operator, Step
 from streamdsl.engine.operators.anti_join import AntiJoinOperator
 from streamdsl.engine.operators.clip_by import ClipByOperator
+from streamdsl.engine.operators.columnar import ColumnarWindowOperator, why_not_columnar
 from streamdsl.engine.operators.group import GroupEnterOperator, GroupExitOperator
 from streamdsl.engine.operators.join import JoinOperator
 from streamdsl.engine.operators.span import (
@@ -62,7 +63,13 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
     forced = options.get("window")
     if forced not in (None, "general", "columnar"):
         raise QueryError(f'engine_options["window"] is "general" or "columnar", not {forced!r}')
-    return WindowOperator
+    reason = why_not_columnar(node)
+    if forced == "columnar" and reason is not None:
+        raise QueryError(
+            f"{node.name} cannot run on the columnar window operator: {reason}",
+            hint='leave engine_options["window"] out, and every window gets the operator that can run it',
+        )
+    return WindowOperator if forced == "general" or reason is not None else ColumnarWindowOperator
 
 
 OPERATORS: dict[type[Node], type[Any]] = {

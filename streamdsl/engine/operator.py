@@ -47,6 +47,8 @@ class Operator(ABC):
 
     kind: str = ""
     """The engine operator's name in `explain()`."""
+    cti_follows_rows: bool = False
+    """Whether rows alone, without a CTI, may let the output CTI rise."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -62,12 +64,13 @@ class Operator(ABC):
         ctis = [piece.cti for piece in inputs]
         if self._is_idle(inputs, ctis):
             return Step(EMPTY, self.cti)
-        self.input_ctis = ctis
+        risen, self.input_ctis = ctis != self.input_ctis, ctis
         self.rows_in += sum(len(piece.batch) for piece in inputs)
         out = self.change([piece.batch for piece in inputs], ctis)
         self.rows_out += len(out)
-        self.forget(min(ctis))
-        self.cti = max(self.cti, INFINITY if min(ctis) == INFINITY else self.output_cti(ctis))
+        if risen or self.cti_follows_rows:
+            self.forget(min(ctis))
+            self.cti = max(self.cti, INFINITY if min(ctis) == INFINITY else self.output_cti(ctis))
         return Step(out, self.cti)
 
     def _is_idle(self, inputs: Sequence[Step], ctis: list[int]) -> bool:

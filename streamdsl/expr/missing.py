@@ -16,20 +16,26 @@ def without_row(expr: Expr, side: int) -> Expr:
     >>> without_row(Field("x", 1), 0), without_row(Whole(1), 1)
     (Field(name='x', side=0), Constant(value=None))
     """
+    return _without(expr, side, {})
+
+
+def _without(expr: Expr, side: int, done: dict[int, Expr]) -> Expr:
     if isinstance(expr, Field):
         return Attribute(Constant(None), expr.name) if expr.side == side else Field(expr.name)
     if isinstance(expr, Whole):
         return Constant(None) if expr.side == side else Whole()
     if isinstance(expr, Opaque):
         return Opaque(_WithNone(expr.function, side), expr.sides - 1, expr.life, expr.name)
-    changes = {f.name: _changed(getattr(expr, f.name), side) for f in dataclasses.fields(expr)}
-    return dataclasses.replace(expr, **changes)
+    if id(expr) not in done:
+        changes = {f.name: _changed(getattr(expr, f.name), side, done) for f in dataclasses.fields(expr)}
+        done[id(expr)] = dataclasses.replace(expr, **changes)
+    return done[id(expr)]
 
 
-def _changed(value: Any, side: int) -> Any:
+def _changed(value: Any, side: int, done: dict[int, Expr]) -> Any:
     if isinstance(value, Expr):
-        return without_row(value, side)
-    return tuple(_changed(item, side) for item in value) if isinstance(value, tuple) else value
+        return _without(value, side, done)
+    return tuple(_changed(item, side, done) for item in value) if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True, slots=True)

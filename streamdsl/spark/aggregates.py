@@ -199,7 +199,7 @@ def _quantile(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg:
     text = _inverted if exact else _interpolated
     part = Part("sort_array(collect_list({x}))", None)
     result = lambda c: f"CASE WHEN size({c[0]}) > 0 THEN {text(c[0], share)} END"  # noqa: E731
-    return NativeAgg(value, (part,), result, as_nullable(value.type, value.type.nullable))
+    return NativeAgg(value, (part,), result, value.type)
 
 
 def _decimal(value: int | str) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-
 from pyspark.sql.functions import expr
 
 from streamdsl.errors import SchemaError, UnsupportedOnSpark

@@ -70,9 +70,7 @@ def _in_python(low: Lowering, node: GroupApply, flow: Flow, scope: Scope, why: o
     others = _others(low, node, scope)
     for below in bodies(node.body):
         low.note(below, "groups", f"inside {low.label(node)}")
-    fragment = dataclasses.replace(
-        node, input=Source("in", None, flow.unit), body=_without_groups(node.body, others)
-    )
+    fragment = dataclasses.replace(node, input=Source("in", None, flow.unit), body=_without_groups(node.body, others))
     key = Sql("null", Pickled())
     out = infer(node.projection, Env((RowAt(Pickled()),), key=key))
     by = None if others else [stages.keyed_in_python(low, node, flow, node.key)]

@@ -22,7 +22,7 @@ from streamdsl.expr.nodes import Constant, Expr, Key
 from streamdsl.expr.schema import Schema, as_payload
 from streamdsl.expr.table import column_of
 from streamdsl.io.binding import Bound, Inserts, Piece
-from streamdsl.plan.node import Matching, Node
+from streamdsl.plan.node import GroupApply, Matching, Node
 from streamdsl.spark.codec import arrow_type, decode, decode_table, encode, encode_table
 from streamdsl.spark.keys import canonical
 from streamdsl.spark.types import Type
@@ -225,9 +225,15 @@ class GroupStage:
 
     def run(self, table: Any) -> Any:
         """Return the output rows of one group."""
-        key = None if self.key is None else decode(_chunk(table, self.key.column)[:1], self.key.type)[0]
         sources = {name: self._rows(table, tag, payload) for tag, (name, payload) in enumerate(self.inputs.items())}
-        return self._encoded(run_local(bind_key(self.plan, key), sources, self.unit, self.until), table)
+        return self._encoded(run_local(self._bound(table), sources, self.unit, self.until), table)
+
+    def _bound(self, table: Any) -> Node:
+        """Return the plan in this group; a group-apply has a key of its own."""
+        if self.key is None or isinstance(self.plan, GroupApply):
+            return self.plan
+        plan: Node = bind_key(self.plan, decode(_chunk(table, self.key.column)[:1], self.key.type)[0])
+        return plan
 
     def _rows(self, table: Any, tag: int, payload: Payload) -> Inserts:
         mine = table.filter(pc.equal(table.column(TAG), tag)) if len(self.inputs) > 1 else table

@@ -38,7 +38,7 @@ def test_output_means_what_the_reference_says_after_every_push(name: str, data: 
 def test_both_window_operators_show_the_same_after_every_push(name: str, data: st.DataObject) -> None:
     variant, emit = data.draw(variants(name)), data.draw(st.sampled_from(EMITS))
     scenario = data.draw(scenarios(variant.inputs, variant.unending))
-    check_same(variant.query(), scenario, emit, None, {"window": "general"}, {"window": "columnar"})
+    check_same(variant.query(), scenario, emit, None, {"window": "general"})
 
 
 @pytest.mark.parametrize("name", GRIDS)

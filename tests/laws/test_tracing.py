@@ -148,6 +148,11 @@ def fields_seen(row: Any) -> Any:
     return (row.i, row.j)
 
 
+@udf
+def held(x: Any) -> Any:
+    return {"held": x}
+
+
 def make_over(limit: int) -> Lambda:
     return lambda e: e.i > limit
 
@@ -402,6 +407,8 @@ TRACED: list[Lambda] = [
     lambda e, *, k=2: e.i * k,
     lambda e, k=LIMIT: e.i > k,
     lambda e: (e.i + 1) * (e.i + 1),
+    lambda e: (y := e.i + 1) * y,
+    lambda e: held((e.i, Out(e.j))),
     lambda e: ((e.i * 3 + e.j) // 2 - e.f) / 7 > -1,
     with_locals,
     with_pair_assignment,
@@ -648,6 +655,7 @@ def check(function: Lambda, schema: Schema | None, payloads: list[Any]) -> None:
     assert over_columns(lambda: project(expr, inputs).payloads()) == wanted, sd.describe(expr)
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
 SETTINGS = settings(max_examples=100, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 
 

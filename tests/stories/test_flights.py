@@ -161,9 +161,3 @@ def test_the_local_half_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "Sat 09 Feb 05:00  Sat 09 Feb 06:00" in shown
     assert str(tmp_path / "results") in shown
     assert {file.suffix for file in (tmp_path / "results").iterdir()} == {".csv", ".parquet", ".svg"}
-
-
-@pytest.mark.spark
-def test_spark_gives_the_same_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert demo(STORM, tmp_path, spark=True) == 0
-    assert capsys.readouterr().out.count("the same, row for row") == len(QUESTIONS)

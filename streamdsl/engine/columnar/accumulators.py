@@ -133,7 +133,7 @@ class AvgAccumulator(SumAccumulator):
     """The exact sum, divided by the number of values."""
 
     def _of_integers(self, sums: Column, counted: Ticks) -> Column:
-        if sums.dtype != object and (not len(sums) or (-_EXACT <= sums.min() and sums.max() <= _EXACT)):
+        if sums.dtype != object and (not len(sums) or max(-int(sums.min()), int(sums.max())) <= _EXACT):
             return sums / np.maximum(counted, 1)
         pairs = enumerate(zip(sums.tolist(), np.maximum(counted, 1).tolist(), strict=True))
         return column_of([_on_row(row, lambda total, n: total / n, *pair) for row, pair in pairs])

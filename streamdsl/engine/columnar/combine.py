@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,8 @@ class Combined(NamedTuple):
     positions: Rows
 
 
-class Pairs(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Pairs:
     """The distinct pairs of group and window number, in order, and which of them each row has."""
 
     index: Rows
@@ -68,8 +70,8 @@ def _sorted(flat: Ticks) -> tuple[Rows, Ticks]:
 def _ranked(codes: Rows, numbers: Ticks) -> Pairs:
     """Take the ranks of window numbers that lie too far apart for their differences to be multiplied."""
     rank, known = _sorted(numbers)
-    index, ranked_codes, ranks = distinct_pairs(codes, rank)
-    return Pairs(index, ranked_codes, known[ranks])
+    ranked = distinct_pairs(codes, rank)
+    return Pairs(ranked.index, ranked.codes, known[ranked.numbers])
 
 
 def combine_deltas(codes: Rows, lo: Ticks, hi: Ticks, terms: Terms) -> Combined:

@@ -1,6 +1,6 @@
 """Exact sums: numbers taken apart into digits that add up in lanes, and put together again, rounded once.
 
-A finite float is a whole multiple of 2 ** -1074, so it has an exact place among digits of weight 2 ** (32 * w); an integer has too.
+Any finite float is a whole multiple of 2 ** -1074, so it has an exact place among digits of weight 2 ** (32 * w).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.columnar.lanes import DIGIT, Counted, Lanes, LaneKey, Part
+from streamdsl.engine.columnar.lanes import DIGIT, Counted, LaneKey, Lanes, Part
 from streamdsl.expr.table import Column, Rows, column_of
 from streamdsl.temporal.time import Ticks
 
@@ -36,7 +36,7 @@ def integer_parts(aggregate: int, rows: Rows | None, values: Ticks) -> Iterator[
     if not len(values):
         return
     low, high = int(values.min()), int(values.max())
-    if -_DIRECT <= low and high <= _DIRECT:
+    if max(-low, high) <= _DIRECT:
         yield Part((aggregate, 0), rows, values, max(-low, high, 1))
         return
     yield Part((aggregate, 0), rows, values & _MASK, _MASK)
@@ -159,7 +159,7 @@ def floats(lanes: Lanes, aggregate: int) -> NDArray[np.float64]:
     return _with_specials(lanes, aggregate, found)
 
 
-def _two_sum(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _two_sum(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the rounded sum and what rounding lost, which is a float too (Knuth)."""
     total = a + b
     of_b = total - a

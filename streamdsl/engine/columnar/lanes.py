@@ -34,6 +34,10 @@ class Part(NamedTuple):
     amounts: Ticks
     largest: int
 
+    def times(self, signs: Ticks) -> Part:
+        """Return the part with the amounts of some rows taken out."""
+        return self._replace(amounts=self.amounts * (signs if self.rows is None else signs[self.rows]))
+
 
 class Loose(NamedTuple):
     """Values that are not numbers: they are kept as they are, `counts` times each."""
@@ -42,6 +46,10 @@ class Loose(NamedTuple):
     rows: Sequence[int]
     values: Sequence[Any]
     counts: Sequence[int]
+
+    def times(self, signs: Ticks) -> Loose:
+        """Return the values, those of some rows to be taken out."""
+        return self._replace(counts=[int(signs[row]) * count for row, count in zip(self.rows, self.counts, strict=True)])
 
 
 @dataclass(slots=True)
@@ -57,9 +65,7 @@ class Terms:
 
     def times(self, signs: Ticks) -> Terms:
         """Return the terms of rows that are added (1) or taken out (-1)."""
-        parts = [part._replace(amounts=part.amounts * (signs if part.rows is None else signs[part.rows])) for part in self.parts]
-        loose = [item._replace(counts=[int(signs[r]) * n for r, n in zip(item.rows, item.counts, strict=True)]) for item in self.loose]
-        return Terms(self.size, parts, loose)
+        return Terms(self.size, [part.times(signs) for part in self.parts], [loose.times(signs) for loose in self.loose])
 
 
 class Bag:
@@ -182,7 +188,7 @@ class Lanes:
 
     def are_zero(self, slots: Rows) -> NDArray[np.bool_]:
         """Say in which slots all that was added has been taken out again."""
-        zero = self.counts(ROWS)[slots] == 0
+        zero: NDArray[np.bool_] = self.counts(ROWS)[slots] == 0
         candidates = np.flatnonzero(zero)
         if len(candidates):
             taken = self.take(slots[candidates])

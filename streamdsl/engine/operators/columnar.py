@@ -14,20 +14,22 @@ import numpy as np
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, Accumulator, CountAccumulator, result_columns
 from streamdsl.engine.columnar.cells import Cells
-from streamdsl.engine.columnar.combine import Combined, combine_deltas, combine_windows
+from streamdsl.engine.columnar.combine import combine_deltas, combine_windows
 from streamdsl.engine.columnar.lanes import ROWS, Lanes, Part, Terms, distinct
-from streamdsl.engine.columnar.numbers import GridNumbers, Ranges
+from streamdsl.engine.columnar.numbers import GridNumbers
 from streamdsl.engine.columnar.ring import DeltaRing
-from streamdsl.engine.keys import grouping
+from streamdsl.engine.keys import group_codes
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.windows.grid import grid_cti
 from streamdsl.expr import Inputs, RowError, project, truth
 from streamdsl.expr.nodes import Key, Life, Whole
 from streamdsl.expr.schema import Schema, Shape
-from streamdsl.expr.table import Column, Rows, Table, concat_columns
+from streamdsl.expr.table import Column, Rows, Table
 from streamdsl.plan.node import WindowAggregate, WindowApply
-from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
+from streamdsl.temporal.lifetime import Lifetime
+from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
 from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.invoke import stamp
 from streamdsl.windows import Hopping, Output, unending
 
 SLICE: Final = 2**14
@@ -35,10 +37,12 @@ SLICE: Final = 2**14
 
 
 class Pending(NamedTuple):
-    """A slice of changed rows: their groups, what they add, and to which windows."""
+    """A slice of changed rows: their groups, what they add to the windows `[lo, hi)`, and where those to wait begin."""
 
     codes: Rows
-    ranges: Ranges
+    lo: Ticks
+    hi: Ticks
+    limit: Ticks | int
     terms: Terms
 
 
@@ -67,22 +71,26 @@ class ColumnarWindowOperator(Operator):
         self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
         opened = self.numbers.last_open(self.watermark)
         batch = _changed(batch)
-        codes, groups = grouping(batch)
-        pending = [self._pending(batch.take(rows), codes[rows]) for rows in _slices(len(batch))]
+        codes, groups = group_codes(batch.keys, batch.codes, len(batch))
+        pending = [self._pending(batch.take(rows), codes[rows], opened) for rows in _slices(len(batch))]
         self._note_unending(batch)
         for part in pending:
-            self._wait(part, groups, opened)
-        touched = [self._fill(found.numbers, found.groups, found.lanes, found.positions) for found in self.ring.open(opened)]
-        touched += [self._enter(part, groups, opened) for part in pending]
+            self._wait(part, groups)
+        touched = [self._fill(*found) for found in self.ring.open(opened)]
+        touched += [self._enter(part, groups) for part in pending]
         return self._emit(distinct(touched))
 
-    def _pending(self, batch: Batch, codes: Rows) -> Pending:
-        ranges = self.numbers.ranges(batch)
+    def _pending(self, batch: Batch, codes: Rows, opened: int) -> Pending:
+        lo, hi, signs = self.numbers.ranges(batch)
         terms = Terms(len(batch), [Part(ROWS, None, np.ones(len(batch), dtype=np.int64), 1)])
         inputs = inputs_of(batch)
         for accumulator, agg in zip(self.accumulators, self.node.aggregates, strict=True):
             self._add_terms(accumulator, agg, batch, inputs, terms)
-        return Pending(codes, ranges, terms if ranges.signs is None else terms.times(ranges.signs))
+        later = min(opened + 1, INFINITY)
+        if signs is None:
+            return Pending(codes, lo, hi, later, terms)
+        # What is taken out must go from the ring before the windows that open now take it over from there.
+        return Pending(codes, lo, hi, np.where(signs > 0, later, self.ring.next), terms.times(signs))
 
     def _add_terms(self, accumulator: Accumulator, agg: BoundAgg, batch: Batch, inputs: Inputs, terms: Terms) -> None:
         argument = agg.argument or Whole()
@@ -112,21 +120,110 @@ class ColumnarWindowOperator(Operator):
             else:
                 self._unending.pop(batch.ids[row], None)
         if self.watermark == INFINITY and self._unending:
-            raise unending(self.windows, min(self._unending, key=lambda id: self._unending[id]))
+            raise unending(self.windows, min(self._unending, key=self._unending.__getitem__))
 
-    def _wait(self, part: Pending, groups: Column, opened: int) -> None:
-        """Put into the ring what is not open yet. What is taken out must go before the windows that open now have taken it over."""
-        lo, hi, signs = part.ranges
-        limit = self._limits(signs, opened)
-        late = np.maximum(lo, limit)
-        if (late < hi).any():
-            self.ring.add(combine_deltas(part.codes, late, hi, part.terms), groups)
+    def _wait(self, part: Pending, groups: Column) -> None:
+        """Put into the ring what is not open yet."""
+        late = np.maximum(part.lo, part.limit)
+        if (late < part.hi).any():
+            self.ring.add(combine_deltas(part.codes, late, part.hi, part.terms), groups)
 
-    def _enter(self, part: Pending, groups: Column, opened: int) -> Rows:
+    def _enter(self, part: Pending, groups: Column) -> Rows:
         """Change the open windows, and return their cells."""
-        lo, hi, signs = part.ranges
-        found = combine_windows(part.codes, lo, np.minimum(hi, self._limits(signs, opened)), part.terms)
+        found = combine_windows(part.codes, part.lo, np.minimum(part.hi, part.limit), part.terms)
         return self._fill(found.numbers, groups[found.codes], found.lanes, found.positions)
 
-    def _limits(self, signs: Ticks | None, opened: int) -> Ticks | int:
-        ...
+    def _fill(self, numbers: Ticks, groups: Column, lanes: Lanes, positions: Rows) -> Rows:
+        """Add the `positions` of `lanes` to the cells of these windows, and return the cells."""
+        if len(numbers):
+            self._period(int(numbers.max()))
+        slots = self.cells.find(numbers, groups)
+        self.cells.lanes.merge(slots, lanes, positions)
+        return slots
+
+    def _period(self, number: int) -> Lifetime:
+        """Return a window. Raises `TimeOverflow` if it, or its results, end beyond the range of times."""
+        window = self.numbers.grid.window(number)
+        stamp(window, self.node.output)
+        return window
+
+    def _emit(self, touched: Rows) -> Batch:
+        """Return the difference between the results of the touched cells and those that are out."""
+        if not len(touched):
+            return EMPTY
+        cells = self.cells
+        is_empty = cells.lanes.counts(ROWS)[touched] == 0
+        alive, dead = touched[~is_empty], touched[is_empty]
+        results = self._results(alive)
+        changed = np.flatnonzero(~cells.are_out(alive, results))
+        fresh, results = alive[changed], results.take(changed)
+        gone = np.concatenate([dead[cells.is_out[dead]], fresh[cells.is_out[fresh]]])
+        out = self._changes(gone, fresh, Table.concat([cells.results(gone), results]))
+        cells.put(fresh, results)
+        cells.drop(dead)
+        return out
+
+    def _results(self, slots: Rows) -> Table:
+        """Return the payloads that windows have now. Raises `UserCodeError` naming the window."""
+        self.udm_calls += len(self.accumulators) * len(slots)
+        keys = _shown(self.cells.group[slots]) if self._reads_key else None
+        try:
+            columns = result_columns(self.accumulators, self.cells.lanes.take(slots))
+            table = Table(Schema.record(list(columns)), columns, len(slots))
+            return project(self.node.projection, Inputs((table,), len(slots), keys=keys))
+        except RowError as error:
+            window = self._period(int(self.cells.number[slots[error.row]]))
+            raise self.user_error(error, window=window) from error.cause
+
+    def _changes(self, gone: Rows, fresh: Rows, table: Table) -> Batch:
+        slots = np.concatenate([gone, fresh])
+        groups = self.cells.group[slots]
+        starts = self.numbers.starts(self.cells.number[slots])
+        ends = starts + self.windows.size
+        le, re = (ends, ends + CHRONON) if self.node.output is Output.POINT_AT_END else (starts, ends)
+        is_gone = np.arange(len(slots)) < len(gone)
+        ids = self._ids(starts, groups)
+        return Batch(ids, le, np.where(is_gone, re, le), np.where(is_gone, le, re), table, groups if self._keyed else None)
+
+    def _ids(self, starts: Ticks, groups: Column) -> Column:
+        rows = zip(starts.tolist(), groups.tolist(), strict=True)
+        label = self.label
+        ids = ((label, le, 0) if group is None else (label, group.path, le, 0) for le, group in rows)
+        return np.fromiter(ids, dtype=object, count=len(starts))
+
+    def forget(self, cti: int) -> None:
+        self.cells.release(self.cells.pop_until(self.numbers.grid.first_ending_after(cti) - 1))
+
+    def output_cti(self, ctis: list[int]) -> int:
+        return grid_cti(self.windows, self.node.output, ctis[0], ctis[0])
+
+    def state(self) -> dict[str, int]:
+        return {"windows": len(self.cells), "events": len(self.ring), "state_bytes": self.cells.nbytes + self.ring.nbytes}
+
+
+def _changed(batch: Batch) -> Batch:
+    rows = np.flatnonzero(batch.re_old != batch.re_new)
+    return batch if len(rows) == len(batch) else batch.take(rows)
+
+
+def _slices(size: int) -> Iterator[Rows]:
+    for start in range(0, size, SLICE):
+        yield np.arange(start, min(start + SLICE, size))
+
+
+def _shown(groups: Column) -> Column:
+    return np.fromiter((group.shown if group else None for group in groups.tolist()), dtype=object, count=len(groups))
+
+
+def why_not_columnar(node: WindowAggregate | WindowApply) -> str | None:
+    """Say why the columnar operator cannot run a node, None if it can."""
+    if not isinstance(node, WindowAggregate):
+        return "it runs an operator, not aggregates"
+    if not isinstance(node.windows, Hopping):
+        return f"its windows are {node.windows.describe()}, not hopping or tumbling"
+    for agg in node.aggregates:
+        if type(agg.function) not in ACCUMULATORS:
+            return f"{agg.function.label} is not one of {', '.join(sorted(kind.__name__.lower() for kind in ACCUMULATORS))}"
+        if any(isinstance(part, Life) for expr in (agg.argument, agg.where) if expr is not None for part in expr.walk()):
+            return "an aggregate reads lifetimes"
+    return None

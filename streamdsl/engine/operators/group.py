@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import NoReturn
+
+import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.keys import KeyTable
+from streamdsl.engine.keys import GroupKey, KeyTable, factorise, first_rows, group_codes
 from streamdsl.engine.operator import Operator, inputs_of
 from streamdsl.expr import Inputs, RowError, evaluate, key_values, project
+from streamdsl.expr.nodes import Expr, Make
 from streamdsl.expr.schema import as_payload
-from streamdsl.expr.table import object_column
+from streamdsl.expr.table import Rows, object_column
 from streamdsl.plan.node import GroupApply
 
 
@@ -28,14 +31,43 @@ class GroupEnterOperator(Operator):
         (batch,) = batches
         if not len(batch):
             return EMPTY
+        codes = self._codes(batch)
+        groups = object_column(self._groups(batch.take(first_rows(codes))))
+        return replace(batch, keys=groups[codes], codes=codes)
+
+    def _groups(self, examples: Batch) -> list[GroupKey]:
+        """Return the group of each row."""
+        inputs = inputs_of(examples)
+        shown = map(as_payload, evaluate(self.key, inputs).tolist())
+        return list(map(self.table.intern, key_values(self.key, inputs), shown, examples.group_keys()))
+
+    def _codes(self, batch: Batch) -> Rows:
+        """Return a small number for every row, equal where the groups are; each of them is some row's."""
         inputs = inputs_of(batch)
         try:
-            hashed: list[Any] = key_values(self.key, inputs)
-            shown = [as_payload(value) for value in evaluate(self.key, inputs).tolist()]
+            columns = [evaluate(part, inputs) for part in _parts(self.key)]
+        except RowError:
+            return self._refuse(batch, inputs)
+        codes = factorise(columns[0]) if columns else np.zeros(len(batch), dtype=np.intp)
+        others = [factorise(column) for column in columns[1:]]
+        if batch.keys is not None:
+            others.append(group_codes(batch.keys, batch.codes, len(batch))[0])
+        for other in others:
+            codes = factorise(codes * (int(other.max()) + 1) + other)
+        return codes
+
+    def _refuse(self, batch: Batch, inputs: Inputs) -> NoReturn:
+        """Raise the error of the first row whose key fails, whichever part of it."""
+        try:
+            evaluate(self.key, inputs)
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
-        keys = map(self.table.intern, hashed, shown, batch.group_keys())
-        return replace(batch, keys=object_column(list(keys)))
+        raise AssertionError("a key fails where one of its parts does")
+
+
+def _parts(key: Expr) -> tuple[Expr, ...]:
+    """Return expressions whose values are equal exactly where the key's are."""
+    return key.values if isinstance(key, Make) else (key,)
 
 
 class GroupExitOperator(Operator):
@@ -59,4 +91,4 @@ class GroupExitOperator(Operator):
             raise self.user_error(error, batch.ids) from error.cause
         parents = [group.parent for group in groups]
         keys = object_column(parents) if parents[0] is not None else None
-        return replace(batch, table=table, keys=keys)
+        return replace(batch, table=table, keys=keys, codes=None)

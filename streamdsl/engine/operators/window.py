@@ -53,6 +53,7 @@ class WindowOperator(Operator):
         )
         self.n_modules = len(modules)
         self.setting = Setting(gate, node.output, node.time_sensitive, node.sees_ends)
+        self.cti_follows_rows = gate.by_end
         self.groups: dict[GroupKey | None, GroupWindows] = {}
         self.watermark = MIN_TIME
         self._alarms: list[tuple[int, int, GroupKey | None]] = []

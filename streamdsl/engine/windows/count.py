@@ -30,6 +30,8 @@ class CountWindows(HiddenWindows):
         if old == new and old is not None:
             self._change_end(row, old, re_new)
             return
+        if re_old <= row.le:
+            self.note_alive(row)
         kept = self.waiting.pop(row.id, row) if old is None else self._take(old, row)
         kept.re = re_new
         if new is not None:
@@ -128,8 +130,7 @@ class CountWindows(HiddenWindows):
         """Return the first window with a member whose RE a time-sensitive module sees and a change may still move."""
         if not self.setting.sees_ends or self.spec.by == "end":
             return None
-        alive = (point for point, rows in self.points.items() if any(row.re >= cti for row in rows.values()))
-        return next((entry for point in alive for entry in self._containing(point)), None)
+        return next(iter(self._containing(self.earliest_alive(cti))), None)
 
     def forget(self, cti: int) -> list[WindowEntry]:
         alive = self._first_alive(cti)

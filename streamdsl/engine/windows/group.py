@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -43,6 +44,8 @@ class GroupWindows(ABC):
         self.ordinals: dict[int, set[int]] = {}
         self.watermark = MIN_TIME
         self.scheduled: int | None = None
+        self._alive: list[tuple[int, int, EventRow]] = []
+        self._tickets = itertools.count()
 
     @abstractmethod
     def change(self, row: EventRow, re_old: int, re_new: int) -> None:
@@ -126,17 +129,26 @@ class GroupWindows(ABC):
         self.windows.remove(entry.le)
         self.dirty.pop(entry.le, None)
 
-    def move(self, row: EventRow, re_old: int, re_new: int) -> EventRow:
-        """Update the event index for one change, and return the event as it is kept."""
-        kept = self.events.remove(row.id, row.le) if re_old > row.le else row
+    def move(self, row: EventRow, re_old: int, re_new: int) -> None:
+        """Update the event index for one change."""
+        if re_old > row.le:
+            row = self.events.remove(row.id, row.le)
+        else:
+            self.note_alive(row)
+        row.re = re_new
         if re_new > row.le:
-            kept.re = re_new
-            self.events.add(kept)
-        return kept
+            self.events.add(row)
 
     def earliest_alive(self, cti: int) -> int:
-        """Return the smallest LE of an event whose RE may still change, INFINITY if there is none."""
-        return min((row.le for row in self.events.ending_from(cti)), default=INFINITY)
+        """Return the smallest LE of an event whose RE may still change, INFINITY if there is none. Amortised O(log n)."""
+        while self._alive and self._alive[0][2].re < cti:
+            heapq.heappop(self._alive)
+        return self._alive[0][0] if self._alive else INFINITY
+
+    def note_alive(self, row: EventRow) -> None:
+        """Remember that an event's RE may change, if that matters to the module."""
+        if self.setting.sees_ends:
+            heapq.heappush(self._alive, (row.le, next(self._tickets), row))
 
 
 class HiddenWindows(GroupWindows):

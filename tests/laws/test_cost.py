@@ -1,0 +1,97 @@
+"""Cost follows change, and state follows CTIs: counted in calls, rows and bytes, never in seconds."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import streamdsl as sd
+from streamdsl.expr.schema import Schema
+from streamdsl.expr.table import Table
+from streamdsl.io.binding import Inserts
+
+Query = Callable[["sd.Stream[Any]"], "sd.Stream[Any]"]
+
+
+class Spread(sd.UDA[int, int]):
+    """A module that the engine cannot see into."""
+
+    def compute_result(self, payloads: Sequence[int]) -> int:
+        return max(payloads) - min(payloads)
+
+
+QUERIES: dict[str, Query] = {
+    "tumbling, a module": lambda s: s.tumbling_window(10).aggregate(Spread(), lambda e: e.v),
+    "tumbling, built-ins": lambda s: s.tumbling_window(10).aggregate(n=sd.count(), mean=sd.avg(lambda e: e.v)),
+    "hopping": lambda s: s.hopping_window(20, 10).aggregate(mid=sd.median(lambda e: e.v)),
+    "snapshot": lambda s: s.snapshot_window().aggregate(n=sd.count()),
+    "count": lambda s: s.count_window(3).aggregate(n=sd.count()),
+    "grouped": lambda s: s.group_by("v").tumbling_window(10).aggregate(n=sd.count()),
+    "join": lambda s: s.join(s.shift(1), on="v"),
+    "anti_join": lambda s: s.anti_join(s.where(lambda e: e.v > 3).shift(1), on="v"),
+    "clip_by": lambda s: s.clip_by(s.shift(2), on="v"),
+    "to_edges": lambda s: s.to_edges(key="v"),
+}
+
+
+def _points(first: int, size: int, step: int = 1) -> Inserts:
+    le = np.arange(first, first + size * step, step, dtype=np.int64)
+    return Inserts(None, le, le + 4, Table(Schema.record(["v"]), {"v": le % 7}, size))
+
+
+def _cost_of_a_late_event(query: Query, earlier: int) -> dict[str, tuple[int, int, int]]:
+    session = query(sd.source("s")).open()
+    session.push(_points(0, earlier))
+    before = session.stats()
+    session.push([sd.Insert("late", 451, 456, {"v": 3})])
+    after = session.stats()
+    return {
+        label: tuple(after[label][figure] - before[label][figure] for figure in ("in", "out", "udm_calls"))  # type: ignore[misc]
+        for label in after
+    }
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_late_event_costs_the_same_after_few_and_many_earlier_ones(name: str) -> None:
+    few, many = (_cost_of_a_late_event(QUERIES[name], earlier) for earlier in (1_000, 20_000))
+    assert few == many
+    assert sum(cost[0] for cost in few.values()) > 0
+
+
+def test_a_late_event_costs_the_same_after_a_million_earlier_ones() -> None:
+    query = QUERIES["tumbling, a module"]
+    few, many = (_cost_of_a_late_event(query, earlier) for earlier in (1_000, 1_000_000))
+    assert few == many
+    assert [cost[2] for cost in few.values()] == [1], "the one window that it falls into is computed again, once"
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_memory_is_flat_over_cti_periods(name: str) -> None:
+    session = QUERIES[name](sd.source("s")).open()
+    used = []
+    tracemalloc.start()
+    try:
+        for period in range(25):
+            session.push(_points(period * 400, 200, step=2))
+            session.push([sd.Cti((period + 1) * 400)])
+            gc.collect()
+            used.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert max(used[5:]) <= 1.1 * used[5] + 4096, f"bytes after each period: {used}"
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_state_holds_only_what_a_later_change_can_need(name: str) -> None:
+    session = QUERIES[name](sd.source("s")).open()
+    session.push(_points(0, 500, step=2))
+    full = sum(figures["events"] + figures["windows"] for figures in session.stats().values())
+    session.push([sd.Cti(2_000)])
+    left = sum(figures["events"] + figures["windows"] for figures in session.stats().values())
+    assert full > 100
+    assert left <= 14

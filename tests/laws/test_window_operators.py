@@ -1,0 +1,167 @@
+"""The law of the two window operators: the same physical output after every push, and both mean what the reference says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streamdsl as sd
+from streamdsl.denote import denote
+from streamdsl.engine.session import Session
+from streamdsl.errors import StreamDslError
+from streamdsl.temporal import CHT, INFINITY, Cti, Event, Record, Retract, payload_key
+from streamdsl.testing import assert_cht_equal
+from streamdsl.testing.strategies import chts, physical_streams
+from tests.laws.fold import Fold
+from tests.laws.harness import EMITS, Emit
+from tests.laws.profiles import examples
+
+Query = Callable[[Any], "sd.Stream[Any]"]
+Windows = Callable[[Any], Any]
+
+WINDOWS: list[Windows] = [
+    lambda s: s.tumbling_window(5),
+    lambda s: s.tumbling_window(1),
+    lambda s: s.tumbling_window(7, offset=3, output=sd.Output.POINT_AT_END),
+    lambda s: s.hopping_window(10, 5),
+    lambda s: s.hopping_window(7, 3, offset=-2),
+    lambda s: s.hopping_window(9, 2, output=sd.Output.POINT_AT_END),
+    lambda s: s.hopping_window(3, 8, offset=1),
+]
+RESULTS: list[Query] = [
+    lambda w: w.aggregate(n=sd.count()),
+    lambda w: w.aggregate(n=sd.count(lambda e: e.v), total=sd.sum(lambda e: e.v)),
+    lambda w: w.aggregate(n=sd.count(), total=sd.sum(lambda e: e.v), mean=sd.avg(lambda e: e.v)),
+    lambda w: w.aggregate(sd.avg(lambda e: e.v)),
+    lambda w: w.aggregate(total=sd.sum(lambda e: e.v, where=lambda e: e.k != "a"), n=sd.count(where=lambda e: e.k == "b")),
+    lambda w: w.aggregate(sd.sum(lambda e: e.v if e.k == "a" else None)),
+    lambda w: w.aggregate(lambda w: (w.count() * 2, w.sum(lambda e: e.v))),
+    lambda w: w.aggregate(first=sd.sum(lambda e: e.v, where=lambda e: e.k == "a"), rest=sd.sum(lambda e: e.v)),
+]
+GROUPS: list[Callable[[Any], Any]] = [
+    lambda s: s,
+    lambda s: s,
+    lambda s: s.group_by("k"),
+    lambda s: s.group_by(lambda e: (e.k, e.v)),
+    lambda s: s.group_by(lambda e: e.v),
+]
+
+small = st.integers(-3, 3)
+whole = st.one_of(small, st.sampled_from([2**31, -(2**31), 2**45 + 1, 2**62, -(2**63), 2**63, 2**64 - 1, -(10**30)]))
+real = st.one_of(
+    st.floats(-4, 4, width=16),
+    st.sampled_from([0.1, 0.2, 0.3, 1e100, -1e100, 1e308, 5e-324, 2.0**53, 1.0, -0.0, math.pi, 1 / 3]),
+)
+special = st.sampled_from([math.nan, math.inf, -math.inf])
+VALUES = {
+    "small integers": small,
+    "integers": whole,
+    "floats": real,
+    "floats and what is no number": st.one_of(real, special),
+    "all numbers": st.one_of(small, whole, real, special, st.none(), st.booleans()),
+    "small integers, None": st.one_of(small, st.none()),
+    "floats, None": st.one_of(real, st.none()),
+    "decimals": st.one_of(small, st.decimals(-3, 3, places=1), st.none()),
+    "text and other things": st.one_of(small, real, st.just("x"), st.just(Decimal("0.5"))),
+}
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> sd.Stream[Any]:
+    group, window, result = draw(st.sampled_from(GROUPS)), draw(st.sampled_from(WINDOWS)), draw(st.sampled_from(RESULTS))
+    return result(window(group(sd.source("s"))))
+
+
+@st.composite
+def pushes(draw: st.DrawFn, unending: bool) -> list[list[Event[Any]]]:
+    values = draw(st.sampled_from(sorted(VALUES)))
+    rows = st.builds(lambda k, v: Record(k=k, v=v), st.sampled_from("ab"), VALUES[values])
+    span = draw(st.sampled_from([(-3, 6), (-12, 25), (-100, 100)]))
+    stream = draw(physical_streams(chts(rows, 10, *span, unending=unending)))
+    cuts = sorted(draw(st.sets(st.integers(0, len(stream)), max_size=len(stream) + 1)))
+    return [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+
+
+class Outcome:
+    """What a session gives, or the error that ends it."""
+
+    def __init__(self, query: sd.Stream[Any], window: str, emit: Emit) -> None:
+        self.session = query.open(emit=emit, engine_options={"window": window})
+        self.output = Fold()
+
+    def of(self, step: Callable[[Any], list[Event[Any]]]) -> object:
+        try:
+            events = step(self.session)
+        except StreamDslError as error:
+            return type(error)
+        self.output.take(events)
+        return list(map(shown, events))
+
+
+def shown(event: Event[Any]) -> object:
+    """Return what two events must have in common: the payload of what comes to the type of each number, of what goes its value."""
+    if isinstance(event, Cti):
+        return event
+    if isinstance(event, Retract):
+        return ("Retract", event.id, event.le, event.re, event.re_new, payload_key(event.payload))
+    return ("Insert", event.id, event.le, event.re, repr(event.payload))
+
+
+@examples(300)
+@given(queries(), st.data())
+def test_both_operators_give_the_same_events_after_every_push(query: sd.Stream[Any], data: st.DataObject) -> None:
+    emit, stream = data.draw(st.sampled_from(EMITS)), data.draw(pushes(unending=True))
+    with patch("streamdsl.engine.operators.columnar.SLICE", data.draw(st.sampled_from([2, 2**14]))):
+        columnar, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
+        for step in [*(lambda session, part=part: session.push(part) for part in stream), lambda session: session.close()]:
+            expected = general.of(step)
+            assert columnar.of(step) == expected
+            if isinstance(expected, type):
+                return
+            assert windows_of(columnar) == windows_of(general)
+
+
+def windows_of(outcome: Outcome) -> list[tuple[int, int]]:
+    return [(figures["windows"], figures["udm_calls"]) for figures in outcome.session.stats().values()]
+
+
+@examples(200)
+@given(queries(), st.data())
+def test_both_operators_give_what_the_reference_gives(query: sd.Stream[Any], data: st.DataObject) -> None:
+    stream = [event for part in data.draw(pushes(unending=False)) for event in part]
+    try:
+        expected = denote(query.plan(), {"s": CHT.from_events(stream)})
+    except StreamDslError as error:
+        for window in ("columnar", "general"):
+            with pytest.raises(type(error)):
+                query.run({"s": sd.from_events(stream)}, engine_options={"window": window})
+        return
+    for window in ("columnar", "general"):
+        assert_cht_equal(query.run({"s": sd.from_events(stream)}, engine_options={"window": window}).cht(), expected)
+
+
+@examples(200)
+@given(queries(), st.data())
+def test_both_operators_make_the_windows_that_end_by_then(query: sd.Stream[Any], data: st.DataObject) -> None:
+    stream, until = data.draw(pushes(unending=True)), data.draw(st.integers(-15, 40))
+    outcomes = []
+    for window in ("columnar", "general"):
+        session: Session[Any] = Session(query.plan(), None, "speculative", {"window": window}, until)
+        try:
+            events = [event for part in stream for event in session.push(part)] + session.end(max(until, *(cti_of(stream),)))
+        except StreamDslError as error:
+            outcomes.append(type(error))
+        else:
+            outcomes.append(list(map(shown, events)))
+    assert outcomes[0] == outcomes[1]
+
+
+def cti_of(stream: list[list[Event[Any]]]) -> int:
+    return max((event.time for part in stream for event in part if isinstance(event, Cti)), default=-INFINITY)

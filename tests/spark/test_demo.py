@@ -1,0 +1,23 @@
+"""The demo's queries on Spark give what they give locally."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from streamdsl.demo.data import Period
+from streamdsl.demo.main import demo
+from streamdsl.demo.queries import QUESTIONS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STORM = Period("8-9 February 2013", date(2013, 2, 8), date(2013, 2, 9))
+
+
+def test_spark_gives_the_same_answers(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert demo(STORM, tmp_path) == 0
+    assert capsys.readouterr().out.count("the same, row for row") == len(QUESTIONS)
