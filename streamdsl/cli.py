@@ -11,7 +11,7 @@ from pathlib import Path
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status."""
     options = _parser().parse_args(arguments)
-    from streamdsl.demo.data import FEBRUARY, YEAR
+    from streamdsl.demo.files import FEBRUARY, YEAR
     from streamdsl.demo.main import demo
 
     return demo(YEAR if options.all else FEBRUARY, options.out, spark=not options.no_spark)

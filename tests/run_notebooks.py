@@ -17,7 +17,7 @@ def stored_output(notebook: nbformat.NotebookNode) -> bool:
 
 
 def run(path: Path) -> None:
-    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    notebook = nbformat.read(path, as_version=4)
     if stored_output(notebook):
         raise SystemExit(f"{path.name} holds stored output: clear it before it is committed")
     with tempfile.TemporaryDirectory() as folder:

@@ -7,7 +7,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from streamdsl.demo.data import FEBRUARY, Data, NoDataError, Period, carrier_names, load
+from streamdsl.demo.data import Data, load
+from streamdsl.demo.files import FEBRUARY, NoDataError, Period, carrier_names
 from streamdsl.demo.meter import Meter
 from streamdsl.demo.queries import QUESTIONS, Question
 from streamdsl.demo.report import compared, describe, introduce, say

@@ -12,7 +12,8 @@ from xml.sax.saxutils import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.demo.data import NEW_YORK, Times
+from streamdsl.demo.data import NEW_YORK
+from streamdsl.demo.files import Times
 
 STORM: Final = (datetime(2013, 2, 8, tzinfo=NEW_YORK), datetime(2013, 2, 10, tzinfo=NEW_YORK))
 """The two days of the storm, from midnight to midnight in New York."""

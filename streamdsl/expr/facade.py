@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import date, datetime, time, timedelta, timezone
@@ -187,105 +187,105 @@ class E(Refusing):
         if attempt is not None:
             attempt.nodes.append(node)
 
-    def _binary(self, op: BinaryOp, other: object) -> Any:
+    def _binary(self, op: BinaryOp, other: object) -> E:
         return build(lambda left, right: Binary(op, left, right), self, other)
 
-    def _reflected(self, op: BinaryOp, other: object) -> Any:
+    def _reflected(self, op: BinaryOp, other: object) -> E:
         return build(lambda right, left: Binary(op, left, right), self, other)
 
-    def _unary(self, op: UnaryOp) -> Any:
+    def _unary(self, op: UnaryOp) -> E:
         return build(lambda operand: Unary(op, operand), self)
 
-    def __add__(self, other: object) -> Any:
+    def __add__(self, other: object) -> E:
         return self._binary("+", other)
 
-    def __radd__(self, other: object) -> Any:
+    def __radd__(self, other: object) -> E:
         return self._reflected("+", other)
 
-    def __sub__(self, other: object) -> Any:
+    def __sub__(self, other: object) -> E:
         return self._binary("-", other)
 
-    def __rsub__(self, other: object) -> Any:
+    def __rsub__(self, other: object) -> E:
         return self._reflected("-", other)
 
-    def __mul__(self, other: object) -> Any:
+    def __mul__(self, other: object) -> E:
         return self._binary("*", other)
 
-    def __rmul__(self, other: object) -> Any:
+    def __rmul__(self, other: object) -> E:
         return self._reflected("*", other)
 
-    def __truediv__(self, other: object) -> Any:
+    def __truediv__(self, other: object) -> E:
         return self._binary("/", other)
 
-    def __rtruediv__(self, other: object) -> Any:
+    def __rtruediv__(self, other: object) -> E:
         return self._reflected("/", other)
 
-    def __floordiv__(self, other: object) -> Any:
+    def __floordiv__(self, other: object) -> E:
         return self._binary("//", other)
 
-    def __rfloordiv__(self, other: object) -> Any:
+    def __rfloordiv__(self, other: object) -> E:
         return self._reflected("//", other)
 
-    def __mod__(self, other: object) -> Any:
+    def __mod__(self, other: object) -> E:
         return self._binary("%", other)
 
-    def __rmod__(self, other: object) -> Any:
+    def __rmod__(self, other: object) -> E:
         return self._reflected("%", other)
 
-    def __pow__(self, other: object) -> Any:
+    def __pow__(self, other: object) -> E:
         return self._binary("**", other)
 
-    def __rpow__(self, other: object) -> Any:
+    def __rpow__(self, other: object) -> E:
         return self._reflected("**", other)
 
-    def __and__(self, other: object) -> Any:
+    def __and__(self, other: object) -> E:
         return self._binary("&", other)
 
-    def __rand__(self, other: object) -> Any:
+    def __rand__(self, other: object) -> E:
         return self._reflected("&", other)
 
-    def __or__(self, other: object) -> Any:
+    def __or__(self, other: object) -> E:
         return self._binary("|", other)
 
-    def __ror__(self, other: object) -> Any:
+    def __ror__(self, other: object) -> E:
         return self._reflected("|", other)
 
-    def __xor__(self, other: object) -> Any:
+    def __xor__(self, other: object) -> E:
         return self._binary("^", other)
 
-    def __rxor__(self, other: object) -> Any:
+    def __rxor__(self, other: object) -> E:
         return self._reflected("^", other)
 
-    def __eq__(self, other: object) -> Any:
+    def __eq__(self, other: object) -> E:  # type: ignore[override]
         return self._binary("==", other)
 
-    def __ne__(self, other: object) -> Any:
+    def __ne__(self, other: object) -> E:  # type: ignore[override]
         return self._binary("!=", other)
 
-    def __lt__(self, other: object) -> Any:
+    def __lt__(self, other: object) -> E:
         return self._binary("<", other)
 
-    def __le__(self, other: object) -> Any:
+    def __le__(self, other: object) -> E:
         return self._binary("<=", other)
 
-    def __gt__(self, other: object) -> Any:
+    def __gt__(self, other: object) -> E:
         return self._binary(">", other)
 
-    def __ge__(self, other: object) -> Any:
+    def __ge__(self, other: object) -> E:
         return self._binary(">=", other)
 
     __hash__ = Refusing.__hash__
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> E:
         return self._unary("-")
 
-    def __pos__(self) -> Any:
+    def __pos__(self) -> E:
         return self._unary("+")
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> E:
         return self._unary("abs")
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> E:
         if self._boolean or is_boolean(self.node):
             raise invert_error(describe(self.node))
         return build(lambda operand: Call(invert, (operand,), "~"), self)
@@ -442,7 +442,7 @@ def family(*parts: object) -> type[E]:
     return kinds.pop() if kinds else E
 
 
-def build(make: Any, *parts: object) -> Any:
+def build(make: Callable[..., Expr], *parts: object) -> E:
     """Return the expression that `make` gives for the nodes of `parts`, which are expressions and constants."""
     return family(*parts)(make(*map(operand, parts)))
 

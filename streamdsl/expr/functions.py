@@ -143,12 +143,15 @@ class Udf(Generic[P, R]):
         self.__qualname__: str = self.__name__
         functools.update_wrapper(self, function)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    @overload
+    def __call__(self, first: E, /, *rest: Any, **kwargs: Any) -> E: ...
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         values = (*args, *kwargs.values())
         if not is_tracing() and not any(map(_is_expression, _flat(values))):
             return self.function(*args, **kwargs)
-        built: Any = family(*_flat(values))(self.node(tuple(map(argument, self._positional(args, kwargs)))))
-        return built  # type: ignore[no-any-return]
+        return family(*_flat(values))(self.node(tuple(map(argument, self._positional(args, kwargs)))))
 
     def node(self, arguments: tuple[Expr, ...]) -> Call:
         """Return the node of this function of some arguments."""

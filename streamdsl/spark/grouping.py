@@ -68,13 +68,14 @@ def _outside(flow: Flow, level: int) -> Flow:
 def _in_python(low: Lowering, node: GroupApply, flow: Flow, scope: Scope, why: object) -> Flow:
     """Run the whole group-apply in Python: one call per key as Python compares keys; in one task if the body has other inputs."""
     others = _others(low, node, scope)
+    own = "in" + "'" * len(others)
     for below in bodies(node.body):
         low.note(below, "groups", f"inside {low.label(node)}")
-    fragment = dataclasses.replace(node, input=Source("in", None, flow.unit), body=_without_groups(node.body, others))
+    fragment = dataclasses.replace(node, input=Source(own, None, flow.unit), body=_alone(node.body, level_of(node)))
     key = Sql("null", Pickled())
     out = infer(node.projection, Env((RowAt(Pickled()),), key=key))
     by = None if others else [stages.keyed_in_python(low, node, flow, node.key)]
-    return stages.groups(low, node, fragment, {"in": flow, **others}, scope, why, out, by)
+    return stages.groups(low, node, fragment, {own: flow, **others}, scope, why, out, by)
 
 
 def _others(low: Lowering, node: GroupApply, scope: Scope) -> Mapping[str, Flow]:
@@ -92,11 +93,10 @@ def _outer(node: Group) -> str:
     return f"group {node.level}"
 
 
-def _without_groups(node: Node, others: Mapping[str, Flow]) -> Node:
-    """Return a body with sources in place of the groups around."""
-    if isinstance(node, Group) and _outer(node) in others:
-        return Source(_outer(node), None, node.time_unit)
-    changed: Any = node.map_inputs(lambda below: _without_groups(below, others))
-    return (
-        dataclasses.replace(changed, body=_without_groups(changed.body, others)) if isinstance(changed, GroupApply) else changed
-    )
+def _alone(node: Node, own: int) -> Node:
+    """Return a body as that of an outermost group: the groups around it are sources, its own has level 0."""
+    if isinstance(node, Group):
+        outer = node.level < own
+        return Source(_outer(node), None, node.time_unit) if outer else dataclasses.replace(node, level=node.level - own)
+    changed: Any = node.map_inputs(lambda below: _alone(below, own))
+    return dataclasses.replace(changed, body=_alone(changed.body, own)) if isinstance(changed, GroupApply) else changed

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from streamdsl.errors import QueryError
 from streamdsl.expr.bytecode import is_traceable, tree
 from streamdsl.expr.facade import E, NotTraceable, Refusing, Tracing, is_constant, refuse, result, tracing, untraced
-from streamdsl.expr.functions import Udf
+from streamdsl.expr.functions import FUNCTIONS, Udf
 from streamdsl.expr.nodes import Call, Expr, Field, Key, Opaque, Whole
 from streamdsl.expr.rows import evaluate_row, project_row
 from streamdsl.expr.schema import Schema
@@ -240,12 +240,8 @@ def _stand_in(value: Any) -> Any:
         return ModuleRef(value)
     if is_package(value):
         return Package(value, _stand_in)
-    try:
-        return stand_in(value)
-    except NotTraceable:
-        if isinstance(value, type) or not callable(value):
-            raise
-    return FunctionRef(value)
+    is_function = callable(value) and not isinstance(value, (type, E, Udf)) and all(value is not f for f in FUNCTIONS)
+    return FunctionRef(value) if is_function else stand_in(value)
 
 
 # Opaque window lambdas.

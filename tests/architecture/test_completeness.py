@@ -10,6 +10,8 @@ from streamdsl.denote import DENOTATIONS
 from streamdsl.engine.lower import OPERATORS
 from streamdsl.plan import node as algebra
 from streamdsl.plan.node import Group, GroupApply, Node, Source, TwoInputs, Windowed
+from streamdsl.spark.lower import LOWERINGS
+from streamdsl.spark.support import explain_spark
 from streamdsl.stream import GroupedStream, GroupedWindowedStream, Stream, WindowedStream
 from tests.transcripts.test_transcripts import query
 from tests.transcripts.transcript import files, load
@@ -40,6 +42,19 @@ def test_node_has_a_denotation(node: type[Node]) -> None:
 @pytest.mark.parametrize("node", [cls for cls in NODES if cls not in LEAVES])
 def test_node_has_an_engine_operator(node: type[Node]) -> None:
     assert node in OPERATORS
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_node_has_a_lowering_to_spark(node: type[Node]) -> None:
+    assert node in LOWERINGS
+
+
+def test_spark_says_of_every_operator_in_the_transcripts_how_it_runs_or_why_not() -> None:
+    for path in files():
+        plan = query(load(path)).plan()
+        notes = explain_spark(plan)
+        assert len(notes) >= len(list(plan.walk()))
+        assert all(note.split()[0].strip(":,") in ("native", "Python", "unsupported") for note in notes.values()), notes
 
 
 @pytest.mark.parametrize("node", NODES)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 from typing import Any, TypeAlias
-
-from hypothesis import strategies as st
 
 import streamdsl as sd
 from tests.laws.modules import Above, Alone, Ends
@@ -88,14 +87,13 @@ STEPS = [
 ]
 
 
-@st.composite
-def compositions(draw: st.DrawFn) -> tuple[str, Stream]:
+def composition(rng: Random) -> tuple[str, Stream]:
     """Return a random query over sources `s0` and `s1`, and how it was made; a second input may be the stream itself."""
     made: list[tuple[Stream, bool]] = [(sd.source("s0"), False), (sd.source("s1"), False)]
     names = []
-    for number in range(draw(st.integers(2, 4))):
-        step = draw(st.sampled_from(STEPS))
-        reads = [len(made) - 1 if number and not i else draw(st.integers(0, len(made) - 1)) for i in range(step.inputs)]
+    for number in range(rng.randint(2, 4)):
+        step = rng.choice(STEPS)
+        reads = [len(made) - 1 if number and not i else rng.randrange(len(made)) for i in range(step.inputs)]
         unending = any(made[i][1] for i in reads)
         streams = [made[i][0].clip_interval(-20, 50) if step.bounded and unending else made[i][0] for i in reads]
         made.append((step.apply(*streams), step.unbounds or (unending and not step.bounded)))

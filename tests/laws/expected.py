@@ -27,7 +27,7 @@ from streamdsl.plan.node import (
     Windowed,
 )
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Event, Lifetime, add_time
-from streamdsl.windows import Clip, Hopping, Output, Windows
+from streamdsl.windows import Clip, Hopping, Output, Snapshot, Windows
 from streamdsl.windows.liveliness import output_cti
 from tests.laws.fold import Fold
 
@@ -111,6 +111,24 @@ def gate(plan: Node, watermarks: Mapping[int, int], by_end: bool) -> Node:
     return changed
 
 
+def surely_shown(plan: Node, watermarks: Mapping[int, int], cti: int) -> Node:
+    """Return a plan that shows, by end, only the windows that no change after the input CTI can hide again.
+
+    A snapshot that ends at the CTI or later may still grow beyond the watermark, and is then held back.
+    """
+    snapshots = [node for node, _ in windows_of(plan) if isinstance(node.windows, Snapshot)]
+    settled = {id(node): max(min(watermarks[id(node)], cti - 1), MIN_TIME) for node in snapshots}
+    return gate(plan, {**watermarks, **settled}, by_end=True)
+
+
+def aligned(plan: Node) -> Node:
+    """Return a plan whose window results have the lifetimes of their windows: none starts before its window."""
+    changed = plan.map_inputs(aligned)
+    if isinstance(changed, Windowed):
+        return dataclasses.replace(changed, output=Output.ALIGN) if changed.output.keeps_stamps else changed
+    return dataclasses.replace(changed, body=aligned(changed.body)) if isinstance(changed, GroupApply) else changed
+
+
 def fixes_ends(plan: Node) -> bool:
     """Say whether the plan fixes the RE of its rows when they come, so that RE <= CTI settles them."""
     if isinstance(plan, Windowed):
@@ -122,11 +140,6 @@ def fixes_ends(plan: Node) -> bool:
     if isinstance(plan, GroupApply):
         return fixes_ends(plan.body)
     return isinstance(plan, Union) and all(map(fixes_ends, plan.parts))
-
-
-def innermost(plan: Node) -> Node:
-    """Return what a plan of nested groups does with each group."""
-    return innermost(plan.body) if isinstance(plan, GroupApply) else plan
 
 
 def is_window_over_source(plan: Node) -> bool:

@@ -40,6 +40,7 @@ SPANS: dict[str, list[Callable[[Stream], Stream]]] = {
         lambda s: s.select(k=lambda e: e.k, w=lambda e: e.v * 0.5),
         lambda s: s.select(lambda e: f"{e.k}{e.v}"),
         lambda s: s.select(lambda e, life: life.le + e.v),
+        lambda s: s.select(lambda e, life: life.re > 5),
     ],
     "select_many": [
         lambda s: s.select_many(lambda e: [e.k] * e.v),
@@ -128,6 +129,11 @@ def _insensitive() -> Iterator[tuple[dict[str, Any], Result]]:
         yield {"output": sd.Output.POINT_AT_END}, result
 
 
+def _time_bound() -> Iterator[tuple[dict[str, Any], Result]]:
+    for clip in (sd.Clip.NONE, sd.Clip.LEFT):
+        yield {"clip": clip, "output": sd.Output.TIME_BOUND}, lambda w: w.apply(Through(), lambda e: e.v)
+
+
 def _sensitive() -> Iterator[tuple[dict[str, Any], Result]]:
     ends: AnyUDA[Any, Any] = Ends()
     alone: AnyUDO[Any, Any] = Alone()
@@ -137,8 +143,6 @@ def _sensitive() -> Iterator[tuple[dict[str, Any], Result]]:
     for clip in CLIPS:
         yield {"clip": clip, "output": sd.Output.UNCHANGED}, lambda w: w.apply(alone, lambda e: e.v)
         yield {"clip": clip, "output": sd.Output.CLIP}, lambda w: w.apply(Halves(), lambda e: e.v)
-    for clip in (sd.Clip.NONE, sd.Clip.LEFT):
-        yield {"clip": clip, "output": sd.Output.TIME_BOUND}, lambda w: w.apply(Through(), lambda e: e.v)
     yield {}, lambda w: w.aggregate(mean=sd.time_weighted_avg(lambda e: e.v))
 
 
@@ -182,5 +186,7 @@ def operators() -> dict[str, list[Variant]]:
     for kind in KINDS:
         found[kind] = _windows(kind, _insensitive())
         found[f"{kind}, time-sensitive"] = _windows(kind, _sensitive())
+        if "count" not in kind:
+            found[f"{kind}, time-sensitive"] += _windows(kind, _time_bound())
     found["group_by"] = [Variant(f"group_by {i}", build, 1, unending) for i, (build, unending) in enumerate(GROUPED)]
     return found

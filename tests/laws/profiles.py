@@ -16,7 +16,7 @@ def load_profile() -> None:
         derandomize=not MANY,
         deadline=None,
         database=None,
-        phases=[Phase.explicit, Phase.generate, Phase.shrink],
+        phases=[Phase.explicit, Phase.generate],
         report_multiple_bugs=False,
         suppress_health_check=[HealthCheck.too_slow],
     )

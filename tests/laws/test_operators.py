@@ -2,67 +2,87 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, note
 
 import streamdsl as sd
-from streamdsl.errors import UnboundedOutputError
+from streamdsl.errors import QueryError, UnboundedOutputError
 from streamdsl.temporal import Cti, Insert
 from tests.laws.expected import sources_of
 from tests.laws.harness import EMITS, Run, check_law, check_same, check_until, pushes_for
 from tests.laws.operators import KINDS, UNENDING, Variant, operators
 from tests.laws.profiles import examples
-from tests.laws.scenarios import scenarios
+from tests.laws.scenarios import SEEDS, scenario
 
 OPERATORS = operators()
 WINDOWED = [name for name in OPERATORS if name in KINDS or name.endswith("time-sensitive")]
+GENERAL = {"window": "general"}
 GRIDS = [name for name in WINDOWED if name.split(",")[0] not in UNENDING]
 
 
-def variants(name: str) -> st.SearchStrategy[Variant]:
-    return st.sampled_from(OPERATORS[name])
+def is_columnar(variant: Variant) -> bool:
+    try:
+        variant.query().open(engine_options={"window": "columnar"})
+    except QueryError:
+        return False
+    return "window" in variant.query().explain()
+
+
+COLUMNAR = [variant for variants in OPERATORS.values() for variant in variants if is_columnar(variant)]
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-@examples(200)
-@given(st.data())
-def test_output_means_what_the_reference_says_after_every_push(name: str, data: st.DataObject) -> None:
-    variant, emit = data.draw(variants(name)), data.draw(st.sampled_from(EMITS))
-    check_law(variant.query(), data.draw(scenarios(variant.inputs, variant.unending)), emit)
+def test_output_means_what_the_reference_says_after_every_push(name: str) -> None:
+    @examples(max(200, 60 * len(OPERATORS[name])))
+    @given(SEEDS)
+    def law(seed: int) -> None:
+        rng = Random(seed)
+        variant, emit = rng.choice(OPERATORS[name]), rng.choice(EMITS)
+        note(variant.name)
+        check_law(variant.query(), scenario(rng, variant.inputs, variant.unending), emit, rng.choice([None, GENERAL]))
+
+    law()
 
 
-@pytest.mark.parametrize("name", ["tumbling", "hopping"])
-@examples(200)
-@given(st.data())
-def test_both_window_operators_show_the_same_after_every_push(name: str, data: st.DataObject) -> None:
-    variant, emit = data.draw(variants(name)), data.draw(st.sampled_from(EMITS))
-    scenario = data.draw(scenarios(variant.inputs, variant.unending))
-    check_same(variant.query(), scenario, emit, None, {"window": "general"})
+@examples(1000)
+@given(SEEDS)
+def test_both_window_operators_show_the_same_after_every_push(seed: int) -> None:
+    rng = Random(seed)
+    variant, emit = rng.choice(COLUMNAR), rng.choice(EMITS)
+    note(variant.name)
+    check_same(variant.query(), scenario(rng, variant.inputs, variant.unending), emit, GENERAL, {"window": "columnar"})
+
+
+def test_the_columnar_window_operator_takes_what_is_built_in() -> None:
+    assert {variant.name.split()[0] for variant in COLUMNAR} >= {"tumbling", "hopping", "group_by"}
+    assert len(COLUMNAR) >= 6
 
 
 @pytest.mark.parametrize("name", GRIDS)
-@examples(100)
-@given(st.data())
-def test_a_bounded_run_makes_the_windows_that_end_by_then(name: str, data: st.DataObject) -> None:
-    variant, until = data.draw(variants(name)), data.draw(st.integers(-5, 40))
-    check_until(variant.query(), data.draw(scenarios(variant.inputs, unending=True)), until)
+@examples(200)
+@given(SEEDS)
+def test_a_bounded_run_makes_the_windows_that_end_by_then(name: str, seed: int) -> None:
+    rng = Random(seed)
+    variant = rng.choice(OPERATORS[name])
+    check_until(variant.query(), scenario(rng, variant.inputs, unending=True), rng.randint(-5, 40))
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-@examples(50)
-@given(st.data())
-def test_a_cti_beyond_everything_leaves_no_state(name: str, data: st.DataObject) -> None:
-    variant = data.draw(variants(name))
+@examples(100)
+@given(SEEDS)
+def test_a_cti_beyond_everything_leaves_no_state(name: str, seed: int) -> None:
+    rng = Random(seed)
+    variant = rng.choice(OPERATORS[name])
     run = Run(variant.query(), "speculative")
-    scenario = data.draw(scenarios(variant.inputs, unending=False))
-    for source, events in pushes_for(variant.query(), scenario):
+    for source, events in pushes_for(variant.query(), scenario(rng, variant.inputs, unending=False)):
         run.push(source, events)
     for source in sources_of(variant.query().plan()):
         run.push(source, [Cti(1000)])
-    kept = {label: figures["events"] for label, figures in run.session.stats().items()}
-    waiting = 2 if "count" in name else 0
-    assert "to_edges" in name or "to_edges" in variant.query().explain() or sum(kept.values()) <= waiting * 8, kept
+    kept = {label: (figures["windows"], figures["events"]) for label, figures in run.session.stats().items()}
+    needed = 8 if "to_edges" in variant.query().explain() or "count" in variant.query().explain() else 0
+    assert all(windows + events <= needed for windows, events in kept.values()), kept
 
 
 def test_an_unending_run_of_hopping_windows_is_refused_with_the_event_and_a_hint() -> None:

@@ -125,7 +125,7 @@ def integers(lanes: Lanes, aggregate: int) -> Column:
     """Return an aggregate's sums of integers, position by position: `int64` if all fit, else Python integers."""
     weights = lanes.weights(aggregate)
     if weights == [0]:
-        return lanes.counts((aggregate, 0))
+        return lanes.counts((aggregate, 0)).copy()
     if not weights:
         return np.zeros(lanes.size, dtype=np.int64)
     lanes.carry()

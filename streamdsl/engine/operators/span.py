@@ -198,7 +198,8 @@ def reads_re(expr: Expr) -> bool:
 def as_ticks(column: Column) -> Ticks:
     """Return a column of times as int64 ticks; anything but whole numbers is refused."""
     values = column if column.dtype == np.int64 else [to_ticks(value) for value in column.tolist()]
-    return np.asarray(values, dtype=np.int64)
+    ticks: Ticks = np.asarray(values, dtype=np.int64)
+    return ticks
 
 
 def _where_present(operator: Operator, expr: Expr, batch: Batch, re: Ticks, convert: Any, absent: Any) -> Any:

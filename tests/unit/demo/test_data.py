@@ -13,11 +13,10 @@ from streamdsl.demo.data import (
     Data,
     Feed,
     Flight,
-    Period,
     Reading,
-    carrier_names,
     load,
 )
+from streamdsl.demo.files import Period, carrier_names
 from streamdsl.temporal import to_duration
 
 STORM = Period("8-9 February 2013", date(2013, 2, 8), date(2013, 2, 9))

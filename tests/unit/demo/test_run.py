@@ -10,7 +10,8 @@ import streamdsl as sd
 from streamdsl.cli import main
 from streamdsl.demo import tables
 from streamdsl.demo.corrections import Change, Corrections, largest_change
-from streamdsl.demo.data import Data, Feed, Flight, LeftOut, Period
+from streamdsl.demo.data import Data, Feed, Flight
+from streamdsl.demo.files import LeftOut, Period
 from streamdsl.demo.main import agree, corrected
 from streamdsl.demo.meter import Meter
 from streamdsl.demo.queries import QUESTIONS, flights

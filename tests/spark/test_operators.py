@@ -1,0 +1,183 @@
+"""Every operator on Spark gives what the definition says, on random histories, alone and inside groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+import streamdsl as sd
+from tests.spark.helpers import check, check_many, explained, history, stream
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+Query = Callable[..., sd.Stream[Any]]
+
+
+class Key(NamedTuple):
+    text: str
+    number: int
+
+
+SPAN: dict[str, Query] = {
+    "where": lambda s: s.where(lambda e: (e.v > 0) & (e.k == "a")),
+    "where life": lambda s: s.where(lambda e, life: life.le + e.v > 3),
+    "where truth": lambda s: s.where(lambda e: e.v),
+    "where none": lambda s: s.where(lambda e: sd.is_none(e.m) | (e.m == 2)),
+    "select record": lambda s: s.select(a=lambda e: e.v * 2, b=lambda e: e.f / 2),
+    "select scalar": lambda s: s.select(lambda e: e.v % 2),
+    "select class": lambda s: s.select(lambda e: Key(e.k, e.v)).where(lambda e: e.number > 0),
+    "select nested": lambda s: s.select(lambda e: (e.k, (e.v, e.m))),
+    "alter lifetime": lambda s: s.alter_lifetime(lambda e, life: life.le + e.v, lambda e: e.v),
+    "alter duration": lambda s: s.alter_duration(5),
+    "to points": lambda s: s.to_points(),
+    "shift": lambda s: s.shift(-7),
+    "clip interval": lambda s: s.clip_interval(-2, 6),
+    "to edges": lambda s: s.to_edges(),
+    "to edges by key": lambda s: s.to_edges(lambda e: e.m),
+}
+SPAN_IN_PYTHON: dict[str, Query] = {
+    "where": lambda s: s.where(lambda e: e.k in ("a", "c")),
+    "where life": lambda s: s.where(lambda e, life: str(life.le) > str(e.v)),
+    "select": lambda s: s.select(lambda e: f"{e.k}{e.v}"),
+    "select some": lambda s: s.select(a=lambda e: e.v, b=lambda e: str(e.m)),
+    "select many": lambda s: s.select_many(lambda e: [e.k] * abs(e.v)),
+    "alter": lambda s: s.alter_duration(lambda e: len(e.k) + e.v),
+    "to edges": lambda s: s.to_edges(lambda e: str(e.m)),
+    "after python": lambda s: s.select(lambda e: str(e.v)).where(lambda e: e.value != "1").shift(2),
+}
+TWO: dict[str, Query] = {
+    "union": lambda a, b: a.union(b),
+    "union of other records": lambda a, b: a.union(b.select(x=lambda e: e.v)),
+    "union of other types": lambda a, b: a.select(x=lambda e: e.v).union(b.select(x=lambda e: e.f)),
+    "union with none": lambda a, b: a.select(lambda e: (e.v, e.k)).union(b.select(lambda e: (e.v, None))),
+    "union with itself": lambda a, b: a.union(a.where(lambda e: e.v > 0)),
+    "join": lambda a, b: a.join(b),
+    "join by key": lambda a, b: a.join(b, on="k"),
+    "join by key of None": lambda a, b: a.join(b, on="m"),
+    "join by two keys": lambda a, b: a.join(b, on=["k", "m"]),
+    "join where": lambda a, b: a.join(b, where=lambda x, y: x.v > y.v),
+    "join select": lambda a, b: a.join(b, on="k", select=lambda x, y: {"k": x.k, "sum": x.v + y.v}),
+    "join with itself": lambda a, b: a.join(a, on="k"),
+    "anti join": lambda a, b: a.anti_join(b),
+    "anti join by key": lambda a, b: a.anti_join(b, on="k"),
+    "anti join where": lambda a, b: a.anti_join(b, on="m", where=lambda x, y: x.v != y.v),
+    "clip by": lambda a, b: a.clip_by(b),
+    "clip by key": lambda a, b: a.clip_by(b, on="m"),
+    "clip by itself": lambda a, b: a.clip_by(a, on="k"),
+    "clip by where": lambda a, b: a.clip_by(b, where=lambda x, y: x.v < y.v),
+}
+TWO_IN_PYTHON: dict[str, Query] = {
+    "join by key": lambda a, b: a.join(b, on=(lambda x: str(x.v), lambda y: str(y.v))),
+    "join by keys of two types": lambda a, b: a.join(b, on=(lambda x: x.v, lambda y: y.f)),
+    "join where": lambda a, b: a.join(b, on="k", where=lambda x, y: str(x.v) > str(y.v)),
+    "join select": lambda a, b: a.join(b, on="k", select=lambda x, y: f"{x.k}{y.v}"),
+    "anti join": lambda a, b: a.anti_join(b, where=lambda x, y: len(x.k) + x.v > y.v),
+    "clip by": lambda a, b: a.clip_by(b, on=(lambda x: str(x.m), lambda y: str(y.m))),
+}
+MERGED: dict[str, Any] = {
+    "n": sd.count(),
+    "some": sd.count(lambda e: e.m),
+    "few": sd.count(where=lambda e: e.v > 1),
+    "total": sd.sum(lambda e: e.v),
+    "none": sd.sum(lambda e: e.m, where=lambda e: e.v > 1),
+    "floats": sd.sum(lambda e: e.f),
+    "mean": sd.avg(lambda e: e.f),
+    "means": sd.avg(lambda e: e.m),
+    "low": sd.min(lambda e: e.f),
+    "high": sd.max(lambda e: e.k),
+    "bools": sd.sum(lambda e: e.v > 0),
+}
+LISTED: dict[str, Any] = {
+    "middle": sd.median(lambda e: e.f),
+    "ninth": sd.quantile(lambda e: e.f, 0.9),
+    "picked": sd.quantile(lambda e: e.m, 0.3, "inverted_cdf"),
+    "kinds": sd.count_distinct(lambda e: e.m),
+    "variance": sd.variance(lambda e: e.v),
+    "deviation": sd.stddev(lambda e: e.f / 1e16),
+    "first": sd.first(lambda e: e.m),
+    "last": sd.last(lambda e: e.f),
+    "all": sd.collect(lambda e: e.m),
+    "n": sd.count(),
+    "floats": sd.sum(lambda e: e.f),
+}
+WEIGHED: dict[str, Any] = {"ints": sd.time_weighted_avg(lambda e: e.m), "floats": sd.time_weighted_avg(lambda e: e.f / 1e16)}
+ENDING: dict[str, Query] = {
+    "tumbling": lambda s: s.tumbling_window(5, 2).aggregate(**MERGED),
+    "hopping": lambda s: s.hopping_window(7, 3, -2).aggregate(**MERGED),
+    "with gaps": lambda s: s.hopping_window(3, 7).aggregate(**MERGED),
+    "point at end": lambda s: s.tumbling_window(5, output=sd.Output.POINT_AT_END).aggregate(**MERGED),
+    "listed": lambda s: s.hopping_window(8, 4).aggregate(**LISTED),
+    "weighed": lambda s: s.hopping_window(8, 4, 1).aggregate(**WEIGHED),
+    "one": lambda s: s.tumbling_window(5).aggregate(sd.count()),
+    "linq": lambda s: s.tumbling_window(5).aggregate(lambda w: (w.count(), w.sum(lambda e: e.v) / w.count())),
+}
+UNENDING: dict[str, Query] = {
+    "snapshot": lambda s: s.snapshot_window().aggregate(n=sd.count(), total=sd.sum(lambda e: e.v), mean=sd.avg(lambda e: e.m)),
+    "snapshot merged": lambda s: s.snapshot_window().aggregate(**MERGED),
+    "snapshot listed": lambda s: s.snapshot_window().aggregate(**LISTED),
+    "snapshot point at end": lambda s: s.snapshot_window(output=sd.Output.POINT_AT_END).aggregate(n=sd.count()),
+    "count": lambda s: s.count_window(3).aggregate(**MERGED),
+    "count one": lambda s: s.count_window(1).aggregate(**MERGED),
+    "count by end": lambda s: s.count_window(2, by="end").aggregate(**MERGED),
+    "windows of windows": lambda s: (
+        s.snapshot_window().aggregate(n=sd.count()).count_window(2).aggregate(m=sd.max(lambda e: e.n))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPAN)
+def test_span(name: str) -> None:
+    assert set(explained(SPAN[name](stream())).values()) == {"native"}
+    check_many(SPAN[name])
+
+
+@pytest.mark.parametrize("name", SPAN_IN_PYTHON)
+def test_span_in_python(name: str) -> None:
+    assert any("Python (Arrow), row by row" in said for said in explained(SPAN_IN_PYTHON[name](stream())).values())
+    check_many(SPAN_IN_PYTHON[name])
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_two_inputs(name: str) -> None:
+    check_many(TWO[name], inputs=2)
+
+
+@pytest.mark.parametrize("name", TWO_IN_PYTHON)
+def test_two_inputs_in_python(name: str) -> None:
+    check_many(TWO_IN_PYTHON[name], inputs=2)
+
+
+@pytest.mark.parametrize("name", ENDING)
+def test_windows_of_rows_that_end(name: str) -> None:
+    assert set(explained(ENDING[name](stream())).values()) == {"native"}
+    check_many(ENDING[name], unending=False)
+
+
+@pytest.mark.parametrize("name", UNENDING)
+def test_windows(name: str) -> None:
+    assert set(explained(UNENDING[name](stream())).values()) == {"native"}
+    check_many(UNENDING[name])
+
+
+@pytest.mark.parametrize("until", [-3, 7, 40])
+@pytest.mark.parametrize("name", ["hopping", "with gaps", "listed", "snapshot", "snapshot merged", "count", "count by end"])
+def test_until(name: str, until: int) -> None:
+    query = {**ENDING, **UNENDING}[name](stream())
+    check(query, {"s": history(5)}, until)
+
+
+def test_no_rows() -> None:
+    for query in (*SPAN.values(), *SPAN_IN_PYTHON.values(), *ENDING.values(), *UNENDING.values()):
+        assert explained(query(stream()))
+    check(ENDING["hopping"](stream()), {"s": sd.CHT.from_rows([])})
+    check(UNENDING["snapshot listed"](stream()), {"s": sd.CHT.from_rows([])})
+    check(SPAN_IN_PYTHON["select"](stream()), {"s": sd.CHT.from_rows([])})
+
+
+def test_long_and_short_lifetimes_join_without_a_key() -> None:
+    short = [(t, t + 1, {"v": t}) for t in range(0, 3000, 7)]
+    long = [(-(10**12), sd.INFINITY, {"v": -1}), (100, 10**15, {"v": -2}), (500, 900, {"v": -3})]
+    found = check(stream("a").join(stream("b")), {"a": sd.CHT.from_rows(short + long), "b": sd.CHT.from_rows(long + short[:50])})
+    assert len(found) > 1000
