@@ -13,10 +13,11 @@ from streamdsl.errors import FieldNotFound, QueryError
 from streamdsl.expr.nodes import Attribute, Call, Constant, Expr, Field, Key, Make, Whole
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.plan.node import Group, Matching, Node, Source, WindowAggregate, WindowApply
-from streamdsl.temporal import Unit, to_duration
+from streamdsl.plan.units import in_unit
+from streamdsl.temporal import Unit, to_duration, to_ticks
 from streamdsl.udm.aggregates import Agg, BoundAgg
 from streamdsl.udm.bases import AnyUDA, AnyUDO
-from streamdsl.windows import Clip, Output, Windows
+from streamdsl.windows import Clip, Output, Windows, check_policies
 
 if TYPE_CHECKING:
     from streamdsl.io.binding import Bound
@@ -47,7 +48,7 @@ def record(fields: Mapping[str, object], schema: Schema | None) -> Make:
                 f"the field {name}={f!r} is not an expression",
                 hint=f"write {name}=lambda e: ..., or {name}=sd.lit({f!r}) for a constant",
             )
-    return Make(Schema.record(tuple(fields)), tuple(expression(f, schema) for f in fields.values()))
+    return Make(Schema.record(tuple(fields)), tuple(expression(f, schema, life=True) for f in fields.values()))
 
 
 def field(name: str, schema: Schema | None) -> Field:
@@ -113,7 +114,22 @@ def duration(value: object, schema: Schema | None, unit: Unit | None) -> Expr:
     >>> duration("5s", None, "ms")
     Constant(value=5000)
     """
-    return expression(value, schema, life=True) if callable(value) else Constant(to_duration(value, unit))
+    if not callable(value):
+        return Constant(to_duration(value, unit))
+    found = expression(value, schema, life=True)
+    return Constant(to_duration(found.value, unit)) if isinstance(found, Constant) and unit else found
+
+
+def start(value: object, schema: Schema | None, unit: Unit | None) -> Expr:
+    """Return the expression of an LE: a constant, or computed from the row and its lifetime.
+
+    >>> start("1970-01-01T00:00:02", None, "ms")
+    Constant(value=2000)
+    """
+    if not callable(value):
+        return Constant(to_ticks(value, unit))
+    found = expression(value, schema, life=True)
+    return Constant(to_ticks(found.value, unit)) if isinstance(found, Constant) and unit else found
 
 
 Form: TypeAlias = Literal["one", "named", "window"]
@@ -313,6 +329,9 @@ class Frame:
     clip: Clip
     output: Output
 
+    def __post_init__(self) -> None:
+        check_policies(self.clip, self.output)
+
     def aggregate(self, input: Node, made: Aggregation) -> WindowAggregate:
         """Return the node of an aggregation over these windows."""
         return WindowAggregate(input, self.windows, self.clip, self.output, made.aggregates, made.projection)
@@ -346,7 +365,7 @@ def group_of(node: Node) -> Group:
 def check_body(body: Node, group: Group) -> Node:
     """Return the plan of a group's sub-query; raises `QueryError` where it reads anything but its group."""
     for leaf in body.walk():
-        if leaf.inputs or leaf is group:
+        if leaf.inputs or leaf is group or (group.unit is None and leaf == in_unit(group, leaf.unit)):
             continue
         outside = f"the stream {leaf.source!r}" if isinstance(leaf, Source) else "the rows of another group"
         raise QueryError(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from streamdsl.errors import QueryError
 from streamdsl.plan.node import Group, Node, Source
-from streamdsl.temporal import to_ticks
+from streamdsl.plan.units import in_unit
+from streamdsl.temporal import common_unit, to_ticks
 
 if TYPE_CHECKING:
     from streamdsl.engine.session import Emit, Session
@@ -26,6 +27,7 @@ def run(
     """Run a plan over its bounded inputs on an engine."""
     check_engine(engine)
     bindings = bound(plan, own, given or {})
+    plan = in_unit(plan, common_unit(plan.unit, *(input.unit for input in bindings.values())))
     end = None if until is None else to_ticks(until, plan.unit)
     if engine == "reference":
         from streamdsl.denote import run_reference
@@ -77,6 +79,11 @@ def bound(plan: Node, own: Mapping[str, Bound], given: Mapping[str, Any]) -> dic
     from streamdsl.io.sources import bind
 
     named = sources(plan)
+    if not isinstance(given, Mapping):
+        raise QueryError(
+            f"the bindings give each source its input by name, they are not a {type(given).__name__}",
+            hint=f"run({{{next(iter(named), 'name')!r}: events_or_frame}})",
+        )
     for name in given:
         if name not in named:
             raise QueryError(f"there is no source {name!r}; the sources of this query are: {', '.join(named) or '(none)'}")

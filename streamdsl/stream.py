@@ -16,9 +16,10 @@ from streamdsl.expr.nodes import Constant, Expr
 from streamdsl.expr.schema import Schema
 from streamdsl.plan import node as algebra
 from streamdsl.plan.node import Group, GroupApply, Node
+from streamdsl.plan.units import in_calendar, in_unit
 from streamdsl.temporal import CHRONON, INFINITY, Lifetime, Unit, to_duration, to_ticks
 from streamdsl.udm.bases import AnyUDA, AnyUDO
-from streamdsl.windows import Clip, Count, CountBy, Hopping, Output, Snapshot
+from streamdsl.windows import Clip, Count, CountBy, Hopping, Output, Snapshot, Windows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,14 +59,9 @@ class _Windowing(ABC, Generic[W]):
 
     __slots__ = ()
 
-    @property
     @abstractmethod
-    def _unit(self) -> Unit | None:
-        """The unit of time."""
-
-    @abstractmethod
-    def _windowed(self, frame: Frame) -> W:
-        """Return this stream divided into windows."""
+    def _windowed(self, kind: Callable[[Unit | None], Windows], clip: Clip, output: Output, *durations: DurationLike) -> W:
+        """Return this stream divided into windows, of a kind that is made with the unit of time."""
 
     def hopping_window(
         self,
@@ -89,8 +85,8 @@ class _Windowing(ABC, Generic[W]):
           [0, 10) n=1
           [5, 15) n=1
         """
-        ticks = [to_duration(d, self._unit) for d in (size, hop, offset)]
-        return self._windowed(Frame(Hopping(*ticks), clip, output))
+        durations = (size, hop, offset)
+        return self._windowed(lambda unit: Hopping(*(to_duration(d, unit) for d in durations)), clip, output, *durations)
 
     def tumbling_window(
         self, size: DurationLike, offset: DurationLike = 0, *, clip: Clip = Clip.NONE, output: Output = Output.ALIGN
@@ -119,7 +115,7 @@ class _Windowing(ABC, Generic[W]):
           [4, 8) n=2
           [8, 12) n=1
         """
-        return self._windowed(Frame(Snapshot(), clip, output))
+        return self._windowed(lambda unit: Snapshot(), clip, output)
 
     def count_window(self, n: int, by: CountBy = "start", *, clip: Clip = Clip.NONE, output: Output = Output.ALIGN) -> W:
         """For every n consecutive distinct starts (ends) make the window from the first to just after the last.
@@ -137,7 +133,7 @@ class _Windowing(ABC, Generic[W]):
           [1, 5) total=12
           [4, 12) total=16
         """
-        return self._windowed(Frame(Count(n, by), clip, output))
+        return self._windowed(lambda unit: Count(n, by), clip, output)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -189,6 +185,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     def select(self, f: Callable[[T], dict[str, Any]], /) -> Stream[Record]: ...  # type: ignore[overload-cannot-match]
     @overload
     def select(self, /, **fields: Callable[[T], object]) -> Stream[Record]: ...
+    @overload
+    def select(self, /, **fields: Callable[[T, Lifetime], object]) -> Stream[Record]: ...
     def select(self, f: Any = None, /, **fields: Any) -> Any:
         """Replace each payload by what the lambda builds of it, or by a record of named fields; lifetimes and CTIs stay.
 
@@ -261,10 +259,10 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
                 "alter_lifetime needs a duration",
                 hint="for example alter_lifetime(start=lambda e, life: life.re, duration=1); shift(d) keeps durations",
             )
-        node, unit = self._node, self._node.unit
-        if start is not None:
-            start = self._expression(start) if callable(start) else Constant(to_ticks(start, unit))
-        return self._over(algebra.AlterLifetime(node, start, building.duration(duration, node.schema, unit)))
+        node = in_calendar(self._node, start, duration)
+        unit = node.unit
+        moved = None if start is None else building.start(start, node.schema, unit)
+        return self._over(algebra.AlterLifetime(node, moved, building.duration(duration, node.schema, unit)))
 
     @overload
     def alter_duration(self: Stream[S], d: Callable[[Scalar[S]], int]) -> Stream[S]: ...
@@ -293,7 +291,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         CHT
           [1, 5) 'a'
         """
-        return self._over(algebra.Shift(self._node, to_duration(d, self._node.unit)))
+        node = in_calendar(self._node, d)
+        return self._over(algebra.Shift(node, to_duration(d, node.unit)))
 
     def to_points(self) -> Stream[T]:
         """Make each row the point `[LE, LE + 1)`; CTIs stay.
@@ -328,8 +327,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         CHT
           [3, 5) 'a'
         """
-        unit = self._node.unit
-        return self._over(algebra.ClipInterval(self._node, to_ticks(lo, unit), to_ticks(hi, unit)))
+        node = in_calendar(self._node, lo, hi)
+        return self._over(algebra.ClipInterval(node, to_ticks(lo, node.unit), to_ticks(hi, node.unit)))
 
     # Combining streams.
 
@@ -561,14 +560,14 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
     # What the methods share.
 
-    @property
-    def _unit(self) -> Unit | None:
-        return self._node.unit
-
-    def _windowed(self, frame: Frame) -> WindowedStream[T]:
-        return WindowedStream(self, frame)
+    def _windowed(
+        self, kind: Callable[[Unit | None], Windows], clip: Clip, output: Output, *durations: DurationLike
+    ) -> WindowedStream[T]:
+        node = in_calendar(self._node, *durations)
+        return WindowedStream(Stream(node, self._bindings), Frame(kind(node.unit), clip, output))
 
     def _over(self, node: Node, *others: Stream[Any]) -> Stream[Any]:
+        node = in_unit(node, node.unit)
         return Stream(node, building.merge_bindings(node, self._bindings, *(other._bindings for other in others)))
 
     def _expression(self, f: object) -> Expr:
@@ -607,18 +606,17 @@ class GroupedStream(_Windowing["GroupedWindowedStream[K, T]"], Generic[K, T]):
             )
         return self._applied(building.check_body(made._node, group), PAIR)
 
-    @property
-    def _unit(self) -> Unit | None:
-        return self._input._unit
-
-    def _windowed(self, frame: Frame) -> GroupedWindowedStream[K, T]:
-        return GroupedWindowedStream(self, frame)
+    def _windowed(
+        self, kind: Callable[[Unit | None], Windows], clip: Clip, output: Output, *durations: DurationLike
+    ) -> GroupedWindowedStream[K, T]:
+        windowed = self._input._windowed(kind, clip, output, *durations)
+        return GroupedWindowedStream(GroupedStream(windowed._input, self._key), windowed._frame)
 
     def _group(self) -> Group:
         return building.group_of(self._input._node)
 
     def _applied(self, body: Node, projection: Expr) -> Stream[Any]:
-        return self._input._over(GroupApply(self._input._node, self._key, body, projection))
+        return self._input._over(GroupApply(in_unit(self._input._node, body.unit), self._key, body, projection))
 
     def __repr__(self) -> str:
         return f"<GroupedStream of {_payloads(self._input._node)}>"
@@ -744,7 +742,7 @@ class WindowedStream(Generic[T]):
         (10, 20) ['b']
         """
         windows, rows = self._frame.windows, cht.rows
-        found = windows.over([Lifetime(row.le, row.re) for row in rows], to_ticks(until, self._input._unit))
+        found = windows.over([Lifetime(row.le, row.re) for row in rows], to_ticks(until, self._unit(cht)))
         return [((w.le, w.re), [row for row in rows if windows.belongs(Lifetime(row.le, row.re), w)]) for w in found]
 
     def output_cti(self, cht: CHT[Any], c: TimeLike, *, time_sensitive: bool = False) -> int | None:
@@ -758,7 +756,10 @@ class WindowedStream(Generic[T]):
         from streamdsl.windows.liveliness import output_cti
 
         frame, lifetimes = self._frame, [Lifetime(row.le, row.re) for row in cht.rows]
-        return output_cti(frame.windows, frame.clip, frame.output, time_sensitive, lifetimes, to_ticks(c, self._input._unit))
+        return output_cti(frame.windows, frame.clip, frame.output, time_sensitive, lifetimes, to_ticks(c, self._unit(cht)))
+
+    def _unit(self, cht: CHT[Any]) -> Unit | None:
+        return self._input._node.unit or cht.unit
 
     def _made(self, made: Aggregation) -> Stream[Any]:
         return self._input._over(self._frame.aggregate(self._input._node, made))

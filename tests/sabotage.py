@@ -63,9 +63,9 @@ SABOTAGES = (
     ),
     Sabotage(
         "a full retraction where a Retract would do",
-        "streamdsl/engine/operators/window.py",
-        "before = old.get((stamped.le, hashed))",
-        "before = old.get((stamped.re, hashed))",
+        "streamdsl/temporal/change.py",
+        "before = waiting.get((after.le, after.key))",
+        "before = waiting.get((after.re, after.key))",
         "reference_says and snapshot",
     ),
     Sabotage(

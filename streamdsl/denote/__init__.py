@@ -18,6 +18,7 @@ from streamdsl.denote.span import alter_lifetime, clip_interval, select, select_
 from streamdsl.denote.windowed import describe, window_aggregate, window_apply
 from streamdsl.errors import QueryError
 from streamdsl.plan import node as plan_nodes
+from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node
 from streamdsl.temporal import CHT, INFINITY
 
@@ -57,7 +58,7 @@ def denote(plan: Node, inputs: Mapping[str, CHT[Any]], until: int = INFINITY) ->
     CHT
       [5, 6) 'x'
     """
-    return _denote(plan, Scope(_denote, inputs, until))
+    return _denote(plan, Scope(_denote, inputs, until, labels(plan)))
 
 
 def _denote(plan: Node, scope: Scope) -> CHT[Any]:

@@ -46,9 +46,9 @@ def matches(
 ) -> Iterator[tuple[CHTRow[Any], list[CHTRow[Any]]]]:
     """Yield each left row with the right rows that meet it in time, have an equal key, and fulfil the residual predicate."""
     where = node.matching.where
-    keyed = [(key_of(node, node.matching.right_key, b), b) for b in right]
+    keyed = [(key_of(node, scope, node.matching.right_key, b), b) for b in right]
     for a in left:
-        key = key_of(node, node.matching.left_key, a)
+        key = key_of(node, scope, node.matching.left_key, a)
         met = [b for other, b in keyed if other == key and meet(a, b)]
         yield a, [b for b in met if where is None or holds(node, scope, where, a, b)]
 

@@ -20,7 +20,7 @@ def group_apply(node: GroupApply, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
     level = level_of(node)
 
     def results() -> Iterator[CHTRow[Any]]:
-        for members in groups(node, rows):
+        for members in groups(node, scope, rows):
             inside = scope.inside(level, project(node, scope, node.key, members[0]), CHT(members, rows.unit))
             for row in scope.denote(node.body, inside):
                 yield row._replace(payload=project(node, inside, node.projection, row))
@@ -28,11 +28,11 @@ def group_apply(node: GroupApply, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
     return CHT(results(), rows.unit)
 
 
-def groups(node: GroupApply, rows: CHT[Any]) -> list[list[CHTRow[Any]]]:
+def groups(node: GroupApply, scope: Scope, rows: CHT[Any]) -> list[list[CHTRow[Any]]]:
     """Return the rows of each key, in CHT order; the key that shows in results is that of a group's first row."""
     found: dict[Hashable, list[CHTRow[Any]]] = {}
     for row in rows:
-        found.setdefault(key_of(node, node.key, row), []).append(row)
+        found.setdefault(key_of(node, scope, node.key, row), []).append(row)
     return list(found.values())
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,11 +16,15 @@ from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The rows of each source by name, the end of the run, and inside a group-apply the groups around and the innermost key."""
+    """The rows of each source by name, the end of the run, and inside a group-apply the groups around and the innermost key.
+
+    `names` are the operators' names in errors, by the node's `id()`.
+    """
 
     denote: Callable[[Node, Scope], CHT[Any]]
     inputs: Mapping[str, CHT[Any]]
     until: int = INFINITY
+    names: Mapping[int, str] = field(default_factory=dict)
     groups: Mapping[int, CHT[Any]] = field(default_factory=dict)
     key: Any = None
 
@@ -28,42 +32,47 @@ class Scope:
         """Return the scope in which the body of a group-apply is read for one group."""
         return replace(self, groups={**self.groups, level: group}, key=key)
 
+    def label(self, node: Node) -> str:
+        """Return an operator's name in errors: its label in `explain()`."""
+        return self.names.get(id(node), node.name)
+
 
 def value(node: Node, scope: Scope, expr: Expr, *rows: CHTRow[Any]) -> Any:
     """Return the value of an expression on a row, or on a pair of rows."""
-    with user_code(node, *rows):
+    with UserCode(node, scope, *rows):
         return evaluate_row(expr, _payloads(rows), _life(rows), scope.key)
 
 
 def holds(node: Node, scope: Scope, predicate: Expr, *rows: CHTRow[Any]) -> bool:
     """Say whether `bool(predicate)` is true on a row, or on a pair of rows."""
-    with user_code(node, *rows):
+    with UserCode(node, scope, *rows):
         return bool(evaluate_row(predicate, _payloads(rows), _life(rows), scope.key))
 
 
 def project(node: Node, scope: Scope, projection: Expr, *rows: CHTRow[Any]) -> Any:
     """Return the payload that a projection makes of a row, or of a pair of rows."""
-    with user_code(node, *rows):
+    with UserCode(node, scope, *rows):
         return project_row(projection, _payloads(rows), _life(rows), scope.key)
 
 
-def key_of(node: Node, key: Expr | None, row: CHTRow[Any]) -> Hashable:
+def key_of(node: Node, scope: Scope, key: Expr | None, row: CHTRow[Any]) -> Hashable:
     """Return what equal keys have in common: None equals None, NaN equals NaN; without a key expression all keys are equal."""
     if key is None:
         return None
-    with user_code(node, row):
+    with UserCode(node, scope, row):
         return key_row(key, (row.payload,))
 
 
-@contextmanager
-def user_code(node: Node, *rows: CHTRow[Any]) -> Iterator[None]:
-    """Turn an exception of user code into a `UserCodeError` that names the operator and the event."""
-    try:
-        yield
-    except StreamDslError:
-        raise
-    except Exception as error:
-        raise UserCodeError(error, operator=node.name, event=rows[0] if len(rows) == 1 else rows) from error
+class UserCode(AbstractContextManager[None]):
+    """Turns an exception of user code into a `UserCodeError` that names the operator and the event, a StopIteration too."""
+
+    def __init__(self, node: Node, scope: Scope, *rows: CHTRow[Any]) -> None:
+        self._operator = scope.label(node)
+        self._event = rows[0] if len(rows) == 1 else rows
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, StreamDslError):
+            raise UserCodeError(error, operator=self._operator, event=self._event) from error
 
 
 def _payloads(rows: tuple[CHTRow[Any], ...]) -> tuple[Any, ...]:

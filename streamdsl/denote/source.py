@@ -6,9 +6,10 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 from streamdsl.denote.scope import Scope
-from streamdsl.expr.schema import Schema, as_payload
+from streamdsl.expr.schema import as_payload
+from streamdsl.io.payloads import schema_for
 from streamdsl.plan.node import GroupApply, Node, Source
-from streamdsl.temporal import CHT, CHTRow, Cti, Event, EventTable, Insert, Unit
+from streamdsl.temporal import CHT, CHTRow, Cti, Event, EventTable, Insert, Unit, plain
 
 
 def source(node: Source, scope: Scope) -> CHT[Any]:
@@ -34,9 +35,9 @@ def history(node: Source, events: Iterable[Event[Any]], unit: Unit | None = None
             continue
         admitted = table.admit(event)
         if isinstance(admitted, Insert):
-            schema = schema or Schema.of_payload(admitted.payload)
+            schema = schema_for(schema, admitted.id, admitted.payload, node.source)
             row_of[admitted.id] = len(rows)
-            rows.append(CHTRow(admitted.le, admitted.re, schema.build(schema.values(admitted.payload))))
+            rows.append(CHTRow(admitted.le, admitted.re, schema.build(list(map(plain, schema.values(admitted.payload))))))
         elif admitted is not None:
             row = row_of[admitted.id]
             rows[row] = rows[row]._replace(re=admitted.re_new)

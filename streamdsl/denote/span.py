@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from streamdsl.denote.scope import Scope, holds, key_of, project, user_code, value
+from streamdsl.denote.scope import Scope, UserCode, holds, key_of, project, value
+from streamdsl.errors import TimeOverflow, UnitError
+from streamdsl.expr.nodes import Expr
 from streamdsl.expr.schema import as_payload
 from streamdsl.plan.node import AlterLifetime, ClipInterval, Select, SelectMany, Shift, ToEdges, Where
-from streamdsl.temporal import CHT, INFINITY, CHTRow, add_time, to_duration, to_ticks
+from streamdsl.temporal import CHT, INFINITY, CHTRow, Unit, add_time, to_duration, to_ticks
 
 
 def where(node: Where, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
@@ -25,7 +27,7 @@ def select_many(node: SelectMany, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
     """For each row one row per item."""
 
     def items(row: CHTRow[Any]) -> list[Any]:
-        with user_code(node, row):
+        with UserCode(node, scope, row):
             return [as_payload(item) for item in value(node, scope, node.items, row)]
 
     return CHT((row._replace(payload=item) for row in rows for item in items(row)), rows.unit)
@@ -34,10 +36,17 @@ def select_many(node: SelectMany, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
 def alter_lifetime(node: AlterLifetime, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
     """Each row with the lifetime `[start, start + duration)`; a duration <= 0 drops it."""
 
+    def ticks(convert: Callable[[object, Unit | None], int], expr: Expr, row: CHTRow[Any]) -> int:
+        found = value(node, scope, expr, row)
+        try:
+            return convert(found, rows.unit)
+        except (UnitError, TimeOverflow) as error:
+            raise type(error)(f"operator {scope.label(node)}, event {row!r}: {error}") from None
+
     def altered() -> Iterator[CHTRow[Any]]:
         for row in rows:
-            start = row.le if node.start is None else to_ticks(value(node, scope, node.start, row), rows.unit)
-            duration = to_duration(value(node, scope, node.duration, row), rows.unit)
+            start = row.le if node.start is None else ticks(to_ticks, node.start, row)
+            duration = ticks(to_duration, node.duration, row)
             if duration > 0:
                 yield CHTRow(start, add_time(start, duration), row.payload)
 
@@ -51,7 +60,7 @@ def shift(node: Shift, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
 
 def to_edges(node: ToEdges, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
     """Each row, ended at the next strictly later LE of its key; INFINITY if there is none."""
-    keyed = [(key_of(node, node.key, row), row) for row in rows]
+    keyed = [(key_of(node, scope, node.key, row), row) for row in rows]
 
     def next_start(key: object, le: int) -> int:
         return min((row.le for other, row in keyed if other == key and row.le > le), default=INFINITY)

@@ -84,6 +84,6 @@ def _per_window(
     def stamped() -> Iterator[Stamped]:
         for window in node.windows.over(map(life, rows), scope.until):
             members = members_of(node.windows, window, candidates)
-            yield from guarded(node.name, window, partial(results, window, members))
+            yield from guarded(scope.label(node), window, partial(results, window, members))
 
     return CHT((CHTRow(*row) for row in stamped()), rows.unit)

@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from streamdsl.errors import SchemaError
+from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, concat_columns, object_column
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
@@ -119,9 +121,14 @@ class Changes:
 
 
 def payload_table(payloads: Sequence[Any]) -> Table:
-    """Return result payloads as columns if all have the schema of the first, else kept whole."""
-    from streamdsl.errors import SchemaError
+    """Return result payloads as columns if all are of one type and have the same fields, or are scalars, else kept whole.
 
+    >>> payload_table([1, (2, 3)]).payloads()
+    [1, (2, 3)]
+    """
+    kinds = set(map(type, payloads))
+    if len(kinds) > 1 and any(Schema.of_type(kind) != Schema.scalar() for kind in kinds):
+        return Table.of_objects(payloads)
     try:
         return Table.from_payloads(payloads)
     except SchemaError:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table, object_column
 from streamdsl.io.binding import Inserts
+from streamdsl.io.payloads import schema_for
 from streamdsl.io.times import TimeReader
 from streamdsl.plan.node import Source
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, EventTable, Insert, Retract, Unit
@@ -48,6 +49,8 @@ class Ingress:
         self.table = EventTable(source.source, source.on_violation)
         self.progress = source.progress.generator(unit) if source.progress else None
         self.rows = 0
+        self.events_in = 0
+        self.changes_out = 0
 
     @property
     def cti(self) -> int:
@@ -56,15 +59,31 @@ class Ingress:
 
     def stage(self, pushed: Sequence[Event[Any]] | Inserts) -> list[Piece]:
         """Return the pieces of a push; if something in it is refused, raise, and be as if it had never come."""
-        progress, schema, rows = self.progress and self.progress.copy(), self.schema, self.rows
+        progress, reader = self.progress and self.progress.copy(), replace(self.reader)
+        schema, rows = self.schema, self.rows
         try:
             pieces = self._columns(pushed) if isinstance(pushed, Inserts) else self._events(pushed)
         except BaseException:
             self.table.rollback()
-            self.progress, self.schema, self.rows = progress, schema, rows
+            self.progress, self.reader, self.schema, self.rows = progress, reader, schema, rows
             raise
         self.table.commit()
+        self.events_in += len(pushed) if isinstance(pushed, Inserts) else sum(not isinstance(event, Cti) for event in pushed)
+        self.changes_out += sum(len(piece.batch) for piece in pieces)
         return pieces
+
+    def stats(self) -> dict[str, int]:
+        """Return the source's figures for `session.stats()`; its events are the ids that can still change."""
+        return {
+            "windows": 0,
+            "events": len(self.table),
+            "state_bytes": 300 * len(self.table),
+            "in": self.events_in,
+            "out": self.changes_out,
+            "input_cti": self.cti,
+            "output_cti": self.cti,
+            "udm_calls": 0,
+        }
 
     def _events(self, events: Iterable[Event[Any]]) -> list[Piece]:
         pieces: list[Piece] = []
@@ -92,17 +111,12 @@ class Ingress:
     def _take(self, event: Insert[Any] | Retract, net: dict[Hashable, NetChange]) -> None:
         """Add an event that has been admitted to the net changes."""
         if isinstance(event, Insert):
-            self._check_schema(event.payload)
+            self.schema = schema_for(self.schema, event.id, event.payload, self.source.source)
             net[event.id] = NetChange(event.le, event.le, event.re, event.payload)
         elif event.id in net:
             net[event.id].re_new = event.re_new
         else:
             net[event.id] = NetChange(event.le, event.re, event.re_new, event.payload)
-
-    def _check_schema(self, payload: Any) -> None:
-        if self.schema is None:
-            self.schema = Schema.of_payload(payload)
-        self.schema.values(payload)
 
     def _piece(self, net: dict[Hashable, NetChange]) -> Piece:
         if not net:
@@ -122,6 +136,8 @@ class Ingress:
 
     def _columns(self, inserts: Inserts) -> list[Piece]:
         """Take insertions in columns; what columns cannot judge goes event by event."""
+        if not len(inserts):
+            return []
         if inserts.ids is not None or self.source.on_violation != "error" or not self._plain_progress():
             return self._numbered(inserts)
         if self.schema is not None and inserts.table.schema != self.schema:
@@ -131,8 +147,6 @@ class Ingress:
             return self._numbered(inserts)
         self.schema = self.schema or inserts.table.schema
         first, self.rows = self.rows, self.rows + len(inserts)
-        if not len(inserts):
-            return []
         if self.progress is not None:
             self.progress.seen += len(inserts) - 1
             self.table.promise(self.progress.after(int(inserts.le.max())))

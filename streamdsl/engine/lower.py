@@ -141,7 +141,10 @@ class Graph:
 
 
 def lower(plan: Node, gate: Gate | None = None, options: Options | None = None) -> Graph:
-    """Return the operators of a plan, ready to run."""
+    """Return the operators of a plan, ready to run. Raises `QueryError` for an engine option that there is none of."""
+    for name in options or {}:
+        if name != "window":
+            raise QueryError(f"there is no engine option {name!r}; the options are: window")
     graph = Graph()
     _Builder(graph, labels(plan), Lowering(gate or Gate(), options or {})).build(plan)
     return graph
@@ -187,7 +190,7 @@ class _Builder:
         return next(n for n, stage in enumerate(self.graph.stages) if stage.source == node.source)
 
     def _group_apply(self, label: str, node: GroupApply) -> int:
-        entered = self.graph.add(GroupEnterOperator(f"{label}.key", node), (self.build(node.input),))
+        entered = self.graph.add(GroupEnterOperator(label, node), (self.build(node.input),))
         level = len(self.groups)
         self.groups[level] = entered
         body = self.build(node.body)

@@ -7,11 +7,15 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.errors import UserCodeError
-from streamdsl.expr import Inputs, RowError, evaluate
+from streamdsl.expr import Inputs, RowError, evaluate, truth
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.table import Column
+from streamdsl.temporal.payload import plain
 from streamdsl.temporal.time import INFINITY, MIN_TIME
 
 
@@ -109,9 +113,16 @@ class Operator(ABC):
         except RowError as error:
             raise self.user_error(error, ids) from error.cause
 
+    def holds(self, predicate: Expr, inputs: Inputs, ids: Column) -> NDArray[np.bool_]:
+        """Return `bool(predicate)` of every row; errors as in `evaluate`."""
+        try:
+            return truth(evaluate(predicate, inputs))
+        except RowError as error:
+            raise self.user_error(error, ids) from error.cause
+
     def user_error(self, error: RowError, ids: Column | None = None, window: Hashable = None) -> UserCodeError:
         """Return what a user sees of an error in row `error.row`."""
-        event: Any = None if ids is None else ids[error.row]
+        event: Any = None if ids is None else plain(ids[error.row])
         return UserCodeError(error.cause, operator=self.label, event=event, window=window)
 
 

@@ -92,7 +92,10 @@ class Session(Generic[T]):
 
     def stats(self) -> dict[str, dict[str, int]]:
         """Return each operator's figures, by its label in `explain()`."""
-        return {operator.label: operator.stats() for operator in self._graph.operators}
+        figures = {f"source:{name}": ingress.stats() for name, ingress in self._sources.items()}
+        for operator in self._graph.operators:
+            figures[operator.label] = _together(figures.get(operator.label), operator.stats())
+        return figures
 
     def why_no_output(self) -> str | None:
         """Return which input's CTI holds the output back, None if none does."""
@@ -113,31 +116,36 @@ class Session(Generic[T]):
     @property
     def unit(self) -> Unit | None:
         """The unit of time of the sources, None if it is not known."""
-        return common_unit(*(ingress.reader.found for ingress in self._sources.values()))
+        declared = common_unit(*(ingress.unit for ingress in self._sources.values()))
+        found = {ingress.reader.found for ingress in self._sources.values()} - {None}
+        # Integers are ticks of any unit, so they tell something only where there are no dates.
+        return declared or next(iter(sorted(found - {"tick"}, key=str)), "tick" if found else None)
 
     def _step(self, pieces: Mapping[str, Piece]) -> list[Event[T]]:
         self._ctis.update({name: piece.cti for name, piece in pieces.items()})
         try:
             out = self._graph.step({name: Step(*piece) for name, piece in pieces.items()}, self._ctis)
+            return self._egress.send(out.batch, out.cti)
         except BaseException as error:
             self._failure = error
             raise
-        return self._egress.send(out.batch, out.cti)
 
     def _read(self, pushed: Any, ingress: Ingress) -> Sequence[Event[Any]] | Inserts:
         if isinstance(pushed, Inserts):
             return pushed
         if hasattr(pushed, "columns") or hasattr(pushed, "column_names"):
             return read_frame(pushed, ingress.schema, check_unit(ingress.unit))
+        if not isinstance(pushed, Iterable):
+            raise QueryError(f"push takes a list of events, or a frame, not a {type(pushed).__name__}", hint="push([event])")
         return list(pushed)
 
     def _ingress(self, source: str | None) -> Ingress:
         if source is None and len(self._sources) == 1:
             return next(iter(self._sources.values()))
         if source is None or source not in self._sources:
-            what = "which source is the push for?" if source is None else f"there is no source {source!r}"
+            what = "the push does not say for which source it is" if source is None else f"there is no source {source!r}"
             raise QueryError(
-                f"{what} The query's sources are: {', '.join(self._sources)}", hint='session.push(events, source="name")'
+                f"{what}; the query's sources are: {', '.join(self._sources)}", hint='session.push(events, source="name")'
             )
         return self._sources[source]
 
@@ -148,6 +156,14 @@ class Session(Generic[T]):
             )
         if self._closed:
             raise SessionError("the session is closed")
+
+
+def _together(entered: dict[str, int] | None, left: dict[str, int]) -> dict[str, int]:
+    """Return the figures of an operator that runs as two, the first where rows enter it (a group-apply)."""
+    if entered is None:
+        return left
+    sizes = {name: entered[name] + left[name] for name in ("windows", "events", "state_bytes", "udm_calls")}
+    return {**entered, **sizes, "out": left["out"], "output_cti": left["output_cti"]}
 
 
 def open_session(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from streamdsl.expr import vector
 from streamdsl.expr.describe import describe
-from streamdsl.expr.facade import IMMUTABLE, E
+from streamdsl.expr.facade import E
 from streamdsl.expr.nodes import (
     Attribute,
     Binary,
@@ -37,6 +37,7 @@ from streamdsl.expr.rows import BINARY, UNARY, evaluate_row, field_of, no_lifeti
 from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import Column, Rows, Table, column_of, object_column
 from streamdsl.expr.vector import Operand, Same
+from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import payload_key
 from streamdsl.temporal.time import Ticks

@@ -12,9 +12,11 @@ from collections.abc import Callable
 from typing import Any, Final, Generic, Never, NoReturn, ParamSpec, TypeVar, overload
 
 from streamdsl.errors import QueryError
-from streamdsl.expr.facade import AttributeRow, E, Made, Refusing, argument, build, constant, family, is_tracing, refuse, result
+from streamdsl.expr.facade import E, constant, family
 from streamdsl.expr.nodes import Call, Choose, Expr, Field, Unary
+from streamdsl.expr.proxies import AttributeRow, Made, argument, result
 from streamdsl.expr.schema import ScalarRow
+from streamdsl.expr.tracing import is_tracing, refuse
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -205,4 +207,4 @@ def _flat(values: Any) -> list[Any]:
     return found
 
 
-__all__ = ["FUNCTIONS", "Refusing", "Then", "Udf", "When", "build", "col", "is_none", "lit", "not_", "udf", "when"]
+__all__ = ["FUNCTIONS", "Then", "Udf", "When", "col", "is_none", "lit", "not_", "udf", "when"]

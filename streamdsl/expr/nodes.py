@@ -114,7 +114,7 @@ class Attribute(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Method(Expr):
-    """`operand.name(*arguments)`, for the methods that `facade.METHODS` lists."""
+    """`operand.name(*arguments)`, for the methods that `vocabulary.METHODS` lists."""
 
     operand: Expr
     name: str

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.errors import QueryError
-from streamdsl.expr.facade import IMMUTABLE, E
+from streamdsl.expr.facade import E
 from streamdsl.expr.functions import Udf
 from streamdsl.expr.nodes import (
     Attribute,
@@ -29,6 +29,7 @@ from streamdsl.expr.nodes import (
     Whole,
 )
 from streamdsl.expr.schema import ScalarRow, TupleRow, as_payload, row_view
+from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import Record
 

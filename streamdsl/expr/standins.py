@@ -13,11 +13,14 @@ from types import CellType, FunctionType
 from typing import Any, Final
 
 from streamdsl.expr.bytecode import global_names
-from streamdsl.expr.facade import E, Made, Refusing, argument, is_constant, refuse
+from streamdsl.expr.facade import E
 from streamdsl.expr.functions import FUNCTIONS, Udf
 from streamdsl.expr.nodes import Make
+from streamdsl.expr.proxies import Made, argument
 from streamdsl.expr.schema import Schema, is_plain_class
 from streamdsl.expr.snapshot import with_environment
+from streamdsl.expr.tracing import Refusing, refuse
+from streamdsl.expr.vocabulary import is_constant
 from streamdsl.temporal.payload import Record
 
 _PACKAGES: Final = ("streamdsl", "streamdsl.expr", "streamdsl.expr.functions")

@@ -2,7 +2,7 @@
 
 A trace never means something else than the lambda called on a row. So a lambda is traced only if its bytecode holds nothing that
 could hide from the row (`bytecode.py`), it is called with stand-ins for all its free names (`standins.py`), no row or expression
-in it was asked what only a value can answer (`facade.py`), and every node that was built is part of the result. Otherwise it is
+in it was asked what only a value can answer (`tracing.py`), and every node that was built is part of the result. Otherwise it is
 opaque: a Python function called row by row, with its free names read now (`snapshot.py`).
 """
 
@@ -15,12 +15,14 @@ from typing import Any
 
 from streamdsl.errors import FieldNotFound, QueryError
 from streamdsl.expr.bytecode import formats, has_remainder, is_traceable
-from streamdsl.expr.facade import AttributeRow, E, InvertError, LifeProxy, RowProxy, argument, result, tracing
+from streamdsl.expr.facade import E, InvertError
 from streamdsl.expr.functions import Udf
 from streamdsl.expr.nodes import Expr, Field, Opaque, Whole
+from streamdsl.expr.proxies import AttributeRow, LifeProxy, RowProxy, argument, result
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.snapshot import snapshot
 from streamdsl.expr.standins import with_stand_ins
+from streamdsl.expr.tracing import tracing
 
 Schemas = tuple[Schema | None, ...]
 

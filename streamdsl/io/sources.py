@@ -10,11 +10,11 @@ import numpy as np
 
 from streamdsl.errors import QueryError, UnitError
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Table
 from streamdsl.io.binding import Bound, Inserts, Piece
 from streamdsl.io.columns import Columns, columns_of
 from streamdsl.io.files import Files, JsonLines, ParquetFiles, Paths, need_pyarrow, paths_of
 from streamdsl.io.layout import Layout, PayloadLike, as_schema
+from streamdsl.io.payloads import schema_for, table_of
 from streamdsl.io.physical import PhysicalLayout, has_physical_columns
 from streamdsl.io.times import TimeReader
 from streamdsl.result import Result
@@ -44,8 +44,8 @@ def read_events(events: Iterable[PhysicalEvent[Any]], payload: PayloadLike = Non
     """
     reader = TimeReader(check_unit(unit))
     read = [reader.event(event) for event in cast(Iterable[Event[Any]], events)]
-    first = next((event.payload for event in read if isinstance(event, Insert)), None)
-    schema = as_schema(payload) or (Schema.of_payload(first) if any(isinstance(event, Insert) for event in read) else None)
+    first = next((event for event in read if isinstance(event, Insert)), None)
+    schema = as_schema(payload) or (schema_for(None, first.id, first.payload) if first is not None else None)
     return Bound(reader.found, schema, lambda: iter([list(read)]), len(read))
 
 
@@ -59,7 +59,7 @@ def read_rows(rows: Iterable[tuple[Any, Any, Any]], unit: Unit | None = None, pa
     checked = list(map(_row, rows))
     lifetimes = [reader.lifetime(number, le, re) for number, (le, re, _) in enumerate(checked)]
     ends = np.array(lifetimes, dtype=np.int64).reshape(len(checked), 2)
-    table = Table.from_payloads([row[2] for row in checked], as_schema(payload))
+    table = table_of([row[2] for row in checked], as_schema(payload))
     piece = Inserts(None, ends[:, 0].copy(), ends[:, 1].copy(), table)
     return Bound(reader.found, table.schema if checked else as_schema(payload), lambda: iter([piece]), len(checked))
 

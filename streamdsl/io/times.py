@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
 from typing import Any, Final
 
 import numpy as np
@@ -28,7 +27,7 @@ from streamdsl.temporal import (
     format_time,
     to_ticks,
 )
-from streamdsl.temporal.payload import is_nan
+from streamdsl.temporal.payload import is_nan, plain
 from streamdsl.temporal.time import Ticks
 
 PER_SECOND: Final[dict[str, int]] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -165,8 +164,6 @@ class TimeColumn:
 
 
 def _tick_at(value: object, unit: Unit, where: Where, row: int) -> int:
-    if isinstance(value, date) and not isinstance(value, datetime):
-        value = datetime.combine(value, time(), UTC)
     try:
         return to_ticks(value, unit)
     except (UnitError, TimeOverflow) as error:
@@ -197,7 +194,7 @@ def unit_of(columns: Iterable[TimeColumn]) -> Unit | None:
 
 @dataclass(slots=True)
 class TimeReader:
-    """Turns the times of single events into ticks, and finds out the unit on the way.
+    """Turns the times of single events into ticks (and a numpy id into Python's), and finds out the unit on the way.
 
     >>> reader = TimeReader()
     >>> reader.tick("1970-01-01T00:00:01"), reader.tick(7), reader.found
@@ -227,8 +224,10 @@ class TimeReader:
 
     def insert(self, event: Insert[Any]) -> Insert[Any]:
         """Return an insertion with its times in ticks; errors name it."""
-        le, re = self.lifetime(event.id, event.le, event.re)
-        return event if le is event.le and re is event.re else Insert(event.id, le, re, event.payload)
+        id = plain(event.id)
+        le, re = self.lifetime(id, event.le, event.re)
+        same = le is event.le and re is event.re and id is event.id
+        return event if same else Insert(id, le, re, event.payload)
 
     def lifetime(self, id: Hashable, le: Any, re: Any) -> tuple[int, int]:
         """Return the ends of an insertion's lifetime in ticks; errors name its id."""
@@ -243,7 +242,7 @@ class TimeReader:
             return self.insert(event)
         try:
             if isinstance(event, Retract):
-                return Retract(event.id, self.tick(event.le), self.tick(event.re), self.tick(event.re_new), event.payload)
+                return Retract(plain(event.id), self.tick(event.le), self.tick(event.re), self.tick(event.re_new), event.payload)
             if isinstance(event, Cti):
                 return Cti(self.tick(event.time))
         except (UnitError, TimeOverflow) as error:

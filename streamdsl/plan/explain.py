@@ -17,7 +17,6 @@ from streamdsl.plan.node import (
     Select,
     SelectMany,
     Shift,
-    Source,
     ToEdges,
     TwoInputs,
     Where,

@@ -14,7 +14,7 @@ from streamdsl.temporal import INFINITY, OnViolation, Unit, common_unit
 from streamdsl.temporal.progress import Progress
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import AnyUDO
-from streamdsl.windows import Clip, Output, Windows
+from streamdsl.windows import Clip, Output, Windows, check_policies
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +274,9 @@ class Windowed(Node):
     clip: Clip
     output: Output
 
+    def __post_init__(self) -> None:
+        check_policies(self.clip, self.output)
+
 
 @dataclass(frozen=True, slots=True)
 class WindowAggregate(Windowed):
@@ -283,6 +286,7 @@ class WindowAggregate(Windowed):
     projection: Expr
 
     def __post_init__(self) -> None:
+        Windowed.__post_init__(self)
         if self.output.keeps_stamps:
             raise QueryError(
                 f"an aggregate has no timestamps of its own, so output={self.output} means nothing for it",
@@ -313,6 +317,7 @@ class WindowApply(Windowed):
     argument: Expr | None = None
 
     def __post_init__(self) -> None:
+        Windowed.__post_init__(self)
         if self.output.keeps_stamps and not self.module.time_sensitive:
             raise QueryError(
                 f"{self.module.label} is time-insensitive and stamps nothing, so output={self.output} means nothing for it",

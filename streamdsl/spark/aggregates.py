@@ -192,8 +192,10 @@ def _count_distinct(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg
 def _quantile(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg:
     share = Fraction(function.q)
     exact = function.method == "inverted_cdf"
-    if value.kind not in ("float", "any") and not (exact and value.kind in ("int", "str", "bool")):
-        raise NotNative("Python decides whether a quantile of integers is an integer")
+    if value.kind != "float" and not exact:
+        raise NotNative("only a quantile of floats is certainly a float")
+    if value.kind == "none":
+        raise NotNative("there is no value")
     if share.denominator > 2**60:
         raise NotNative(f"the fraction {function.q} is too fine for Spark's decimals")
     text = _inverted if exact else _interpolated

@@ -54,8 +54,16 @@ class Lowering:
         place = (id(node), id(scope))
         if place not in self._flows:
             self._kept.append((node, scope))
-            self._flows[place] = self.rules(node)(self, node, scope)
+            self._flows[place] = self._lowered(node, scope)
         return self._flows[place]
+
+    def _lowered(self, node: Node, scope: Scope) -> Flow:
+        try:
+            return self.rules(node)(self, node, scope)
+        except UnsupportedOnSpark as error:
+            if all(note.how != "unsupported" for note in self.notes.values()):
+                self.note(node, "unsupported", str(error).partition("\n")[0])
+            raise
 
     def note(self, node: Node, how: How, why: object = "") -> None:
         """Remember how a node runs; a node runs in Python if any part of it does."""

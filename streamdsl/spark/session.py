@@ -22,11 +22,14 @@ _LOCAL: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "4",
+    "spark.driver.memory": "4g",
     "spark.log.level": "ERROR",
 }
 _RAISED: Final = re.compile(r"\[USER_RAISED_EXCEPTION\] (?P<name>\w+): (?P<message>.*?)(?: SQLSTATE: \w+)?$", re.M | re.S)
 _IN_PYTHON: Final = re.compile(
-    r"^(?:streamdsl\.errors\.|builtins\.)?(?P<name>\w+(?:Error|Overflow|Violation|OnSpark)): (?P<message>.*)", re.M
+    r"^(?:streamdsl\.errors\.|builtins\.)?(?P<name>\w+(?:Error|Overflow|Violation|OnSpark)): "
+    r"(?P<message>.*(?:\n(?!\tat |Traceback|[\w.]+(?:Error|Exception|Overflow|Violation|OnSpark): |During handling|The above|JVM stacktrace|\s*$).*)*)",
+    re.MULTILINE,
 )
 
 

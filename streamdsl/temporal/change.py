@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from streamdsl.temporal.payload import payload_key, payload_order
+
+A = TypeVar("A", bound="Keyed")
+B = TypeVar("B", bound="Keyed")
 
 
 class Change(NamedTuple):
@@ -23,15 +25,38 @@ class Change(NamedTuple):
         return min(self.re_old, self.re_new)
 
 
-class _Ends:
-    """The REs of the old and the new rows with one LE and payload."""
+class Keyed(Protocol):
+    """A row as far as pairing looks at it; `key` is equal for equal payloads (`payload_key`)."""
 
-    __slots__ = ("new", "old", "payload")
+    @property
+    def le(self) -> int: ...
+    @property
+    def re(self) -> int: ...
+    @property
+    def key(self) -> Hashable: ...
 
-    def __init__(self, payload: Any) -> None:
-        self.payload = payload
-        self.old: list[int] = []
-        self.new: list[int] = []
+
+class _Row(NamedTuple):
+    le: int
+    re: int
+    payload: Any
+    key: Hashable
+
+
+def pair(old: Iterable[A], new: Iterable[B]) -> list[tuple[A | None, B | None]]:
+    """Pair old and new rows by (LE, payload) in order of RE; what has no partner is paired with None, old rows first.
+
+    >>> pair([_Row(0, 9, "n=1", "n=1")], [_Row(0, 5, "n=1", "n=1")])
+    [(_Row(le=0, re=9, payload='n=1', key='n=1'), _Row(le=0, re=5, payload='n=1', key='n=1'))]
+    """
+    waiting: dict[tuple[int, Hashable], list[A]] = {}
+    for row in sorted(old, key=lambda row: -row.re):
+        waiting.setdefault((row.le, row.key), []).append(row)
+    met: list[tuple[A | None, B | None]] = []
+    for after in sorted(new, key=lambda row: row.re):
+        before = waiting.get((after.le, after.key))
+        met.append((before.pop() if before else None, after))
+    return [(row, None) for rows in waiting.values() for row in rows] + met
 
 
 def minimal_change(old: Iterable[tuple[int, int, Any]], new: Iterable[tuple[int, int, Any]]) -> list[Change]:
@@ -44,28 +69,18 @@ def minimal_change(old: Iterable[tuple[int, int, Any]], new: Iterable[tuple[int,
     >>> minimal_change([(0, 9, "n=1")], [(0, 5, "n=1"), (5, 8, "n=2")])
     [Change(le=0, re_old=9, re_new=5, payload='n=1'), Change(le=5, re_old=5, re_new=8, payload='n=2')]
     """
-    groups: dict[tuple[int, Hashable], _Ends] = {}
-    for le, re, payload in old:
-        if le < re:
-            _ends(groups, le, payload).old.append(re)
-    for le, re, payload in new:
-        if le < re:
-            _ends(groups, le, payload).new.append(re)
-    changes = [change for (le, _), ends in groups.items() if ends.old != ends.new for change in _pair(le, ends)]
-    return sorted(changes, key=_order) if len(changes) > 1 else changes
+    changes = [_change(before, after) for before, after in pair(_rows(old), _rows(new))]
+    return sorted((change for change in changes if change.re_old != change.re_new), key=_order)
 
 
-def _ends(groups: dict[tuple[int, Hashable], _Ends], le: int, payload: Any) -> _Ends:
-    key = (le, payload_key(payload))
-    found = groups.get(key)
-    if found is None:
-        found = groups[key] = _Ends(payload)
-    return found
+def _rows(rows: Iterable[tuple[int, int, Any]]) -> list[_Row]:
+    return [_Row(le, re, payload, payload_key(payload)) for le, re, payload in rows if le < re]
 
 
-def _pair(le: int, ends: _Ends) -> list[Change]:
-    pairs = zip_longest(sorted(ends.old), sorted(ends.new), fillvalue=le)
-    return [Change(le, re_old, re_new, ends.payload) for re_old, re_new in pairs if re_old != re_new]
+def _change(before: _Row | None, after: _Row | None) -> Change:
+    row = before or after
+    assert row is not None
+    return Change(row.le, before.re if before else row.le, after.re if after else row.le, row.payload)
 
 
 def _order(change: Change) -> tuple[Any, ...]:

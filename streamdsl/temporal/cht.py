@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
+from streamdsl.errors import EventError
 from streamdsl.temporal.cti import EventTable
 from streamdsl.temporal.events import Cti, Event, Insert, PhysicalEvent, in_ticks
 from streamdsl.temporal.payload import fields_of, payload_key, payload_order
-from streamdsl.temporal.time import Unit, format_time, to_ticks
+from streamdsl.temporal.time import INFINITY, Unit, format_time, to_ticks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,10 +50,12 @@ class CHT(Generic[T]):
     def from_rows(cls, rows: Iterable[tuple[Any, Any, T]], unit: Unit | None = None) -> CHT[T]:
         """Return the CHT of `(le, re, payload)` tuples; times are ticks, or dates of a calendar `unit`.
 
+        Raises `EventError` for a row with `le > re`, or an LE that is not finite.
+
         >>> CHT.from_rows([(1, 5, "P1")]).rows
         [CHTRow(le=1, re=5, payload='P1')]
         """
-        return cls((CHTRow(to_ticks(le, unit), to_ticks(re, unit), payload) for le, re, payload in rows), unit)
+        return cls((_checked(CHTRow(to_ticks(le, unit), to_ticks(re, unit), payload)) for le, re, payload in rows), unit)
 
     @classmethod
     def from_events(cls, events: Iterable[PhysicalEvent[T]], unit: Unit | None = None) -> CHT[T]:
@@ -112,6 +115,13 @@ class CHT(Generic[T]):
         shown = [f"  [{le}, {re}) {_show(row.payload)}" for (le, re), row in zip(times, self._rows, strict=False)]
         more = [f"  ... {len(self._rows) - 50} rows more"] if len(self._rows) > 50 else []
         return "\n".join(["CHT" if shown else "CHT (empty)", *shown, *more])
+
+
+def _checked(row: CHTRow[T]) -> CHTRow[T]:
+    if row.le > row.re or row.le == INFINITY:
+        rule = "its LE is not finite" if row.le == INFINITY else f"its LE {row.le} is after its RE {row.re}"
+        raise EventError(row, rule)
+    return row
 
 
 def _show(payload: object) -> str:

@@ -129,6 +129,8 @@ class EventTable:
 
     def admit(self, event: DataEvent) -> DataEvent | None:
         """Return the event as it takes effect, or None if it is dropped."""
+        if not _is_hashable(event.id):
+            raise self._malformed(event, "its id is not hashable")
         return self._insert(event) if isinstance(event, Insert) else self._retract(event)
 
     def _insert(self, event: Insert[Any]) -> Insert[Any] | None:
@@ -208,6 +210,14 @@ class EventTable:
 
     def _malformed(self, event: DataEvent, rule: str) -> EventError:
         return EventError(event, rule, where=self.name)
+
+
+def _is_hashable(id: object) -> bool:
+    try:
+        hash(id)
+    except TypeError:
+        return False
+    return True
 
 
 def problems(events: list[Insert[Any] | Retract | Cti]) -> list[tuple[int, str]]:

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Never, TypeAlias, TypeVar, cast
 
+from streamdsl.errors import EventError
 from streamdsl.temporal.time import CHRONON, INFINITY, TimeLike, Unit, add_time, to_ticks
 
 T_co = TypeVar("T_co", covariant=True)
@@ -140,6 +141,8 @@ def in_ticks(event: Insert[T] | Retract, unit: Unit | None) -> Insert[T] | Retra
 
     if isinstance(event, Insert):
         return Insert(event.id, ticks(event.le), ticks(event.re), event.payload)
+    if not isinstance(event, Retract):
+        raise EventError(event, "it is neither an Insert, a Retract nor a Cti")
     return Retract(event.id, ticks(event.le), ticks(event.re), ticks(event.re_new), event.payload)
 
 

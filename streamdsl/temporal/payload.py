@@ -149,4 +149,19 @@ def plain(value: Any) -> Any:
     >>> type(plain(np.int64(3))).__name__
     'int'
     """
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return _plain_time(value)
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _plain_time(value: np.datetime64 | np.timedelta64) -> Any:
+    """Return a numpy time as Python's, NaT as None; one that Python cannot hold exactly stays as it is."""
+    found = value.item()
+    if not isinstance(found, int):
+        return found
+    kind, (unit, _) = value.dtype.kind, np.datetime_data(value.dtype)
+    if unit in ("generic", "Y", "M"):
+        return value
+    rounded = value.astype("datetime64[us]" if kind == "M" else "timedelta64[us]")
+    exact = rounded.item()
+    return exact if rounded == value and not isinstance(exact, int) else value

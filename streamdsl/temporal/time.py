@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re as _regex
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
@@ -15,7 +15,7 @@ from streamdsl.errors import TimeOverflow, UnitError
 if TYPE_CHECKING:
     import pandas as pd
 
-    TimeLike: TypeAlias = int | datetime | np.datetime64 | pd.Timestamp | str
+    TimeLike: TypeAlias = int | date | np.datetime64 | pd.Timestamp | str
     DurationLike: TypeAlias = int | timedelta | np.timedelta64 | pd.Timedelta | str
 else:
     TimeLike = Any
@@ -104,12 +104,25 @@ def to_ticks(value: object, unit: Unit | None = None) -> int:
     if isinstance(value, str):
         value = _parse_date(value)
     if isinstance(value, datetime):
-        nanoseconds = getattr(value, "nanosecond", 0)
-        moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        delta = moment - _EPOCH
-        total = Fraction(delta.days * 86400 + delta.seconds) + Fraction(delta.microseconds, 10**6)
-        return _whole((total + Fraction(nanoseconds, 10**9)) * per_second, value, unit)
+        return _whole(_since_epoch(value) * per_second, value, unit)
+    if isinstance(value, date):
+        return _whole(_since_epoch(datetime(value.year, value.month, value.day)) * per_second, value, unit)
     raise UnitError(f"{value!r} is not a time; give an int in ticks, a datetime, a numpy or pandas time, or ISO text")
+
+
+def _since_epoch(value: datetime) -> Fraction:
+    """Return the seconds since the epoch, exactly; a naive time is UTC."""
+    if value != value:
+        raise _no_time()
+    nanoseconds = getattr(value, "nanosecond", 0)
+    moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    delta = moment - _EPOCH
+    seconds = Fraction(delta.days * 86400 + delta.seconds) + Fraction(delta.microseconds, 10**6)
+    return seconds + Fraction(nanoseconds, 10**9)
+
+
+def _no_time() -> UnitError:
+    return UnitError("NaT is not a time; a null end means INFINITY in frames only")
 
 
 def to_duration(value: object, unit: Unit | None = None) -> int:
@@ -171,7 +184,7 @@ def _parse_date(text: str) -> datetime:
 
 def _from_datetime64(value: np.datetime64, unit: str) -> int:
     if np.isnat(value):
-        raise UnitError("NaT is not a time; a null end means INFINITY in frames only")
+        raise _no_time()
     ticks = int(value.astype(f"datetime64[{unit}]").astype(np.int64))
     if np.array(ticks).astype(f"datetime64[{unit}]") != value:
         raise UnitError(f"{value!r} is not a whole number of {unit}", hint="give the source a finer unit")

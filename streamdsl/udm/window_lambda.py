@@ -14,14 +14,17 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.bytecode import is_traceable, tree
-from streamdsl.expr.facade import E, NotTraceable, Refusing, Tracing, is_constant, refuse, result, tracing, untraced
+from streamdsl.expr.facade import E
 from streamdsl.expr.functions import FUNCTIONS, Udf
 from streamdsl.expr.nodes import Call, Expr, Field, Key, Opaque, Whole
+from streamdsl.expr.proxies import result
 from streamdsl.expr.rows import evaluate_row, project_row
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.snapshot import snapshot, with_environment
 from streamdsl.expr.standins import Package, is_package, stand_in, with_stand_ins
 from streamdsl.expr.trace import check_parameters, name_of, trace
+from streamdsl.expr.tracing import NotTraceable, Refusing, Tracing, refuse, tracing, untraced
+from streamdsl.expr.vocabulary import is_constant
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.udm import builtin
 from streamdsl.udm.aggregates import BoundAgg

@@ -32,8 +32,8 @@ class Count(Windows):
     by: CountBy = "start"
 
     def __post_init__(self) -> None:
-        if self.n < 1:
-            raise QueryError(f"a count window counts at least one endpoint, not {self.n}")
+        if type(self.n) is not int or self.n < 1:
+            raise QueryError(f"a count window counts at least one endpoint, not {self.n!r}")
         if self.by not in ("start", "end"):
             raise QueryError(f'a count window counts by="start" or by="end", not {self.by!r}')
 

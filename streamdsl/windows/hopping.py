@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from streamdsl.errors import QueryError, TimeOverflow, UnboundedOutputError
 from streamdsl.temporal.lifetime import Lifetime
+from streamdsl.temporal.payload import plain
 from streamdsl.temporal.time import INFINITY, MIN_TIME, add_time, format_time
 from streamdsl.windows.spec import Windows
 
@@ -94,7 +95,7 @@ class Hopping(Windows):
 
 def unending(windows: Windows, event: object) -> UnboundedOutputError:
     """Return the error for an event that would fill windows for ever."""
-    shown = f"[{format_time(event.le)}, inf)" if isinstance(event, Lifetime) else repr(event)
+    shown = f"[{format_time(event.le)}, inf)" if isinstance(event, Lifetime) else repr(plain(event))
     return UnboundedOutputError(
         f"the event {shown} never ends, so it would fill {windows.describe()} windows for ever",
         hint="bound the run with run(until=t), end the event with a retraction, or cut it with clip_interval or to_points",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 
+from streamdsl.errors import QueryError
 from streamdsl.temporal.lifetime import Lifetime
 
 
@@ -55,3 +56,18 @@ class Output(enum.Enum):
     def keeps_stamps(self) -> bool:
         """Say whether the module's own timestamps count."""
         return self in (Output.UNCHANGED, Output.CLIP, Output.TIME_BOUND)
+
+
+def check_policies(clip: object, output: object) -> None:
+    """Raise `QueryError` for what is no policy, such as a policy's name.
+
+    >>> check_policies("left", Output.ALIGN)
+    Traceback (most recent call last):
+        ...
+    streamdsl.errors.QueryError: clip='left' is not an input clipping
+    Hint: the choices are: Clip.NONE, Clip.LEFT, Clip.RIGHT, Clip.FULL
+    """
+    if not isinstance(clip, Clip):
+        raise QueryError(f"clip={clip!r} is not an input clipping", hint=f"the choices are: {', '.join(map(str, Clip))}")
+    if not isinstance(output, Output):
+        raise QueryError(f"output={output!r} is not an output policy", hint=f"the choices are: {', '.join(map(str, Output))}")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from streamdsl.denote import denote
-from streamdsl.denote.group import groups
+from streamdsl.expr.evaluate import key_row
 from streamdsl.expr.nodes import Constant
 from streamdsl.plan.node import (
     AlterLifetime,
@@ -26,7 +26,7 @@ from streamdsl.plan.node import (
     WindowApply,
     Windowed,
 )
-from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Event, Lifetime, add_time
+from streamdsl.temporal import CHT, INFINITY, MIN_TIME, CHTRow, Cti, Event, Lifetime, add_time
 from streamdsl.windows import Clip, Hopping, Output, Snapshot, Windows
 from streamdsl.windows.liveliness import output_cti
 from tests.laws.fold import Fold
@@ -65,16 +65,27 @@ class Watermark:
         (self.source,) = sources_of(reads)
         self.moved = sum(node.duration for node in reads.walk() if isinstance(node, Shift))
         self.time = MIN_TIME
+        self.doubtful = MIN_TIME
+
+    @property
+    def is_certain(self) -> bool:
+        """Say whether no event with an empty lifetime makes a difference: an operator between may pass it on or not."""
+        return self.doubtful <= self.time
 
     def take(self, fold: Fold, event: Event[Any]) -> None:
         """Follow an event that the fold of the source has just taken; an event that has been retracted since still counts."""
         if isinstance(event, Cti):
-            seen = [add_time(fold.cti, self.moved)] if fold.cti > MIN_TIME else []
-        else:
-            seen = [row.le for row in denote(self.reads, {self.source: CHT([fold.row(event.id)])}, INFINITY)]
-        if not isinstance(event, Cti) and isinstance(self.reads, Source):
-            seen.append(event.le)
-        self.time = max([self.time, *seen])
+            self.time = max(self.time, add_time(fold.cti, self.moved) if fold.cti > MIN_TIME else MIN_TIME)
+            return
+        if isinstance(self.reads, Source):
+            self.time = max(self.time, event.le)
+        row = fold.row(event.id)
+        self.time = max(self.time, *self._passed(row))
+        self.doubtful = max(self.doubtful, *self._passed(row._replace(re=max(row.re, add_time(row.le, 1)))))
+
+    def _passed(self, row: CHTRow[Any]) -> list[int]:
+        """Return the LEs of what the operators between make of a row; never nothing."""
+        return [MIN_TIME, *(found.le for found in denote(self.reads, {self.source: CHT([row])}, INFINITY))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +163,17 @@ def is_window_over_source(plan: Node) -> bool:
 def promise(plan: Node, rows: CHT[Any], cti: int) -> int:
     """Return the output CTI of the liveliness table for a window over its source; the least of all groups and of a new one."""
     if isinstance(plan, GroupApply):
-        found = [promise(plan.body, CHT(members), cti) for members in groups(plan, rows)]
+        found = [promise(plan.body, CHT(members), cti) for members in _groups(plan, rows)]
         return min([*found, promise(plan.body, CHT([]), cti)])
     assert isinstance(plan, (WindowAggregate, WindowApply))
     lives = [Lifetime(row.le, row.re) for row in rows]
     clip = plan.clip if plan.sees_ends else Clip.FULL
     time = output_cti(plan.windows, clip, plan.output, plan.time_sensitive, lives, cti)
     return MIN_TIME if time is None else time
+
+
+def _groups(plan: GroupApply, rows: CHT[Any]) -> list[list[CHTRow[Any]]]:
+    found: dict[Hashable, list[CHTRow[Any]]] = {}
+    for row in rows:
+        found.setdefault(key_row(plan.key, (row.payload,)), []).append(row)
+    return list(found.values())

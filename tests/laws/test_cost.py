@@ -67,7 +67,7 @@ def test_a_late_event_costs_the_same_after_a_million_earlier_ones() -> None:
     query = QUERIES["tumbling, a module"]
     few, many = (_cost_of_a_late_event(query, earlier) for earlier in (1_000, 1_000_000))
     assert few == many
-    assert [cost[2] for cost in few.values()] == [1], "the one window that it falls into is computed again, once"
+    assert sum(cost[2] for cost in few.values()) == 1, "the one window that it falls into is computed again, once"
 
 
 @pytest.mark.parametrize("name", QUERIES)

@@ -107,17 +107,21 @@ class Outcome:
 
 
 def in_common(events: list[Event[Any]]) -> object:
-    """Return what two outputs must have in common: the order of their events, and the ids, which say nothing of the order of ties."""
-    return list(map(shown, events)), Counter((shown(event), event.id) for event in events if not isinstance(event, Cti))
+    """Return what two outputs must have in common: the order of their events, and ids and types, which do not order ties."""
+    return list(map(shown, events)), Counter((shown(event), event.id, kind_of(event)) for event in events if not isinstance(event, Cti))
 
 
 def shown(event: Event[Any]) -> Hashable:
-    """Return an event without its id. A sum must have the same type too; equal keys of a group may look different."""
+    """Return what orders an event."""
     if isinstance(event, Cti):
         return event
-    if isinstance(event, Retract):
-        return ("Retract", event.le, event.re, event.re_new, payload_key(event.payload))
-    return ("Insert", event.le, event.re, payload_key(event.payload), [type(value) for _, value in fields_of(event.payload)][-1])
+    re_new = event.re_new if isinstance(event, Retract) else None
+    return (event.le, event.re, re_new, payload_key(event.payload))
+
+
+def kind_of(event: Event[Any]) -> object:
+    """Return the type of the last result in an insertion: a sum must have the same."""
+    return None if isinstance(event, Retract) else [type(value) for _, value in fields_of(event.payload)][-1]
 
 
 @examples(300)

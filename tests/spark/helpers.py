@@ -9,6 +9,11 @@ from typing import Any
 
 import streamdsl as sd
 from streamdsl.denote import denote, sources
+from streamdsl.spark import explain_spark
+from streamdsl.spark.flow import Flow
+from streamdsl.spark.frames import source_of_rows
+from streamdsl.spark.lower import lower, lowering
+from streamdsl.spark.session import default_session
 from streamdsl.testing import assert_cht_equal
 
 PYTHON = re.compile("ArrowEval|PythonUDF|MapInArrow|FlatMapGroups|FlatMapCoGroups|BatchEvalPython")
@@ -42,21 +47,34 @@ def stream(name: str = "s") -> sd.Stream[Any]:
     return sd.source(name, unit="tick")
 
 
-def check(query: sd.Stream[Any], inputs: Mapping[str, sd.CHT[Any]], until: int | None = None) -> sd.CHT[Any]:
-    """Assert that Spark's answer is the definition's, and return it."""
+def check(
+    query: sd.Stream[Any], inputs: Mapping[str, sd.CHT[Any]], until: int | None = None, native: bool | None = None
+) -> sd.CHT[Any]:
+    """Assert that Spark's answer is the definition's, and return it; `native`: that no Python runs, or that some does."""
     expected = denote(query.plan(), inputs, sd.INFINITY if until is None else until)
     bindings = {name: [sd.Insert(i, *row) for i, row in enumerate(inputs[name])] for name in sources(query.plan())}
     found = query.run(bindings, engine="spark", until=until).cht()
     assert_cht_equal(found, expected)
+    if native is not None:
+        frame = lower(lowering(query.plan(), _flows(query, inputs), until)).make()
+        assert (PYTHON.search(physical_plan(frame)) is None) == native
     return found
 
 
+def _flows(query: sd.Stream[Any], inputs: Mapping[str, sd.CHT[Any]]) -> dict[str, Flow]:
+    return {name: source_of_rows(default_session(), node, inputs[name]) for name, node in sources(query.plan()).items()}
+
+
 def check_many(
-    query: Callable[..., sd.Stream[Any]], inputs: int = 1, unending: bool = True, seeds: Sequence[int] = range(12)
+    query: Callable[..., sd.Stream[Any]],
+    inputs: int = 1,
+    unending: bool = True,
+    seeds: Sequence[int] = range(12),
+    native: bool | None = None,
 ) -> None:
     """Check a query on many histories at once, each of which is a group, and on one without groups."""
     alone = {f"s{i}": history(99 + i, 12, unending) for i in range(inputs)}
-    check(query(*map(stream, alone)), alone)
+    check(query(*map(stream, alone)), alone, native=native)
     grouped = {
         name: sd.CHT.from_rows([row for seed in seeds for row in _marked(history(seed * 10 + i, 9, unending), seed, i)])
         for i, name in enumerate(alone)
@@ -76,8 +94,6 @@ def _sides(group: sd.Stream[Any], inputs: int) -> list[sd.Stream[Any]]:
 
 def explained(query: sd.Stream[Any]) -> dict[str, str]:
     """Return what `explain_spark` says of each operator, but for sources."""
-    from streamdsl.spark import explain_spark
-
     return {label: said for label, said in explain_spark(query.plan()).items() if not label.startswith("source:")}
 
 

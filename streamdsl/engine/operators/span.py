@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch, payload_table
 from streamdsl.engine.operator import Operator, inputs_of
-from streamdsl.errors import StreamDslError, UserCodeError
-from streamdsl.expr import Inputs, RowError, project, truth
+from streamdsl.errors import StreamDslError, TimeOverflow, UnitError
+from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Constant, Expr, Life, Opaque
 from streamdsl.expr.schema import as_payload
 from streamdsl.expr.table import Column, object_column
 from streamdsl.plan.node import AlterLifetime, ClipInterval, Select, SelectMany, Shift, Where
-from streamdsl.temporal import MIN_TIME, add_time, add_times, to_ticks
+from streamdsl.temporal import MIN_TIME, Unit, add_time, add_times, plain, to_duration, to_ticks
 from streamdsl.temporal.time import Ticks
+
+Conversion: TypeAlias = Callable[[object, Unit | None], int]
 
 
 class WhereOperator(Operator):
@@ -34,7 +37,7 @@ class WhereOperator(Operator):
         if not len(batch):
             return EMPTY
         if not self.reads_re:
-            return batch.take(np.flatnonzero(truth(self.evaluate(self.predicate, inputs_of(batch), batch.ids))))
+            return batch.take(np.flatnonzero(self.holds(self.predicate, inputs_of(batch), batch.ids)))
         old = np.where(self._holds(batch, batch.re_old), batch.re_old, batch.le)
         new = np.where(self._holds(batch, batch.re_new), batch.re_new, batch.le)
         return batch.with_lifetimes(batch.le, old, new)
@@ -43,7 +46,7 @@ class WhereOperator(Operator):
         return MIN_TIME if self.reads_re else ctis[0]
 
     def _holds(self, batch: Batch, re: Ticks) -> Any:
-        return _where_present(self, self.predicate, batch, re, lambda column: truth(column), False)
+        return _where_present(self.holds, self.predicate, batch, re)
 
 
 class SelectOperator(Operator):
@@ -62,9 +65,11 @@ class SelectOperator(Operator):
             return EMPTY
         if not self.reads_re:
             return self._projected(batch, batch.re_new)
+        echo = batch.take(np.flatnonzero(batch.re_old == batch.re_new))
+        batch = batch.take(np.flatnonzero(batch.re_old != batch.re_new))
         gone = batch.with_lifetimes(batch.le, batch.re_old, batch.le)
         come = batch.with_lifetimes(batch.le, batch.le, batch.re_new)
-        return Batch.concat([self._projected(gone, gone.re_old), self._projected(come, come.re_new)])
+        return Batch.concat([self._projected(part, np.maximum(part.re_old, part.re_new)) for part in (gone, come, echo)])
 
     def output_cti(self, ctis: list[int]) -> int:
         return MIN_TIME if self.reads_re else ctis[0]
@@ -108,7 +113,7 @@ class SelectManyOperator(Operator):
             except StreamDslError:
                 raise
             except Exception as error:
-                raise UserCodeError(error, operator=self.label, event=batch.ids[row]) from error
+                raise self.user_error(RowError(row, error), batch.ids) from error
 
 
 class AlterLifetimeOperator(Operator):
@@ -120,6 +125,7 @@ class AlterLifetimeOperator(Operator):
         super().__init__(label)
         self.start = node.start
         self.duration = node.duration
+        self.unit = node.unit
         self.moves_start = node.start is not None
         self.reads_re = reads_re(node.duration) or (node.start is not None and reads_re(node.start))
 
@@ -129,9 +135,12 @@ class AlterLifetimeOperator(Operator):
             return EMPTY
         old_le, old_re = self._lifetimes(batch, batch.re_old)
         new_le, new_re = self._lifetimes(batch, batch.re_new) if self._changes(batch) else (old_le, old_re)
-        if self.start is None or (old_le == new_le).all():
+        moved = old_le != new_le
+        if not moved.any():
             return batch.with_lifetimes(new_le, old_re, new_re)
-        return Batch.concat([batch.with_lifetimes(old_le, old_re, old_le), batch.with_lifetimes(new_le, new_le, new_re)])
+        gone = batch.with_lifetimes(old_le, old_re, np.where(moved, old_le, new_re))
+        come = batch.take(np.flatnonzero(moved))
+        return Batch.concat([gone, come.with_lifetimes(new_le[moved], new_le[moved], new_re[moved])])
 
     @staticmethod
     def _changes(batch: Batch) -> bool:
@@ -139,15 +148,30 @@ class AlterLifetimeOperator(Operator):
 
     def _lifetimes(self, batch: Batch, re: Ticks) -> tuple[Ticks, Ticks]:
         """Return the new ends; a row that is not there, or whose duration is not positive, gets an empty lifetime."""
-        start = batch.le if self.start is None else self._times(self.start, batch, re)
-        duration = np.maximum(self._times(self.duration, batch, re), 0)
+        start = batch.le if self.start is None else self._ticks(self.start, batch, re, to_ticks)
+        duration = np.maximum(self._ticks(self.duration, batch, re, to_duration), 0)
         duration = np.where(re > batch.le, duration, 0)
         return start, add_times(start, duration)
 
-    def _times(self, expr: Expr, batch: Batch, re: Ticks) -> Ticks:
+    def _ticks(self, expr: Expr, batch: Batch, re: Ticks, convert: Conversion) -> Ticks:
         if isinstance(expr, Constant):
-            return np.full(len(batch), expr.value, dtype=np.int64)
-        return _where_present(self, expr, batch, re, as_ticks, 0)
+            return np.full(len(batch), convert(expr.value, self.unit), dtype=np.int64)
+
+        def evaluate(expr: Expr, inputs: Inputs, ids: Column) -> Ticks:
+            column = self.evaluate(expr, inputs, ids)
+            return column if column.dtype == np.int64 else self._converted(column, ids, convert)
+
+        return _where_present(evaluate, expr, batch, re)
+
+    def _converted(self, column: Column, ids: Column, convert: Conversion) -> Ticks:
+        """Return values as int ticks; an error for what is no time names operator and event."""
+        ticks = np.zeros(len(column), dtype=np.int64)
+        for row, value in enumerate(column.tolist()):
+            try:
+                ticks[row] = convert(value, self.unit)
+            except (UnitError, TimeOverflow) as error:
+                raise type(error)(f"operator {self.label}, event {plain(ids[row])!r}: {error}") from None
+        return ticks
 
     def output_cti(self, ctis: list[int]) -> int:
         return MIN_TIME if self.moves_start or self.reads_re else ctis[0]
@@ -195,18 +219,11 @@ def reads_re(expr: Expr) -> bool:
     return any(part == Life("re") or (isinstance(part, Opaque) and part.life) for part in expr.walk())
 
 
-def as_ticks(column: Column) -> Ticks:
-    """Return a column of times as int64 ticks; anything but whole numbers is refused."""
-    values = column if column.dtype == np.int64 else [to_ticks(value) for value in column.tolist()]
-    ticks: Ticks = np.asarray(values, dtype=np.int64)
-    return ticks
-
-
-def _where_present(operator: Operator, expr: Expr, batch: Batch, re: Ticks, convert: Any, absent: Any) -> Any:
-    """Return an expression over the rows that are there with these ends, and `absent` for the others."""
+def _where_present(evaluate: Callable[[Expr, Inputs, Column], NDArray[Any]], expr: Expr, batch: Batch, re: Ticks) -> NDArray[Any]:
+    """Return an expression over the rows that are there with these ends, and 0 or False for the others."""
     rows = np.flatnonzero(re > batch.le)
     here = batch.take(rows)
-    values = convert(operator.evaluate(expr, Inputs((here.table,), len(here), le=here.le, re=re[rows]), here.ids))
-    result = np.full(len(batch), absent, dtype=values.dtype)
+    values = evaluate(expr, Inputs((here.table,), len(here), le=here.le, re=re[rows]), here.ids)
+    result = np.zeros(len(batch), dtype=values.dtype)
     result[rows] = values
     return result

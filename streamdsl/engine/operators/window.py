@@ -19,12 +19,13 @@ from streamdsl.engine.index import EventRow, OutputRow, WindowEntry
 from streamdsl.engine.keys import GroupKey
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.windows import GroupWindows, Setting, group_windows
-from streamdsl.expr import Inputs, RowError, project, truth
+from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table, column_of, object_column
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal import INFINITY, MIN_TIME, Lifetime, payload_key
+from streamdsl.temporal.change import pair
 from streamdsl.udm.bases import UDM
 from streamdsl.udm.builtin import Builtin
 from streamdsl.udm.invoke import EXCLUDED, Stamped, aggregate, guarded, member_order, operate, stamp
@@ -38,6 +39,16 @@ class Computed(NamedTuple):
     key: GroupKey | None
     entry: WindowEntry
     rows: list[Stamped]
+
+
+class Fresh(NamedTuple):
+    """A result that is right now, and its window."""
+
+    le: int
+    re: int
+    payload: Any
+    key: Hashable
+    entry: WindowEntry
 
 
 class WindowOperator(Operator):
@@ -124,13 +135,13 @@ class WindowOperator(Operator):
         for argument, where in exprs:
             column = self.evaluate(argument or Whole(), inputs, batch.ids).tolist()
             if where is not None:
-                chosen = truth(self.evaluate(where, inputs, batch.ids)).tolist()
+                chosen = self.holds(where, inputs, batch.ids).tolist()
                 column = [value if keep else EXCLUDED for value, keep in zip(column, chosen, strict=True)]
             columns.append(column)
         return list(zip(*columns, strict=True)) if columns else [()] * len(batch)
 
     def _compute(self, group: GroupWindows, key: GroupKey | None, entry: WindowEntry) -> Computed:
-        if not group.settle(entry):
+        if not group.settle(entry, self.cti):
             return Computed(group, key, entry, [])
         compute = partial(self._invoke, self._members(group, entry), entry.period)
         return Computed(group, key, entry, guarded(self.label, entry.period, compute))
@@ -182,37 +193,21 @@ class WindowOperator(Operator):
         return changes.batch(self._keyed)
 
     def _pair(self, group: GroupWindows, key: GroupKey | None, results: list[Computed], changes: Changes) -> None:
-        """Pair old and new rows by (LE, payload) in order of RE: the minimal change (semantics, section 2)."""
-        old: dict[tuple[int, Hashable], list[OutputRow]] = {}
-        for row in sorted(group.gone, key=lambda row: -row.re):
-            old.setdefault((row.le, row.key), []).append(row)
-        fresh = [(stamped, payload_key(stamped.payload), result.entry) for result in results for stamped in result.rows]
-        fresh.sort(key=lambda item: item[0].re)
-        unpaired = []
-        for stamped, hashed, entry in fresh:
-            before = old.get((stamped.le, hashed))
-            if before:
-                row = before.pop()
-                changes.add(row.id, row.le, row.re, stamped.re, stamped.payload, key)
-                entry.output.append(row._replace(re=stamped.re, payload=stamped.payload))
-            else:
-                unpaired.append((stamped, hashed, entry))
-        for rows in old.values():
-            for row in rows:
-                changes.add(row.id, row.le, row.re, row.le, row.payload, key)
-                self._free(group, row)
-        for stamped, hashed, entry in unpaired:
-            id = self._new_id(group, key, entry.le)
-            changes.add(id, stamped.le, stamped.le, stamped.re, stamped.payload, key)
-            entry.output.append(OutputRow(id, *stamped, hashed))
+        """Send the difference between the rows that are out and the right ones; each row keeps its id."""
+        fresh = [Fresh(*row, payload_key(row.payload), result.entry) for result in results for row in result.rows]
+        for before, after in pair(group.gone, fresh):
+            if after is None:
+                assert before is not None
+                changes.add(before.id, before.le, before.re, before.le, before.payload, key)
+                group.free_ordinal(*before.id[-2:])
+                continue
+            id = before.id if before else self._new_id(group, key, after.entry.le)
+            changes.add(id, after.le, before.re if before else after.le, after.re, after.payload, key)
+            after.entry.output.append(OutputRow(id, after.le, after.re, after.payload, after.key))
 
     def _new_id(self, group: GroupWindows, key: GroupKey | None, le: int) -> tuple[Any, ...]:
         ordinal = group.new_ordinal(le)
         return (self.label, le, ordinal) if key is None else (self.label, key.path, le, ordinal)
-
-    @staticmethod
-    def _free(group: GroupWindows, row: OutputRow) -> None:
-        group.free_ordinal(*row.id[-2:])
 
     def forget(self, cti: int) -> None:
         for key, group in list(self.groups.items()):

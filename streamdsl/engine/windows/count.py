@@ -11,7 +11,7 @@ from sortedcontainers import SortedDict
 from streamdsl.engine.index import EventRow, WindowEntry
 from streamdsl.engine.windows.group import HiddenWindows, Setting
 from streamdsl.temporal.lifetime import Lifetime
-from streamdsl.temporal.time import INFINITY
+from streamdsl.temporal.time import CHRONON, INFINITY, add_time
 from streamdsl.windows import Count, Output
 
 
@@ -102,7 +102,7 @@ class CountWindows(HiddenWindows):
                 continue
             last = self.points.bisect_left(start) + self.spec.n - 1
             if last < len(self.points):
-                entry = WindowEntry(start, self.points.keys()[last] + 1, n_endpoints=self.spec.n)
+                entry = WindowEntry(start, add_time(self.points.keys()[last], CHRONON), n_endpoints=self.spec.n)
                 entry.n_events = len(self.members(entry))
                 self.touch(self.windows.add(entry))
 

@@ -98,9 +98,15 @@ class GroupWindows(ABC):
             start = self.earliest_start(cti)
             self.ordinals = {le: used for le, used in self.ordinals.items() if used and le >= start}
 
-    def settle(self, entry: WindowEntry) -> bool:
-        """Say whether a dirty window's results are to be computed now."""
-        return entry.n_events > 0 and self.setting.gate.is_open(entry.le, entry.re, self.watermark)
+    def settle(self, entry: WindowEntry, promised: int) -> bool:
+        """Say whether a dirty window's results are to be computed now; `promised` is the output CTI so far.
+
+        A window that is out and has grown beyond the watermark stays out if taking it back would break that CTI.
+        """
+        must_stay = entry.shown and entry.le < promised and self.setting.output is not Output.POINT_AT_END
+        is_open = must_stay or self.setting.gate.is_open(entry.le, entry.re, self.watermark)
+        entry.shown = is_open and entry.n_events > 0
+        return entry.shown
 
     @property
     def is_empty(self) -> bool:
@@ -158,8 +164,8 @@ class HiddenWindows(GroupWindows):
         super().__init__(setting)
         self.hidden: Any = SortedSet()
 
-    def settle(self, entry: WindowEntry) -> bool:
-        is_open = super().settle(entry)
+    def settle(self, entry: WindowEntry, promised: int) -> bool:
+        is_open = super().settle(entry, promised)
         if is_open or not entry.n_events:
             self.hidden.discard(entry.le)
         else:

@@ -12,8 +12,9 @@ import pytest
 
 from streamdsl.errors import FieldNotFound, QueryError
 from streamdsl.expr import NotTraceable, col, describe, lit, not_, trace, when
-from streamdsl.expr.facade import E, RowProxy
+from streamdsl.expr.facade import E
 from streamdsl.expr.nodes import Binary, Constant, Field, is_opaque
+from streamdsl.expr.proxies import RowProxy
 from streamdsl.expr.schema import Schema, is_plain_class
 
 

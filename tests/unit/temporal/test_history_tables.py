@@ -207,6 +207,7 @@ def in_range(time: int) -> bool:
         ("1970-01-01T00:00:02", "ms", 2000),
         ("1970-01-01T01:00:00+01:00", "s", 0),
         (datetime(1970, 1, 1, 0, 0, 1), "us", 10**6),
+        (date(1970, 1, 2), "s", 86400),
         (np.datetime64("1969-12-31T23:59:59", "s"), "ms", -1000),
     ],
 )
@@ -239,7 +240,8 @@ def test_durations_in_ticks(value: Any, unit: Any, ticks: int) -> None:
         ("1970-01-01T00:00:00.5", "s"),
         ("1970-01-01", "tick"),
         (np.datetime64("NaT"), "us"),
-        (date(1970, 1, 1), "s"),
+        (pd.NaT, "s"),
+        (date(1970, 1, 1), "tick"),
         (None, "s"),
     ],
 )

@@ -1,0 +1,133 @@
+"""The attempt at tracing a lambda, and how what stands for a value refuses to be one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final, NoReturn
+
+from streamdsl.errors import QueryError
+from streamdsl.expr.nodes import Expr
+from streamdsl.expr.vocabulary import METHODS
+
+_EXPRESSION_HINT: Final = "inside a lambda this makes it an opaque Python function; sd.col(...) builds expressions only"
+
+
+class NotTraceable(QueryError, TypeError):  # noqa: N818 - it is a signal first
+    """Something was asked of an expression that only a value can answer; a lambda that asks it is opaque."""
+
+
+class Tracing:
+    """One attempt at tracing: the nodes that were built, and whether something could not be."""
+
+    __slots__ = ("failed", "nodes")
+
+    def __init__(self) -> None:
+        self.nodes: list[Expr] = []
+        self.failed = False
+
+    def covers(self, *results: Expr) -> bool:
+        """Say whether every node that was built is part of the results: what Python computes and throws away may still raise."""
+        found = {id(node) for expr in results for node in expr.walk()}
+        return not self.failed and all(id(node) in found for node in self.nodes)
+
+
+_TRACING: ContextVar[Tracing | None] = ContextVar("streamdsl_tracing", default=None)
+
+
+@contextmanager
+def tracing() -> Iterator[Tracing]:
+    """Record the nodes built inside."""
+    attempt = Tracing()
+    token = _TRACING.set(attempt)
+    try:
+        yield attempt
+    finally:
+        _TRACING.reset(token)
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """Run user code inside that is no part of the trace."""
+    token = _TRACING.set(None)
+    try:
+        yield
+    finally:
+        _TRACING.reset(token)
+
+
+def note(node: Expr) -> None:
+    """Record a node that was built."""
+    attempt = _TRACING.get()
+    if attempt is not None:
+        attempt.nodes.append(node)
+
+
+def is_tracing() -> bool:
+    """Say whether a lambda is being traced."""
+    return _TRACING.get() is not None
+
+
+def refuse(what: str, hint: str = _EXPRESSION_HINT) -> NoReturn:
+    """Raise `NotTraceable`, and note it in the attempt, so that nothing between can hide it."""
+    attempt = _TRACING.get()
+    if attempt is not None:
+        attempt.failed = True
+    raise NotTraceable(what, hint=hint)
+
+
+class Refusing:
+    """What stands for a value during tracing, and answers nothing by itself. It has no `__getitem__`: `"x" % it` must fail."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        refuse(
+            "an expression has no truth value before it is evaluated",
+            "write & and | with parentheses for `and` and `or`, sd.not_(...) for `not`, sd.when(c).then(a).otherwise(b) for `if`",
+        )
+
+    def __len__(self) -> int:
+        refuse("an expression has no length before it is evaluated")
+
+    def __iter__(self) -> Iterator[Any]:
+        refuse("an expression cannot be iterated over before it is evaluated")
+
+    def __contains__(self, item: object) -> bool:
+        refuse("`in` asks an expression for its contents", "compare with == and combine with |")
+
+    def __hash__(self) -> int:
+        refuse("an expression is not hashable: it is no dictionary key or set member")
+
+    def __eq__(self, other: object) -> Any:
+        refuse(f"{self!r} cannot be compared", "compare its fields")
+
+    def __ne__(self, other: object) -> Any:
+        refuse(f"{self!r} cannot be compared", "compare its fields")
+
+    def __str__(self) -> str:
+        refuse("an expression has no text before it is evaluated", "an f-string or str() belongs into a function under @sd.udf")
+
+    def __repr__(self) -> str:
+        if is_tracing():
+            refuse("an expression has no text before it is evaluated")
+        return f"<{type(self).__name__}>"
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
+    def __index__(self) -> int:
+        refuse("an expression is no integer before it is evaluated")
+
+    def __int__(self) -> int:
+        refuse("an expression is no integer before it is evaluated")
+
+    def __float__(self) -> float:
+        refuse("an expression is no number before it is evaluated")
+
+    def __complex__(self) -> complex:
+        refuse("an expression is no number before it is evaluated")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        refuse(f"{self!r} cannot be called", f"the methods of expressions are: {', '.join(sorted(METHODS))}; or use @sd.udf")

@@ -1,0 +1,59 @@
+"""Payloads on their way in: each has the fields of its stream, or is refused with its event named."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+
+from streamdsl.errors import SchemaError
+from streamdsl.expr.schema import Schema, Shape
+from streamdsl.expr.table import Table
+
+_BARE: Final = frozenset({int, float, bool, str, bytes, type(None)})
+
+
+def schema_for(schema: Schema | None, id: Hashable, payload: Any, source: str | None = None) -> Schema:
+    """Return the schema of a stream that takes this payload: the known one, else what this first payload shows.
+
+    Raises `SchemaError`, which names the event, for a payload with other fields.
+
+    >>> schema_for(None, "a", {"k": 1})
+    Schema(k)
+    """
+    try:
+        known = Schema.of_payload(payload) if schema is None else schema
+        known.values(payload)
+        if not _is_of_shape(known, payload):
+            raise _other_fields(known, payload)
+    except SchemaError as error:
+        place = f" at source {source!r}" if source else ""
+        raise SchemaError(f"event {id!r}{place} is refused: {error}") from None
+    return known
+
+
+def table_of(payloads: Sequence[Any], schema: Schema | None) -> Table:
+    """Return the payloads of rows as columns; raises `SchemaError`, which names the row by its number, as `schema_for` does."""
+    try:
+        table = Table.from_payloads(payloads, schema)
+        if table.schema.shape not in (Shape.SCALAR, Shape.OBJECT) or set(map(type, payloads)) <= _BARE:
+            return table
+    except SchemaError:
+        pass  # the rows will tell which
+    for number, payload in enumerate(payloads):
+        schema = schema_for(schema, number, payload)
+    return Table.from_payloads(payloads, schema)
+
+
+def _is_of_shape(schema: Schema, payload: Any) -> bool:
+    """Say whether a payload that is kept whole is what its stream's payloads are."""
+    if schema.shape is Shape.OBJECT:
+        return schema.cls is None or isinstance(payload, schema.cls)
+    return schema.shape is not Shape.SCALAR or type(payload) in _BARE or Schema.of_payload(payload).shape is Shape.SCALAR
+
+
+def _other_fields(schema: Schema, payload: Any) -> SchemaError:
+    wanted = schema.cls.__name__ if schema.cls else "scalar"
+    return SchemaError(
+        f"payload {payload!r} does not fit its stream of {wanted} payloads with the fields: {', '.join(schema.names)}",
+        hint="every payload of a stream has the same fields; None is a value",
+    )

@@ -1,0 +1,207 @@
+"""DataFrames in and out: times and units, payload types, physical events, undeclared types, laziness."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+import streamdsl as sd
+from streamdsl.errors import QueryError, SchemaError, UnsupportedOnSpark
+from tests.spark.helpers import PYTHON, physical_plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@dataclass
+class Trip:
+    zone: str
+    fare: float
+
+
+class Stop(NamedTuple):
+    zone: str
+    n: int
+
+
+@dataclass
+class Checked:
+    zone: str
+    fare: float
+
+    def __post_init__(self) -> None:
+        self.fare = self.fare + 1
+
+
+class Spread(sd.UDA[float, float]):
+    def compute_result(self, payloads: Sequence[float]) -> float:
+        return max(payloads) - min(payloads)
+
+
+class Untyped(sd.UDA[Any, Any]):
+    def compute_result(self, payloads: Sequence[Any]) -> Any:
+        return {"n": len(payloads), "all": [1, 2.5, "x", None]}
+
+
+@pytest.fixture(scope="module")
+def trips(spark: SparkSession) -> DataFrame:
+    return spark.sql(
+        "select * from values (timestamp'2020-01-01 00:00:00', timestamp'2020-01-01 00:10:00', 'A', 10D),"
+        " (timestamp'2020-01-01 00:05:00', null, 'B', 4D),"
+        " (timestamp'2020-01-01 00:08:00', timestamp'2020-01-01 00:09:00', 'A', 7D) as t(le, re, zone, fare)"
+    )
+
+
+def collected(frame: DataFrame) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row) for row in frame.collect()), key=repr)
+
+
+def test_timestamps_are_the_unit_s_ticks(spark: SparkSession, trips: DataFrame) -> None:
+    for unit in ("s", "ms", "us", None):
+        query = sd.source("trips", unit=unit).snapshot_window().aggregate(n=sd.count(), most=sd.max(lambda e: e.fare))
+        found = query.on_spark(spark).batch({"trips": trips})
+        assert [(name, kind) for name, kind in found.dtypes] == [
+            ("le", "timestamp"),
+            ("re", "timestamp"),
+            ("n", "bigint"),
+            ("most", "double"),
+        ]
+        minutes = [(row.le.minute, row.re.minute if row.re else None, row.n, row.most) for row in found.orderBy("le").collect()]
+        assert minutes == [(0, 5, 1, 10.0), (5, 8, 2, 10.0), (8, 9, 3, 10.0), (9, 10, 2, 10.0), (10, None, 1, 4.0)]
+
+
+def test_other_times(spark: SparkSession) -> None:
+    query = sd.source("s", unit="us").shift(1)
+    frame = spark.sql("select timestamp_ntz'1970-01-01 00:00:01' as le, date'1970-01-02' as re, 5 as v")
+    (row,) = query.on_spark(spark).batch({"s": frame}).selectExpr("unix_micros(le) as le", "unix_micros(re) as re", "v").collect()
+    assert tuple(row) == (10**6 + 1, 86400 * 10**6 + 1, 5)
+    nano = sd.source("s", unit="ns").on_spark(spark).batch({"s": frame}).selectExpr("unix_micros(le) as le").collect()
+    assert nano[0].le == 10**6
+    with pytest.raises(Exception, match="UnitError"):
+        sd.source("s", unit="ns").shift(1).on_spark(spark).batch({"s": frame}).collect()
+    uneven = spark.sql("select timestamp'1970-01-01 00:00:01.5' as le, 5 as v")
+    with pytest.raises(Exception, match="UnitError"):
+        sd.source("s", unit="s").on_spark(spark).batch({"s": uneven}).collect()
+    with pytest.raises(SchemaError, match="plain ticks"):
+        sd.source("s", unit="tick").on_spark(spark).batch({"s": frame})
+
+
+def test_ticks_points_and_infinity(spark: SparkSession) -> None:
+    frame = spark.sql("select * from values (1L, 5L, 7), (2L, null, 8), (4L, 4L, 9) as t(le, re, v)")
+    assert collected(sd.source("s").on_spark(spark).batch({"s": frame})) == [(1, 5, 7), (2, None, 8)]
+    assert collected(sd.source("s").on_spark(spark).batch({"s": frame.drop("re")})) == [(1, 2, 7), (2, 3, 8), (4, 5, 9)]
+    for bad in ("6L as le", "cast(null as bigint) as le"):
+        refused = frame.where("le = 1").selectExpr(bad, "re", "v")
+        with pytest.raises(Exception, match="EventError"):
+            sd.source("s").on_spark(spark).batch({"s": refused}).collect()
+
+
+def test_physical_events(spark: SparkSession) -> None:
+    frame = spark.sql(
+        "select * from values ('insert', 'a', 1L, 10L, null, 5L), ('retract', 'a', 1L, 7L, 9L, null),"
+        " ('retract', 'a', 1L, 10L, 7L, 5L), ('insert', 'b', 2L, null, null, 6L), ('retract', 'b', 2L, null, 3L, null),"
+        " ('cti', null, 5L, null, null, null), ('insert', 'c', 2L, 5L, null, 6L), ('retract', 'c', 2L, 5L, 2L, null)"
+        " as t(kind, id, le, re, re_new, v)"
+    )
+    assert collected(sd.source("s").on_spark(spark).batch({"s": frame})) == [(1, 9, 5), (2, 3, 6)]
+    with pytest.raises(Exception, match="EventError"):
+        sd.source("s").on_spark(spark).batch({"s": frame.where("kind = 'retract'")}).collect()
+
+
+def test_payloads_of_every_type(spark: SparkSession) -> None:
+    frame = spark.sql(
+        "select 1L as le, 5L as re, cast(3 as smallint) as small, cast(0.5 as float) as real, cast(1.50 as decimal(5,2)) as money"
+        ", date'2020-01-02' as day, timestamp'2020-01-02 03:04:05' as time, array(1, 2) as numbers, X'01' as bytes,"
+        " named_struct('x', 1, 'y', named_struct('z', 'q')) as nested, map('a', 1) as lookup"
+    )
+    same = sd.source("s").on_spark(spark).batch({"s": frame})
+    assert [kind for _, kind in same.dtypes][2:4] == ["bigint", "double"]
+    assert collected(same) == collected(frame)
+    plain = frame.drop("lookup")
+    query = sd.source("s").where(lambda e: isinstance(e.money, Decimal) and e.time.tzinfo is not None and e.nested.y.z == "q")
+    assert collected(query.on_spark(spark).batch({"s": plain})) == collected(plain)
+    parts = sd.source("s").select(z=lambda e: e.nested.y.z, x=lambda e: e.nested.x + 1, day=lambda e: e.day)
+    found = parts.on_spark(spark).batch({"s": plain})
+    assert collected(found) == [(1, 5, "q", 2, date(2020, 1, 2))]
+    assert not PYTHON.search(physical_plan(found))
+    with pytest.raises(UnsupportedOnSpark, match="map<string,int>"):
+        query.on_spark(spark).batch({"s": frame})
+
+
+def test_declared_payloads(spark: SparkSession, trips: DataFrame) -> None:
+    dear = sd.source("trips", Trip).where(lambda e: e.fare > 5).select(lambda e: Stop(e.zone, 1))
+    assert [row.zone for row in dear.on_spark(spark).batch({"trips": trips}).collect()] == ["A", "A"]
+    made = sd.source("trips", Checked).select(fare=lambda e: e.fare, zone=lambda e: e.zone).on_spark(spark)
+    assert sorted(row.fare.toPython() for row in made.batch({"trips": trips}).collect()) == [5.0, 8.0, 11.0]
+    whole = sd.source("trips", Checked).on_spark(spark).batch({"trips": trips})
+    assert whole.dtypes[2:] == [("zone", "string"), ("fare", "double")]
+    assert sorted(row.fare for row in whole.collect()) == [5.0, 8.0, 11.0]
+    with pytest.raises(SchemaError, match="no column for 'fare'"):
+        sd.source("trips", Trip).on_spark(spark).batch({"trips": trips.drop("fare")})
+
+
+def test_pairs_are_structs_and_clashing_names_are_moved(spark: SparkSession, trips: DataFrame) -> None:
+    s = sd.source("trips")
+    pairs = s.join(s, on="zone").on_spark(spark).batch({"trips": trips})
+    assert pairs.dtypes[2:] == [("_0", "struct<zone:string,fare:double>"), ("_1", "struct<zone:string,fare:double>")]
+    moved = s.select(le=lambda e: e.fare, LE=lambda e: e.zone).on_spark(spark).batch({"trips": trips})
+    assert moved.columns == ["le", "re", "payload_le", "LE"]
+    scalar = s.select(lambda e: e.fare).on_spark(spark).batch({"trips": trips})
+    assert scalar.columns == ["le", "re", "value"]
+
+
+def test_results_are_of_the_declared_type_else_variant(spark: SparkSession, trips: DataFrame) -> None:
+    windows: Any = sd.source("trips").group_by("zone").snapshot_window()
+    query = windows.aggregate(
+        spread=Spread().of(lambda e: e.fare), other=Untyped().of(lambda e: e), middle=sd.median(lambda e: e.fare)
+    )
+    found = query.on_spark(spark).batch({"trips": trips})
+    assert found.dtypes[2:] == [("zone", "string"), ("spread", "double"), ("other", "variant"), ("middle", "double")]
+    row = found.orderBy("le").collect()[0]
+    assert (row.zone, row.spread, row.other.toPython()) == ("A", 0.0, {"n": 1, "all": [1, 2.5, "x", None]})
+
+    def wrong(payloads: Sequence[float]) -> str:
+        return max(payloads)  # type: ignore[return-value]
+
+    query = windows.aggregate(sd.uda(wrong), lambda e: e.fare)
+    with pytest.raises(Exception, match="declared type"):
+        query.on_spark(spark).batch({"trips": trips}).collect()
+
+
+def test_nothing_runs_before_it_is_asked_for(spark: SparkSession) -> None:
+    frame = spark.sql("select 1L as le, 5L as re, 1L as v union all select 2L, 3L, cast(raise_error('it ran') as bigint)")
+    s = sd.source("s")
+    for query in (
+        s.group_by(lambda e: e.v).snapshot_window().aggregate(n=sd.count()),
+        s.join(s).where(lambda e: len(e) == 2),
+        s.group_by(lambda e: str(e.v)).snapshot_window().aggregate(Untyped()),
+        s.anti_join(s.shift(1)),
+    ):
+        found = query.on_spark(spark).batch({"s": frame})
+        with pytest.raises(Exception, match="it ran"):
+            found.collect()
+
+
+def test_until_is_a_time(spark: SparkSession, trips: DataFrame) -> None:
+    query = sd.source("trips", unit="s").tumbling_window("5m").aggregate(n=sd.count())
+    found = query.on_spark(spark).batch({"trips": trips}, until="2020-01-01T00:20:00")
+    assert [row.n for row in found.orderBy("le").collect()] == [1, 3, 1, 1]
+
+
+def test_wrong_frames_are_refused_before_anything_runs(spark: SparkSession, trips: DataFrame) -> None:
+    query = sd.source("trips")
+    with pytest.raises(QueryError, match="no source 'other'"):
+        query.on_spark(spark).batch({"other": trips})
+    with pytest.raises(QueryError, match="bound to nothing"):
+        query.on_spark(spark).batch({})
+    with pytest.raises(SchemaError, match="no column 'le'"):
+        query.on_spark(spark).batch({"trips": trips.withColumnRenamed("le", "start")})
+    with pytest.raises(SchemaError, match="no time"):
+        query.on_spark(spark).batch({"trips": trips.selectExpr("zone as le", "re", "fare")})

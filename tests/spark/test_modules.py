@@ -1,0 +1,132 @@
+"""User-defined modules on Spark: of every kind, window and policy; what they return; what they raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import streamdsl as sd
+from streamdsl.errors import TimestampViolation, UnboundedOutputError, UserCodeError
+from tests.spark.helpers import check, check_many, explained, history, stream
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+
+class Spread(sd.UDA[float, float]):
+    def compute_result(self, payloads: Sequence[float]) -> float:
+        return max(payloads) - min(payloads)
+
+
+@dataclass
+class Share:
+    key: str
+    part: float
+
+
+class Shares(sd.UDO[Any, Share]):
+    def __init__(self, least: int) -> None:
+        self.least = least
+
+    def compute_result(self, payloads: Sequence[Any]) -> Iterable[Share]:
+        keys = sorted({payload["k"] for payload in payloads})
+        counts = {key: sum(payload["k"] == key for payload in payloads) for key in keys}
+        return [Share(key, n / len(payloads)) for key, n in counts.items() if n >= self.least]
+
+
+class Covered(sd.TimeSensitiveUDA[int, int]):
+    def compute_result(self, events: Sequence[sd.IntervalEvent[int]], window: sd.WindowDescriptor) -> int:
+        ends = [min(event.end_time, 99) - event.start_time for event in events]
+        return sum(ends) * 1000 + window.start_time + min(window.end_time, 99)
+
+
+class Echo(sd.TimeSensitiveUDO[int, int]):
+    def compute_result(
+        self, events: Sequence[sd.IntervalEvent[int]], window: sd.WindowDescriptor
+    ) -> Iterable[sd.IntervalEvent[int]]:
+        return [sd.IntervalEvent(max(event.start_time, window.start_time), event.end_time, event.payload) for event in events]
+
+
+class Early(sd.TimeSensitiveUDO[int, int]):
+    def compute_result(
+        self, events: Sequence[sd.IntervalEvent[int]], window: sd.WindowDescriptor
+    ) -> Iterable[sd.IntervalEvent[int]]:
+        return [sd.IntervalEvent(window.start_time - 1, window.end_time, 1)]
+
+
+@sd.uda
+def middle(values: Sequence[int]) -> float:
+    return sorted(values)[len(values) // 2]
+
+
+@sd.udo
+def pairs(values: Sequence[int]) -> Iterable[tuple[int, int]]:
+    return [(value, value * value) for value in values]
+
+
+def covered(s: sd.Stream[Any], clip: sd.Clip) -> sd.Stream[Any]:
+    return s.snapshot_window(clip=clip).aggregate(Covered, lambda e: e.v)
+
+
+MODULES: dict[str, Callable[[sd.Stream[Any]], sd.Stream[Any]]] = {
+    "uda": lambda s: s.snapshot_window().aggregate(Spread, lambda e: e.f),
+    "uda beside built-ins": lambda s: s.snapshot_window().aggregate(
+        n=sd.count(), x=Spread().of(lambda e: e.f), m=sd.median(lambda e: e.v)
+    ),
+    "uda by key": lambda s: s.group_by("k").count_window(2).aggregate(Spread, lambda e: e.f),
+    "uda of whole payloads": lambda s: s.snapshot_window().apply(Shares(1)),
+    "uda that is a function": lambda s: s.snapshot_window().aggregate(middle, lambda e: e.v),
+    "udo that is a function": lambda s: s.group_by("k").snapshot_window().apply(pairs, lambda e: e.v),
+    "udo": lambda s: s.group_by("m").count_window(2, by="end").apply(Shares(2)),
+    "time-sensitive": lambda s: covered(s, sd.Clip.NONE),
+    "clipped left": lambda s: covered(s, sd.Clip.LEFT),
+    "clipped right": lambda s: covered(s, sd.Clip.RIGHT),
+    "clipped": lambda s: covered(s, sd.Clip.FULL),
+    "aligned": lambda s: s.snapshot_window().apply(Echo, lambda e: e.v),
+    "unchanged": lambda s: s.snapshot_window(output=sd.Output.UNCHANGED).apply(Echo, lambda e: e.v),
+    "cut": lambda s: s.count_window(2, output=sd.Output.CLIP).apply(Echo, lambda e: e.v),
+    "point at end": lambda s: s.count_window(2, output=sd.Output.POINT_AT_END).apply(Echo, lambda e: e.v),
+    "window lambda": lambda s: s.snapshot_window().aggregate(lambda w: f"{w.count()}{w.max(lambda e: e.k)}"),
+    "ints' median": lambda s: s.group_by("k").snapshot_window().aggregate(sd.median(lambda e: e.v)),
+    "after a module": lambda s: (
+        s.snapshot_window().apply(Shares(1)).where(lambda e: e.part > 0.3).group_by("key").apply(lambda g: g.to_edges())
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules(name: str) -> None:
+    assert any("Python (Arrow)" in said for said in explained(MODULES[name](stream())).values())
+    check_many(MODULES[name], seeds=range(6), native=False)
+
+
+def test_hopping_windows_of_many_rows() -> None:
+    rows = sd.CHT.from_rows([(t, t + 5, {"k": "ab"[t % 2], "f": float(t % 7)}) for t in range(300)])
+    check(stream().group_by("k").hopping_window(20, 5).aggregate(Spread, lambda e: e.f), {"s": rows})
+    check(stream().tumbling_window(20).aggregate(Spread, lambda e: e.f), {"s": rows}, until=200)
+
+
+def test_classes_come_back_as_they_are() -> None:
+    found = check(stream().snapshot_window().apply(Shares(1)), {"s": history(1)})
+    assert {type(row.payload) for row in found} == {Share}
+
+
+def test_errors_have_the_names_of_the_local_engine() -> None:
+    data = {"s": [sd.Insert(i, row.le, row.re, row.payload) for i, row in enumerate(history(2))]}
+    endless = {"s": [sd.Insert(0, 1, sd.INFINITY, {"v": 1, "f": 1.0})]}
+    with pytest.raises(TimestampViolation, match="Early"):
+        stream().snapshot_window(output=sd.Output.UNCHANGED).apply(Early, lambda e: e.v).run(data, engine="spark")
+    with pytest.raises(UserCodeError, match="TypeError"):
+        stream().snapshot_window().aggregate(Spread, lambda e: e.m).run(data, engine="spark")
+    with pytest.raises(UserCodeError, match="ZeroDivisionError"):
+        stream().select(lambda e: 1 // (len(e.k) - 1)).run(data, engine="spark")
+    for query in (
+        stream().tumbling_window(5).aggregate(n=sd.count()),
+        stream().tumbling_window(5).aggregate(m=sd.median(lambda e: e.f)),
+        stream().tumbling_window(5).aggregate(Spread, lambda e: e.f),
+    ):
+        with pytest.raises(UnboundedOutputError, match="until"):
+            query.run(endless, engine="spark")
+        assert query.run(endless, engine="spark", until=20).cht() == query.run(endless, engine="reference", until=20).cht()

@@ -1,0 +1,133 @@
+"""Code on the workers: classes of `__main__`, of modules that the workers do not have, and what cannot travel."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import streamdsl as sd
+from streamdsl.errors import UnsupportedOnSpark
+from streamdsl.spark import explain_spark
+from streamdsl.spark.shipping import dump_values, load_values
+from tests.spark.helpers import stream
+
+pytestmark = pytest.mark.spark
+
+SCRIPT = """
+import sys
+from dataclasses import dataclass
+
+import streamdsl as sd
+
+sys.path.insert(0, sys.argv[1])
+import only_the_driver_has_this as mine
+
+
+@dataclass
+class Trip:
+    zone: str
+    fare: float
+
+
+class Checked(Trip):
+    def __init__(self, zone, fare):
+        super().__init__(zone, fare)
+
+
+class Spread(sd.UDA):
+    def compute_result(self, payloads):
+        return max(payloads) - min(payloads)
+
+
+class Dear(sd.UDO):
+    def compute_result(self, payloads):
+        return [Checked(trip.zone, trip.fare) for trip in payloads if is_dear(trip)]
+
+
+def is_dear(trip):
+    return trip.fare > mine.LIMIT
+
+
+rows = [(1, 5, Trip("a", 2.0)), (2, 9, Trip("a", 7.5)), (3, 4, Trip("b", 9.0))]
+trips = sd.from_rows(rows)
+queries = {
+    "class": trips.where(lambda e: is_dear(e)),
+    "uda": trips.group_by(lambda e: e.zone).snapshot_window().aggregate(Spread, lambda e: e.fare),
+    "udo": trips.snapshot_window().apply(Dear()),
+    "module": trips.snapshot_window().aggregate(mine.Middle, lambda e: e.fare),
+    "result": trips.select(lambda e: mine.Label(str(e.zone), e.fare)),
+    "key": trips.group_by(lambda e: mine.Label(str(e.zone), 1.0)).snapshot_window().aggregate(n=sd.count()),
+}
+if __name__ == "__main__":
+    for name, query in queries.items():
+        spark, local = query.run(engine="spark").cht(), query.run(engine="reference").cht()
+        assert spark == local, (name, spark, local)
+        assert {type(row.payload) for row in spark} == {type(row.payload) for row in local}, name
+    print("the same", sum(len(query.run(engine="spark").cht()) for query in queries.values()))
+"""
+MODULE = """
+from dataclasses import dataclass
+
+import streamdsl as sd
+
+LIMIT = 5
+
+
+@dataclass(frozen=True)
+class Label:
+    zone: str
+    fare: float
+
+    def __post_init__(self):
+        assert self.fare > 0
+
+
+class Middle(sd.UDA):
+    def compute_result(self, payloads):
+        return sorted(payloads)[len(payloads) // 2]
+"""
+
+
+def test_classes_of_main_and_of_local_modules_travel_by_value(tmp_path: Path) -> None:
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "only_the_driver_has_this.py").write_text(MODULE)
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    root = str(Path(sd.__file__).parent.parent)
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "modules")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": root, "SPARK_LOCAL_IP": "127.0.0.1"},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.startswith("the same")
+
+
+class Locked(sd.UDA[float, float]):
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def compute_result(self, payloads: Sequence[float]) -> float:
+        return max(payloads)
+
+
+def test_what_cannot_travel_is_refused_before_anything_runs() -> None:
+    query = stream().snapshot_window().aggregate(Locked(), lambda e: e.f)
+    with pytest.raises(UnsupportedOnSpark, match="window_aggregate_1 cannot be sent"):
+        query.run({"s": []}, engine="spark")
+    assert explain_spark(query.plan())["window_aggregate_1"].startswith("unsupported: ")
+
+
+def test_values_come_back_as_they_went() -> None:
+    values: list[Any] = [None, 1, 2**80, "x", float("inf"), (1, "a"), {"a": [1]}, sd.Record(a=1), {1, 2}, b"x", 1.5 + 2j]
+    assert load_values(dump_values(values)) == values
