@@ -37,6 +37,9 @@ class StreamDslError(Exception):
         super().__init__(_with_hint(message, hint))
         self.hint = hint
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_again, (type(self), str(self), self.__dict__))
+
 
 class TimeOverflow(StreamDslError, OverflowError):
     """A time left the range of int64 ticks."""
@@ -104,9 +107,6 @@ class UserCodeError(StreamDslError, RuntimeError):
         self.window = window
         self.event = event
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (StreamDslError, (str(self),))
-
 
 class TimestampViolation(StreamDslError, ValueError):
     """A module stamped an output event with a lifetime that its output policy forbids."""
@@ -122,6 +122,13 @@ class SessionError(StreamDslError, RuntimeError):
 
 class UnsupportedOnSpark(QueryError):
     """A node has no lowering to Spark; nothing has run."""
+
+
+def _again(cls: type[StreamDslError], message: str, state: dict[str, Any]) -> StreamDslError:
+    """Return an error that was pickled; each class has a constructor of its own."""
+    error = cls.__new__(cls, message)
+    error.__dict__.update(state)
+    return error
 
 
 def _event_id(event: object) -> object:

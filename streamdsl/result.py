@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, Insert, Unit
@@ -26,11 +26,12 @@ class Result(Generic[T]):
     ['x']
     """
 
-    __slots__ = ("_cht", "_events", "unit")
+    __slots__ = ("_cht", "_events", "_fields", "unit")
 
-    def __init__(self, cht: CHT[T] | None, events: list[Event[T]] | None, unit: Unit | None) -> None:
+    def __init__(self, cht: CHT[T] | None, events: list[Event[T]] | None, unit: Unit | None, fields: Sequence[str] = ()) -> None:
         self._cht = cht
         self._events = events
+        self._fields = fields
         self.unit = unit
 
     @classmethod
@@ -47,6 +48,14 @@ class Result(Generic[T]):
     def from_events(cls, events: Iterable[PhysicalEvent[T]], unit: Unit | None = None) -> Result[T]:
         """Return the result that is a physical stream with times in ticks; it is folded to a history when that is asked for."""
         return cls(None, list(cast(Iterable[Event[T]], events)), unit)
+
+    def with_fields(self, fields: Sequence[str]) -> Result[T]:
+        """Return the same result with fields that are columns of its frames even where there is no row.
+
+        >>> Result.from_events([]).with_fields(["k"]).to_pandas().columns.tolist()
+        ['le', 're', 'k']
+        """
+        return Result(self._cht, self._events, self.unit, fields)
 
     def cht(self) -> CHT[T]:
         """Return the output as a canonical history table."""
@@ -67,19 +76,21 @@ class Result(Generic[T]):
         >>> Result.from_cht(CHT.from_rows([(1, 5, {"k": "a"})])).to_pandas().columns.tolist()
         ['le', 're', 'k']
         """
-        return self.cht().to_pandas()
+        from streamdsl.temporal.frames import cht_to_pandas
+
+        return cht_to_pandas(self.cht(), self._fields)
 
     def to_arrow(self) -> Any:
         """Return the history as an Arrow table; raises `SchemaError` for values that Arrow has no type for."""
         from streamdsl.io.frames import cht_to_arrow
 
-        return cht_to_arrow(self.cht())
+        return cht_to_arrow(self.cht(), self._fields)
 
     def to_polars(self) -> pl.DataFrame:
         """Return the history as a polars frame."""
         from streamdsl.io.frames import cht_to_polars
 
-        return cht_to_polars(self.cht())
+        return cht_to_polars(self.cht(), self._fields)
 
     def __iter__(self) -> Iterator[CHTRow[T]]:
         return iter(self.cht())

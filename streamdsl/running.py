@@ -29,6 +29,10 @@ def run(
     bindings = bound(plan, own, given or {})
     plan = in_unit(plan, common_unit(plan.unit, *(input.unit for input in bindings.values())))
     end = None if until is None else to_ticks(until, plan.unit)
+    return _run_on(engine, plan, bindings, end, options).with_fields(plan.schema.names if plan.schema else ())
+
+
+def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | None, options: Options) -> Result[Any]:
     if engine == "reference":
         from streamdsl.denote import run_reference
 

@@ -19,7 +19,7 @@ from streamdsl.plan.node import Group, GroupApply, Node
 from streamdsl.plan.units import in_calendar, in_unit
 from streamdsl.temporal import CHRONON, INFINITY, Lifetime, Unit, to_duration, to_ticks
 from streamdsl.udm.bases import AnyUDA, AnyUDO
-from streamdsl.windows import Clip, Count, CountBy, Hopping, Output, Snapshot, Windows
+from streamdsl.windows import Clip, Count, CountBy, Hopping, Output, Snapshot
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,9 +59,18 @@ class _Windowing(ABC, Generic[W]):
 
     __slots__ = ()
 
+    @property
     @abstractmethod
-    def _windowed(self, kind: Callable[[Unit | None], Windows], clip: Clip, output: Output, *durations: DurationLike) -> W:
-        """Return this stream divided into windows, of a kind that is made with the unit of time."""
+    def _unit(self) -> Unit | None:
+        """The unit of time."""
+
+    @abstractmethod
+    def _timed(self, *times: object) -> _Windowing[W]:
+        """Return the same, in microseconds if the unit is not known and one of these times is not in ticks."""
+
+    @abstractmethod
+    def _windowed(self, frame: Frame) -> W:
+        """Return this stream divided into windows."""
 
     def hopping_window(
         self,
@@ -85,8 +94,9 @@ class _Windowing(ABC, Generic[W]):
           [0, 10) n=1
           [5, 15) n=1
         """
-        durations = (size, hop, offset)
-        return self._windowed(lambda unit: Hopping(*(to_duration(d, unit) for d in durations)), clip, output, *durations)
+        timed = self._timed(size, hop, offset)
+        ticks = [to_duration(d, timed._unit) for d in (size, hop, offset)]
+        return timed._windowed(Frame(Hopping(*ticks), clip, output))
 
     def tumbling_window(
         self, size: DurationLike, offset: DurationLike = 0, *, clip: Clip = Clip.NONE, output: Output = Output.ALIGN
@@ -115,7 +125,7 @@ class _Windowing(ABC, Generic[W]):
           [4, 8) n=2
           [8, 12) n=1
         """
-        return self._windowed(lambda unit: Snapshot(), clip, output)
+        return self._windowed(Frame(Snapshot(), clip, output))
 
     def count_window(self, n: int, by: CountBy = "start", *, clip: Clip = Clip.NONE, output: Output = Output.ALIGN) -> W:
         """For every n consecutive distinct starts (ends) make the window from the first to just after the last.
@@ -133,7 +143,7 @@ class _Windowing(ABC, Generic[W]):
           [1, 5) total=12
           [4, 12) total=16
         """
-        return self._windowed(lambda unit: Count(n, by), clip, output)
+        return self._windowed(Frame(Count(n, by), clip, output))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -560,11 +570,15 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
     # What the methods share.
 
-    def _windowed(
-        self, kind: Callable[[Unit | None], Windows], clip: Clip, output: Output, *durations: DurationLike
-    ) -> WindowedStream[T]:
-        node = in_calendar(self._node, *durations)
-        return WindowedStream(Stream(node, self._bindings), Frame(kind(node.unit), clip, output))
+    @property
+    def _unit(self) -> Unit | None:
+        return self._node.unit
+
+    def _timed(self, *times: object) -> Stream[T]:
+        return Stream(in_calendar(self._node, *times), self._bindings)
+
+    def _windowed(self, frame: Frame) -> WindowedStream[T]:
+        return WindowedStream(self, frame)
 
     def _over(self, node: Node, *others: Stream[Any]) -> Stream[Any]:
         node = in_unit(node, node.unit)
@@ -606,11 +620,15 @@ class GroupedStream(_Windowing["GroupedWindowedStream[K, T]"], Generic[K, T]):
             )
         return self._applied(building.check_body(made._node, group), PAIR)
 
-    def _windowed(
-        self, kind: Callable[[Unit | None], Windows], clip: Clip, output: Output, *durations: DurationLike
-    ) -> GroupedWindowedStream[K, T]:
-        windowed = self._input._windowed(kind, clip, output, *durations)
-        return GroupedWindowedStream(GroupedStream(windowed._input, self._key), windowed._frame)
+    @property
+    def _unit(self) -> Unit | None:
+        return self._input._unit
+
+    def _timed(self, *times: object) -> GroupedStream[K, T]:
+        return GroupedStream(self._input._timed(*times), self._key)
+
+    def _windowed(self, frame: Frame) -> GroupedWindowedStream[K, T]:
+        return GroupedWindowedStream(self, frame)
 
     def _group(self) -> Group:
         return building.group_of(self._input._node)

@@ -62,7 +62,7 @@ def events_to_pandas(
 _KINDS: dict[type, str] = {Insert: "insert", Retract: "retract", Cti: "cti"}
 
 
-def cht_to_arrow(cht: CHT[Any]) -> Any:
+def cht_to_arrow(cht: CHT[Any], fields: Sequence[str] = ()) -> Any:
     """Return a CHT as an Arrow table, columns as in `cht_to_pandas`; nested records become structs, exact big ints decimals.
 
     Raises `SchemaError` for values that Arrow has no type for, `QueryError` without pyarrow.
@@ -70,7 +70,7 @@ def cht_to_arrow(cht: CHT[Any]) -> Any:
     need_pyarrow("Arrow tables")
     import pyarrow as pa
 
-    columns, memo = payload_columns([row.payload for row in cht])
+    columns, memo = payload_columns([row.payload for row in cht], fields)
     names = column_names(list(columns), LIFETIME)
     arrays = {"le": _arrow_times([row.le for row in cht], cht.unit), "re": _arrow_times([row.re for row in cht], cht.unit)}
     arrays.update({name: _arrow_array(name, values) for name, values in zip(names, columns.values(), strict=True)})
@@ -109,14 +109,14 @@ def _unnest(value: Any) -> Any:
     return plain(value)
 
 
-def cht_to_polars(cht: CHT[Any]) -> pl.DataFrame:
+def cht_to_polars(cht: CHT[Any], fields: Sequence[str] = ()) -> pl.DataFrame:
     """Return a CHT as a polars frame, columns as in `cht_to_pandas`; values of mixed types are kept as Python objects.
 
     Times in seconds become milliseconds, as polars has no seconds; `TimeOverflow` where that leaves int64.
     """
     import polars as pl
 
-    columns, _ = payload_columns([row.payload for row in cht])
+    columns, _ = payload_columns([row.payload for row in cht], fields)
     names = column_names(list(columns), LIFETIME)
     times = [_polars_times(name, [getattr(row, name) for row in cht], cht.unit) for name in LIFETIME]
     return pl.DataFrame([*times, *(_polars_series(name, values) for name, values in zip(names, columns.values(), strict=True))])

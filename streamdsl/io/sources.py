@@ -18,7 +18,7 @@ from streamdsl.io.payloads import schema_for, table_of
 from streamdsl.io.physical import PhysicalLayout, has_physical_columns
 from streamdsl.io.times import TimeReader
 from streamdsl.result import Result
-from streamdsl.temporal import CHT, Cti, Event, Insert, Retract, Unit, check_unit, common_unit
+from streamdsl.temporal import CHT, Cti, Event, Insert, Retract, Unit, check_unit
 from streamdsl.temporal.events import PhysicalEvent
 
 if TYPE_CHECKING:
@@ -211,10 +211,11 @@ def bind(value: object, source: Source) -> Bound:
     2
     """
     bound = _bound(value, source)
-    try:
-        common_unit(source.time_unit, bound.unit)
-    except UnitError as error:
-        raise UnitError(f"source {source.source!r}: {error}") from None
+    if None not in (source.time_unit, bound.unit) and source.time_unit != bound.unit:
+        raise UnitError(
+            f"streams of different time units meet: the source {source.source!r} is in {source.time_unit}, its input in {bound.unit}",
+            hint="give both the same unit=; a source without one counts us once a date or text is used with it",
+        )
     return bound
 
 

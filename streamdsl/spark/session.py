@@ -26,9 +26,12 @@ _LOCAL: Final = {
     "spark.log.level": "ERROR",
 }
 _RAISED: Final = re.compile(r"\[USER_RAISED_EXCEPTION\] (?P<name>\w+): (?P<message>.*?)(?: SQLSTATE: \w+)?$", re.M | re.S)
+_NAME: Final = r"(?P<name>\w+(?:Error|Overflow|Violation|OnSpark)): "
+_NEXT: Final = (
+    r"\tat |Traceback|[\w.]+(?:Error|Exception|Overflow|Violation|OnSpark): |During handling|The above|JVM stacktrace|\s*$"
+)
 _IN_PYTHON: Final = re.compile(
-    r"^(?:streamdsl\.errors\.|builtins\.)?(?P<name>\w+(?:Error|Overflow|Violation|OnSpark)): "
-    r"(?P<message>.*(?:\n(?!\tat |Traceback|[\w.]+(?:Error|Exception|Overflow|Violation|OnSpark): |During handling|The above|JVM stacktrace|\s*$).*)*)",
+    rf"^(?:streamdsl\.errors\.|builtins\.)?{_NAME}(?P<message>.*(?:\n(?!{_NEXT}).*)*)",
     re.MULTILINE,
 )
 

@@ -31,10 +31,11 @@ class Memo(TypedDict):
     fields: list[str]
 
 
-def cht_to_pandas(cht: CHT[Any]) -> pd.DataFrame:
+def cht_to_pandas(cht: CHT[Any], fields: Sequence[str] = ()) -> pd.DataFrame:
     """Return a CHT as columns `le`, `re` and the payload's fields; INFINITY is null, dates are UTC timestamps.
 
-    A payload field called `le` or `re` becomes the column `payload_le` or `payload_re`.
+    `fields` are columns even where there is no row. A payload field called `le` or `re` becomes the column `payload_le` or
+    `payload_re`.
 
     >>> from streamdsl.temporal import CHT
     >>> cht_to_pandas(CHT.from_rows([(1, 5, {"k": "a"})])).to_dict("records")
@@ -42,7 +43,7 @@ def cht_to_pandas(cht: CHT[Any]) -> pd.DataFrame:
     """
     rows = cht.rows
     times = {"le": times_to_pandas([row.le for row in rows], cht.unit), "re": times_to_pandas([row.re for row in rows], cht.unit)}
-    return pandas_frame(times, [row.payload for row in rows])
+    return pandas_frame(times, [row.payload for row in rows], fields)
 
 
 def pandas_frame(leading: Mapping[str, pd.Series[Any]], payloads: Sequence[Any], fields: Sequence[str] = ()) -> pd.DataFrame:

@@ -91,7 +91,7 @@ def to_ticks(value: object, unit: Unit | None = None) -> int:
         return _checked(value)
     if isinstance(value, (bool, np.bool_, float, np.floating)):
         raise UnitError(f"a time is an int in ticks or a date, not {value!r}")
-    if isinstance(value, (int, np.integer)):
+    if isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64):
         return _checked(int(value))
     if unit == "tick":
         raise UnitError(

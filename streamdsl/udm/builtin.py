@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
@@ -266,7 +267,7 @@ def exact_sum(values: Iterable[Any]) -> Any:
     items = list(values)
     floats = [value for value in items if isinstance(value, float)]
     if not floats:
-        return sum(items)
+        return sum(items, timedelta()) if items and isinstance(items[0], timedelta) else sum(items)
     if len(floats) < len(items) and not all(isinstance(value, (int, float)) for value in items):
         return sum(items)
     if not all(map(math.isfinite, floats)):

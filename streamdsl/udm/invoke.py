@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from streamdsl.errors import StreamDslError, TimestampViolation, UserCodeError
+import numpy as np
+
+from streamdsl.errors import StreamDslError, TimestampViolation, UnitError, UserCodeError
 from streamdsl.expr.rows import settle
 from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import column_of
@@ -151,12 +153,18 @@ def _own_stamp(module: Any, event: Any, window: Lifetime) -> Lifetime:
         raise TimestampViolation(
             f"{module.label} is time-sensitive, so it returns IntervalEvents, not {event!r} (window {window})"
         )
-    life = Lifetime(to_ticks(event.start_time), to_ticks(event.end_time))
+    life = Lifetime(_tick(module, event.start_time, window), _tick(module, event.end_time, window))
     if life.le > life.re:
         raise TimestampViolation(
             f"{module.label} stamped an output event [{life.le}, {life.re}) that ends before it starts (window {window})"
         )
     return life
+
+
+def _tick(module: Any, time: object, window: Lifetime) -> int:
+    if isinstance(time, (int, np.integer)) and not isinstance(time, (bool, np.timedelta64)):
+        return to_ticks(time)
+    raise UnitError(f"{module.label} stamped an output event with {time!r}, which is no int in ticks (window {window})")
 
 
 def _result(value: Any) -> Any:

@@ -91,5 +91,5 @@ def test_the_window_bound_holds_inside_groups_too() -> None:
 
 
 def test_a_key_that_raises_is_named() -> None:
-    with pytest.raises(UserCodeError, match=r"operator GroupApply, event .*le=1"):
+    with pytest.raises(UserCodeError, match=r"operator group_apply_\d, event .*le=1"):
         meaning(GroupApply(LEFT, of(lambda e: 1 / e.value), OUTER, PAIR), [(1, 2, 0)])

@@ -252,14 +252,14 @@ def test_a_vectorized_module_gets_columns(payloads: list[Any], expected: Any) ->
 
 
 def test_a_module_that_raises_is_named_with_its_window() -> None:
-    with pytest.raises(UserCodeError, match=r"KeyError in user code: 'fare'\n  at operator WindowAggregate, window \[0, 10\)"):
+    with pytest.raises(UserCodeError, match=r"KeyError in user code: 'fare'\n  at operator window_aggregate_1, window \[0, 10\)"):
         meaning(aggregate(BoundAgg(Fails())), ROWS)
-    with pytest.raises(UserCodeError, match=r"TypeError in user code: .*\n  at operator WindowApply, window \[0, 10\)"):
+    with pytest.raises(UserCodeError, match=r"TypeError in user code: .*\n  at operator window_apply_1, window \[0, 10\)"):
         meaning(apply(Returns(None)), ROWS)
 
 
 def test_an_argument_that_raises_is_named_with_its_event() -> None:
-    with pytest.raises(UserCodeError, match=r"operator WindowAggregate, event .*le=2"):
+    with pytest.raises(UserCodeError, match=r"operator window_aggregate_1, event .*le=2"):
         meaning(aggregate(BoundAgg(Sum(), of(lambda e: e.v + 1))), ROWS)
 
 

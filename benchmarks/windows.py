@@ -1,0 +1,177 @@
+"""Count and sum per key over tumbling and hopping windows: the two window operators, a plain dict loop, and bare numpy.
+
+Every line is fed the same columns in pushes of 16k rows, in order of time. "operator" is the window operator alone, given the
+groups of the rows; "grouped" adds finding the groups; "session" is a whole query, from columns in to events out.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import streamdsl as sd
+from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.lower import lower
+from streamdsl.engine.operator import Gate, Operator, Step
+from streamdsl.expr.schema import Schema
+from streamdsl.expr.table import Table
+from streamdsl.io.binding import Inserts
+from streamdsl.temporal import INFINITY
+
+EVENTS = 1_000_000
+GENERAL_EVENTS = 50_000
+PUSH = 16_384
+KEYS = 1_000
+WINDOWS = 8
+SIZE = 1_000_000
+"""Ticks in a window: WINDOWS tumbling ones hold all events."""
+
+Column = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Events:
+    """Point events as columns, in order of time."""
+
+    le: Column
+    keys: Column
+    values: Column
+
+    @classmethod
+    def random(cls, n: int = EVENTS, seed: int = 0) -> Events:
+        rng = np.random.default_rng(seed)
+        return cls(np.sort(rng.integers(0, WINDOWS * SIZE, n)), rng.integers(0, KEYS, n), rng.integers(0, 1000, n))
+
+    def head(self, n: int) -> Events:
+        return Events(self.le[:n], self.keys[:n], self.values[:n])
+
+    def pushes(self) -> Iterator[Events]:
+        for start in range(0, len(self.le), PUSH):
+            stop = start + PUSH
+            yield Events(self.le[start:stop], self.keys[start:stop], self.values[start:stop])
+
+    def table(self) -> Table:
+        return Table(Schema.record(["k", "v"]), {"k": self.keys, "v": self.values}, len(self.le))
+
+
+def query(hop: int) -> sd.Stream[Any]:
+    windowed = sd.source("s").group_by("k").hopping_window(SIZE, hop)
+    return windowed.aggregate(n=sd.count(), total=sd.sum(lambda e: e.v))
+
+
+def steps(events: Events) -> Iterator[Step]:
+    """Return the pushes as what operators take, each with a CTI at its end, and the end of the stream."""
+    ids = np.arange(len(events.le))
+    for push in events.pushes():
+        first = int(push.le[0])
+        yield Step(Batch(ids[: len(push.le)], push.le, push.le, push.le + 1, push.table()), first)
+    yield Step(EMPTY, INFINITY)
+
+
+def operators(window: str, hop: int, gate: Gate) -> tuple[Operator, Operator]:
+    """Return the operator that finds the groups, and the window operator."""
+    enter, windows, _ = lower(query(hop).plan(), gate, {"window": window}).operators
+    return enter, windows
+
+
+def cpu(run: Callable[[], object]) -> float:
+    """Return the nanoseconds of CPU time that a call takes."""
+    gc.collect()
+    before = time.process_time_ns()
+    run()
+    return time.process_time_ns() - before
+
+
+def through(operator: Operator, inputs: Iterable[Step]) -> list[Step]:
+    return [operator.step([step]) for step in inputs]
+
+
+def operator_ns(window: str, hop: int, events: Events, gate: Gate) -> tuple[float, float, int]:
+    """Return the CPU time per event of finding groups and of the window operator, and how many rows come out."""
+    enter, windows = operators(window, hop, gate)
+    inputs = list(steps(events))
+    grouped: list[Step] = []
+    found = cpu(lambda: grouped.extend(through(enter, inputs)))
+    out: list[Step] = []
+    spent = cpu(lambda: out.extend(through(windows, grouped)))
+    return found / len(events.le), spent / len(events.le), sum(len(step.batch) for step in out)
+
+
+def session_ns(window: str, hop: int, events: Events, emit: Any) -> float:
+    session = query(hop).open(emit=emit, engine_options={"window": window})
+    pushes = [Inserts(None, push.le, push.le + 1, push.table()) for push in events.pushes()]
+
+    def run() -> None:
+        for push in pushes:
+            session.push(push)
+        session.close()
+
+    return cpu(run) / len(events.le)
+
+
+def dict_ns(hop: int, events: Events) -> float:
+    """Return the time of the loop that one would write by hand, without corrections and without results."""
+    per_event = SIZE // hop
+    rows = list(zip(events.le.tolist(), events.keys.tolist(), events.values.tolist(), strict=True))
+
+    def run() -> None:
+        cells: dict[tuple[int, int], list[int]] = {}
+        for le, key, value in rows:
+            last = le // hop
+            for number in range(last - per_event + 1, last + 1):
+                cell = cells.get((number, key))
+                if cell is None:
+                    cells[number, key] = [1, value]
+                else:
+                    cell[0] += 1
+                    cell[1] += value
+
+    return cpu(run) / len(events.le)
+
+
+def numpy_ns(hop: int, events: Events) -> float:
+    """Return the time of adding to a dense array of windows x keys: nothing can be faster in numpy."""
+    per_event = SIZE // hop
+    size = (WINDOWS * per_event + per_event) * KEYS
+    counts, sums = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+
+    def run() -> None:
+        for push in events.pushes():
+            first = (push.le // hop) * KEYS + push.keys
+            for later in range(per_event):
+                at = first + later * KEYS
+                np.add.at(counts, at, 1)
+                np.add.at(sums, at, push.values)
+
+    return cpu(run) / len(events.le)
+
+
+def report(name: str, hop: int, events: Events) -> None:
+    """Print the lines of one kind of window."""
+    few = events.head(GENERAL_EVENTS)
+    floor = numpy_ns(hop, events)
+    lines: list[tuple[str, float, str]] = [("numpy, dense, no results", floor, ""), ("dict loop, no results", dict_ns(hop, events), "")]
+    for emit, gate in (("speculative", Gate()), ("watermark", Gate(by_end=True))):
+        found, spent, rows = operator_ns("columnar", hop, events, gate)
+        note = f"{rows / len(events.le):.2f} rows out per event"
+        lines.append((f"columnar, operator, {emit}", spent, note))
+        lines.append((f"columnar, grouped, {emit}", found + spent, f"groups {found:.1f}"))
+        lines.append((f"columnar, session, {emit}", session_ns("columnar", hop, events, emit), ""))
+        _, general, rows = operator_ns("general", hop, few, gate)
+        lines.append((f"general, operator, {emit}", general, f"{rows / len(few.le):.2f} rows out per event"))
+    print(f"\n{name}: ns/event, and times the floor")
+    for line, ns, note in lines:
+        print(f"  {line:<34}{ns:>10.1f}{ns / floor:>10.1f}x  {note}")
+
+
+def main() -> None:
+    events = Events.random()
+    print(f"count + sum, {KEYS} keys, {EVENTS} point events in pushes of {PUSH} (general: {GENERAL_EVENTS})")
+    report("tumbling", SIZE, events)
+    report("hopping, size / hop = 10", SIZE // 10, events)
