@@ -156,7 +156,10 @@ def report(name: str, hop: int, events: Events) -> None:
     """Print the lines of one kind of window."""
     few = events.head(GENERAL_EVENTS)
     floor = numpy_ns(hop, events)
-    lines: list[tuple[str, float, str]] = [("numpy, dense, no results", floor, ""), ("dict loop, no results", dict_ns(hop, events), "")]
+    lines: list[tuple[str, float, str]] = [
+        ("numpy, dense, no results", floor, ""),
+        ("dict loop, no results", dict_ns(hop, events), ""),
+    ]
     for emit, gate in (("speculative", Gate()), ("watermark", Gate(by_end=True))):
         found, spent, rows = operator_ns("columnar", hop, events, gate)
         note = f"{rows / len(events.le):.2f} rows out per event"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from streamdsl.errors import FieldNotFound, QueryError
@@ -14,7 +15,7 @@ from streamdsl.expr.nodes import Attribute, Call, Constant, Expr, Field, Key, Ma
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.plan.node import Group, Matching, Node, Source, WindowAggregate, WindowApply
 from streamdsl.plan.units import in_unit
-from streamdsl.temporal import Unit, to_duration, to_ticks
+from streamdsl.temporal import Record, Unit, to_duration, to_ticks
 from streamdsl.udm.aggregates import Agg, BoundAgg
 from streamdsl.udm.bases import AnyUDA, AnyUDO
 from streamdsl.windows import Clip, Output, Windows, check_policies
@@ -31,6 +32,21 @@ def expression(f: object, *schemas: Schema | None, life: bool = False) -> Expr:
     from streamdsl.expr.trace import trace
 
     return trace(f, schemas, life=life)
+
+
+def row_expression(f: object, schema: Schema | None, life: bool = True) -> Expr:
+    """Return the expression over a row; raises `QueryError` for a plain value, which says nothing about rows.
+
+    >>> row_expression("fare", None)
+    Traceback (most recent call last):
+        ...
+    streamdsl.errors.QueryError: 'fare' is not an expression over a row
+    Hint: write lambda e: ..., or sd.col('fare') for a field, sd.lit('fare') for a constant
+    """
+    if not callable(f):
+        field = f", or sd.col({f!r}) for a field, sd.lit({f!r}) for a constant" if isinstance(f, str) else f", or sd.lit({f!r})"
+        raise QueryError(f"{f!r} is not an expression over a row", hint=f"write lambda e: ...{field}")
+    return expression(f, schema, life=life)
 
 
 def record(fields: Mapping[str, object], schema: Schema | None) -> Make:
@@ -289,8 +305,14 @@ def key_parts(key: Expr) -> dict[str, Expr]:
     if isinstance(key, Field):
         return {key.name: Key()}
     if isinstance(key, Make) and key.schema.shape in (Shape.RECORD, Shape.CLASS):
-        return {name: Attribute(Key(), name) for name in key.schema.names}
+        is_record = key.schema.shape is Shape.RECORD
+        return {name: _item(name) if is_record and hasattr(Record, name) else Attribute(Key(), name) for name in key.schema.names}
     return {"key": Key()}
+
+
+def _item(name: str) -> Expr:
+    """Return a field of a record key that has the name of one of a record's methods, such as `items`."""
+    return Call(itemgetter(name), (Key(),), name)
 
 
 def to_class(cls: type, parts: Mapping[str, Expr]) -> Expr:

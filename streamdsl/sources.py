@@ -464,4 +464,6 @@ def _node(name: str, payload: Schema | None, unit: str | None, progress: Progres
         raise QueryError(f"there is no on_violation={on_violation!r}; the choices are: {', '.join(get_args(OnViolation))}")
     if not isinstance(name, str) or not name:
         raise QueryError(f"a source has a name, not {name!r}", hint='for example sd.source("trips", Trip)')
+    if progress is not None and not isinstance(progress, Progress):
+        raise QueryError(f"{progress!r} is not a progress policy", hint='for example progress=sd.Progress.slack("5m")')
     return Source(name, payload, check_unit(unit), progress, on_violation)

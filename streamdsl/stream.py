@@ -181,7 +181,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         CHT
           [1, 5) 10
         """
-        return self._over(algebra.Where(self._node, self._expression(p)))
+        return self._over(algebra.Where(self._node, building.row_expression(p, self._node.schema)))
 
     @overload
     def select(self: Stream[S], f: Callable[[Scalar[S]], U], /) -> Stream[U]: ...  # type: ignore[overload-overlap]
@@ -213,7 +213,9 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
             raise QueryError(
                 "select takes one lambda, or named ones", hint="for example select(mid=lambda e: (e.bid + e.ask) / 2)"
             )
-        projection = self._expression(f) if f is not None else building.record(fields, self._node.schema)
+        projection = (
+            building.row_expression(f, self._node.schema) if f is not None else building.record(fields, self._node.schema)
+        )
         return self._over(algebra.Select(self._node, projection))
 
     @overload
@@ -229,7 +231,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
           [1, 5) 'x'
           [1, 5) 'y'
         """
-        return self._over(algebra.SelectMany(self._node, building.expression(f, self._node.schema)))
+        return self._over(algebra.SelectMany(self._node, building.row_expression(f, self._node.schema, life=False)))
 
     @overload
     def alter_lifetime(
@@ -554,10 +556,10 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         `batch` raises `UnsupportedOnSpark` for what has no Spark form; `explain(engine="spark")` says how each operator runs.
 
         >>> import streamdsl as sd
-        >>> query = sd.source("numbers").where(lambda e: e.value > 5)
+        >>> query = sd.source("numbers", int).where(lambda e: e.value > 5)
         >>> print(query.explain(engine="spark"))
-        where_1 e.value > 5  <native>
-        └─ source:numbers  <native>
+        where_1 e.value > 5  (value)  <native>
+        └─ source:numbers  (value)  <native>
         >>> query.on_spark(spark=None).batch({})
         Traceback (most recent call last):
             ...
@@ -583,9 +585,6 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     def _over(self, node: Node, *others: Stream[Any]) -> Stream[Any]:
         node = in_unit(node, node.unit)
         return Stream(node, building.merge_bindings(node, self._bindings, *(other._bindings for other in others)))
-
-    def _expression(self, f: object) -> Expr:
-        return building.expression(f, self._node.schema, life=True)
 
     def _matching(self, right: Node, on: Any, where: Any) -> algebra.Matching:
         return building.matching(on, where, self._node.schema, right.schema)

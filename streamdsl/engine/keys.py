@@ -46,8 +46,11 @@ class KeyTable:
         if known is None:
             path = (parent.path, hashed) if parent else hashed
             known = GroupKey(path, shown, parent)
-            self._keys[parent, hashed] = KeyedRef(known, self._forget, (parent, hashed))
+            self._remember((parent, hashed), known)
         return known
+
+    def _remember(self, at: tuple[GroupKey | None, Hashable], key: GroupKey) -> None:
+        self._keys[at] = KeyedRef(key, self._forget, at)
 
     def _forget(self, gone: KeyedRef[Any, GroupKey]) -> None:
         if self._keys.get(gone.key) is gone:
@@ -55,6 +58,14 @@ class KeyTable:
 
     def __len__(self) -> int:
         return len(self._keys)
+
+    def __getstate__(self) -> list[GroupKey]:
+        return [key for found in self._keys.values() if (key := found()) is not None]
+
+    def __setstate__(self, keys: list[GroupKey]) -> None:
+        self.__init__()  # type: ignore[misc]
+        for key in keys:
+            self._remember((key.parent, key.path[1] if key.parent else key.path), key)  # type: ignore[index]
 
 
 def factorise(column: Column) -> Rows:

@@ -31,6 +31,7 @@ from streamdsl.windows import Clip, Output
 def explain(plan: Node, engine: str = "local") -> str:
     """Return the plan as a tree, the output first, with what runs each operator on an engine.
 
+    >>> from streamdsl.plan.node import Source
     >>> print(explain(Shift(Source("trips"), 5)))
     shift_1 by 5  <shift (columnar)>
     └─ source:trips
@@ -109,6 +110,7 @@ def _opaque(node: Node) -> bool:
 def describe_node(node: Node) -> str:
     """Return what a node does, without its inputs.
 
+    >>> from streamdsl.plan.node import Source
     >>> describe_node(Shift(Source("trips"), 5))
     'by 5'
     """

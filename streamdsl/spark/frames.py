@@ -21,6 +21,7 @@ from streamdsl.spark.types import (
     BOOL,
     FLOAT,
     INT,
+    NONE,
     STR,
     Foreign,
     Items,
@@ -43,6 +44,7 @@ _SIMPLE: Final[Mapping[str, tuple[Type, str]]] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), (INT, "bigint")),
     **dict.fromkeys(("float", "double"), (FLOAT, "double")),
     "boolean": (BOOL, "boolean"),
+    "void": (NONE, "boolean"),
     "string": (STR, "string"),
 }
 
@@ -211,7 +213,7 @@ def _value(data_type: Any, nullable: bool, text: str) -> tuple[Type, str]:
     name = str(data_type.simpleString())
     if name in _SIMPLE:
         kind, ddl = _SIMPLE[name]
-        return as_nullable(kind, nullable), text if name == ddl else f"cast({text} as {ddl})"
+        return as_nullable(kind, nullable or name == "void"), text if name == ddl else f"cast({text} as {ddl})"
     if hasattr(data_type, "fields"):
         return _record(data_type, nullable, text)
     if hasattr(data_type, "elementType"):

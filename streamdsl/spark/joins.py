@@ -15,7 +15,7 @@ from streamdsl.spark import stages
 from streamdsl.spark.expressions import Env, NotNative, RowAt, Sql, infer, integer, struct, to_sql, truth
 from streamdsl.spark.flow import Flow, GroupKey, Make, Scope, over
 from streamdsl.spark.lowering import Lowering
-from streamdsl.spark.types import Row, Type
+from streamdsl.spark.types import Row, Type, is_groupable
 from streamdsl.temporal import INFINITY, common_unit
 
 _PIECES = "cast(array() as array<struct<le:bigint,re:bigint>>)"
@@ -87,9 +87,11 @@ class Pairs:
 
 def _pairs(low: Lowering, node: TwoInputs, scope: Scope) -> Pairs:
     """Return the pairs that match; for `clip_by` right rows count as points, strictly after the left start."""
-    left, right = low.lower(node.left, scope), low.lower(node.right, scope)
-    if not isinstance(node, Join):
-        left = low.align([left, right], scope)[0]
+    left, right = _inputs(low, node, scope)
+    if not isinstance(node, Join) and not is_groupable(left.type):
+        raise low.unsupported(
+            node, f"left rows of Spark's type {left.type.ddl} cannot be told apart", "drop columns of maps and variants"
+        )
     matching = node.matching
     frames = stages.join_keys(low, node, [left, right], [matching.left_key, matching.right_key], scope)
     j = ["j"] if matching.left_key is not None else []
@@ -98,6 +100,13 @@ def _pairs(low: Lowering, node: TwoInputs, scope: Scope) -> Pairs:
     keys = _all_keys(left, right)
     make = lambda: _matched(frames, left, right, keys, j, ends, meet)  # noqa: E731
     return _residual(low, node, Pairs(left, right, make, keys), scope)
+
+
+def _inputs(low: Lowering, node: TwoInputs, scope: Scope) -> tuple[Flow, Flow]:
+    """Return both inputs; a left row that is cut is one of each group that the right rows are in."""
+    left, right = low.lower(node.left, scope), low.lower(node.right, scope)
+    common_unit(left.unit, right.unit)
+    return (left, right) if isinstance(node, Join) else (low.align([left, right], scope)[0], right)
 
 
 def _all_keys(left: Flow, right: Flow) -> tuple[GroupKey, ...]:
@@ -217,8 +226,7 @@ def clip_by(low: Lowering, node: ClipBy, scope: Scope) -> Flow:
 
 def _clip_by_key(low: Lowering, node: ClipBy, scope: Scope) -> Flow:
     """Find the next right start of the same key by one ordering of both inputs."""
-    left, right = low.lower(node.left, scope), low.lower(node.right, scope)
-    left = low.align([left, right], scope)[0]
+    left, right = _inputs(low, node, scope)
     matching = node.matching
     frames = stages.join_keys(low, node, [left, right], [matching.left_key, matching.right_key], scope)
     common = [key for key in left.key_columns if key in right.key_columns]

@@ -10,15 +10,14 @@ from streamdsl.plan.node import Node, Source
 from streamdsl.spark import grouping, joins, span, stages, windows
 from streamdsl.spark.flow import Flow, Scope
 from streamdsl.spark.lowering import Lowering, Rule
-from streamdsl.spark.types import ANY, Pickled
+from streamdsl.spark.types import Pickled
 from streamdsl.temporal import INFINITY
 
 
 def source(low: Lowering, node: Source, scope: Scope) -> Flow:
     """The rows of the source with this name."""
-    flow = low.sources[node.source]
-    low.note(node, "native", "columns of undeclared type are taken for numbers or texts" if flow.type == ANY else "")
-    return flow
+    low.note(node, "native")
+    return low.sources[node.source]
 
 
 def in_python(low: Lowering, node: Node, scope: Scope) -> Flow:

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streamdsl import errors
-from streamdsl.errors import StreamDslError
+from streamdsl.errors import QueryError, StreamDslError
 
 _LOCAL: Final = {
     "spark.ui.enabled": "false",
@@ -45,7 +45,13 @@ def default_session() -> SparkSession:
     builder = SparkSession.builder.master("local[*]").appName("streamdsl")
     for name, value in _LOCAL.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    try:
+        return builder.getOrCreate()
+    except (PySparkException, OSError) as error:
+        raise QueryError(
+            f"no Spark session could be started: {str(error).strip()}",
+            hint="Spark 4 needs Java 17 or later: install it, and set JAVA_HOME if it is not found",
+        ) from error
 
 
 @contextmanager

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
-from streamdsl.expr.nodes import Expr
+from streamdsl.expr.nodes import Expr, Key
 from streamdsl.expr.schema import Schema
-from streamdsl.plan.node import Join, Node, Source, TwoInputs
+from streamdsl.plan.node import GroupApply, Join, Matching, Node, Source, TwoInputs
 from streamdsl.spark.codec import check_portable
 from streamdsl.spark.expressions import NotNative, Sql, to_sql
 from streamdsl.spark.flow import Flow, GroupKey, Make, Scope
@@ -31,6 +32,7 @@ from streamdsl.spark.worker import (
     RowStage,
     Step,
 )
+from streamdsl.udm.aggregates import BoundAgg
 
 __all__ = [
     "Alter",
@@ -62,6 +64,7 @@ def rows(
 ) -> Flow:
     """Return the flow after a step in Python, row by row; `schema` is that of its payloads, by default the node's input's."""
     low.note(node, "rows", why)
+    _check_key(low, node, flow.keys, scope.level)
     reader = Reader((payload_of(flow.type, schema or node.inputs[0].schema),), _innermost(flow.keys, scope.level))
     kind = out or flow.type
     return Flow.of(kind, flow.unit, _mapped(low, node, flow.make, step, reader, kind, _ddl(flow, kind)), flow.keys)
@@ -74,6 +77,7 @@ def filter_pairs(
     assert node.matching.where is not None
     times = ["lle bigint", "lre bigint", "rle bigint", "rre bigint"]
     ddl = [*times, f"lp {sides[0].ddl}", f"rp {sides[1].ddl}", *(f"{key.column} {key.type.ddl}" for key in keys)]
+    _check_key(low, node, keys, level)
     reader = _pair_reader(node, sides, keys, level)
     return _mapped(low, node, make, Filter(node.matching.where), reader, sides[0], ddl)
 
@@ -85,6 +89,7 @@ def project_pairs(
     assert node.projection is not None
     names = ["le", "re", "lp", "rp", *(key.column for key in keys)]
     ddl = ["le bigint", "re bigint", f"p {out.ddl}", *(f"{key.column} {key.type.ddl}" for key in keys)]
+    _check_key(low, node, keys, level)
     reader = _pair_reader(node, sides, keys, level)
     return _mapped(low, node, make, ProjectPairs(node.projection), reader, out, ddl, names)
 
@@ -92,6 +97,22 @@ def project_pairs(
 def _pair_reader(node: TwoInputs, sides: tuple[Type, Type], keys: Sequence[GroupKey], level: int | None) -> Reader:
     left, right = payload_of(sides[0], node.left.schema, "lp"), payload_of(sides[1], node.right.schema, "rp")
     return Reader((left, right), _innermost(keys, level), False)
+
+
+def _check_key(low: Lowering, node: Node, keys: Sequence[GroupKey], level: int | None) -> None:
+    """Refuse an expression that reads the key of a group where the rows are the same in all groups."""
+    if level is None or isinstance(node, GroupApply) or _innermost(keys, level) is not None:
+        return
+    if any(_reads_key(getattr(node, field.name)) for field in fields(node)):
+        raise low.unsupported(node, "it reads the key of a group, but none of its rows")
+
+
+def _reads_key(value: Any) -> bool:
+    if isinstance(value, Expr):
+        return any(isinstance(part, Key) for part in value.walk())
+    if isinstance(value, tuple):
+        return any(map(_reads_key, value))
+    return isinstance(value, (BoundAgg, Matching)) and any(_reads_key(getattr(value, field.name)) for field in fields(value))
 
 
 def _innermost(keys: Sequence[GroupKey], level: int | None) -> Payload | None:
@@ -201,14 +222,19 @@ def groups(
     why: object,
     out: Type,
     by: Sequence[Make] | None = None,
+    portion: int | None = None,
 ) -> Flow:
-    """Return what a part of a plan makes of its inputs in Python: one call per group, or per group and key where `by` has `j`."""
+    """Return what a part of a plan makes of its inputs in Python, one call per group.
+
+    The frames `by` have a key `j` too, which makes a call for each; with `portion` it is the number of so many windows.
+    """
     flows = low.align(list(inputs.values()), scope)
     keys = flows[0].keys
     names = [key.column for key in keys] + (["j"] if by else [])
-    how: How = "groups" if names else "one task"
+    _check_key(low, node, keys, scope.level)
+    how: How = "portions" if portion else "groups" if names else "one task"
     low.note(node, how, why)
-    stage = _stage(low, node, fragment, dict(zip(inputs, flows, strict=True)), scope, out)
+    stage = replace(_stage(low, node, fragment, dict(zip(inputs, flows, strict=True)), scope, out), portion=portion)
     blob = ship(stage, low.label(node))
     frames = by or [flow.make for flow in flows]
 

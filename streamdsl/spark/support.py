@@ -20,7 +20,7 @@ def explain_spark(plan: Node) -> dict[str, str]:
 
     >>> from streamdsl.plan.node import Shift
     >>> explain_spark(Shift(Source("trips"), 5))
-    {'source:trips': 'native: columns of undeclared type are taken for numbers or texts', 'shift_1': 'native'}
+    {'source:trips': 'native', 'shift_1': 'native'}
     """
     names = labels(plan)
     return {names[node]: str(note) for node, note in notes(plan).items() if node in names}

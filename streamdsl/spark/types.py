@@ -123,8 +123,13 @@ def parts(kind: Type) -> Iterable[Type]:
 
 
 def is_native(kind: Type) -> bool:
-    """Say whether Spark groups, joins and compares the values as Python does: nothing inside is pickled or a map."""
-    return not any(isinstance(part, Pickled) or (isinstance(part, Foreign) and "map<" in part.ddl) for part in parts(kind))
+    """Say whether Spark groups, joins and compares the values as Python does: nothing inside is pickled, a map or a variant."""
+    return is_groupable(kind) and not any(isinstance(part, Pickled) for part in parts(kind))
+
+
+def is_groupable(kind: Type) -> bool:
+    """Say whether Spark can group by the values at all."""
+    return not any(isinstance(part, Foreign) and part.ddl.startswith(("map<", "variant")) for part in parts(kind))
 
 
 def is_ordered(kind: Type) -> bool:

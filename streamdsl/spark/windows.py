@@ -15,8 +15,9 @@ from streamdsl.plan.node import Source, WindowAggregate, WindowApply, Windowed
 from streamdsl.spark import stages
 from streamdsl.spark.aggregates import NativeAgg, Part, native_aggregates, record_type
 from streamdsl.spark.expressions import Env, NotNative, RowAt, floor_div, infer, integer, plus_time, raising, to_sql
-from streamdsl.spark.flow import Flow, Scope, over
+from streamdsl.spark.flow import Flow, Make, Scope, over
 from streamdsl.spark.lowering import Lowering
+from streamdsl.spark.portion import portion_size
 from streamdsl.spark.results import result_type
 from streamdsl.spark.types import Pickled, Row
 from streamdsl.temporal import INFINITY
@@ -50,7 +51,18 @@ def _in_python(low: Lowering, node: WindowAggregate, flow: Flow, scope: Scope, w
 
 def _python_stage(low: Lowering, node: Windowed, flow: Flow, scope: Scope, why: object, out: Any) -> Flow:
     fragment = dataclasses.replace(node, input=Source("in", None, flow.unit))
-    return stages.groups(low, node, fragment, {"in": flow}, scope, why, out)
+    if flow.keys or not isinstance(node.windows, Hopping):
+        return stages.groups(low, node, fragment, {"in": flow}, scope, why, out)
+    portions = _in_portions(node.windows, flow, low.until)
+    return stages.groups(low, node, fragment, {"in": flow}, scope, why, out, [portions], portion_size(node.windows))
+
+
+def _in_portions(windows: Hopping, flow: Flow, until: int) -> Make:
+    """Return the rows once for each portion of windows that they are in, its number in the column `j`."""
+    size = portion_size(windows)
+    bounds = [f"{_first_window(windows)} as lo", f"{_last_window(windows, until)} as hi"]
+    spread = f"explode(sequence({floor_div('lo', size)}, {floor_div('hi', size)})) as j"
+    return lambda: flow.make().selectExpr("*", *bounds).where("lo <= hi").selectExpr("le", "re", "p", spread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +148,7 @@ Frame = Callable[[Any], Any]
 
 def _hopping(windows: Hopping, plan: Plan, until: int) -> Frame:
     """Return the aggregation per hopping window: by (first, last window), then spread over the windows between, and merged."""
-    first = f"{floor_div(_minus('le', windows.size + windows.offset), windows.hop)} + 1L"
-    bounds = [f"{first} as lo", f"{_last_window(windows, until)} as hi"]
+    bounds = [f"{_first_window(windows)} as lo", f"{_last_window(windows, until)} as hi"]
     le = _plus(f"(w * {integer(windows.hop)})", windows.offset)
     ends = [f"{le} as le", f"{_plus(le, windows.size)} as re"]
 
@@ -156,6 +167,11 @@ def _hopping(windows: Hopping, plan: Plan, until: int) -> Frame:
         return whole.selectExpr(*plan.keys, *ends, *plan.part_columns)
 
     return merged if plan.merges else direct
+
+
+def _first_window(windows: Hopping) -> str:
+    """Return the SQL of the first window that a row is in."""
+    return f"{floor_div(_minus('le', windows.size + windows.offset), windows.hop)} + 1L"
 
 
 def _last_window(windows: Hopping, until: int) -> str:

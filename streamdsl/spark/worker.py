@@ -22,13 +22,15 @@ from streamdsl.expr.nodes import Constant, Expr, Key
 from streamdsl.expr.schema import Schema, as_payload
 from streamdsl.expr.table import column_of
 from streamdsl.io.binding import Bound, Inserts, Piece
-from streamdsl.plan.node import GroupApply, Matching, Node
+from streamdsl.plan.node import GroupApply, Matching, Node, Windowed
 from streamdsl.spark.codec import arrow_type, decode, decode_table, encode, encode_table
 from streamdsl.spark.keys import canonical
+from streamdsl.spark.portion import Portion
 from streamdsl.spark.types import Type
 from streamdsl.spark.values import edge_value
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Unit, add_times, to_duration, to_ticks
 from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.windows import Hopping
 
 _FEW: Final = 64
 TAG: Final = "tag"
@@ -222,6 +224,7 @@ class GroupStage:
     out: Type
     unit: Unit | None
     until: int
+    portion: int | None = None
 
     def run(self, table: Any) -> Any:
         """Return the output rows of one group."""
@@ -230,6 +233,9 @@ class GroupStage:
 
     def _bound(self, table: Any) -> Node:
         """Return the plan in this group; a group-apply has a key of its own."""
+        if self.portion is not None and isinstance(self.plan, Windowed) and isinstance(self.plan.windows, Hopping):
+            first = _chunk(table, "j")[0].as_py() * self.portion
+            return dataclasses.replace(self.plan, windows=Portion(self.plan.windows, first, self.portion))
         if self.key is None or isinstance(self.plan, GroupApply):
             return self.plan
         plan: Node = bind_key(self.plan, decode(_chunk(table, self.key.column)[:1], self.key.type)[0])
@@ -253,7 +259,8 @@ class GroupStage:
 
 def run_local(plan: Node, sources: Mapping[str, Inserts], unit: Unit | None, until: int) -> list[CHTRow[Any]]:
     """Return the rows that a plan makes of its sources' rows, in this process: by the engine, few rows by the definition."""
-    if sum(map(len, sources.values())) <= _FEW:
+    portion = isinstance(plan, Windowed) and isinstance(plan.windows, Portion)
+    if portion or sum(map(len, sources.values())) <= _FEW:
         return denote(plan, {name: _history(rows, unit) for name, rows in sources.items()}, until).rows
     bindings = {name: Bound(unit, None, partial(_pieces, rows)) for name, rows in sources.items()}
     return run(plan, bindings, None if until == INFINITY else until).cht().rows

@@ -27,7 +27,7 @@ from streamdsl.plan.node import (
     Windowed,
 )
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, CHTRow, Cti, Event, Lifetime, add_time
-from streamdsl.windows import Clip, Hopping, Output, Snapshot, Windows
+from streamdsl.windows import Clip, Hopping, Output, Windows
 from streamdsl.windows.liveliness import output_cti
 from tests.laws.fold import Fold
 
@@ -120,24 +120,6 @@ def gate(plan: Node, watermarks: Mapping[int, int], by_end: bool) -> Node:
     if isinstance(plan, GroupApply) and isinstance(changed, GroupApply):
         return dataclasses.replace(changed, body=gate(plan.body, watermarks, by_end))
     return changed
-
-
-def surely_shown(plan: Node, watermarks: Mapping[int, int], cti: int) -> Node:
-    """Return a plan that shows, by end, only the windows that no change after the input CTI can hide again.
-
-    A snapshot that ends at the CTI or later may still grow beyond the watermark, and is then held back.
-    """
-    snapshots = [node for node, _ in windows_of(plan) if isinstance(node.windows, Snapshot)]
-    settled = {id(node): max(min(watermarks[id(node)], cti - 1), MIN_TIME) for node in snapshots}
-    return gate(plan, {**watermarks, **settled}, by_end=True)
-
-
-def aligned(plan: Node) -> Node:
-    """Return a plan whose window results have the lifetimes of their windows: none starts before its window."""
-    changed = plan.map_inputs(aligned)
-    if isinstance(changed, Windowed):
-        return dataclasses.replace(changed, output=Output.ALIGN) if changed.output.keeps_stamps else changed
-    return dataclasses.replace(changed, body=aligned(changed.body)) if isinstance(changed, GroupApply) else changed
 
 
 def fixes_ends(plan: Node) -> bool:

@@ -108,7 +108,9 @@ class Outcome:
 
 def in_common(events: list[Event[Any]]) -> object:
     """Return what two outputs must have in common: the order of their events, and ids and types, which do not order ties."""
-    return list(map(shown, events)), Counter((shown(event), event.id, kind_of(event)) for event in events if not isinstance(event, Cti))
+    return list(map(shown, events)), Counter(
+        (shown(event), event.id, kind_of(event)) for event in events if not isinstance(event, Cti)
+    )
 
 
 def shown(event: Event[Any]) -> Hashable:

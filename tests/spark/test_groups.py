@@ -9,10 +9,11 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.denote import denote
+from streamdsl.errors import UnsupportedOnSpark
 from streamdsl.expr.nodes import Field, Key, Make, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.io.sources import bind
-from streamdsl.plan.node import AntiJoin, ClipBy, Group, GroupApply, Join, Matching, Node, Shift, Source, Union
+from streamdsl.plan.node import AntiJoin, ClipBy, Group, GroupApply, Join, Matching, Node, Select, Shift, Source, Union
 from streamdsl.spark import run_batch
 from streamdsl.testing import assert_cht_equal
 from tests.spark.helpers import check, explained, history, stream
@@ -121,6 +122,14 @@ def test_bodies_that_read_another_source(name: str) -> None:
         plan = GroupApply(Source("s", schema, "tick"), key, body, PAIR)
         bindings = {name: bind([sd.Insert(i, *row) for i, row in enumerate(rows)], Source(name)) for name, rows in inputs.items()}
         assert_cht_equal(run_batch(plan, bindings).cht(), denote(plan, inputs))
+
+
+def test_the_key_of_rows_that_are_in_no_group_is_refused() -> None:
+    schema = Schema.record(("k", "v", "f", "m"))
+    body = Select(Source("t", schema, "tick"), Key())
+    plan = GroupApply(Source("s", schema, "tick"), Field("k"), Union((body, Select(Group(schema, "tick"), Key()))), Whole())
+    with pytest.raises(UnsupportedOnSpark, match="select_2 does not run on Spark: it reads the key of a group"):
+        run_batch(plan, {name: bind([], Source(name)) for name in ("s", "t")})
 
 
 def sd_key() -> Any:

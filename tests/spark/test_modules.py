@@ -108,6 +108,22 @@ def test_hopping_windows_of_many_rows() -> None:
     check(stream().tumbling_window(20).aggregate(Spread, lambda e: e.f), {"s": rows}, until=200)
 
 
+HOPPING: dict[str, Callable[[sd.Stream[Any]], sd.Stream[Any]]] = {
+    "overlapping": lambda s: s.hopping_window(7, 2, 1).aggregate(Spread, lambda e: e.f),
+    "with gaps": lambda s: s.hopping_window(1, 3).aggregate(Spread, lambda e: e.f),
+    "time-sensitive": lambda s: s.tumbling_window(2, clip=sd.Clip.RIGHT).aggregate(Covered, lambda e: e.v),
+    "unchanged": lambda s: s.tumbling_window(2, output=sd.Output.UNCHANGED).apply(Echo, lambda e: e.v),
+    "point at end": lambda s: s.tumbling_window(1, output=sd.Output.POINT_AT_END).apply(Shares(1)),
+}
+
+
+@pytest.mark.parametrize("name", HOPPING)
+def test_many_hopping_windows_without_a_group(name: str) -> None:
+    assert "portion of windows" in next(iter(explained(HOPPING[name](stream())).values()))
+    check(HOPPING[name](stream()), {"s": history(3, 20, unending=False)}, native=False)
+    check(HOPPING[name](stream()), {"s": history(4, 20)}, until=30)
+
+
 def test_classes_come_back_as_they_are() -> None:
     found = check(stream().snapshot_window().apply(Shares(1)), {"s": history(1)})
     assert {type(row.payload) for row in found} == {Share}

@@ -24,30 +24,36 @@ class Combined(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """The distinct pairs of group and window number, in order, and which of them each row has."""
+    """The distinct pairs of two columns, in order of the first, then of the second, and which of them each row has."""
 
     index: Rows
-    codes: Rows
-    numbers: Ticks
+    first: Ticks
+    second: Ticks
+
+    def __len__(self) -> int:
+        return len(self.first)
 
 
-def distinct_pairs(codes: Rows, numbers: Ticks) -> Pairs:
-    """Return the distinct pairs of some rows. Few groups x windows are marked in an array, many are sorted.
+def distinct_pairs(first: Ticks, second: Ticks) -> Pairs:
+    """Return the distinct pairs of rows. If few are possible they are marked in an array, else sorted.
 
     >>> pairs = distinct_pairs(np.array([1, 0, 1]), np.array([5, 5, 5]))
-    >>> pairs.index.tolist(), pairs.codes.tolist(), pairs.numbers.tolist()
+    >>> pairs.index.tolist(), pairs.first.tolist(), pairs.second.tolist()
     ([1, 0, 1], [0, 1], [5, 5])
     """
-    if not len(codes):
-        return Pairs(codes, codes, numbers)
-    lowest = int(numbers.min())
-    span = int(numbers.max()) - lowest + 1
-    size = (int(codes.max()) + 1) * span
-    if size >= 2**62:
-        return _ranked(codes, numbers)
-    flat = codes * span + (numbers - lowest)
-    index, found = _marked(flat, size) if size <= 4 * len(flat) + 1024 else _sorted(flat)
-    return Pairs(index, found // span, found % span + lowest)
+    if not len(first):
+        return Pairs(first, first, second)
+    (lowest, span), (other, width) = _spread_of(first), _spread_of(second)
+    if span * width >= 2**62:
+        return _ranked_pairs(first, second)
+    flat = (first - lowest) * width + (second - other)
+    index, found = _marked(flat, span * width) if span * width <= 4 * len(flat) + 1024 else _sorted(flat)
+    return Pairs(index, found // width + lowest, found % width + other)
+
+
+def _spread_of(values: Ticks) -> tuple[int, int]:
+    lowest = int(values.min())
+    return lowest, int(values.max()) - lowest + 1
 
 
 def _marked(flat: Ticks, size: int) -> tuple[Rows, Ticks]:
@@ -67,52 +73,59 @@ def _sorted(flat: Ticks) -> tuple[Rows, Ticks]:
     return index, ordered[np.flatnonzero(is_first)]
 
 
-def _ranked(codes: Rows, numbers: Ticks) -> Pairs:
-    """Take the ranks of window numbers that lie too far apart for their differences to be multiplied."""
-    rank, known = _sorted(numbers)
-    ranked = distinct_pairs(codes, rank)
-    return Pairs(ranked.index, ranked.codes, known[ranked.numbers])
+def _ranked_pairs(first: Ticks, second: Ticks) -> Pairs:
+    """Take the ranks of values that lie too far apart for their differences to be multiplied."""
+    (ranks, known), (other_ranks, other_known) = _sorted(first), _sorted(second)
+    pairs = distinct_pairs(ranks, other_ranks)
+    return Pairs(pairs.index, known[pairs.first], other_known[pairs.second])
 
 
 def combine_deltas(codes: Rows, lo: Ticks, hi: Ticks, terms: Terms) -> Combined:
-    """Return what is added where each row's windows begin, and taken out where they end (if they do)."""
-    return _deltas(codes, lo, hi, terms)[0]
-
-
-def _deltas(codes: Rows, lo: Ticks, hi: Ticks, terms: Terms) -> tuple[Combined, Ticks]:
-    """Return the deltas, and how many rows more cover each window than the one before it."""
-    starting = np.flatnonzero(lo < hi)
-    ending = starting[hi[starting] != ENDLESS]
-    n = len(starting)
-    pairs = distinct_pairs(np.concatenate([codes[starting], codes[ending]]), np.concatenate([lo[starting], hi[ending]]))
-    size = len(pairs.codes)
-    lanes = Lanes(size + 1)
-    lanes.add(_spread(pairs.index[:n], starting, size, terms), terms)
-    if len(ending):
-        lanes.add(_spread(pairs.index[n:], ending, size, terms), -terms)
-    cover = np.bincount(pairs.index[:n], minlength=size) - np.bincount(pairs.index[n:], minlength=size)
-    return Combined(pairs.codes, pairs.numbers, lanes, np.arange(size)), cover
+    """Return what is added where each row's windows begin, and taken out where they end (if they do), window by window."""
+    starting, ending, at_codes, at_numbers = _boundaries(codes, lo, hi)
+    pairs = distinct_pairs(at_numbers, at_codes)
+    return Combined(pairs.second, pairs.first, _delta_lanes(pairs, starting, ending, terms), np.arange(len(pairs)))
 
 
 def combine_windows(codes: Rows, lo: Ticks, hi: Ticks, terms: Terms) -> Combined:
     """Return what is added to each window that rows cover; no range is endless."""
     inside = np.flatnonzero(lo < hi)
     if (hi[inside] - lo[inside] == 1).all():
-        pairs = distinct_pairs(codes[inside], lo[inside])
-        lanes = Lanes(len(pairs.codes) + 1)
-        lanes.add(_spread(pairs.index, inside, len(pairs.codes), terms), terms)
-        return Combined(pairs.codes, pairs.numbers, lanes, np.arange(len(pairs.codes)))
-    deltas, cover = _deltas(codes, lo, hi, terms)
-    deltas.lanes.cumulate()
-    return _expanded(deltas, np.flatnonzero(np.cumsum(cover)))
+        pairs = distinct_pairs(lo[inside], codes[inside])
+        lanes = Lanes(len(pairs) + 1)
+        lanes.add(_spread(pairs.index, inside, len(pairs), terms), terms)
+        return Combined(pairs.second, pairs.first, lanes, np.arange(len(pairs)))
+    return _stretches(codes, lo, hi, terms)
 
 
-def _expanded(deltas: Combined, covered: Rows) -> Combined:
-    """Return each window of the stretches that begin at the covered deltas; each ends where its group's next delta is."""
-    lengths = deltas.numbers[covered + 1] - deltas.numbers[covered]
+def _stretches(codes: Rows, lo: Ticks, hi: Ticks, terms: Terms) -> Combined:
+    """Sum up the deltas of each group: between two of them all windows are alike."""
+    starting, ending, at_codes, at_numbers = _boundaries(codes, lo, hi)
+    pairs = distinct_pairs(at_codes, at_numbers)
+    lanes = _delta_lanes(pairs, starting, ending, terms)
+    lanes.cumulate()
+    begun = np.bincount(pairs.index[: len(starting)], minlength=len(pairs))
+    ended = np.bincount(pairs.index[len(starting) :], minlength=len(pairs))
+    covered = np.flatnonzero(np.cumsum(begun - ended))
+    lengths = pairs.second[covered + 1] - pairs.second[covered]
     positions = np.repeat(covered, lengths)
     offsets = np.arange(len(positions)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return Combined(deltas.codes[positions], deltas.numbers[positions] + offsets, deltas.lanes, positions)
+    return Combined(pairs.first[positions], pairs.second[positions] + offsets, lanes, positions)
+
+
+def _boundaries(codes: Rows, lo: Ticks, hi: Ticks) -> tuple[Rows, Rows, Rows, Ticks]:
+    """Return the rows with windows, those of them whose windows end, and the group and window number of all these places."""
+    starting = np.flatnonzero(lo < hi)
+    ending = starting[hi[starting] != ENDLESS]
+    return starting, ending, np.concatenate([codes[starting], codes[ending]]), np.concatenate([lo[starting], hi[ending]])
+
+
+def _delta_lanes(pairs: Pairs, starting: Rows, ending: Rows, terms: Terms) -> Lanes:
+    lanes = Lanes(len(pairs) + 1)
+    lanes.add(_spread(pairs.index[: len(starting)], starting, len(pairs), terms), terms)
+    if len(ending):
+        lanes.add(_spread(pairs.index[len(starting) :], ending, len(pairs), terms), -terms)
+    return lanes
 
 
 def _spread(index: Rows, rows: Rows, size: int, terms: Terms) -> Rows:

@@ -71,15 +71,21 @@ class GridNumbers:
 
     def _ends(self, first: Ticks, le: Ticks, re: Ticks) -> Ticks:
         """Return the number after the last window that a row with this RE belongs to."""
-        grid = self.grid
         present = re > le
-        if self._is_safe(le):
-            ends = (np.where(present, re, le) - (1 + grid.offset)) // grid.hop + 1
-        else:
-            ends = np.array([grid.last_starting_before(time) + 1 for time in np.maximum(re, le).tolist()], dtype=np.int64)
-        ends = np.where(present, np.maximum(ends, first), first)
-        ends[present & (re == INFINITY)] = ENDLESS
+        ends = np.maximum(self._after_last(le, re), first)
+        if not present.all():
+            ends = np.where(present, ends, first)
+        unending = present & (re == INFINITY)
+        if unending.any():
+            ends[unending] = ENDLESS
         return self._shown(ends)
+
+    def _after_last(self, le: Ticks, re: Ticks) -> Ticks:
+        """Return the number after the last window that starts before each RE, or if that is not after LE, before some time."""
+        grid = self.grid
+        if self._is_safe(le):
+            return (re - (1 + grid.offset)) // grid.hop + 1
+        return np.array([grid.last_starting_before(time) + 1 for time in np.maximum(re, le).tolist()], dtype=np.int64)
 
     def _shown(self, numbers: Ticks) -> Ticks:
         return numbers if self.stop == ENDLESS else np.where(numbers >= self.stop, ENDLESS, numbers)

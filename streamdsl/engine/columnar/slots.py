@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import heapq
-from typing import Any
+from itertools import repeat
+from typing import Any, Final
 
 import numpy as np
 
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.expr.table import Column, Rows
 from streamdsl.temporal.time import Ticks
+
+_NONE: Final[dict[Any, int]] = {}
 
 
 class SlotTable:
@@ -38,25 +41,39 @@ class SlotTable:
         return self.lanes.size - self._n_free
 
     def find(self, numbers: Ticks, groups: Column) -> Rows:
-        """Return the slot of each window number and group; no two may be equal. O(1) each."""
-        index = self._index
-        for number in distinct_numbers(numbers):
-            if number not in index:
-                index[number] = {}
-                heapq.heappush(self._order, number)
-        found = [index[number].get(group, -1) for number, group in zip(numbers.tolist(), groups.tolist(), strict=True)]
-        slots = np.array(found, dtype=np.intp)
+        """Return the slot of each window number and group, made if there is none; no two pairs may be equal. O(1) each."""
+        slots = self._known(numbers, groups)
         missing = np.flatnonzero(slots < 0)
         if len(missing):
-            slots[missing] = self._make(numbers[missing], groups[missing])
+            slots[missing] = self.make(numbers[missing], groups[missing])
         return slots
 
-    def _make(self, numbers: Ticks, groups: Column) -> Rows:
+    def _known(self, numbers: Ticks, groups: Column) -> Rows:
+        """Return the slots, -1 where there is none."""
+        order, runs = _runs(numbers)
+        if 4 * len(runs) > len(numbers):
+            index = self._index
+            pairs = zip(numbers.tolist(), groups.tolist(), strict=True)
+            return np.array([index[number].get(group, -1) if number in index else -1 for number, group in pairs], dtype=np.intp)
+        slots = np.empty(len(numbers), dtype=np.intp)
+        for number, start, stop in runs:
+            at = order[start:stop]
+            known = self._index.get(number, _NONE)
+            slots[at] = np.fromiter(map(known.get, groups[at].tolist(), repeat(-1)), dtype=np.intp, count=stop - start)
+        return slots
+
+    def make(self, numbers: Ticks, groups: Column) -> Rows:
+        """Return a slot for each window number and group, of which none may have one yet. O(1) each."""
         slots = self._take(len(numbers))
         self.number[slots] = numbers
         self.group[slots] = groups
-        for number, group, slot in zip(numbers.tolist(), groups.tolist(), slots.tolist(), strict=True):
-            self._index[number][group] = slot
+        order, runs = _runs(numbers)
+        for number, start, stop in runs:
+            if number not in self._index:
+                self._index[number] = {}
+                heapq.heappush(self._order, number)
+            at = order[start:stop]
+            self._index[number].update(zip(groups[at].tolist(), slots[at].tolist(), strict=True))
         return slots
 
     def _take(self, n: int) -> Rows:
@@ -111,8 +128,9 @@ class SlotTable:
         return self.lanes.nbytes + self.number.nbytes + self.group.nbytes + self._free.nbytes
 
 
-def distinct_numbers(numbers: Ticks) -> list[int]:
-    """Return the window numbers, each once."""
-    ordered = np.sort(numbers)
-    kept = np.flatnonzero(ordered[1:] != ordered[:-1])
-    return [*ordered[kept].tolist(), *ordered[-1:].tolist()]
+def _runs(numbers: Ticks) -> tuple[Rows, list[tuple[int, int, int]]]:
+    """Return an order in which equal numbers stand together, and each number with where its run begins and ends."""
+    order = np.arange(len(numbers)) if (numbers[1:] >= numbers[:-1]).all() else np.argsort(numbers)
+    ordered = numbers[order]
+    starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(ordered)), dtype=np.bool_), ordered[1:] != ordered[:-1]]))
+    return order, list(zip(ordered[starts].tolist(), starts.tolist(), [*starts[1:].tolist(), len(ordered)], strict=False))

@@ -7,7 +7,9 @@ are open have their sums in *cells*, later ones in the *delta ring*. What differ
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import Any, Final, NamedTuple
+from itertools import repeat
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -15,13 +17,13 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, Accumulator, CountAccumulator, result_columns
 from streamdsl.engine.columnar.cells import Cells
 from streamdsl.engine.columnar.combine import combine_deltas, combine_windows
-from streamdsl.engine.columnar.lanes import ROWS, Lanes, Part, Terms, distinct
+from streamdsl.engine.columnar.lanes import ROWS, Part, Terms, distinct
 from streamdsl.engine.columnar.numbers import GridNumbers
-from streamdsl.engine.columnar.ring import DeltaRing
+from streamdsl.engine.columnar.ring import DeltaRing, Opened
 from streamdsl.engine.keys import group_codes
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.windows.grid import grid_cti
-from streamdsl.expr import Inputs, RowError, project, truth
+from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Key, Life, Whole
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Column, Rows, Table
@@ -72,11 +74,11 @@ class ColumnarWindowOperator(Operator):
         opened = self.numbers.last_open(self.watermark)
         batch = _changed(batch)
         codes, groups = group_codes(batch.keys, batch.codes, len(batch))
-        pending = [self._pending(batch.take(rows), codes[rows], opened) for rows in _slices(len(batch))]
+        pending = [self._pending(part, part_codes, opened) for part, part_codes in _slices(batch, codes)]
         self._note_unending(batch)
         for part in pending:
             self._wait(part, groups)
-        touched = [self._fill(*found) for found in self.ring.open(opened)]
+        touched = [self._show(found) for found in self.ring.open(opened)]
         touched += [self._enter(part, groups) for part in pending]
         return self._emit(distinct(touched))
 
@@ -101,14 +103,8 @@ class ColumnarWindowOperator(Operator):
             column = self.evaluate(argument, inputs, batch.ids)
         chosen = None
         if agg.where is not None:
-            chosen = self._truth(self.evaluate(agg.where, inputs, batch.ids), batch.ids)
+            chosen = self.holds(agg.where, inputs, batch.ids)
         accumulator.add_terms(column, chosen, terms)
-
-    def _truth(self, column: Column, ids: Column) -> Any:
-        try:
-            return truth(column)
-        except RowError as error:
-            raise self.user_error(error, ids) from error.cause
 
     def _note_unending(self, batch: Batch) -> None:
         """Keep the ids of rows without end: at the end of time they must be named."""
@@ -128,17 +124,20 @@ class ColumnarWindowOperator(Operator):
         if (late < part.hi).any():
             self.ring.add(combine_deltas(part.codes, late, part.hi, part.terms), groups)
 
+    def _show(self, opened: Opened) -> Rows:
+        """Make the cells of windows that open, and return them."""
+        self._period(int(opened.numbers[-1]))
+        slots = self.cells.make(opened.numbers, opened.groups)
+        self.cells.lanes.merge(slots, opened.lanes, opened.positions)
+        return slots
+
     def _enter(self, part: Pending, groups: Column) -> Rows:
         """Change the open windows, and return their cells."""
         found = combine_windows(part.codes, part.lo, np.minimum(part.hi, part.limit), part.terms)
-        return self._fill(found.numbers, groups[found.codes], found.lanes, found.positions)
-
-    def _fill(self, numbers: Ticks, groups: Column, lanes: Lanes, positions: Rows) -> Rows:
-        """Add the `positions` of `lanes` to the cells of these windows, and return the cells."""
-        if len(numbers):
-            self._period(int(numbers.max()))
-        slots = self.cells.find(numbers, groups)
-        self.cells.lanes.merge(slots, lanes, positions)
+        if len(found.numbers):
+            self._period(int(found.numbers.max()))
+        slots = self.cells.find(found.numbers, groups[found.codes])
+        self.cells.lanes.merge(slots, found.lanes, found.positions)
         return slots
 
     def _period(self, number: int) -> Lifetime:
@@ -157,8 +156,9 @@ class ColumnarWindowOperator(Operator):
         results = self._results(alive)
         changed = np.flatnonzero(~cells.are_out(alive, results))
         fresh, results = alive[changed], results.take(changed)
-        gone = np.concatenate([dead[cells.is_out[dead]], fresh[cells.is_out[fresh]]])
-        out = self._changes(gone, fresh, Table.concat([cells.results(gone), results]))
+        moved = np.concatenate([fresh, dead])
+        gone = np.flatnonzero(cells.is_out[moved])
+        out = self._changes(moved, gone, len(fresh), Table.concat([cells.results(moved[gone]), results]))
         cells.put(fresh, results)
         cells.drop(dead)
         return out
@@ -175,21 +175,22 @@ class ColumnarWindowOperator(Operator):
             window = self._period(int(self.cells.number[slots[error.row]]))
             raise self.user_error(error, window=window) from error.cause
 
-    def _changes(self, gone: Rows, fresh: Rows, table: Table) -> Batch:
-        slots = np.concatenate([gone, fresh])
-        groups = self.cells.group[slots]
+    def _changes(self, slots: Rows, gone: Rows, n_fresh: int, table: Table) -> Batch:
+        """Return the retractions of the results of some cells, and the insertions of those of the first `n_fresh` cells."""
+        rows = np.concatenate([gone, np.arange(n_fresh)])
+        is_gone = np.arange(len(rows)) < len(gone)
         starts = self.numbers.starts(self.cells.number[slots])
         ends = starts + self.windows.size
-        le, re = (ends, ends + CHRONON) if self.node.output is Output.POINT_AT_END else (starts, ends)
-        is_gone = np.arange(len(slots)) < len(gone)
-        ids = self._ids(starts, groups)
-        return Batch(ids, le, np.where(is_gone, re, le), np.where(is_gone, le, re), table, groups if self._keyed else None)
+        lives = (ends, ends + CHRONON) if self.node.output is Output.POINT_AT_END else (starts, ends)
+        le, re = (times[rows] for times in lives)
+        ids = self._ids(starts, self.cells.group[slots])[rows]
+        keys = self.cells.group[slots[rows]] if self._keyed else None
+        return Batch(ids, le, np.where(is_gone, re, le), np.where(is_gone, le, re), table, keys)
 
     def _ids(self, starts: Ticks, groups: Column) -> Column:
-        rows = zip(starts.tolist(), groups.tolist(), strict=True)
-        label = self.label
-        ids = ((label, le, 0) if group is None else (label, group.path, le, 0) for le, group in rows)
-        return np.fromiter(ids, dtype=object, count=len(starts))
+        paths = [map(attrgetter("path"), groups.tolist())] if self._keyed else []
+        rows = zip(repeat(self.label), *paths, starts.tolist(), repeat(0), strict=False)
+        return np.fromiter(rows, dtype=object, count=len(starts))
 
     def forget(self, cti: int) -> None:
         self.cells.release(self.cells.pop_until(self.numbers.grid.first_ending_after(cti) - 1))
@@ -206,9 +207,13 @@ def _changed(batch: Batch) -> Batch:
     return batch if len(rows) == len(batch) else batch.take(rows)
 
 
-def _slices(size: int) -> Iterator[Rows]:
-    for start in range(0, size, SLICE):
-        yield np.arange(start, min(start + SLICE, size))
+def _slices(batch: Batch, codes: Rows) -> Iterator[tuple[Batch, Rows]]:
+    if len(batch) <= SLICE:
+        yield batch, codes
+        return
+    for start in range(0, len(batch), SLICE):
+        rows = np.arange(start, min(start + SLICE, len(batch)))
+        yield batch.take(rows), codes[rows]
 
 
 def _shown(groups: Column) -> Column:

@@ -38,7 +38,8 @@ class GroupEnterOperator(Operator):
     def _groups(self, examples: Batch) -> list[GroupKey]:
         """Return the group of each row."""
         inputs = inputs_of(examples)
-        shown = map(as_payload, evaluate(self.key, inputs).tolist())
+        column = evaluate(self.key, inputs)
+        shown = map(as_payload, column.tolist()) if column.dtype == object else column.tolist()
         return list(map(self.table.intern, key_values(self.key, inputs), shown, examples.group_keys()))
 
     def _codes(self, batch: Batch) -> Rows:

@@ -202,8 +202,11 @@ class WindowOperator(Operator):
                 group.free_ordinal(*before.id[-2:])
                 continue
             id = before.id if before else self._new_id(group, key, after.entry.le)
-            changes.add(id, after.le, before.re if before else after.le, after.re, after.payload, key)
-            after.entry.output.append(OutputRow(id, after.le, after.re, after.payload, after.key))
+            payload = (
+                before.payload if before else after.payload
+            )  # equal, but 1 and 1.0 look different: a row keeps what went out
+            changes.add(id, after.le, before.re if before else after.le, after.re, payload, key)
+            after.entry.output.append(OutputRow(id, after.le, after.re, payload, after.key))
 
     def _new_id(self, group: GroupWindows, key: GroupKey | None, le: int) -> tuple[Any, ...]:
         ordinal = group.new_ordinal(le)

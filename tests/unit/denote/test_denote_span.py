@@ -129,7 +129,7 @@ def test_user_code_that_raises_is_named_with_its_operator_and_event() -> None:
         UserCodeError, match=r"ZeroDivisionError in user code: .*\n  at operator select_1, event .*le=4, re=6.*v=0"
     ) as error:
         meaning(Select(LEFT, of(lambda e: 1 / e.v)), ROWS)
-    assert error.value.operator == "Select"
+    assert error.value.operator == "select_1"
     assert isinstance(error.value.__cause__, ZeroDivisionError)
 
 

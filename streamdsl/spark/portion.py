@@ -1,0 +1,47 @@
+"""A portion of a grid of windows: what one Python call makes where no group divides the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from streamdsl.temporal import INFINITY, Lifetime
+from streamdsl.windows import Hopping, Windows
+
+_WINDOWS: Final = 16
+
+
+def portion_size(windows: Hopping) -> int:
+    """Return how many windows make a portion: enough that few rows are in two.
+
+    >>> portion_size(Hopping(10, 10)), portion_size(Hopping(100, 10))
+    (16, 160)
+    """
+    return _WINDOWS * -(-windows.size // windows.hop)
+
+
+@dataclass(frozen=True, slots=True)
+class Portion(Windows):
+    """The windows of a grid from number `first` on, `count` of them.
+
+    >>> Portion(Hopping(10, 10), 1, 2).over([Lifetime(5, INFINITY)])
+    [Lifetime(le=10, re=20), Lifetime(le=20, re=30)]
+    """
+
+    grid: Hopping
+    first: int
+    count: int
+
+    def over(self, lifetimes: Iterable[Lifetime], until: int = INFINITY) -> list[Lifetime]:
+        """Return those of the windows that are not empty."""
+        mine = range(self.first, self.first + self.count)
+        found: set[int] = set()
+        for life in lifetimes:
+            numbers = self.grid.numbers(life)
+            found.update(range(max(mine.start, numbers.start), min(mine.stop, numbers.stop)))
+        return [window for k in sorted(found) if (window := self.grid.window(k)).re <= until]
+
+    def describe(self) -> str:
+        """Return what the grid says."""
+        return self.grid.describe()
