@@ -213,9 +213,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
             raise QueryError(
                 "select takes one lambda, or named ones", hint="for example select(mid=lambda e: (e.bid + e.ask) / 2)"
             )
-        projection = (
-            building.row_expression(f, self._node.schema) if f is not None else building.record(fields, self._node.schema)
-        )
+        schema = self._node.schema
+        projection = building.row_expression(f, schema) if f is not None else building.record(fields, schema)
         return self._over(algebra.Select(self._node, projection))
 
     @overload

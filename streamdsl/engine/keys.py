@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from typing import Any
-from weakref import KeyedRef
+from weakref import ref
 
 import numpy as np
 
@@ -27,6 +27,13 @@ class GroupKey:
         return f"GroupKey({self.shown!r})"
 
 
+class _Reference(ref[GroupKey]):
+    """A weak reference that remembers where it is kept: C code makes it, other than `weakref.KeyedRef`."""
+
+    __slots__ = ("at",)
+    at: tuple[GroupKey | None, Hashable]
+
+
 class KeyTable:
     """The groups that something still refers to; a group that nothing remembers is forgotten by itself.
 
@@ -37,35 +44,42 @@ class KeyTable:
     """
 
     def __init__(self) -> None:
-        self._keys: dict[tuple[Any, Hashable], KeyedRef[Any, GroupKey]] = {}
+        self._keys: dict[GroupKey | None, dict[Hashable, _Reference]] = {None: {}}
 
     def intern(self, hashed: Hashable, shown: Any, parent: GroupKey | None) -> GroupKey:
         """Return the group's one key object."""
-        found = self._keys.get((parent, hashed))
+        inside = self._keys.get(parent)
+        found = None if inside is None else inside.get(hashed)
         known = None if found is None else found()
         if known is None:
-            path = (parent.path, hashed) if parent else hashed
-            known = GroupKey(path, shown, parent)
-            self._remember((parent, hashed), known)
+            known = GroupKey((parent.path, hashed) if parent else hashed, shown, parent)
+            self._remember(known, hashed)
         return known
 
-    def _remember(self, at: tuple[GroupKey | None, Hashable], key: GroupKey) -> None:
-        self._keys[at] = KeyedRef(key, self._forget, at)
+    def _remember(self, key: GroupKey, hashed: Hashable) -> None:
+        reference = _Reference(key, self._forget)
+        reference.at = (key.parent, hashed)
+        self._keys.setdefault(key.parent, {})[hashed] = reference
 
-    def _forget(self, gone: KeyedRef[Any, GroupKey]) -> None:
-        if self._keys.get(gone.key) is gone:
-            del self._keys[gone.key]
+    def _forget(self, gone: _Reference) -> None:
+        parent, hashed = gone.at
+        inside = self._keys.get(parent, {})
+        if inside.get(hashed) is gone:
+            del inside[hashed]
+            if not inside and parent is not None:
+                del self._keys[parent]
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return sum(map(len, self._keys.values()))
 
     def __getstate__(self) -> list[GroupKey]:
-        return [key for found in self._keys.values() if (key := found()) is not None]
+        found = (reference() for inside in self._keys.values() for reference in inside.values())
+        return [key for key in found if key is not None]
 
     def __setstate__(self, keys: list[GroupKey]) -> None:
-        self.__init__()  # type: ignore[misc]
+        self._keys = {None: {}}
         for key in keys:
-            self._remember((key.parent, key.path[1] if key.parent else key.path), key)  # type: ignore[index]
+            self._remember(key, key.path[1] if key.parent else key.path)  # type: ignore[index]
 
 
 def factorise(column: Column) -> Rows:

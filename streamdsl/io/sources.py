@@ -213,7 +213,7 @@ def bind(value: object, source: Source) -> Bound:
     bound = _bound(value, source)
     if None not in (source.time_unit, bound.unit) and source.time_unit != bound.unit:
         raise UnitError(
-            f"streams of different time units meet: the source {source.source!r} is in {source.time_unit}, its input in {bound.unit}",
+            f"the source {source.source!r} counts time in {source.time_unit}, its input in {bound.unit}",
             hint="give both the same unit=; a source without one counts us once a date or text is used with it",
         )
     return bound

@@ -18,6 +18,7 @@ from streamdsl.spark.lowering import Lowering
 from streamdsl.spark.types import Row, Type, is_groupable
 from streamdsl.temporal import INFINITY, common_unit
 
+_TIMES = ("lle", "lre", "rle", "rre", "rend")
 _PIECES = "cast(array() as array<struct<le:bigint,re:bigint>>)"
 
 
@@ -156,9 +157,20 @@ def _bucketed(lefts: Any, rights: Any, meet: str) -> Any:
     """
     both = lefts.selectExpr("lle as le", "lre as re").unionAll(rights.selectExpr("rle as le", "rend as re"))
     stats = broadcast(both.selectExpr("max(le) as top", f"{_mean_length('le', 're')} as width"))
-    spread_left = _spread(lefts.crossJoin(stats), "l", "lle", "lre")
-    spread_right = _spread(rights.crossJoin(stats), "r", "rle", "rend")
-    return _joined(spread_left, spread_right, ["lb = rb", "lb = greatest(lb0, rb0)", meet])
+    spread_left = _spread(_packed(lefts).crossJoin(stats), "l", "lle", "lre")
+    spread_right = _spread(_packed(rights).crossJoin(stats), "r", "rle", "rend")
+    joined = _joined(spread_left, spread_right, ["lb = rb", "lb = greatest(lb0, rb0)", meet])
+    return joined.selectExpr(
+        *(f"element_at({name}, 1) as {name}" for name in (*lefts.columns, *rights.columns) if name not in _TIMES), *_TIMES
+    )
+
+
+def _packed(df: Any) -> Any:
+    """Return rows with all but the times inside arrays.
+
+    Spark's pruning of struct fields loses columns where rows are spread after a join; of arrays' items it prunes nothing.
+    """
+    return df.selectExpr(*(name if name in _TIMES else f"array({name}) as {name}" for name in df.columns))
 
 
 def _mean_length(le: str, re: str) -> str:

@@ -59,7 +59,9 @@ def translated() -> Iterator[None]:
     """Raise what failed a task as the error that the local engine would raise."""
     try:
         yield
-    except PySparkException as error:
+    except StreamDslError:
+        raise
+    except Exception as error:  # what fails while a join is broadcast comes as Java's exception
         found = as_streamdsl(str(error))
         if found is None:
             raise

@@ -124,7 +124,13 @@ def _reads_time(function: Callable[..., Any], decorator: str) -> bool:
             f"@{decorator} takes a function, not {function!r}",
             hint=f"a class that derives from sd.{decorator.upper()} needs no decorator",
         )
-    required = [p for p in inspect.signature(function).parameters.values() if _is_positional(p) and p.default is p.empty]
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except ValueError:  # a builtin that does not say, such as max
+        return False
+    required = [p for p in parameters if _is_positional(p) and p.default is p.empty]
+    if not required and any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return False
     if len(required) not in (1, 2):
         raise QueryError(
             f"@{decorator} needs a function of the payloads, or of the events and the window; "

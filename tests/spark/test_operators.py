@@ -58,6 +58,7 @@ TWO: dict[str, Query] = {
     "join by key of None": lambda a, b: a.join(b, on="m"),
     "join by two keys": lambda a, b: a.join(b, on=["k", "m"]),
     "join where": lambda a, b: a.join(b, where=lambda x, y: x.v > y.v),
+    "join and some fields": lambda a, b: a.join(b, select=lambda x, y: (x.k, x.v - y.v, y.f)).where(lambda e: e._1 >= 0),
     "join select": lambda a, b: a.join(b, on="k", select=lambda x, y: {"k": x.k, "sum": x.v + y.v}),
     "join with itself": lambda a, b: a.join(a, on="k"),
     "anti join": lambda a, b: a.anti_join(b),

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.keys import GroupKey, KeyTable, factorise, first_rows, group_codes
 from streamdsl.engine.operator import Operator, inputs_of
-from streamdsl.expr import Inputs, RowError, evaluate, key_values, project
+from streamdsl.expr import Inputs, RowError, evaluate, project
 from streamdsl.expr.nodes import Expr, Make
 from streamdsl.expr.schema import as_payload
 from streamdsl.expr.table import Rows, object_column
 from streamdsl.plan.node import GroupApply
+from streamdsl.temporal.payload import payload_key
 
 
 class GroupEnterOperator(Operator):
@@ -37,10 +38,12 @@ class GroupEnterOperator(Operator):
 
     def _groups(self, examples: Batch) -> list[GroupKey]:
         """Return the group of each row."""
-        inputs = inputs_of(examples)
-        column = evaluate(self.key, inputs)
-        shown = map(as_payload, column.tolist()) if column.dtype == object else column.tolist()
-        return list(map(self.table.intern, key_values(self.key, inputs), shown, examples.group_keys()))
+        column = self.evaluate(self.key, inputs_of(examples), examples.ids)
+        values: list[Any] = column.tolist()
+        is_plain = column.dtype.kind in "bi"
+        hashed = values if is_plain else list(map(payload_key, values))
+        shown = values if is_plain else list(map(as_payload, values))
+        return list(map(self.table.intern, hashed, shown, examples.group_keys()))
 
     def _codes(self, batch: Batch) -> Rows:
         """Return a small number for every row, equal where the groups are; each of them is some row's."""

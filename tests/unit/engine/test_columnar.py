@@ -1,0 +1,374 @@
+"""The columnar window operator and its parts: exact sums, slots, the delta ring; what it can run, and its errors."""
+
+from __future__ import annotations
+
+import gc
+import math
+import pickle
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streamdsl as sd
+from streamdsl.engine.batch import Batch
+from streamdsl.engine.columnar import lanes as lanes_module
+from streamdsl.engine.columnar.accumulators import AvgAccumulator, CountAccumulator, SumAccumulator
+from streamdsl.engine.columnar.combine import distinct_pairs
+from streamdsl.engine.columnar.exact import integers
+from streamdsl.engine.columnar.lanes import ROWS, Lanes, Part, Terms
+from streamdsl.engine.columnar.slots import SlotTable
+from streamdsl.engine.keys import KeyTable, factorise
+from streamdsl.engine.lower import lower
+from streamdsl.engine.operator import Gate, Operator, Step
+from streamdsl.engine.operators.columnar import ColumnarWindowOperator
+from streamdsl.engine.session import Session
+from streamdsl.errors import QueryError, TimeOverflow, UnboundedOutputError, UserCodeError
+from streamdsl.expr.table import Table, column_of, object_column
+from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, Retract, payload_key
+from streamdsl.udm.builtin import Avg, Count, Sum
+
+real = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.floats(-4, 4, width=16),
+    st.sampled_from(
+        [2.0**53, 1.0, 2.0**-53, 2.0**-54, -(2.0**-106), 5e-324, 1.7976931348623157e308, -1.7976931348623157e308, 0.1]
+    ),
+)
+numbers = st.one_of(
+    real, st.sampled_from([math.nan, math.inf, -math.inf, None, True, 2**45, -(2**63), 2**64, 10**25]), st.integers(-9, 9)
+)
+
+
+def lanes_of(accumulator: SumAccumulator | CountAccumulator, values: Sequence[Any], taken_out: Sequence[Any] = ()) -> Lanes:
+    """Return one position to which values have been added, and others too that have been taken out again."""
+    lanes = Lanes(1)
+    for column, sign in ((column_of([*values, *taken_out]), 1), (column_of(list(taken_out)), -1)):
+        terms = Terms(len(column), [Part(ROWS, None, np.ones(len(column), dtype=np.int64), 1)])
+        accumulator.add_terms(column, None, terms)
+        lanes.add(np.zeros(len(column), dtype=np.intp), terms.times(np.full(len(column), sign)))
+    return lanes
+
+
+def result(accumulator: SumAccumulator | CountAccumulator, lanes: Lanes) -> Any:
+    return accumulator.results(lanes.take(np.array([0]))).tolist()[0]
+
+
+@pytest.mark.parametrize("room", [2**62, 2**34])
+@given(st.lists(numbers, max_size=8), st.lists(numbers, max_size=8))
+def test_sums_are_those_of_the_built_ins_whatever_came_and_went(room: int, values: list[Any], others: list[Any]) -> None:
+    with patch.object(lanes_module, "_ROOM", room):
+        total, mean, count = (make(0) for make in (SumAccumulator, AvgAccumulator, CountAccumulator))
+        assert repr(result(total, lanes_of(total, values, others))) == repr(Sum().compute_result(values))
+        assert repr(result(mean, lanes_of(mean, values, others))) == repr(Avg().compute_result(values))
+        assert result(count, lanes_of(count, values, others)) == Count().compute_result(values)
+
+
+@given(st.lists(real, min_size=1, max_size=40))
+def test_float_sums_are_rounded_once(values: list[float]) -> None:
+    total = SumAccumulator(0)
+    found = result(total, lanes_of(total, values))
+    try:
+        expected = float(sum(map(Fraction, values)))
+    except OverflowError:
+        expected = math.inf if sum(map(Fraction, values)) > 0 else -math.inf
+    assert found == expected
+
+
+def test_a_sum_that_lies_on_a_tie_is_rounded_to_even() -> None:
+    total = SumAccumulator(0)
+    for values in ([2.0**53, 1.0], [2.0**53, 3.0], [2.0**53, 1.0, 2.0**-60], [1e16, 1.0, -1e-30]):
+        assert result(total, lanes_of(total, values)) == math.fsum(values)
+
+
+def test_the_type_of_a_sum_is_that_of_what_is_left() -> None:
+    total = SumAccumulator(0)
+    assert repr(result(total, lanes_of(total, [1, 2], [0.5]))) == "3"
+    assert repr(result(total, lanes_of(total, [1.0], [7]))) == "1.0"
+    assert result(total, lanes_of(total, [None], [3])) is None
+
+
+@pytest.mark.parametrize("values", [[Decimal("0.1"), 2], [Fraction(1, 3), None, 1], [Decimal(1), Decimal(1)]])
+def test_what_is_no_number_of_python_is_kept_as_it_is(values: list[Any]) -> None:
+    total, mean = SumAccumulator(0), AvgAccumulator(0)
+    assert result(total, lanes_of(total, values, [Decimal(9), "x"])) == Sum().compute_result(values)
+    assert result(mean, lanes_of(mean, values, [[1, 2]])) == Avg().compute_result(values)
+
+
+def test_digits_are_carried_before_a_lane_overflows() -> None:
+    total, lanes = SumAccumulator(0), Lanes(1)
+    for _ in range(80):
+        terms = Terms(2**14)
+        total.add_terms(np.full(2**14, 2**45), None, terms)
+        lanes.add(np.zeros(2**14, dtype=np.intp), terms)
+    assert integers(lanes, 0).tolist() == [80 * 2**59]
+
+
+def test_slots_that_cancel_are_zero_even_after_a_carry() -> None:
+    total, lanes = SumAccumulator(0), Lanes(2)
+    column = column_of([2**44, 2**44, -(2**45)])
+    terms = Terms(3, [Part(ROWS, None, np.array([1, 1, -2]), 2)])
+    total.add_terms(column, None, terms)
+    lanes.add(np.array([0, 0, 0]), terms)
+    lanes.carry()
+    lanes.add(np.array([1]), Terms(1, [Part(ROWS, None, np.array([1]), 1)]))
+    assert lanes.are_zero(np.array([0, 1])).tolist() == [True, False]
+
+
+pairs = st.lists(st.tuples(st.integers(0, 3), st.one_of(st.integers(-3, 3), st.integers(MIN_TIME, INFINITY))), max_size=20)
+
+
+@given(pairs)
+def test_distinct_pairs_are_found_however_far_apart(rows: list[tuple[int, int]]) -> None:
+    first, second = (np.array([row[i] for row in rows], dtype=np.int64) for i in (0, 1))
+    found = distinct_pairs(first, second)
+    listed = list(zip(found.first.tolist(), found.second.tolist(), strict=True))
+    assert listed == sorted(set(rows))
+    assert [listed[i] for i in found.index.tolist()] == rows
+
+
+keys = st.one_of(
+    st.integers(-2, 2), st.sampled_from([2**62, -(2**62), 2**70, None, True, 1.0, -0.0, math.nan, "a", "", ("a", 1)])
+)
+
+
+@given(st.lists(keys, max_size=12))
+def test_codes_are_equal_where_keys_are(values: list[Any]) -> None:
+    codes = factorise(column_of(values)).tolist()
+    hashed = list(map(payload_key, values))
+    assert all((codes[i] == codes[j]) == (hashed[i] == hashed[j]) for i in range(len(values)) for j in range(len(values)))
+    assert set(codes) == set(range(len(set(codes))))
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abc"), st.booleans()), max_size=30))
+def test_slots_stay_with_their_window_and_group(steps: list[tuple[int, str, bool]]) -> None:
+    table, model = SlotTable(), dict[tuple[int, str], int]()
+    for number, group, drops in steps:
+        slot = int(table.find(np.array([number]), object_column([group]))[0])
+        assert model.setdefault((number, group), slot) == slot
+        if drops:
+            table.drop(np.array([model.pop((number, group))]))
+        assert len(set(model.values())) == len(model) == len(table)
+        assert table.first() == min((number for number, _ in model), default=None)
+    assert sorted(table.slots().tolist()) == sorted(model.values())
+
+
+def test_many_slots_are_found_at_once_in_any_order() -> None:
+    table, rng = SlotTable(), np.random.default_rng(0)
+    number, group = rng.permutation(400) // 100, object_column(list(range(400)))
+    slots = table.find(number, group)
+    order = rng.permutation(400)
+    assert table.find(number[order], group[order]).tolist() == slots[order].tolist()
+    assert len(set(slots.tolist())) == len(table) == 400
+    assert set(table.group[table.pop_until(0)].tolist()) == set(group[number == 0].tolist())
+
+
+def windows_of(query: sd.Stream[Any]) -> Operator:
+    return next(found for found in lower(query.plan()).operators if found.kind.startswith("window"))
+
+
+def stats(session: Session[Any]) -> dict[str, int]:
+    return next(figures for label, figures in session.stats().items() if label.startswith("window"))
+
+
+def opened(query: sd.Stream[Any], **settings: Any) -> Any:
+    """Return a session whose events are looked into without asking what they are."""
+    return query.open(**settings)
+
+
+def counted(**settings: Any) -> sd.Stream[Any]:
+    return sd.source("s").tumbling_window(10, **settings).aggregate(n=sd.count(), total=sd.sum(lambda e: e.v))
+
+
+def test_the_plan_chooses_and_explain_says_so() -> None:
+    assert windows_of(counted()).kind == "window (columnar)"
+    assert "<window (columnar)>" in counted().explain()
+    assert windows_of(sd.source("s").tumbling_window(10).aggregate(m=sd.median(lambda e: e.v))).kind == "window (general)"
+
+
+@sd.udo
+def each(values: Sequence[int]) -> Sequence[int]:
+    return values
+
+
+@pytest.mark.parametrize(
+    ("build", "reason"),
+    [
+        (lambda s: s.snapshot_window().aggregate(n=sd.count()), "its windows are snapshot"),
+        (
+            lambda s: s.tumbling_window(10).aggregate(n=sd.count(), m=sd.median(lambda e: e.v)),
+            "median is not one of avg, count, sum",
+        ),
+        (lambda s: s.tumbling_window(10).aggregate(m=sd.time_weighted_avg(lambda e: e.v)), "time_weighted_avg is not one of"),
+        (lambda s: s.tumbling_window(10).apply(each, lambda e: e.v), "it runs an operator"),
+    ],
+)
+def test_forcing_it_where_it_cannot_run_says_why(build: Any, reason: str) -> None:
+    query = build(sd.source("s"))
+    with pytest.raises(QueryError, match=f"columnar window operator: {reason}"):
+        query.open(engine_options={"window": "columnar"})
+    assert query.open().push([Insert("a", 1, 2, {"v": 1})])
+
+
+def row(id: str, le: int, re: int, v: Any = 1, k: Any = "a") -> Event[Any]:
+    return Insert(id, le, re, {"k": k, "v": v})
+
+
+def test_a_late_event_corrects_the_result_and_the_id_gets_a_version() -> None:
+    session = opened(counted())
+    assert [event.payload for event in session.push([row("a", 1, 3), row("b", 12, 13)])] == [{"n": 1, "total": 1}] * 2
+    gone, come = session.push([row("c", 2, 3, 5)])
+    assert (gone.id, gone.le, gone.re_new) == (("window_aggregate_1", 0, 0), 0, 0)
+    assert (come.id.id, come.id.version, come.payload) == (("window_aggregate_1", 0, 0), 1, {"n": 2, "total": 6})
+    assert session.push([row("d", 3, 4, 0), Retract("a", 1, 3, 1)])[-1].payload == {"n": 2, "total": 5}
+    assert session.push([row("e", 3, 4, 0), Retract("d", 3, 4, 3)]) == []
+
+
+def test_a_window_that_loses_its_last_row_goes_and_its_groups_with_it() -> None:
+    query = sd.source("s").group_by("k").tumbling_window(10).aggregate(n=sd.count())
+    graph = lower(query.plan())
+    enter, windows, _ = graph.operators
+
+    def step(re_old: int, re_new: int) -> Step:
+        le, old, new = (np.array([time]) for time in (5, re_old, re_new))
+        batch = Batch(object_column(["a"]), le, old, new, Table.from_payloads([{"k": "x", "v": 1}]))
+        return windows.step([enter.step([Step(batch, MIN_TIME)])])
+
+    assert len(step(5, 25).batch) == 1
+    assert windows.state()["windows"] == 1
+    assert windows.state()["events"] == 2
+    assert step(25, 5).batch.re_new.tolist() == [0]
+    assert (windows.state()["windows"], windows.state()["events"]) == (0, 0)
+    gc.collect()
+    assert len(enter.table) == 0  # type: ignore[attr-defined]
+
+
+def test_windows_far_apart_cost_nothing_and_unending_rows_are_one_entry() -> None:
+    session = opened(sd.source("s").hopping_window(4, 1).aggregate(n=sd.count()))
+    session.push([row("a", 0, 1), row("b", 10**15, 10**15 + 1), Cti(10**15 + 1)])
+    assert stats(session)["windows"] == 3
+    session.push([row("c", 2 * 10**15, INFINITY), row("d", 2 * 10**15, 2 * 10**15 + 9)])
+    session.push([Retract("c", 2 * 10**15, INFINITY, 2 * 10**15 + 9)])
+    assert stats(session)["events"] == 2
+    session.push([Cti(10**17)])
+    assert (stats(session)["windows"], stats(session)["events"]) == (0, 0)
+
+
+def test_a_row_in_ten_thousand_waiting_windows_is_two_entries() -> None:
+    session = opened(sd.source("s").hopping_window(10_000, 1).aggregate(n=sd.count()), emit="watermark")
+    session.push([row("a", 0, 1), row("b", 0, 1)])
+    assert stats(session)["events"] == 2
+    assert len(session.push([Cti(10_000)])) == 10_001
+
+
+def test_an_unending_row_is_named_at_the_end_but_not_if_it_ends_with_it() -> None:
+    session = opened(counted())
+    session.push([row("a", 0, INFINITY), row("b", 3, INFINITY), Retract("a", 0, INFINITY, 3)])
+    with pytest.raises(UnboundedOutputError, match=r"(?s)'b' never ends.*tumbling\(10\).*Hint: .*until"):
+        session.push([Cti(INFINITY)])
+    session = opened(counted())
+    session.push([row("a", 0, INFINITY)])
+    assert len(session.push([Retract("a", 0, INFINITY, 25), Cti(INFINITY)])) == 3
+
+
+@pytest.mark.parametrize(("le", "re"), [(MIN_TIME, MIN_TIME + 1), (INFINITY - 2, INFINITY - 1)])
+def test_windows_beyond_the_range_of_times_are_refused(le: int, re: int) -> None:
+    with pytest.raises(TimeOverflow):
+        counted().run({"s": sd.from_events([row("a", le, re)])})
+
+
+def test_a_change_that_changes_nothing_raises_the_watermark() -> None:
+    session = opened(counted())
+    session.push([row("a", 5, 15)])
+    assert [event.le for event in session.push([row("b", 12, 20), Retract("b", 12, 20, 12)])] == [10]
+
+
+def test_equal_results_of_other_types_are_not_sent_again() -> None:
+    session = opened(counted())
+    session.push([row("a", 1, 2, 2)])
+    assert session.push([Retract("a", 1, 2, 1), row("b", 1, 2, 2.0)]) == []
+    gone, come = session.push([row("c", 1, 2, None)])
+    assert (repr(gone.payload), repr(come.payload)) == ("Record(n=1, total=2)", "Record(n=2, total=2.0)")
+
+
+def test_a_sum_that_is_no_number_still_is_not_sent_again() -> None:
+    session = opened(counted())
+    session.push([row("a", 1, 2, math.nan)])
+    assert session.push([Retract("a", 1, 2, 1), row("b", 1, 2, math.nan)]) == []
+
+
+def test_large_pushes_are_taken_in_slices_with_one_net_change() -> None:
+    with patch("streamdsl.engine.operators.columnar.SLICE", 3):
+        session = opened(counted())
+        (only,) = session.push([row(f"e{i}", 1, 2, i) for i in range(10)])
+        assert only.payload == {"n": 10, "total": 45}
+        assert session.push([Retract(f"e{i}", 1, 2, 1) for i in range(9)] + [row(f"f{i}", 1, 2, 4) for i in range(9)]) == []
+
+
+def test_errors_of_user_code_name_event_or_window() -> None:
+    session = opened(sd.source("s").tumbling_window(10).aggregate(lambda w: 1 / (w.count() - 1)))
+    with pytest.raises(UserCodeError, match=r"(?s)ZeroDivisionError.*window_aggregate_1, window \[10, 20\)"):
+        session.push([row("a", 3, 4), row("b", 3, 4), row("c", 12, 13)])
+    session = opened(sd.source("s").tumbling_window(10).aggregate(total=sd.sum(lambda e: 1 // e.v)))
+    with pytest.raises(UserCodeError, match=r"(?s)ZeroDivisionError.*window_aggregate_1, event 'b'"):
+        session.push([row("a", 3, 4), row("b", 3, 4, 0)])
+    with pytest.raises(UserCodeError, match=r"(?s)TypeError.*window \[0, 10\)"):
+        opened(counted()).push([row("a", 3, 4, "text")])
+    with pytest.raises(UserCodeError, match=r"(?s)OverflowError.*window \[0, 10\)"):
+        opened(sd.source("s").tumbling_window(10).aggregate(sd.avg(lambda e: e.v))).push([row("a", 3, 4, 10**400)])
+
+
+def test_a_where_that_leaves_all_rows_out_leaves_the_window() -> None:
+    query = (
+        sd.source("s")
+        .tumbling_window(10)
+        .aggregate(n=sd.count(where=lambda e: e.v > 9), total=sd.sum(lambda e: e.v, where=lambda e: e.v > 9))
+    )
+    (only,) = opened(query).push([row("a", 3, 4)])
+    assert only.payload == {"n": 0, "total": None}
+
+
+def test_windows_over_windows_agree_with_the_reference() -> None:
+    inner = sd.source("s").hopping_window(6, 2).aggregate(top=sd.max(lambda e: e.v))
+    query = inner.tumbling_window(8).aggregate(n=sd.count(), total=sd.sum(lambda e: e.top), mean=sd.avg(lambda e: e.top))
+    events = [row("a", 1, 9, 2), row("b", 1, 9, 2.0), Retract("a", 1, 9, 1), row("c", 4, 5, 2.5), Retract("b", 1, 9, 6), Cti(30)]
+    for size in (1, 2, len(events)):
+        session = opened(query)
+        out = [event for start in range(0, len(events), size) for event in session.push(events[start : start + size])]
+        rows = sd.CHT.from_events(out + session.close())
+        assert rows == query.run({"s": sd.from_events(events)}, engine="reference").cht()
+
+
+def test_a_window_without_aggregates_shows_its_key() -> None:
+    query = sd.source("s").group_by("k").tumbling_window(10).aggregate(lambda w: w.key)
+    assert windows_of(query).kind == "window (columnar)"
+    assert [event.payload for event in opened(query).push([row("a", 3, 4, k="x"), row("b", 3, 4, k="y")])] == ["x", "y"]
+
+
+def test_state_bytes_are_those_of_the_arrays_and_stay_bounded() -> None:
+    session = opened(sd.source("s").group_by("k").hopping_window(10, 5).aggregate(n=sd.count(), total=sd.sum(lambda e: e.v)))
+    sizes = []
+    for turn in range(40):
+        session.push([row(f"{turn}.{k}", 5 * turn, 5 * turn + 7, 0.1, k) for k in range(50)] + [Cti(5 * turn)])
+        sizes.append(stats(session)["state_bytes"])
+    assert sizes[-1] == sizes[10] > 150 * 8
+
+
+def test_the_known_groups_can_be_copied() -> None:
+    table = KeyTable()
+    outer = table.intern("a", "a", None)
+    inner = table.intern(1, 1.0, outer)
+    table, outer, inner = pickle.loads(pickle.dumps((table, outer, inner)))
+    assert (table.intern("a", "a", None), table.intern(1, 1, outer)) == (outer, inner)
+
+
+def test_it_is_made_for_its_node() -> None:
+    (operator,) = lower(counted().plan(), Gate(), {"window": "columnar"}).operators
+    assert isinstance(operator, ColumnarWindowOperator)
+    assert lower(counted().plan(), Gate(), {"window": "general"}).operators[0].kind == "window (general)"
