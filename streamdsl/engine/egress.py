@@ -89,7 +89,8 @@ class SpeculativeEgress:
         return Retract(_versioned(row.id, version), row.le, row.re_old, row.re_new, row.payload)
 
     def _note(self, id: Hashable, version: int, last_time: int) -> None:
-        """Remember a row's version until no change can reach it: its LE if it is gone, else its RE."""
+        """Remember a row's version until no change can reach it or an earlier one: its LE if it is gone, else its RE."""
+        last_time = max(last_time, self._versions.get(id, (0, last_time))[1])
         self._versions[id] = (version, last_time)
         heapq.heappush(self._deaths, (last_time, next(self._tickets), id))
 

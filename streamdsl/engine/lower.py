@@ -181,6 +181,11 @@ class _Builder:
         return operator
 
     def _source(self, node: Source) -> int:
+        if self.groups:
+            raise QueryError(
+                f"the sub-query of a group reads the source {node.source!r} besides its group",
+                hint="join before grouping; inside apply, build the query from the group alone",
+            )
         known = self.graph.sources.get(node.source)
         if known is None:
             self.graph.sources[node.source] = node

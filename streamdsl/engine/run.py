@@ -26,6 +26,5 @@ def run(
     out: list[Event[Any]] = []
     for name, bound in bindings.items():
         if name in session.sources:
-            for piece in bound.pieces():
-                out += session.push(piece, source=name)
+            out += session.push(bound.whole(), source=name)
     return Result.from_events(out + session.end(limit), session.unit)

@@ -307,8 +307,9 @@ class _Columns:
 def _called(function: Callable[..., Any], arguments: list[list[Any]]) -> list[Any]:
     values: list[Any] = []
     try:
-        for value in map(function, *arguments):
-            values.append(value)
+        # Not map(): a StopIteration of the function would end it, and lose rows.
+        for row in zip(*arguments, strict=True):
+            values.append(function(*row))
     except Exception as error:
         raise RowError(len(values), error) from error
     return values

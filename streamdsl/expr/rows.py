@@ -31,7 +31,7 @@ from streamdsl.expr.nodes import (
 from streamdsl.expr.schema import ScalarRow, TupleRow, as_payload, row_view
 from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.temporal.lifetime import Lifetime
-from streamdsl.temporal.payload import Record
+from streamdsl.temporal.payload import Record, plain
 
 BINARY: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "+": operator.add,
@@ -177,7 +177,7 @@ def settle(value: Any) -> Any:
     if kind in IMMUTABLE:
         return value
     if isinstance(value, np.generic):
-        return value.item()
+        return plain(value)
     if kind is ScalarRow:
         return value.value
     if kind is TupleRow:

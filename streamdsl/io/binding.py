@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
 from streamdsl.temporal import Event, Insert, Unit
@@ -55,6 +57,17 @@ class Bound:
     def pieces(self) -> Iterator[Piece]:
         """Read the input from its beginning, piece by piece; times are int ticks."""
         return self.reader()
+
+    def whole(self) -> Piece:
+        """Read the input as one piece."""
+        pieces = list(self.pieces())
+        columns = [piece for piece in pieces if isinstance(piece, Inserts)]
+        if len(pieces) == 1:
+            return pieces[0]
+        if not columns or len(columns) < len(pieces) or any(piece.ids is not None for piece in columns):
+            return list(self.events())
+        le, re = (np.concatenate([getattr(piece, name) for piece in columns]) for name in ("le", "re"))
+        return Inserts(None, le, re, Table.concat([piece.table for piece in columns]))
 
     def events(self) -> Iterator[Event[Any]]:
         """Read the input from its beginning as physical events."""

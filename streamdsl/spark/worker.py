@@ -22,7 +22,7 @@ from streamdsl.expr.nodes import Constant, Expr, Key
 from streamdsl.expr.schema import Schema, as_payload
 from streamdsl.expr.table import column_of
 from streamdsl.io.binding import Bound, Inserts, Piece
-from streamdsl.plan.node import GroupApply, Matching, Node, Windowed
+from streamdsl.plan.node import GroupApply, Matching, Node, Source, Windowed
 from streamdsl.spark.codec import arrow_type, decode, decode_table, encode, encode_table
 from streamdsl.spark.keys import canonical
 from streamdsl.spark.portion import Portion
@@ -32,7 +32,6 @@ from streamdsl.temporal import CHT, INFINITY, CHTRow, Unit, add_times, to_durati
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.windows import Hopping
 
-_FEW: Final = 64
 TAG: Final = "tag"
 """The column that says which input of a fragment a row belongs to."""
 
@@ -258,12 +257,16 @@ class GroupStage:
 
 
 def run_local(plan: Node, sources: Mapping[str, Inserts], unit: Unit | None, until: int) -> list[CHTRow[Any]]:
-    """Return the rows that a plan makes of its sources' rows, in this process: by the engine, few rows by the definition."""
-    portion = isinstance(plan, Windowed) and isinstance(plan.windows, Portion)
-    if portion or sum(map(len, sources.values())) <= _FEW:
+    """Return the rows that a plan makes of its sources' rows, in this process: by the engine, else by the definition."""
+    if (isinstance(plan, Windowed) and isinstance(plan.windows, Portion)) or any(map(_reads_outside, plan.walk())):
         return denote(plan, {name: _history(rows, unit) for name, rows in sources.items()}, until).rows
     bindings = {name: Bound(unit, None, partial(_pieces, rows)) for name, rows in sources.items()}
     return run(plan, bindings, None if until == INFINITY else until).cht().rows
+
+
+def _reads_outside(node: Node) -> bool:
+    """Say whether a group-apply's body reads a source besides its group, which the engine does not run."""
+    return isinstance(node, GroupApply) and any(isinstance(below, Source) or _reads_outside(below) for below in node.body.walk())
 
 
 def _history(rows: Inserts, unit: Unit | None) -> CHT[Any]:

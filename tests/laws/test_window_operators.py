@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Any
 from unittest.mock import patch
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,6 +62,8 @@ real = st.one_of(
     st.sampled_from([0.1, 0.2, 0.3, 1e100, -1e100, 1e308, 5e-324, 2.0**53, 1.0, -0.0, math.pi, 1 / 3]),
 )
 special = st.sampled_from([math.nan, math.inf, -math.inf])
+FAILING = "text and other things"
+"""What cannot be summed: a session raises on it even if it goes again, so that the history tells nothing of it."""
 VALUES = {
     "small integers": small,
     "integers": whole,
@@ -72,7 +73,7 @@ VALUES = {
     "small integers, None": st.one_of(small, st.none()),
     "floats, None": st.one_of(real, st.none()),
     "decimals": st.one_of(small, st.decimals(-3, 3, places=1), st.none()),
-    "text and other things": st.one_of(small, real, st.just("x"), st.just(Decimal("0.5"))),
+    FAILING: st.one_of(small, real, st.just("x"), st.just(Decimal("0.5"))),
 }
 
 
@@ -83,8 +84,8 @@ def queries(draw: st.DrawFn) -> sd.Stream[Any]:
 
 
 @st.composite
-def pushes(draw: st.DrawFn, unending: bool) -> list[list[Event[Any]]]:
-    values = draw(st.sampled_from(sorted(VALUES)))
+def pushes(draw: st.DrawFn, unending: bool = True, failing: bool = True) -> list[list[Event[Any]]]:
+    values = draw(st.sampled_from([name for name in VALUES if failing or name != FAILING]))
     rows = st.builds(lambda k, v: Record(k=k, v=v), st.sampled_from("ab"), VALUES[values])
     span = draw(st.sampled_from([(-3, 6), (-12, 25), (-100, 100)]))
     stream = draw(physical_streams(chts(rows, 10, *span, unending=unending)))
@@ -131,7 +132,7 @@ def kind_of(event: Event[Any]) -> object:
 @examples(300)
 @given(queries(), st.data())
 def test_both_operators_give_the_same_events_after_every_push(query: sd.Stream[Any], data: st.DataObject) -> None:
-    emit, stream = data.draw(st.sampled_from(EMITS)), data.draw(pushes(unending=True))
+    emit, stream = data.draw(st.sampled_from(EMITS)), data.draw(pushes())
     with patch("streamdsl.engine.operators.columnar.SLICE", data.draw(st.sampled_from([2, 2**14]))):
         columnar, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
         for step in [*(lambda session, part=part: session.push(part) for part in stream), lambda session: session.close()]:
@@ -149,14 +150,8 @@ def windows_of(outcome: Outcome) -> list[tuple[int, int]]:
 @examples(200)
 @given(queries(), st.data())
 def test_both_operators_give_what_the_reference_gives(query: sd.Stream[Any], data: st.DataObject) -> None:
-    stream = [event for part in data.draw(pushes(unending=False)) for event in part]
-    try:
-        expected = denote(query.plan(), {"s": CHT.from_events(stream)})
-    except StreamDslError as error:
-        for window in ("columnar", "general"):
-            with pytest.raises(type(error)):
-                query.run({"s": sd.from_events(stream)}, engine_options={"window": window})
-        return
+    stream = [event for part in data.draw(pushes(unending=False, failing=False)) for event in part]
+    expected = denote(query.plan(), {"s": CHT.from_events(stream)})
     for window in ("columnar", "general"):
         assert_cht_equal(query.run({"s": sd.from_events(stream)}, engine_options={"window": window}).cht(), expected)
 
@@ -164,7 +159,7 @@ def test_both_operators_give_what_the_reference_gives(query: sd.Stream[Any], dat
 @examples(200)
 @given(queries(), st.data())
 def test_both_operators_make_the_windows_that_end_by_then(query: sd.Stream[Any], data: st.DataObject) -> None:
-    stream, until = data.draw(pushes(unending=True)), data.draw(st.integers(-15, 40))
+    stream, until = data.draw(pushes()), data.draw(st.integers(-15, 40))
     outcomes: list[object] = []
     for window in ("columnar", "general"):
         session: Session[Any] = Session(query.plan(), None, "speculative", {"window": window}, until)

@@ -610,6 +610,19 @@ def test_the_same_query_object_runs_on_any_binding_and_in_any_number_of_sessions
         assert payloads_of(query, bindings={"x": binding}) == [{"m": 5}]
 
 
+def test_run_is_one_push_per_source_in_binding_order(tmp_path: Any) -> None:
+    frame = pd.DataFrame({"le": np.arange(200_000) % 100, "v": 1})
+    frame.to_csv(tmp_path / "many.csv", index=False)
+    counted = sd.from_csv(tmp_path / "many.csv").tumbling_window(10).aggregate(n=sd.count())
+    events = counted.run().events()
+    assert [event.payload for event in events if isinstance(event, Insert)] == [{"n": 20_000}] * 10
+    assert not any(isinstance(event, Retract) for event in events)
+    both = X.union(Y)
+    for order in ("xy", "yx"):
+        found = both.run({name: [(1, 2, name)] for name in order}).events()
+        assert [event.payload for event in found if isinstance(event, Insert)] == list(order)
+
+
 # Section 3: queries.
 
 

@@ -19,6 +19,7 @@ from streamdsl.engine.index import EventRow, OutputRow, WindowEntry
 from streamdsl.engine.keys import GroupKey
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.windows import GroupWindows, Setting, group_windows
+from streamdsl.errors import TimestampViolation
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.expr.schema import Schema
@@ -74,28 +75,27 @@ class WindowOperator(Operator):
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
-        touched = self._reveal()
         self._keyed = self._keyed or batch.keys is not None
+        touched: dict[GroupKey | None, GroupWindows] = {}
         for row, key, re_old, re_new in self._events(batch):
-            group = self._group(key)
-            touched[key] = group
+            group = touched[key] = self._group(key)
             group.change(row, re_old, re_new)
+        self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
+        self._reveal(touched)
         computed = [self._compute(group, key, entry) for key, group in touched.items() for entry in group.dirty.values()]
         self._project(computed)
         return self._emit(touched, computed)
 
-    def _reveal(self) -> dict[GroupKey | None, GroupWindows]:
+    def _reveal(self, touched: dict[GroupKey | None, GroupWindows]) -> None:
         """Open the hidden windows that the watermark has reached, in the groups that have such."""
-        touched: dict[GroupKey | None, GroupWindows] = {}
         while self._alarms and self._alarms[0][0] <= self.watermark:
             _, _, key = heapq.heappop(self._alarms)
             group = self.groups.get(key)
             if group is not None:
                 group.scheduled = None
-                group.reveal(self.watermark)
                 touched[key] = group
-        return touched
+        for group in touched.values():
+            group.reveal(self.watermark)
 
     def _schedule(self, key: GroupKey | None, group: GroupWindows) -> None:
         time = group.next_reveal()
@@ -107,8 +107,6 @@ class WindowOperator(Operator):
         group = self.groups.get(key)
         if group is None:
             group = self.groups[key] = group_windows(self.node.windows, self.setting)
-        if group.watermark < self.watermark:
-            group.reveal(self.watermark)
         return group
 
     def _events(self, batch: Batch) -> Iterable[tuple[EventRow, GroupKey | None, int, int]]:
@@ -196,17 +194,32 @@ class WindowOperator(Operator):
         """Send the difference between the rows that are out and the right ones; each row keeps its id."""
         fresh = [Fresh(*row, payload_key(row.payload), result.entry) for result in results for row in result.rows]
         for before, after in pair(group.gone, fresh):
+            self._check_time_bound(before, after)
             if after is None:
                 assert before is not None
                 changes.add(before.id, before.le, before.re, before.le, before.payload, key)
                 group.free_ordinal(*before.id[-2:])
                 continue
             id = before.id if before else self._new_id(group, key, after.entry.le)
-            payload = (
-                before.payload if before else after.payload
-            )  # equal, but 1 and 1.0 look different: a row keeps what went out
+            # Equal payloads may look different (1 and 1.0): a row keeps the one that went out.
+            payload = before.payload if before else after.payload
             changes.add(id, after.le, before.re if before else after.le, after.re, payload, key)
             after.entry.output.append(OutputRow(id, after.le, after.re, payload, after.key))
+
+    def _check_time_bound(self, before: OutputRow | None, after: Fresh | None) -> None:
+        """Refuse a change before the output CTI: only a module that breaks its claim to be time-bound can make one."""
+        if self.node.output is not Output.TIME_BOUND:
+            return
+        row = before or after
+        assert row is not None
+        changed = min(before.re if before else row.le, after.re if after else row.le)
+        if before and after and before.re == after.re:
+            return
+        if changed < self.cti:
+            raise TimestampViolation(
+                f"{self.label} claims to be time-bound, but changes its output at {changed}, before the CTI {self.cti}",
+                hint="a change of the input at time s may change no output before s; use another output policy",
+            )
 
     def _new_id(self, group: GroupWindows, key: GroupKey | None, le: int) -> tuple[Any, ...]:
         ordinal = group.new_ordinal(le)

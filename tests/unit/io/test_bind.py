@@ -82,7 +82,7 @@ def test_the_sources_payload_and_unit_count() -> None:
 
 def test_another_unit_than_the_sources_is_refused() -> None:
     for value in (read_rows([(1, 5, "x")], unit="ms"), CHT.from_rows([(1, 5, "x")], "ms")):
-        with pytest.raises(UnitError, match=r"'trips' is in s, its input in ms"):
+        with pytest.raises(UnitError, match=r"'trips' counts time in s, its input in ms"):
             bind(value, Source("trips", None, "s"))
 
 
