@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from streamdsl.errors import QueryError, TimeOverflow, UnboundedOutputError
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import plain
-from streamdsl.temporal.time import INFINITY, MIN_TIME, add_time, format_time
+from streamdsl.temporal.time import INFINITY, MIN_TIME, format_time
 from streamdsl.windows.spec import Windows
 
 
@@ -34,13 +34,24 @@ class Hopping(Windows):
             raise QueryError(f"a window's size and hop are positive durations, not {self.size} and {self.hop}")
 
     def window(self, k: int) -> Lifetime:
-        """Return window number `k`.
+        """Return window number `k`; `TimeOverflow` if it leaves the range of times.
 
         >>> Hopping(10, 5).window(-1)
         Lifetime(le=-5, re=5)
         """
-        le = self.offset + k * self.hop
-        return Lifetime(le, add_time(le, self.size))
+        le = self.start(k)
+        re = le + self.size
+        if le < MIN_TIME or re > INFINITY:
+            raise TimeOverflow(f"the window [{le}, {re}) of {self.describe()} leaves the range of times, int64 ticks")
+        return Lifetime(le, re)
+
+    def start(self, k: int) -> int:
+        """Return the LE of window number `k`, which may lie outside of the range of times.
+
+        >>> Hopping(10, 5).start(-1)
+        -5
+        """
+        return self.offset + k * self.hop
 
     def first_ending_after(self, time: int) -> int:
         """Return the number of the earliest window with RE > `time`.
@@ -75,15 +86,10 @@ class Hopping(Windows):
             numbers = self.numbers(life)
             if until != INFINITY:
                 numbers = range(numbers.start, min(numbers.stop, self.first_ending_after(until)))
-            elif life.re == INFINITY and numbers:
+            elif life.re == INFINITY:
                 raise unending(self, life)
             found.update(numbers)
-        return [self._within_time(self.window(k)) for k in sorted(found)]
-
-    def _within_time(self, window: Lifetime) -> Lifetime:
-        if window.le < MIN_TIME:
-            raise TimeOverflow(f"the window {window} of {self.describe()} leaves the range of times, int64 ticks")
-        return window
+        return [self.window(k) for k in sorted(found)]
 
     def describe(self) -> str:
         """Return `tumbling(size)` or `hopping(size, hop)`, with the offset if there is one."""

@@ -65,7 +65,7 @@ def point_at_end_cti(windows: Windows, reads_re: bool, lives: Sequence[Lifetime]
 
 def hopping_cti(windows: Hopping, reads_re: bool, lives: Sequence[Lifetime], c: int) -> int:
     """Return the smallest W.LE over all windows of the grid, empty ones too, that are not closed; at most c."""
-    ending_later = windows.offset + windows.first_ending_after(c) * windows.hop
+    ending_later = windows.start(windows.first_ending_after(c))
     open_earlier = [w.le for w in windows.over(lives, until=c) if not closed(windows, w, lives, reads_re, c)]
     return min(c, ending_later, *open_earlier)
 

@@ -54,6 +54,16 @@ class Through(TimeSensitiveUDO[int, int]):
         return [IntervalEvent(max(e.start_time, window.start_time), e.end_time, e.payload) for e in events]
 
 
+class Latest(TimeSensitiveUDO[int, int]):
+    """The events that start last, as they are: time-bound over windows that are cut at starts too."""
+
+    time_bound: ClassVar[bool] = True
+
+    def compute_result(self, events: Sequence[IntervalEvent[int]], window: WindowDescriptor) -> Iterable[IntervalEvent[int]]:
+        start = max(event.start_time for event in events)
+        return [event for event in events if event.start_time == start]
+
+
 class Halves(TimeSensitiveUDO[int, int]):
     """Each event's first half, cut where the window ends; starts are the events' own, so the output must be clipped."""
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import streamdsl as sd
 from streamdsl.udm.bases import AnyUDA, AnyUDO
-from tests.laws.modules import Above, Alone, Ends, Halves, Spread, Through
+from tests.laws.modules import Above, Alone, Ends, Halves, Latest, Spread, Through
 
 Stream: TypeAlias = "sd.Stream[Any]"
 Windowed: TypeAlias = Any
@@ -129,9 +129,9 @@ def _insensitive() -> Iterator[tuple[dict[str, Any], Result]]:
         yield {"output": sd.Output.POINT_AT_END}, result
 
 
-def _time_bound() -> Iterator[tuple[dict[str, Any], Result]]:
+def _time_bound(module: AnyUDO[Any, Any]) -> Iterator[tuple[dict[str, Any], Result]]:
     for clip in (sd.Clip.NONE, sd.Clip.LEFT):
-        yield {"clip": clip, "output": sd.Output.TIME_BOUND}, lambda w: w.apply(Through(), lambda e: e.v)
+        yield {"clip": clip, "output": sd.Output.TIME_BOUND}, lambda w: w.apply(module, lambda e: e.v)
 
 
 def _sensitive() -> Iterator[tuple[dict[str, Any], Result]]:
@@ -186,7 +186,7 @@ def operators() -> dict[str, list[Variant]]:
     for kind in KINDS:
         found[kind] = _windows(kind, _insensitive())
         found[f"{kind}, time-sensitive"] = _windows(kind, _sensitive())
-        if "count" not in kind:
-            found[f"{kind}, time-sensitive"] += _windows(kind, _time_bound())
+        if kind != "count by end":
+            found[f"{kind}, time-sensitive"] += _windows(kind, _time_bound(Latest() if "count" in kind else Through()))
     found["group_by"] = [Variant(f"group_by {i}", build, 1, unending) for i, (build, unending) in enumerate(GROUPED)]
     return found

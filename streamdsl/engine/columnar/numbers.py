@@ -8,7 +8,6 @@ import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.operator import Gate
-from streamdsl.errors import TimeOverflow
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Hopping
 
@@ -59,14 +58,14 @@ class GridNumbers:
         return Ranges(np.minimum(old, new), np.maximum(old, new), np.where(new < old, -1, 1))
 
     def first_ending_after(self, times: Ticks) -> Ticks:
-        """Return the number of the earliest window with RE > time, for each. Raises `TimeOverflow` if it starts too early."""
+        """Return the number of the earliest window with RE > time, for each; `TimeOverflow` if it leaves time."""
         grid = self.grid
         if self._is_safe(times):
             return (times - (grid.size + grid.offset)) // grid.hop + 1
         numbers = list(map(grid.first_ending_after, times.tolist()))
         for number in numbers:
-            if grid.window(number).le < MIN_TIME:
-                raise TimeOverflow(f"the window {grid.window(number)} leaves the range of times, int64 ticks")
+            if number < self.stop:
+                grid.window(number)
         return np.array(numbers, dtype=np.int64)
 
     def _ends(self, first: Ticks, le: Ticks, re: Ticks) -> Ticks:

@@ -13,13 +13,14 @@ from streamdsl.temporal.lifetime import Lifetime
 
 
 class OutputRow(NamedTuple):
-    """A result that is out, so that it can be corrected; its id ends with the LE of its window and an ordinal."""
+    """A result that is out, so that it can be corrected; its id ends with an LE and an ordinal, `window` is its window's LE."""
 
     id: tuple[Any, ...]
     le: int
     re: int
     payload: Any
     key: Hashable
+    window: int
 
 
 @dataclass(slots=True, eq=False)

@@ -51,6 +51,10 @@ class Fresh(NamedTuple):
     key: Hashable
     entry: WindowEntry
 
+    @property
+    def window(self) -> int:
+        return self.entry.le
+
 
 class WindowOperator(Operator):
     """Windows of any kind with aggregates or an operator over them."""
@@ -79,7 +83,7 @@ class WindowOperator(Operator):
         touched: dict[GroupKey | None, GroupWindows] = {}
         for row, key, re_old, re_new in self._events(batch):
             group = touched[key] = self._group(key)
-            group.change(row, re_old, re_new)
+            group.take(row, re_old, re_new)
         self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
         self._reveal(touched)
         computed = [self._compute(group, key, entry) for key, group in touched.items() for entry in group.dirty.values()]
@@ -95,6 +99,7 @@ class WindowOperator(Operator):
                 group.scheduled = None
                 touched[key] = group
         for group in touched.values():
+            group.cause = MIN_TIME
             group.reveal(self.watermark)
 
     def _schedule(self, key: GroupKey | None, group: GroupWindows) -> None:
@@ -183,8 +188,7 @@ class WindowOperator(Operator):
         changes = Changes()
         for key, group in touched.items():
             self._pair(group, key, by_group.get(key, []), changes)
-            group.dirty.clear()
-            group.gone.clear()
+            group.settled()
             self._schedule(key, group)
             if group.is_empty and not group.windows:
                 del self.groups[key]
@@ -193,8 +197,8 @@ class WindowOperator(Operator):
     def _pair(self, group: GroupWindows, key: GroupKey | None, results: list[Computed], changes: Changes) -> None:
         """Send the difference between the rows that are out and the right ones; each row keeps its id."""
         fresh = [Fresh(*row, payload_key(row.payload), result.entry) for result in results for row in result.rows]
+        self._check_time_bound(group, fresh)
         for before, after in pair(group.gone, fresh):
-            self._check_time_bound(before, after)
             if after is None:
                 assert before is not None
                 changes.add(before.id, before.le, before.re, before.le, before.payload, key)
@@ -204,22 +208,30 @@ class WindowOperator(Operator):
             # Equal payloads may look different (1 and 1.0): a row keeps the one that went out.
             payload = before.payload if before else after.payload
             changes.add(id, after.le, before.re if before else after.le, after.re, payload, key)
-            after.entry.output.append(OutputRow(id, after.le, after.re, payload, after.key))
+            after.entry.output.append(OutputRow(id, after.le, after.re, payload, after.key, after.window))
 
-    def _check_time_bound(self, before: OutputRow | None, after: Fresh | None) -> None:
-        """Refuse a change before the output CTI: only a module that breaks its claim to be time-bound can make one."""
+    def _check_time_bound(self, group: GroupWindows, fresh: list[Fresh]) -> None:
+        """Refuse a change of the results before the sync time of its cause: the module breaks its promise."""
         if self.node.output is not Output.TIME_BOUND:
             return
-        row = before or after
-        assert row is not None
-        changed = min(before.re if before else row.le, after.re if after else row.le)
-        if before and after and before.re == after.re:
-            return
-        if changed < self.cti:
-            raise TimestampViolation(
-                f"{self.label} claims to be time-bound, but changes its output at {changed}, before the CTI {self.cti}",
-                hint="a change of the input at time s may change no output before s; use another output policy",
-            )
+        by_window = group.causes | {entry.le: group.cause_of(entry) for entry in group.dirty.values()}
+        gone = [row for row in group.gone if by_window[row.window] > MIN_TIME]
+        new = [row for row in fresh if by_window[row.window] > MIN_TIME]
+        causes: dict[tuple[int, Hashable], int] = {}
+        rows: list[OutputRow | Fresh] = [*gone, *new]
+        for row in rows:
+            causes[row.le, row.key] = min(by_window[row.window], causes.get((row.le, row.key), INFINITY))
+        for before, after in pair(gone, new):
+            if before and after and before.re == after.re:
+                continue
+            rows = [row for row in (before, after) if row]
+            cause = causes[rows[0].le, rows[0].key]
+            if cause > min(row.re if before and after else row.le for row in rows):
+                raise TimestampViolation(
+                    f"{self.label} claims to be time-bound, but a change of its input at {cause} changes its output "
+                    f"{' to '.join(f'[{row.le}, {row.re})' for row in rows)} of the window that starts at {rows[-1].window}",
+                    hint="a change of the input at time s may change no output before s; use another output policy",
+                )
 
     def _new_id(self, group: GroupWindows, key: GroupKey | None, le: int) -> tuple[Any, ...]:
         ordinal = group.new_ordinal(le)
@@ -241,7 +253,7 @@ class WindowOperator(Operator):
     def _held_back(self) -> Iterator[int]:
         """Yield the first LE of the rows of each window that has begun and is not open yet."""
         for group in self.groups.values():
-            for entry in group.hidden_windows():
+            for entry in group.hidden_windows(self.watermark):
                 if self.node.output is not Output.TIME_BOUND:
                     yield entry.le
                     break

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Hashable, Iterable
-from typing import Any
 
-from sortedcontainers import SortedDict
-
-from streamdsl.engine.index import EventRow, WindowEntry
+from streamdsl.engine.index import EventRow, PointIndex, WindowEntry
 from streamdsl.engine.windows.group import HiddenWindows, Setting
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import CHRONON, INFINITY, add_time
@@ -16,12 +12,12 @@ from streamdsl.windows import Count, Output
 
 
 class CountWindows(HiddenWindows):
-    """`points` are the endpoints that count, in order, each with its events; an event without one is `waiting` for its end."""
+    """`points` are the events by the endpoint that counts; an event without one is `waiting` for its end."""
 
     def __init__(self, setting: Setting, windows: Count) -> None:
         super().__init__(setting)
         self.spec = windows
-        self.points: Any = SortedDict()
+        self.points = PointIndex()
         self.waiting: dict[Hashable, EventRow] = {}
 
     def change(self, row: EventRow, re_old: int, re_new: int) -> None:
@@ -41,10 +37,9 @@ class CountWindows(HiddenWindows):
 
     def _change_end(self, row: EventRow, point: int, re_new: int) -> None:
         """Take a new RE that leaves the event where it is: only modules that see it must run again."""
-        rows: dict[Hashable, EventRow] = self.points.get(point, {})
-        if row.id not in rows:
+        kept = self.points.get(point, row.id)
+        if kept is None:
             return
-        kept = rows[row.id]
         re_old, kept.re = kept.re, re_new
         if not self.setting.time_sensitive:
             return
@@ -55,22 +50,18 @@ class CountWindows(HiddenWindows):
     def _put(self, point: int, row: EventRow) -> None:
         if point not in self.points:
             self._dissolve(point)
-            self.points[point] = {}
-            self.points[point][row.id] = row
+        if self.points.add(point, row):
             self._form(point)
-            return
-        self.points[point][row.id] = row
-        self._recount(point, +1)
+        else:
+            self._recount(point, +1)
 
     def _take(self, point: int, row: EventRow) -> EventRow:
-        rows: dict[Hashable, EventRow] = self.points[point]
-        kept = rows.pop(row.id)
-        if rows:
-            self._recount(point, -1)
-        else:
+        kept, is_gone = self.points.remove(point, row.id)
+        if is_gone:
             self._dissolve(point)
-            del self.points[point]
             self._form(point)
+        else:
+            self._recount(point, -1)
         return kept
 
     def _recount(self, point: int, change: int) -> None:
@@ -79,10 +70,8 @@ class CountWindows(HiddenWindows):
             self.touch(entry)
 
     def _starts_near(self, point: int) -> list[int]:
-        """Return the last N - 1 points before this one, and it if it is there: where windows that contain it may start."""
-        position = self.points.bisect_left(point)
-        first = max(0, position - self.spec.n + 1)
-        return list(self.points.keys()[first : self.points.bisect_right(point)])
+        """Return the last N - 1 points before this one, and it: where windows that contain it may start."""
+        return [*self.points.last(self.spec.n - 1, before=point), point]
 
     def _containing(self, point: int) -> Iterable[WindowEntry]:
         for start in self._starts_near(point):
@@ -91,28 +80,25 @@ class CountWindows(HiddenWindows):
                 yield entry
 
     def _dissolve(self, point: int) -> None:
-        for start in self._starts_near(point):
-            entry = self.windows.get(start)
-            if entry is not None and (entry.re > point or start == point):
-                self.drop(entry)
+        for entry in list(self._containing(point)):
+            self.drop(entry)
 
     def _form(self, point: int) -> None:
         for start in self._starts_near(point):
-            if self.windows.get(start) is not None:
+            if start not in self.points or self.windows.get(start) is not None:
                 continue
-            last = self.points.bisect_left(start) + self.spec.n - 1
-            if last < len(self.points):
-                entry = WindowEntry(start, add_time(self.points.keys()[last], CHRONON), n_endpoints=self.spec.n)
+            last = self.points.following(start, self.spec.n - 1)
+            if last is not None:
+                entry = WindowEntry(start, add_time(last, CHRONON), n_endpoints=self.spec.n)
                 entry.n_events = len(self.members(entry))
                 self.touch(self.windows.add(entry))
 
     def members(self, entry: WindowEntry) -> list[EventRow]:
-        inside = self.points.irange(entry.le, entry.re, inclusive=(True, False))
-        return [row for point in inside for row in self.points[point].values()]
+        return list(self.points.between(entry.le, entry.re))
 
     @property
     def n_events(self) -> int:
-        return sum(len(rows) for rows in self.points.values()) + len(self.waiting)
+        return self.points.n_events + len(self.waiting)
 
     @property
     def is_empty(self) -> bool:
@@ -120,11 +106,7 @@ class CountWindows(HiddenWindows):
 
     def _first_open(self, cti: int) -> int:
         """Return the first point that a window not closed yet, or not formed yet, can start at."""
-        before = self.points.bisect_left(cti)
-        if self.spec.n == 1 or not before:
-            return cti
-        first: int = self.points.keys()[max(0, before - self.spec.n + 1)]
-        return first
+        return next(iter(self.points.last(self.spec.n - 1, before=cti)), cti)
 
     def _first_alive(self, cti: int) -> WindowEntry | None:
         """Return the first window with a member whose RE a time-sensitive module sees and a change may still move."""
@@ -137,13 +119,12 @@ class CountWindows(HiddenWindows):
         settled = min(cti, alive.re - 1) if alive else cti
         closed = self.windows.forget(settled)
         keep = min(self._first_open(cti), min((entry.le for entry in self.windows), default=INFINITY))
-        for point in list(self.points.irange(maximum=keep, inclusive=(True, False))):
-            del self.points[point]
+        self.points.forget(keep)
         return closed
 
     def earliest_start(self, cti: int) -> int:
-        first: list[int] = list(itertools.islice(self.points, 1))
-        return min([cti, *first])
+        first = self.points.first()
+        return cti if first is None else min(cti, first)
 
     def output_cti(self, cti: int) -> int:
         if self.setting.output is Output.TIME_BOUND:

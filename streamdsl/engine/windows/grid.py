@@ -36,10 +36,14 @@ class GridWindows(GroupWindows):
     def _numbers(self, row: EventRow, re: int) -> range:
         if re <= row.le:
             return range(0)
-        if re == INFINITY and self.watermark == INFINITY and self.setting.gate.until == INFINITY:
-            raise unending(self.grid, row.id)
+        self._refuse_unending(row, re)
         numbers = self.grid.numbers(Lifetime(row.le, re))
         return range(numbers.start, max(numbers.start, min(numbers.stop, self.last_open + 1)))
+
+    def _refuse_unending(self, row: EventRow, re: int) -> None:
+        """Raise `UnboundedOutputError` for an event that fills windows for ever, once time has come to its end."""
+        if re == INFINITY and self.watermark == INFINITY and self.setting.gate.until == INFINITY:
+            raise unending(self.grid, row.id)
 
     def _join_windows(self, numbers: range) -> None:
         for k in numbers:
@@ -50,7 +54,7 @@ class GridWindows(GroupWindows):
 
     def _leave_windows(self, numbers: range) -> None:
         for k in numbers:
-            entry = self.windows.get(self.grid.window(k).le)
+            entry = self.windows.get(self.grid.start(k))
             assert entry is not None
             entry.n_events -= 1
             if entry.n_events:
@@ -64,38 +68,44 @@ class GridWindows(GroupWindows):
         first = self.grid.first_ending_after(le if self.setting.sees_ends else shorter)
         first = max(first, self.grid.first_ending_after(le))
         last = self.grid.last_starting_before(shorter)
-        for entry in self.windows.between(self.grid.window(first).le, self.grid.window(last).le + 1):
+        for entry in self.windows.between(self.grid.start(first), self.grid.start(last) + 1):
             self.touch(entry)
 
     def reveal(self, watermark: int) -> None:
         if watermark <= self.watermark:
             return
         self.watermark = watermark
+        if watermark == INFINITY and self.events.latest_end() == INFINITY:
+            for row in self.events.ending_from(INFINITY):
+                self._refuse_unending(row, row.re)
         first, self.last_open = self.last_open + 1, self._last_open(watermark)
         if not len(self.events) or first > self.last_open:
             return
-        start = self.grid.offset + first * self.grid.hop
-        end = min(self.grid.offset + self.last_open * self.grid.hop + self.grid.size, INFINITY)
+        start = self.grid.start(first)
+        end = min(self.grid.start(self.last_open) + self.grid.size, INFINITY)
         for row in self.events.overlapping(start, end):
             numbers = self._numbers(row, row.re)
             self._join_windows(range(max(first, numbers.start), numbers.stop))
 
     def next_reveal(self) -> int | None:
         end = self.events.latest_end()
-        le = self.grid.offset + (self.last_open + 1) * self.grid.hop
+        le = self.grid.start(self.last_open + 1)
+        opens = le + self.grid.size if self.setting.gate.by_end else le
+        if end == INFINITY and self.setting.gate.until == INFINITY:
+            return min(opens, INFINITY)
         if end is None or end <= le or le + self.grid.size > self.setting.gate.until:
             return None
-        return le + self.grid.size if self.setting.gate.by_end else le
+        return opens
 
-    def hidden_windows(self) -> Iterator[WindowEntry]:
+    def hidden_windows(self, watermark: int) -> Iterator[WindowEntry]:
         first = self.last_open + 1
-        begun = range(first, (self.watermark - self.grid.offset) // self.grid.hop + 1)
-        rows = self.events.ending_from(self.grid.offset + first * self.grid.hop + 1)
-        numbers = {k for row in rows for k in self.grid.numbers(Lifetime(row.le, min(row.re, self.watermark + 1))) if k in begun}
+        begun = range(first, (watermark - self.grid.offset) // self.grid.hop + 1)
+        rows = self.events.ending_from(self.grid.start(first) + 1)
+        numbers = {k for row in rows for k in self.grid.numbers(Lifetime(row.le, min(row.re, watermark + 1))) if k in begun}
         return (WindowEntry(*self.grid.window(k)) for k in sorted(numbers))
 
     def earliest_start(self, cti: int) -> int:
-        return min(cti, self.grid.offset + self.grid.first_ending_after(self._settled(cti)) * self.grid.hop)
+        return min(cti, self.grid.start(self.grid.first_ending_after(self._settled(cti))))
 
     def members(self, entry: WindowEntry) -> list[EventRow]:
         return self.events.overlapping(entry.le, entry.re)
@@ -107,7 +117,7 @@ class GridWindows(GroupWindows):
     def forget(self, cti: int) -> list[WindowEntry]:
         settled = self._settled(cti)
         closed = self.windows.forget(settled)
-        first_kept = self.grid.offset + self.grid.first_ending_after(settled) * self.grid.hop
+        first_kept = self.grid.start(self.grid.first_ending_after(settled))
         self.events.forget(min(first_kept + 1, cti))
         return closed
 
@@ -119,7 +129,7 @@ def grid_cti(grid: Hopping, output: Output, cti: int, settled: int) -> int:
     """Return the output CTI of a grid whose windows with W.RE <= `settled` are closed."""
     if output is Output.TIME_BOUND:
         return cti
-    le = grid.offset + grid.first_ending_after(settled) * grid.hop
+    le = grid.start(grid.first_ending_after(settled))
     if output is Output.POINT_AT_END:
         return cti if settled == cti else min(cti, le + grid.size)
     return min(cti, le)

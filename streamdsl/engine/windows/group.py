@@ -32,7 +32,8 @@ class GroupWindows(ABC):
     """The state of a window operator for one group. Subclasses, one per kind of window, keep the windows up to date.
 
     `dirty` are the windows whose results must be computed anew, `gone` the results that are no longer right; the operator
-    takes both after each piece of input.
+    takes both after each piece of input. `cause` is the sync time of the change being taken, `causes` holds the earliest one
+    that has touched each window, by its LE; MIN_TIME if the watermark has opened it, or closed it again.
     """
 
     def __init__(self, setting: Setting) -> None:
@@ -41,15 +42,27 @@ class GroupWindows(ABC):
         self.events = EventIndex()
         self.dirty: dict[int, WindowEntry] = {}
         self.gone: list[OutputRow] = []
+        self.cause = MIN_TIME
+        self.causes: dict[int, int] = {}
         self.ordinals: dict[int, set[int]] = {}
         self.watermark = MIN_TIME
         self.scheduled: int | None = None
         self._alive: list[tuple[int, int, EventRow]] = []
         self._tickets = itertools.count()
 
+    def take(self, row: EventRow, re_old: int, re_new: int) -> None:
+        """Take the change of one event's RE; an end equal to LE means that it is not there."""
+        self.cause = min(re_old, re_new)
+        self.change(row, re_old, re_new)
+
+    def cause_of(self, entry: WindowEntry) -> int:
+        """Return the earliest sync time of what has changed a window; of one that has opened, of all that made it."""
+        cause = self.causes[entry.le]
+        return min(row.le for row in self.members(entry)) if entry.shown and cause == MIN_TIME else cause
+
     @abstractmethod
     def change(self, row: EventRow, re_old: int, re_new: int) -> None:
-        """Take the change of one event's RE; an end equal to LE means that it is not there."""
+        """Keep the windows up to date with the change of one event's RE."""
 
     @abstractmethod
     def reveal(self, watermark: int) -> None:
@@ -72,8 +85,8 @@ class GroupWindows(ABC):
         """Return how far this group's results are settled."""
 
     @abstractmethod
-    def hidden_windows(self) -> Iterator[WindowEntry]:
-        """Yield the windows with members that have begun but are not open yet."""
+    def hidden_windows(self, watermark: int) -> Iterator[WindowEntry]:
+        """Yield the windows with members that have begun by the watermark but are not open yet."""
 
     @abstractmethod
     def earliest_start(self, cti: int) -> int:
@@ -106,6 +119,8 @@ class GroupWindows(ABC):
         must_stay = entry.shown and entry.le < promised and self.setting.output is not Output.POINT_AT_END
         is_open = must_stay or self.setting.gate.is_open(entry.le, entry.re, self.watermark)
         entry.shown = is_open and entry.n_events > 0
+        if not is_open:
+            self.causes[entry.le] = MIN_TIME
         return entry.shown
 
     @property
@@ -125,15 +140,29 @@ class GroupWindows(ABC):
 
     def touch(self, entry: WindowEntry) -> None:
         """Mark a window dirty; its results so far may be wrong."""
-        self.gone.extend(entry.output)
+        self._take_back(entry)
         entry.output = []
         self.dirty[entry.le] = entry
 
     def drop(self, entry: WindowEntry) -> None:
         """Remove a window that is no more."""
-        self.gone.extend(entry.output)
+        self._take_back(entry)
+        if not entry.shown:
+            self.causes[entry.le] = MIN_TIME
         self.windows.remove(entry.le)
         self.dirty.pop(entry.le, None)
+
+    def _take_back(self, entry: WindowEntry) -> None:
+        self.gone.extend(entry.output)
+        if self.setting.output is Output.TIME_BOUND:
+            self.causes[entry.le] = min(self.cause, self.causes.get(entry.le, INFINITY))
+
+    def settled(self) -> None:
+        """Begin anew: the results that are out are right."""
+        self.dirty.clear()
+        self.gone.clear()
+        self.causes.clear()
+        self.cause = MIN_TIME
 
     def move(self, row: EventRow, re_old: int, re_new: int) -> None:
         """Update the event index for one change."""
@@ -192,8 +221,8 @@ class HiddenWindows(GroupWindows):
             return None
         return entry.re if self.setting.gate.by_end else entry.le
 
-    def hidden_windows(self) -> Iterator[WindowEntry]:
-        for le in self.hidden.irange(maximum=self.watermark):
+    def hidden_windows(self, watermark: int) -> Iterator[WindowEntry]:
+        for le in self.hidden.irange(maximum=watermark):
             entry = self.windows.get(le)
             assert entry is not None
             yield entry

@@ -1,4 +1,4 @@
-"""The two indexes against plain lists: weighted random actors with a seed, the invariants checked after every step."""
+"""The indexes against plain lists: weighted random actors with a seed, the invariants checked after every step."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from streamdsl.engine.index import EventIndex, EventRow, WindowEntry, WindowIndex
+from streamdsl.engine.index import EventIndex, EventRow, PointIndex, WindowEntry, WindowIndex
 from streamdsl.temporal import INFINITY
 
 
@@ -76,6 +76,43 @@ def _look(index: WindowIndex, entries: dict[int, WindowEntry], time: int) -> Non
     assert index.after(time) is entries.get(min((s for s in starts if s > time), default=10**9))
     assert [entry.le for entry in index.between(time, time + 9)] == [s for s in starts if time <= s < time + 9]
     assert [entry.le for entry in index.ending_after(time)] == [s for s in reversed(starts) if s + 10 > time]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_point_index_holds_what_a_list_holds(seed: int) -> None:
+    rng = random.Random(seed)
+    index, rows = PointIndex(), dict[int, tuple[int, EventRow]]()
+    for step in range(600):
+        action = rng.choices(["add", "remove", "look", "forget"], [5, 3, 5, 0.2])[0]
+        point = rng.randint(-40, 40)
+        if action == "add":
+            row = _random_row(rng, step)
+            assert index.add(point, row) is (point not in {p for p, _ in rows.values()})
+            rows[step] = point, row
+        elif action == "remove" and rows:
+            id = rng.choice(list(rows))
+            point, row = rows.pop(id)
+            assert index.remove(point, id) == (row, point not in {p for p, _ in rows.values()})
+        elif action == "look":
+            _look_at_points(index, rows, point, rng.randint(0, 4))
+        elif action == "forget":
+            index.forget(point)
+            rows = {id: (p, row) for id, (p, row) in rows.items() if p >= point}
+        index._check()
+        assert index.n_events == len(rows)
+
+
+def _look_at_points(index: PointIndex, rows: dict[int, tuple[int, EventRow]], point: int, n: int) -> None:
+    points = sorted({p for p, _ in rows.values()})
+    earlier, later = [p for p in points if p < point], [p for p in points if p >= point]
+    assert len(index) == len(points)
+    assert index.first() == min(points, default=None)
+    assert index.last(n, before=point) == (earlier[-n:] if n else [])
+    if point in points:
+        assert index.following(point, n) == (later[n] if n < len(later) else None)
+    inside = {id for id, (p, _) in rows.items() if point <= p < point + 9}
+    assert {row.id for row in index.between(point, point + 9)} == inside
+    assert all(index.get(p, id) is row for id, (p, row) in rows.items())
 
 
 def test_short_events_are_found_without_looking_at_long_ones_ends() -> None:
