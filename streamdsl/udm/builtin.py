@@ -29,11 +29,7 @@ class Builtin(UDA[Any, Any]):
 
     def compute_result(self, payloads: Sequence[Any]) -> Any:
         values = [value for value in payloads if value is not None]
-        return self.of_values(values) if values else self.of_nothing()
-
-    def of_nothing(self) -> Any:
-        """Return the result where no value is left."""
-        return None
+        return self.of_values(values) if values else self.empty_result
 
     def of_values(self, values: list[Any]) -> Any:
         """Return the result of at least one value, none of them None."""
@@ -53,8 +49,7 @@ class Count(Builtin):
     2
     """
 
-    def of_nothing(self) -> int:
-        return 0
+    empty_result: Any = 0
 
     def of_values(self, values: list[Any]) -> int:
         return len(values)
@@ -182,8 +177,7 @@ class CountDistinct(Builtin):
     def label(self) -> str:
         return "count_distinct"
 
-    def of_nothing(self) -> int:
-        return 0
+    empty_result: Any = 0
 
     def of_values(self, values: list[Any]) -> int:
         return len({payload_key(value) for value in values})
@@ -224,7 +218,8 @@ class Collect(Builtin):
 
     by_position: ClassVar[bool] = True
 
-    def of_nothing(self) -> list[Any]:
+    @property
+    def empty_result(self) -> list[Any]:
         return []
 
     def of_values(self, values: list[Any]) -> list[Any]:

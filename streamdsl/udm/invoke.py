@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -12,7 +13,7 @@ from streamdsl.expr.rows import settle
 from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import column_of
 from streamdsl.temporal import CHRONON, Lifetime, add_time, fields_of, payload_order, to_ticks
-from streamdsl.udm.bases import AnyUDA, AnyUDO, IntervalEvent, WindowDescriptor
+from streamdsl.udm.bases import AnyModule, AnyUDA, AnyUDO, IntervalEvent, WindowDescriptor
 from streamdsl.windows import Clip, Output
 
 
@@ -67,15 +68,30 @@ def aggregate(function: AnyUDA[Any, Any], position: int, members: Sequence[Membe
     chosen = [member for member in members if member.arguments[position] is not EXCLUDED]
     if getattr(function, "by_position", False):
         chosen.sort(key=lambda member: (member.le, payload_order(member.payload)))
-    if not chosen and not hasattr(function, "of_nothing"):
-        return None
-    if function.time_sensitive:
-        events = _events(chosen, position, window, seen_clip([function], clip))
-        return _result(_call(function, events, WindowDescriptor(*window)))
-    return _result(_call(function, _payloads(function, [member.arguments[position] for member in chosen])))
+    if not chosen:
+        return empty_result(function)
+    return _result(_compute(function, seen(function, chosen, position, window, clip), window))
 
 
-def seen_clip(modules: Iterable[AnyUDA[Any, Any] | AnyUDO[Any, Any]], clip: Clip) -> Clip:
+def empty_result(function: AnyUDA[Any, Any]) -> Any:
+    """Return an aggregate's value where no row is left.
+
+    >>> from streamdsl.udm.builtin import Count
+    >>> empty_result(Count())
+    0
+    """
+    value = function.empty_result
+    return _result(value() if callable(value) else copy.copy(value))
+
+
+def seen(module: AnyModule, members: Sequence[Member], position: int, window: Lifetime, clip: Clip) -> Any:
+    """Return members as a module sees them: payloads, or events with clipped lifetimes."""
+    if module.time_sensitive:
+        return _events(members, position, window, seen_clip([module], clip))
+    return _payloads(module, [member.arguments[position] for member in members])
+
+
+def seen_clip(modules: Iterable[AnyModule], clip: Clip) -> Clip:
     """Return the clipping of what time-sensitive modules see: full if each of them is always clipped, as `time_weighted_avg` is.
 
     >>> from streamdsl.udm.builtin import Count, TimeWeightedAvg
@@ -88,15 +104,19 @@ def seen_clip(modules: Iterable[AnyUDA[Any, Any] | AnyUDO[Any, Any]], clip: Clip
 
 def operate(module: AnyUDO[Any, Any], members: Sequence[Member], window: Lifetime, clip: Clip, output: Output) -> list[Stamped]:
     """Return a UDO's results for a window, stamped as the output policy says."""
+    return stamped(module, _compute(module, seen(module, members, 0, window, clip), window), window, output)
+
+
+def stamped(module: AnyUDO[Any, Any], results: Iterable[Any], window: Lifetime, output: Output) -> list[Stamped]:
+    """Return what a UDO has computed for a window, stamped as the output policy says."""
     if not module.time_sensitive:
-        payloads = list(_call(module, _payloads(module, [member.arguments[0] for member in members])))
-        return [Stamped(*stamp(window, output), _result(payload)) for payload in payloads]
-    events = list(_call(module, _events(members, 0, window, clip), WindowDescriptor(*window)))
-    stamped = [(_own_stamp(module, event, window), event) for event in events]
+        return [Stamped(*stamp(window, output), _result(payload)) for payload in results]
+    events = list(results)
+    stamps = [_own_stamp(module, event, window) for event in events]
     if not output.keeps_stamps:
-        return [Stamped(*stamp(window, output), _result(event.payload)) for _, event in stamped]
+        return [Stamped(*stamp(window, output), _result(event.payload)) for event in events]
     rows = []
-    for life, event in stamped:
+    for life, event in zip(stamps, events, strict=True):
         if output is Output.CLIP:
             life = life.intersect(window)
         elif life.le < window.le:
@@ -130,8 +150,12 @@ def guarded(operator: str, window: Lifetime, compute: Callable[[], list[Stamped]
         raise UserCodeError(error, operator=operator, window=window) from error
 
 
-def _call(module: Any, *arguments: Any) -> Any:
-    return module.compute_result(*arguments)
+def _compute(module: Any, members: Any, window: Lifetime) -> Any:
+    """Return what a module makes of a window's members; an incremental one of a state of their own."""
+    period = (WindowDescriptor(*window),) if module.time_sensitive else ()
+    if module.incremental:
+        members = module.add_events_to_state(module.create_state(), members, *period)
+    return module.compute_result(members, *period)
 
 
 def _payloads(module: Any, values: list[Any]) -> Any:
