@@ -27,7 +27,7 @@ from streamdsl.plan.node import (
     Windowed,
 )
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, CHTRow, Cti, Event, Lifetime, add_time
-from streamdsl.windows import Clip, Hopping, Output, Windows
+from streamdsl.windows import Clip, Hopping, Output, Snapshot, Windows
 from streamdsl.windows.liveliness import output_cti
 from tests.laws.fold import Fold
 
@@ -145,13 +145,19 @@ def is_window_over_source(plan: Node) -> bool:
 def promise(plan: Node, rows: CHT[Any], cti: int) -> int:
     """Return the output CTI of the liveliness table for a window over its source; the least of all groups and of a new one."""
     if isinstance(plan, GroupApply):
-        found = [promise(plan.body, CHT(members), cti) for members in _groups(plan, rows)]
+        found = [promise(plan.body, CHT(members), cti) for members in _groups(plan, rows) if _is_live(plan.body, members, cti)]
         return min([*found, promise(plan.body, CHT([]), cti)])
     assert isinstance(plan, (WindowAggregate, WindowApply))
     lives = [Lifetime(row.le, row.re) for row in rows]
     clip = plan.clip if plan.sees_ends else Clip.FULL
     time = output_cti(plan.windows, clip, plan.output, plan.time_sensitive, lives, cti)
     return MIN_TIME if time is None else time
+
+
+def _is_live(body: Node, members: list[CHTRow[Any]], cti: int) -> bool:
+    """Say whether a group still holds anything: where only snapshots are, a row that may still change."""
+    snapshots = isinstance(body, Windowed) and isinstance(body.windows, Snapshot)
+    return not snapshots or any(row.re >= cti for row in members)
 
 
 def _groups(plan: GroupApply, rows: CHT[Any]) -> list[list[CHTRow[Any]]]:

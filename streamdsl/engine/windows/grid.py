@@ -8,6 +8,7 @@ from streamdsl.engine.index import EventRow, WindowEntry
 from streamdsl.engine.windows.group import GroupWindows, Setting
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, MIN_TIME
+from streamdsl.udm.incremental import MemberChange
 from streamdsl.windows import Hopping, Output, unending
 
 
@@ -27,11 +28,11 @@ class GridWindows(GroupWindows):
     def change(self, row: EventRow, re_old: int, re_new: int) -> None:
         old = self._numbers(row, re_old)
         new = self._numbers(row, re_new)
-        self.move(row, re_old, re_new)
-        self._join_windows(range(max(new.start, old.stop), new.stop) if old else new)
-        self._leave_windows(range(max(old.start, new.stop), old.stop) if new else old)
+        row = self.move(row, re_old, re_new)
+        self._join_windows(row, range(max(new.start, old.stop), new.stop) if old else new)
+        self._leave_windows(row, re_old, range(max(old.start, new.stop), old.stop) if new else old)
         if self.setting.time_sensitive and old and new:
-            self._touch_stayed(row.le, re_old, re_new)
+            self._touch_stayed(row, re_old, re_new)
 
     def _numbers(self, row: EventRow, re: int) -> range:
         if re <= row.le:
@@ -45,31 +46,31 @@ class GridWindows(GroupWindows):
         if re == INFINITY and self.watermark == INFINITY and self.setting.gate.until == INFINITY:
             raise unending(self.grid, row.id)
 
-    def _join_windows(self, numbers: range) -> None:
+    def _join_windows(self, row: EventRow, numbers: range) -> None:
         for k in numbers:
             period = self.grid.window(k)
             entry = self.windows.get(period.le) or self.windows.add(WindowEntry(period.le, period.re))
             entry.n_events += 1
-            self.touch(entry)
+            self.touch(entry, MemberChange(row, None, row.re))
 
-    def _leave_windows(self, numbers: range) -> None:
+    def _leave_windows(self, row: EventRow, re_old: int, numbers: range) -> None:
         for k in numbers:
             entry = self.windows.get(self.grid.start(k))
             assert entry is not None
             entry.n_events -= 1
             if entry.n_events:
-                self.touch(entry)
+                self.touch(entry, MemberChange(row, re_old, None))
             else:
                 self.drop(entry)
 
-    def _touch_stayed(self, le: int, re_old: int, re_new: int) -> None:
+    def _touch_stayed(self, row: EventRow, re_old: int, re_new: int) -> None:
         """Touch the windows that the event stays in and whose module sees its RE."""
         shorter = min(re_old, re_new)
-        first = self.grid.first_ending_after(le if self.setting.sees_ends else shorter)
-        first = max(first, self.grid.first_ending_after(le))
+        first = self.grid.first_ending_after(row.le if self.setting.sees_ends else shorter)
+        first = max(first, self.grid.first_ending_after(row.le))
         last = self.grid.last_starting_before(shorter)
         for entry in self.windows.between(self.grid.start(first), self.grid.start(last) + 1):
-            self.touch(entry)
+            self.touch(entry, MemberChange(row, re_old, re_new))
 
     def reveal(self, watermark: int) -> None:
         if watermark <= self.watermark:
@@ -85,7 +86,7 @@ class GridWindows(GroupWindows):
         end = min(self.grid.start(self.last_open) + self.grid.size, INFINITY)
         for row in self.events.overlapping(start, end):
             numbers = self._numbers(row, row.re)
-            self._join_windows(range(max(first, numbers.start), numbers.stop))
+            self._join_windows(row, range(max(first, numbers.start), numbers.stop))
 
     def next_reveal(self) -> int | None:
         end = self.events.latest_end()
