@@ -145,7 +145,7 @@ def is_window_over_source(plan: Node) -> bool:
 def promise(plan: Node, rows: CHT[Any], cti: int) -> int:
     """Return the output CTI of the liveliness table for a window over its source; the least of all groups and of a new one."""
     if isinstance(plan, GroupApply):
-        found = [promise(plan.body, CHT(members), cti) for members in _groups(plan, rows) if _is_live(plan.body, members, cti)]
+        found = [promise(plan.body, CHT(members), cti) for members in _groups(plan, rows)]
         return min([*found, promise(plan.body, CHT([]), cti)])
     assert isinstance(plan, (WindowAggregate, WindowApply))
     lives = [Lifetime(row.le, row.re) for row in rows]
@@ -154,10 +154,13 @@ def promise(plan: Node, rows: CHT[Any], cti: int) -> int:
     return MIN_TIME if time is None else time
 
 
-def _is_live(body: Node, members: list[CHTRow[Any]], cti: int) -> bool:
-    """Say whether a group still holds anything: where only snapshots are, a row that may still change."""
-    snapshots = isinstance(body, Windowed) and isinstance(body.windows, Snapshot)
-    return not snapshots or any(row.re >= cti for row in members)
+def forgets_groups(plan: Node) -> bool:
+    """Say whether a group that has nothing left counts as not yet seen, so that CTIs may go further than its rows tell."""
+    if not isinstance(plan, GroupApply):
+        return False
+    body = plan.body
+    windowed = isinstance(body, (WindowAggregate, WindowApply))
+    return windowed and isinstance(body.windows, Snapshot) and body.time_sensitive
 
 
 def _groups(plan: GroupApply, rows: CHT[Any]) -> list[list[CHTRow[Any]]]:
