@@ -159,8 +159,7 @@ def forgets_groups(plan: Node) -> bool:
     if not isinstance(plan, GroupApply):
         return False
     body = plan.body
-    windowed = isinstance(body, (WindowAggregate, WindowApply))
-    return windowed and isinstance(body.windows, Snapshot) and body.time_sensitive
+    return isinstance(body, (WindowAggregate, WindowApply)) and isinstance(body.windows, Snapshot) and body.time_sensitive
 
 
 def _groups(plan: GroupApply, rows: CHT[Any]) -> list[list[CHTRow[Any]]]:
