@@ -85,13 +85,14 @@ class Catalog(Sequence[Entry]):
         return Catalog(self._entries[index]) if isinstance(index, slice) else self._entries[index]
 
     def __repr__(self) -> str:
-        width = max((len(entry.call) for entry in self if len(entry.call) <= _NAME_WIDTH), default=0)
-        wide = max((len(entry.signature) for entry in self), default=0)
+        names = max((len(entry.call) for entry in self if len(entry.call) <= _NAME_WIDTH), default=0)
+        types = max((len(entry.signature) for entry in self), default=0)
         lines = [f"{len(self)} module{'' if len(self) == 1 else 's'}"]
         for origin, entries in groupby(self, key=lambda entry: entry.origin):
             lines += ["", origin]
             for entry in entries:
-                lines.append(f"  {entry.call:{width}}  {entry.kind:3}  {entry.signature:{wide}}  {entry.words}".rstrip())
+                own_line, name = ([f"  {entry.call}"], "") if len(entry.call) > names else ([], entry.call)
+                lines += [*own_line, f"  {name:{names}}  {entry.kind:3}  {entry.signature:{types}}  {entry.words}".rstrip()]
                 lines += [f"      {line}" for line in entry.note.splitlines()]
         return "\n".join(lines)
 

@@ -10,7 +10,9 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, overload
+
+from typing_extensions import TypeVar
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.functions import Udf
@@ -31,7 +33,7 @@ OWN: Final = "this program"
 BUILT_IN: Final = "streamdsl"
 
 Module: TypeAlias = AnyUDA[Any, Any] | AnyUDO[Any, Any] | type[AnyUDA[Any, Any]] | type[AnyUDO[Any, Any]] | Udf[..., Any]
-T = TypeVar("T")
+T = TypeVar("T", default=Any)
 M = TypeVar("M", bound=Module)
 
 _BUILTINS: Final[dict[str, tuple[type[AnyUDA[Any, Any]], str]]] = {
@@ -81,9 +83,6 @@ class Repository:
     def __init__(self) -> None:
         self._registered: dict[str, Offer] = {}
 
-    @overload
-    def __call__(self, name: str, f: None = None, /, *, where: None = None, **parameters: Any) -> Agg[Any, Any]: ...
-    @overload
     def __call__(
         self,
         name: str,
@@ -92,8 +91,7 @@ class Repository:
         *,
         where: Callable[[T], object] | None = None,
         **parameters: Any,
-    ) -> Agg[T, Any]: ...
-    def __call__(self, name: str, f: Any = None, /, *, where: Any = None, **parameters: Any) -> Agg[Any, Any]:
+    ) -> Agg[T, Any]:
         """Return the aggregate of that name, made with these parameters, of an expression; without one, of whole payloads.
 
         Raises `QueryError` where the name stands for nothing, for no aggregate, or for one that takes other parameters.
@@ -104,7 +102,7 @@ class Repository:
         module = self.get(name, **parameters)
         if not isinstance(module, AnyUDA):
             use = f"apply(sd.udm.get({name!r}))" if isinstance(module, AnyUDO) else f"f = sd.udm.get({name!r}), then f(e.x)"
-            raise QueryError(f"{name!r} is a {kind_of(module)}, not an aggregate", hint=f"write {use}")
+            raise QueryError(f"{name!r} is a {kind_of(module).upper()}, not an aggregate", hint=f"write {use}")
         for given in (f, where):
             if given is not None and not callable(given):
                 raise QueryError(
