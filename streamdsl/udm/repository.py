@@ -196,7 +196,7 @@ class Repository:
         offers = self._offers(name)
         if len(offers) > 1:
             raise QueryError(
-                f"{name!r} is provided by {' and by '.join(map(str, offers))}",
+                f"{name!r} is provided by {' and by '.join(sorted(map(str, offers)))}",
                 hint=f"import the one that is meant, and register it: sd.udm.register({name!r}, ...)",
             )
         if not offers:
