@@ -29,7 +29,7 @@ PROPERTIES: Final = (
 """The attributes by which a module says what it is and promises, as in `UDM`."""
 
 _TITLES: Final = ("name", "kind", "signature", "parameters", "properties", "description", "origin")
-_NAME_WIDTH: Final = 28
+_NAME_WIDTH: Final = 40
 
 
 @dataclass(frozen=True, slots=True)

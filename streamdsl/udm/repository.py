@@ -151,7 +151,7 @@ class Repository:
         Traceback (most recent call last):
             ...
         streamdsl.errors.QueryError: 'p99' is registered already: streamdsl.udm.builtin:Quantile
-        Hint: choose another name, or register it with replace=True
+        Hint: choose another name, or register it with replace=True, as in a notebook's cell that is run again
         """
         if not isinstance(name, str) or not name:
             raise QueryError(
@@ -166,7 +166,8 @@ class Repository:
         known = self._registered.get(name)
         if known and known.load() is not module and not replace:
             raise QueryError(
-                f"{name!r} is registered already: {known.path}", hint="choose another name, or register it with replace=True"
+                f"{name!r} is registered already: {known.path}",
+                hint="choose another name, or register it with replace=True, as in a notebook's cell that is run again",
             )
         self._registered[name] = offer
         return module
@@ -188,7 +189,12 @@ class Repository:
             return Entry(name, offer.origin, offer.path, error=str(error))
         return replace(entry, signature=offer.signature) if offer.signature else entry
 
-    def _find(self, name: str) -> Module:
+    def _find(self, name: object) -> Module:
+        if not isinstance(name, str):
+            raise QueryError(
+                f"sd.udm takes the name of a module, not {name!r}",
+                hint="a module at hand needs no name: Median().of(lambda e: e.x)",
+            )
         return self._choose(name).load()
 
     def _choose(self, name: str) -> Offer:
@@ -203,14 +209,9 @@ class Repository:
             raise self._unknown(name)
         return offers[0]
 
-    def _unknown(self, name: object) -> QueryError:
+    def _unknown(self, name: str) -> QueryError:
         import difflib
 
-        if not isinstance(name, str):
-            return QueryError(
-                f"sd.udm takes the name of a module, not {name!r}",
-                hint="a module at hand needs no name: Median().of(lambda e: e.x)",
-            )
         close = difflib.get_close_matches(name, self._names(), n=1)
         return QueryError(
             f"no module is named {name!r}; there are {', '.join(self._names())}",

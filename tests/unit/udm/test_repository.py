@@ -188,7 +188,7 @@ def test_a_name_of_another_module_is_refused_unless_replaced(udm: Repository) ->
     udm.register("middle", Middle)
     message, hint = refusal(lambda: udm.register("middle", spread))
     assert message == f"'middle' is registered already: {__name__}:Middle"
-    assert hint == "choose another name, or register it with replace=True"
+    assert hint == "choose another name, or register it with replace=True, as in a notebook's cell that is run again"
     assert type(udm.get("middle")) is Middle
     udm.register("middle", spread, replace=True)
     assert udm.get("middle") is spread
