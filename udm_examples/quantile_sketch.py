@@ -94,8 +94,8 @@ class LogQuantile(sd.IncrementalUDA[float, Histogram, float]):
     """The q-quantile, off by a small share of its own size: a count for each range of values that lie as close together.
 
     With `accuracy` a, bucket i holds the values in `(g ** (i - 1), g ** i]`, `g = (1 + a) / (1 - a)`, and stands for
-    `g ** (i - 1) * (1 + a)`, which is within a share a of each of them. Negative values have buckets of their own; NaN is the
-    largest. Values between a millisecond and a day fall into 914 buckets of 1 %.
+    `g ** (i - 1) * (1 + a)`, which is within a share a of each of them (but for subnormal numbers). Negative values have
+    buckets of their own; NaN is the largest. Values between a millisecond and a day fall into 914 buckets of 1 %.
 
     Raises `QueryError` for a `q` that is not between 0 and 1, or an `accuracy` that is not strictly between them.
 
@@ -174,7 +174,7 @@ class LogQuantile(sd.IncrementalUDA[float, Histogram, float]):
             return math.nan
         if abs(side) == _INFINITE:
             return math.copysign(math.inf, side)
-        return side * self.growth ** (abs(place) - 1) * (1 + self.accuracy)
+        return side * self.growth ** (side * place - 1) * (1 + self.accuracy)
 
 
 def _restored(data: bytes) -> KllState:

@@ -21,8 +21,8 @@ T_co = TypeVar("T_co", covariant=True)
 
 MAD_TO_SIGMA: Final = 0.6745
 """The MAD of a normal distribution, in standard deviations."""
-MEAN_TO_SIGMA: Final = 0.7979
-"""The mean distance from the middle of a normal distribution, in standard deviations: the square root of 2 / pi."""
+MEAN_TO_SIGMA: Final = math.sqrt(2 / math.pi)
+"""The mean distance from the middle of a normal distribution, in standard deviations."""
 
 
 @dataclass(frozen=True, slots=True)
