@@ -111,6 +111,9 @@ class TestMedianAndQuantile:
         assert math.isnan(module.compute_result(state))
         assert module.compute_result(module.remove_events_from_state(state, [math.nan] * 2)) == 2.0
 
+    def test_a_tenth_of_ten_values_is_one_of_them(self) -> None:
+        assert run_udm(SlidingQuantile(0.1, "inverted_cdf"), [(0, 1, float(value)) for value in range(10)], (0, 10)) == 0.0
+
     @pytest.mark.parametrize("q", [-0.1, 1.1])
     def test_what_is_no_share_is_refused(self, q: float) -> None:
         with pytest.raises(sd.errors.QueryError, match="between 0 and 1"):
