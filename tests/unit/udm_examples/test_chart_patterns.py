@@ -23,7 +23,7 @@ SWING, TOLERANCE = 0.06, 0.03
 
 def random_prices(rng: Random) -> list[Row]:
     """Return daily prices that are often level: of a market that jumps, or that goes up and down from one day to the next."""
-    jumps = [rng.choice([100, 103, 106, 110, 116, 125]) for _ in range(rng.randint(1, 25))]
+    jumps = [rng.choice([94, 100, 103, 106, 110, 116, 125]) for _ in range(rng.randint(1, 25))]
     lows, highs = [100, 101, 102, 99, 90], [110, 111, 112, 125, 126]
     swings = [rng.choice(levels) for _ in range(rng.randint(3, 9)) for levels in (lows, highs)] + [rng.randint(85, 110)]
     rows: list[Row] = [(day, day + 1, float(price)) for day, price in enumerate(rng.choice([jumps, swings, swings]))]

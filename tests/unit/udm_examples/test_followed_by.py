@@ -54,6 +54,7 @@ def test_it_finds_the_pairs_of_the_definition_whatever_is_clipped_on_the_right(s
     window = rng.choice([(0, 10), (-5, 40), (7, 8)])
     expected = pairs(rows, window, within)
     assert answer(rows, window, within) == answer(rows, window, within, sd.Clip.RIGHT) == expected
+    assert len(run_udm(FollowedBy(is_a, is_b, within), rows, window)) == expected.total(), "none that would live for no time"
     clipped = [(max(le, window[0]), re, value) for le, re, value in rows]
     assert answer(rows, window, within, sd.Clip.LEFT) == answer(rows, window, within, sd.Clip.FULL)
     assert answer(rows, window, within, sd.Clip.LEFT) == pairs(clipped, window, within)
