@@ -11,6 +11,7 @@ NEEDS = {Path(__file__).parent / "udm_examples" / "online_learning.py": ("river"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the examples of each file whose package is missing."""
     for item in items:
         package, extra = NEEDS.get(item.path, ("", ""))
         if package and find_spec(package) is None:
