@@ -70,6 +70,11 @@ def copied(module: Any, held: Held) -> Held:
     return Held(module.copy_state(held.state), held.n_members)
 
 
+def merge(module: Any, held: Held, other: Held) -> Held:
+    """Return the state of the members of both; the first may be changed, the second is not."""
+    return Held(module.merge_states(held.state, other.state), held.n_members + other.n_members) if other.n_members else held
+
+
 def detached(value: Any) -> Any:
     """Return a result that shares nothing that can change with the state it was taken from.
 

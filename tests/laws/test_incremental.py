@@ -379,3 +379,45 @@ def test_the_states_of_two_windows_share_nothing() -> None:
     events = [Insert(n, *life, {"v": n, "k": "a"}) for n, life in enumerate(itertools.combinations(range(0, 30, 5), 2))]
     query = sd.source("s").snapshot_window().aggregate(module, lambda e: e.v)
     assert query.run({"s": sd.from_events(events)}).cht() == query.run({"s": sd.from_events(events)}, engine="reference").cht()
+
+
+class Merged(IncrementalValues):
+    """Mergeable, so that overlapping windows are put together from panes; `panes` counts the merges."""
+
+    merges = 0
+
+    def merge_states(self, a: Bag, b: Bag) -> Bag:
+        Merged.merges += 1
+        a.update(b)
+        return a
+
+
+class MergedOnlyAdds(OnlyAdds):
+    """Mergeable without removal: where something leaves, only its pane is computed anew."""
+
+    def merge_states(self, a: list[int], b: list[int]) -> list[int]:
+        a.extend(b)
+        return a
+
+
+@pytest.mark.parametrize("module", [Merged(), MergedOnlyAdds()], ids=lambda module: type(module).__name__)
+@examples(300)
+@given(SEEDS)
+def test_windows_merged_from_panes_mean_what_the_reference_says(module: Any, seed: int) -> None:
+    rng = Random(seed)
+    size, hop, offset = rng.choice([(10, 5, 0), (7, 3, -2), (12, 4, 1), (9, 2, 0)])
+    query = sd.source("s0").hopping_window(size, hop, offset).aggregate(module, lambda e: e.v)
+    check_law(query, scenario(rng, unending=False), rng.choice(EMITS))
+
+
+def test_an_event_is_added_once_to_a_pane_and_not_once_to_each_window() -> None:
+    class MergedCalls(Calls):
+        def merge_states(self, a: Bag, b: Bag) -> Bag:
+            return a + b
+
+    module = MergedCalls()
+    session = sd.source("s").hopping_window(100, 10).aggregate(module, lambda e: e.v).open(emit="watermark")
+    session.push([*(Insert(n, n, n + 1, ROW) for n in range(200)), Cti(200)])
+    assert module.calls == (200, 0)
+    assert MergedCalls.mergeable
+    assert not Calls.mergeable

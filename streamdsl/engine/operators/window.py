@@ -71,8 +71,7 @@ class WindowOperator(Operator):
         )
         self.modules = modules
         self.stateful = {i: module for i, module in enumerate(modules) if keeps_state(module)}
-        states_know_period = any(module.time_sensitive for module in self.stateful.values())
-        self.setting = Setting(gate, node.output, node.time_sensitive, node.sees_ends, states_know_period, self._copy_states)
+        self.setting = Setting(gate, node.output, node.time_sensitive, node.sees_ends, self.stateful, self._copy_states)
         self.cti_follows_rows = gate.by_end
         self.groups: dict[GroupKey | None, GroupWindows] = {}
         self.watermark = MIN_TIME
@@ -181,7 +180,8 @@ class WindowOperator(Operator):
             if held is not None:
                 held = incremental.advance(module, i, held, changes, entry.period, self.node.clip)
             if held is None:
-                held = incremental.build(module, i, group.members(entry), entry.period, self.node.clip)
+                build = partial(incremental.build, module, i, window=entry.period, clip=self.node.clip)
+                held = group.whole_state(i, entry, build)
             states[i] = held
         entry.states = states if self.stateful else None
         return states

@@ -5,15 +5,17 @@ from __future__ import annotations
 import heapq
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from sortedcontainers import SortedSet
 
 from streamdsl.engine.index import EventIndex, EventRow, OutputRow, WindowEntry, WindowIndex
 from streamdsl.engine.operator import Gate
+from streamdsl.engine.windows.panes import Build
 from streamdsl.temporal.time import INFINITY, MIN_TIME
+from streamdsl.udm.bases import UDM
 from streamdsl.udm.incremental import Held, MemberChange
 from streamdsl.windows import Output
 
@@ -34,10 +36,15 @@ class Setting:
     time_sensitive: bool
     sees_ends: bool
     """Whether a module sees where a member ends outside of the window: it is time-sensitive and nothing clips to the right."""
-    states_know_period: bool = False
-    """Whether a module that keeps states is time-sensitive: they must be built anew when the window's period changes."""
+    stateful: Mapping[int, UDM] = field(default_factory=dict)
+    """The modules that keep states, by their position."""
     copy_states: Callable[[WindowEntry], list[Held | None] | None] = _no_states
     """Return copies of a window's states, for another with the same members."""
+
+    @property
+    def states_know_period(self) -> bool:
+        """Whether a module that keeps states is time-sensitive: they must be built anew when the window's period changes."""
+        return any(module.time_sensitive for module in self.stateful.values())
 
 
 class GroupWindows(ABC):
@@ -87,6 +94,10 @@ class GroupWindows(ABC):
     @abstractmethod
     def members(self, entry: WindowEntry) -> list[EventRow]:
         """Return the events that belong to a window."""
+
+    def whole_state(self, position: int, entry: WindowEntry, build: Build) -> Held:
+        """Return the state of a module for a window from all of its members; `build` makes one of events."""
+        return build(self.members(entry))
 
     @abstractmethod
     def forget(self, cti: int) -> list[WindowEntry]:
