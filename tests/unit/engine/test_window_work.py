@@ -1,4 +1,4 @@
-"""What one change makes a window operator do: at most the windows that no CTI has closed are computed again, and stats() counts them."""
+"""What one change makes a window operator do: windows that a CTI has closed are not computed again; stats() counts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EVENTS = [Insert("early", 0, 8, ROW), Insert("long", 20, 90, ROW), *(Insert(n, n
     [(sd.Clip.NONE, 8, 7), (sd.Clip.LEFT, 8, 7), (sd.Clip.RIGHT, 2, 1), (sd.Clip.FULL, 2, 1)],
 )
 def test_a_late_change_touches_at_most_the_windows_that_are_not_closed(clip: sd.Clip, open_windows: int, computed: int) -> None:
-    """An event that may still change keeps open every window where the module sees its end; clipped to the right, only the last."""
+    """An event that may still change keeps a window open where the module sees its end; clipped to the right, only the last."""
     session = sd.source("s").tumbling_window(10, clip=clip).aggregate(Covered()).open()
     session.push([*EVENTS, Insert("last", 95, 96, ROW), Cti(80)])
     before = session.stats()["window_aggregate_1"]
