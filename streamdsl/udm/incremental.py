@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.temporal import Lifetime
-from streamdsl.udm.bases import AnyUDA, AnyUDO, Incremental, WindowDescriptor, can_remove
+from streamdsl.udm.bases import UDM, AnyUDA, AnyUDO, Incremental, WindowDescriptor, can_remove
 from streamdsl.udm.invoke import EXCLUDED, Member, MemberRow, Stamped, as_result, empty_result, seen, stamped
 from streamdsl.windows import Clip, Output
 
@@ -28,9 +28,25 @@ class MemberChange(NamedTuple):
     re_new: int | None
 
 
-def keeps_state(module: object) -> bool:
+def keeps_state(module: UDM) -> bool:
     """Say whether the engine keeps a module's states: it is incremental, and no order of members matters to it."""
     return isinstance(module, Incremental) and module.order_insensitive
+
+
+def describe_state(module: UDM) -> str:
+    """Return how an incremental module's states are used, as `explain()` says it; nothing for another module.
+
+    >>> from streamdsl.udm.builtin import Count
+    >>> describe_state(Count())
+    ''
+    """
+    if not module.incremental:
+        return ""
+    if not keeps_state(module):
+        return " [incremental, but in order: computed anew]"
+    removal = "" if can_remove(module) else ", computed anew on removal"
+    merging = "" if module.mergeable else ", states not merged"
+    return f" [incremental{removal}{merging}]"
 
 
 def build(module: Any, position: int, members: Sequence[Member], window: Lifetime, clip: Clip) -> Held:

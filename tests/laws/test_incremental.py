@@ -421,3 +421,18 @@ def test_an_event_is_added_once_to_a_pane_and_not_once_to_each_window() -> None:
     assert module.calls == (200, 0)
     assert MergedCalls.mergeable
     assert not Calls.mergeable
+
+
+def test_explain_says_what_becomes_of_states() -> None:
+    class Ordered(Calls):
+        order_insensitive: ClassVar[bool] = False
+
+    windowed = sd.source("s").tumbling_window(5)
+    shown = [
+        windowed.aggregate(module, lambda e: e.v).explain() for module in (Values(), Merged(), Calls(), OnlyAdds(), Ordered())
+    ]
+    assert "incremental" not in shown[0]
+    assert "[incremental]" in shown[1]
+    assert "[incremental, states not merged]" in shown[2]
+    assert "[incremental, computed anew on removal, states not merged]" in shown[3]
+    assert "[incremental, but in order: computed anew]" in shown[4]
