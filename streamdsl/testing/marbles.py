@@ -77,7 +77,8 @@ def _first_tick(drawing: str) -> int:
         return int(drawing.split()[0])
     except (ValueError, IndexError):
         raise SchemaError(
-            f"the line '{RULER}: {drawing}' does not begin with a tick", hint="a timeline that is not to scale is for reading only"
+            f"the line '{RULER}: {drawing}' does not begin with a tick",
+            hint="a timeline that is not to scale is for reading only",
         ) from None
 
 

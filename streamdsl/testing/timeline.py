@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from streamdsl.temporal import CHRONON, CHT, INFINITY, Cti, Event, Insert, Retract, Unit, format_time
+from streamdsl.temporal import CHRONON, CHT, INFINITY, CHTRow, Cti, Event, Retract, Unit, format_time
 from streamdsl.testing.history import History, arrivals_of, rows_of
 from streamdsl.testing.marbles import RULER
 
@@ -14,7 +14,8 @@ _WIDTH: Final = 72
 """The longest drawing in columns; what spans more ticks is not drawn to scale."""
 _STEP: Final = 5
 """Ticks between two numbers of the ruler."""
-_NAME: Final = 32
+_NAME: Final = 16
+"""The longest payload that is a name; a longer one is a comment."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,16 @@ def timeline(history: History, window: tuple[int, int] | None = None) -> str:
     if events is not None:
         lines = lines_of_events(events)
     else:
-        lines = [Line(_text(row.payload), row.le, row.re) for row in rows_of(history)]
+        lines = [line_of_row(row) for row in rows_of(history)]
     frame = [] if window is None else [Line("window", *window)]
     return draw([*frame, *lines], history.unit if isinstance(history, CHT) else None)
+
+
+def line_of_row(row: CHTRow[Any], mark: str = "") -> Line:
+    """Return the line of a row: named by its payload, after a mark of what is done with it; a long payload is the comment."""
+    text = _text(row.payload)
+    name, comment = (text, "") if len(text) <= _NAME else (type(row.payload).__name__, repr(row.payload))
+    return Line(f"{mark} {name}".strip(), row.le, row.re, comment)
 
 
 def lines_of_events(events: Iterable[Event[Any]]) -> list[Line]:
@@ -79,7 +87,7 @@ def draw(lines: Sequence[Line], unit: Unit | None = None) -> str:
     """Return the drawing of some lines, with a ruler above it."""
     times = sorted({time for line in lines for time in (line.le, line.re) if time != INFINITY})
     scale = _Scale(times)
-    names = [line.name if len(line.name) <= _NAME else f"{line.name[: _NAME - 3]}..." for line in lines]
+    names = [line.name for line in lines]
     pictures = [scale.picture(line) for line in lines]
     comments = [_comment(line, scale.exact, unit) for line in lines]
     left = max([len(RULER), *map(len, names)])
