@@ -84,10 +84,10 @@ def check_udm(
       in another order, its members give another result
       time  : 0    5    10
       window: [=========)
-      0.0   : [=========)
+      2.0   : [=========)
       1.0   : [=========)
       expected: 1.0
-      found   : 0.0
+      found   : 2.0
     Hint: members are a bag: sort them by what they are before their order matters, or claim order_insensitive = False
     """
     subject = subject_of(module, events, window, clips, output, spark)

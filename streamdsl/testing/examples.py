@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from streamdsl.temporal import CHRONON, CHT, INFINITY, CHTRow, Cti, Event, Lifetime, problems
 from streamdsl.testing.orders import arrival_order
+from streamdsl.testing.payloads import simpler
 from streamdsl.testing.subject import Subject
 from streamdsl.windows import Clip, Output
 
@@ -28,14 +29,18 @@ class WindowExample:
     window: Lifetime
     clip: Clip
     seed: int
+    made_up: bool
+    """Whether payloads are made up, so that simpler ones may be made up too."""
 
     def smaller(self, least: int) -> Iterator[WindowExample]:
-        """Yield examples with one member less, but at least `least`, with simpler lifetimes, without clipping."""
+        """Yield examples with one member less, but at least `least`, with simpler lifetimes and payloads, without clipping."""
         for i in range(len(self.rows) if len(self.rows) > least else 0):
             yield replace(self, rows=self.rows[:i] + self.rows[i + 1 :])
         for i, row in enumerate(self.rows):
-            for life in _simpler(row, self.window):
-                yield replace(self, rows=(*self.rows[:i], row._replace(le=life.le, re=life.re), *self.rows[i + 1 :]))
+            payloads = simpler(row.payload) if self.made_up else ()
+            others = [row._replace(le=life.le, re=life.re) for life in _simpler(row, self.window)]
+            for other in [*others, *(row._replace(payload=payload) for payload in payloads)]:
+                yield replace(self, rows=(*self.rows[:i], other, *self.rows[i + 1 :]))
         if self.clip is not Clip.NONE:
             yield replace(self, clip=Clip.NONE)
 
@@ -68,7 +73,7 @@ def window_examples(subject: Subject, rng: Random, n: int, least: int) -> Iterat
             rows = rng.sample(members, min(size, len(members)))
         else:
             rows = [CHTRow(*_member_life(period, rng), subject.draw_payload(rng)) for _ in range(size)]
-        yield WindowExample(tuple(rows), period, rng.choice(subject.clips), rng.randrange(2**32))
+        yield WindowExample(tuple(rows), period, rng.choice(subject.clips), rng.randrange(2**32), not members)
 
 
 def _member_life(window: Lifetime, rng: Random) -> Lifetime:

@@ -25,10 +25,10 @@ def rows_of(history: History) -> list[CHTRow[Any]]:
     >>> rows_of("a-b==)") == rows_of([(0, 1, "a"), IntervalEvent(2, 5, "b")])
     True
     """
-    events = arrivals_of(history)
-    if events is not None:
-        return [row._replace(payload=as_payload(row.payload)) for row in CHT.from_events(events)]
-    return [_row(row) for row in history]
+    given = history if isinstance(history, (str, CHT)) else list(history)
+    events = arrivals_of(given)
+    rows = given if events is None else CHT.from_events(events)
+    return [_row(row) for row in rows]
 
 
 def arrivals_of(history: History) -> list[Event[Any]] | None:

@@ -7,18 +7,18 @@ import enum
 import functools
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from random import Random
-from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.schema import as_payload
 from streamdsl.temporal import Record, fields_of
 from streamdsl.temporal.payload import is_dataclass, is_namedtuple
 
+V = TypeVar("V")
 _DAY: Final = datetime(2013, 1, 1, tzinfo=UTC)
 VALUES: Final[dict[Any, tuple[Any, ...]]] = {
     # Floats are sums of powers of two, so that exact arithmetic on them stays exact, in any order.
@@ -38,18 +38,31 @@ VALUES: Final[dict[Any, tuple[Any, ...]]] = {
     object: (1, 2, 0),
 }
 """The values of the simple types, the simplest first."""
+
+
+class Chooser(Protocol):
+    """What draws values need of chance: `random.Random` has it, and so has hypothesis."""
+
+    def choice(self, values: Sequence[V], /) -> V:
+        """Return one of some values."""
+
+    def randint(self, low: int, high: int, /) -> int:
+        """Return a number between two, both included."""
+
+
 _LISTS: Final = (list, Sequence, Collection, Iterable, typing.MutableSequence)
 _SETS: Final = (set, Set, typing.MutableSet)
 _MAPPINGS: Final = (dict, Mapping, typing.MutableMapping)
 _DEEPEST: Final = 5
 
 
-def draw_payload(of: Any, rng: Random) -> Any:
+def draw_payload(of: Any, rng: Chooser) -> Any:
     """Return a random payload of a type, as modules see it.
 
     Simple types, dates, enums, dataclasses, named tuples, typed dicts, protocols with attributes, and `Optional`, `Union`,
     `Literal`, lists, sets, tuples and dicts of them. Raises `QueryError` for a type of which nothing can be made up.
 
+    >>> from random import Random
     >>> from typing import NamedTuple
     >>> class Trip(NamedTuple):
     ...     zone: str
@@ -79,7 +92,23 @@ def with_fields(payload: Any, values: Mapping[str, Any]) -> Any:
     return values["value"]
 
 
-def _draw(of: Any, rng: Random, depth: int) -> Any:
+def simpler(value: Any) -> Iterator[Any]:
+    """Yield payloads that are simpler than one that was drawn, in one place each.
+
+    >>> list(simpler(2.0)), list(simpler(("b", 1)))
+    ([1.0], [('a', 1)])
+    """
+    pool = VALUES.get(type(value), ())
+    if value in pool:
+        yield from pool[: pool.index(value)]
+    elif isinstance(value, list):
+        yield from (value[:i] + value[i + 1 :] for i in range(len(value)))
+        yield from ([*value[:i], item, *value[i + 1 :]] for i, old in enumerate(value) for item in simpler(old))
+    elif [name for name, _ in fields_of(value)] != ["value"]:
+        yield from (with_fields(value, {name: item}) for name, old in fields_of(value) for item in simpler(old))
+
+
+def _draw(of: Any, rng: Chooser, depth: int) -> Any:
     of = _plain(of)
     origin, arguments = get_origin(of) or of, get_args(of)
     if depth > _DEEPEST:
@@ -101,12 +130,12 @@ def _draw(of: Any, rng: Random, depth: int) -> Any:
     return _made(of, make, fields, rng, depth + 1)
 
 
-def _choice(arguments: Sequence[Any], rng: Random, depth: int) -> Any:
+def _choice(arguments: Sequence[Any], rng: Chooser, depth: int) -> Any:
     """Return one of a union's types; None where a type that holds itself must come to an end."""
     return type(None) if depth >= _DEEPEST - 2 and type(None) in arguments else rng.choice(arguments)
 
 
-def _made(of: Any, make: Callable[..., Any], fields: Mapping[str, Any], rng: Random, depth: int) -> Any:
+def _made(of: Any, make: Callable[..., Any], fields: Mapping[str, Any], rng: Chooser, depth: int) -> Any:
     for _ in range(20):
         values = {name: _draw(hint, rng, depth) for name, hint in fields.items()}
         try:
@@ -131,7 +160,7 @@ def _plain(of: Any) -> Any:
             return of
 
 
-def _draw_container(origin: Any, arguments: Sequence[Any], rng: Random, depth: int) -> Any:
+def _draw_container(origin: Any, arguments: Sequence[Any], rng: Chooser, depth: int) -> Any:
     if origin in _MAPPINGS:
         # A stream's payloads all have the same fields, so a mapping has the same keys each time, and a tuple one length.
         keys = VALUES.get(arguments[0] if arguments else str, ())[:2]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from streamdsl.errors import QueryError
 from streamdsl.udm.bases import AnyUDA
 from streamdsl.windows import Clip, Output
 
@@ -44,9 +43,3 @@ def _window(subject: Subject, kind: str) -> tuple[Any, ...]:
         "count": ("count_window", 2),
     }
     return windows[kind]
-
-
-def check_is_active(spark: Any) -> None:
-    """Raise `QueryError` unless a Spark session is the active one, on which `run(engine="spark")` runs."""
-    if type(spark).getActiveSession() is not spark:
-        raise QueryError("this Spark session is not the active one, on which queries run")

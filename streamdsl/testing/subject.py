@@ -87,7 +87,14 @@ def subject_of(
         raise QueryError(f"no event overlaps the window {period}", hint="give more events, or the window: window=(le, re)")
     if not clips:
         raise QueryError("clips names no clipping", hint="clips=[sd.Clip.FULL], or leave it out for all four")
+    _check_spark(spark)
     return Subject(found, given, payload, period, tuple(clips), _output(found, output), unit, spark)
+
+
+def _check_spark(spark: Any) -> None:
+    active = getattr(type(spark), "getActiveSession", None)
+    if spark is not None and (active is None or active() is not spark):
+        raise QueryError(f"{spark!r} is not the active Spark session, on which queries run")
 
 
 def _instance(module: Any) -> AnyModule:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from streamdsl.testing.pickling import pickler_for
 from streamdsl.testing.subject import Subject
 from streamdsl.udm.bases import Incremental, can_remove
 from streamdsl.windows import Output
@@ -80,13 +79,6 @@ def takes_sets(subject: Subject) -> str | None:
 def _is_inherited(module: object, name: str) -> bool:
     defined = next(cls for cls in type(module).__mro__ if name in cls.__dict__)
     return defined.__module__ == Incremental.__module__
-
-
-def can_be_stored(subject: Subject) -> str | None:
-    """Modules whose class or function is found by name, or whose code can be stored too."""
-    if pickler_for(subject.module) is not None:
-        return None
-    return "it is not found by name (in __main__, in a function, or decorated), and to store its code takes pyspark"
 
 
 def has_spark(subject: Subject) -> str | None:

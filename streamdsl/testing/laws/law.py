@@ -21,6 +21,8 @@ from streamdsl.udm.invoke import MemberRow
 from streamdsl.windows import Clip
 
 _EMITS: Final = ("speculative", "speculative", "watermark", "final")
+MODULE_ERRORS: Final = (UserCodeError, TimestampViolation)
+"""What an engine raises where it is the module's fault."""
 _TRIES: Final = 4
 """How many seeds a smaller example is tried with before it is given up."""
 
@@ -145,7 +147,7 @@ class StreamTrial:
 
     def failure(self, error: Exception) -> Breach:
         """Return the breach of a law by an exception of the module; other errors are not the module's, and go on."""
-        if not isinstance(error, (UserCodeError, TimestampViolation)):
+        if not isinstance(error, MODULE_ERRORS):
             raise error
         return self.breach(_raised(error))
 

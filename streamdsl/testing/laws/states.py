@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamdsl.testing.laws.conditions import (
-    can_be_stored,
     claims_mergeable,
     is_deterministic,
     is_order_insensitive,
@@ -14,7 +13,7 @@ from streamdsl.testing.laws.conditions import (
     takes_sets,
 )
 from streamdsl.testing.laws.law import WindowTrial, on_windows
-from streamdsl.testing.pickling import again, pickler_for
+from streamdsl.testing.pickling import Store
 from streamdsl.testing.states import LiveWindow, own, twin
 from streamdsl.udm.bases import Incremental, can_remove
 from streamdsl.udm.invoke import MemberRow
@@ -170,7 +169,6 @@ def _defines_merge(module: object) -> bool:
 
 
 @on_windows(
-    can_be_stored,
     hint="modules and states travel to workers and into checkpoints, so they hold plain values: no locks, files, sessions, "
     "generators or lambdas; a class or a function is found by its name in an imported module",
     least=2,
@@ -178,8 +176,9 @@ def _defines_merge(module: object) -> bool:
 def picklable(trial: WindowTrial) -> None:
     """A module and its states can be stored with pickle, and go on as they were."""
     *rest, last = trial.members()
-    pickler = pickler_for(trial.module)
-    module = again(trial.module, pickler)
+    store = Store(trial.module)
+    store.store_code()
+    module = store.again(trial.module)
     deterministic = trial.module.deterministic
     if deterministic:
         found = trial.answer(trial.members(), module)
@@ -187,7 +186,7 @@ def picklable(trial: WindowTrial) -> None:
     if keeps_state(trial.subject) is not None:
         return
     window = trial.live(rest)
-    loaded = LiveWindow(module, trial.window, trial.clip, trial.subject.output).with_state(again(window.state, pickler))
+    loaded = LiveWindow(module, trial.window, trial.clip, trial.subject.output).with_state(store.again(window.state))
     loaded.members = list(rest)
     loaded.add(last)
     if deterministic:
