@@ -37,10 +37,15 @@ class Session(Windows):
     max_duration: int | None = None
 
     def __post_init__(self) -> None:
-        if self.gap <= 0 or (self.max_duration is not None and self.max_duration <= 0):
+        if self.gap <= 0:
             raise QueryError(
-                f"a session's gap and max_duration are positive durations, not {self.gap} and {self.max_duration}",
-                hint="leave max_duration out for sessions that may last for ever" if self.gap > 0 else None,
+                f"a session's gap is a positive duration, not {self.gap}",
+                hint="an event joins a session if it starts less than the gap after the session's last end",
+            )
+        if self.max_duration is not None and self.max_duration <= 0:
+            raise QueryError(
+                f"a session's max_duration is a positive duration, not {self.max_duration}",
+                hint="leave it out, and a session is never cut",
             )
 
     @property
