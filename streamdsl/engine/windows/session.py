@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
-from sortedcontainers import SortedDict
-
-from streamdsl.engine.index import EventRow, WindowEntry
+from streamdsl.engine.index import EventRow, WindowEntry, WindowIndex
 from streamdsl.engine.windows.group import HiddenWindows, Setting
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, MIN_TIME
@@ -15,7 +10,7 @@ from streamdsl.windows import Output, Session, unending
 
 
 class SessionWindows(HiddenWindows):
-    """`reaches` are the sessions: first LE, and end + gap. Their windows are made once they have begun; no two overlap.
+    """`sessions` are the periods `[first LE, end + gap)`; `windows` is what they are cut into, as far as it has begun.
 
     A CTI may close the first windows of a session that goes on, because its start cannot change any more. Their events are
     forgotten; `forgotten` is how far those reach.
@@ -24,13 +19,15 @@ class SessionWindows(HiddenWindows):
     def __init__(self, setting: Setting, windows: Session) -> None:
         super().__init__(setting)
         self.spec = windows
-        self.reaches: Any = SortedDict()
+        self.sessions = WindowIndex()
         self.forgotten = MIN_TIME
         self.made_before = self._made_before(MIN_TIME)
 
     def _made_before(self, watermark: int) -> int:
         """Return the time before which windows start that are made: they have begun, and may end by the bound of the run."""
         return min(watermark + 1, self.setting.gate.until)
+
+    # Changes: sessions grow and merge, shrink and fall apart.
 
     def change(self, row: EventRow, re_old: int, re_new: int) -> None:
         if re_new > re_old:
@@ -49,18 +46,17 @@ class SessionWindows(HiddenWindows):
         dissolved = joined[1:] if keeps_start else joined
         newcomers = [member for other in dissolved for member in self._dissolve(other)]
         self._set_reach(session)
-        self._enter_all(session, newcomers)
-        old, new = self._numbers(session, row.le, re_old), self._numbers(session, row.le, re_new)
         self.move(row, re_old, re_new)
-        self._enter(session, new[len(old) :])
+        self._enter(session, row, first=self._numbers(session, row.le, re_old).stop)
+        for newcomer in newcomers:
+            self._enter(session, newcomer)
 
     def _shorten(self, row: EventRow, re_old: int, re_new: int) -> None:
         """Let a session fall into what is left of it once an event ends earlier, or is gone."""
         session = self._around(row.le)
         assert session is not None
-        old, new = self._numbers(session, row.le, re_old), self._numbers(session, row.le, re_new)
-        self._leave(session, old[len(new) :])
         self.move(row, re_old, re_new)
+        self._leave(session, row, re_old, first=self._numbers(session, row.le, re_new).stop)
         bare = Lifetime(self.spec.reach(re_new) if re_new > row.le else row.le, self.spec.reach(re_old))
         parts = self._parts(session, bare)
         if parts and parts[0].le == session.le:
@@ -72,7 +68,8 @@ class SessionWindows(HiddenWindows):
             self._dissolve(session)
         for part in parts:
             self._set_reach(part)
-            self._enter_all(part, self.events.overlapping(*part))
+            for member in self.events.overlapping(*part):
+                self._enter(part, member)
 
     def _parts(self, session: Lifetime, bare: Lifetime) -> list[Lifetime]:
         """Return the sessions that one falls into when an event no longer holds it together in the period `bare`.
@@ -80,8 +77,7 @@ class SessionWindows(HiddenWindows):
         Only the events there are looked at: before and after it nothing has changed.
         """
         parts = [Lifetime(session.le, max(bare.le, self.forgotten))] if session.le < bare.le else []
-        earliest = max(session.le, bare.le - 1) - self.spec.gap
-        for row in sorted(self.events.overlapping(earliest, bare.re), key=lambda row: row.le):
+        for row in sorted(self.events.overlapping(bare.le - self.spec.gap, bare.re), key=lambda row: row.le):
             reach = self.spec.reach(row.re)
             if parts and row.le < parts[-1].re:
                 parts[-1] = Lifetime(parts[-1].le, max(parts[-1].re, reach))
@@ -95,13 +91,13 @@ class SessionWindows(HiddenWindows):
         """Remove a session and its windows; return its events."""
         for entry in self.windows.between(*session):
             self.drop(entry)
-        del self.reaches[session.le]
+        self.sessions.remove(session.le)
         return self.events.overlapping(*session)
 
     def _set_reach(self, session: Lifetime) -> None:
         """Make a session, or let it reach so far: its last window ends there."""
-        before = self.reaches.get(session.le, session.re)
-        self.reaches[session.le] = session.re
+        known = self.sessions.get(session.le) or self.sessions.add(WindowEntry(*session))
+        before, known.re = known.re, session.re
         for entry in self.windows.between(session.re, before):
             self.drop(entry)
         last = self._last_window(Lifetime(session.le, min(before, session.re)))
@@ -111,38 +107,45 @@ class SessionWindows(HiddenWindows):
                 self._reshape(last)
 
     def _recount_last(self, session: Lifetime) -> None:
-        """Count the members of a session's last window anew: others have left with their own sessions."""
+        """Count the members of a session's last window anew: some are in other sessions now."""
         last = self._last_window(session)
         if last is not None:
             last.n_events = len(self.members(last))
             self._reshape(last)
 
-    def _reshape(self, entry: WindowEntry) -> None:
-        """Touch a window whose period or members are others than before."""
-        if entry.n_events:
-            self.touch(entry)
-        else:
-            self.drop(entry)
+    def _last_window(self, session: Lifetime) -> WindowEntry | None:
+        last = self.windows.before(session.re)
+        return last if last is not None and last.le >= session.le else None
 
-    def _enter_all(self, session: Lifetime, rows: Iterable[EventRow]) -> None:
-        for row in rows:
-            self._enter(session, self._numbers(session, row.le, row.re))
+    # Members: which windows of its session an event is in.
 
-    def _enter(self, session: Lifetime, numbers: range) -> None:
-        """Count an event in as a member of these windows of a session."""
-        for k in numbers:
+    def _numbers(self, session: Lifetime, le: int, re: int, first: int = 0) -> range:
+        """Return the numbers, from `first` on, of a session's windows that are made and that a lifetime is in."""
+        numbers = self.spec.numbers(session, Lifetime(le, re), self.made_before)
+        return range(max(first, numbers.start), numbers.stop)
+
+    def _enter(self, session: Lifetime, row: EventRow, first: int = 0) -> None:
+        """Count an event in as a member of its windows from number `first` on."""
+        for k in self._numbers(session, row.le, row.re, first):
             period = self.spec.window(session, k)
             entry = self.windows.get(period.le) or self.windows.add(WindowEntry(*period))
             entry.n_events += 1
             self.touch(entry)
 
-    def _leave(self, session: Lifetime, numbers: range) -> None:
-        """Count a member out of these windows of a session."""
-        for k in numbers:
+    def _leave(self, session: Lifetime, row: EventRow, re_old: int, first: int) -> None:
+        """Count an event that ended at `re_old` out of its windows from number `first` on."""
+        for k in self._numbers(session, row.le, re_old, first):
             entry = self.windows.get(self.spec.window(session, k).le)
             assert entry is not None
             entry.n_events -= 1
             self._reshape(entry)
+
+    def _reshape(self, entry: WindowEntry) -> None:
+        """Touch a window whose period or members are others than before; without members it is gone."""
+        if entry.n_events:
+            self.touch(entry)
+        else:
+            self.drop(entry)
 
     def _touch_stayed(self, le: int, shorter: int) -> None:
         """Touch the windows that an event stays in and whose module sees its RE."""
@@ -152,25 +155,26 @@ class SessionWindows(HiddenWindows):
         for entry in self.windows.between(first.le, shorter):
             self.touch(entry)
 
-    def _numbers(self, session: Lifetime, le: int, re: int) -> range:
-        """Return the numbers of a session's windows that are made and that a lifetime is in."""
-        return self.spec.numbers(session, Lifetime(le, re), self.made_before)
+    def members(self, entry: WindowEntry) -> list[EventRow]:
+        return self.events.overlapping(entry.le, entry.re)
+
+    # Sessions by time.
 
     def _around(self, time: int) -> Lifetime | None:
         """Return the session that a time is in."""
-        position = self.reaches.bisect_right(time)
-        session = Lifetime(*self.reaches.peekitem(position - 1)) if position else None
-        return session if session is not None and time < session.re else None
+        session = self.sessions.covering(time)
+        return session.period if session is not None and time < session.re else None
 
     def _overlapping(self, lo: int, hi: int) -> list[Lifetime]:
         """Return the sessions that overlap a period, in order."""
         first = self._around(lo)
-        les = self.reaches.irange(lo if first is None else first.le, hi, inclusive=(True, False))
-        return [Lifetime(le, self.reaches[le]) for le in les]
+        return [session.period for session in self.sessions.between(lo if first is None else first.le, hi)]
 
-    def _last_window(self, session: Lifetime) -> WindowEntry | None:
-        last = self.windows.before(session.re)
-        return last if last is not None and last.le >= session.le else None
+    def _first_from(self, session: Lifetime, time: int) -> int:
+        """Return the number of a session's first window with LE >= `time`."""
+        return max(0, self.spec.number(session, time - 1) + 1)
+
+    # Watermarks: windows are made when they begin.
 
     def reveal(self, watermark: int) -> None:
         if watermark == INFINITY and self._fill_for_ever(self.events.latest_end()):
@@ -188,12 +192,7 @@ class SessionWindows(HiddenWindows):
         if le >= self.made_before:
             return
         for row in self.events.overlapping(le, session.re):
-            numbers = self._numbers(session, row.le, row.re)
-            self._enter(session, range(max(first, numbers.start), numbers.stop))
-
-    def _first_from(self, session: Lifetime, start: int) -> int:
-        """Return the number of a session's first window with LE >= `start`."""
-        return max(0, self.spec.number(session, start - 1) + 1)
+            self._enter(session, row, first)
 
     def _fill_for_ever(self, end: int | None) -> bool:
         """Say whether events that end then, in a run without a bound, are in infinitely many windows."""
@@ -204,22 +203,16 @@ class SessionWindows(HiddenWindows):
         return min((time for time in times if time is not None), default=None)
 
     def _next_begin(self) -> int | None:
-        """Return when the next window begins that has members already: it is one of the last session's."""
-        end = self.events.latest_end()
-        if end is None:
+        """Return when the next window begins that has members already; it is one of the last session's."""
+        end, last = self.events.latest_end(), self.sessions.covering(INFINITY)
+        if end is None or last is None:
             return None
-        session = Lifetime(*self.reaches.peekitem(-1))
-        le = session.le + self._first_from(session, self.made_before) * self.spec.longest
+        le = last.le + self._first_from(last.period, self.made_before) * self.spec.longest
         if self._fill_for_ever(end):
             return min(le, INFINITY)
         return le if le < min(end, self.setting.gate.until) else None
 
-    def members(self, entry: WindowEntry) -> list[EventRow]:
-        return self.events.overlapping(entry.le, entry.re)
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.reaches
+    # CTIs: windows close, and sessions end.
 
     def _settled(self, cti: int) -> int:
         """Return the time until which windows are closed: those with W.RE <= it are."""
@@ -238,11 +231,14 @@ class SessionWindows(HiddenWindows):
     def forget(self, cti: int) -> list[WindowEntry]:
         closed = self.windows.forget(self._settled(cti))
         self.hidden.difference_update([entry.le for entry in closed])
-        while self.reaches and self.reaches.peekitem(0)[1] <= cti:
-            self.reaches.popitem(0)
+        self.sessions.forget(cti)
         dead = self.events.forget(min(self.earliest_start(cti) + 1, cti))
         self.forgotten = max([self.forgotten, *(self.spec.reach(row.re) for row in dead)])
         return closed
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.sessions
 
     def output_cti(self, cti: int) -> int:
         window = self._first_open(cti)

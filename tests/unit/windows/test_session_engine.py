@@ -78,7 +78,8 @@ class Actor:
         group.events._check()
         group.windows._check()
         sessions = [session for session in self.spec.sessions(self.lives.values()) if session.re > self.cti]
-        assert [Lifetime(*item) for item in group.reaches.items()] == sessions
+        assert [session.period for session in group.sessions] == sessions
+        group.sessions._check()
         assert group.is_empty == (not sessions)
         settled = self.settled
         expected = {w: self.count(w) for w in self.windows() if w.le < group.made_before and w.re > settled}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import streamdsl as sd
+from streamdsl.engine.windows.session import SessionWindows
 from streamdsl.errors import QueryError, TimeOverflow, TimestampViolation, UnboundedOutputError
 from streamdsl.plan.node import Windowed
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, Lifetime, Retract
@@ -75,13 +77,19 @@ def state(session: Any) -> tuple[int, int]:
     return figures["windows"], figures["events"]
 
 
+def n_groups() -> int:
+    gc.collect()
+    return sum(isinstance(kept, SessionWindows) for kept in gc.get_objects())
+
+
 def test_keys_whose_session_is_over_are_freed() -> None:
-    session = PER_USER.open()
+    session, before = PER_USER.open(), n_groups()
     for day in range(50):
         session.push([visit(f"{day} {i}", day * 100 + i, day * 100 + i + 1, f"user {day} {i}") for i in range(20)])
         assert state(session) == (20, 20)
         session.push([Cti(day * 100 + 90)])
         assert state(session) == (0, 0)
+    assert n_groups() == before
 
 
 def test_a_session_that_goes_on_keeps_its_events_and_one_that_is_over_does_not() -> None:
