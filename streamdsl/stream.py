@@ -20,6 +20,7 @@ from streamdsl.plan.units import in_calendar, in_unit
 from streamdsl.temporal import CHRONON, INFINITY, Lifetime, Unit, to_duration, to_ticks
 from streamdsl.udm.bases import AnyUDA, AnyUDO
 from streamdsl.windows import Clip, Count, CountBy, Hopping, Output, Snapshot
+from streamdsl.windows import Session as SessionWindow
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,6 +145,40 @@ class _Windowing(ABC, Generic[W]):
           [4, 12) total=16
         """
         return self._windowed(Frame(Count(n, by), clip, output))
+
+    def session_window(
+        self,
+        gap: DurationLike,
+        max_duration: DurationLike | None = None,
+        *,
+        clip: Clip = Clip.NONE,
+        output: Output = Output.ALIGN,
+    ) -> W:
+        """Make a window of events that follow one another within a gap: from the first LE to the largest RE + gap.
+
+            events      [--)   [-)          [--)
+            gap 4       [------------)      [------)
+            max 8       [------)[----)      [------)
+
+        In order of LE, an event joins if its LE < the largest RE so far + gap; a late event may join two sessions, and without
+        one a session may fall apart. With a `max_duration` a session is cut at every first LE + k * max_duration, and an event is
+        in each window that it overlaps. A CTI inside a session goes as far as the start of the window that it is in.
+
+        >>> import streamdsl as sd
+        >>> clicks = sd.from_rows([(0, 4, "a"), (7, 10, "b"), (20, 24, "c")])
+        >>> clicks.session_window(4).aggregate(n=sd.count()).run().cht()
+        CHT
+          [0, 14) n=2
+          [20, 28) n=1
+        >>> clicks.session_window(4, max_duration=8).aggregate(n=sd.count()).run().cht()
+        CHT
+          [0, 8) n=2
+          [8, 14) n=1
+          [20, 28) n=1
+        """
+        timed = self._timed(gap, max_duration)
+        longest = None if max_duration is None else to_duration(max_duration, timed._unit)
+        return timed._windowed(Frame(SessionWindow(to_duration(gap, timed._unit), longest), clip, output))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -15,6 +15,7 @@ from streamdsl.temporal.time import INFINITY, MIN_TIME
 from streamdsl.windows.count import Count
 from streamdsl.windows.hopping import Hopping
 from streamdsl.windows.policies import Clip, Output
+from streamdsl.windows.session import Session
 from streamdsl.windows.snapshot import Snapshot
 from streamdsl.windows.spec import Windows
 
@@ -46,6 +47,8 @@ def _promise(windows: Windows, output: Output, time_sensitive: bool, reads_re: b
         return snapshot_cti(windows, time_sensitive, reads_re, lives, c)
     if isinstance(windows, Count):
         return count_cti(windows, reads_re, lives, c)
+    if isinstance(windows, Session):
+        return session_cti(windows, reads_re, lives, c)
     raise TypeError(f"{windows.describe()} has no rule for output CTIs; add one to windows/liveliness.py")
 
 
@@ -93,6 +96,17 @@ def count_cti(windows: Count, reads_re: bool, lives: Sequence[Lifetime], c: int)
     if reads_re and windows.by == "start":
         return min(first_waiting, _first_with_open_end(windows, lives, c))
     return first_waiting
+
+
+def session_cti(windows: Session, reads_re: bool, lives: Sequence[Lifetime], c: int) -> int:
+    """Return the smallest W.LE over all windows of the sessions, empty ones too, that are not closed; at most c.
+
+    A session that reaches beyond c keeps its start and may still get an event at c, so its window that contains c is open.
+    """
+    going_on = [session for session in windows.sessions(lives) if session.le < c < session.re]
+    around_c = [windows.window(session, windows.number(session, c)).le for session in going_on]
+    open_earlier = [w.le for w in windows.over(lives, until=c) if not closed(windows, w, lives, reads_re, c)]
+    return min([c, *around_c, *open_earlier])
 
 
 def unrestricted_cti(c: int) -> int | None:

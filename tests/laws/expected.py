@@ -27,7 +27,7 @@ from streamdsl.plan.node import (
     Windowed,
 )
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, CHTRow, Cti, Event, Lifetime, add_time
-from streamdsl.windows import Clip, Hopping, Output, Snapshot, Windows
+from streamdsl.windows import Clip, Hopping, Output, Session, Snapshot, Windows
 from streamdsl.windows.liveliness import output_cti
 from tests.laws.fold import Fold
 
@@ -103,7 +103,9 @@ class Gated(Windows):
     def _last_end(self) -> int:
         if self.by_end or self.watermark == INFINITY:
             return self.watermark
-        return self.watermark + self.inner.size if isinstance(self.inner, Hopping) else INFINITY
+        if isinstance(self.inner, Hopping):
+            return self.watermark + self.inner.size
+        return min(INFINITY, self.watermark + self.inner.longest) if isinstance(self.inner, Session) else INFINITY
 
     def belongs(self, life: Lifetime, window: Lifetime) -> bool:
         return self.inner.belongs(life, window)

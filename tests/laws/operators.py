@@ -101,8 +101,19 @@ KINDS: dict[str, list[Kind]] = {
         lambda s, **p: s.count_window(3, **p),
     ],
     "count by end": [lambda s, **p: s.count_window(1, by="end", **p), lambda s, **p: s.count_window(2, by="end", **p)],
+    "session": [
+        lambda s, **p: s.session_window(1, **p),
+        lambda s, **p: s.session_window(3, **p),
+        lambda s, **p: s.session_window(8, **p),
+    ],
+    "cut session": [
+        lambda s, **p: s.session_window(1, 4, **p),
+        lambda s, **p: s.session_window(3, 5, **p),
+        lambda s, **p: s.session_window(2, 11, **p),
+        lambda s, **p: s.session_window(9, 2, **p),
+    ],
 }
-UNENDING = {"snapshot", "count by start", "count by end"}
+UNENDING = {"snapshot", "count by start", "count by end", "session"}
 CLIPS = (sd.Clip.NONE, sd.Clip.LEFT, sd.Clip.RIGHT, sd.Clip.FULL)
 
 Result: TypeAlias = Callable[[Windowed], Stream]
@@ -151,6 +162,8 @@ GROUPED: list[tuple[Callable[[Stream], Stream], bool]] = [
     (lambda s: s.group_by("k").hopping_window(8, 3).aggregate(Ends(), lambda e: e.v), False),
     (lambda s: s.group_by("k").snapshot_window().aggregate(n=sd.count(), total=sd.sum(lambda e: e.v)), True),
     (lambda s: s.group_by(lambda e: e.v % 2).count_window(2).apply(Above(), lambda e: e.v), True),
+    (lambda s: s.group_by("k").session_window(3).aggregate(n=sd.count(), total=sd.sum(lambda e: e.v)), True),
+    (lambda s: s.group_by("k").session_window(2, 4).aggregate(Ends(), lambda e: e.v), False),
     (lambda s: s.group_by(lambda e: (e.k, e.v)).snapshot_window(output=sd.Output.POINT_AT_END).aggregate(n=sd.count()), True),
     (lambda s: s.group_by("k").apply(lambda g: g.where(lambda e: e.v > 0).to_points()), True),
     (lambda s: s.group_by("k").apply(lambda g: g.to_edges().snapshot_window().aggregate(n=sd.count())), True),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import sys
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,6 +33,9 @@ QUERIES: dict[str, Query] = {
     "hopping": lambda s: s.hopping_window(20, 10).aggregate(mid=sd.median(lambda e: e.v)),
     "snapshot": lambda s: s.snapshot_window().aggregate(n=sd.count()),
     "count": lambda s: s.count_window(3).aggregate(n=sd.count()),
+    "session": lambda s: s.where(lambda e, life: (life.le % 8 == 0) | (life.le == 451)).session_window(3).aggregate(n=sd.count()),
+    "session, cut": lambda s: s.session_window(3, max_duration=12).aggregate(mid=sd.median(lambda e: e.v)),
+    "sessions by key": lambda s: s.group_by(lambda e: e.v % 3).session_window(1, 6).aggregate(Spread(), lambda e: e.v),
     "grouped": lambda s: s.group_by("v").tumbling_window(10).aggregate(n=sd.count()),
     "join": lambda s: s.join(s.shift(1), on="v"),
     "anti_join": lambda s: s.anti_join(s.where(lambda e: e.v > 3).shift(1), on="v"),
@@ -61,6 +66,35 @@ def test_a_late_event_costs_the_same_after_few_and_many_earlier_ones(name: str) 
     few, many = (_cost_of_a_late_event(QUERIES[name], earlier) for earlier in (1_000, 20_000))
     assert few == many
     assert sum(cost[0] for cost in few.values()) > 0
+
+
+def _calls(work: Callable[[], object]) -> int:
+    """Return how many functions the interpreter calls in some work, those of C too."""
+    events: Counter[str] = Counter()
+    before = sys.getprofile()
+    gc.disable()
+    sys.setprofile(lambda frame, event, argument: events.update([event]))
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+        gc.enable()
+    return events["call"] + events["c_call"]
+
+
+def _calls_for_a_late_event(query: Query, earlier: int) -> int:
+    session = query(sd.source("s")).open()
+    session.push(_points(0, earlier))
+    session.push([sd.Insert("warm", 401, 406, {"v": 3})])
+    late, gone = sd.Insert("late", 451, 456, {"v": 3}), sd.Retract("late", 451, 456, 451)
+    return _calls(lambda: session.push([late])) + _calls(lambda: session.push([gone]))
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_late_event_and_its_retraction_take_as_many_steps_after_few_and_many_earlier_ones(name: str) -> None:
+    few, many = (_calls_for_a_late_event(QUERIES[name], earlier) for earlier in (1_000, 20_000))
+    assert few > 200
+    assert many <= 1.05 * few
 
 
 def test_a_late_event_costs_the_same_after_a_million_earlier_ones() -> None:

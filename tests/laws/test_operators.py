@@ -19,7 +19,7 @@ from tests.laws.scenarios import SEEDS, scenario
 OPERATORS = operators()
 WINDOWED = [name for name in OPERATORS if name in KINDS or name.endswith("time-sensitive")]
 GENERAL = {"window": "general"}
-GRIDS = [name for name in WINDOWED if name.split(",")[0] not in UNENDING]
+BOUNDED = [*(name for name in WINDOWED if name.split(",")[0] not in UNENDING), "session"]
 
 
 def is_columnar(variant: Variant) -> bool:
@@ -60,7 +60,7 @@ def test_the_columnar_window_operator_takes_what_is_built_in() -> None:
     assert len(COLUMNAR) >= 6
 
 
-@pytest.mark.parametrize("name", GRIDS)
+@pytest.mark.parametrize("name", BOUNDED)
 @examples(200)
 @given(SEEDS)
 def test_a_bounded_run_makes_the_windows_that_end_by_then(name: str, seed: int) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from streamdsl.engine.windows.count import CountWindows
 from streamdsl.engine.windows.grid import GridWindows
 from streamdsl.engine.windows.group import GroupWindows, Setting
+from streamdsl.engine.windows.session import SessionWindows
 from streamdsl.engine.windows.snapshot import SnapshotWindows
-from streamdsl.windows import Count, Hopping, Windows
+from streamdsl.windows import Count, Hopping, Session, Windows
 
-__all__ = ["CountWindows", "GridWindows", "GroupWindows", "Setting", "SnapshotWindows", "group_windows"]
+__all__ = ["CountWindows", "GridWindows", "GroupWindows", "SessionWindows", "Setting", "SnapshotWindows", "group_windows"]
 
 
 def group_windows(windows: Windows, setting: Setting) -> GroupWindows:
@@ -17,4 +18,6 @@ def group_windows(windows: Windows, setting: Setting) -> GroupWindows:
         return GridWindows(setting, windows)
     if isinstance(windows, Count):
         return CountWindows(setting, windows)
+    if isinstance(windows, Session):
+        return SessionWindows(setting, windows)
     return SnapshotWindows(setting)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdsl.errors import QueryError, TimeOverflow, UnboundedOutputError
 from streamdsl.temporal import INFINITY, MIN_TIME, Lifetime
-from streamdsl.windows import Clip, Count, CountBy, Hopping, Output, Snapshot, Windows
+from streamdsl.windows import Clip, Count, CountBy, Hopping, Output, Session, Snapshot, Windows
 
 FAR = 60
 """An instant after every finite time in the examples; it stands for all later ones."""
@@ -20,7 +22,9 @@ bounded = lifetimes.filter(lambda life: life.re != INFINITY)
 many = st.lists(lifetimes, max_size=6)
 hoppings = st.builds(Hopping, st.integers(1, 12), st.integers(1, 12), st.integers(-15, 15))
 counts = st.builds(Count, st.integers(1, 4), st.sampled_from(["start", "end"]))
-kinds: st.SearchStrategy[Windows] = st.one_of(hoppings, counts, st.just(Snapshot()))
+gaps, cuts = st.integers(1, 12), st.integers(1, 25)
+sessions = st.builds(Session, gaps, st.one_of(st.none(), cuts))
+kinds: st.SearchStrategy[Windows] = st.one_of(hoppings, counts, st.just(Snapshot()), sessions)
 
 
 def instants(life: Lifetime) -> set[int]:
@@ -85,6 +89,38 @@ def test_count_windows_go_from_each_endpoint_to_just_after_the_nth(
     assert found == expected
 
 
+def linked(lives: list[Lifetime], gap: int) -> list[list[Lifetime]]:
+    """Events by session: two of which one starts before the other's end + gap are in the same one."""
+    found: list[list[Lifetime]] = []
+    for life in (life for life in lives if life.le < life.re):
+        near = [group for group in found if any(max(life.le, other.le) < min(life.re, other.re) + gap for other in group)]
+        found = [group for group in found if group not in near] + [[life, *(other for group in near for other in group)]]
+    return found
+
+
+@given(gaps, many)
+def test_a_session_goes_from_its_first_start_to_the_gap_after_its_last_end(gap: int, lives: list[Lifetime]) -> None:
+    spans = [(min(life.le for life in group), max(life.re for life in group)) for group in linked(lives, gap)]
+    assert Session(gap).over(lives) == sorted(Lifetime(le, re if re == INFINITY else re + gap) for le, re in spans)
+
+
+@given(gaps, cuts, many, st.integers(-20, 45))
+def test_a_session_that_lasts_too_long_is_cut_from_its_start_on(gap: int, cut: int, lives: list[Lifetime], until: int) -> None:
+    pieces = [
+        Lifetime(le, min(le + cut, session.re))
+        for session in Session(gap).over(lives)
+        for le in range(session.le, min(session.re, FAR), cut)
+    ]
+    shared = [w for w in pieces if any(instants(w) & instants(life) for life in lives)]
+    assert Session(gap, cut).over(lives, until) == [w for w in shared if w.re <= until]
+
+
+@given(gaps, st.one_of(st.none(), cuts), many)
+def test_the_windows_of_sessions_do_not_overlap(gap: int, cut: int | None, lives: list[Lifetime]) -> None:
+    windows = Session(gap, cut).over(lives, until=FAR)
+    assert all(a.re <= b.le for a, b in itertools.pairwise(windows))
+
+
 @given(kinds, many)
 def test_every_window_has_a_member_and_empty_lifetimes_belong_to_none(windows: Windows, lives: list[Lifetime]) -> None:
     for window in windows.over(lives, until=FAR):
@@ -130,6 +166,13 @@ def test_an_event_without_end_fills_hopping_windows_for_ever() -> None:
     assert Hopping(10, 10).over([Lifetime(3, INFINITY)], until=20) == [Lifetime(0, 10), Lifetime(10, 20)]
     assert Snapshot().over([Lifetime(3, INFINITY)]) == [Lifetime(3, INFINITY)]
     assert Count(1).over([Lifetime(3, INFINITY)]) == [Lifetime(3, 4)]
+    assert Session(5).over([Lifetime(3, INFINITY)]) == [Lifetime(3, INFINITY)]
+
+
+def test_an_event_without_end_fills_cut_sessions_for_ever() -> None:
+    with pytest.raises(UnboundedOutputError, match=r"\[3, inf\) never ends.*session\(5, max_duration=10\).*\nHint: .*until"):
+        Session(5, 10).over([Lifetime(0, 1), Lifetime(3, INFINITY)])
+    assert Session(5, 10).over([Lifetime(0, 1), Lifetime(3, INFINITY)], until=29) == [Lifetime(0, 10), Lifetime(10, 20)]
 
 
 @pytest.mark.parametrize(
@@ -138,6 +181,7 @@ def test_an_event_without_end_fills_hopping_windows_for_ever() -> None:
         (Hopping(10, 10), Lifetime(INFINITY - 5, INFINITY - 3)),
         (Hopping(10, 3), Lifetime(MIN_TIME, MIN_TIME + 1)),
         (Count(1, "end"), Lifetime(0, INFINITY - 1)),
+        (Session(3), Lifetime(0, INFINITY - 3)),
     ],
     ids=lambda value: value.describe() if isinstance(value, Windows) else "",
 )
@@ -159,9 +203,25 @@ def test_a_count_is_at_least_one_and_of_starts_or_ends() -> None:
         Count(2, "middle")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("gap", "cut", "wrong"), [(0, None, "gap.*not 0"), (-1, 5, "gap.*not -1"), (5, 0, "max_d.*not 0"), (5, -2, "max_d.*not -2")]
+)
+def test_gaps_and_longest_durations_are_positive(gap: int, cut: int | None, wrong: str) -> None:
+    with pytest.raises(QueryError, match=f"a session's {wrong}\nHint: "):
+        Session(gap, cut)
+
+
 def test_what_explain_shows() -> None:
-    shown = [windows.describe() for windows in (Hopping(5, 5), Hopping(5, 2, 1), Snapshot(), Count(3, "end"))]
-    assert shown == ["tumbling(5)", "hopping(5, 2, offset=1)", "snapshot", "count(3, by=end)"]
+    kinds: list[Windows] = [Hopping(5, 5), Hopping(5, 2, 1), Snapshot(), Count(3, "end"), Session(5), Session(5, 60)]
+    shown = [
+        "tumbling(5)",
+        "hopping(5, 2, offset=1)",
+        "snapshot",
+        "count(3, by=end)",
+        "session(5)",
+        "session(5, max_duration=60)",
+    ]
+    assert [windows.describe() for windows in kinds] == shown
 
 
 def test_which_policies_keep_a_modules_own_timestamps() -> None:

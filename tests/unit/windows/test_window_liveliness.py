@@ -19,7 +19,7 @@ from streamdsl.udm.bases import UDO, AnyUDA, AnyUDO, IntervalEvent, TimeSensitiv
 from streamdsl.udm.builtin import Collect
 from streamdsl.udm.builtin import Count as CountRows
 from streamdsl.udm.invoke import MemberRow, Stamped, aggregate, member_order, operate, stamp
-from streamdsl.windows import Clip, Count, Hopping, Output, Snapshot, Windows
+from streamdsl.windows import Clip, Count, Hopping, Output, Session, Snapshot, Windows
 from streamdsl.windows.liveliness import closed, output_cti, unrestricted_cti
 from tests.laws.profiles import MANY
 
@@ -82,9 +82,14 @@ class Operator:
     def rows(self, rows: list[Row], begun_by: int) -> list[Stamped]:
         """The results of all windows with W.LE <= `begun_by`."""
         lives = [Lifetime(row.le, row.re) for row in rows]
-        until = HORIZON if isinstance(self.windows, Hopping) else INFINITY
-        windows = [w for w in self.windows.over(lives, until) if w.le <= begun_by]
+        windows = [w for w in self.windows.over(lives, self.horizon) if w.le <= begun_by]
         return [result for window in windows for result in self.results(rows, window)]
+
+    @property
+    def horizon(self) -> int:
+        """The end of the latest window that is looked at, for kinds of which an event that never ends makes infinitely many."""
+        cut = isinstance(self.windows, Hopping) or (isinstance(self.windows, Session) and self.windows.max_duration)
+        return HORIZON if cut else INFINITY
 
     def results(self, rows: list[Row], window: Lifetime) -> list[Stamped]:
         members = [MemberRow(*row, [row.payload]) for row in rows if self.windows.belongs(Lifetime(row.le, row.re), window)]
@@ -162,11 +167,16 @@ KINDS: list[Windows] = [
     Snapshot(),
     *(Count(n, "start") for n in (1, 2, 3)),
     *(Count(n, "end") for n in (1, 2, 3)),
+    Session(1),
+    Session(4),
+    Session(1, 3),
+    Session(3, 5),
+    Session(7, 2),
 ]
 
 
 @pytest.mark.parametrize("output", [Output.ALIGN, Output.POINT_AT_END], ids=lambda output: output.value)
-@pytest.mark.parametrize("windows", KINDS, ids=Windows.describe)
+@pytest.mark.parametrize("windows", KINDS, ids=lambda windows: windows.describe())
 def test_time_insensitive(windows: Windows, output: Output) -> None:
     modules: list[Any] = [CountRows(), Collect(), Distinct()]
     check([Operator(windows, Clip.NONE, output, module) for module in modules], 1)
@@ -174,19 +184,19 @@ def test_time_insensitive(windows: Windows, output: Output) -> None:
 
 @pytest.mark.parametrize("output", [Output.ALIGN, Output.POINT_AT_END], ids=lambda output: output.value)
 @pytest.mark.parametrize("clip", list(Clip), ids=lambda clip: clip.value)
-@pytest.mark.parametrize("windows", KINDS, ids=Windows.describe)
+@pytest.mark.parametrize("windows", KINDS, ids=lambda windows: windows.describe())
 def test_time_sensitive(windows: Windows, clip: Clip, output: Output) -> None:
     modules: list[Any] = [Lives(), LatestEnd(), Echo()]
     check([Operator(windows, clip, output, module) for module in modules], 2)
 
 
 @pytest.mark.parametrize("output", [Output.UNCHANGED, Output.CLIP], ids=lambda output: output.value)
-@pytest.mark.parametrize("windows", KINDS, ids=Windows.describe)
+@pytest.mark.parametrize("windows", KINDS, ids=lambda windows: windows.describe())
 def test_own_timestamps(windows: Windows, output: Output) -> None:
     check([Operator(windows, clip, output, Echo()) for clip in Clip], 3)
 
 
-@pytest.mark.parametrize("windows", [w for w in KINDS if not isinstance(w, Count)], ids=Windows.describe)
+@pytest.mark.parametrize("windows", [w for w in KINDS if not isinstance(w, Count)], ids=lambda windows: windows.describe())
 def test_time_bound(windows: Windows) -> None:
     check([Operator(windows, clip, Output.TIME_BOUND, Inside()) for clip in Clip], 4)
 
@@ -217,6 +227,15 @@ TUMBLING = Hopping(10, 10)
         pytest.param(Count(1), Clip.NONE, ALIGN, False, [A], 7, 7, id="one start waits for nothing"),
         pytest.param(Count(2, "end"), Clip.NONE, ALIGN, True, [A, B], 9, 8, id="ends, the unending one not counted"),
         pytest.param(Count(1), Clip.NONE, ALIGN, True, [A], 8, 1, id="count by start, reading ends"),
+        pytest.param(Session(5), Clip.NONE, ALIGN, False, [A], 12, 1, id="a session that an event at c may join"),
+        pytest.param(Session(5), Clip.NONE, ALIGN, False, [A], 13, 13, id="a session that ends at c"),
+        pytest.param(Session(5), Clip.NONE, ALIGN, False, [Lifetime(14, 15)], 12, 12, id="a later session may begin at c"),
+        pytest.param(Session(5), Clip.NONE, ALIGN, True, [A, B], 30, 1, id="a session that never ends"),
+        pytest.param(Session(5, 4), Clip.NONE, ALIGN, False, [A], 12, 9, id="the cut around c, though it is empty"),
+        pytest.param(Session(5, 4), Clip.NONE, ALIGN, True, [A], 8, 1, id="a member of an earlier cut that may still change"),
+        pytest.param(Session(5, 4), Clip.RIGHT, ALIGN, True, [A], 8, 5, id="unless its end is clipped"),
+        pytest.param(Session(5, 4), Clip.NONE, AT_END, False, [A], 12, 12, id="sessions, point at end"),
+        pytest.param(Session(5, 4), Clip.NONE, AT_END, True, [A], 8, 5, id="sessions, point at end, reading ends"),
         pytest.param(TUMBLING, Clip.NONE, Output.TIME_BOUND, True, [B], 17, 17, id="time-bound"),
         pytest.param(TUMBLING, Clip.NONE, Output.UNCHANGED, True, [Lifetime(3, INFINITY)], 17, 0, id="own timestamps"),
         pytest.param(TUMBLING, Clip.NONE, ALIGN, True, [B], INFINITY, INFINITY, id="the end of the input ends the output"),
@@ -242,14 +261,14 @@ def test_a_module_with_unrestricted_timestamps_never_lets_a_cti_pass() -> None:
     assert unrestricted_cti(INFINITY) == INFINITY
 
 
-class Sessions(Windows):
+class Others(Windows):
     def describe(self) -> str:
-        return "sessions"
+        return "others"
 
 
 def test_a_kind_without_a_rule_is_refused() -> None:
-    with pytest.raises(TypeError, match="sessions has no rule"):
-        output_cti(Sessions(), Clip.NONE, ALIGN, False, [], 4)  # type: ignore[abstract]
+    with pytest.raises(TypeError, match="others has no rule"):
+        output_cti(Others(), Clip.NONE, ALIGN, False, [], 4)  # type: ignore[abstract]
 
 
 def test_the_engine_sends_the_cti_of_the_table() -> None:

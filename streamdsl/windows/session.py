@@ -1,0 +1,122 @@
+"""Session windows: the periods in which events follow one another without a long pause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from streamdsl.errors import QueryError
+from streamdsl.temporal.lifetime import Lifetime
+from streamdsl.temporal.time import INFINITY, add_time
+from streamdsl.windows.hopping import unending
+from streamdsl.windows.spec import Windows
+
+_ALL_TIME: Final = 2**64
+"""A duration that no window exceeds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session(Windows):
+    """In order of LE an event joins the session before it if its LE < end + `gap`; `end` is the largest RE so far.
+
+    The session is the window `[first LE, end + gap)`. With a `max_duration` it is cut into several windows, at every
+    `first LE + k * max_duration`; an event is in each window that it overlaps, and a window without one gives nothing.
+
+        events      [--)   [-)          [--)
+        gap 4       [------------)      [------)
+        max 8       [------)[----)      [------)
+
+    >>> Session(4).over([Lifetime(0, 4), Lifetime(7, 10), Lifetime(20, 24)])
+    [Lifetime(le=0, re=14), Lifetime(le=20, re=28)]
+    >>> Session(4, 8).over([Lifetime(0, 4), Lifetime(7, 10), Lifetime(20, 24)])
+    [Lifetime(le=0, re=8), Lifetime(le=8, re=14), Lifetime(le=20, re=28)]
+    """
+
+    gap: int
+    max_duration: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.gap <= 0:
+            raise QueryError(
+                f"a session's gap is a positive duration, not {self.gap}",
+                hint="an event joins a session if it starts less than the gap after the session's last end",
+            )
+        if self.max_duration is not None and self.max_duration <= 0:
+            raise QueryError(
+                f"a session's max_duration is a positive duration, not {self.max_duration}",
+                hint="leave it out, and a session is never cut",
+            )
+
+    @property
+    def longest(self) -> int:
+        """The longest that a window can be."""
+        return self.max_duration or _ALL_TIME
+
+    def reach(self, re: int) -> int:
+        """Return the time before which the next event must start to join; `TimeOverflow` if it leaves the range of times.
+
+        >>> Session(4).reach(9), Session(4).reach(INFINITY) == INFINITY
+        (13, True)
+        """
+        return add_time(re, self.gap)
+
+    def sessions(self, lifetimes: Iterable[Lifetime]) -> list[Lifetime]:
+        """Return the sessions that lifetimes make, not cut, in order.
+
+        >>> Session(4, 10).sessions([Lifetime(7, 11), Lifetime(0, 4)])
+        [Lifetime(le=0, re=15)]
+        """
+        found: list[Lifetime] = []
+        for life in sorted(life for life in lifetimes if not life.is_empty):
+            reach = self.reach(life.re)
+            if found and life.le < found[-1].re:
+                found[-1] = Lifetime(found[-1].le, max(found[-1].re, reach))
+            else:
+                found.append(Lifetime(life.le, reach))
+        return found
+
+    def window(self, session: Lifetime, k: int) -> Lifetime:
+        """Return window number `k` of a session.
+
+        >>> Session(4, 10).window(Lifetime(0, 15), 1)
+        Lifetime(le=10, re=15)
+        """
+        le = session.le + k * self.longest
+        return Lifetime(le, min(le + self.longest, session.re))
+
+    def number(self, session: Lifetime, time: int) -> int:
+        """Return the number of the window of a session that a time inside is in.
+
+        >>> Session(4, 10).number(Lifetime(0, 15), 14)
+        1
+        """
+        return (time - session.le) // self.longest
+
+    def numbers(self, session: Lifetime, life: Lifetime, until: int = INFINITY) -> range:
+        """Return the numbers of the windows of a session that a lifetime inside overlaps and that start before `until`.
+
+        >>> Session(4, 10).numbers(Lifetime(0, 42), Lifetime(7, 38)), Session(4, 10).numbers(Lifetime(0, 42), Lifetime(7, 38), 20)
+        (range(0, 4), range(0, 2))
+        """
+        if life.is_empty:
+            return range(0)
+        return range(self.number(session, life.le), self.number(session, min(life.re, until) - 1) + 1)
+
+    def over(self, lifetimes: Iterable[Lifetime], until: int = INFINITY) -> list[Lifetime]:
+        """Return the non-empty windows; an event without end makes one without end, or with a `max_duration` needs `until`."""
+        lives = list(lifetimes)
+        found = []
+        for session in self.sessions(lives):
+            inside = [life for life in lives if self.belongs(life, session)]
+            endless = next((life for life in inside if life.re == INFINITY), None)
+            if endless and self.max_duration is not None and until == INFINITY:
+                raise unending(self, endless)
+            numbers = {k for life in inside for k in self.numbers(session, life, until)}
+            found += [self.window(session, k) for k in sorted(numbers)]
+        return [w for w in found if w.re <= until]
+
+    def describe(self) -> str:
+        """Return `session(gap)`, with the longest duration if there is one."""
+        longest = "" if self.max_duration is None else f", max_duration={self.max_duration}"
+        return f"session({self.gap}{longest})"
