@@ -116,7 +116,9 @@ def _add(module: Any, position: int, held: Held, members: Iterable[Member], wind
 def _moved(module: Any, changes: Iterable[MemberChange], window: Lifetime, clip: Clip) -> tuple[list[Member], list[Member]]:
     removed: list[Member] = []
     added: list[Member] = []
-    for member, re_old, re_new in changes:
+    for member, re_old, re_new in _net(changes):
+        if re_old == re_new:
+            continue
         if re_old is not None and re_new is not None:
             same = clip.apply(Lifetime(member.le, re_old), window) == clip.apply(Lifetime(member.le, re_new), window)
             if same or not module.time_sensitive:
@@ -126,6 +128,15 @@ def _moved(module: Any, changes: Iterable[MemberChange], window: Lifetime, clip:
         if re_new is not None:
             added.append(MemberRow(member.le, re_new, member.payload, member.arguments))
     return removed, added
+
+
+def _net(changes: Iterable[MemberChange]) -> Iterable[MemberChange]:
+    """Return one change for each member: a state that has waited must not be asked to remove what it was never given."""
+    net: dict[int, MemberChange] = {}
+    for change in changes:
+        earlier = net.get(id(change.member))
+        net[id(change.member)] = change if earlier is None else change._replace(re_old=earlier.re_old)
+    return net.values()
 
 
 def _period(module: Any, window: Lifetime) -> tuple[WindowDescriptor, ...]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, note
 
 import streamdsl as sd
-from streamdsl.temporal import Cti, Insert, Retract
+from streamdsl.temporal import Cti, Event, Insert, Retract
 from streamdsl.udm.bases import (
     UDA,
     UDO,
@@ -436,3 +436,18 @@ def test_explain_says_what_becomes_of_states() -> None:
     assert "[incremental, states not merged]" in shown[2]
     assert "[incremental, computed anew on removal, states not merged]" in shown[3]
     assert "[incremental, but in order: computed anew]" in shown[4]
+
+
+def test_a_state_that_has_waited_is_not_asked_to_remove_what_it_was_never_given() -> None:
+    query = sd.source("s").snapshot_window().aggregate(IncrementalValues(), lambda e: e.v)
+    events: list[Event[Any]] = [
+        Insert("a", 20, 28, {"v": 1}),
+        Insert("b", 10, 13, {"v": 2}),
+        Retract("b", 10, 13, 22),
+        Insert("c", 20, 39, {"v": 3}),
+        Retract("c", 20, 39, 26),
+    ]
+    session = query.open()
+    out = [event for one in events for event in session.push([one])]
+    out += session.close()
+    assert sd.CHT.from_events(out) == query.run({"s": sd.from_events(events)}, engine="reference").cht()
