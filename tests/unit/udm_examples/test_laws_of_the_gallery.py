@@ -1,0 +1,97 @@
+"""Every module of the gallery keeps the laws that its kind and its claims imply."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from random import Random
+from typing import Any
+
+import pytest
+
+import udm_examples
+from streamdsl.testing import check_udm
+from streamdsl.udm.bases import UDM
+from tests.unit.udm_examples.cases import CASES
+from tests.unit.udm_examples.law import Row, random_rows
+from udm_examples import (
+    Busiest,
+    Circle,
+    Click,
+    DoubleTop,
+    FollowedBy,
+    Geofence,
+    HeadAndShoulders,
+    OnlineAnomalies,
+    OnlineRegression,
+    Position,
+    Sample,
+    SequencePattern,
+    Sessionizer,
+    Step,
+)
+
+
+def is_a(payload: str) -> bool:
+    return payload == "a"
+
+
+def is_b(payload: str) -> bool:
+    return payload == "b"
+
+
+def letter(rng: Random) -> str:
+    return rng.choice("abc")
+
+
+def price(rng: Random) -> float:
+    return rng.choice([100.0, 107.0, 112.0, 120.0, 125.0])
+
+
+def click(rng: Random) -> Click:
+    return Click(rng.choice(["ann", "bob"]), rng.choice(["home", "cart"]))
+
+
+def position(rng: Random) -> Position:
+    return Position(rng.choice(["van", "bus"]), 4.0 + rng.choice([0.0, 0.5]), 52.0 + rng.choice([0.0, 0.5]))
+
+
+PATTERNS: list[tuple[Any, Any]] = [
+    (Busiest(2), letter),
+    (FollowedBy(is_a, is_b, within=6), letter),
+    (SequencePattern([Step("a", is_a, many=True), Step("b", is_b)], within=9), letter),
+    (DoubleTop(), price),
+    (HeadAndShoulders(), price),
+    (Sessionizer(gap=3), click),
+    (Geofence([Circle("depot", 4.0, 52.0, 5_000.0)]), position),
+]
+
+
+def rows_of(payload: Any) -> list[Row]:
+    return random_rows(Random(1), payload, most=12)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.module.label)
+def test_statistics(case: Any) -> None:
+    check_udm(case.module, case.rows(0))
+
+
+@pytest.mark.parametrize(("module", "payload"), PATTERNS, ids=lambda value: getattr(value, "label", ""))
+def test_patterns(module: Any, payload: Any) -> None:
+    check_udm(module, rows_of(payload))
+
+
+@pytest.mark.skipif(find_spec("river") is None, reason="river is not installed: pip install 'streamdsl[learning]'")
+def test_online_learning() -> None:
+    def sample(rng: Random) -> Sample:
+        x = rng.randint(0, 5)
+        return Sample((float(x),), 2.0 * x + 1)
+
+    check_udm(OnlineRegression(), rows_of(sample))
+    check_udm(OnlineAnomalies([(0.0, 5.0)], seed=7), rows_of(lambda rng: (float(rng.randint(0, 5)),)))
+
+
+def test_no_module_of_the_gallery_is_left_out() -> None:
+    exported = [getattr(udm_examples, name) for name in udm_examples.__all__]
+    modules = {value for value in exported if isinstance(value, type) and issubclass(value, UDM)}
+    checked = {type(case.module) for case in CASES} | {type(module) for module, _ in PATTERNS}
+    assert modules - checked == {OnlineRegression, OnlineAnomalies}
