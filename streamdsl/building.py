@@ -11,8 +11,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from streamdsl.errors import FieldNotFound, QueryError
-from streamdsl.expr.nodes import Attribute, Call, Constant, Expr, Field, Key, Make, Whole
+from streamdsl.expr.functions import Then, When
+from streamdsl.expr.nodes import Attribute, Call, Constant, Expr, Field, Key, Make, Opaque, Whole
 from streamdsl.expr.schema import Schema, Shape
+from streamdsl.expr.trace import trace
 from streamdsl.plan.node import Group, Matching, Node, Source, WindowAggregate, WindowApply
 from streamdsl.plan.units import in_unit
 from streamdsl.temporal import Record, Unit, to_duration, to_ticks
@@ -29,8 +31,6 @@ PAIR: Final = Make(Schema.tuple(2), (Key(), Whole()))
 
 def expression(f: object, *schemas: Schema | None, life: bool = False) -> Expr:
     """Return the expression that a lambda, or an expression written with `sd.col`, stands for."""
-    from streamdsl.expr.trace import trace
-
     return trace(f, schemas, life=life)
 
 
@@ -44,9 +44,16 @@ def row_expression(f: object, schema: Schema | None, life: bool = True) -> Expr:
     Hint: write lambda e: ..., or sd.col('fare') for a field, sd.lit('fare') for a constant
     """
     if not callable(f):
-        field = f", or sd.col({f!r}) for a field, sd.lit({f!r}) for a constant" if isinstance(f, str) else f", or sd.lit({f!r})"
-        raise QueryError(f"{f!r} is not an expression over a row", hint=f"write lambda e: ...{field}")
+        raise QueryError(f"{f!r} is not an expression over a row", hint=_to_write(f))
     return expression(f, schema, life=life)
+
+
+def _to_write(f: object, name: str = "") -> str:
+    """Return the hint what to write instead of a plain value."""
+    if isinstance(f, (When, Then)):
+        return "end it: sd.when(condition).then(value).otherwise(value)"
+    field = f"{name}sd.col({f!r}) for a field, " if isinstance(f, str) else ""
+    return f"write {name}lambda e: ..., or {field}{name}sd.lit({f!r}) for a constant"
 
 
 def record(fields: Mapping[str, object], schema: Schema | None) -> Make:
@@ -56,14 +63,11 @@ def record(fields: Mapping[str, object], schema: Schema | None) -> Make:
     Traceback (most recent call last):
         ...
     streamdsl.errors.QueryError: the field a='x' is not an expression
-    Hint: write a=lambda e: ..., or a=sd.lit('x') for a constant
+    Hint: write a=lambda e: ..., or a=sd.col('x') for a field, a=sd.lit('x') for a constant
     """
     for name, f in fields.items():
         if not callable(f):
-            raise QueryError(
-                f"the field {name}={f!r} is not an expression",
-                hint=f"write {name}=lambda e: ..., or {name}=sd.lit({f!r}) for a constant",
-            )
+            raise QueryError(f"the field {name}={f!r} is not an expression", hint=_to_write(f, f"{name}="))
     return Make(Schema.record(tuple(fields)), tuple(expression(f, schema, life=True) for f in fields.values()))
 
 
@@ -299,9 +303,13 @@ def _is_module(value: object, base: type) -> bool:
 def key_parts(key: Expr) -> dict[str, Expr]:
     """Return the names by which a key comes first in a record, and the expression of each over `Key()`.
 
+    A lambda that is opaque for the payloads' sake has the names that it would have over plain ones.
+
     >>> key_parts(Field("zone")), list(key_parts(Make(Schema.record(["a", "b"]), (Field("x"), Field("y")))))
     ({'zone': Key()}, ['a', 'b'])
     """
+    if isinstance(key, Opaque) and key.recorded is not None:
+        return key_parts(key.recorded)
     if isinstance(key, Field):
         return {key.name: Key()}
     if isinstance(key, Make) and key.schema.shape in (Shape.RECORD, Shape.CLASS):

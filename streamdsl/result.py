@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, Insert, Unit
+from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, Insert, Rejected, Unit
 from streamdsl.temporal.events import PhysicalEvent
 
 if TYPE_CHECKING:
@@ -26,28 +26,38 @@ class Result(Generic[T]):
     ['x']
     """
 
-    __slots__ = ("_cht", "_events", "_fields", "unit")
+    __slots__ = ("_cht", "_events", "_fields", "_rejected", "unit")
 
-    def __init__(self, cht: CHT[T] | None, events: list[Event[T]] | None, unit: Unit | None, fields: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        cht: CHT[T] | None,
+        events: list[Event[T]] | None,
+        unit: Unit | None,
+        rejected: Sequence[Rejected],
+        fields: Sequence[str] = (),
+    ) -> None:
         self._cht = cht
         self._events = events
+        self._rejected = rejected
         self._fields = fields
         self.unit = unit
 
     @classmethod
-    def from_cht(cls, cht: CHT[T], unit: Unit | None = None) -> Result[T]:
+    def from_cht(cls, cht: CHT[T], unit: Unit | None = None, rejected: Sequence[Rejected] = ()) -> Result[T]:
         """Return the result that is a history; its physical form is insertions numbered in order, then `Cti(INFINITY)`.
 
         >>> Result.from_cht(CHT.from_rows([(1, 5, "x")])).events()[0]
         Insert(id=0, le=1, re=5, payload='x')
         """
         unit = unit or cht.unit
-        return cls(cht if cht.unit == unit else CHT(cht, unit), None, unit)
+        return cls(cht if cht.unit == unit else CHT(cht, unit), None, unit, rejected)
 
     @classmethod
-    def from_events(cls, events: Iterable[PhysicalEvent[T]], unit: Unit | None = None) -> Result[T]:
+    def from_events(
+        cls, events: Iterable[PhysicalEvent[T]], unit: Unit | None = None, rejected: Sequence[Rejected] = ()
+    ) -> Result[T]:
         """Return the result that is a physical stream with times in ticks; it is folded to a history when that is asked for."""
-        return cls(None, list(cast(Iterable[Event[T]], events)), unit)
+        return cls(None, list(cast(Iterable[Event[T]], events)), unit, rejected)
 
     def with_fields(self, fields: Sequence[str]) -> Result[T]:
         """Return the same result with fields that are columns of its frames even where there is no row.
@@ -55,7 +65,7 @@ class Result(Generic[T]):
         >>> Result.from_events([]).with_fields(["k"]).to_pandas().columns.tolist()
         ['le', 're', 'k']
         """
-        return Result(self._cht, self._events, self.unit, fields)
+        return Result(self._cht, self._events, self.unit, self._rejected, fields)
 
     def cht(self) -> CHT[T]:
         """Return the output as a canonical history table."""
@@ -69,6 +79,16 @@ class Result(Generic[T]):
             inserts = [Insert(number, row.le, row.re, row.payload) for number, row in enumerate(self.cht())]
             self._events = [*inserts, Cti(INFINITY)]
         return list(self._events)
+
+    def rejected(self) -> list[Rejected]:
+        """Return the events that the sources have dropped or adjusted, source by source, each with the CTI that it broke.
+
+        >>> import streamdsl as sd
+        >>> late = [sd.point("a", 9, "x"), sd.Cti(5), sd.point("late", 3, "y")]
+        >>> [(r.event.id, r.cti) for r in sd.from_events(late, on_violation="drop").run().rejected()]
+        [('late', 5)]
+        """
+        return list(self._rejected)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the history as a pandas frame: `le`, `re` (UTC timestamps for a calendar unit, INFINITY null), the fields.

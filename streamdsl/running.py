@@ -95,10 +95,19 @@ def bound(plan: Node, own: Mapping[str, Bound], given: Mapping[str, Any]) -> dic
         if name not in own and name not in given:
             raise QueryError(f"the source {name!r} is not bound to any input", hint=f"run({{{name!r}: events_or_frame}})")
     inputs = {name: value for name, value in {**own, **given}.items() if name in named}
-    return {name: bind(_unwrapped(value), named[name]) for name, value in inputs.items()}
+    return {name: bind(_unwrapped(value, named[name]), named[name]) for name, value in inputs.items()}
 
 
-def _unwrapped(value: Any) -> Any:
+def _unwrapped(value: Any, source: Source) -> Any:
     """Return the input of a stream that is a bounded source, such as `sd.from_events(...)`; anything else as it is."""
     node = getattr(value, "_node", None)
-    return value._bindings.get(node.source, value) if isinstance(node, Source) else value
+    if not isinstance(node, Source) or node.source not in value._bindings:
+        return value
+    for name, default in (("progress", None), ("on_violation", "error")):
+        asked = getattr(node, name)
+        if asked not in (default, getattr(source, name)):
+            raise QueryError(
+                f"the input of {source.source!r} asks for {name}={asked!r}, but the source that it is bound to decides",
+                hint=f"sd.source({source.source!r}, ..., {name}=...)",
+            )
+    return value._bindings[node.source]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, get_args, overload
+
+from typing_extensions import TypeVar
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.schema import Schema
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     from streamdsl.io.files import Paths
 
 T = TypeVar("T")
+Named = TypeVar("Named", default=Any)
+"""The payload of a named source: what was declared, else unknown."""
+Row = TypeVar("Row", default=Record)
+"""The payload of a frame's rows: what was declared, else records."""
 
 _numbers = itertools.count(1)
 
@@ -38,48 +44,33 @@ __all__ = [
 ]
 
 
-@overload
 def source(
     name: str,
-    payload: type[T],
+    payload: type[Named] | None = None,
     *,
     unit: Unit | None = None,
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
-) -> Stream[T]: ...
-@overload
-def source(
-    name: str,
-    payload: None = None,
-    *,
-    unit: Unit | None = None,
-    progress: Progress | None = None,
-    on_violation: OnViolation = "error",
-) -> Stream[Any]: ...
-def source(
-    name: str,
-    payload: Any = None,
-    *,
-    unit: Unit | None = None,
-    progress: Progress | None = None,
-    on_violation: OnViolation = "error",
-) -> Stream[Any]:
+) -> Stream[Named]:
     """Return a named input that is bound later: `query.run({"trips": ...})`, or `session.push(events, source="trips")`.
 
-    `payload` is the type of its payloads; without it they show their fields at run time. `unit` is the unit of its times,
-    `progress` where its CTIs come from if it has none of its own, and `on_violation` what is done with an event that breaks one.
+    `payload` is the type of its payloads (exactly: one of a subclass may have other fields, and is refused); without it they show
+    their fields at run time. `unit` is the unit of its times, `progress` where its CTIs come from if it has none of its own, and
+    `on_violation` what is done with an event that breaks one. Raises `QueryError` for an argument that is none of these.
 
     >>> from streamdsl.temporal import Insert
     >>> source("numbers").run({"numbers": [Insert("a", 1, 5, 7)]}).cht()
     CHT
       [1, 5) 7
     """
-    return Stream(_node(name, Schema.of_type(payload), unit, progress, on_violation))
+    from streamdsl.io.layout import as_schema
+
+    return Stream(_node(name, as_schema(payload), unit, progress, on_violation))
 
 
 @overload
 def from_events(
-    events: Iterable[PhysicalEvent[T]],
+    events: Iterable[PhysicalEvent[Any]],
     payload: type[T],
     *,
     unit: Unit | None = None,
@@ -105,8 +96,8 @@ def from_events(
     on_violation: OnViolation = "error",
 ) -> Stream[T]: ...
 def from_events(
-    events: Iterable[Any],
-    payload: Any = None,
+    events: Iterable[PhysicalEvent[Any]],
+    payload: type[Any] | None = None,
     *,
     unit: Unit | None = None,
     progress: Progress | None = None,
@@ -114,7 +105,8 @@ def from_events(
 ) -> Stream[Any]:
     """Return a bounded physical stream: events in order of arrival, CTIs included.
 
-    Raises `UnitError` and `TimeOverflow` for what is no time; malformed events are refused when the stream is run.
+    Raises `UnitError` and `TimeOverflow` for what is no time; malformed events are refused when the stream is run, and payloads
+    of another type (or, without `payload`, other than the first) too.
 
     >>> from streamdsl.temporal import Cti, Insert, Retract
     >>> from_events([Insert("a", 1, 9, "x"), Cti(3), Retract("a", 1, 9, 5)]).run().cht()
@@ -155,13 +147,16 @@ def from_rows(
 ) -> Stream[T]: ...
 def from_rows(
     rows: Iterable[tuple[TimeLike, TimeLike, Any]],
-    payload: Any = None,
+    payload: type[Any] | None = None,
     *,
     unit: Unit | None = None,
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
 ) -> Stream[Any]:
     """Return a bounded stream of `(le, re, payload)` rows, inserted in the order given; `payload` is their type.
+
+    Raises `UnitError` and `TimeOverflow` for what is no time, and `SchemaError` for a payload of another type (without `payload`:
+    other than the first); both name the row by its number.
 
     >>> from_rows([(1, 5, "x"), (3, 4, "y")]).run().cht()
     CHT
@@ -173,38 +168,16 @@ def from_rows(
     return _bounded("rows", read_rows(rows, unit, payload), progress, on_violation)
 
 
-@overload
 def from_pandas(
     frame: pd.DataFrame,
-    payload: type[T],
+    payload: type[Row] | None = None,
     start: str = "le",
     end: str | None = None,
     *,
     unit: Unit | None = None,
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
-) -> Stream[T]: ...
-@overload
-def from_pandas(
-    frame: pd.DataFrame,
-    payload: None = None,
-    start: str = "le",
-    end: str | None = None,
-    *,
-    unit: Unit | None = None,
-    progress: Progress | None = None,
-    on_violation: OnViolation = "error",
-) -> Stream[Record]: ...
-def from_pandas(
-    frame: pd.DataFrame,
-    payload: Any = None,
-    start: str = "le",
-    end: str | None = None,
-    *,
-    unit: Unit | None = None,
-    progress: Progress | None = None,
-    on_violation: OnViolation = "error",
-) -> Stream[Any]:
+) -> Stream[Row]:
     """Return a bounded stream of a pandas frame's rows: LE in column `start`, RE in column `end` (none: point events).
 
     The other columns are the payload, a record or an instance of `payload`. Dates become ticks of `unit` (`"us"` by default),
@@ -221,38 +194,16 @@ def from_pandas(
     return _bounded("pandas", read_pandas(frame, payload, start, end, unit), progress, on_violation)
 
 
-@overload
 def from_arrow(
     table: pa.Table,
-    payload: type[T],
+    payload: type[Row] | None = None,
     start: str = "le",
     end: str | None = None,
     *,
     unit: Unit | None = None,
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
-) -> Stream[T]: ...
-@overload
-def from_arrow(
-    table: pa.Table,
-    payload: None = None,
-    start: str = "le",
-    end: str | None = None,
-    *,
-    unit: Unit | None = None,
-    progress: Progress | None = None,
-    on_violation: OnViolation = "error",
-) -> Stream[Record]: ...
-def from_arrow(
-    table: pa.Table,
-    payload: Any = None,
-    start: str = "le",
-    end: str | None = None,
-    *,
-    unit: Unit | None = None,
-    progress: Progress | None = None,
-    on_violation: OnViolation = "error",
-) -> Stream[Any]:
+) -> Stream[Row]:
     """Return a bounded stream of an Arrow table's rows; columns and times as in `from_pandas`.
 
     >>> import pyarrow as pa
@@ -266,38 +217,16 @@ def from_arrow(
     return _bounded("arrow", read_arrow(table, payload, start, end, unit), progress, on_violation)
 
 
-@overload
 def from_polars(
     frame: pl.DataFrame,
-    payload: type[T],
+    payload: type[Row] | None = None,
     start: str = "le",
     end: str | None = None,
     *,
     unit: Unit | None = None,
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
-) -> Stream[T]: ...
-@overload
-def from_polars(
-    frame: pl.DataFrame,
-    payload: None = None,
-    start: str = "le",
-    end: str | None = None,
-    *,
-    unit: Unit | None = None,
-    progress: Progress | None = None,
-    on_violation: OnViolation = "error",
-) -> Stream[Record]: ...
-def from_polars(
-    frame: pl.DataFrame,
-    payload: Any = None,
-    start: str = "le",
-    end: str | None = None,
-    *,
-    unit: Unit | None = None,
-    progress: Progress | None = None,
-    on_violation: OnViolation = "error",
-) -> Stream[Any]:
+) -> Stream[Row]:
     """Return a bounded stream of a polars frame's rows; columns and times as in `from_pandas`.
 
     >>> import polars as pl
@@ -311,38 +240,16 @@ def from_polars(
     return _bounded("polars", read_polars(frame, payload, start, end, unit), progress, on_violation)
 
 
-@overload
 def from_parquet(
     paths: Paths,
-    payload: type[T],
+    payload: type[Row] | None = None,
     start: str = "le",
     end: str | None = None,
     *,
     unit: Unit | None = None,
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
-) -> Stream[T]: ...
-@overload
-def from_parquet(
-    paths: Paths,
-    payload: None = None,
-    start: str = "le",
-    end: str | None = None,
-    *,
-    unit: Unit | None = None,
-    progress: Progress | None = None,
-    on_violation: OnViolation = "error",
-) -> Stream[Record]: ...
-def from_parquet(
-    paths: Paths,
-    payload: Any = None,
-    start: str = "le",
-    end: str | None = None,
-    *,
-    unit: Unit | None = None,
-    progress: Progress | None = None,
-    on_violation: OnViolation = "error",
-) -> Stream[Any]:
+) -> Stream[Row]:
     """Return a bounded stream of the rows of Parquet files, read in batches; columns and times as in `from_pandas`.
 
     A directory stands for the `*.parquet` files in it.
@@ -360,38 +267,16 @@ def from_parquet(
     return _bounded("parquet", read_parquet(paths, payload, start, end, unit), progress, on_violation)
 
 
-@overload
 def from_csv(
     paths: Paths,
-    payload: type[T],
+    payload: type[Row] | None = None,
     start: str = "le",
     end: str | None = None,
     *,
     unit: Unit | None = None,
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
-) -> Stream[T]: ...
-@overload
-def from_csv(
-    paths: Paths,
-    payload: None = None,
-    start: str = "le",
-    end: str | None = None,
-    *,
-    unit: Unit | None = None,
-    progress: Progress | None = None,
-    on_violation: OnViolation = "error",
-) -> Stream[Record]: ...
-def from_csv(
-    paths: Paths,
-    payload: Any = None,
-    start: str = "le",
-    end: str | None = None,
-    *,
-    unit: Unit | None = None,
-    progress: Progress | None = None,
-    on_violation: OnViolation = "error",
-) -> Stream[Any]:
+) -> Stream[Row]:
     """Return a bounded stream of the rows of CSV files with a header; columns and times as in `from_pandas`, empty is None.
 
     >>> import tempfile, pathlib
@@ -407,38 +292,16 @@ def from_csv(
     return _bounded("csv", read_csv(paths, payload, start, end, unit), progress, on_violation)
 
 
-@overload
 def from_jsonl(
     paths: Paths,
-    payload: type[T],
+    payload: type[Row] | None = None,
     start: str = "le",
     end: str | None = None,
     *,
     unit: Unit | None = None,
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
-) -> Stream[T]: ...
-@overload
-def from_jsonl(
-    paths: Paths,
-    payload: None = None,
-    start: str = "le",
-    end: str | None = None,
-    *,
-    unit: Unit | None = None,
-    progress: Progress | None = None,
-    on_violation: OnViolation = "error",
-) -> Stream[Record]: ...
-def from_jsonl(
-    paths: Paths,
-    payload: Any = None,
-    start: str = "le",
-    end: str | None = None,
-    *,
-    unit: Unit | None = None,
-    progress: Progress | None = None,
-    on_violation: OnViolation = "error",
-) -> Stream[Any]:
+) -> Stream[Row]:
     """Return a bounded stream of the lines of JSON files, one object a line; columns and times as in `from_pandas`.
 
     >>> import tempfile, pathlib

@@ -18,12 +18,13 @@ from streamdsl.demo.spark import Ask, ask_spark, difference, why_no_spark
 
 
 def demo(period: Period = FEBRUARY, folder: Path = Path("demo-results"), spark: bool = True) -> int:
-    """Run the demo and return its exit status: 1 when an answer of Spark differs, or when nothing was corrected."""
+    """Run the demo and return its exit status: 1 when Spark's answers differ or nothing was corrected, 2 when it cannot run."""
     began = time.perf_counter()
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         names, data = carrier_names(), load(period)
-    except NoDataError as missing:
-        print(f"streamdsl demo: {missing}", file=sys.stderr)
+    except (NoDataError, OSError) as error:
+        print(f"streamdsl demo: {error}", file=sys.stderr)
         return 2
     say(introduce(data))
     answers = {question.name: _answer(question, data, folder, names) for question in QUESTIONS}

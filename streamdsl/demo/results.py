@@ -12,7 +12,6 @@ from streamdsl.demo.run import Answer
 
 def write_answer(folder: Path, answer: Answer) -> list[Path]:
     """Write an answer as CSV and, where pyarrow is installed, as Parquet; return the files."""
-    folder.mkdir(parents=True, exist_ok=True)
     frame, name = answer.cht.to_pandas(), answer.question.name
     files = [folder / f"{name}.csv"]
     frame.to_csv(files[0], index=False)
@@ -24,7 +23,6 @@ def write_answer(folder: Path, answer: Answer) -> list[Path]:
 
 def write_picture(folder: Path, answers: Mapping[str, Answer], names: Mapping[str, str]) -> Path:
     """Write the picture of queries (a) and (e); return the file."""
-    folder.mkdir(parents=True, exist_ok=True)
     counts = (Count(row.le, row.re, row.payload.carrier, row.payload.aloft) for row in answers["aloft"].cht)
     grounded = [(row.le, row.re) for row in answers["grounded"].cht]
     file = folder / "storm.svg"

@@ -20,7 +20,7 @@ from streamdsl.errors import QueryError
 from streamdsl.plan import node as plan_nodes
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node
-from streamdsl.temporal import CHT, INFINITY
+from streamdsl.temporal import CHT, INFINITY, Rejected
 
 if TYPE_CHECKING:
     from streamdsl.io.binding import Bound
@@ -72,10 +72,11 @@ def run_reference(plan: Node, bindings: Mapping[str, Bound], until: int | None =
     """Run a plan by its definition: fold the complete input of each source into its CHT, and denote the plan."""
     from streamdsl.result import Result
 
-    inputs = {}
+    inputs: dict[str, CHT[Any]] = {}
+    rejected: list[Rejected] = []
     for name, node in sources(plan).items():
         if name not in bindings:
             raise QueryError(f"the source {name!r} is bound to nothing; bound are: {', '.join(bindings) or '(none)'}")
-        inputs[name] = history(node, bindings[name].events(), bindings[name].unit)
+        inputs[name] = history(node, bindings[name].events(), bindings[name].unit, rejected)
     cht = denote(plan, inputs, INFINITY if until is None else until)
-    return Result.from_cht(cht, cht.unit)
+    return Result.from_cht(cht, cht.unit, rejected)

@@ -9,7 +9,7 @@ from streamdsl.denote.scope import Scope
 from streamdsl.expr.schema import as_payload
 from streamdsl.io.payloads import schema_for
 from streamdsl.plan.node import GroupApply, Node, Source
-from streamdsl.temporal import CHT, CHTRow, Cti, Event, EventTable, Insert, Unit, plain
+from streamdsl.temporal import CHT, CHTRow, Cti, Event, EventTable, Insert, Rejected, Unit, plain
 
 
 def source(node: Source, scope: Scope) -> CHT[Any]:
@@ -18,13 +18,16 @@ def source(node: Source, scope: Scope) -> CHT[Any]:
     return CHT((row._replace(payload=as_payload(row.payload)) for row in rows), rows.unit)
 
 
-def history(node: Source, events: Iterable[Event[Any]], unit: Unit | None = None) -> CHT[Any]:
+def history(
+    node: Source, events: Iterable[Event[Any]], unit: Unit | None = None, rejected: list[Rejected] | None = None
+) -> CHT[Any]:
     """Return what a source's physical events, in order of arrival and in ticks, leave in its CHT.
 
     Each event is judged by the CTIs before it, the source's `progress` moving them on after each event. What breaks a CTI raises
-    `CtiViolation`, or has no effect, or an adjusted one, as `on_violation` says; what is malformed raises `EventError`.
+    `CtiViolation`, or has no effect, or an adjusted one, as `on_violation` says, and is added to `rejected`; what is malformed
+    raises `EventError`.
     """
-    table = EventTable(node.source, node.on_violation)
+    table = EventTable(node.source, node.on_violation, rejected=[] if rejected is None else rejected)
     progress = node.progress.generator(unit) if node.progress else None
     schema = node.payload
     rows: list[CHTRow[Any]] = []

@@ -12,9 +12,8 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.expr.table import Table, object_column
 from streamdsl.io.binding import Inserts
 from streamdsl.io.payloads import schema_for
-from streamdsl.io.times import TimeReader
 from streamdsl.plan.node import Source
-from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, EventTable, Insert, Retract, Unit
+from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, EventTable, Insert, Retract, TimeReader, Unit
 from streamdsl.temporal.time import Ticks
 
 

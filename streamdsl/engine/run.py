@@ -27,4 +27,4 @@ def run(
     for name, bound in bindings.items():
         if name in session.sources:
             out += session.push(bound.whole(), source=name)
-    return Result.from_events(out + session.end(limit), session.unit)
+    return Result.from_events(out + session.end(limit), session.unit, session.rejected())

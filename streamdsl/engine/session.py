@@ -14,6 +14,7 @@ from streamdsl.engine.lower import Options, lower
 from streamdsl.engine.operator import Gate, Step
 from streamdsl.errors import QueryError, SessionError
 from streamdsl.io.binding import Bound, Inserts
+from streamdsl.io.columns import is_frame
 from streamdsl.io.sources import read_frame
 from streamdsl.plan.node import Node
 from streamdsl.plan.properties import fixed_end
@@ -133,7 +134,7 @@ class Session(Generic[T]):
     def _read(self, pushed: Any, ingress: Ingress) -> Sequence[Event[Any]] | Inserts:
         if isinstance(pushed, Inserts):
             return pushed
-        if hasattr(pushed, "columns") or hasattr(pushed, "column_names"):
+        if is_frame(pushed):
             return read_frame(pushed, ingress.schema, check_unit(ingress.unit))
         if not isinstance(pushed, Iterable):
             raise QueryError(f"push takes a list of events, or a frame, not a {type(pushed).__name__}", hint="push([event])")

@@ -12,14 +12,13 @@ from streamdsl.expr.evaluate import (
     project_row,
     truth,
 )
-from streamdsl.expr.facade import METHODS, E
+from streamdsl.expr.facade import E
 from streamdsl.expr.functions import Udf, col, is_none, lit, not_, udf, when
 from streamdsl.expr.missing import without_row
 from streamdsl.expr.trace import trace
 from streamdsl.expr.tracing import NotTraceable
 
 __all__ = [
-    "METHODS",
     "E",
     "Inputs",
     "NotTraceable",

@@ -7,7 +7,6 @@ object in place, what throws a value away, and everything that later versions ma
 from __future__ import annotations
 
 import dis
-import itertools
 from collections.abc import Iterator
 from functools import lru_cache
 from types import CodeType
@@ -23,7 +22,6 @@ _OPCODES: Final = """
 """
 _PLAIN: Final = frozenset(_OPCODES.split())
 _NESTING: Final = frozenset({"MAKE_FUNCTION", "SET_FUNCTION_ATTRIBUTE", "LOAD_CLOSURE"})
-_OWN_TEXT: Final = frozenset({"BINARY_SUBSCR", "COMPARE_OP", "CALL_KW", "BUILD_CONST_KEY_MAP"})
 
 
 @lru_cache(maxsize=1024)
@@ -47,29 +45,23 @@ def _is_harmless(instruction: dis.Instruction, nesting: bool) -> bool:
     if name == "CALL_INTRINSIC_1":
         return shown == "INTRINSIC_UNARY_POSITIVE"
     if name in ("LOAD_ATTR", "LOAD_METHOD"):
-        return not str(instruction.argval).startswith("__")
+        return not is_private(str(instruction.argval))
     return name in _PLAIN
 
 
-@lru_cache(maxsize=1024)
-def formats(code: CodeType) -> bool:
-    """Say whether `%` may be applied to text that stands in the code: `"..." % row` would read the row unseen."""
-    found = list(dis.get_instructions(code))
-    texts = (
-        a.opname == "LOAD_CONST" and _has_text(a.argval) and b.opname not in _OWN_TEXT and b.argrepr != "[]"
-        for a, b in itertools.pairwise(found)
-    )
-    return has_remainder(code) and any(texts)
+def is_private(name: str) -> bool:
+    """Say whether an attribute may be one that proxies have for themselves; `_0`, `_1`, ... are the fields of tuples.
+
+    >>> is_private("_node"), is_private("_0"), is_private("price")
+    (True, False, False)
+    """
+    return name.startswith("_") and not name[1:].isdigit()
 
 
 @lru_cache(maxsize=1024)
-def has_remainder(code: CodeType) -> bool:
-    """Say whether `%` is used."""
-    return any(i.opname == "BINARY_OP" and i.argrepr == "%" for i in dis.get_instructions(code))
-
-
-def _has_text(value: object) -> bool:
-    return isinstance(value, (str, bytes)) or (isinstance(value, tuple) and any(map(_has_text, value)))
+def remainders(code: CodeType) -> int:
+    """Return how often the code applies `%`."""
+    return sum(i.opname == "BINARY_OP" and i.argrepr == "%" for i in dis.get_instructions(code))
 
 
 def global_names(code: CodeType) -> frozenset[str]:

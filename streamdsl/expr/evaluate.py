@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.expr import vector
-from streamdsl.expr.describe import describe
-from streamdsl.expr.facade import E
+from streamdsl.expr.functions import plain_function
 from streamdsl.expr.nodes import (
     Attribute,
     Binary,
@@ -33,7 +32,7 @@ from streamdsl.expr.nodes import (
     Unary,
     Whole,
 )
-from streamdsl.expr.rows import BINARY, UNARY, evaluate_row, field_of, no_lifetime, plain_function, project_row, settle
+from streamdsl.expr.rows import BINARY, UNARY, evaluate_row, field_of, no_lifetime, project_row, settle
 from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import Column, Rows, Table, column_of, object_column
 from streamdsl.expr.vector import Operand, Same
@@ -138,6 +137,8 @@ def _fast_or_exact(
 def _on_row(row: int, function: Callable[..., R], *arguments: Any) -> R:
     try:
         return function(*arguments)
+    except RowError as error:
+        raise RowError(row, error.cause) from error.cause
     except Exception as error:
         raise RowError(row, error) from error
 
@@ -221,17 +222,18 @@ class _Columns:
         table = self.inputs.tables[expr.side]
         if table.schema.shape is not Shape.OBJECT and expr.name in table.schema.names:
             return self.taken(table.columns[expr.name])
-        return column_of([field_of(payload, expr.name) for payload in self.payloads(expr.side)])
+        return column_of([field_of(payload, expr.name) for payload in self.table(expr.side).payloads()])
 
-    def payloads(self, side: int) -> list[Any]:
+    def table(self, side: int) -> Table:
+        """Return the rows of one side."""
         table = self.inputs.tables[side]
-        return (table if self.rows is None else table.take(self.rows)).payloads()
+        return table if self.rows is None else table.take(self.rows)
 
     def whole(self, expr: Whole) -> Operand:
         table = self.inputs.tables[expr.side]
         if table.schema.shape is Shape.SCALAR:
             return self.taken(table.columns["value"])
-        return object_column(list(map(as_payload, self.payloads(expr.side))))
+        return object_column(list(map(as_payload, self.table(expr.side).payloads())))
 
     def end(self, expr: Life) -> Column:
         column = self.inputs.le if expr.end == "le" else self.inputs.re
@@ -267,12 +269,10 @@ class _Columns:
         function = plain_function(expr.function)
         if not expr.arguments:
             return column_of([settle(function()) for _ in range(self.size)])
-        arguments = [object_column(self.rows_of(a.side)) if isinstance(a, Whole) else self.operand(a) for a in expr.arguments]
+        arguments = [
+            object_column(self.table(a.side).rows()) if isinstance(a, Whole) else self.operand(a) for a in expr.arguments
+        ]
         return self.each(lambda *values: settle(function(*values)), *arguments)
-
-    def rows_of(self, side: int) -> list[Any]:
-        table = self.inputs.tables[side]
-        return (table if self.rows is None else table.take(self.rows)).rows()
 
     def choose(self, expr: Choose) -> Operand:
         waiting: Rows = np.arange(self.size)
@@ -291,7 +291,7 @@ class _Columns:
         return object_column(list(map(expr.schema.build, values)))
 
     def opaque(self, expr: Opaque) -> Operand:
-        arguments = [self.rows_of(side) for side in range(expr.sides)]
+        arguments = [self.table(side).rows() for side in range(expr.sides)]
         if expr.life:
             arguments.append(_lives(self.end(Life("le")), self.end(Life("re"))))
         values = _called(expr.function, arguments)
@@ -300,8 +300,9 @@ class _Columns:
         return column_of([self.given(row, value) for row, value in enumerate(values)])
 
     def given(self, row: int, value: Any) -> Any:
-        """Return what a function of the user gave for a row: an expression is evaluated there."""
-        return self.at(np.array([row])).column(value.node).tolist()[0] if isinstance(value, E) else as_payload(settle(value))
+        """Return what a function of the user gave for a row: expressions are evaluated there."""
+        here = self.at(np.array([row]))
+        return as_payload(_on_row(row, settle, value, lambda expr: here.column(expr).tolist()[0]))
 
 
 def _called(function: Callable[..., Any], arguments: list[list[Any]]) -> list[Any]:
@@ -344,7 +345,6 @@ _MEANINGS: Final[Mapping[type[Expr], Callable[[_Columns, Any], Operand]]] = {
 __all__ = [
     "Inputs",
     "RowError",
-    "describe",
     "evaluate",
     "evaluate_row",
     "key_row",

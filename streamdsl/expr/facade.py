@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 
 from streamdsl.errors import QueryError
+from streamdsl.expr.bytecode import is_private
 from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import (
     Attribute,
     Binary,
     BinaryOp,
     Call,
-    Choose,
     Constant,
     Expr,
     Make,
     Method,
     Unary,
     UnaryOp,
+    is_boolean,
 )
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.tracing import Refusing, is_tracing, note, refuse
-from streamdsl.expr.vocabulary import METHODS, TEXT_METHODS, is_constant
+from streamdsl.expr.vocabulary import METHODS, is_constant
 
-_COMPARISONS: Final = frozenset({"==", "!=", "<", "<=", ">", ">="})
-_TESTS: Final = frozenset(name for name in TEXT_METHODS if name.startswith("is") or name.endswith("swith")) | {"is_integer"}
+_FRACTION_POWER: Final = getattr(Fraction.__pow__, "__code__", None)
 
 
 class E(Refusing):
-    """An expression over a row, with Python's operators; `node` is what they build.
+    """An expression over a row, with Python's operators. Its own names are private, so that all others are its value's.
 
     Raises an error that says what to write instead where Python would need the value: `if`, `and`, `in`, `len`, f-strings.
 
@@ -40,14 +42,20 @@ class E(Refusing):
     (e.price * 2) > 10
     """
 
-    __slots__ = ("_boolean", "node")
+    __slots__ = ("_boolean", "_is_value", "_node")
     __array_ufunc__ = None
-    node: Expr
+    _node: Expr
 
-    def __init__(self, node: Expr, boolean: bool = False) -> None:
-        self.node = node
+    def __init__(self, node: Expr, boolean: bool = False, is_value: bool = True) -> None:
+        self._node = node
         self._boolean = boolean
+        self._is_value = is_value
         note(node)
+
+    @property
+    def node(self) -> Any:
+        """The node that the operators built; in a traced lambda it is a field like any other."""
+        return build(lambda operand: Attribute(operand, "node"), self) if is_tracing() else self._node
 
     def _binary(self, op: BinaryOp, other: object) -> E:
         return build(lambda left, right: Binary(op, left, right), self, other)
@@ -98,6 +106,9 @@ class E(Refusing):
         return self._binary("**", other)
 
     def __rpow__(self, other: object) -> E:
+        # Before Python 3.13 a Fraction makes itself a float to be raised to what it does not know.
+        if sys._getframe(1).f_code is _FRACTION_POWER:
+            refuse("a Fraction has lost its exactness here", "write sd.lit(fraction) ** expression")
         return self._reflected("**", other)
 
     def __and__(self, other: object) -> E:
@@ -148,19 +159,17 @@ class E(Refusing):
         return self._unary("abs")
 
     def __invert__(self) -> E:
-        if self._boolean or is_boolean(self.node):
-            raise invert_error(describe(self.node))
+        if self._boolean or is_boolean(self._node):
+            raise invert_error(describe(self._node))
         return build(lambda operand: Call(invert, (operand,), "~"), self)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") and not name[1:].isdigit():
-            if is_tracing():
-                refuse(f"an expression has no attribute {name!r}")
+        if is_private(name):
             raise AttributeError(name)
         return BoundMethod(self, name) if name in METHODS else build(lambda operand: Attribute(operand, name), self)
 
     def __repr__(self) -> str:
-        return super().__repr__() if is_tracing() else describe(self.node)
+        return super().__repr__() if is_tracing() else describe(self._node)
 
 
 class BoundMethod(Refusing):
@@ -176,6 +185,16 @@ class BoundMethod(Refusing):
         if kwargs:
             refuse(f"{self._name}() takes no names in an expression")
         return build(lambda operand, *rest: Method(operand, self._name, rest), self._operand, *args)
+
+
+def node_of(expression: E) -> Expr:
+    """Return the node that an expression's operators built."""
+    return expression._node
+
+
+def holds_values(expression: E) -> bool:
+    """Say whether an expression is no choice of rows or dicts, which turn into payloads only where they are results."""
+    return expression._is_value
 
 
 def family(*parts: object) -> type[E]:
@@ -194,7 +213,7 @@ def build(make: Callable[..., Expr], *parts: object) -> E:
 def operand(value: object) -> Expr:
     """Return the node of an operator's operand: an expression, a constant, or a tuple of them."""
     if isinstance(value, E):
-        return value.node
+        return node_of(value) if holds_values(value) else refuse("a chosen row or record is a result and no operand")
     if type(value) is tuple and not all(map(is_constant, value)):
         return Make(Schema.tuple(len(value)), tuple(map(operand, value)))
     return constant(value)
@@ -207,17 +226,6 @@ def constant(value: Any) -> Constant:
     if is_tracing() or isinstance(value, (Refusing, list, dict, set, bytearray, np.ndarray)):
         refuse(f"{type(value).__name__} is not a constant that an expression can hold")
     return Constant(value.item() if isinstance(value, np.generic) else value)
-
-
-def is_boolean(node: Expr) -> bool:
-    """Say whether an expression is certain to give a bool."""
-    if isinstance(node, Binary):
-        return node.op in _COMPARISONS or (node.op in ("&", "|", "^") and is_boolean(node.left) and is_boolean(node.right))
-    if isinstance(node, Choose):
-        return all(is_boolean(value) for _, value in node.branches) and is_boolean(node.otherwise)
-    if isinstance(node, Constant):
-        return type(node.value) is bool
-    return (isinstance(node, Unary) and node.op in ("not", "is_none")) or (isinstance(node, Method) and node.name in _TESTS)
 
 
 class InvertError(QueryError):
@@ -237,6 +245,3 @@ def invert(value: Any) -> Any:
     if isinstance(value, (bool, np.bool_)):
         raise invert_error(repr(value))
     return ~value
-
-
-__all__ = ["METHODS", "BoundMethod", "E", "InvertError", "build", "constant", "family", "invert", "is_boolean", "operand"]

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, Never, NoReturn, ParamSpec, TypeVar, ove
 from streamdsl.errors import QueryError
 from streamdsl.expr.facade import E, constant, family
 from streamdsl.expr.nodes import Call, Choose, Expr, Field, Unary
-from streamdsl.expr.proxies import AttributeRow, Made, argument, result
+from streamdsl.expr.proxies import Made, RowProxy, argument, is_value, passed, result
 from streamdsl.expr.schema import ScalarRow
 from streamdsl.expr.tracing import is_tracing, refuse
 
@@ -90,7 +90,10 @@ class When(Generic[T]):
         return Then((*self._branches, (self._condition, value)))
 
     def __bool__(self) -> NoReturn:
-        refuse("when(condition) has no value yet", "go on with .then(value).otherwise(value)")
+        incomplete(self)
+
+    def __repr__(self) -> str:
+        return "sd.when(...)"
 
 
 class Then(Generic[T]):
@@ -115,10 +118,19 @@ class Then(Generic[T]):
         if not any(map(_is_expression, _flat(parts))):
             return next((chosen for condition, chosen in self._branches if condition), value)
         branches = tuple((argument(condition), result(chosen)) for condition, chosen in self._branches)
-        return family(*_flat(parts))(Choose(branches, result(value)))
+        chosen = (*(chosen for _, chosen in self._branches), value)
+        return family(*_flat(parts))(Choose(branches, result(value)), is_value=is_value(chosen))
 
     def __bool__(self) -> NoReturn:
-        refuse("when(condition).then(value) has no value yet", "end it with .otherwise(value)")
+        incomplete(self)
+
+    def __repr__(self) -> str:
+        return "sd.when(...).then(...)"
+
+
+def incomplete(choice: When[Any] | Then[Any]) -> NoReturn:
+    """Refuse a choice that is not written to its end."""
+    refuse(f"{choice!r} has no value yet", "write sd.when(condition).then(value).otherwise(value)")
 
 
 @overload
@@ -140,10 +152,10 @@ class Udf(Generic[P, R]):
     """A function for use in expressions: of expressions it is an expression, of values it is called."""
 
     def __init__(self, function: Callable[P, R]) -> None:
-        self.function = function
+        self._function = function
         self.__name__: str = type(function).__name__
         self.__qualname__: str = self.__name__
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function, updated=())
 
     @overload
     def __call__(self, first: E, /, *rest: Any, **kwargs: Any) -> E: ...
@@ -152,17 +164,13 @@ class Udf(Generic[P, R]):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         values = (*args, *kwargs.values())
         if not is_tracing() and not any(map(_is_expression, _flat(values))):
-            return self.function(*args, **kwargs)
-        return family(*_flat(values))(self.node(tuple(map(argument, self._positional(args, kwargs)))))
-
-    def node(self, arguments: tuple[Expr, ...]) -> Call:
-        """Return the node of this function of some arguments."""
-        return Call(self, arguments, self.__name__)
+            return self._function(*args, **kwargs)
+        return family(*_flat(values))(call(self, tuple(map(passed, self._positional(args, kwargs)))))
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         if not kwargs:
             return args
-        bound = inspect.signature(self.function).bind(*args, **kwargs)
+        bound = inspect.signature(self._function).bind(*args, **kwargs)
         if bound.kwargs:
             refuse(f"{self.__name__} has parameters that go by name only")
         return bound.args
@@ -175,7 +183,17 @@ class Udf(Generic[P, R]):
         found: Any = sys.modules.get(self.__module__)
         for name in self.__qualname__.split("."):
             found = getattr(found, name, None)
-        return self.__qualname__ if found is self and self.__module__ != "__main__" else (Udf, (self.function,))
+        return self.__qualname__ if found is self and self.__module__ != "__main__" else (Udf, (self._function,))
+
+
+def call(function: Udf[..., Any], arguments: tuple[Expr, ...]) -> Call:
+    """Return the node of a registered function of some arguments."""
+    return Call(function, arguments, function.__name__)
+
+
+def plain_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function that a registered one runs on values."""
+    return function._function if isinstance(function, Udf) else function
 
 
 def udf(function: Callable[P, R]) -> Udf[P, R]:
@@ -197,7 +215,7 @@ FUNCTIONS: Final = (col, lit, when, not_, is_none, abs)
 
 
 def _is_expression(value: object) -> bool:
-    return isinstance(value, (E, AttributeRow, Made))
+    return isinstance(value, (E, RowProxy, Made))
 
 
 def _flat(values: Any) -> list[Any]:
@@ -205,6 +223,3 @@ def _flat(values: Any) -> list[Any]:
     for value in values:
         found.extend(_flat(value) if type(value) is tuple else _flat(value.values()) if type(value) is dict else [value])
     return found
-
-
-__all__ = ["FUNCTIONS", "Then", "Udf", "When", "col", "is_none", "lit", "not_", "udf", "when"]

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from streamdsl.expr.schema import Schema
+from streamdsl.expr.vocabulary import IMMUTABLE, TESTS
 
 BinaryOp: TypeAlias = Literal["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "==", "!=", "<", "<=", ">", ">="]
 UnaryOp: TypeAlias = Literal["-", "+", "abs", "not", "is_none"]
+_COMPARISONS: Final = frozenset({"==", "!=", "<", "<=", ">", ">="})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,20 @@ class Expr:
                 seen.add(id(expr))
                 yield expr
                 waiting.extend(reversed(list(expr.children())))
+
+    def evaluated(self) -> Iterator[Expr]:
+        """Yield the same expressions in the order in which they are evaluated: each after those that it is made of."""
+        seen: set[int] = {id(self)}
+        open_: list[tuple[Expr, Iterator[Expr]]] = [(self, self.children())]
+        while open_:
+            expr, rest = open_[-1]
+            child = next((child for child in rest if id(child) not in seen), None)
+            if child is None:
+                yield expr
+                open_.pop()
+            else:
+                seen.add(id(child))
+                open_.append((child, child.children()))
 
 
 def _expressions(value: object) -> Iterator[Expr]:
@@ -148,12 +164,32 @@ class Make(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Opaque(Expr):
-    """A Python function called row by row with the rows (`sides` of them), and with the lifetime if `life`."""
+    """A Python function called row by row with the rows (`sides` of them), and with the lifetime if `life`.
+
+    `recorded` is what a trace shows of it, where it is opaque for the payloads' sake: a key takes its names from that.
+    """
 
     function: Callable[..., Any]
     sides: int = 1
     life: bool = False
     name: str = "opaque"
+    recorded: Expr | None = None
+
+    def children(self) -> Iterator[Expr]:
+        """Yield nothing: what a function computes is not in the tree."""
+        return iter(())
+
+
+def depth(expr: Expr) -> int:
+    """Return how many nodes are inside each other.
+
+    >>> depth(Binary("+", Field("a"), Unary("-", Field("b"))))
+    3
+    """
+    depths: dict[int, int] = {}
+    for part in expr.evaluated():
+        depths[id(part)] = 1 + max((depths[id(child)] for child in part.children()), default=0)
+    return depths[id(expr)]
 
 
 def is_opaque(expr: Expr | None) -> bool:
@@ -173,12 +209,26 @@ def reads(expr: Expr, side: int = 0) -> frozenset[str] | None:
     return frozenset(part.name for part in parts if isinstance(part, Field) and part.side == side)
 
 
+def is_boolean(expr: Expr) -> bool:
+    """Say whether an expression is certain to give a bool."""
+    if isinstance(expr, Binary):
+        return expr.op in _COMPARISONS or (expr.op in ("&", "|", "^") and is_boolean(expr.left) and is_boolean(expr.right))
+    if isinstance(expr, Choose):
+        return all(is_boolean(value) for _, value in expr.branches) and is_boolean(expr.otherwise)
+    if isinstance(expr, Constant):
+        return type(expr.value) is bool
+    return (isinstance(expr, Unary) and expr.op in ("not", "is_none")) or (isinstance(expr, Method) and expr.name in TESTS)
+
+
 def schema_of(expr: Expr, inputs: tuple[Schema | None, ...]) -> Schema | None:
-    """Return the schema of the payloads that a projection makes, or None if only a run can tell."""
+    """Return the schema of the payloads that a projection makes, or None if only a run can tell.
+
+    >>> schema_of(Binary(">", Field("x"), Constant(1)), (None,)), schema_of(Binary("+", Field("x"), Field("y")), (None,))
+    (Schema(value), None)
+    """
     if isinstance(expr, Make):
         return expr.schema
     if isinstance(expr, Whole):
         return inputs[expr.side]
-    if isinstance(expr, (Binary, Unary, Constant, Life)):
-        return Schema.scalar()
-    return None
+    is_scalar = isinstance(expr, Life) or (isinstance(expr, Constant) and type(expr.value) in IMMUTABLE) or is_boolean(expr)
+    return Schema.scalar() if is_scalar else None

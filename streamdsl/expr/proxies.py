@@ -7,36 +7,15 @@ import typing
 from typing import Any, NoReturn
 
 from streamdsl.errors import FieldNotFound
-from streamdsl.expr.facade import E, operand
+from streamdsl.expr.bytecode import is_private
+from streamdsl.expr.facade import E, holds_values, node_of, operand
 from streamdsl.expr.nodes import Expr, Field, Life, Make, Whole
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.tracing import Refusing, refuse
 from streamdsl.temporal.payload import Record
 
 
-class AttributeRow(Refusing):
-    """A row whose fields are attributes. Its own names are private, so that no field is hidden."""
-
-    __slots__ = ("__schema", "__side")
-    __schema: Schema | None
-    __side: int
-
-    def __init__(self, schema: Schema | None, side: int = 0) -> None:
-        self.__schema = schema
-        self.__side = side
-
-    def __getattr__(self, name: str) -> Any:
-        schema = self.__schema
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if schema is None or (schema.shape is Shape.OBJECT and not schema.names and schema.cls is None):
-            _refuse_hidden(name)
-        elif name not in schema.names or (schema.shape is Shape.RECORD and hasattr(Record, name)):
-            _refuse_unless_missing(schema, name)
-        return E(Field(name, self.__side), _is_declared_bool(schema, name))
-
-
-class RowProxy(AttributeRow):
+class RowProxy(Refusing):
     """A row whose fields are attributes and items: `e.x`, `e["x"]`, and `e[0]` of a tuple.
 
     >>> RowProxy(Schema.record(["x", "y"])).x + 1
@@ -48,21 +27,37 @@ class RowProxy(AttributeRow):
     Hint: did you mean 'price'?
     """
 
-    __slots__ = ()
+    __slots__ = ("_schema", "_side")
+
+    def __init__(self, schema: Schema | None, side: int = 0) -> None:
+        self._schema = schema
+        self._side = side
+
+    def __getattr__(self, name: str) -> Any:
+        if is_private(name):
+            raise AttributeError(name)
+        schema = self._schema
+        if hasattr(Record, name) and (schema is None or schema.shape is Shape.RECORD):
+            refuse(f"{name!r} is a method of records", f'write e["{name}"] for the field')
+        if schema is not None and name not in schema.names:
+            _refuse_unless_missing(schema, name)
+        return self._field(name)
 
     def __getitem__(self, name: Any) -> Any:
-        schema, side = _schema_of(self), side_of(self)
+        schema = self._schema
         if type(name) is str:
-            if schema is not None and schema.names and name not in schema.names and schema.shape is not Shape.OBJECT:
-                raise FieldNotFound(name, schema.names)
             if schema is not None and schema.cls is not None and _has_items_of_its_own(schema.cls):
                 refuse(f"{schema.cls.__name__} has a __getitem__ of its own")
-            return E(Field(name, side), _is_declared_bool(schema, name))
-        size = 0 if schema is None or not _is_tuple(schema) else len(schema.names)
-        if type(name) is not int or not -size <= name < size:
+            if schema is not None and name not in schema.names:
+                raise FieldNotFound(name, schema.names)
+            return self._field(name)
+        names = schema.names if schema is not None and _is_tuple(schema) else ()
+        if type(name) is not int or not -len(names) <= name < len(names):
             refuse(f"a row has no item {name!r}", "the items of a row are its fields")
-        assert schema is not None
-        return E(Field(schema.names[name], side), _is_declared_bool(schema, schema.names[name]))
+        return self._field(names[name])
+
+    def _field(self, name: str) -> E:
+        return E(Field(name, self._side), _is_declared_bool(self._schema, name))
 
 
 class LifeProxy(Refusing):
@@ -85,23 +80,22 @@ class LifeProxy(Refusing):
 
 
 class Made(Refusing):
-    """A payload that a lambda builds."""
+    """A payload that a lambda builds; `is_value` says whether a function would be given the same by the lambda itself."""
 
-    __slots__ = ("node",)
+    __slots__ = ("_is_value", "_node")
 
-    def __init__(self, node: Make) -> None:
-        self.node = node
-
-
-def side_of(row: AttributeRow) -> int:
-    """Return which of a pair's rows this is."""
-    side: int = object.__getattribute__(row, "_AttributeRow__side")
-    return side
+    def __init__(self, node: Expr, is_value: bool) -> None:
+        self._node = node
+        self._is_value = is_value
 
 
-def _schema_of(row: AttributeRow) -> Schema | None:
-    schema: Schema | None = object.__getattribute__(row, "_AttributeRow__schema")
-    return schema
+def is_value(part: object) -> bool:
+    """Say whether a value holds no row and no dict, which turn into payloads only where they are results."""
+    if type(part) is tuple:
+        return all(map(is_value, part))
+    if isinstance(part, E):
+        return holds_values(part)
+    return part._is_value if isinstance(part, Made) else not isinstance(part, (RowProxy, dict))
 
 
 def _is_tuple(schema: Schema) -> bool:
@@ -112,15 +106,10 @@ def _has_items_of_its_own(cls: type) -> bool:
     return any("__getitem__" in vars(base) for base in cls.__mro__ if base is not tuple)
 
 
-def _refuse_hidden(name: str) -> None:
-    if hasattr(Record, name) or (name.startswith("_") and not name[1:].isdigit()):
-        refuse(f"{name!r} may be a method of the row", f'write e["{name}"] for the field')
-
-
 def _refuse_unless_missing(schema: Schema, name: str) -> NoReturn:
-    owner = {Shape.RECORD: Record, Shape.TUPLE: tuple}.get(schema.shape, schema.cls)
-    if schema.shape is Shape.OBJECT or (owner is not None and hasattr(owner, name)):
-        refuse(f"{name!r} is not a field but an attribute of {getattr(owner, '__name__', 'the object')}")
+    owner = tuple if schema.shape is Shape.TUPLE else schema.cls
+    if owner is not None and (schema.shape is Shape.OBJECT or hasattr(owner, name)):
+        refuse(f"{name!r} is not a field but an attribute of {owner.__name__}")
     raise FieldNotFound(name, schema.names)
 
 
@@ -137,14 +126,23 @@ def _booleans(cls: type) -> frozenset[str]:
 
 
 def argument(value: object) -> Expr:
-    """Return the node of what may be a whole payload too: a row, a payload that is built, a tuple of them."""
-    if isinstance(value, AttributeRow):
-        return Whole(side_of(value))
+    """Return the node of what may be a whole payload too: a row, a payload that is built or chosen, a tuple of them."""
+    if isinstance(value, E):
+        return node_of(value)
+    if isinstance(value, RowProxy):
+        return Whole(value._side)
     if isinstance(value, Made):
-        return value.node
+        return value._node
     if type(value) is tuple:
         return Make(Schema.tuple(len(value)), tuple(map(argument, value)))
     return operand(value)
+
+
+def passed(value: object) -> Expr:
+    """Return the node of what a registered function is called with: a row itself, or what holds none."""
+    if not isinstance(value, RowProxy) and not is_value(value):
+        refuse("a row or a record inside a value is not yet what a function is called with")
+    return argument(value)
 
 
 def result(value: object) -> Expr:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -10,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.errors import QueryError
-from streamdsl.expr.facade import E
-from streamdsl.expr.functions import Udf
+from streamdsl.expr.facade import E, node_of
+from streamdsl.expr.functions import Then, When, incomplete, plain_function
 from streamdsl.expr.nodes import (
     Attribute,
     Binary,
@@ -31,7 +30,7 @@ from streamdsl.expr.nodes import (
 from streamdsl.expr.schema import ScalarRow, TupleRow, as_payload, row_view
 from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.temporal.lifetime import Lifetime
-from streamdsl.temporal.payload import Record, plain
+from streamdsl.temporal.payload import Record, map_parts, plain
 
 BINARY: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "+": operator.add,
@@ -131,7 +130,7 @@ class _Row:
         if expr.life and self.life is None:
             raise no_lifetime()
         found = expr.function(*rows, self.life) if expr.life else expr.function(*rows)
-        return self.value(found.node) if isinstance(found, E) else as_payload(settle(found))
+        return as_payload(settle(found, self.value))
 
 
 _MEANINGS: Final[Mapping[type[Expr], Callable[[_Row, Any], Any]]] = {
@@ -157,18 +156,17 @@ def field_of(payload: Any, name: str) -> Any:
     return row[name] if isinstance(row, Record) and name in row else getattr(row, name)
 
 
-def plain_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function that a registered one runs on values."""
-    return function.function if isinstance(function, Udf) else function
-
-
 def no_lifetime() -> QueryError:
     """Return the error for a lifetime where a row has none."""
     return QueryError("there is no lifetime here", hint="where, select and alter_lifetime take lambda e, life: ...")
 
 
-def settle(value: Any) -> Any:
-    """Return what user code gave, with every row in it replaced by its payload and every numpy scalar by its value.
+def _no_row(expr: Expr) -> Any:
+    raise QueryError("a function gave an expression where only values are known", hint="compute with the values that it is given")
+
+
+def settle(value: Any, evaluate: Callable[[Expr], Any] = _no_row) -> Any:
+    """Return what user code gave, with every row in it replaced by its payload, numpy scalars and expressions by their values.
 
     >>> settle((ScalarRow(1), [np.int64(2)]))
     (1, [2])
@@ -178,30 +176,12 @@ def settle(value: Any) -> Any:
         return value
     if isinstance(value, np.generic):
         return plain(value)
+    if isinstance(value, E):
+        return evaluate(node_of(value))
+    if kind is When or kind is Then:
+        incomplete(value)
     if kind is ScalarRow:
         return value.value
     if kind is TupleRow:
         return tuple(value)
-    if kind is tuple or kind is list:
-        return _settled(value, list(value), kind)
-    if kind is dict or kind is Record:
-        return _settled(value, list(value.values()), lambda items: kind(zip(value, items, strict=True)))
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return _settled(value, list(value), value._make)  # type: ignore[attr-defined]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        items = [getattr(value, f.name, None) for f in dataclasses.fields(value)]
-        return _settled(value, items, lambda settled: _refilled(value, settled))
-    return value
-
-
-def _settled(value: Any, items: list[Any], rebuild: Callable[[list[Any]], Any]) -> Any:
-    settled = list(map(settle, items))
-    return value if all(map(operator.is_, items, settled)) else rebuild(settled)
-
-
-def _refilled(value: Any, items: list[Any]) -> Any:
-    copy = object.__new__(type(value))
-    names = [f.name for f in dataclasses.fields(value)]
-    for name, item in {**getattr(value, "__dict__", {}), **dict(zip(names, items, strict=True))}.items():
-        object.__setattr__(copy, name, item)
-    return copy
+    return map_parts(lambda part: settle(part, evaluate), value)

@@ -114,9 +114,9 @@ def _is_plain_namedtuple(cls: type) -> bool:
 
 
 def _is_generated(function: object) -> bool:
-    # dataclass() keeps an __init__ that the class body defines; the one that it writes itself has no source file.
+    # dataclass() keeps an __init__ that the class body defines; the one that it writes itself comes out of a function of its own.
     code = getattr(function, "__code__", None)
-    return code is not None and code.co_filename == "<string>"
+    return code is not None and code.co_qualname == "__create_fn__.<locals>.__init__"
 
 
 def _is_stored(cls: type, name: str) -> bool:
@@ -157,9 +157,9 @@ class Schema:
         return cls(Shape.TUPLE, tuple(f"_{i}" for i in range(size)))
 
     @classmethod
-    def object(cls, names: Sequence[str] = (), of: type | None = None) -> Schema:
-        """Return the schema of objects kept whole; `names` may be unknown (empty)."""
-        return cls(Shape.OBJECT, tuple(names), of)
+    def object(cls) -> Schema:
+        """Return the schema of any objects kept whole."""
+        return cls(Shape.OBJECT, ())
 
     @classmethod
     def of_type(cls, payload: type | None) -> Schema | None:

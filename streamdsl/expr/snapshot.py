@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import CellType, FunctionType
 from typing import Any
 
@@ -12,7 +13,7 @@ from streamdsl.expr.bytecode import writes_names
 def snapshot(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function with its globals and outer variables as they are now.
 
-    What is not a plain function, or assigns such names itself, stays as it is.
+    So of a partial the function that it completes. What is no plain function, or assigns such names itself, stays as it is.
 
     >>> limit = 5
     >>> f = snapshot(lambda x: x > limit)
@@ -20,6 +21,8 @@ def snapshot(function: Callable[..., Any]) -> Callable[..., Any]:
     >>> f(10)
     True
     """
+    if type(function) is partial:
+        return partial(snapshot(function.func), *function.args, **function.keywords)
     if type(function) is not FunctionType or writes_names(function.__code__):
         return function
     cells = tuple(map(_copied, function.__closure__ or ()))

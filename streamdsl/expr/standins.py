@@ -16,7 +16,7 @@ from streamdsl.expr.bytecode import global_names
 from streamdsl.expr.facade import E
 from streamdsl.expr.functions import FUNCTIONS, Udf
 from streamdsl.expr.nodes import Make
-from streamdsl.expr.proxies import Made, argument
+from streamdsl.expr.proxies import Made, argument, is_value
 from streamdsl.expr.schema import Schema, is_plain_class
 from streamdsl.expr.snapshot import with_environment
 from streamdsl.expr.tracing import Refusing, refuse
@@ -39,8 +39,8 @@ class Constructor(Refusing):
         schema = Schema.of_type(self._cls)
         assert schema is not None
         given = inspect.signature(self._cls).bind(*args, **kwargs).arguments
-        values = (given[name] if name in given else default_of(self._cls, name) for name in schema.names)
-        return Made(Make(schema, tuple(map(argument, values))))
+        values = tuple(given[name] if name in given else default_of(self._cls, name) for name in schema.names)
+        return Made(Make(schema, tuple(map(argument, values))), is_value(values))
 
 
 def default_of(cls: type, name: str) -> Any:
@@ -60,7 +60,8 @@ class RecordConstructor(Refusing):
     def __call__(self, *args: Any, **fields: Any) -> Any:
         if args:
             refuse("a traced Record is made of named fields")
-        return Made(Make(Schema.record(tuple(fields)), tuple(map(argument, fields.values()))))
+        values = tuple(fields.values())
+        return Made(Make(Schema.record(tuple(fields)), tuple(map(argument, values))), is_value(values))
 
 
 class ConstantMaker(Refusing):

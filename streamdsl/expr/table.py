@@ -61,7 +61,7 @@ class Table:
     """The payloads of a batch: a schema and its columns, all of length `size`.
 
     >>> table = Table.from_payloads([{"k": "a", "v": 1}, {"k": "b", "v": 2}])
-    >>> table.column("v").tolist(), table.payloads()[1]
+    >>> table.columns["v"].tolist(), table.payloads()[1]
     ([1, 2], Record(k='b', v=2))
     """
 
@@ -86,13 +86,6 @@ class Table:
     def of_objects(cls, payloads: Sequence[Any]) -> Table:
         """Return payloads kept whole."""
         return cls(Schema.object(), {"": object_column(payloads)}, len(payloads))
-
-    def column(self, name: str) -> Column:
-        """Return a field's values; of objects kept whole it is read from each."""
-        if self.schema.shape is not Shape.OBJECT:
-            return self.columns[name]
-        rows = (row_view(payload) for payload in self.columns[""].tolist())
-        return column_of([row[name] if isinstance(row, Mapping) else getattr(row, name) for row in rows])
 
     def payloads(self) -> list[Any]:
         """Return the payloads as plain Python values."""

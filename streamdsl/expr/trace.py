@@ -2,8 +2,9 @@
 
 A trace never means something else than the lambda called on a row. So a lambda is traced only if its bytecode holds nothing that
 could hide from the row (`bytecode.py`), it is called with stand-ins for all its free names (`standins.py`), no row or expression
-in it was asked what only a value can answer (`tracing.py`), and every node that was built is part of the result. Otherwise it is
-opaque: a Python function called row by row, with its free names read now (`snapshot.py`).
+in it was asked what only a value can answer (`tracing.py`), every node that was built is part of the result, in its order, and
+the rows are nothing but their fields. Otherwise it is opaque: a Python function called row by row, with its free names read now
+(`snapshot.py`).
 """
 
 from __future__ import annotations
@@ -11,26 +12,29 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, Final
 
 from streamdsl.errors import FieldNotFound, QueryError
-from streamdsl.expr.bytecode import formats, has_remainder, is_traceable
+from streamdsl.expr.bytecode import is_traceable, remainders
 from streamdsl.expr.facade import E, InvertError
-from streamdsl.expr.functions import Udf
-from streamdsl.expr.nodes import Expr, Field, Opaque, Whole
-from streamdsl.expr.proxies import AttributeRow, LifeProxy, RowProxy, argument, result
+from streamdsl.expr.functions import Udf, call
+from streamdsl.expr.nodes import Expr, Field, Opaque, Whole, depth
+from streamdsl.expr.proxies import LifeProxy, RowProxy, argument, result
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.snapshot import snapshot
 from streamdsl.expr.standins import with_stand_ins
-from streamdsl.expr.tracing import tracing
+from streamdsl.expr.tracing import Tracing, tracing
 
 Schemas = tuple[Schema | None, ...]
+_DEEPEST: Final = 100
+"""Nodes inside nodes: Python evaluates a lambda of a thousand terms without a stack, and a tree of them only with one."""
 
 
 def trace(function: Any, schemas: Schemas, *, life: bool = False) -> Expr:
     """Return the expression that a lambda over rows of these schemas stands for; also of an `E`, or a constant.
 
-    With `life`, a lambda with one parameter more gets the row's lifetime. Raises `FieldNotFound` for a field that a row of a
+    With `life`, a lambda with one parameter more gets the row's lifetime. What cannot be traced is an `Opaque`, and so is a
+    lambda over rows of a class that runs code of its own when they are made. Raises `FieldNotFound` for a field that a row of a
     known schema does not have, and `QueryError` for `~` on a boolean or a wrong number of parameters.
 
     >>> trace(lambda e: e.price * 2, (None,))
@@ -39,16 +43,16 @@ def trace(function: Any, schemas: Schemas, *, life: bool = False) -> Expr:
     '<lambda>'
     """
     if isinstance(function, E):
-        return _checked(function.node, schemas)
+        return _checked(argument(function), schemas)
     if isinstance(function, Udf):
-        return function.node(tuple(map(Whole, range(len(schemas)))))
+        return call(function, tuple(map(Whole, range(len(schemas)))))
     if not callable(function):
         return argument(function)
     takes_life = check_parameters(function, len(schemas), life)
-    traced = _attempt(function, schemas, takes_life) if type(function) is FunctionType else None
-    if traced is not None:
-        return _checked(traced, schemas)
-    return Opaque(snapshot(function), len(schemas), takes_life, name_of(function))
+    recorded = _recorded(function, schemas, takes_life) if type(function) is FunctionType else None
+    if recorded is not None and not any(map(_runs_code, schemas)):
+        return _checked(recorded, schemas)
+    return Opaque(snapshot(function), len(schemas), takes_life, name_of(function), recorded)
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -56,26 +60,31 @@ def name_of(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _attempt(function: FunctionType, schemas: Schemas, takes_life: bool) -> Expr | None:
+def _recorded(function: FunctionType, schemas: Schemas, takes_life: bool) -> Expr | None:
+    """Return the expression that a lambda builds when it is called on rows that record; None if that is not all that it does."""
     if not is_traceable(function.__code__):
         return None
     with tracing() as attempt:
         try:
-            copy, names = with_stand_ins(function)
-            rows = [_row(function, names)(schema, side) for side, schema in enumerate(schemas)]
+            copy, _ = with_stand_ins(function)
+            rows = map(RowProxy, schemas, range(len(schemas)))
             expr = result(copy(*rows, LifeProxy()) if takes_life else copy(*rows))
         except (FieldNotFound, InvertError):
             raise
         except Exception:
             return None
-    return expr if attempt.covers(expr) else None
+    return expr if _is_faithful(attempt, function, expr) else None
 
 
-def _row(function: FunctionType, names: list[Any]) -> type[AttributeRow]:
-    """`"text" % row` succeeds unseen where a row has items, so there it gets none."""
-    text = any(isinstance(value, (str, bytes, tuple)) for value in names)
-    risky = formats(function.__code__) or (text and has_remainder(function.__code__))
-    return AttributeRow if risky else RowProxy
+def _is_faithful(attempt: Tracing, function: FunctionType, expr: Expr) -> bool:
+    """Say whether an expression is all that a function does. A `%` that made no node was text that has read a row unseen."""
+    seen = attempt.covers(expr) and attempt.remainders() == remainders(function.__code__)
+    return seen and attempt.is_in_order(expr) and depth(expr) <= _DEEPEST
+
+
+def _runs_code(schema: Schema | None) -> bool:
+    """Say whether payloads are of a class whose construction runs code of its own, so that nothing but a call is sure to fit."""
+    return schema is not None and schema.shape is Shape.OBJECT
 
 
 def check_parameters(function: Callable[..., Any], rows: int, life: bool = False, wanted: str = "") -> bool:
@@ -104,6 +113,3 @@ def _checked(expr: Expr, schemas: Schemas) -> Expr:
         if isinstance(part, Field) and schema is not None and schema.shape is not Shape.OBJECT and part.name not in schema.names:
             raise FieldNotFound(part.name, schema.names)
     return expr
-
-
-__all__ = ["Schemas", "check_parameters", "name_of", "trace"]

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any, Final, NoReturn
 
 from streamdsl.errors import QueryError
-from streamdsl.expr.nodes import Expr
+from streamdsl.expr.nodes import Binary, Constant, Expr, Field, Life
 from streamdsl.expr.vocabulary import METHODS
 
 _EXPRESSION_HINT: Final = "inside a lambda this makes it an opaque Python function; sd.col(...) builds expressions only"
@@ -31,6 +31,19 @@ class Tracing:
         """Say whether every node that was built is part of the results: what Python computes and throws away may still raise."""
         found = {id(node) for expr in results for node in expr.walk()}
         return not self.failed and all(id(node) in found for node in self.nodes)
+
+    def is_in_order(self, expr: Expr) -> bool:
+        """Say whether the nodes that may fail were built in the order in which they are evaluated: the first error counts.
+
+        Fields do not: one that is missing is missing in every order.
+        """
+        places = {id(node): place for place, node in enumerate(expr.evaluated())}
+        built = [places[id(node)] for node in self.nodes if not isinstance(node, (Field, Life, Constant))]
+        return built == sorted(built)
+
+    def remainders(self) -> int:
+        """Return how many of the nodes that were built are `%`."""
+        return sum(isinstance(node, Binary) and node.op == "%" for node in self.nodes)
 
 
 _TRACING: ContextVar[Tracing | None] = ContextVar("streamdsl_tracing", default=None)
@@ -78,7 +91,7 @@ def refuse(what: str, hint: str = _EXPRESSION_HINT) -> NoReturn:
 
 
 class Refusing:
-    """What stands for a value during tracing, and answers nothing by itself. It has no `__getitem__`: `"x" % it` must fail."""
+    """What stands for a value during tracing, and answers nothing by itself."""
 
     __slots__ = ()
 

@@ -12,9 +12,10 @@ _TEXT: Final = """
     startswith endswith isalpha isalnum isdigit isdecimal isnumeric isspace isupper islower istitle
 """
 _TIME: Final = "weekday isoweekday date time timestamp isoformat toordinal total_seconds"
-TEXT_METHODS: Final = frozenset(_TEXT.split())
-TIME_METHODS: Final = frozenset(_TIME.split())
-METHODS: Final = TEXT_METHODS | TIME_METHODS | {"is_integer", "bit_length"}
+_TEXT_METHODS: Final = frozenset(_TEXT.split())
+TESTS: Final = frozenset(name for name in _TEXT_METHODS if name.startswith("is") or name.endswith("swith")) | {"is_integer"}
+"""The methods that give a bool."""
+METHODS: Final = _TEXT_METHODS | frozenset(_TIME.split()) | {"is_integer", "bit_length"}
 """The methods that an expression may call; each gives a new value and changes nothing."""
 
 IMMUTABLE: Final = frozenset(

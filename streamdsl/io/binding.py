@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -65,16 +65,17 @@ class Bound:
         if len(pieces) == 1:
             return pieces[0]
         if not columns or len(columns) < len(pieces) or any(piece.ids is not None for piece in columns):
-            return list(self.events())
+            return list(_events(pieces))
         le, re = (np.concatenate([getattr(piece, name) for piece in columns]) for name in ("le", "re"))
         return Inserts(None, le, re, Table.concat([piece.table for piece in columns]))
 
     def events(self) -> Iterator[Event[Any]]:
         """Read the input from its beginning as physical events."""
-        row = 0
-        for piece in self.pieces():
-            if isinstance(piece, Inserts):
-                yield from piece.events(row)
-            else:
-                yield from piece
-            row += len(piece)
+        return _events(self.pieces())
+
+
+def _events(pieces: Iterable[Piece]) -> Iterator[Event[Any]]:
+    row = 0
+    for piece in pieces:
+        yield from piece.events(row) if isinstance(piece, Inserts) else piece
+        row += len(piece)

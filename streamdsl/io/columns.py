@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from streamdsl.errors import SchemaError
 from streamdsl.expr.table import Column, column_of
 from streamdsl.io.times import TimeColumn
+
+_FRAMES: Final = {"pandas": ["DataFrame"], "pyarrow": ["Table", "RecordBatch"], "polars": ["DataFrame", "LazyFrame"]}
 
 
 class Columns(Protocol):
@@ -56,34 +58,49 @@ class RowColumns:
         return TimeColumn.of_values([row[name] for row in self._rows])
 
 
+def is_frame(value: object) -> bool:
+    """Say whether a value is a pandas, Arrow or polars frame; a lazy one is not collected.
+
+    >>> is_frame([1, 2])
+    False
+    """
+    return _library_of(value) is not None
+
+
 def columns_of(frame: Any) -> Columns | None:
-    """Return the columns of a pandas, Arrow or polars frame, None for anything else; no library is imported for it."""
-    if _is_a(frame, "pandas", "DataFrame"):
+    """Return the columns of a pandas, Arrow or polars frame, None for anything else."""
+    library = _library_of(frame)
+    if library == "pandas":
         from streamdsl.io.pandas_columns import PandasColumns
 
         return PandasColumns(frame)
-    if _is_a(frame, "pyarrow", "Table") or _is_a(frame, "pyarrow", "RecordBatch"):
+    if library == "pyarrow":
         from streamdsl.io.arrow_columns import ArrowColumns
 
         return ArrowColumns(frame)
-    if _is_a(frame, "polars", "DataFrame") or _is_a(frame, "polars", "LazyFrame"):
+    if library == "polars":
         from streamdsl.io.polars_columns import PolarsColumns
 
         return PolarsColumns(frame)
     return None
 
 
-def _is_a(value: object, library: str, name: str) -> bool:
-    cls = getattr(sys.modules.get(library), name, None)
-    return cls is not None and isinstance(value, cls)
+def _library_of(value: object) -> str | None:
+    """Return the library that a frame is of; none is imported for it."""
+    for library, classes in _FRAMES.items():
+        module = sys.modules.get(library)
+        if any(isinstance(value, getattr(module, cls, ())) for cls in classes):
+            return library
+    return None
 
 
-def check_names(names: Sequence[object]) -> list[str]:
+def check_names(names: Sequence[object], file: str | None = None) -> list[str]:
     """Return column names if each is a text and none is there twice, else raise `SchemaError`."""
     other = [name for name in names if not isinstance(name, str)]
     if other:
         raise SchemaError(f"a column is named {other[0]!r}, but a field's name is text", hint="rename the columns to text")
     twice = sorted({str(name) for name in names if names.count(name) > 1})
     if twice:
-        raise SchemaError(f"several columns have the same name: {', '.join(twice)}", hint="rename or drop them")
+        place = f"{file}: " if file else ""
+        raise SchemaError(f"{place}several columns have the same name: {', '.join(twice)}", hint="rename or drop them")
     return [str(name) for name in names]

@@ -14,12 +14,13 @@ from typing import Any, Final, Literal, TypeAlias
 import pandas as pd
 
 from streamdsl.errors import SchemaError
-from streamdsl.expr.schema import Schema
+from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Column, column_of
-from streamdsl.io.columns import Columns
+from streamdsl.io.columns import Columns, check_names
 from streamdsl.io.files import PIECE_ROWS
+from streamdsl.io.layout import PayloadLike, as_schema
 from streamdsl.io.pandas_columns import PandasColumns
-from streamdsl.io.values import unwrap
+from streamdsl.temporal import plain
 
 Kind: TypeAlias = Literal[
     "empty", "bool", "int", "float", "any bool", "any int", "any float", "text", "datetime", "date", "decimal"
@@ -44,7 +45,7 @@ _PARSES_EXACTLY: Final = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1
 
 def _moment(text: str) -> Any:
     moment = datetime.fromisoformat(text)
-    return unwrap(pd.Timestamp(text)) if re.search(r"\.\d{7}", text) else moment
+    return plain(pd.Timestamp(text)) if re.search(r"\.\d{7}", text) else moment
 
 
 def _truth(text: str) -> bool:
@@ -97,12 +98,12 @@ class CsvColumns:
 class CsvFiles:
     """CSV files with a header; an empty field is None, and nothing else is.
 
-    A column is of the type that its payload class declares, else of the narrowest that holds all its fields, in whatever pieces
-    they are read: bool, int, float or text.
+    A column is of its declared kind, else of the narrowest that holds all its fields, in whatever pieces they are read: bool,
+    int, float or text.
     """
 
     paths: Sequence[str]
-    payload: Schema | None = None
+    declared: Mapping[str, Kind]
 
     rows = None
 
@@ -122,14 +123,13 @@ class CsvFiles:
                 row += len(frame)
 
     def _kinds(self, needed: Sequence[str]) -> dict[str, Kind]:
-        kinds = _declared(self.payload)
-        open_names = [name for name in needed if name not in kinds]
+        open_names = [name for name in needed if name not in self.declared]
         found: dict[str, Kind] = dict.fromkeys(open_names, "empty")
         for path in self.paths if open_names else []:
             for frame in _frames(path, {}, open_names):
                 for name in frame.columns:
                     found[name] = _wider(found[name], _kind_of(frame[name]))
-        return {name: kind for name, kind in {**kinds, **found}.items() if name in needed}
+        return {name: kind for name, kind in {**self.declared, **found}.items() if name in needed}
 
 
 def _frames(
@@ -137,6 +137,7 @@ def _frames(
 ) -> Iterator[pd.DataFrame]:
     """Yield the needed columns of a file in pieces, at least one; values stay exact, only an empty field is missing."""
     try:
+        check_names(_header(path), path)
         with pd.read_csv(
             path,
             dtype=dict(dtypes),
@@ -157,6 +158,12 @@ def _frames(
         if isinstance(error, SchemaError):
             raise
         raise SchemaError(f"{path} cannot be read: {error}") from None
+
+
+def _header(path: str) -> list[str]:
+    """Return the names as they stand in the file; pandas gives one that is there twice another name."""
+    first: Any = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False)
+    return list(first.iloc[0])
 
 
 def _kind_of(column: pd.Series[Any]) -> Kind:
@@ -188,17 +195,42 @@ def _wider(a: Kind, b: Kind) -> Kind:
     return max(a, b, key=_WIDER.index) if a in _WIDER and b in _WIDER else "text"
 
 
-def _declared(payload: Schema | None) -> dict[str, Kind]:
-    """Return the kinds that a payload class declares; `X | None` is as `X`."""
-    if payload is None or payload.cls is None:
+def declared_kinds(payload: PayloadLike) -> dict[str, Kind]:
+    """Return the kinds of the columns whose types a payload type tells; `X | None` is as `X`.
+
+    >>> declared_kinds(str), declared_kinds(dict)
+    ({'value': 'text'}, {})
+    """
+    schema = as_schema(payload)
+    if schema is None:
         return {}
-    hints = typing.get_type_hints(payload.cls)
-    kinds = {name: _HINTS.get(_not_none(hints.get(name))) for name in payload.names}
+    cls: Any = payload.cls if isinstance(payload, Schema) else payload
+    hints = {"value": cls} if schema.shape is Shape.SCALAR else _hints(cls)
+    kinds = {name: _HINTS.get(_bare(hints.get(name))) for name in schema.names}
     return {name: kind for name, kind in kinds.items() if kind is not None}
 
 
-def _not_none(hint: Any) -> Any:
-    if typing.get_origin(hint) not in (typing.Union, types.UnionType):
+def _hints(cls: Any) -> Mapping[str, Any]:
+    if cls is None:
+        return {}
+    try:
+        return typing.get_type_hints(typing.get_origin(cls) or cls)
+    except Exception as error:
+        raise SchemaError(
+            f"the types of the fields of {cls.__name__} cannot be read: {error}",
+            hint="a CSV file's columns get them, so what they name is imported at run time",
+        ) from None
+
+
+def _bare(hint: Any) -> Any:
+    """Return the type behind a `NewType`, a `Literal` of one type, or a type that may also be None."""
+    if isinstance(hint, typing.NewType):
+        return _bare(hint.__supertype__)
+    origin = typing.get_origin(hint)
+    if origin is typing.Literal:
+        rest = list({type(value) for value in typing.get_args(hint)} - {type(None)})
+    elif origin in (typing.Union, types.UnionType):
+        rest = [item for item in typing.get_args(hint) if item is not type(None)]
+    else:
         return hint
-    rest = [item for item in typing.get_args(hint) if item is not type(None)]
-    return rest[0] if len(rest) == 1 else None
+    return _bare(rest[0]) if len(rest) == 1 else None

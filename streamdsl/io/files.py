@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final, Protocol, TypeAlias
 
 from streamdsl.errors import QueryError, SchemaError
@@ -33,7 +32,9 @@ class Files(Protocol):
 
 def paths_of(paths: Paths, suffix: str) -> list[str]:
     """Return the paths of files; a directory stands for the files in it with this suffix, in order of name."""
-    listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    if not isinstance(paths, (str, os.PathLike, Sequence)):
+        raise QueryError(f"files are given by a path, or by several in a list, not by a {type(paths).__name__}")
+    listed = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     found = [name for path in listed for name in _in_directory(os.fspath(path), suffix)]
     if not found:
         raise QueryError(
@@ -43,7 +44,9 @@ def paths_of(paths: Paths, suffix: str) -> list[str]:
 
 
 def _in_directory(path: str, suffix: str) -> list[str]:
-    return sorted(map(str, Path(path).rglob(f"*{suffix}"))) if os.path.isdir(path) else [path]
+    if not os.path.isdir(path):
+        return [path]
+    return sorted(str(found) for found in Path(path).rglob(f"*{suffix}") if found.is_file())
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +57,9 @@ class ParquetFiles:
 
     def peek(self) -> tuple[Columns, str]:
         """Return the first rows, and the name of their file."""
-        parquet = _parquet()
-        from streamdsl.io.arrow_columns import ArrowColumns
+        with _opened(self.paths[0]) as file:
+            from streamdsl.io.arrow_columns import ArrowColumns
 
-        with parquet.ParquetFile(self.paths[0]) as file:
             batch = next(file.iter_batches(batch_size=1024), None)
             return ArrowColumns(file.schema_arrow.empty_table() if batch is None else batch), self.paths[0]
 
@@ -67,7 +69,7 @@ class ParquetFiles:
 
         for path in self.paths:
             row = 0
-            with _parquet().ParquetFile(path) as file:
+            with _opened(path) as file:
                 for batch in file.iter_batches(batch_size=PIECE_ROWS, columns=_projection(needed)):
                     yield ArrowColumns(batch), path, row
                     row += batch.num_rows
@@ -75,9 +77,7 @@ class ParquetFiles:
     @property
     def rows(self) -> int | None:
         """The number of rows, from the files' footers."""
-        import pyarrow.parquet
-
-        return sum(int(pyarrow.parquet.read_metadata(path).num_rows) for path in self.paths)
+        return sum(int(_opened(path).metadata.num_rows) for path in self.paths)
 
 
 def _projection(needed: Sequence[str]) -> list[str] | None:
@@ -85,11 +85,15 @@ def _projection(needed: Sequence[str]) -> list[str] | None:
     return None if any("." in name for name in needed) else list(needed)
 
 
-def _parquet() -> ModuleType:
+def _opened(path: str) -> Any:
     need_pyarrow("Parquet files")
-    import pyarrow.parquet
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    return pyarrow.parquet  # type: ignore[no-any-return]
+    try:
+        return pq.ParquetFile(path)
+    except pa.ArrowInvalid as error:
+        raise SchemaError(f"{path} is no Parquet file: {error}") from None
 
 
 def need_pyarrow(what: str) -> None:
@@ -150,14 +154,15 @@ class JsonLines:
 
 def _json_rows(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield each line's number and object; blank lines do not count."""
-    with open(path, encoding="utf-8") as lines:
+    with open(path, "rb") as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                row = json.loads(text)
+            except ValueError as error:
                 raise SchemaError(f"{path}, line {number} is no JSON: {error}") from None
             if not isinstance(row, dict):
-                raise SchemaError(f"{path}, line {number} holds no JSON object: {line.strip()[:80]}")
+                raise SchemaError(f"{path}, line {number} holds no JSON object: {text.strip()[:80]}")
             yield number, row

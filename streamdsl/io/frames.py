@@ -19,7 +19,7 @@ from streamdsl.temporal.frames import (
     MEMO,
     cht_to_pandas,
     column_names,
-    is_infinite,
+    frame_times,
     pandas_frame,
     payload_columns,
     series,
@@ -80,7 +80,7 @@ def cht_to_arrow(cht: CHT[Any], fields: Sequence[str] = ()) -> Any:
 def _arrow_times(times: Sequence[int], unit: Unit | None) -> Any:
     import pyarrow as pa
 
-    ticks, null = is_infinite(times)
+    ticks, null = frame_times(times, unit)
     array = pa.array(ticks, type=pa.int64(), mask=null)
     return array.cast(pa.timestamp(unit, tz="UTC")) if is_calendar(unit) else array
 
@@ -125,18 +125,15 @@ def cht_to_polars(cht: CHT[Any], fields: Sequence[str] = ()) -> pl.DataFrame:
 def _polars_times(name: str, times: Sequence[int], unit: Unit | None) -> pl.Series:
     import polars as pl
 
+    ticks, null = frame_times(times, unit)
+    known = [None if infinite else time for time, infinite in zip(ticks.tolist(), null.tolist(), strict=True)]
     if unit is None or not is_calendar(unit):
-        return pl.Series(name, _null_infinity(times), dtype=pl.Int64)
+        return pl.Series(name, known, dtype=pl.Int64)
     polars_unit, factor = _POLARS_SCALE[unit]
-    ticks = [None if time is None else time * factor for time in _null_infinity(times)]
-    if any(time is not None and not -(2**63) <= time < 2**63 for time in ticks):
+    scaled = [None if time is None else time * factor for time in known]
+    if any(time is not None and not -(2**63) <= time < 2**63 for time in scaled):
         raise TimeOverflow(f"a time in {unit} is outside the range of polars' int64 {polars_unit}")
-    return pl.Series(name, ticks, dtype=pl.Int64).cast(pl.Datetime(polars_unit, "UTC"))  # type: ignore[arg-type]
-
-
-def _null_infinity(times: Sequence[int]) -> list[int | None]:
-    ticks, null = is_infinite(times)
-    return [None if infinite else time for time, infinite in zip(ticks.tolist(), null.tolist(), strict=True)]
+    return pl.Series(name, scaled, dtype=pl.Int64).cast(pl.Datetime(polars_unit, "UTC"))  # type: ignore[arg-type]
 
 
 def _polars_series(name: str, values: list[Any]) -> pl.Series:

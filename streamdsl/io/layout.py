@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from types import UnionType
+from typing import Any, Final, NewType, TypeAlias, Union, get_origin
 
-from streamdsl.errors import SchemaError, UserCodeError
+from streamdsl.errors import QueryError, SchemaError, UserCodeError
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Column, Table, object_column
 from streamdsl.io.binding import Inserts
@@ -54,12 +55,33 @@ def _build(schema: Schema, row: Sequence[Any], number: int) -> Any:
 
 
 def as_schema(payload: PayloadLike) -> Schema | None:
-    """Return the schema that a payload type stands for, None where only the input can tell.
+    """Return the schema that a payload type stands for, None where only the input can tell; `QueryError` for what is no type.
 
-    >>> as_schema(int), as_schema(dict)
+    >>> as_schema(int), as_schema(dict[str, int])
     (Schema(value), None)
     """
-    return payload if isinstance(payload, Schema) else Schema.of_type(payload)
+    if payload is None or isinstance(payload, Schema):
+        return payload
+    cls: Any = payload
+    while isinstance(cls, NewType):
+        cls = cls.__supertype__
+    origin = get_origin(cls)
+    if cls is not Any and origin is None and not isinstance(cls, type):
+        raise QueryError(
+            f"the payload {payload!r} is not a class",
+            hint="a payload is a dataclass, NamedTuple, TypedDict or a scalar's type; start= and end= name the times' columns",
+        )
+    return None if origin in (Union, UnionType) else Schema.of_type(origin or cls)
+
+
+def frame_schema(payload: PayloadLike) -> Schema | None:
+    """Return the schema that a payload type stands for where it is made of named columns; `QueryError` for plain tuples."""
+    if tuple in (payload, get_origin(payload)):
+        raise QueryError(
+            "the columns of a frame have names, and the fields of a plain tuple have none",
+            hint="declare a NamedTuple or a dataclass with the columns to read, or no payload for records of all",
+        )
+    return as_schema(payload)
 
 
 def payloads_of(columns: Columns, reserved: Sequence[str], wanted: Schema | None, file: str | None = None) -> Payloads:
@@ -75,7 +97,9 @@ def payloads_of(columns: Columns, reserved: Sequence[str], wanted: Schema | None
     found = tuple(renamed.get(name, name) for name in wanted.names)
     missing = [name for name in found if name not in columns.names]
     if missing:
-        raise _no_columns(missing, columns.names, file, f"the payload {wanted!r} has no column for")
+        is_scalar = wanted.shape is Shape.SCALAR
+        what = "a payload that is no record has the column" if is_scalar else f"the payload {wanted!r} has no column for"
+        raise _no_columns(missing, columns.names, file, what)
     return Payloads(wanted, found)
 
 
@@ -115,6 +139,8 @@ class Layout:
         if missing:
             error = _no_columns(missing, columns.names, file)
             raise SchemaError(str(error), hint="name the columns of the times with start= and end= (no end: point events)")
+        if start == end:
+            raise QueryError(f"column {start!r} is both start and end, so no row lives", hint="no end makes point events")
         payloads = payloads_of(columns, times, payload, file)
         return cls(start, end, unit or unit_of(columns.times(name) for name in times), payloads, file)
 

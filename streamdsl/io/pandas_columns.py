@@ -40,6 +40,8 @@ class PandasColumns:
             from streamdsl.io.arrow_columns import arrow_values
 
             return arrow_values(_arrow_array(column))
+        if isinstance(dtype, pd.CategoricalDtype):
+            return _categories(column)
         if dtype.kind in "iufb" and not (isinstance(dtype, pd.api.extensions.ExtensionDtype) and column.isna().any()):
             return number_column(np.asarray(column, dtype=getattr(dtype, "numpy_dtype", None)))
         if dtype.kind in "Mm":
@@ -68,6 +70,12 @@ class PandasColumns:
             nulls = column.isna().to_numpy(dtype=np.bool_)
             return TimeColumn.of_floats(column.to_numpy(dtype=np.float64, na_value=np.nan), nulls)
         return TimeColumn.of_values(column.to_numpy(dtype=object, na_value=None).tolist())
+
+
+def _categories(column: Any) -> Column:
+    """Return each row's category; pandas' own conversion makes floats of integers where a row has none."""
+    labels = PandasColumns(pd.DataFrame({"": column.cat.categories})).values("").tolist()
+    return value_column([None if code < 0 else labels[code] for code in column.cat.codes.tolist()])
 
 
 def _arrow_array(column: Any) -> Any:

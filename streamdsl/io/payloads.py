@@ -8,6 +8,7 @@ from typing import Any, Final
 from streamdsl.errors import SchemaError
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Table
+from streamdsl.temporal.payload import is_namedtuple
 
 _BARE: Final = frozenset({int, float, bool, str, bytes, type(None)})
 
@@ -24,7 +25,7 @@ def schema_for(schema: Schema | None, id: Hashable, payload: Any, source: str | 
         known = Schema.of_payload(payload) if schema is None else schema
         known.values(payload)
         if not _is_of_shape(known, payload):
-            raise _other_fields(known, payload)
+            raise _other_payload(known, payload)
     except SchemaError as error:
         place = f" at source {source!r}" if source else ""
         raise SchemaError(f"event {id!r}{place} is refused: {error}") from None
@@ -35,7 +36,7 @@ def table_of(payloads: Sequence[Any], schema: Schema | None) -> Table:
     """Return the payloads of rows as columns; raises `SchemaError`, which names the row by its number, as `schema_for` does."""
     try:
         table = Table.from_payloads(payloads, schema)
-        if table.schema.shape not in (Shape.SCALAR, Shape.OBJECT) or set(map(type, payloads)) <= _BARE:
+        if _are_alike(table.schema, set(map(type, payloads))):
             return table
     except SchemaError:
         pass  # the rows will tell which
@@ -44,15 +45,27 @@ def table_of(payloads: Sequence[Any], schema: Schema | None) -> Table:
     return Table.from_payloads(payloads, schema)
 
 
+def _are_alike(schema: Schema, kinds: set[type]) -> bool:
+    """Say whether payloads of these types that have the fields of a schema are all as it wants them."""
+    return kinds <= _BARE or kinds == {schema.cls} or schema.shape is Shape.RECORD or kinds == {tuple}
+
+
 def _is_of_shape(schema: Schema, payload: Any) -> bool:
-    """Say whether a payload that is kept whole is what its stream's payloads are."""
-    if schema.shape is Shape.OBJECT:
-        return schema.cls is None or isinstance(payload, schema.cls)
+    """Say whether a payload that has the fields of its stream is what its stream's payloads are."""
+    if schema.cls is not None:
+        return type(payload) is schema.cls
+    if schema.shape is Shape.TUPLE:
+        return not is_namedtuple(payload)
     return schema.shape is not Shape.SCALAR or type(payload) in _BARE or Schema.of_payload(payload).shape is Shape.SCALAR
 
 
-def _other_fields(schema: Schema, payload: Any) -> SchemaError:
-    wanted = schema.cls.__name__ if schema.cls else "scalar"
+def _other_payload(schema: Schema, payload: Any) -> SchemaError:
+    wanted, found = schema.cls.__name__ if schema.cls else schema.shape.value, type(payload).__name__
+    if schema.cls is not None and isinstance(payload, schema.cls):
+        return SchemaError(
+            f"payload {payload!r} is of a subclass of {wanted}, which may have other fields",
+            hint=f"all payloads of a stream are of one class: make it a {wanted}, or declare payload={found} if all are that",
+        )
     return SchemaError(
         f"payload {payload!r} does not fit its stream of {wanted} payloads with the fields: {', '.join(schema.names)}",
         hint="every payload of a stream has the same fields; None is a value",

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamdsl.errors import QueryError, UnitError
 from streamdsl.expr.schema import Schema
 from streamdsl.io.binding import Bound, Inserts, Piece
-from streamdsl.io.columns import Columns, columns_of
+from streamdsl.io.columns import Columns, columns_of, is_frame
 from streamdsl.io.files import Files, JsonLines, ParquetFiles, Paths, need_pyarrow, paths_of
-from streamdsl.io.layout import Layout, PayloadLike, as_schema
+from streamdsl.io.layout import Layout, PayloadLike, as_schema, frame_schema
 from streamdsl.io.payloads import schema_for, table_of
 from streamdsl.io.physical import PhysicalLayout, has_physical_columns
-from streamdsl.io.times import TimeReader
 from streamdsl.result import Result
-from streamdsl.temporal import CHT, Cti, Event, Insert, Retract, Unit, check_unit
+from streamdsl.temporal import CHT, Cti, Event, Insert, Retract, TimeReader, Unit, check_unit, plain
 from streamdsl.temporal.events import PhysicalEvent
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def read_events(events: Iterable[PhysicalEvent[Any]], payload: PayloadLike = Non
     'tick'
     """
     reader = TimeReader(check_unit(unit))
-    read = [reader.event(event) for event in cast(Iterable[Event[Any]], events)]
+    read = list(map(reader.event, _items(events, "events")))
     first = next((event for event in read if isinstance(event, Insert)), None)
     schema = as_schema(payload) or (schema_for(None, first.id, first.payload) if first is not None else None)
     return Bound(reader.found, schema, lambda: iter([list(read)]), len(read))
@@ -56,12 +55,20 @@ def read_rows(rows: Iterable[tuple[Any, Any, Any]], unit: Unit | None = None, pa
     [Insert(id=0, le=1, re=5, payload='x')]
     """
     reader = TimeReader(check_unit(unit))
-    checked = list(map(_row, rows))
+    checked = list(map(_row, _items(rows, "rows")))
     lifetimes = [reader.lifetime(number, le, re) for number, (le, re, _) in enumerate(checked)]
     ends = np.array(lifetimes, dtype=np.int64).reshape(len(checked), 2)
-    table = table_of([row[2] for row in checked], as_schema(payload))
+    table = table_of([plain(row[2]) for row in checked], as_schema(payload))
     piece = Inserts(None, ends[:, 0].copy(), ends[:, 1].copy(), table)
     return Bound(reader.found, table.schema if checked else as_schema(payload), lambda: iter([piece]), len(checked))
+
+
+def _items(items: Any, what: str) -> Iterable[Any]:
+    if isinstance(items, Iterable) and not is_frame(items):
+        return items
+    raise QueryError(
+        f"{what} are wanted, not a {type(items).__name__}", hint="from_pandas, from_arrow and from_polars take a frame"
+    )
 
 
 def _row(item: object) -> tuple[Any, Any, Any]:
@@ -111,7 +118,7 @@ def read_arrow(
 
 def _read_frame(frame: object, what: str, payload: PayloadLike, start: str, end: str | None, unit: Unit | None) -> Bound:
     columns = _frame_columns(frame, what)
-    return _bind_columns(columns, as_schema(payload), start, end, check_unit(unit))
+    return _bind_columns(columns, frame_schema(payload), start, end, check_unit(unit))
 
 
 def _bind_columns(columns: Columns, payload: Schema | None, start: str, end: str | None, unit: Unit | None) -> Bound:
@@ -158,9 +165,9 @@ def read_csv(
 
     A column has the type that the class `payload` declares, else the narrowest that holds all its fields.
     """
-    from streamdsl.io.csv_files import CsvFiles
+    from streamdsl.io.csv_files import CsvFiles, declared_kinds
 
-    return _read_files(CsvFiles(paths_of(paths, ".csv"), as_schema(payload)), payload, start, end, unit)
+    return _read_files(CsvFiles(paths_of(paths, ".csv"), declared_kinds(payload)), payload, start, end, unit)
 
 
 def read_jsonl(
@@ -172,7 +179,7 @@ def read_jsonl(
 
 def _read_files(files: Files, payload: PayloadLike, start: str, end: str | None, unit: Unit | None) -> Bound:
     columns, file = files.peek()
-    layout = _layout(columns, as_schema(payload), start, end, check_unit(unit), file)
+    layout = _layout(columns, frame_schema(payload), start, end, check_unit(unit), file)
 
     def pieces() -> Iterator[Piece]:
         for piece, path, first_row in files.pieces(layout.needed):
@@ -189,7 +196,7 @@ def read_frame(frame: object, payload: PayloadLike = None, unit: Unit | None = N
     2
     """
     columns = _frame_columns(frame)
-    return _piece(columns, _layout(columns, as_schema(payload), "le", _default_end(columns), check_unit(unit)))
+    return _piece(columns, _layout(columns, frame_schema(payload), "le", _default_end(columns), check_unit(unit)))
 
 
 def _frame_columns(frame: object, what: str = "a pandas, polars or Arrow frame") -> Columns:

@@ -1,8 +1,9 @@
-"""Times on their way in: columns of dates or integers, and the times of single events, as int ticks of a stream's unit."""
+"""Times on their way in: columns of dates, integers or text as int ticks of a stream's unit."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,27 +12,13 @@ from numpy.typing import NDArray
 
 from streamdsl.errors import EventError, TimeOverflow, UnitError
 from streamdsl.expr.table import object_column
-from streamdsl.io.values import unwrap
-from streamdsl.temporal import (
-    CHRONON,
-    INFINITY,
-    MIN_TIME,
-    MISSING,
-    Cti,
-    Event,
-    Insert,
-    NextTick,
-    Retract,
-    Unit,
-    add_time,
-    format_time,
-    to_ticks,
-)
-from streamdsl.temporal.payload import is_nan, plain
-from streamdsl.temporal.time import Ticks
+from streamdsl.temporal import INFINITY, MIN_TIME, MISSING, Insert, Unit, format_time, plain, to_ticks
+from streamdsl.temporal.payload import is_nan
+from streamdsl.temporal.time import PER_SECOND, Ticks
 
-PER_SECOND: Final[dict[str, int]] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _EXACT_FLOAT: Final = 2.0**53
+_ISO: Final = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?", re.ASCII)
+"""The dates that pandas reads as `to_ticks` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +78,12 @@ class TimeColumn:
     @classmethod
     def of_values(cls, values: Sequence[Any]) -> TimeColumn:
         """Return Python values as times: ints, dates and ISO text; a missing value of any library is null."""
-        plain = values if set(map(type, values)) <= {str, type(None)} else [unwrap(value) for value in values]
-        nulls = np.fromiter((value is None or is_nan(value) for value in plain), dtype=np.bool_, count=len(plain))
-        if plain and not nulls.any() and set(map(type, plain)) == {int} and min(plain) >= MIN_TIME and max(plain) <= INFINITY:
-            return cls.of_integers(np.array(plain, dtype=np.int64))
-        return cls(object_column(plain), nulls, None)
+        if not set(map(type, values)) <= {str, type(None)}:
+            values = list(map(plain, values))
+        nulls = np.fromiter((value is None or is_nan(value) for value in values), dtype=np.bool_, count=len(values))
+        if values and not nulls.any() and set(map(type, values)) == {int} and min(values) >= MIN_TIME and max(values) <= INFINITY:
+            return cls.of_integers(np.array(values, dtype=np.int64))
+        return cls(object_column(values), nulls, None)
 
     @property
     def calendar(self) -> bool | None:
@@ -171,9 +159,9 @@ def _tick_at(value: object, unit: Unit, where: Where, row: int) -> int:
 
 
 def _parse_texts(values: NDArray[Any], nulls: NDArray[np.bool_]) -> NDArray[Any] | None:
-    """Return a column of ISO dates parsed at once, or None where they must be looked at one by one (and refused)."""
+    """Return a column of ISO dates parsed at once, or None where they must be looked at one by one."""
     known = values[~nulls].tolist()
-    if not known or not all(isinstance(text, str) and len(text) >= 8 and text[0].isdigit() for text in known):
+    if not known or not all(isinstance(text, str) and _ISO.fullmatch(text) for text in known):
         return None
     import pandas as pd
 
@@ -190,65 +178,3 @@ def unit_of(columns: Iterable[TimeColumn]) -> Unit | None:
     """Return the unit that columns of times show: `"us"` for dates, `"tick"` for integers only, None if they show nothing."""
     found = {column.calendar for column in columns}
     return "us" if True in found else "tick" if False in found else None
-
-
-@dataclass(slots=True)
-class TimeReader:
-    """Turns the times of single events into ticks (and a numpy id into Python's), and finds out the unit on the way.
-
-    >>> reader = TimeReader()
-    >>> reader.tick("1970-01-01T00:00:01"), reader.tick(7), reader.found
-    (1000000, 7, 'us')
-    """
-
-    unit: Unit | None = None
-    _dates: bool = False
-    _ints: bool = False
-
-    @property
-    def found(self) -> Unit | None:
-        """The unit: the given one, else `"us"` after dates, `"tick"` after integers only, None after nothing that tells."""
-        return self.unit or ("us" if self._dates else "tick" if self._ints else None)
-
-    def tick(self, value: Any) -> int:
-        """Return a time in ticks; the tick after a date is worked out."""
-        if type(value) is int:
-            if value != INFINITY and value != MIN_TIME:
-                self._ints = True
-            return to_ticks(value)
-        if isinstance(value, NextTick):
-            return add_time(self.tick(value.time), CHRONON)
-        if not isinstance(value, (int, np.integer)) or isinstance(value, np.timedelta64):
-            self._dates = True
-        return to_ticks(value, self.unit)
-
-    def insert(self, event: Insert[Any]) -> Insert[Any]:
-        """Return an insertion with its times in ticks; errors name it."""
-        id = plain(event.id)
-        le, re = self.lifetime(id, event.le, event.re)
-        same = le is event.le and re is event.re and id is event.id
-        return event if same else Insert(id, le, re, event.payload)
-
-    def lifetime(self, id: Hashable, le: Any, re: Any) -> tuple[int, int]:
-        """Return the ends of an insertion's lifetime in ticks; errors name its id."""
-        try:
-            return self.tick(le), self.tick(re)
-        except (UnitError, TimeOverflow) as error:
-            raise _named(error, id) from None
-
-    def event(self, event: Event[Any]) -> Event[Any]:
-        """Return an event with its times in ticks; errors name it."""
-        if isinstance(event, Insert):
-            return self.insert(event)
-        try:
-            if isinstance(event, Retract):
-                return Retract(plain(event.id), self.tick(event.le), self.tick(event.re), self.tick(event.re_new), event.payload)
-            if isinstance(event, Cti):
-                return Cti(self.tick(event.time))
-        except (UnitError, TimeOverflow) as error:
-            raise _named(error, getattr(event, "id", event)) from None
-        raise EventError(event, "it is neither an Insert, a Retract nor a Cti")
-
-
-def _named(error: UnitError | TimeOverflow, id: object) -> UnitError | TimeOverflow:
-    return type(error)(f"event {id!r}: {error}")

@@ -24,8 +24,10 @@ from streamdsl.plan.node import (
     WindowApply,
     Windowed,
 )
-from streamdsl.plan.properties import constant_duration, points_only
+from streamdsl.plan.properties import constant_duration, expressions, points_only
+from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.incremental import describe_state
+from streamdsl.udm.window_lambda import OpaqueWindow
 from streamdsl.windows import Clip, Output
 
 
@@ -88,24 +90,8 @@ def _facts(node: Node) -> list[str]:
 
 
 def _opaque(node: Node) -> bool:
-    if isinstance(node, WindowAggregate):
-        from streamdsl.udm.window_lambda import OpaqueWindow
-
-        expressions = [expr for agg in node.aggregates for expr in (agg.argument, agg.where)]
-        return any(map(is_opaque, [*expressions, node.projection])) or any(
-            isinstance(agg.function, OpaqueWindow) for agg in node.aggregates
-        )
-    if isinstance(node, WindowApply):
-        return is_opaque(node.argument)
-    if isinstance(node, TwoInputs):
-        matching = node.matching
-        projection = node.projection if isinstance(node, Join) else None
-        return any(map(is_opaque, (matching.left_key, matching.right_key, matching.where, projection)))
-    return any(
-        is_opaque(getattr(node, name, None))
-        for name in ("predicate", "projection", "items", "start", "duration", "key")
-        if name != "duration" or isinstance(node, AlterLifetime)
-    )
+    aggregates = node.aggregates if isinstance(node, WindowAggregate) else ()
+    return any(map(is_opaque, expressions(node))) or any(isinstance(agg.function, OpaqueWindow) for agg in aggregates)
 
 
 def describe_node(node: Node) -> str:
@@ -162,10 +148,7 @@ def _describe_windowed(node: Windowed) -> str:
     return ", ".join(parts)
 
 
-def _describe_aggregate(name: str, agg: object) -> str:
-    from streamdsl.udm.aggregates import BoundAgg
-
-    assert isinstance(agg, BoundAgg)
+def _describe_aggregate(name: str, agg: BoundAgg) -> str:
     argument = describe(agg.argument) if agg.argument is not None else ""
     where = f" where {describe(agg.where)}" if agg.where is not None else ""
     return f"{name} = {agg.function.label}({argument}){where}{describe_state(agg.function)}"

@@ -1,86 +1,19 @@
-"""The temporal algebra: immutable nodes, one class per operator, ill-formed plans refused when they are made."""
+"""The temporal algebra: one class per operator, ill-formed plans refused when they are made."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Expr, schema_of
 from streamdsl.expr.schema import Schema
-from streamdsl.temporal import INFINITY, OnViolation, Unit, common_unit
+from streamdsl.plan.base import Node
+from streamdsl.temporal import OnViolation, Unit, common_unit
 from streamdsl.temporal.progress import Progress
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import AnyUDO
 from streamdsl.windows import Clip, Output, Windows, check_policies
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """The base of all operators. Two nodes are equal if their structure is."""
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """The nodes whose output this one reads, in order."""
-        found: list[Node] = []
-        for f in dataclasses.fields(self):
-            value = getattr(self, f.name)
-            if f.name == "body":
-                continue
-            if isinstance(value, Node):
-                found.append(value)
-            elif isinstance(value, tuple):
-                found.extend(item for item in value if isinstance(item, Node))
-        return tuple(found)
-
-    @property
-    def schema(self) -> Schema | None:
-        """The schema of the output's payloads; None where only a run can tell."""
-        return self.inputs[0].schema
-
-    @property
-    def unit(self) -> Unit | None:
-        """The unit of time of the output; None where only a run can tell."""
-        return common_unit(*(node.unit for node in self.inputs))
-
-    @property
-    def name(self) -> str:
-        """The operator's name in `explain()` and in errors."""
-        return type(self).__name__
-
-    def walk(self) -> Iterator[Node]:
-        """Yield this node and all below it, each input before its reader, equal ones once."""
-        seen: set[int] = set()
-
-        def visit(node: Node) -> Iterator[Node]:
-            if id(node) in seen:
-                return
-            seen.add(id(node))
-            for below in node.inputs:
-                yield from visit(below)
-            yield node
-
-        return visit(self)
-
-    def map_inputs(self, change: Callable[[Node], Node]) -> Node:
-        """Return this node over changed inputs (the same node if none changed)."""
-        changes: dict[str, object] = {}
-        for f in dataclasses.fields(self):
-            value = getattr(self, f.name)
-            if f.name == "body":
-                continue
-            if isinstance(value, Node):
-                new: object = change(value)
-            elif isinstance(value, tuple) and value and all(isinstance(item, Node) for item in value):
-                new = tuple(change(item) for item in value)
-                new = value if all(a is b for a, b in zip(new, value, strict=True)) else new
-            else:
-                continue
-            if new is not value:
-                changes[f.name] = new
-        return dataclasses.replace(self, **changes) if changes else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,10 +277,7 @@ class WindowApply(Windowed):
         return None
 
 
-Side: TypeAlias = Literal["left", "right"]
-
 __all__ = [
-    "INFINITY",
     "AlterLifetime",
     "AntiJoin",
     "ClipBy",

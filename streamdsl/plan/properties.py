@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from streamdsl.expr.nodes import Constant, Life, Opaque
+from collections.abc import Iterator
+from dataclasses import fields
+
+from streamdsl.expr.nodes import Constant, Expr, Life, Opaque
 from streamdsl.plan.node import (
     AlterLifetime,
     GroupApply,
+    Matching,
     Node,
     Select,
     Shift,
@@ -15,7 +19,30 @@ from streamdsl.plan.node import (
     WindowApply,
     Windowed,
 )
+from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.windows import Hopping, Output
+
+
+def expressions(node: Node) -> Iterator[Expr]:
+    """Yield the expressions of a node, those of its matching and its aggregates too; none of the nodes below it.
+
+    >>> from streamdsl.plan.node import Source
+    >>> list(expressions(AlterLifetime(Source("trips"), None, Constant(5))))
+    [Constant(value=5)]
+    """
+    for field in fields(node):
+        yield from _inside(getattr(node, field.name))
+
+
+def _inside(value: object) -> Iterator[Expr]:
+    if isinstance(value, Expr):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _inside(item)
+    elif isinstance(value, (Matching, BoundAgg)):
+        for field in fields(value):
+            yield from _inside(getattr(value, field.name))
 
 
 def fixed_end(node: Node) -> bool:
@@ -35,8 +62,8 @@ def fixed_end(node: Node) -> bool:
 
 
 def _reads_re(node: Node) -> bool:
-    expr = node.predicate if isinstance(node, Where) else node.projection if isinstance(node, Select) else None
-    return expr is not None and any(part == Life("re") or (isinstance(part, Opaque) and part.life) for part in expr.walk())
+    parts = (part for expr in expressions(node) for part in expr.walk())
+    return any(part == Life("re") or (isinstance(part, Opaque) and part.life) for part in parts)
 
 
 def points_only(node: Node) -> bool:

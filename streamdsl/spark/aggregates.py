@@ -10,18 +10,22 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
-from streamdsl.expr.nodes import Expr, Life
+from streamdsl.expr.nodes import Life
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import WindowAggregate
-from streamdsl.spark.expressions import Env, NotNative, Sql, double, raising, to_sql, truth
-from streamdsl.spark.types import FLOAT, INT, Items, Row, Scalar, Type, as_nullable, is_native, is_ordered
+from streamdsl.spark.expressions import Env, to_sql
+from streamdsl.spark.operations import number, truth
+from streamdsl.spark.sql import NotNative, Sql, double, raising
+from streamdsl.spark.types import FLOAT, INT, Items, Row, Type, as_nullable, is_native, is_ordered
 from streamdsl.udm import builtin
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.windows import Hopping
 
 _LIMB: Final = 32
-_LIMBS: Final = (2, 1, 0, -1, -2, -3)
+_WEIGHTS: Final = (2, 1, 0, -1, -2, -3)
 _EXACT_BELOW: Final = 2.0**94
+_SCALE: Final = 2.0**-64
+_LEAVES: Final = raising("OverflowError", "a sum leaves int64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +34,6 @@ class Part:
 
     first: str
     merge: str | None = "sum"
-
-    @property
-    def linear(self) -> bool:
-        """Say whether what has left can be subtracted."""
-        return self.merge == "sum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,25 +66,12 @@ def _native(agg: BoundAgg, node: WindowAggregate, env: Env) -> NativeAgg:
 
 def _argument(agg: BoundAgg, env: Env) -> Sql:
     value = env.rows[0].whole() if agg.argument is None else to_sql(agg.argument, env)
-    if any(isinstance(part, Life) for expr in (agg.argument, agg.where) if expr is not None for part in _walk(expr)):
+    if any(isinstance(part, Life) for expr in (agg.argument, agg.where) if expr is not None for part in expr.walk()):
         raise NotNative("an argument reads the lifetime")
     if agg.where is None:
         return value
     test = truth(to_sql(agg.where, env))
     return Sql(f"CASE WHEN {test.text} THEN {value.text} END", as_nullable(value.type), test.raises or value.raises)
-
-
-def _walk(expr: Expr) -> list[Expr]:
-    return list(expr.walk())
-
-
-def _number(value: Sql, name: str) -> Sql:
-    """Return a numeric argument; bools count as integers."""
-    if value.kind not in ("int", "float", "bool", "any"):
-        raise NotNative(f"{name} of values that are not numbers")
-    if value.kind != "bool":
-        return value
-    return Sql(f"cast({value.text} as bigint)", Scalar("int", value.type.nullable), value.raises)
 
 
 def _count(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg:
@@ -94,59 +80,77 @@ def _count(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg:
 
 
 def _sum(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg:
-    value = _number(value, "the sum")
+    value = number(value, "the sum")
     return replace(_total(value, lambda total, n: total, whole=True), argument=value)
 
 
 def _avg(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg:
-    value = _number(value, "the mean")
+    value = number(value, "the mean")
     return replace(_total(value, lambda total, n: f"{total} / {n}", whole=False), argument=value)
 
 
-def _total(value: Sql, result: Callable[[str, str], str], whole: bool, of: str = "{x}") -> NativeAgg:
-    """Return the aggregate that makes something of the exact sum of a column, and of the number of its values."""
-    nullable = value.type.nullable
-    count = Part(f"count({of})")
-    parts: tuple[Part, ...]
+def _total(value: Sql, result: Callable[[str, str], str], whole: bool, of: str | None = None) -> NativeAgg:
+    """Return the aggregate that makes something of an exact sum, and of the number of values; `of` is what is summed instead."""
     if value.kind == "int":
-        parts = (Part(f"sum(cast({of} as decimal(20,0)))"), count)
-        overflow = raising("OverflowError", "a sum leaves int64")
-        made = f"coalesce(try_cast({{0}} as bigint), {overflow})" if whole else "cast({0} as double)"
-        kind = as_nullable(INT if whole else FLOAT, nullable)
-        text = lambda c: f"CASE WHEN {c[1]} > 0L THEN {result(made.format(c[0]), c[1])} END"  # noqa: E731
-        return NativeAgg(value, parts, text, kind, True)
-    limbs = tuple(Part(f"sum({_limb(of, k)})") for k in _LIMBS)
-    parts = (*limbs, Part(f"sum({_rest(of)})"), count)
-    text = lambda c: f"CASE WHEN {c[-1]} > 0L THEN {result(_folded(c), c[-1])} END"  # noqa: E731
-    return NativeAgg(value, parts, text, as_nullable(FLOAT, nullable))
+        sums, total = [f"try_sum({of or _exact('{x}')})"], _as_integer if whole else _as_float
+    else:
+        sums, total = [f"sum({part})" for part in _limbs(of or "{x}")], _folded
+    kind = INT if whole and value.kind == "int" else FLOAT
+    text = lambda c: f"CASE WHEN {c[-1]} > 0L THEN {result(total(c), c[-1])} END"  # noqa: E731
+    parts = (*map(Part, sums), Part("count({x})"))
+    return NativeAgg(value, parts, text, as_nullable(kind, value.type.nullable), value.kind == "int")
+
+
+def _exact(integer: str) -> str:
+    return f"cast({integer} as decimal(20,0))"
+
+
+def _as_integer(columns: Sequence[str]) -> str:
+    return f"coalesce(try_cast({columns[0]} as bigint), {_LEAVES})"
+
+
+def _as_float(columns: Sequence[str]) -> str:
+    return f"coalesce(cast({columns[0]} as double), {_LEAVES})"
+
+
+def _limbs(x: str) -> list[str]:
+    return [*(_limb(x, k) for k in _WEIGHTS), *_rest(x)]
 
 
 def _limb(x: str, k: int) -> str:
     """Return the SQL of the part of a float between 2**(32 k) and 2**(32 k + 32), as an integer; such parts add up exactly."""
     part = f"rint({x} * {double(2.0 ** (-_LIMB * k))})"
-    if k != _LIMBS[0]:
+    if k != _WEIGHTS[0]:
         part += f" - rint({x} * {double(2.0 ** (-_LIMB * (k + 1)))}) * {double(2.0**_LIMB)}"
     return f"cast(CASE WHEN abs({x}) < {double(_EXACT_BELOW)} THEN {part} ELSE 0D END as bigint)"
 
 
-def _rest(x: str) -> str:
-    """Return the SQL of what the limbs leave: bits below the last, and numbers too large (or not finite) for the first."""
-    scale = _LIMB * _LIMBS[-1]
+def _rest(x: str) -> tuple[str, str]:
+    """Return the SQL of what the limbs leave: bits below the last, and numbers too large (or not finite) for the first.
+
+    The second is the size of what is too large: sums of that are not exact, and must be large themselves to be trusted.
+    """
+    scale = _LIMB * _WEIGHTS[-1]
     cut = f"{x} - rint({x} * {double(2.0**-scale)}) * {double(2.0**scale)}"
-    return f"CASE WHEN abs({x}) < {double(_EXACT_BELOW)} THEN {cut} ELSE {x} END"
+    fits, endless = f"abs({x}) < {double(_EXACT_BELOW)}", "double('Infinity')"
+    large = f"CASE WHEN abs({x}) >= {double(_EXACT_BELOW)} AND abs({x}) < {endless} THEN abs({x}) * {double(_SCALE)} ELSE 0D END"
+    return f"CASE WHEN {fits} THEN {cut} ELSE {x} END", large
 
 
 def _folded(columns: Sequence[str]) -> str:
     """Return the SQL of the float nearest to limbs and rest, added from large to small with the error carried along."""
+    *limbs, rest, large, count = columns
     terms = []
-    for column, k in zip(columns, _LIMBS, strict=False):
+    for column, k in zip(limbs, _WEIGHTS, strict=True):
         terms.append(f"cast(shiftright({column}, 32) as double) * {double(2.0 ** (_LIMB * (k + 1)))}")
         terms.append(f"cast({column} & 4294967295L as double) * {double(2.0 ** (_LIMB * k))}")
-    rest = columns[len(_LIMBS)]
     carry = "if(abs(a.s) >= abs(x), (a.s - (a.s + x)) + x, (x - (a.s + x)) + a.s)"
     step = f"(a, x) -> named_struct('s', a.s + x, 'c', a.c + {carry})"
-    folded = f"aggregate(array({', '.join([*terms, rest])}), named_struct('s', 0D, 'c', 0D), {step}, a -> a.s + a.c)"
-    return f"if(isnan({rest}) OR abs({rest}) = double('Infinity'), {rest}, {folded})"
+    lost = raising("UnsupportedOnSpark", "floats beyond 2**94 nearly cancel in a sum, which Spark cannot add exactly")
+    finish = f"a -> if({large} * {count} <= abs(a.s + a.c) * {double(_SCALE * 2.0**22)}, a.s + a.c, {lost})"
+    folded = f"aggregate(array({', '.join([*terms, rest])}), named_struct('s', 0D, 'c', 0D), {step}, {finish})"
+    special = f"isnan({rest}) OR abs({rest}) = double('Infinity')"
+    return f"CASE WHEN {large} >= {double(_SCALE * 2.0**1022)} THEN {lost} WHEN {special} THEN {rest} ELSE {folded} END"
 
 
 def _extreme(name: str) -> Callable[..., NativeAgg]:
@@ -225,7 +229,7 @@ def _interpolated(array: str, share: Fraction) -> str:
 
 
 def _variance(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg:
-    value = _number(value, "the variance")
+    value = number(value, "the variance")
     mean = _total(value, lambda total, n: f"{total} / {n}", whole=False)
     parts = (*mean.parts, Part("collect_list(cast({x} as double))", None))
 
@@ -246,10 +250,9 @@ _SQUARES: Final = "(a, x) -> named_struct('s', a.s + (x - a.m) * (x - a.m), 'm',
 def _time_weighted(function: Any, value: Sql, node: WindowAggregate, env: Env) -> NativeAgg:
     if not isinstance(node.windows, Hopping):
         raise NotNative("lifetimes inside windows of other kinds are weighed in Python")
-    value = _number(value, "the time-weighted mean")
+    value = number(value, "the time-weighted mean")
     inside = "(least(re, wre) - greatest(le, wle))"
-    overflow = raising("OverflowError", "value x lifetime leaves int64")
-    whole = f"if({{x}} IS NULL, NULL, coalesce(try_multiply({{x}}, {inside}), {overflow}))"
+    whole = f"{_exact('{x}')} * {_exact(inside)}"
     weighed = whole if value.kind == "int" else f"({{x}} * cast({inside} as double))"
     size = double(float(node.windows.size))
     total = _total(value, lambda total, n: f"({total} / {size})", whole=False, of=weighed)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from streamdsl.spark.expressions import Env, RowAt, Sql
+from streamdsl.spark.expressions import Env, RowAt
+from streamdsl.spark.sql import Sql
 from streamdsl.spark.types import Type
 from streamdsl.temporal import Unit
 

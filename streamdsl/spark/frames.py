@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql.functions import expr
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import col
+from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from streamdsl.errors import SchemaError, UnsupportedOnSpark
+from streamdsl.errors import QueryError, SchemaError, UnsupportedOnSpark
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.plan.node import Source
-from streamdsl.spark import stages
 from streamdsl.spark.codec import arrow_type, decode, encode
-from streamdsl.spark.expressions import integer, quote, raising, struct
 from streamdsl.spark.flow import Flow
+from streamdsl.spark.physical import PHYSICAL, folded
 from streamdsl.spark.shipping import dump_values
+from streamdsl.spark.sql import integer, quote, raising, struct
+from streamdsl.spark.times import is_date, or_infinity, to_ticks
 from streamdsl.spark.types import (
     ANY,
     BOOL,
@@ -32,28 +36,25 @@ from streamdsl.spark.types import (
     type_of_class,
     type_of_payloads,
 )
-from streamdsl.temporal import CHT, INFINITY, CHTRow, Record, Unit, is_calendar
+from streamdsl.temporal import CHT, INFINITY, CHTRow, Record, Unit
 from streamdsl.temporal.frames import LIFETIME
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-_MICROS: Final = {"s": 10**6, "ms": 10**3, "us": 1}
-_PHYSICAL: Final = ("kind", "id", "re_new")
 _SIMPLE: Final[Mapping[str, tuple[Type, str]]] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), (INT, "bigint")),
     **dict.fromkeys(("float", "double"), (FLOAT, "double")),
     "boolean": (BOOL, "boolean"),
     "void": (NONE, "boolean"),
-    "string": (STR, "string"),
 }
+_TEXT: Final = ("string", "char(", "varchar(")
 
 
 def declared_source(node: Source) -> Flow:
     """Return what is known of a source before it is bound: for `explain()`."""
     declared = None if node.payload is None or node.payload.cls is None else type_of_class(node.payload.cls)
-    known = Pickled(declared) if node.payload is not None and node.payload.shape is Shape.OBJECT else declared or ANY
-    return Flow.of(known, node.time_unit, _unbound)
+    return Flow.of(declared or ANY, node.time_unit, _unbound)
 
 
 def _unbound() -> Any:
@@ -84,111 +85,98 @@ def source_of_frame(node: Source, frame: DataFrame) -> Flow:
 
     A frame with the columns `kind`, `id` and `re_new` too holds physical events: each id's retractions change its insertion.
     """
-    columns = {field.name: field for field in frame.schema.fields}
-    if "le" not in columns:
-        raise SchemaError(
-            f"the frame of the source {node.source!r} has no column 'le'; its columns are: {', '.join(columns)}",
-            hint="rename the columns of the start and end times to le and re; without re rows are point events",
-        )
-    physical = set(_PHYSICAL) <= columns.keys()
-    taken = (*LIFETIME, *(_PHYSICAL if physical else ()))
+    columns = _columns(node, frame)
+    physical = set(PHYSICAL) <= columns.keys()
+    taken = (*LIFETIME, *(PHYSICAL if physical else ()))
     unit = node.time_unit or _unit(columns)
-    kind, payload = _payload(node, {name: field for name, field in columns.items() if name not in taken})
-    times = {name: _ticks(columns[name], unit) for name in taken if name in columns and name.startswith(("le", "re"))}
-    read = _physical if physical else _history
-    flow = Flow.of(kind, unit, lambda: _checked(read(frame, times, payload), node))
-    return flow if node.payload is None or node.payload.shape is not Shape.OBJECT else stages.constructed(node, flow)
+    kind, payload = _payload(node, {name: column for name, column in columns.items() if name not in taken})
+    made = [f"{text} as {name}" for name, text in _times(columns, unit, physical).items()]
+    made += [f"{columns[name].text} as {name}" for name in ("kind", "id") if physical]
+    return Flow.of(kind, unit, lambda: _rows(_positional(frame).selectExpr(*made, f"{payload} as p"), node, physical))
 
 
-def _unit(columns: Mapping[str, Any]) -> Unit:
-    dates = any(_name_of(columns[name]).startswith(("timestamp", "date")) for name in LIFETIME if name in columns)
-    return "us" if dates else "tick"
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of a frame, by its place: names of columns, and of fields inside, can be ambiguous in Spark's SQL."""
+
+    place: int
+    field: StructField
+
+    @property
+    def text(self) -> str:
+        """The column as SQL, once the frame is positional."""
+        return f"c{self.place}"
+
+    @property
+    def kind(self) -> str:
+        """Spark's name of the column's type."""
+        return str(self.field.dataType.simpleString())
 
 
-def _name_of(field: Any) -> str:
-    return str(field.dataType.simpleString())
+def _columns(node: Source, frame: DataFrame) -> dict[str, _Column]:
+    """Return a frame's columns by name; raises `SchemaError` where they do not say what is what."""
+    if not isinstance(frame, DataFrame):
+        raise QueryError(
+            f"the input of the source {node.source!r} is no DataFrame of Spark but a {type(frame).__name__}",
+            hint="make one with spark.createDataFrame(...), or run the query with run(...)",
+        )
+    if frame.isStreaming:
+        raise UnsupportedOnSpark(
+            f"the frame of the source {node.source!r} is a stream, which has no end", hint="batch() takes frames of a history"
+        )
+    columns: dict[str, _Column] = {}
+    for place, field in enumerate(frame.schema.fields):
+        if field.name in columns:
+            raise SchemaError(f"the frame of the source {node.source!r} has two columns named {field.name!r}")
+        columns[field.name] = _Column(place, field)
+    for name in LIFETIME:
+        other = next((column for column in columns if column.lower() == name), None)
+        if name not in columns and (name == "le" or other is not None):
+            has = f"no column {name!r}" + (f", but {other!r}" if other else "")
+            raise SchemaError(
+                f"the frame of the source {node.source!r} has {has}; its columns are: {', '.join(columns)}",
+                hint="rename the columns of the start and end times to le and re; without re rows are point events",
+            )
+    return columns
 
 
-def _history(frame: DataFrame, times: Mapping[str, str], payload: str) -> DataFrame:
-    if "re" not in times:
-        return frame.selectExpr(f"{times['le']} as le", f"{payload} as p").selectExpr("le", "le + 1L as re", "p")
-    return frame.selectExpr(f"{times['le']} as le", f"{_or_infinity(times['re'])} as re", f"{payload} as p")
+def _positional(frame: DataFrame) -> DataFrame:
+    """Return a frame with its columns named by place, `c0`, `c1`, ..., and the fields inside them `f0`, `f1`, ..."""
+    columns = [(col(f"c{place}"), field.dataType, _numbered(field.dataType)) for place, field in enumerate(frame.schema.fields)]
+    named = frame.toDF(*(f"c{place}" for place in range(len(columns))))
+    return named.select(*(column if kind == numbered else column.cast(numbered) for column, kind, numbered in columns))
 
 
-def _physical(frame: DataFrame, times: Mapping[str, str], payload: str) -> DataFrame:
-    """Fold physical events: an id's end is that of its insertion, moved by what each of its retractions moves it."""
-    moved = f"cast({_or_infinity(times['re_new'])} as decimal(20,0)) - cast({_or_infinity(times['re'])} as decimal(20,0))"
-    kinds = "`kind` as kind", "`id` as id"
-    rows = frame.where("`kind` <> 'cti'").selectExpr(
-        *kinds, f"{times['le']} as le", f"{_or_infinity(times['re'])} as re", f"{moved} as moved", f"{payload} as p"
-    )
-    inserted = "FILTER (WHERE kind = 'insert')"
-    folded = rows.groupBy("id").agg(
-        expr(f"count(1) {inserted} as n"),
-        expr(f"first(le) {inserted} as le"),
-        expr(f"first(re) {inserted} as re"),
-        expr("coalesce(sum(moved) FILTER (WHERE kind = 'retract'), 0) as moved"),
-        expr(f"first(p) {inserted} as p"),
-    )
-    once = raising("EventError", "an id has no insertion, or several, in a frame of physical events")
-    end = f"CASE WHEN n = 1 THEN cast(cast(re as decimal(20,0)) + moved as bigint) ELSE {once} END"
-    return folded.selectExpr("le", f"{end} as re", "p")
+def _numbered(kind: DataType) -> DataType:
+    if isinstance(kind, StructType):
+        return StructType(
+            [StructField(f"f{i}", _numbered(field.dataType), field.nullable) for i, field in enumerate(kind.fields)]
+        )
+    return ArrayType(_numbered(kind.elementType), kind.containsNull) if isinstance(kind, ArrayType) else kind
 
 
-def _or_infinity(text: str) -> str:
-    return f"coalesce({text}, {integer(INFINITY)})"
+def _unit(columns: Mapping[str, _Column]) -> Unit:
+    return "us" if any(is_date(columns[name].kind) for name in LIFETIME if name in columns) else "tick"
 
 
-def _checked(df: DataFrame, node: Source) -> DataFrame:
+def _times(columns: Mapping[str, _Column], unit: Unit, physical: bool) -> dict[str, str]:
+    """Return the SQL of the times in ticks; without ends rows are points."""
+    names = [name for name in (*LIFETIME, "re_new") if name in columns and (physical or name != "re_new")]
+    times = {name: to_ticks(name, columns[name].text, columns[name].kind, unit) for name in names}
+    ends = {name: or_infinity(text) for name, text in times.items() if name != "le"}
+    return {"le": times["le"], "re": f"{times['le']} + 1L", **ends}
+
+
+def _rows(df: DataFrame, node: Source, physical: bool) -> DataFrame:
     """Return the rows that live; a row that starts nowhere, or ends before it starts, fails the task."""
     place = f"a row of the source {node.source!r} is refused: its le"
     nowhere = raising("EventError", f"{place} is null or INFINITY")
     backwards = raising("EventError", f"{place} is after its re")
     lives = f"CASE WHEN le IS NULL OR le = {integer(INFINITY)} THEN {nowhere} WHEN le > re THEN {backwards} ELSE le < re END"
-    return df.where(lives)
+    return (folded(df) if physical else df).where(lives)
 
 
-def _ticks(field: Any, unit: Unit) -> str:
-    """Return the SQL of a column's times in ticks."""
-    name, kind = backquoted(field.name), _name_of(field)
-    if kind in ("tinyint", "smallint", "int", "bigint"):
-        return f"cast({name} as bigint)"
-    if kind == "void":
-        return "cast(null as bigint)"
-    if not is_calendar(unit):
-        raise SchemaError(
-            f"the column {field.name!r} holds {kind}, but the stream counts plain ticks",
-            hint='give the source a calendar unit, for example unit="us"',
-        )
-    micros = {
-        "timestamp": f"unix_micros({name})",
-        "timestamp_ntz": f"timestampdiff(MICROSECOND, timestamp_ntz'1970-01-01 00:00:00', {name})",
-        "date": f"unix_date({name}) * 86400000000L",
-    }.get(kind)
-    if micros is None:
-        raise SchemaError(f"the column {field.name!r} holds {kind}, which is no time", hint="cast it to a timestamp or a bigint")
-    return _scaled(micros, unit)
-
-
-def _scaled(micros: str, unit: Unit) -> str:
-    if unit == "ns":
-        overflow = raising("TimeOverflow", "a date is outside the range of int64 ns")
-        return f"if({micros} IS NULL, NULL, coalesce(try_multiply({micros}, 1000L), {overflow}))"
-    by = integer(_MICROS[unit])
-    uneven = raising("UnitError", f"a date is not a whole number of {unit}")
-    return f"CASE WHEN {micros} % {by} = 0L THEN {micros} div {by} WHEN {micros} IS NOT NULL THEN {uneven} END"
-
-
-def backquoted(name: str) -> str:
-    """Return a column's name as SQL.
-
-    >>> backquoted("a`b")
-    '`a``b`'
-    """
-    return f"`{name.replace('`', '``')}`"
-
-
-def _payload(node: Source, columns: Mapping[str, Any]) -> tuple[Type, str]:
+def _payload(node: Source, columns: Mapping[str, _Column]) -> tuple[Type, str]:
     """Return the type of a frame's payloads, and the SQL that makes them."""
     schema = node.payload or Schema.record(tuple(columns))
     missing = [name for name in schema.names if name not in columns]
@@ -197,7 +185,8 @@ def _payload(node: Source, columns: Mapping[str, Any]) -> tuple[Type, str]:
             f"the frame of the source {node.source!r} has no column for {', '.join(map(repr, missing))} of {schema!r}; "
             f"its columns are: {', '.join(columns)}"
         )
-    values = [_value(columns[name].dataType, columns[name].nullable, backquoted(name)) for name in schema.names]
+    chosen = [columns[name] for name in schema.names]
+    values = [_value(column.field.dataType, column.field.nullable, column.text) for column in chosen]
     if schema.shape is Shape.SCALAR:
         return values[0]
     if not values:
@@ -208,22 +197,24 @@ def _payload(node: Source, columns: Mapping[str, Any]) -> tuple[Type, str]:
     return Row(record, tuple(kind for kind, _ in values)), struct(tuple(text for _, text in values))
 
 
-def _value(data_type: Any, nullable: bool, text: str) -> tuple[Type, str]:
+def _value(data_type: DataType, nullable: bool, text: str) -> tuple[Type, str]:
     """Return the type of a column's values, and the SQL that holds them as that type."""
     name = str(data_type.simpleString())
+    if name.startswith(_TEXT):  # whatever its collation: text of Python has none
+        return as_nullable(STR, nullable), text if name == "string" else f"cast({text} as string)"
     if name in _SIMPLE:
         kind, ddl = _SIMPLE[name]
         return as_nullable(kind, nullable or name == "void"), text if name == ddl else f"cast({text} as {ddl})"
-    if hasattr(data_type, "fields"):
+    if isinstance(data_type, StructType):
         return _record(data_type, nullable, text)
-    if hasattr(data_type, "elementType"):
+    if isinstance(data_type, ArrayType):
         item, made = _value(data_type.elementType, data_type.containsNull, "x")
         return Items(item, nullable), text if made == "x" else f"transform({text}, x -> {made})"
     return Foreign(name, nullable), text
 
 
-def _record(data_type: Any, nullable: bool, text: str) -> tuple[Type, str]:
-    values = [_value(field.dataType, field.nullable, f"{text}.{backquoted(field.name)}") for field in data_type.fields]
+def _record(data_type: StructType, nullable: bool, text: str) -> tuple[Type, str]:
+    values = [_value(field.dataType, field.nullable, f"{text}.f{i}") for i, field in enumerate(data_type.fields)]
     kind = Row(Schema.record(tuple(field.name for field in data_type.fields)), tuple(kind for kind, _ in values), nullable)
     made = struct(tuple(value for _, value in values))
     return kind, f"if({text} IS NULL, cast(null as {kind.ddl}), {made})" if nullable else made

@@ -9,9 +9,10 @@ from typing import Any
 from streamdsl.denote.group import level_of
 from streamdsl.plan.node import Group, GroupApply, Node, Source
 from streamdsl.spark import stages
-from streamdsl.spark.expressions import Env, NotNative, RowAt, Sql, infer, to_sql
+from streamdsl.spark.expressions import Env, RowAt, infer, to_sql
 from streamdsl.spark.flow import Flow, GroupKey, Scope
 from streamdsl.spark.lowering import Lowering, bodies
+from streamdsl.spark.sql import NotNative, Sql
 from streamdsl.spark.types import Pickled, is_native
 
 
@@ -70,6 +71,7 @@ def _in_python(low: Lowering, node: GroupApply, flow: Flow, scope: Scope, why: o
     others = _others(low, node, scope)
     own = "in" + "'" * len(others)
     for below in bodies(node.body):
+        low.rules(low, below)
         low.note(below, "groups", f"inside {low.label(node)}")
     fragment = dataclasses.replace(node, input=Source(own, None, flow.unit), body=_alone(node.body, level_of(node)))
     key = Sql("null", Pickled())

@@ -12,9 +12,11 @@ from pyspark.sql.functions import broadcast, expr
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import AntiJoin, ClipBy, Join, TwoInputs
 from streamdsl.spark import stages
-from streamdsl.spark.expressions import Env, NotNative, RowAt, Sql, infer, integer, struct, to_sql, truth
+from streamdsl.spark.expressions import Env, RowAt, infer, to_sql
 from streamdsl.spark.flow import Flow, GroupKey, Make, Scope, over
 from streamdsl.spark.lowering import Lowering
+from streamdsl.spark.operations import truth
+from streamdsl.spark.sql import NotNative, Sql, integer, raising, struct
 from streamdsl.spark.types import Row, Type, is_groupable
 from streamdsl.temporal import INFINITY, common_unit
 
@@ -213,7 +215,8 @@ def _left_with(pairs: Pairs, aggregates: Sequence[str]) -> Any:
     met = pairs.make().selectExpr(*names, "0 as n", "rle", "rre")
     grouped = alone.unionByName(met).groupBy(*names).agg(expr("sum(n) as n"), *map(expr, aggregates))
     added = [text.rpartition(" as ")[2] for text in aggregates]
-    return grouped.selectExpr(*names, *added, "explode(sequence(1L, n)) as copy")
+    changed = raising("UnsupportedOnSpark", "a function of the query gives other results when it is called again")
+    return grouped.selectExpr(*names, *added, f"explode(sequence(1L, if(n > 0, n, {changed}))) as copy")
 
 
 _CUT = "if(h.le > a.start, concat(a.pieces, array(named_struct('le', a.start, 're', h.le))), a.pieces)"

@@ -44,7 +44,7 @@ class Lowering:
 
     plan: Node
     sources: Mapping[str, Flow]
-    rules: Callable[[Node], Rule]
+    rules: Callable[[Lowering, Node], Rule]
     until: int = INFINITY
     notes: dict[int, Note] = field(default_factory=dict)
     _flows: dict[tuple[int, int], Flow] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Lowering:
 
     def _lowered(self, node: Node, scope: Scope) -> Flow:
         try:
-            return self.rules(node)(self, node, scope)
+            return self.rules(self, node)(self, node, scope)
         except UnsupportedOnSpark as error:
             if all(note.how != "unsupported" for note in self.notes.values()):
                 self.note(node, "unsupported", str(error).partition("\n")[0])
@@ -97,9 +97,8 @@ def _per_group(flow: Flow, keys: tuple[GroupKey, ...], groups: Flow) -> Flow:
 
     def make() -> Any:
         known = groups.make().selectExpr(*(f"{name} as g_{name}" for name in names)).distinct()
-        common = [name for name in names if name in flow.key_columns]
-        match = expr(" AND ".join(f"{name} <=> g_{name}" for name in common) or "true")
-        joined = flow.make().join(known, match)
+        same = " AND ".join(f"{name} <=> g_{name}" for name in names if name in flow.key_columns)
+        joined = flow.make().join(known, expr(same)) if same else flow.make().crossJoin(known)
         return joined.selectExpr("le", "re", "p", *(f"g_{name} as {name}" for name in names))
 
     return Flow.of(flow.type, flow.unit, make, keys)

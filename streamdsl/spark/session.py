@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 from pyspark.errors import PySparkException
@@ -23,8 +26,20 @@ _LOCAL: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "4",
     "spark.driver.memory": "4g",
-    "spark.log.level": "ERROR",
 }
+_LOG: Final = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+logger.spark.name = org.apache.spark
+logger.spark.level = error
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
+"""
+_LOG_FILE: Final = "LOG4J_CONFIGURATION_FILE"
+_own: SparkSession | None = None
 _RAISED: Final = re.compile(r"\[USER_RAISED_EXCEPTION\] (?P<name>\w+): (?P<message>.*?)(?: SQLSTATE: \w+)?$", re.M | re.S)
 _NAME: Final = r"(?P<name>\w+(?:Error|Overflow|Violation|OnSpark)): "
 _NEXT: Final = (
@@ -36,22 +51,59 @@ _IN_PYTHON: Final = re.compile(
 )
 
 
-def default_session() -> SparkSession:
-    """Return the active session, else a local one that is made now; Python workers run this interpreter."""
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
+@contextmanager
+def default_session() -> Iterator[SparkSession]:
+    """Give the session of the caller as it is, else a local one that is made once; Python workers run this interpreter.
+
+    The local one shows errors only; and the warning that PySpark's pandas functions are not ready for pandas 3 is left out, as
+    none of them is used.
+    """
+    active = _active()
+    with warnings.catch_warnings():
+        if active is None or active is _own:
+            warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
+        yield active or _local()
+
+
+def _active() -> SparkSession | None:
+    """Return the session of this thread or process; asking a builder for it would change its settings."""
+    try:
+        return SparkSession.active()
+    except PySparkException:
+        return None
+
+
+def _local() -> SparkSession:
+    global _own
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[*]").appName("streamdsl")
     for name, value in _LOCAL.items():
         builder = builder.config(name, value)
     try:
-        return builder.getOrCreate()
+        with _errors_only():
+            _own = builder.getOrCreate()
     except (PySparkException, OSError) as error:
         raise QueryError(
             f"no Spark session could be started: {str(error).strip()}",
             hint="Spark 4 needs Java 17 or later: install it, and set JAVA_HOME if it is not found",
         ) from error
+    return _own
+
+
+@contextmanager
+def _errors_only() -> Iterator[None]:
+    """Start Java with a log of errors only, unless the caller has configured the log."""
+    if _LOG_FILE in os.environ or "SPARK_CONF_DIR" in os.environ:
+        yield
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "log4j2.properties"
+        file.write_text(_LOG)
+        os.environ[_LOG_FILE] = str(file)
+        try:
+            yield
+        finally:
+            del os.environ[_LOG_FILE]
 
 
 @contextmanager

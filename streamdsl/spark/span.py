@@ -7,10 +7,12 @@ from typing import Any
 from streamdsl.expr.nodes import Expr
 from streamdsl.plan.node import AlterLifetime, ClipInterval, Select, SelectMany, Shift, ToEdges, Union, Where
 from streamdsl.spark import stages
-from streamdsl.spark.expressions import Env, NotNative, Sql, infer, integer, moved_time, plus_time, raising, struct, to_sql, truth
+from streamdsl.spark.expressions import Env, converted, infer, to_sql
 from streamdsl.spark.flow import Flow, Scope, over
 from streamdsl.spark.lowering import Lowering
-from streamdsl.spark.types import Pickled, Row, Scalar, Type, as_nullable, unify
+from streamdsl.spark.operations import truth
+from streamdsl.spark.sql import NotNative, Sql, integer, moved_time, plus_time, raising
+from streamdsl.spark.types import Pickled, Type, as_nullable, unify
 from streamdsl.temporal import common_unit
 
 
@@ -125,16 +127,3 @@ def as_type(low: Lowering, node: Union, flow: Flow, kind: Type, scope: Scope) ->
         return flow.select(kind, p=converted("p", flow.type, kind))
     except NotNative as why:
         return stages.rows(low, node, flow, scope, stages.Reencode(), why, kind)
-
-
-def converted(text: str, have: Type, want: Type) -> str:
-    """Return the SQL that holds a value as another type, or raise `NotNative` where it must be pickled."""
-    if as_nullable(have) == as_nullable(want):
-        return text
-    if isinstance(have, Scalar) and have.kind == "none":
-        return f"cast(null as {want.ddl})"
-    if not isinstance(have, Row) or not isinstance(want, Row):
-        raise NotNative("values of different types come together")
-    fields = zip(have.fields, want.fields, strict=True)
-    made = struct(tuple(converted(f"{text}.f{i}", a, b) for i, (a, b) in enumerate(fields)))
-    return f"if({text} IS NULL, cast(null as {want.ddl}), {made})" if have.nullable else made

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from streamdsl.expr.nodes import Expr, Key
 from streamdsl.expr.schema import Schema
-from streamdsl.plan.node import GroupApply, Join, Matching, Node, Source, TwoInputs
+from streamdsl.plan.node import GroupApply, Join, Node, Source, TwoInputs
+from streamdsl.plan.properties import expressions
 from streamdsl.spark.codec import check_portable
-from streamdsl.spark.expressions import NotNative, Sql, to_sql
+from streamdsl.spark.expressions import to_sql
 from streamdsl.spark.flow import Flow, GroupKey, Make, Scope
+from streamdsl.spark.group_stage import TAG, GroupStage
 from streamdsl.spark.lowering import How, Lowering
-from streamdsl.spark.shipping import ship
-from streamdsl.spark.types import Pickled, Row, Type, as_nullable, is_native, type_of_class
-from streamdsl.spark.worker import (
-    TAG,
+from streamdsl.spark.row_stage import (
     Alter,
     Construct,
     Filter,
     Flatten,
-    GroupStage,
     KeyColumn,
     Payload,
     Project,
@@ -32,7 +30,9 @@ from streamdsl.spark.worker import (
     RowStage,
     Step,
 )
-from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.spark.shipping import ship
+from streamdsl.spark.sql import NotNative, Sql
+from streamdsl.spark.types import Pickled, Row, Type, as_nullable, is_native, type_of_class
 
 __all__ = [
     "Alter",
@@ -103,16 +103,8 @@ def _check_key(low: Lowering, node: Node, keys: Sequence[GroupKey], level: int |
     """Refuse an expression that reads the key of a group where the rows are the same in all groups."""
     if level is None or isinstance(node, GroupApply) or _innermost(keys, level) is not None:
         return
-    if any(_reads_key(getattr(node, field.name)) for field in fields(node)):
+    if any(isinstance(part, Key) for expr in expressions(node) for part in expr.walk()):
         raise low.unsupported(node, "it reads the key of a group, but none of its rows")
-
-
-def _reads_key(value: Any) -> bool:
-    if isinstance(value, Expr):
-        return any(isinstance(part, Key) for part in value.walk())
-    if isinstance(value, tuple):
-        return any(map(_reads_key, value))
-    return isinstance(value, (BoundAgg, Matching)) and any(_reads_key(getattr(value, field.name)) for field in fields(value))
 
 
 def _innermost(keys: Sequence[GroupKey], level: int | None) -> Payload | None:
@@ -206,10 +198,10 @@ def _native_key(flow: Flow, key: Sql) -> tuple[Make, list[str]]:
 
 
 def keyed_in_python(low: Lowering, node: Node, flow: Flow, key: Expr, why: object = "", schema: Schema | None = None) -> Make:
-    """Return the flow's frame with the key in the column `j`, as a text that is equal where Python's keys are equal."""
+    """Return the flow's frame with the key in the column `j`, as bytes that are equal where Python's keys are equal."""
     low.note(node, "rows", f"its key: {why}")
     reader = Reader((payload_of(flow.type, schema or node.inputs[0].schema),), None)
-    ddl = [*_ddl(flow, flow.type), "j string"]
+    ddl = [*_ddl(flow, flow.type), "j binary"]
     return _mapped(low, node, flow.make, KeyColumn(key), reader, flow.type, ddl, flow.columns)
 
 
@@ -260,7 +252,7 @@ def _tagged(flows: Sequence[Flow], frames: Sequence[Any], names: Sequence[str]) 
     parts = []
     for tag, frame in enumerate(frames):
         payloads = [f"p as p{i}" if i == tag else f"cast(null as {flow.type.ddl}) as p{i}" for i, flow in enumerate(flows)]
-        parts.append(frame.selectExpr(*names, f"{tag} as {TAG}", "le", "re", *payloads))
+        parts.append(frame.selectExpr(*names, f"'{tag}' as {TAG}", "le", "re", *payloads))
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.unionByName(part)

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql.functions import expr
 
-from streamdsl.errors import UnboundedOutputError
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import Source, WindowAggregate, WindowApply, Windowed
-from streamdsl.spark import stages
+from streamdsl.spark import grid, stages
 from streamdsl.spark.aggregates import NativeAgg, Part, native_aggregates, record_type
-from streamdsl.spark.expressions import Env, NotNative, RowAt, floor_div, infer, integer, plus_time, raising, to_sql
+from streamdsl.spark.expressions import Env, RowAt, infer, to_sql
 from streamdsl.spark.flow import Flow, Make, Scope, over
 from streamdsl.spark.lowering import Lowering
 from streamdsl.spark.portion import portion_size
 from streamdsl.spark.results import result_type
+from streamdsl.spark.sql import NotNative, floor_div, integer, plus_time
 from streamdsl.spark.types import Pickled, Row
 from streamdsl.temporal import INFINITY
-from streamdsl.windows import Count, Hopping, Output, Snapshot, Windows, unending
+from streamdsl.windows import Count, Hopping, Output, Snapshot, Windows
 
 
 def window_aggregate(low: Lowering, node: WindowAggregate, scope: Scope) -> Flow:
@@ -53,16 +53,17 @@ def _python_stage(low: Lowering, node: Windowed, flow: Flow, scope: Scope, why: 
     fragment = dataclasses.replace(node, input=Source("in", None, flow.unit))
     if flow.keys or not isinstance(node.windows, Hopping):
         return stages.groups(low, node, fragment, {"in": flow}, scope, why, out)
-    portions = _in_portions(node.windows, flow, low.until)
-    return stages.groups(low, node, fragment, {"in": flow}, scope, why, out, [portions], portion_size(node.windows))
+    windows = grid.aligned(node.windows)
+    fragment = dataclasses.replace(fragment, windows=windows)
+    portions = _in_portions(windows, flow, low.until)
+    return stages.groups(low, node, fragment, {"in": flow}, scope, why, out, [portions], portion_size(windows))
 
 
 def _in_portions(windows: Hopping, flow: Flow, until: int) -> Make:
     """Return the rows once for each portion of windows that they are in, its number in the column `j`."""
     size = portion_size(windows)
-    bounds = [f"{_first_window(windows)} as lo", f"{_last_window(windows, until)} as hi"]
     spread = f"explode(sequence({floor_div('lo', size)}, {floor_div('hi', size)})) as j"
-    return lambda: flow.make().selectExpr("*", *bounds).where("lo <= hi").selectExpr("le", "re", "p", spread)
+    return lambda: flow.make().selectExpr("*", *grid.bounds(windows, until)).where("lo <= hi").selectExpr("le", "re", "p", spread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +117,9 @@ class Plan:
 def _native(low: Lowering, node: WindowAggregate, flow: Flow, scope: Scope) -> Flow:
     """Return the flow of windows with the record of their aggregates; its frame has a column for each."""
     plan = Plan(flow.key_columns, native_aggregates(node, scope.env(flow)))
-    frame = _FRAMES.get(type(node.windows))
-    if frame is None:
-        raise NotNative(f"{node.windows.describe()} windows are made in Python")
     if isinstance(node.windows, Count) and not plan.merges:
         raise NotNative("an aggregate of a count window cannot be merged from those of its starts")
-    made = frame(node.windows, plan, low.until)
+    made = FRAMES[type(node.windows)](node.windows, plan, low.until)
     return flow.then(lambda df: made(df).selectExpr("le", "re", *flow.key_columns, *plan.results()), record_type(plan.aggregates))
 
 
@@ -148,9 +146,9 @@ Frame = Callable[[Any], Any]
 
 def _hopping(windows: Hopping, plan: Plan, until: int) -> Frame:
     """Return the aggregation per hopping window: by (first, last window), then spread over the windows between, and merged."""
-    bounds = [f"{_first_window(windows)} as lo", f"{_last_window(windows, until)} as hi"]
-    le = _plus(f"(w * {integer(windows.hop)})", windows.offset)
-    ends = [f"{le} as le", f"{_plus(le, windows.size)} as re"]
+    windows = grid.aligned(windows)
+    bounds, le = grid.bounds(windows, until), grid.start(windows, "w")
+    ends = [f"{le} as le", f"{grid.end(windows, le)} as re"]
 
     def merged(df: Any) -> Any:
         rows = df.selectExpr(*plan.keys, *bounds, *plan.arguments).where("lo <= hi")
@@ -162,45 +160,11 @@ def _hopping(windows: Hopping, plan: Plan, until: int) -> Frame:
     def direct(df: Any) -> Any:
         rows = df.selectExpr(*plan.keys, "le", "re", "p", *bounds, *plan.arguments).where("lo <= hi")
         spread = rows.selectExpr("*", "explode(sequence(lo, hi)) as w")
-        inside = spread.selectExpr("*", f"{le} as wle", f"{_plus(le, windows.size)} as wre")
+        inside = spread.selectExpr("*", f"{le} as wle", f"{grid.end(windows, le)} as wre")
         whole = _aggregated(inside, [*plan.keys, "w"], plan.first())
         return whole.selectExpr(*plan.keys, *ends, *plan.part_columns)
 
     return merged if plan.merges else direct
-
-
-def _first_window(windows: Hopping) -> str:
-    """Return the SQL of the first window that a row is in."""
-    return f"{floor_div(_minus('le', windows.size + windows.offset), windows.hop)} + 1L"
-
-
-def _last_window(windows: Hopping, until: int) -> str:
-    """Return the SQL of the last window that a row is in; a row that never ends needs a finite `until`."""
-    if until == INFINITY:
-        error = unending(windows, _Unending())
-        endless = raising(UnboundedOutputError.__name__, str(error).replace("\n", " "))
-        last = floor_div(_minus("re", 1 + windows.offset), windows.hop)
-        return f"CASE WHEN re = {integer(INFINITY)} THEN {endless} ELSE {last} END"
-    limit = (until - windows.size - windows.offset) // windows.hop
-    last = floor_div(_minus(f"least(re, {integer(until)})", 1 + windows.offset), windows.hop)
-    return f"least({last}, {integer(limit)})"
-
-
-class _Unending:
-    """What an error calls an event that is known on Spark only."""
-
-    def __repr__(self) -> str:
-        return "that reaches INFINITY"
-
-
-def _minus(text: str, amount: int) -> str:
-    return _plus(text, -amount)
-
-
-def _plus(text: str, amount: int) -> str:
-    """Return the SQL of a time moved by a constant; leaving int64 fails the task."""
-    overflow = raising("TimeOverflow", "a window leaves the range of times, int64 ticks")
-    return f"coalesce(try_add({text}, {integer(amount)}), {overflow})" if amount else text
 
 
 def _snapshot(windows: Snapshot, plan: Plan, until: int) -> Frame:
@@ -216,8 +180,8 @@ def _running(plan: Plan, df: Any) -> Any:
     parts = _aggregated(rows, [*plan.keys, "le", "re"], [*plan.first(), "count(1) as n"])
     names = [*plan.part_columns, "n"]
     ends = [_struct_at(t, names, sign) for t, sign in (("le", ""), ("re", "- "))]
-    ended = parts.selectExpr(*plan.keys, f"explode(array({', '.join(ends)})) as end")
-    sums = _aggregated(ended.selectExpr(*plan.keys, "end.*"), [*plan.keys, "t"], [f"sum({name}) as {name}" for name in names])
+    ended = parts.selectExpr(*plan.keys, f"explode(array({', '.join(ends)})) as e")
+    sums = _aggregated(ended.selectExpr(*plan.keys, "e.*"), [*plan.keys, "t"], [f"sum({name}) as {name}" for name in names])
     running = [f"sum({name}) {over(plan.keys, 't')} as {name}" for name in names]
     return sums.selectExpr(*plan.keys, "t as le", f"lead(t) {over(plan.keys, 't')} as re", *running).where("n > 0")
 
@@ -258,9 +222,10 @@ def _count(windows: Count, plan: Plan, until: int) -> Frame:
         counted = df.where(f"{position} < {integer(INFINITY)}").selectExpr(*plan.keys, f"{position} as t", *plan.arguments)
         parts = _aggregated(counted, [*plan.keys, "t"], plan.first())
         members = over(plan.keys, "t", f" ROWS BETWEEN CURRENT ROW AND {windows.n - 1} FOLLOWING")
-        end = f"lead(t, {windows.n - 1}) {over(plan.keys, 't')} + 1L as re"
-        whole = parts.selectExpr(*plan.keys, "t as le", end, *plan.merge(f" {members}"))
-        return whole.where(f"re IS NOT NULL AND re <= {integer(until)}")
+        last = f"lead(t, {windows.n - 1}) {over(plan.keys, 't')} as last"
+        whole = parts.selectExpr(*plan.keys, "t as le", last, *plan.merge(f" {members}")).where("last IS NOT NULL")
+        ended = whole.selectExpr(*plan.keys, "le", f"{plus_time('last', 1)} as re", *plan.part_columns)
+        return ended.where(f"re <= {integer(until)}")
 
     return made
 
@@ -273,6 +238,11 @@ def _joined(left: Any, right: Any, match: str) -> Any:
     return left.join(right, expr(match))
 
 
-_FRAMES: dict[type[Windows], Callable[[Any, Plan, int], Frame]] = {Hopping: _hopping, Snapshot: _snapshot, Count: _count}
+FRAMES: Final[Mapping[type[Windows], Callable[[Any, Plan, int], Frame]]] = {
+    Hopping: _hopping,
+    Snapshot: _snapshot,
+    Count: _count,
+}
+"""The kinds of windows that run on Spark, and how; one that runs in Python only raises `NotNative`."""
 
-__all__ = ["window_aggregate", "window_apply"]
+__all__ = ["FRAMES", "window_aggregate", "window_apply"]

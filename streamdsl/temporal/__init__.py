@@ -19,6 +19,7 @@ from streamdsl.temporal.events import (
 from streamdsl.temporal.lifetime import Lifetime, merge, subtract
 from streamdsl.temporal.payload import Record, fields_of, payload_key, payload_order, plain
 from streamdsl.temporal.progress import Progress, ProgressGenerator
+from streamdsl.temporal.reader import TimeReader
 from streamdsl.temporal.time import (
     CHRONON,
     INFINITY,
@@ -57,6 +58,7 @@ __all__ = [
     "Rejected",
     "Retract",
     "TimeLike",
+    "TimeReader",
     "Unit",
     "add_time",
     "add_times",

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from streamdsl.errors import EventError
 from streamdsl.temporal.cti import EventTable
-from streamdsl.temporal.events import Cti, Event, Insert, PhysicalEvent, in_ticks
+from streamdsl.temporal.events import Cti, Event, Insert, PhysicalEvent
 from streamdsl.temporal.payload import fields_of, payload_key, payload_order
-from streamdsl.temporal.time import INFINITY, Unit, format_time, to_ticks
+from streamdsl.temporal.reader import TimeReader
+from streamdsl.temporal.time import INFINITY, Unit, format_time, is_calendar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,33 +49,37 @@ class CHT(Generic[T]):
 
     @classmethod
     def from_rows(cls, rows: Iterable[tuple[Any, Any, T]], unit: Unit | None = None) -> CHT[T]:
-        """Return the CHT of `(le, re, payload)` tuples; times are ticks, or dates of a calendar `unit`.
+        """Return the CHT of `(le, re, payload)` tuples; times are ticks, or dates, of which `unit` says the ticks (`"us"`).
 
-        Raises `EventError` for a row with `le > re`, or an LE that is not finite.
+        Raises `EventError` for a row with `le > re`, or an LE that is not finite; `UnitError` and `TimeOverflow` for what is no
+        time.
 
         >>> CHT.from_rows([(1, 5, "P1")]).rows
         [CHTRow(le=1, re=5, payload='P1')]
         """
-        return cls((_checked(CHTRow(to_ticks(le, unit), to_ticks(re, unit), payload)) for le, re, payload in rows), unit)
+        reader = TimeReader(unit)
+        found = [CHTRow(*reader.lifetime(number, le, re), payload) for number, (le, re, payload) in enumerate(rows)]
+        return cls(map(_checked, found), _unit(reader))
 
     @classmethod
     def from_events(cls, events: Iterable[PhysicalEvent[T]], unit: Unit | None = None) -> CHT[T]:
         """Fold physical events: each retraction changes the RE of the insertion with its id.
 
-        Raises `EventError` for a malformed event and `CtiViolation` for one that breaks an earlier CTI.
+        Raises `EventError` for a malformed event, `CtiViolation` for one that breaks an earlier CTI, `UnitError` and
+        `TimeOverflow` for what is no time.
 
         >>> from streamdsl.temporal.events import Retract
         >>> CHT.from_events([Insert("E0", 1, 10, "P1"), Retract("E0", 1, 10, 5)]).rows
         [CHTRow(le=1, re=5, payload='P1')]
         """
-        table = EventTable()
+        table, reader = EventTable(), TimeReader(unit)
         rows: list[CHTRow[T]] = []
         row_of: dict[Hashable, int] = {}
-        for event in cast(Iterable[Event[T]], events):
+        for event in map(reader.event, cast(Iterable[Event[T]], events)):
             if isinstance(event, Cti):
-                table.advance(to_ticks(event.time, unit))
+                table.advance(event.time)
                 continue
-            admitted = table.admit(in_ticks(event, unit))
+            admitted = table.admit(event)
             table.commit()
             assert admitted is not None
             if isinstance(admitted, Insert):
@@ -83,7 +88,7 @@ class CHT(Generic[T]):
             else:
                 row = row_of[admitted.id]
                 rows[row] = rows[row]._replace(re=admitted.re_new)
-        return cls(rows, unit)
+        return cls(rows, _unit(reader))
 
     @property
     def rows(self) -> list[CHTRow[T]]:
@@ -115,6 +120,11 @@ class CHT(Generic[T]):
         shown = [f"  [{le}, {re}) {_show(row.payload)}" for (le, re), row in zip(times, self._rows, strict=False)]
         more = [f"  ... {len(self._rows) - 50} rows more"] if len(self._rows) > 50 else []
         return "\n".join(["CHT" if shown else "CHT (empty)", *shown, *more])
+
+
+def _unit(reader: TimeReader) -> Unit | None:
+    """Return the unit that a CHT shows; integers alone may be ticks of any."""
+    return reader.found if is_calendar(reader.found) else reader.unit
 
 
 def _checked(row: CHTRow[T]) -> CHTRow[T]:

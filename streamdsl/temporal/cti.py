@@ -131,6 +131,8 @@ class EventTable:
         """Return the event as it takes effect, or None if it is dropped."""
         if not _is_hashable(event.id):
             raise self._malformed(event, "its id is not hashable")
+        if event.id != event.id:
+            raise self._malformed(event, "its id is not equal to itself, so nothing could name it again")
         return self._insert(event) if isinstance(event, Insert) else self._retract(event)
 
     def _insert(self, event: Insert[Any]) -> Insert[Any] | None:

@@ -6,8 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Never, TypeAlias, TypeVar, cast
 
-from streamdsl.errors import EventError
-from streamdsl.temporal.time import CHRONON, INFINITY, TimeLike, Unit, add_time, to_ticks
+from streamdsl.temporal.time import CHRONON, INFINITY, TimeLike, add_time, is_integer
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -119,7 +118,7 @@ def point(id: Hashable, t: TimeLike, payload: T) -> Insert[T]:
     >>> point("a", 3, "x").re
     4
     """
-    return Insert(id, t, add_time(t, CHRONON) if isinstance(t, int) else cast(Any, NextTick(t)), payload)
+    return Insert(id, t, add_time(int(t), CHRONON) if is_integer(t) else cast(Any, NextTick(t)), payload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,23 +126,6 @@ class NextTick:
     """The tick after a date, which only a source with a unit can work out."""
 
     time: Any
-
-
-def in_ticks(event: Insert[T] | Retract, unit: Unit | None) -> Insert[T] | Retract:
-    """Return an event with its times as int ticks of `unit`.
-
-    >>> in_ticks(point("a", "1970-01-01T00:00:02", "x"), "s")
-    Insert(id='a', le=2, re=3, payload='x')
-    """
-
-    def ticks(time: Any) -> int:
-        return add_time(to_ticks(time.time, unit), CHRONON) if isinstance(time, NextTick) else to_ticks(time, unit)
-
-    if isinstance(event, Insert):
-        return Insert(event.id, ticks(event.le), ticks(event.re), event.payload)
-    if not isinstance(event, Retract):
-        raise EventError(event, "it is neither an Insert, a Retract nor a Cti")
-    return Retract(event.id, ticks(event.le), ticks(event.re), ticks(event.re_new), event.payload)
 
 
 def edge_start(id: Hashable, t: TimeLike, payload: T) -> Insert[T]:

@@ -95,27 +95,28 @@ def column_names(fields: Sequence[str], reserved: Collection[str]) -> list[str]:
     return names
 
 
-def is_infinite(times: Iterable[int | None]) -> tuple[Ticks, NDArray[np.bool_]]:
-    """Return times as an array, and which of them are INFINITY or missing: both are null in frames."""
+def frame_times(times: Iterable[int | None], unit: Unit | None) -> tuple[Ticks, NDArray[np.bool_]]:
+    """Return times as an array, and which of them are null in frames: INFINITY, or missing.
+
+    Raises `TimeOverflow` for MIN_TIME in a calendar unit: it is no date.
+    """
     ticks = np.array([INFINITY if time is None else time for time in times], dtype=np.int64)
+    if is_calendar(unit) and (ticks == MIN_TIME).any():
+        raise TimeOverflow(f"MIN_TIME is no date, so a frame with times in {unit} cannot hold it")
     return ticks, ticks == INFINITY
 
 
 def times_to_pandas(times: Iterable[int | None], unit: Unit | None) -> pd.Series[Any]:
     """Return times as UTC timestamps of a calendar unit, else as integers; INFINITY is null.
 
-    Raises `TimeOverflow` for MIN_TIME in a calendar unit: pandas has no such date.
-
     >>> times_to_pandas([1, INFINITY], None).tolist()
     [1, <NA>]
     """
     import pandas as pd
 
-    ticks, null = is_infinite(times)
+    ticks, null = frame_times(times, unit)
     if not is_calendar(unit):
         return pd.Series(pd.arrays.IntegerArray(ticks, null)) if null.any() else pd.Series(ticks)
-    if (ticks == MIN_TIME).any():
-        raise TimeOverflow(f"MIN_TIME is no date, so a frame with times in {unit} cannot hold it")
     return pd.Series(np.where(null, MIN_TIME, ticks).view(f"datetime64[{unit}]")).dt.tz_localize("UTC")
 
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Iterator, Mapping
+import operator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final
+from functools import lru_cache, partial
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 _NAN: Final = ("NaN",)
+PLAIN: Final = frozenset({int, float, bool, str, bytes, type(None), datetime, date, time, timedelta, Decimal, Fraction})
+"""The types of values that are plain and hold no others."""
+_PANDAS_UNITS: Final = frozenset({"W", "D", "h", "m", "s", "ms", "us", "ns"})
 
 
 class Record(Mapping[str, Any]):
@@ -24,7 +30,7 @@ class Record(Mapping[str, Any]):
     __slots__ = ("_items",)
     _items: dict[str, Any]
 
-    def __init__(self, *args: Any, **fields: Any) -> None:
+    def __init__(self, /, *args: Any, **fields: Any) -> None:
         object.__setattr__(self, "_items", dict(*args, **fields))
 
     def __getitem__(self, name: str) -> Any:
@@ -93,8 +99,8 @@ def fields_of(payload: object) -> list[tuple[str, Any]]:
 
 
 def is_nan(value: object) -> bool:
-    """Say whether a value is a float NaN."""
-    return isinstance(value, float) and value != value
+    """Say whether a value is NaN: a float or a decimal."""
+    return value.is_nan() if isinstance(value, Decimal) else isinstance(value, float) and value != value
 
 
 def payload_key(value: object) -> Hashable:
@@ -105,8 +111,8 @@ def payload_key(value: object) -> Hashable:
     """
     if value is None or isinstance(value, (str, int)):
         return value
-    if isinstance(value, float):
-        return _NAN if value != value else value
+    if isinstance(value, (float, Decimal)):
+        return _NAN if is_nan(value) else value
     if isinstance(value, Mapping):
         return ("record", frozenset((name, payload_key(item)) for name, item in value.items()))
     if is_dataclass(value):
@@ -135,7 +141,7 @@ def payload_order(value: object) -> tuple[Any, ...]:
     if value is None:
         return (0,)
     if isinstance(value, (int, float, Fraction, Decimal)):
-        return (1, 1, 0) if value != value else (1, 0, value)
+        return (1, 1, 0) if is_nan(value) else (1, 0, value)
     if isinstance(value, str):
         return (2, value)
     if isinstance(value, (Mapping, tuple)) or is_dataclass(value):
@@ -144,24 +150,103 @@ def payload_order(value: object) -> tuple[Any, ...]:
 
 
 def plain(value: Any) -> Any:
-    """Return a Python value without a numpy wrapper.
+    """Return a value with every scalar of numpy or pandas in it, however deep, as Python's own; a missing one is None.
 
-    >>> type(plain(np.int64(3))).__name__
-    'int'
+    A value that holds none is returned itself. A time that Python cannot hold exactly is pandas', and arrays stay.
+
+    >>> plain((np.int64(3), [np.float32(0.5)])), plain(np.datetime64("1970-01-01T00:00:00.000000001"))
+    ((3, [0.5]), Timestamp('1970-01-01 00:00:00.000000001'))
     """
+    kind: type = type(value)
+    if kind in PLAIN:
+        return value
+    form = _form(kind)
+    if form is not None:
+        return value if PLAIN.issuperset(map(type, form.parts(value))) else _mapped(plain, value, form)
     if isinstance(value, (np.datetime64, np.timedelta64)):
+        return _of_numpy_time(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (datetime, timedelta)):
         return _plain_time(value)
-    return value.item() if isinstance(value, np.generic) else value
+    return None if kind.__name__ == "NAType" else value
 
 
-def _plain_time(value: np.datetime64 | np.timedelta64) -> Any:
-    """Return a numpy time as Python's, NaT as None; one that Python cannot hold exactly stays as it is."""
+def _of_numpy_time(value: np.datetime64 | np.timedelta64) -> Any:
     found = value.item()
     if not isinstance(found, int):
         return found
-    kind, (unit, _) = value.dtype.kind, np.datetime_data(value.dtype)
-    if unit in ("generic", "Y", "M"):
+    if np.datetime_data(value.dtype)[0] not in _PANDAS_UNITS:
         return value
-    rounded = value.astype("datetime64[us]" if kind == "M" else "timedelta64[us]")
-    exact = rounded.item()
-    return exact if rounded == value and not isinstance(exact, int) else value
+    import pandas as pd
+
+    return _plain_time(pd.Timestamp(value) if isinstance(value, np.datetime64) else pd.Timedelta(value))
+
+
+def _plain_time(value: Any) -> Any:
+    if value != value:  # NaT
+        return None
+    convert = getattr(value, "to_pydatetime", None) or getattr(value, "to_pytimedelta", None)
+    if convert is None or any(getattr(value, name, 0) for name in ("nanosecond", "nanoseconds")):
+        return value
+    try:
+        return convert()
+    except (ValueError, OverflowError):  # beyond Python's years
+        return value
+
+
+class _Form(NamedTuple):
+    """How a value that holds others is taken apart and built again."""
+
+    parts: Callable[[Any], Collection[Any]]
+    build: Callable[[Any, Iterable[Any]], Any]
+
+
+def map_parts(f: Callable[[Any], Any], value: Any) -> Any:
+    """Return a value with `f` applied to what it holds: items, values of a mapping, fields; itself where nothing changes by it.
+
+    Lists, tuples, sets, `dict`s, records, named tuples and dataclasses hold something; a dataclass is built again without
+    running code of its own.
+
+    >>> map_parts(str, [1, (2, 3)]), map_parts(abs, Record(v=-1))
+    (['1', '(2, 3)'], Record(v=1))
+    """
+    kind: type = type(value)
+    form = _form(kind)
+    return value if form is None else _mapped(f, value, form)
+
+
+def _mapped(f: Callable[[Any], Any], value: Any, form: _Form) -> Any:
+    parts = form.parts(value)
+    mapped = list(map(f, parts))
+    return value if all(map(operator.is_, parts, mapped)) else form.build(value, mapped)
+
+
+@lru_cache(maxsize=1024)
+def _form(cls: Any) -> _Form | None:
+    if cls in (list, tuple, set, frozenset):
+        return _Form(lambda value: value, lambda value, parts: cls(parts))
+    if cls is dict:
+        return _Form(dict.values, lambda value, parts: dict(zip(value, parts, strict=True)))
+    if cls is Record:
+        return _Form(lambda value: value._items.values(), lambda value, parts: Record(zip(value, parts, strict=True)))
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return _Form(lambda value: value, lambda value, parts: cls._make(parts))
+    if dataclasses.is_dataclass(cls):
+        names = [field.name for field in dataclasses.fields(cls)]
+        return _Form(partial(_fields, names, operator.attrgetter(*names, "__class__")), partial(_with_fields, names))
+    return None
+
+
+def _fields(names: Sequence[str], getter: Callable[[Any], tuple[Any, ...]], value: Any) -> Sequence[Any]:
+    try:
+        return getter(value)[:-1]
+    except AttributeError:  # a field that its class has not set
+        return [getattr(value, name, None) for name in names]
+
+
+def _with_fields(names: Sequence[str], value: Any, parts: Iterable[Any]) -> Any:
+    copy = object.__new__(type(value))
+    for name, part in {**getattr(value, "__dict__", {}), **dict(zip(names, parts, strict=True))}.items():
+        object.__setattr__(copy, name, part)
+    return copy

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from streamdsl.errors import QueryError
-from streamdsl.temporal.time import MIN_TIME, DurationLike, Unit, to_duration
+from streamdsl.temporal.time import MIN_TIME, DurationLike, Unit, is_integer, to_duration
 
 ProgressKind: TypeAlias = Literal["slack", "count", "period"]
 
@@ -49,7 +49,7 @@ class Progress:
         >>> Progress.every("1m").generator("s").after(130)
         120
         """
-        return Progress("count" if isinstance(step, int) else "period", delay, step)
+        return Progress("count" if is_integer(step) else "period", delay, step)
 
     def generator(self, unit: Unit | None) -> ProgressGenerator:
         """Return a fresh generator of CTIs for a stream with this unit."""

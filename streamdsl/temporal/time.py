@@ -5,7 +5,7 @@ from __future__ import annotations
 import re as _regex
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, SupportsInt, TypeAlias, TypeGuard, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,19 +31,24 @@ MIN_TIME: Final = -(2**63)
 CHRONON: Final = 1
 """The duration of a point event: one tick (`h` in paper 001)."""
 
-_PER_SECOND: Final[dict[str, int]] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+PER_SECOND: Final[dict[str, int]] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+"""How many ticks of each calendar unit a second has."""
 _SECONDS: Final[dict[str, Fraction]] = {
-    "ns": Fraction(1, 10**9),
-    "us": Fraction(1, 10**6),
-    "ms": Fraction(1, 10**3),
-    "s": Fraction(1),
+    **{unit: Fraction(1, count) for unit, count in PER_SECOND.items()},
     "m": Fraction(60),
     "min": Fraction(60),
     "h": Fraction(3600),
     "d": Fraction(86400),
     "w": Fraction(604800),
 }
-_PART = _regex.compile(r"\s*(\d+(?:\.\d+)?)\s*(ns|us|ms|min|s|m|h|d|w)\s*")
+_NUMPY_SECONDS: Final[dict[str, Fraction]] = {
+    **{unit: _SECONDS[unit.lower()] for unit in ("W", "D", "h", "m", "s", "ms", "us", "ns")},
+    **{unit: Fraction(1, 10**digits) for unit, digits in (("ps", 12), ("fs", 15), ("as", 18))},
+}
+"""The seconds in numpy's units; years and months are not all of one length."""
+_DURATION = _regex.compile(r"\s*([+-]?)((?:\s*[0-9]+(?:\.[0-9]+)?\s*(?:ns|us|ms|min|s|m|h|d|w))+)\s*")
+_PART = _regex.compile(r"([0-9.]+)\s*([a-z]+)")
+_FRACTION = _regex.compile(r"(.{7,10}.[0-9]{2}(:?)[0-9]{2}\2[0-9]{2})[.,]([0-9]+)(.*)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -84,49 +89,75 @@ def common_unit(*units: Unit | None) -> Unit | None:
 def to_ticks(value: object, unit: Unit | None = None) -> int:
     """Return a point in time as ticks since the epoch; an `int` is ticks already, a naive date is UTC.
 
+    Raises `UnitError` for what is no time, or no whole number of units, and `TimeOverflow` for what int64 cannot hold.
+
     >>> to_ticks("1970-01-01T00:00:02", "ms")
     2000
     """
     if type(value) is int:
         return _checked(value)
+    if _is_no_end(value):
+        raise UnitError(f"{value!r} is not a time", hint="the end of an event that goes on is sd.INFINITY; in a frame, a null")
     if isinstance(value, (bool, np.bool_, float, np.floating)):
         raise UnitError(f"a time is an int in ticks or a date, not {value!r}")
-    if isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64):
+    if is_integer(value):
         return _checked(int(value))
     if unit == "tick":
         raise UnitError(
             f"the stream counts plain ticks, so {value!r} is not a time of it",
             hint='give the source a calendar unit, for example unit="us"',
         )
-    per_second = _PER_SECOND[unit or "us"]
+    return _whole(_since_epoch(value), value, unit)
+
+
+def _is_no_end(value: object) -> bool:
+    """Say whether a value is what elsewhere stands for an end that is not known: None, NaT, NaN or an infinite float."""
+    if isinstance(value, (float, np.floating)):
+        return not np.isfinite(value)
+    return value is None or (isinstance(value, (datetime, np.datetime64)) and value != value)
+
+
+def _since_epoch(value: object) -> Fraction:
+    """Return the seconds since the epoch, exactly; a naive time is UTC."""
+    if isinstance(value, datetime) and hasattr(value, "to_datetime64"):
+        value = value.to_datetime64()  # pandas' may lie beyond Python's years
     if isinstance(value, np.datetime64):
-        return _from_datetime64(value, unit or "us")
+        return _since_epoch_of_numpy(value)
     if isinstance(value, str):
-        value = _parse_date(value)
+        return _since_epoch_of_text(value)
     if isinstance(value, datetime):
-        return _whole(_since_epoch(value) * per_second, value, unit)
+        moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        return _length(moment - _EPOCH)
     if isinstance(value, date):
-        return _whole(_since_epoch(datetime(value.year, value.month, value.day)) * per_second, value, unit)
+        return Fraction((value - _EPOCH.date()).days * 86400)
     raise UnitError(f"{value!r} is not a time; give an int in ticks, a datetime, a numpy or pandas time, or ISO text")
 
 
-def _since_epoch(value: datetime) -> Fraction:
-    """Return the seconds since the epoch, exactly; a naive time is UTC."""
-    if value != value:
-        raise _no_time()
-    nanoseconds = getattr(value, "nanosecond", 0)
-    moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-    delta = moment - _EPOCH
-    seconds = Fraction(delta.days * 86400 + delta.seconds) + Fraction(delta.microseconds, 10**6)
-    return seconds + Fraction(nanoseconds, 10**9)
+def _since_epoch_of_numpy(value: np.datetime64) -> Fraction:
+    unit, count = np.datetime_data(value.dtype)
+    if unit in _NUMPY_SECONDS:
+        return int(value.astype(np.int64)) * count * _NUMPY_SECONDS[unit]
+    days = value.astype("datetime64[D]")  # of years or months
+    if days.astype(value.dtype) != value:
+        raise TimeOverflow(f"{value!r} is outside the range of times, int64 ticks")
+    return _since_epoch_of_numpy(days)
 
 
-def _no_time() -> UnitError:
-    return UnitError("NaT is not a time; a null end means INFINITY in frames only")
+def _since_epoch_of_text(text: str) -> Fraction:
+    found = _FRACTION.fullmatch(text)  # Python would cut it off after six digits, and take one of minutes for one of seconds
+    try:
+        if found is None and ("." in text or "," in text):
+            raise ValueError(text)
+        moment = datetime.fromisoformat(found[1] + found[4] if found else text)
+    except ValueError:
+        raise UnitError(f"{text!r} is not a date", hint='write it like "2013-02-08" or "2013-02-08T17:30:00Z"') from None
+    return _since_epoch(moment) + (Fraction(int(found[3]), 10 ** len(found[3])) if found else 0)
 
 
 def to_duration(value: object, unit: Unit | None = None) -> int:
     """Return a duration in ticks; an `int` is ticks already, text is like `"10s"` or `"1h30m"`.
+
+    Raises `UnitError` for what is no duration, or no whole number of units, and `TimeOverflow` for what int64 cannot hold.
 
     >>> to_duration("1h30m", "s")
     5400
@@ -135,63 +166,56 @@ def to_duration(value: object, unit: Unit | None = None) -> int:
         return _checked(value)
     if isinstance(value, (bool, np.bool_, float, np.floating)):
         raise UnitError(f"a duration is an int in ticks or a timedelta, not {value!r}")
-    if isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64):
+    if is_integer(value):
         return _checked(int(value))
     if unit == "tick":
         raise UnitError(
             f"the stream counts plain ticks, so {value!r} is not a duration of it",
             hint='give the source a calendar unit, for example unit="us"',
         )
-    per_second = _PER_SECOND[unit or "us"]
-    return _whole(_seconds(value) * per_second, value, unit)
+    return _whole(_seconds(value), value, unit)
 
 
 def _seconds(value: object) -> Fraction:
+    if isinstance(value, timedelta) and hasattr(value, "to_timedelta64"):
+        value = value.to_timedelta64()
     if isinstance(value, np.timedelta64):
-        if np.isnat(value):
-            raise UnitError("NaT is not a duration")
-        return Fraction(int(value.astype("timedelta64[ns]").astype(np.int64)), 10**9)
+        return _seconds_of_numpy(value)
     if isinstance(value, timedelta):
-        nanoseconds = getattr(value, "nanoseconds", 0)
-        exact = Fraction(value.days * 86400 + value.seconds) + Fraction(value.microseconds, 10**6)
-        return exact + Fraction(nanoseconds, 10**9)
+        return _length(value)
     if isinstance(value, str):
-        return _parse_duration(value)
+        return _seconds_of_text(value)
     raise UnitError(f'{value!r} is not a duration; give an int in ticks, a timedelta, or text such as "10s" or "1h30m"')
 
 
-def _parse_duration(text: str) -> Fraction:
-    sign = -1 if text.strip().startswith("-") else 1
-    rest = text.strip().lstrip("+-")
-    total, position = Fraction(0), 0
-    while position < len(rest):
-        part = _PART.match(rest, position)
-        if part is None:
-            break
-        total += Fraction(part.group(1)) * _SECONDS[part.group(2)]
-        position = part.end()
-    if not rest or position < len(rest):
-        raise UnitError(f"{text!r} is not a duration", hint='write it like "10s", "5m", "1h30m", "250ms", "2d"')
-    return sign * total
+def _length(delta: timedelta) -> Fraction:
+    return delta.days * 86400 + delta.seconds + Fraction(delta.microseconds, 10**6)
 
 
-def _parse_date(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise UnitError(f"{text!r} is not a date", hint='write it like "2013-02-08" or "2013-02-08T17:30:00Z"') from None
-
-
-def _from_datetime64(value: np.datetime64, unit: str) -> int:
+def _seconds_of_numpy(value: np.timedelta64) -> Fraction:
+    unit, count = np.datetime_data(value.dtype)
     if np.isnat(value):
-        raise _no_time()
-    ticks = int(value.astype(f"datetime64[{unit}]").astype(np.int64))
-    if np.array(ticks).astype(f"datetime64[{unit}]") != value:
-        raise UnitError(f"{value!r} is not a whole number of {unit}", hint="give the source a finer unit")
-    return _checked(ticks)
+        raise UnitError("NaT is not a duration")
+    if unit not in _NUMPY_SECONDS:
+        raise UnitError(f"{value!r} has no fixed length", hint="give it in weeks or smaller units")
+    return int(value.astype(np.int64)) * count * _NUMPY_SECONDS[unit]
 
 
-def _whole(ticks: Fraction, value: object, unit: Unit | None) -> int:
+def _seconds_of_text(text: str) -> Fraction:
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise UnitError(f"{text!r} is not a duration", hint='write it like "10s", "5m", "1h30m", "250ms", "2d"')
+    total = sum((Fraction(number) * _SECONDS[unit] for number, unit in _PART.findall(found[2])), Fraction(0))
+    return -total if found[1] == "-" else total
+
+
+def is_integer(value: object) -> TypeGuard[SupportsInt]:
+    """Say whether a value is an integer of Python or numpy, which counts ticks."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64)
+
+
+def _whole(seconds: Fraction, value: object, unit: Unit | None) -> int:
+    ticks = seconds * PER_SECOND[unit or "us"]
     if ticks.denominator != 1:
         raise UnitError(f"{value!r} is not a whole number of {unit or 'us'}", hint="give the source a finer unit")
     return _checked(ticks.numerator)
@@ -245,4 +269,6 @@ def format_time(time: int, unit: Unit | None = None) -> str:
         return "inf"
     if not is_calendar(unit):
         return str(time)
+    if time == MIN_TIME:
+        return "MIN_TIME"
     return f"{np.array(time).astype(f'datetime64[{unit}]')}Z"

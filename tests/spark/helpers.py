@@ -13,7 +13,6 @@ from streamdsl.spark import explain_spark
 from streamdsl.spark.flow import Flow
 from streamdsl.spark.frames import source_of_rows
 from streamdsl.spark.lower import lower, lowering
-from streamdsl.spark.session import default_session
 from streamdsl.testing import assert_cht_equal
 
 PYTHON = re.compile("ArrowEval|PythonUDF|MapInArrow|FlatMapGroups|FlatMapCoGroups|BatchEvalPython")
@@ -56,13 +55,22 @@ def check(
     found = query.run(bindings, engine="spark", until=until).cht()
     assert_cht_equal(found, expected)
     if native is not None:
-        frame = lower(lowering(query.plan(), _flows(query, inputs), until)).make()
-        assert (PYTHON.search(physical_plan(frame)) is None) == native
+        noted, python = runs(query, inputs, until)
+        assert native == (not python) == noted
     return found
 
 
+def runs(query: sd.Stream[Any], inputs: Mapping[str, sd.CHT[Any]], until: int | None = None) -> tuple[bool, bool]:
+    """Say whether every operator of a query is noted as native, and whether its physical plan has Python in it."""
+    low = lowering(query.plan(), _flows(query, inputs), until)
+    python = PYTHON.search(physical_plan(lower(low).make())) is not None
+    return all(note.how == "native" for note in low.notes.values()), python
+
+
 def _flows(query: sd.Stream[Any], inputs: Mapping[str, sd.CHT[Any]]) -> dict[str, Flow]:
-    return {name: source_of_rows(default_session(), node, inputs[name]) for name, node in sources(query.plan()).items()}
+    from pyspark.sql import SparkSession
+
+    return {name: source_of_rows(SparkSession.active(), node, inputs[name]) for name, node in sources(query.plan()).items()}
 
 
 def check_many(

@@ -16,7 +16,8 @@ from streamdsl.expr.schema import Schema
 from streamdsl.io.sources import bind
 from streamdsl.plan.node import Select, Source, Where
 from streamdsl.spark import run_batch
-from streamdsl.spark.expressions import Env, NotNative, RowAt, to_sql
+from streamdsl.spark.expressions import Env, RowAt, to_sql
+from streamdsl.spark.sql import NotNative
 from streamdsl.spark.types import type_of_payloads
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]

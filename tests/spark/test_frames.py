@@ -12,6 +12,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.errors import QueryError, SchemaError, UnsupportedOnSpark
+from streamdsl.spark import OnSpark, explain_spark
 from tests.spark.helpers import PYTHON, physical_plan
 
 if TYPE_CHECKING:
@@ -115,6 +116,56 @@ def test_physical_events(spark: SparkSession) -> None:
         sd.source("s").on_spark(spark).batch({"s": frame.where("kind = 'retract'")}).collect()
 
 
+def test_physical_events_that_match_nothing_fail(spark: SparkSession) -> None:
+    inserted = "('insert', 'a', 1L, 5L, null)"
+    wrong = {
+        "does not match": [
+            [inserted, "('retract', 'a', 1L, 6L, 4L)"],
+            [inserted, "('retract', 'a', 2L, 5L, 4L)"],
+            [inserted, "('retract', 'a', 1L, 5L, 0L)"],
+            [inserted, "('retract', 'a', 1L, 5L, 4L)", "('retract', 'a', 1L, 5L, 3L)"],
+        ],
+        "no insertion, or several": [[inserted, inserted], ["('retract', 'a', 1L, 5L, 4L)"]],
+        "insert, retract or cti": [[inserted, "('Retract', 'a', 1L, 5L, 4L)"], ["(null, 'a', 1L, 5L, null)"]],
+    }
+    for said, frames in wrong.items():
+        for rows in frames:
+            frame = spark.sql(
+                f"select kind, id, le, re, cast(re_new as bigint) re_new, 1 as v from values {', '.join(rows)}"
+                " as t(kind, id, le, re, re_new)"
+            )
+            with pytest.raises(Exception, match=f"EventError.*{said}"):
+                sd.source("s").on_spark(spark).batch({"s": frame}).collect()
+
+
+def test_names_may_differ_by_case_alone(spark: SparkSession) -> None:
+    frame = spark.sql("select 1L as le, 5L as re, 2 as LE, 'x' as Kind, 3 as a, 4 as A, named_struct('b', 5, 'B', 'y') as n")
+    parts = sd.source("s").select(lambda e: {"le": e.LE, "kind": e.Kind, "sum": e.a * 10 + e.A, "b": e.n.b, "B": e.n.B})
+    found = parts.on_spark(spark).batch({"s": frame})
+    assert found.columns == ["le", "re", "payload_le", "kind", "sum", "b", "B"]
+    assert collected(found) == [(1, 5, 2, "x", 34, 5, "y")]
+    assert collected(sd.source("s").on_spark(spark).batch({"s": frame})) == [(1, 5, 2, "x", 3, 4, (5, "y"))]
+    for wrong, said in (("1L as LE", "no column 'le', but 'LE'"), ("1L as le, 2L as RE", "no column 're', but 'RE'")):
+        with pytest.raises(SchemaError, match=said):
+            sd.source("s").on_spark(spark).batch({"s": spark.sql(f"select {wrong}, 1 as v")})
+    with pytest.raises(SchemaError, match="two columns named 'v'"):
+        sd.source("s").on_spark(spark).batch({"s": spark.sql("select 1L as le, 1 as v, 2 as v")})
+
+
+def test_text_is_text_whatever_its_collation(spark: SparkSession) -> None:
+    texts = "select * from values (1L, 9L, 'a'), (2L, 8L, 'A') as t(le, re, k)"
+    frame = spark.sql(f"select le, re, k collate UTF8_LCASE as k, array(k collate UTF8_LCASE) as all from ({texts})")
+    groups = sd.source("s").group_by(lambda e: (e.k, e.all)).apply(lambda g: g.to_points().where(lambda e: e.k == "A"))
+    assert [row.le for row in groups.on_spark(spark).batch({"s": frame}).collect()] == [2]
+
+
+def test_a_source_with_rows_of_its_own_needs_no_frame(spark: SparkSession, trips: DataFrame) -> None:
+    zones = sd.from_rows([(0, sd.INFINITY, {"zone": "A", "name": "Airport"})], unit="us")
+    query = sd.source("trips", unit="us").join(zones, on="zone", select=lambda trip, zone: (zone.name, trip.fare))
+    found = OnSpark(query.plan(), spark, zones._bindings).batch({"trips": trips})
+    assert [tuple(row)[2:] for row in found.orderBy("_1").collect()] == [("Airport", 7.0), ("Airport", 10.0)]
+
+
 def test_payloads_of_every_type(spark: SparkSession) -> None:
     frame = spark.sql(
         "select 1L as le, 5L as re, cast(3 as smallint) as small, cast(0.5 as float) as real, cast(1.50 as decimal(5,2)) as money"
@@ -143,6 +194,8 @@ def test_declared_payloads(spark: SparkSession, trips: DataFrame) -> None:
     whole = sd.source("trips", Checked).on_spark(spark).batch({"trips": trips})
     assert whole.dtypes[2:] == [("zone", "string"), ("fare", "double")]
     assert sorted(row.fare for row in whole.collect()) == [5.0, 8.0, 11.0]
+    said = explain_spark(sd.source("trips", Checked).shift(1).plan())
+    assert said == {"source:trips": "Python (Arrow), row by row: its payloads are objects of Python", "shift_1": "native"}
     with pytest.raises(SchemaError, match="no column for 'fare'"):
         sd.source("trips", Trip).on_spark(spark).batch({"trips": trips.drop("fare")})
 
@@ -152,7 +205,7 @@ def test_pairs_are_structs_and_clashing_names_are_moved(spark: SparkSession, tri
     pairs = s.join(s, on="zone").on_spark(spark).batch({"trips": trips})
     assert pairs.dtypes[2:] == [("_0", "struct<zone:string,fare:double>"), ("_1", "struct<zone:string,fare:double>")]
     moved = s.select(le=lambda e: e.fare, LE=lambda e: e.zone).on_spark(spark).batch({"trips": trips})
-    assert moved.columns == ["le", "re", "payload_le", "LE"]
+    assert moved.columns == ["le", "re", "payload_le", "payload_LE"]
     scalar = s.select(lambda e: e.fare).on_spark(spark).batch({"trips": trips})
     assert scalar.columns == ["le", "re", "value"]
 
@@ -205,3 +258,7 @@ def test_wrong_frames_are_refused_before_anything_runs(spark: SparkSession, trip
         query.on_spark(spark).batch({"trips": trips.withColumnRenamed("le", "start")})
     with pytest.raises(SchemaError, match="no time"):
         query.on_spark(spark).batch({"trips": trips.selectExpr("zone as le", "re", "fare")})
+    with pytest.raises(QueryError, match="no DataFrame of Spark but a dict"):
+        query.on_spark(spark).batch({"trips": {"le": [1]}})  # type: ignore[dict-item]
+    with pytest.raises(UnsupportedOnSpark, match="is a stream"):
+        query.on_spark(spark).batch({"trips": spark.readStream.format("rate").load().selectExpr("value as le")})

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
 
 import streamdsl as sd
+from streamdsl.errors import UnsupportedOnSpark
 from tests.spark.helpers import check, check_many, explained, history, stream
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -182,6 +184,13 @@ def test_no_rows() -> None:
     check(ENDING["hopping"](stream()), {"s": sd.CHT.from_rows([])})
     check(UNENDING["snapshot listed"](stream()), {"s": sd.CHT.from_rows([])})
     check(SPAN_IN_PYTHON["select"](stream()), {"s": sd.CHT.from_rows([])})
+
+
+def test_functions_that_change_their_mind_are_found_out() -> None:
+    rows = {"s": [sd.Insert(i, i, i + 9, {"v": i}) for i in range(5)]}
+    random_left: sd.Stream[Any] = stream().select(lambda e: {"v": e.v, "x": random.random()})
+    with pytest.raises(UnsupportedOnSpark, match="gives other results"):
+        random_left.anti_join(stream().shift(3)).run(rows, engine="spark")
 
 
 def test_long_and_short_lifetimes_join_without_a_key() -> None:

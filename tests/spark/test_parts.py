@@ -17,14 +17,18 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
 import streamdsl as sd
-from streamdsl.errors import EventError, SchemaError, TimeOverflow, UnboundedOutputError, UserCodeError
+from streamdsl.errors import EventError, SchemaError, TimeOverflow, UnboundedOutputError, UnsupportedOnSpark, UserCodeError
+from streamdsl.expr.nodes import Field, Opaque, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
+from streamdsl.plan.node import Group, GroupApply, Node, WindowAggregate
 from streamdsl.spark import explain_spark
 from streamdsl.spark.codec import arrow_type, decode, decode_table, encode, encode_table
 from streamdsl.spark.keys import canonical
+from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.results import result_type
 from streamdsl.spark.session import as_streamdsl
+from streamdsl.spark.support import declared_sources
 from streamdsl.spark.types import (
     FLOAT,
     INT,
@@ -39,7 +43,13 @@ from streamdsl.spark.types import (
     type_of_payloads,
     unify,
 )
+from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import payload_key
+from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.bases import AnyUDA
+from streamdsl.udm.builtin import Count
+from streamdsl.windows import Count as CountWindows
+from streamdsl.windows import Windows
 from tests.spark.helpers import explained, stream
 
 
@@ -274,3 +284,52 @@ def test_explain_knows_declared_types() -> None:
     assert explained(declared.where(lambda e: e.x > 1)) == {"where_1": "native"}
     assert explained(declared.where(lambda e: e.name < 1))["where_1"].startswith("Python (Arrow)")
     assert explained(declared.tumbling_window(5).aggregate(sd.median(lambda e: e.x))) == {"window_aggregate_1": "native"}
+
+
+@dataclass(frozen=True, slots=True)
+class Weekly(Windows):
+    """Windows of a kind that the Spark engine has never heard of."""
+
+    def over(self, lifetimes: Iterable[Lifetime], until: int = sd.INFINITY) -> list[Lifetime]:
+        return []
+
+    def describe(self) -> str:
+        return "weekly"
+
+
+class Learning(AnyUDA[Any, Any]):
+    """A module of an unknown kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delay(Node):
+    """An operator without a lowering."""
+
+    input: Node
+
+
+SOURCE = sd.source("s").plan()
+
+
+def counting(windows: Windows, function: AnyUDA[Any, Any], input: Node = SOURCE) -> WindowAggregate:
+    return WindowAggregate(input, windows, sd.Clip.NONE, sd.Output.ALIGN, (BoundAgg(function),), Field("a0"))
+
+
+IN_A_GROUP = counting(Weekly(), Count(), Group(None, None))
+UNKNOWN: dict[str, tuple[Node, str]] = {
+    "windows": (counting(Weekly(), Count()), "weekly windows"),
+    "windows of a group that Python makes": (
+        GroupApply(SOURCE, Opaque(lambda e: str(e.v)), IN_A_GROUP, Whole()),
+        "weekly windows",
+    ),
+    "modules": (counting(CountWindows(2), Learning()), "Learning is of a kind of modules that"),
+    "operators": (Delay(SOURCE), "the operator"),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_what_the_engine_does_not_know_is_refused(name: str) -> None:
+    plan, said = UNKNOWN[name]
+    with pytest.raises(UnsupportedOnSpark, match=f"{said} has no lowering|{said} have no lowering"):
+        lower(lowering(plan, declared_sources(plan)))
+    assert any(f"unsupported: {said}" in text for text in explain_spark(plan).values())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import streamdsl as sd
-from tests.spark.helpers import check, history, stream
+from tests.spark.helpers import check, history, runs, stream
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -78,4 +78,7 @@ def test_compositions(seed: int) -> None:
     query, other = stream("s"), stream("t")
     for step in rng.sample(STEPS, rng.randint(2, 4)):
         query = step(rng, query, other)
-    check(query, {"s": history(seed, 10), "t": history(seed + 100, 6)})
+    inputs = {"s": history(seed, 10), "t": history(seed + 100, 6)}
+    check(query, inputs)
+    noted, python = runs(query, inputs)
+    assert noted == (not python)

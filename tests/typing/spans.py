@@ -22,7 +22,7 @@ def sources() -> None:
     assert_type(sd.from_events([sd.Insert("a", 1, 5, "x"), sd.Retract("a", 1, 5, 3)]), sd.Stream[str])
     assert_type(sd.from_csv("trips.csv", Trip, start="at"), sd.Stream[Trip])
     assert_type(sd.from_csv("trips.csv"), sd.Stream[sd.Record])
-    sd.source("trips", Trip, on_violation="ignore")  # type: ignore[call-overload]
+    sd.source("trips", Trip, on_violation="ignore")  # type: ignore[arg-type]
 
 
 def where() -> None:

@@ -344,8 +344,8 @@ REFUSED: list[tuple[Callable[[], object], type[Exception], tuple[str, ...]]] = [
     ),
     (lambda: trips.group_by("zone").apply(lambda g: g.tumbling_window(5)), QueryError, ("not a stream", "aggregate")),  # type: ignore[arg-type, return-value]
     (lambda: sd.source(""), QueryError, ("a source has a name",)),
-    (lambda: sd.source("x", unit="fortnight"), UnitError, ("'fortnight'",)),  # type: ignore[call-overload]
-    (lambda: sd.source("x", on_violation="ignore"), QueryError, ("'ignore'", "error, drop, adjust")),  # type: ignore[call-overload]
+    (lambda: sd.source("x", unit="fortnight"), UnitError, ("'fortnight'",)),  # type: ignore[arg-type]
+    (lambda: sd.source("x", on_violation="ignore"), QueryError, ("'ignore'", "error, drop, adjust")),  # type: ignore[arg-type]
     (lambda: trips.union(sd.source("trips", Zone, unit="s")), QueryError, ("two different sources", "'trips'")),
     (lambda: sd.uda(lambda a, b, c: 1), QueryError, ("3 parameters",)),  # type: ignore[arg-type, misc]
     (lambda: sd.udo(Top), QueryError, ("sd.UDO",)),  # type: ignore[arg-type]

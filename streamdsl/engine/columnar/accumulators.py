@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -94,7 +94,8 @@ class SumAccumulator(Accumulator):
             values[row] = None
         for row, bag in bags.items():
             if len(bag):
-                values[row] = _on_row(row, self._of_values, [*self._numbers_in(lanes, row), *bag.values()], int(counted[row]))
+                total = int(counted[row])
+                values[row] = _on_row(row, self._of_values, self._values_in(lanes, row, bag.values(), total), total)
         return column_of(values)
 
     def _numbers(self, lanes: Lanes, counted: Ticks) -> Column:
@@ -111,13 +112,13 @@ class SumAccumulator(Accumulator):
             mixed[at] = finish(sums(lanes.take(at), self.number), counted[at])
         return mixed
 
-    def _numbers_in(self, lanes: Lanes, row: int) -> Iterator[Any]:
-        """Yield the sum of the integers and that of the floats in a row that holds other values too."""
+    def _values_in(self, lanes: Lanes, row: int, loose: list[Any], total: int) -> list[Any]:
+        """Return the values of a row that are no numbers, after the sum of those that are, if there are any."""
         one = lanes.take(np.array([row]))
-        if one.counts((self.number, "floats"))[0]:
-            yield float(floats(one, self.number)[0])
-        elif one.weights(self.number):
-            yield integers(one, self.number).tolist()[0]
+        real = int(one.counts((self.number, "floats"))[0])
+        if real:
+            return [float(floats(one, self.number)[0]), *loose]
+        return [*integers(one, self.number).tolist(), *loose] if total > len(loose) else loose
 
     def _of_integers(self, sums: Column, counted: Ticks) -> Column:
         return sums

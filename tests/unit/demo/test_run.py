@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -138,6 +139,15 @@ def test_times_are_shown_as_in_new_york() -> None:
 def test_the_queries_are_over_named_sources_only() -> None:
     assert [question.letter for question in QUESTIONS] == list("abcde")
     assert "flights" in flights.explain()
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "taken").touch()
+    assert main(["demo", "--no-spark", "--out", str(tmp_path / "taken")]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("streamdsl demo: ")
+    assert "taken" in told.err
 
 
 def test_the_command_line_knows_its_version_and_its_commands(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import gc
 import math
 import pickle
 from collections.abc import Sequence
+from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -94,11 +95,14 @@ def test_the_type_of_a_sum_is_that_of_what_is_left() -> None:
     assert result(total, lanes_of(total, [None], [3])) is None
 
 
-@pytest.mark.parametrize("values", [[Decimal("0.1"), 2], [Fraction(1, 3), None, 1], [Decimal(1), Decimal(1)]])
+@pytest.mark.parametrize(
+    "values",
+    [[Decimal("0.1"), 2], [Fraction(1, 3), None, 1], [Decimal(1), Decimal(1)], [timedelta(1), timedelta(hours=1)]],
+)
 def test_what_is_no_number_of_python_is_kept_as_it_is(values: list[Any]) -> None:
     total, mean = SumAccumulator(0), AvgAccumulator(0)
-    assert result(total, lanes_of(total, values, [Decimal(9), "x"])) == Sum().compute_result(values)
-    assert result(mean, lanes_of(mean, values, [[1, 2]])) == Avg().compute_result(values)
+    assert result(total, lanes_of(total, values, [Decimal(9), "x", 7])) == Sum().compute_result(values)
+    assert result(mean, lanes_of(mean, values, [[1, 2], 7])) == Avg().compute_result(values)
 
 
 def test_digits_are_carried_before_a_lane_overflows() -> None:

@@ -30,6 +30,7 @@ from streamdsl.expr import (
     udf,
     when,
 )
+from streamdsl.expr.facade import node_of
 from streamdsl.expr.nodes import Constant, Field, Key, Whole
 from streamdsl.expr.rows import settle
 from streamdsl.expr.schema import ScalarRow, Schema, Shape, row_view
@@ -117,6 +118,15 @@ def test_the_first_row_that_fails_is_named() -> None:
     assert caught.value.row == 0
 
 
+def test_the_row_is_named_where_an_expression_that_an_opaque_function_gives_fails() -> None:
+    choice = when(col("a")).then(1).otherwise(2)
+    payloads = [{"a": 1}, {"a": np.array([1, 2])}]
+    for function in (lambda e: choice if True and e else 0, lambda e: (choice, 1) if True and e else 0):
+        with pytest.raises(RowError) as caught:
+            evaluate(trace(function, (None,)), inputs(payloads))
+        assert (caught.value.row, type(caught.value.cause)) == (1, ValueError)
+
+
 def test_an_opaque_function_is_called_once_for_every_row_up_to_the_error() -> None:
     calls: list[int] = []
 
@@ -144,11 +154,11 @@ def test_only_the_chosen_branch_is_evaluated() -> None:
         return -x
 
     choice = when(col("n") == 0).then(None).when(col("n") > 3).then(noted(col("n"))).otherwise(8 // col("n"))
-    assert evaluate(choice.node, inputs(TRIPS)).tolist() == [None, 4, -4]
-    assert [evaluate_row(choice.node, (trip,)) for trip in TRIPS] == [None, 4, -4]
+    assert evaluate(node_of(choice), inputs(TRIPS)).tolist() == [None, 4, -4]
+    assert [evaluate_row(node_of(choice), (trip,)) for trip in TRIPS] == [None, 4, -4]
     assert seen == [4, 4]
     nested = when(col("n") > 0).then(when(8 / col("n") > 3).then("big").otherwise("small")).otherwise("none")
-    assert evaluate(nested.node, inputs(TRIPS)).tolist() == ["none", "big", "small"]
+    assert evaluate(node_of(nested), inputs(TRIPS)).tolist() == ["none", "big", "small"]
 
 
 def test_when_of_plain_values_is_a_plain_value() -> None:

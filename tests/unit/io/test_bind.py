@@ -13,6 +13,7 @@ import pytest
 
 from streamdsl.errors import QueryError, SchemaError, UnitError
 from streamdsl.expr.schema import Schema
+from streamdsl.io.columns import is_frame
 from streamdsl.io.sources import bind, read_rows
 from streamdsl.plan.node import Source
 from streamdsl.result import Result
@@ -44,6 +45,13 @@ def test_whatever_holds_events_can_be_bound(value: Any) -> None:
     bound = bind(value, TRIPS)
     assert list(bound.events()) == list(bound.events()) == [ROW]
     assert bound.unit == "tick"
+
+
+def test_a_lazy_frame_is_known_without_being_collected() -> None:
+    lazy = pl.LazyFrame({"le": [1], "v": [7]}).map_batches(lambda frame: frame.select("nothing"))
+    assert is_frame(lazy)
+    assert not any(map(is_frame, ([ROW], {"le": [1]}, pd.Series([1]), pl.Series([1]), pd.DataFrame, None)))
+    assert list(bind(pl.LazyFrame({"le": [1], "v": [7]}), TRIPS).events()) == [Insert(0, 1, 2, {"v": 7})]
 
 
 def test_a_result_binds_with_its_ctis() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,9 @@ import pytest
 from streamdsl.errors import EventError, QueryError, SchemaError, TimeOverflow, UnitError
 from streamdsl.expr.schema import Schema
 from streamdsl.io.binding import Inserts
+from streamdsl.io.payloads import schema_for
 from streamdsl.io.sources import read_events, read_rows
-from streamdsl.temporal import INFINITY, MIN_TIME, MISSING, Cti, Insert, Retract, edge_end, edge_start, interval, point
+from streamdsl.temporal import INFINITY, MIN_TIME, MISSING, Cti, Insert, Record, Retract, edge_end, edge_start, interval, point
 
 DAY = datetime(2013, 2, 8)
 TICKS = 1360281600 * 10**6
@@ -143,6 +145,68 @@ def test_rows_of_other_fields_or_of_no_three_items_are_refused() -> None:
         read_rows([(1, 5, {"v": 2}), (1, 5, {"w": 2})])
     with pytest.raises(QueryError, match=r"\(1, 5\)"):
         read_rows([(1, 5)])  # type: ignore[list-item]
+
+
+@dataclass
+class Trip:
+    fare: float
+
+
+@dataclass
+class Tipped(Trip):
+    tip: float
+
+
+@dataclass
+class Checked(Trip):
+    def __post_init__(self) -> None:
+        assert self.fare >= 0
+
+
+class Pair(NamedTuple):
+    a: int
+    b: int
+
+
+SUBCLASSES: list[tuple[Any, Any]] = [
+    (Trip(1.0), Tipped(1.0, 0.5)),
+    (Trip(1.0), Checked(1.0)),
+    ((1, 2), Pair(1, 2)),
+]
+
+
+@pytest.mark.parametrize(("payload", "other"), SUBCLASSES)
+def test_payloads_are_of_one_class_whichever_comes_first(payload: Any, other: Any) -> None:
+    for first, second in ((payload, other), (other, payload)):
+        with pytest.raises(SchemaError, match="event 1 is refused"):
+            read_rows([(1, 5, first), (1, 5, second)])
+    for one in (payload, other):
+        (event,) = read_rows([(1, 5, one)]).events()
+        assert type(event.payload) is type(one)  # type: ignore[union-attr]
+
+
+def test_an_instance_of_a_subclass_of_the_declared_payload_is_refused_with_a_remedy() -> None:
+    with pytest.raises(SchemaError, match=r"Tipped\(.*subclass of Trip[\s\S]*make it a Trip, or declare payload=Tipped"):
+        read_rows([(1, 5, Tipped(1.0, 0.5))], payload=Trip)
+    with pytest.raises(SchemaError, match=r"'a'.*subclass of Trip"):
+        schema_for(Schema.of_type(Trip), "a", Checked(1.0))
+
+
+def test_values_of_numpy_inside_payloads_and_ids_become_pythons_own() -> None:
+    wrapped: Any = {"v": [np.int64(1), (np.float64(2),)]}
+    plain: Any = {"v": [1, (2.0,)]}
+    (row,) = read_rows([(1, 5, wrapped)]).events()
+    first, second = read_events([Insert((np.int64(1), "a"), 1, 5, wrapped), Retract(1, 1, 5, 3, wrapped)]).events()
+    assert repr((row, first, second)) == repr(
+        (Insert(0, 1, 5, Record(plain)), Insert((1, "a"), 1, 5, plain), Retract(1, 1, 5, 3, plain))
+    )
+
+
+@pytest.mark.parametrize("value", [5, None, pd.DataFrame({"le": [1]})])
+def test_what_is_no_list_is_refused(value: Any) -> None:
+    for read, what in ((read_rows, "rows"), (read_events, "events")):
+        with pytest.raises(QueryError, match=rf"{what} are wanted, not a {type(value).__name__}[\s\S]*from_pandas"):
+            read(value)
 
 
 def test_no_rows() -> None:

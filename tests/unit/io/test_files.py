@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple, NewType, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ from streamdsl.io import csv_files, files
 from streamdsl.io.binding import Bound, Inserts
 from streamdsl.io.frames import cht_to_arrow, events_to_pandas
 from streamdsl.io.sources import read_csv, read_jsonl, read_parquet
-from streamdsl.temporal import CHT, INFINITY, Cti, Insert, Retract
+from streamdsl.temporal import CHT, INFINITY, Cti, Insert, Retract, fields_of
 
 DAY = 1360281600 * 10**6
 
@@ -98,6 +98,24 @@ def test_a_later_file_with_other_columns_is_refused_by_name(tmp_path: Path) -> N
         list(read_parquet(tmp_path).events())
 
 
+def test_a_directory_with_the_name_of_a_file_is_looked_into(tmp_path: Path) -> None:
+    (tmp_path / "out.parquet").mkdir()
+    pq.write_table(pa.table({"le": [7]}), tmp_path / "out.parquet" / "part-0.parquet")
+    assert lifetimes(read_parquet(tmp_path)) == lifetimes(read_parquet(tmp_path / "out.parquet")) == [(7, 8)]
+
+
+@pytest.mark.parametrize("paths", [5, None, {"a.csv": 1}])
+def test_paths_are_paths(paths: Any) -> None:
+    with pytest.raises(QueryError, match=f"not by a {type(paths).__name__}"):
+        read_csv(paths)
+
+
+def test_what_is_no_parquet_is_refused_by_name(tmp_path: Path) -> None:
+    for text in ("", "le,v\n1,2\n"):
+        with pytest.raises(SchemaError, match=r"in\.parquet is no Parquet file"):
+            read_parquet(written(tmp_path / "in.parquet", text))
+
+
 def test_an_empty_parquet_file_has_a_unit_and_a_schema(tmp_path: Path) -> None:
     pq.write_table(pa.table({"le": pa.array([], pa.timestamp("ns")), "v": pa.array([], pa.int64())}), tmp_path / "in.parquet")
     bound = read_parquet(tmp_path / "in.parquet")
@@ -140,6 +158,16 @@ def test_physical_files_give_events(tmp_path: Path, piece_rows: int) -> None:
     frame.to_csv(tmp_path / "in.csv", index=False)
     for bound in (read_parquet(tmp_path / "in.parquet"), read_csv(tmp_path / "in.csv")):
         assert list(bound.events()) == events
+
+
+def test_physical_files_are_read_once(tmp_path: Path, piece_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = [Insert(n, n, n + 5, {"v": n}) for n in range(5)]
+    events_to_pandas(events).to_parquet(tmp_path / "in.parquet")
+    bound = read_parquet(tmp_path / "in.parquet")
+    readings: list[int] = []
+    again = Bound(bound.unit, bound.schema, lambda: readings.append(1) or bound.reader())  # type: ignore[func-returns-value]
+    assert again.whole() == events
+    assert readings == [1]
 
 
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path) -> None:
@@ -200,6 +228,50 @@ def test_csv_times(tmp_path: Path, start: str, ticks: int) -> None:
     bound = csv(tmp_path, f"le,re\n{start},\n", end="re")
     assert lifetimes(bound) == [(ticks, INFINITY)]
     assert bound.unit == ("tick" if ticks == 7 else "us")
+
+
+@pytest.mark.parametrize("text", ["le,v,v\n1,2,3\n", "le,le\n1,2\n", 'le,"v",v\n', "le,v,v,v.1\n1,2,3,4\n"])
+def test_csv_names_need_to_be_unique(tmp_path: Path, text: str) -> None:
+    with pytest.raises(SchemaError, match=r"in\.csv: several columns have the same name: (v|le)\n"):
+        csv(tmp_path, text)
+
+
+Zip = NewType("Zip", str)
+
+
+class Row(TypedDict):
+    value: str
+
+
+class Pair(NamedTuple):
+    value: Literal["00123", "7"] | None
+
+
+@dataclass
+class Zone:
+    value: Zip
+
+
+@pytest.mark.parametrize("payload", [str, Zip, Row, Pair, Zone])
+def test_text_that_looks_like_a_number_stays_text_where_the_payload_says_so(tmp_path: Path, payload: Any) -> None:
+    (first, second) = payloads(csv(tmp_path, "le,value\n1,00123\n2,7\n", payload=payload))
+    values = [item if payload in (str, Zip) else fields_of(item)[0][1] for item in (first, second)]
+    assert values == ["00123", "7"]
+
+
+def test_a_float_is_a_float_and_an_int_an_int(tmp_path: Path) -> None:
+    assert repr(payloads(csv(tmp_path, "le,value\n1,2\n", payload=float))) == "[2.0]"
+    with pytest.raises(SchemaError, match=r"'2\.5' is no int"):
+        payloads(csv(tmp_path, "le,value\n1,2.5\n", payload=int))
+
+
+def test_types_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    @dataclass
+    class Broken:
+        value: Nowhere  # type: ignore[name-defined]  # noqa: F821
+
+    with pytest.raises(SchemaError, match=r"the fields of Broken cannot be read: name 'Nowhere'[\s\S]*imported at run time"):
+        csv(tmp_path, "le,value\n1,2\n", payload=Broken)
 
 
 @dataclass
@@ -299,13 +371,21 @@ def test_json_dates_are_text(tmp_path: Path) -> None:
         ('{"le": 2}', "line 2 lacks 'v'"),
         ('{"le": 2, "v": 1, "w": 1}', "line 2 has also 'w'"),
         ('{"le": 2,', "line 2 is no JSON"),
-        ("[1]", "line 2 holds no JSON object"),
+        ("[1]", r"line 2 holds no JSON object: \[1\]$"),
     ],
 )
 def test_a_line_that_does_not_fit_is_refused_with_its_number(tmp_path: Path, line: str, message: str) -> None:
     bound = jsonl(tmp_path, '{"le": 1, "v": 1}', line)
     with pytest.raises(SchemaError, match=message):
         list(bound.events())
+
+
+def test_json_is_utf_8_with_or_without_a_mark(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_bytes('\ufeff{"le": 1, "v": "é"}'.encode())
+    assert payloads(read_jsonl(tmp_path / "in.jsonl")) == [{"v": "é"}]
+    (tmp_path / "in.jsonl").write_bytes('{"le": 1, "v": "é"}'.encode("latin-1"))
+    with pytest.raises(SchemaError, match=r"line 1 is no JSON.*utf-8"):
+        read_jsonl(tmp_path / "in.jsonl")
 
 
 def test_json_extras_are_dropped_with_a_payload(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, Generic, NamedTuple, NewType, TypedDict, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,10 @@ from streamdsl.errors import EventError, QueryError, SchemaError, TimeOverflow, 
 from streamdsl.expr.schema import Schema
 from streamdsl.io.binding import Bound, Inserts
 from streamdsl.io.sources import read_pandas
-from streamdsl.temporal import INFINITY, Record
+from streamdsl.temporal import INFINITY, Record, to_ticks
 
 BIG = 2**53 + 1
+T = TypeVar("T")
 
 
 def dates(*texts: str | None, dtype: str = "datetime64[us]") -> Any:
@@ -109,6 +110,26 @@ def test_part_of_a_unit_is_refused_not_floored() -> None:
     assert lifetimes(texts.iloc[1:], unit="ns") == [(1360281600 * 10**9 + 1, 1360281600 * 10**9 + 2)]
 
 
+TEXTS = """
+2013-02-08 2013-2-8 2013/02/08 20130208 2013-02 2013-039 2013-W06-5 2013-02-08T01 2013-02-08T01:02 2013-02-08T1:02
+2013-02-08T01:02.5 2013-02-08T01:02:03 2013-02-08T01:02:3 2013-02-08T01:02:03.5 2013-02-08T01:02:03,5 2013-02-08T01:02:03.1234567
+2013-02-08T01:02:03.123456789 2013-02-08T01:02:03.1234567891 2013-02-08T01:02:03Z 2013-02-08T01:02:03+0100
+2013-02-08T01:02:03+01:00 2013-02-08T24:00:00 2013-02-30 20130208T010203 0001-01-01 9999-12-31T23:59:59
+"""
+
+
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+@pytest.mark.parametrize("text", TEXTS.split())
+def test_text_in_a_column_is_the_time_that_it_is_by_itself(text: str, unit: Any) -> None:
+    try:
+        expected = to_ticks(text, unit)
+    except (UnitError, TimeOverflow):
+        with pytest.raises((UnitError, TimeOverflow), match="row 0, column 'le'"):
+            read_pandas(pd.DataFrame({"le": [text]}), unit=unit)
+    else:
+        assert lifetimes(pd.DataFrame({"le": [text]}), unit=unit) == [(expected, expected + 1)]
+
+
 def test_a_date_beyond_int64_is_refused() -> None:
     frame = pd.DataFrame({"le": pd.Series(["9999-01-01"]).astype("datetime64[s]")})
     with pytest.raises(TimeOverflow, match="row 0"):
@@ -161,6 +182,11 @@ def test_typed_columns_stay_typed() -> None:
         (pd.Series(["a", np.nan], dtype=object), ["a", None]),
         (pd.Series(["a", None], dtype="category"), ["a", None]),
         (pd.Series([1, 2], dtype="category"), [1, 2]),
+        (pd.Series([BIG, None], dtype=object).astype("category"), [BIG, None]),
+        (
+            pd.Series([pd.Timestamp("2013-02-08", tz="UTC"), None]).astype("category"),
+            [dt.datetime(2013, 2, 8, tzinfo=dt.UTC), None],
+        ),
         (pd.array(["a", None], dtype="string"), ["a", None]),
         (pd.Series([np.int64(1), np.float64(0.5), pd.NA], dtype=object), [1, 0.5, None]),
         (pd.Series([Decimal("0.1"), None], dtype=object), [Decimal("0.1"), None]),
@@ -171,6 +197,7 @@ def test_typed_columns_stay_typed() -> None:
         (pd.Series([np.datetime64("2013-02-08", "ns"), "x"], dtype=object), [dt.datetime(2013, 2, 8), "x"]),
         (pd.to_timedelta(["1s", None]), [dt.timedelta(seconds=1), None]),
         (pd.Series([{"a": 1}, [2]], dtype=object), [{"a": 1}, [2]]),
+        (pd.Series([[np.int64(1)], {"a": (np.float64(2),)}], dtype=object), [[1], {"a": (2.0,)}]),
     ],
 )
 def test_values_come_out_as_plain_python(given: Any, expected: list[Any]) -> None:
@@ -221,6 +248,11 @@ class Named(NamedTuple):
     fare: float
 
 
+@dataclass
+class Box(Generic[T]):
+    value: T
+
+
 class Typed(TypedDict):
     fare: float
 
@@ -252,6 +284,44 @@ def test_a_payload_class_takes_exactly_its_fields(payload: Any, expected: Any) -
 def test_a_scalar_payload_is_the_column_value() -> None:
     (event,) = read_pandas(pd.DataFrame({"le": [1], "value": [2.5], "x": [0]}), float).events()
     assert event.payload == 2.5  # type: ignore[union-attr]
+    with pytest.raises(SchemaError, match="a payload that is no record has the column 'value'; the columns are: le, fare"):
+        read_pandas(pd.DataFrame({"le": [1], "fare": [2.5]}), float)
+
+
+FARE = NewType("FARE", float)
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        (Box[int], Box(7)),
+        (dict[str, int], Record(value=7)),
+        (FARE, 7),
+        (int | None, Record(value=7)),
+        (Any, Record(value=7)),
+    ],
+)
+def test_a_generic_payload_is_its_class(payload: Any, expected: Any) -> None:
+    (event,) = read_pandas(pd.DataFrame({"le": [1], "value": [7]}), payload).events()
+    assert event.payload == expected  # type: ignore[union-attr]
+    assert type(event.payload) is type(expected)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("payload", ["le", Trip(1.0, dt.datetime(2013, 2, 8)), ["fare"], {"fare": float}])
+def test_a_payload_that_is_no_class_is_refused(payload: Any) -> None:
+    with pytest.raises(QueryError, match=r"is not a class\nHint: .*start= and end= name"):
+        read_pandas(pd.DataFrame({"le": [1], "re": [5], "v": [7]}), payload, "re")
+
+
+@pytest.mark.parametrize("payload", [tuple, tuple[int, str]])
+def test_a_plain_tuple_has_no_names_for_columns(payload: Any) -> None:
+    with pytest.raises(QueryError, match=r"plain tuple[\s\S]*NamedTuple"):
+        read_pandas(FRAME, payload, start="pickup")
+
+
+def test_start_and_end_are_two_columns() -> None:
+    with pytest.raises(QueryError, match="'le' is both start and end"):
+        read_pandas(pd.DataFrame({"le": [1]}), end="le")
 
 
 def test_missing_columns_are_named_with_those_that_there_are() -> None:

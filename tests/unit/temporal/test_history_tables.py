@@ -123,6 +123,28 @@ def test_dates_become_ticks() -> None:
     assert repr(cht).splitlines()[1] == "  [1970-01-01T00:00:00Z, 1970-01-02T00:00:00Z) 'x'"
 
 
+def test_dates_tell_the_unit_and_integers_do_not() -> None:
+    row = ("1970-01-01T00:00:01Z", INFINITY, "x")
+    assert CHT.from_rows([row]).unit == CHT.from_events([Cti(0), interval("a", *row)]).unit == "us"
+    assert CHT.from_rows([row]).to_pandas()["le"].tolist() == [pd.Timestamp("1970-01-01T00:00:01Z")]
+    assert CHT.from_rows([row], "ms").unit == "ms"
+    assert CHT.from_rows([(1, 5, "x")]).unit is None
+    assert CHT.from_rows([(1, 5, "x")], "tick").unit == "tick"
+
+
+def test_what_is_no_time_is_refused_with_its_row_or_event() -> None:
+    with pytest.raises(UnitError, match="event 1: 'soon'"):
+        CHT.from_rows([(1, 5, "x"), ("soon", 5, "x")])
+    with pytest.raises(UnitError, match="event 'late': 'soon'"):
+        CHT.from_events([interval("late", "soon", 5, "x")])
+
+
+def test_the_point_of_a_numpy_time_ends_at_a_time() -> None:
+    three: Any = np.int64(3)
+    assert type(point("a", three, "x").re) is int
+    assert CHT.from_events([point("a", three, "x")]).rows == [CHTRow(3, 4, "x")]
+
+
 def test_a_long_table_is_shown_in_part() -> None:
     assert repr(CHT.from_rows([])) == "CHT (empty)"
     assert repr(CHT.from_rows([(i, i + 1, {"v": i}) for i in range(60)])).splitlines()[-1] == "  ... 10 rows more"

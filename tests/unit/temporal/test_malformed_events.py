@@ -26,6 +26,7 @@ MALFORMED: dict[str, tuple[Stream, str]] = {
     "LE after RE": ([Insert("a", 5, 4, "x")], "its LE 5 is after its RE 4"),
     "LE not finite": ([Insert("a", INFINITY, INFINITY, "x")], "its LE is not finite"),
     "RE_new before LE": ([A, Retract("a", 1, 20, 0)], "its RE_new 0 is before its LE 1"),
+    "an id that is not equal to itself": ([Insert(float("nan"), 1, 5, "x")], "its id is not equal to itself"),
     "second insertion": ([A, Insert("a", 3, 4, "y")], "an event with the id 'a' is known already"),
     "second insertion of a deleted id": ([A, Retract("a", 1, 20, 1), A], "known already"),
     "second insertion of an empty one": ([Insert("a", 5, 5, "x"), Cti(5), A], "known already"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any, TypeAlias
 
+import numpy as np
 import pytest
 
 from streamdsl.denote import history
@@ -167,6 +168,10 @@ def test_progress_judges_each_event_by_those_before_it(progress: Progress, rows:
     node = Source("s", progress=progress, on_violation="drop")
     assert history(node, stream) == CHT.from_rows([(le, re, "x") for le, re in rows])
     assert len(stream) - len(rows) == rejected
+
+
+def test_a_count_of_numpy_is_a_count() -> None:
+    assert Progress.every(3) == Progress.every(np.int64(3))  # type: ignore[arg-type]
 
 
 def test_progress_by_period_moves_at_the_start_of_a_period() -> None:

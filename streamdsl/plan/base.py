@@ -1,0 +1,72 @@
+"""What all operators of the algebra share: immutable nodes over the nodes that they read."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from streamdsl.expr.schema import Schema
+from streamdsl.temporal import Unit, common_unit
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """The base of all operators. Two nodes are equal if their structure is."""
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The nodes whose output this one reads, in order."""
+        return tuple(node for nodes in self._inputs().values() for node in ((nodes,) if isinstance(nodes, Node) else nodes))
+
+    def _inputs(self) -> dict[str, Node | tuple[Node, ...]]:
+        """Return the fields that hold inputs: a node, or a tuple of nodes; the body of a group-apply reads its group only."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "body"}
+        return {name: value for name, value in values.items() if isinstance(value, Node) or _are_nodes(value)}
+
+    @property
+    def schema(self) -> Schema | None:
+        """The schema of the output's payloads; None where only a run can tell."""
+        return self.inputs[0].schema
+
+    @property
+    def unit(self) -> Unit | None:
+        """The unit of time of the output; None where only a run can tell."""
+        return common_unit(*(node.unit for node in self.inputs))
+
+    @property
+    def name(self) -> str:
+        """The operator's name in `explain()` and in errors."""
+        return type(self).__name__
+
+    def walk(self) -> Iterator[Node]:
+        """Yield this node and all below it, each input before its reader, a shared one once."""
+        seen: set[int] = set()
+
+        def visit(node: Node) -> Iterator[Node]:
+            if id(node) in seen:
+                return
+            seen.add(id(node))
+            for below in node.inputs:
+                yield from visit(below)
+            yield node
+
+        return visit(self)
+
+    def map_inputs(self, change: Callable[[Node], Node]) -> Node:
+        """Return this node over changed inputs (the same node if none changed)."""
+        changes: dict[str, object] = {}
+        for name, old in self._inputs().items():
+            if isinstance(old, Node):
+                new = change(old)
+                if new is not old:
+                    changes[name] = new
+            else:
+                parts = tuple(map(change, old))
+                if any(a is not b for a, b in zip(parts, old, strict=True)):
+                    changes[name] = parts
+        return dataclasses.replace(self, **changes) if changes else self
+
+
+def _are_nodes(value: object) -> bool:
+    return isinstance(value, tuple) and bool(value) and all(isinstance(item, Node) for item in value)

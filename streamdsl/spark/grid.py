@@ -1,0 +1,80 @@
+"""The grid of hopping windows as SQL: the numbers of the windows that a row is in, and where a window starts and ends.
+
+No step leaves int64 unless a window does; that fails the task as `TimeOverflow`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from streamdsl.errors import UnboundedOutputError
+from streamdsl.spark.sql import floor_div, integer, raising
+from streamdsl.temporal import INFINITY, MIN_TIME
+from streamdsl.windows import Hopping, unending
+
+_OVERFLOW = raising("TimeOverflow", "a window leaves the range of times, int64 ticks")
+
+
+def aligned(windows: Hopping) -> Hopping:
+    """Return the same windows numbered so that window 0 starts in `[0, hop)`.
+
+    >>> aligned(Hopping(10, 5, -7))
+    Hopping(size=10, hop=5, offset=3)
+    """
+    return replace(windows, offset=windows.offset % windows.hop)
+
+
+def bounds(windows: Hopping, until: int) -> list[str]:
+    """Return the columns `lo` and `hi`, the numbers of the first and the last window of an aligned grid that a row is in.
+
+    A row is in none unless `lo <= hi`. One that never ends fails the task, unless windows end at a finite `until`.
+    """
+    return [f"{_first(windows)} as lo", f"{_last(windows, until)} as hi"]
+
+
+def _first(windows: Hopping) -> str:
+    return _number("le", windows.size + windows.offset, windows.hop, 1)
+
+
+def _last(windows: Hopping, until: int) -> str:
+    if until == INFINITY:
+        endless = raising(UnboundedOutputError.__name__, str(unending(windows, _Unending())).replace("\n", " "))
+        return f"CASE WHEN re = {integer(INFINITY)} THEN {endless} ELSE {_number('re', 1 + windows.offset, windows.hop)} END"
+    limit = (until - windows.size - windows.offset) // windows.hop
+    last = _number(f"least(re, {integer(until)})", 1 + windows.offset, windows.hop)
+    return f"least({last}, {integer(limit)})" if limit >= MIN_TIME else "cast(null as bigint)"
+
+
+class _Unending:
+    """What an error calls an event that is known on Spark only."""
+
+    def __repr__(self) -> str:
+        return "that reaches INFINITY"
+
+
+def _number(time: str, back: int, hop: int, plus: int = 0) -> str:
+    """Return the SQL of `(time - back) // hop + plus`."""
+    hops, rest = divmod(back, hop)
+    number = (
+        f"{floor_div(time, hop)} - if(pmod({time}, {integer(hop)}) < {integer(rest)}, 1L, 0L)" if rest else floor_div(time, hop)
+    )
+    return _or_overflow(f"try_subtract({number}, {integer(hops - plus)})") if hops != plus else number
+
+
+def start(windows: Hopping, number: str) -> str:
+    """Return the SQL of the LE of a window of an aligned grid."""
+    hop, offset = windows.hop, windows.offset
+    if not offset:
+        return _or_overflow(f"try_multiply({number}, {integer(hop)})")
+    early = f"try_subtract(try_multiply({number} + 1L, {integer(hop)}), {integer(hop - offset)})"
+    late = f"try_add(try_multiply({number}, {integer(hop)}), {integer(offset)})"
+    return _or_overflow(f"if({number} < 0L, {early}, {late})")
+
+
+def end(windows: Hopping, le: str) -> str:
+    """Return the SQL of the RE of a window with this LE."""
+    return _or_overflow(f"try_add({le}, {integer(windows.size)})")
+
+
+def _or_overflow(text: str) -> str:
+    return f"coalesce({text}, {_OVERFLOW})"

@@ -1,0 +1,129 @@
+"""Group by group: a part of a plan that runs in Spark's Python workers on all rows of a group, by the local engine."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamdsl.denote import denote
+from streamdsl.engine.run import run
+from streamdsl.expr.nodes import Constant, Expr, Key
+from streamdsl.io.binding import Bound, Inserts, Piece
+from streamdsl.plan.node import GroupApply, Matching, Node, Source, Windowed
+from streamdsl.spark.codec import decode, decode_table, encode
+from streamdsl.spark.portion import Portion
+from streamdsl.spark.row_stage import Payload
+from streamdsl.spark.types import Type
+from streamdsl.temporal import CHT, INFINITY, CHTRow, Unit
+from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.windows import Hopping
+
+TAG: Final = "tag"
+"""The column that says which input of a fragment a row belongs to; a text, which also shows how wide the session's Arrow is."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStage:
+    """A part of a plan, run by the local definition on all rows of a group."""
+
+    plan: Node
+    inputs: Mapping[str, Payload]
+    keys: tuple[Payload, ...]
+    key: Payload | None
+    out: Type
+    unit: Unit | None
+    until: int
+    portion: int | None = None
+
+    def run(self, table: Any) -> Any:
+        """Return the output rows of one group."""
+        sources = {name: self._rows(table, tag, payload) for tag, (name, payload) in enumerate(self.inputs.items())}
+        return self._encoded(run_local(self._bound(table), sources, self.unit, self.until), table)
+
+    def _bound(self, table: Any) -> Node:
+        """Return the plan in this group; a group-apply has a key of its own."""
+        if self.portion is not None and isinstance(self.plan, Windowed) and isinstance(self.plan.windows, Hopping):
+            first = _chunk(table, "j")[0].as_py() * self.portion
+            return dataclasses.replace(self.plan, windows=Portion(self.plan.windows, first, self.portion))
+        if self.key is None or isinstance(self.plan, GroupApply):
+            return self.plan
+        plan: Node = bind_key(self.plan, decode(_chunk(table, self.key.column)[:1], self.key.type)[0])
+        return plan
+
+    def _rows(self, table: Any, tag: int, payload: Payload) -> Inserts:
+        mine = table.filter(pc.equal(table.column(TAG), str(tag))) if len(self.inputs) > 1 else table
+        le, re = (_chunk(mine, name).to_numpy() for name in ("le", "re"))
+        return Inserts(None, le, re, decode_table(_chunk(mine, payload.column), payload.type, payload.schema))
+
+    def _encoded(self, rows: Sequence[CHTRow[Any]], table: Any) -> Any:
+        columns = {
+            "le": pa.array([row.le for row in rows], pa.int64()),
+            "re": pa.array([row.re for row in rows], pa.int64()),
+            "p": encode([row.payload for row in rows], self.out),
+        }
+        for key in self.keys:
+            columns[key.column] = _chunk(table, key.column).take(pa.array([0] * len(rows), pa.int64()))
+        made = pa.table(columns)
+        return _widened(made) if pa.types.is_large_string(table.schema.field(TAG).type) else made
+
+
+def _widened(table: Any) -> Any:
+    """Return a table with text and binary as Spark wants them under `useLargeVarTypes`; results of groups must be exactly so."""
+    return table.cast(pa.schema([field.with_type(_large(field.type)) for field in table.schema]))
+
+
+def _large(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_large(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_large(kind.value_type))
+    return {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(kind, kind)
+
+
+def run_local(plan: Node, sources: Mapping[str, Inserts], unit: Unit | None, until: int) -> list[CHTRow[Any]]:
+    """Return the rows that a plan makes of its sources' rows, in this process: by the engine, else by the definition."""
+    if (isinstance(plan, Windowed) and isinstance(plan.windows, Portion)) or any(map(_reads_outside, plan.walk())):
+        return denote(plan, {name: _history(rows, unit) for name, rows in sources.items()}, until).rows
+    bindings = {name: Bound(unit, None, partial(_pieces, rows)) for name, rows in sources.items()}
+    return run(plan, bindings, None if until == INFINITY else until).cht().rows
+
+
+def _reads_outside(node: Node) -> bool:
+    """Say whether a group-apply's body reads a source besides its group, which the engine does not run."""
+    return isinstance(node, GroupApply) and any(isinstance(below, Source) or _reads_outside(below) for below in node.body.walk())
+
+
+def _history(rows: Inserts, unit: Unit | None) -> CHT[Any]:
+    return CHT(map(CHTRow, rows.le.tolist(), rows.re.tolist(), rows.table.payloads()), unit)
+
+
+def _pieces(rows: Inserts) -> Iterator[Piece]:
+    yield rows
+
+
+def bind_key(value: Any, key: Any) -> Any:
+    """Return a node, or what is inside one, with the group's key as a constant."""
+    if isinstance(value, Key):
+        return Constant(key)
+    if isinstance(value, tuple):
+        bound = tuple(bind_key(item, key) for item in value)
+        return value if all(map(operator.is_, bound, value)) else bound
+    if not isinstance(value, (Node, Expr, BoundAgg, Matching)):
+        return value
+    changes = {f.name: bind_key(getattr(value, f.name), key) for f in dataclasses.fields(value)}
+    same = all(changed is getattr(value, name) for name, changed in changes.items())
+    return value if same else dataclasses.replace(value, **changes)
+
+
+def _chunk(table: Any, name: str) -> Any:
+    column = table.column(name).combine_chunks()
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return column

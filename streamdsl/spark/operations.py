@@ -1,0 +1,216 @@
+"""Python's operators as SQL, with Python's rules written out: what raises in Python fails the task with the name of its error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from streamdsl.expr.nodes import BinaryOp, UnaryOp
+from streamdsl.spark.sql import NotNative, Sql, double, floor_div, raising
+from streamdsl.spark.types import ANY, BOOL, FLOAT, INT, STR, Scalar, as_nullable
+
+_COMPARISONS: Final = {"==": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+
+
+def truth(condition: Sql) -> Sql:
+    """Return `bool(condition)`.
+
+    >>> truth(Sql("x", as_nullable(INT))).text
+    'coalesce(x <> 0L, false)'
+    """
+    kind = condition.kind
+    tests = {"bool": "{}", "any": "{}", "int": "{} <> 0L", "float": "{} <> 0D", "str": "{} <> ''"}
+    if kind == "none":
+        return Sql("false", BOOL)
+    text = tests[kind].format(condition.text)
+    return Sql(f"coalesce({text}, false)" if condition.type.nullable else f"({text})", BOOL, condition.raises)
+
+
+def there(value: Sql, why: str) -> Sql:
+    """Return a value that fails the task where it is None, as Python raises."""
+    if value.kind == "none":
+        raise NotNative("Python raises for None")
+    if not value.type.nullable:
+        return value
+    error = raising("UserCodeError", f"TypeError in user code: a value is None, and {why}")
+    return Sql(f"coalesce({value.text}, {error})", as_nullable(value.type, False), True)
+
+
+def unary(op: UnaryOp, operand: Sql) -> Sql:
+    """Return `op operand`."""
+    if op == "is_none":
+        return Sql(f"({operand.text} IS NULL)", BOOL, operand.raises)
+    if op == "not":
+        held = truth(operand)
+        return Sql(f"(NOT {held.text})", BOOL, held.raises)
+    value = number(there(operand, f"there is no {op} of it"), op)
+    if value.kind == "any" or op == "+":
+        return value
+    if value.kind == "float":
+        return Sql(f"(- {value.text})" if op == "-" else f"abs({value.text})", FLOAT, value.raises)
+    negative = _checked(f"try_subtract(0L, {value.text})")
+    text = negative if op == "-" else f"CASE WHEN {value.text} < 0L THEN {negative} ELSE {value.text} END"
+    return Sql(text, INT, True)
+
+
+def number(value: Sql, name: str) -> Sql:
+    """Return a number for what is named: bools count as integers."""
+    if value.kind not in ("int", "float", "bool", "any"):
+        raise NotNative(f"{name} of values that are not numbers")
+    if value.kind != "bool":
+        return value
+    return Sql(f"cast({value.text} as bigint)", Scalar("int", value.type.nullable), value.raises)
+
+
+def _checked(text: str) -> str:
+    return f"coalesce({text}, {raising('OverflowError', 'an integer leaves int64')})"
+
+
+def binary(op: BinaryOp, left: Sql, right: Sql) -> Sql:
+    """Return `left op right`."""
+    if op in ("==", "!="):
+        return _equality(op, left, right)
+    if op not in _OPERATIONS:
+        raise NotNative(f"{op} is computed in Python")
+    left, right = (there(value, f"Python has no {op} of it") for value in (left, right))
+    if "any" in (left.kind, right.kind):
+        return Sql("null", BOOL if op in _COMPARISONS else ANY)
+    return _OPERATIONS[op](op, left, right)
+
+
+def _equality(op: str, left: Sql, right: Sql) -> Sql:
+    kinds, raises = (left.kind, right.kind), left.raises or right.raises
+    if "any" in kinds:
+        return Sql("null", BOOL)
+    if "none" in kinds:
+        other = left if kinds[1] == "none" else right
+        text = f"({other.text} IS NULL)"
+    elif (kinds[0] == "str") != (kinds[1] == "str"):
+        text = f"({left.text} IS NULL AND {right.text} IS NULL)"
+    else:
+        values = [Sql(value.text, as_nullable(value.type, False)) for value in (left, right)]
+        compared = _compare("==", values[0], values[1]).text
+        nulls = f"{left.text} IS NULL OR {right.text} IS NULL"
+        nullable = left.type.nullable or right.type.nullable
+        text = f"if({nulls}, {left.text} IS NULL AND {right.text} IS NULL, {compared})" if nullable else compared
+    return Sql(text if op == "==" else f"(NOT {text})", BOOL, raises)
+
+
+def _compare(op: str, left: Sql, right: Sql) -> Sql:
+    raises = left.raises or right.raises
+    if (left.kind == "str") != (right.kind == "str"):
+        raise NotNative("Python raises when a text is compared with a number")
+    if left.kind == "str" or (left.kind == "bool" == right.kind):
+        return Sql(f"({left.text} {_COMPARISONS[op]} {right.text})", BOOL, raises)
+    left, right = _as_float(number(left, op), right), _as_float(number(right, op), left)
+    if left.kind == right.kind == "int":
+        return Sql(f"({left.text} {_COMPARISONS[op]} {right.text})", BOOL, raises)
+    if left.kind == right.kind == "float":
+        return Sql(_compare_floats(op, left.text, right.text), BOOL, raises)
+    if left.kind == "float":
+        left, right, op = right, left, {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(op, op)
+    return Sql(_compare_mixed(op, left.text, right.text), BOOL, raises)
+
+
+def _as_float(value: Sql, beside: Sql) -> Sql:
+    """Return an int literal beside a float as the float that it equals exactly."""
+    digits = value.text[:-1]
+    literal = value.text.endswith("L") and digits.removeprefix("-").isdigit()
+    exact = literal and beside.kind == "float" and abs(int(digits)) <= 2**53
+    return Sql(double(float(digits)), FLOAT) if exact else value
+
+
+def _compare_floats(op: str, left: str, right: str) -> str:
+    """Compare as Python does: nothing holds of NaN (but !=, which is written as not ==)."""
+    tests = [f"{left} {_COMPARISONS[op]} {right}"]
+    tests += [f"NOT isnan({text})" for text in (left, right) if not _is_literal(text)]
+    return f"({' AND '.join(tests)})" if "NaN" not in left + right else "false"
+
+
+def _is_literal(text: str) -> bool:
+    return text.endswith("D") and text[:-1].replace(".", "").replace("e", "").replace("-", "").replace("+", "").isdigit()
+
+
+def _compare_mixed(op: str, whole: str, real: str) -> str:
+    """Compare an int with a float exactly, also beyond 2**53 where the int has no float."""
+    symbol = _COMPARISONS[op]
+    near = f"cast({whole} as double)"
+    beyond = "true" if op in ("<", "<=") else "false"
+    cases = f"WHEN isnan({real}) THEN false WHEN {near} <> {real} THEN {near} {symbol} {real}"
+    return f"CASE {cases} WHEN {real} >= 9.223372036854775807E18D THEN {beyond} ELSE {whole} {symbol} cast({real} as bigint) END"
+
+
+def _add(op: str, left: Sql, right: Sql) -> Sql:
+    if op == "+" and left.kind == right.kind == "str":
+        return Sql(f"concat({left.text}, {right.text})", STR, left.raises or right.raises)
+    left, right = number(left, op), number(right, op)
+    if left.kind == right.kind == "int":
+        function = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}[op]
+        return Sql(_checked(f"{function}({left.text}, {right.text})"), INT, True)
+    return Sql(f"({_real(left)} {op} {_real(right)})", FLOAT, left.raises or right.raises)
+
+
+def _real(value: Sql) -> str:
+    return value.text if value.kind == "float" else f"cast({value.text} as double)"
+
+
+def _divide(op: str, left: Sql, right: Sql) -> Sql:
+    left, right = number(left, op), number(right, op)
+    return Sql(f"({_real(left)} / {_nonzero(_real(right), '0D')})", FLOAT, True)
+
+
+def _nonzero(text: str, zero: str) -> str:
+    error = raising("UserCodeError", "ZeroDivisionError in user code: division by zero")
+    return text if _is_nonzero(text) else f"CASE WHEN {text} = {zero} THEN {error} ELSE {text} END"
+
+
+def _is_nonzero(text: str) -> bool:
+    return (text[:-1].isdigit() or _is_literal(text)) and float(text[:-1]) != 0
+
+
+def _modulo(op: str, left: Sql, right: Sql) -> Sql:
+    left, right = number(left, op), number(right, op)
+    if left.kind == right.kind == "int":
+        return _whole_modulo(op, left, right)
+    if op == "//":
+        raise NotNative("// of floats is computed in Python")
+    a, n = _real(left), _nonzero(_real(right), "0D")
+    rest = f"({a} % {n})"
+    return Sql(f"CASE WHEN {rest} <> 0D AND ({rest} < 0D) <> ({n} < 0D) THEN {rest} + {n} ELSE {rest} END", FLOAT, True)
+
+
+def _whole_modulo(op: str, left: Sql, right: Sql) -> Sql:
+    a, n = left.text, right.text
+    if n[:-1].isdigit() and int(n[:-1]) > 0:
+        by = int(n[:-1])
+        text = floor_div(a, by) if op == "//" else f"pmod({a}, {n})"
+        return Sql(text, INT, left.raises)
+    n = _nonzero(n, "0L")
+    apart = f"{a} % {n} <> 0L AND ({a} % {n} < 0L) <> ({n} < 0L)"
+    if op == "%":
+        return Sql(f"CASE WHEN {n} = -1L THEN 0L WHEN {apart} THEN {a} % {n} + {n} ELSE {a} % {n} END", INT, True)
+    negative = _checked(f"try_subtract(0L, {a})")
+    return Sql(f"CASE WHEN {n} = -1L THEN {negative} ELSE {a} div {n} - if({apart}, 1L, 0L) END", INT, True)
+
+
+def _bits(op: str, left: Sql, right: Sql) -> Sql:
+    raises = left.raises or right.raises
+    if left.kind == right.kind == "bool":
+        if op == "^":
+            return Sql(f"({left.text} <> {right.text})", BOOL, raises)
+        if raises:
+            both = f"cast({left.text} as bigint) {op} cast({right.text} as bigint)"
+            return Sql(f"(({both}) = 1L)", BOOL, True)
+        return Sql(f"({left.text} {'AND' if op == '&' else 'OR'} {right.text})", BOOL, raises)
+    if "float" in (left.kind, right.kind):
+        raise NotNative("Python raises for bits of floats")
+    return Sql(f"({number(left, op).text} {op} {number(right, op).text})", INT, raises)
+
+
+_OPERATIONS: dict[str, Callable[[str, Sql, Sql], Sql]] = {
+    **dict.fromkeys(("<", "<=", ">", ">="), _compare),
+    **dict.fromkeys(("+", "-", "*"), _add),
+    **dict.fromkeys(("%", "//"), _modulo),
+    **dict.fromkeys(("&", "|", "^"), _bits),
+    "/": _divide,
+}

@@ -1,0 +1,100 @@
+"""SQL as text: expressions with what is known of them, literals that no setting can change, arithmetic on times."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from streamdsl.spark.types import Scalar, Type
+from streamdsl.temporal import INFINITY
+
+_SAFE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _.,:;/+-()[]<>=*#@!?|~^&")
+
+
+class NotNative(Exception):  # noqa: N818
+    """An expression that runs in Python; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """An expression as SQL text, the type of its values, and whether it may fail the task."""
+
+    text: str
+    type: Type
+    raises: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The kind of a scalar; raises `NotNative` for other types."""
+        if not isinstance(self.type, Scalar):
+            raise NotNative("it computes with values that only Python knows")
+        return self.type.kind
+
+
+def struct(parts: tuple[str, ...]) -> str:
+    """Return the SQL of a struct of `f0`, `f1`, ..."""
+    fields = ", ".join(f"'f{i}', {part}" for i, part in enumerate(parts))
+    return f"named_struct({fields})"
+
+
+def raising(error: str, message: str) -> str:
+    """Return the SQL that fails the task with an error's name and message."""
+    return f"raise_error({quote(f'{error}: {message}')})"
+
+
+def quote(text: str) -> str:
+    """Return a text as an SQL literal that no setting of the session can read otherwise.
+
+    >>> quote("a b"), quote("it's")
+    ("'a b'", "decode(unhex('69742773'), 'UTF-8')")
+    """
+    if set(text) <= _SAFE:
+        return f"'{text}'"
+    try:
+        return f"decode(unhex('{text.encode().hex().upper()}'), 'UTF-8')"
+    except UnicodeEncodeError:
+        raise NotNative("a text is not valid Unicode") from None
+
+
+def integer(value: int) -> str:
+    """Return an int of int64 as an SQL literal."""
+    return f"{value}L"
+
+
+def double(value: float) -> str:
+    """Return a float as an SQL literal of the same bits.
+
+    >>> double(0.1), double(math.inf)
+    ('0.1D', "double('Infinity')")
+    """
+    if math.isnan(value):
+        return "double('NaN')"
+    if math.isinf(value):
+        return "double('Infinity')" if value > 0 else "double('-Infinity')"
+    return f"{value!r}D"
+
+
+def floor_div(text: str, divisor: int) -> str:
+    """Return the SQL of `x // divisor` for a positive constant; never through double, and no overflow.
+
+    >>> floor_div("x", 10)
+    '((x) div 10L - if((x) % 10L < 0, 1L, 0L))'
+    """
+    by = integer(divisor)
+    return f"({text})" if divisor == 1 else f"(({text}) div {by} - if(({text}) % {by} < 0, 1L, 0L))"
+
+
+def plus_time(text: str, duration: int) -> str:
+    """Return the SQL of a time moved by a constant: INFINITY absorbs, another overflow fails the task."""
+    if duration == 0:
+        return text
+    return moved_time(text, integer(duration)) if duration != INFINITY else integer(INFINITY)
+
+
+def moved_time(time: str, duration: str) -> str:
+    """Return the SQL of `add_time`."""
+    infinity = integer(INFINITY)
+    overflow = raising("TimeOverflow", "a time leaves the range of times, int64 ticks")
+    total = f"coalesce(nullif(try_add({time}, {duration}), {infinity}), {overflow})"
+    return f"CASE WHEN {time} = {infinity} OR {duration} = {infinity} THEN {infinity} ELSE {total} END"

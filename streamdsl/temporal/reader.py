@@ -1,0 +1,75 @@
+"""Events as people write them, made plain: what sources and CHTs are given (paper 001, II.A)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from streamdsl.errors import EventError, TimeOverflow, UnitError
+from streamdsl.temporal.events import Cti, Event, Insert, NextTick, Retract
+from streamdsl.temporal.payload import plain
+from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Unit, add_time, is_integer, to_ticks
+
+
+@dataclass(slots=True)
+class TimeReader:
+    """Makes single events plain: times int ticks, ids and payloads without numpy's and pandas' scalars; finds out the unit.
+
+    >>> reader = TimeReader()
+    >>> reader.tick("1970-01-01T00:00:01"), reader.tick(7), reader.found
+    (1000000, 7, 'us')
+    """
+
+    unit: Unit | None = None
+    _dates: bool = False
+    _ints: bool = False
+
+    @property
+    def found(self) -> Unit | None:
+        """The unit: the given one, else `"us"` after dates, `"tick"` after integers only, None after nothing that tells."""
+        return self.unit or ("us" if self._dates else "tick" if self._ints else None)
+
+    def tick(self, value: Any) -> int:
+        """Return a time in ticks; the tick after a date is worked out."""
+        if type(value) is int:
+            if value != INFINITY and value != MIN_TIME:
+                self._ints = True
+            return to_ticks(value)
+        if isinstance(value, NextTick):
+            return add_time(self.tick(value.time), CHRONON)
+        if not is_integer(value):
+            self._dates = True
+        return to_ticks(value, self.unit)
+
+    def insert(self, event: Insert[Any]) -> Insert[Any]:
+        """Return an insertion made plain; errors name it."""
+        id, payload = plain(event.id), plain(event.payload)
+        le, re = self.lifetime(id, event.le, event.re)
+        same = le is event.le and re is event.re and id is event.id and payload is event.payload
+        return event if same else Insert(id, le, re, payload)
+
+    def lifetime(self, id: Hashable, le: Any, re: Any) -> tuple[int, int]:
+        """Return the ends of an insertion's lifetime in ticks; errors name its id."""
+        try:
+            return self.tick(le), self.tick(re)
+        except (UnitError, TimeOverflow) as error:
+            raise _named(error, id) from None
+
+    def event(self, event: Event[Any]) -> Event[Any]:
+        """Return an event made plain; errors name it."""
+        if isinstance(event, Insert):
+            return self.insert(event)
+        try:
+            if isinstance(event, Retract):
+                le, re, re_new = map(self.tick, (event.le, event.re, event.re_new))
+                return Retract(plain(event.id), le, re, re_new, plain(event.payload))
+            if isinstance(event, Cti):
+                return Cti(self.tick(event.time))
+        except (UnitError, TimeOverflow) as error:
+            raise _named(error, getattr(event, "id", event)) from None
+        raise EventError(event, "it is neither an Insert, a Retract nor a Cti")
+
+
+def _named(error: UnitError | TimeOverflow, id: object) -> UnitError | TimeOverflow:
+    return type(error)(f"event {id!r}: {error}")

@@ -1,0 +1,126 @@
+"""The edges of time and of numbers on Spark: windows at the ends of int64, sums beyond doubles, keys that are no Unicode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import streamdsl as sd
+from streamdsl.errors import TimeOverflow, UnsupportedOnSpark
+from tests.spark.helpers import check, stream
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+LATEST = sd.INFINITY - 1
+INF = float("inf")
+
+
+def values(rows: list[tuple[int, int]]) -> sd.CHT[Any]:
+    return sd.CHT.from_rows([(le, re, {"v": v}) for v, (le, re) in enumerate(rows)])
+
+
+def largest(payloads: Any) -> Any:
+    return max(payloads)
+
+
+EARLY = [(sd.MIN_TIME, sd.MIN_TIME + 3), (sd.MIN_TIME + 9, sd.MIN_TIME + 20)]
+AROUND_ZERO = [(-7, -1), (0, 5), (3, 4)]
+LATE = [(LATEST - 17, LATEST - 9)]
+GRIDS: list[tuple[tuple[int, int, int], list[tuple[int, int]]]] = [
+    ((8, 8, 0), EARLY),
+    ((8, 16, 0), EARLY),
+    ((10, 10, 8), EARLY[1:]),
+    ((10, 10, -(10**18)), [*AROUND_ZERO, *LATE]),
+    ((10, 10, 2**62), [*AROUND_ZERO, *LATE]),
+    ((2**62, 2**62, 2**62 + 5), AROUND_ZERO),
+    ((2**63 - 1, 2**62, 0), AROUND_ZERO[1:2]),
+    ((3, 1, 0), [*AROUND_ZERO, *LATE]),
+]
+
+
+@pytest.mark.parametrize(("grid", "rows"), GRIDS, ids=lambda value: repr(value) if isinstance(value, tuple) else "")
+def test_windows_reach_the_ends_of_time(grid: tuple[int, int, int], rows: list[tuple[int, int]]) -> None:
+    windows = stream().hopping_window(*grid)
+    check(windows.aggregate(n=sd.count(), total=sd.sum(lambda e: e.v)), {"s": values(rows)}, native=True)
+
+
+def test_numbers_of_portions_reach_the_ends_of_time() -> None:
+    query: sd.Stream[Any] = stream().hopping_window(10, 10, 10**18 + 3).aggregate(sd.uda(largest).of(lambda e: e.v))
+    check(query, {"s": values([*EARLY[1:], *AROUND_ZERO, *LATE])}, native=False)
+
+
+def test_no_window_ends_before_the_first() -> None:
+    query = stream().tumbling_window(1).aggregate(n=sd.count())
+    check(query, {"s": values(EARLY)}, until=sd.MIN_TIME)
+    check(query, {"s": values(EARLY)}, until=sd.MIN_TIME + 2)
+
+
+OVERFLOWING: dict[str, sd.Stream[Any]] = {
+    "a window before time": stream().tumbling_window(10).aggregate(n=sd.count()),
+    "a window after time": stream().tumbling_window(10, 3).aggregate(n=sd.count()),
+    "the end of a count window": stream().count_window(2).aggregate(n=sd.count()),
+    "a point after the end": stream().count_window(1, output=sd.Output.POINT_AT_END).aggregate(n=sd.count()),
+}
+
+
+@pytest.mark.parametrize("name", OVERFLOWING)
+def test_what_leaves_time_fails_as_in_the_definition(name: str) -> None:
+    data = {"s": [sd.Insert(i, *row) for i, row in enumerate(values([*EARLY, *AROUND_ZERO, (LATEST, sd.INFINITY)]))]}
+    until = None if "count" in name or "point" in name else 10
+    late = "after time" in name
+    data = {"s": [sd.Insert(0, LATEST - 1, LATEST, {"v": 1})]} if late else data
+    for engine in ("reference", "spark"):
+        with pytest.raises(TimeOverflow):
+            OVERFLOWING[name].run(data, engine=engine, until=None if late else until)
+
+
+EXACT: dict[str, list[float]] = {
+    "tenths": [0.1] * 10,
+    "far apart": [1e27, 1.5, -1e27, 1e-20],
+    "beyond the limbs": [1e300, 3e299, -1e299],
+    "an infinity among large ones": [INF, 1e300, -1e200],
+    "both infinities": [INF, -INF, 1.0],
+    "not a number": [float("nan"), 1e300],
+    "denormal": [5e-324, 5e-324],
+}
+LOST: dict[str, list[float]] = {
+    "large numbers cancel": [1e300, 1e100, -1e300],
+    "small change of large numbers": [1e29, 1e12, -1e29, 1.5e29, -1.5e29],
+    "an overflow on the way": [1e308, 1e308, -1e308],
+}
+
+
+def cases(named: dict[str, list[float]]) -> sd.CHT[Any]:
+    return sd.CHT.from_rows([(0, 10, {"case": case, "f": f}) for case, floats in named.items() for f in floats])
+
+
+def test_float_sums_are_exact_where_they_are_given() -> None:
+    groups = stream().group_by("case")
+    sums: dict[str, Any] = {"total": sd.sum(lambda e: e.f), "mean": sd.avg(lambda e: e.f)}
+    check(groups.tumbling_window(10).aggregate(**sums, weighed=sd.time_weighted_avg(lambda e: e.f)), {"s": cases(EXACT)})
+    check(groups.snapshot_window().aggregate(**sums), {"s": cases(EXACT)}, native=True)
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_float_sums_that_nearly_cancel_are_refused(name: str) -> None:
+    query = stream().tumbling_window(10).aggregate(total=sd.sum(lambda e: e.f))
+    with pytest.raises(UnsupportedOnSpark, match="nearly cancel"):
+        query.run({"s": [sd.Insert(i, *row) for i, row in enumerate(cases({name: LOST[name]}))]}, engine="spark")
+
+
+def test_integers_are_weighed_beyond_int64() -> None:
+    day = 86_400_000_000
+    rows = sd.CHT.from_rows([(0, day, {"cents": 10**9 + 1}), (5, day - 5, {"cents": -(2**62)})])
+    check(stream().tumbling_window(day).aggregate(mean=sd.time_weighted_avg(lambda e: e.cents)), {"s": rows}, native=True)
+
+
+def test_keys_need_not_be_unicode() -> None:
+    rows = sd.CHT.from_rows([(t, t + 4, {"k": k, "v": t}) for t, k in enumerate(["\ud800", "a", "\ud800", None, "\udfff"])])
+    check(stream().group_by("k").snapshot_window().aggregate(n=sd.count()), {"s": rows})
+    check(stream().join(stream().shift(1), on="k"), {"s": rows})
+
+
+def test_the_values_of_a_choice_may_be_records_with_and_without_none() -> None:
+    query = stream().select(lambda e: sd.when(e.v > 1).then((e.v, None)).otherwise((0, "few")))
+    check(query, {"s": values([(0, 5), (1, 5), (2, 5)])}, native=True)

@@ -1,0 +1,139 @@
+"""The public contract, section 2: sources, bindings and progress."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import streamdsl as sd
+from streamdsl import CHT, INFINITY, Cti, Insert, Progress, Retract
+from streamdsl.errors import QueryError
+from tests.unit.contract.common import EMITS, ENGINES, X, Y, cht_of, payloads_of, refused, rows
+
+
+def test_all_sources_read_the_same_rows(tmp_path: Any) -> None:
+    frame = pd.DataFrame({"le": [1, 3], "re": [5, None], "k": ["a", None]})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    (tmp_path / "rows.csv").write_text("le,re,k\n1,5,a\n3,,\n")
+    (tmp_path / "rows.jsonl").write_text('{"le":1,"re":5,"k":"a"}\n{"le":3,"re":null,"k":null}\n')
+    expected = CHT.from_rows([(1, 5, {"k": "a"}), (3, INFINITY, {"k": None})])
+    for stream in (
+        sd.from_rows([(1, 5, {"k": "a"}), (3, INFINITY, {"k": None})]),
+        sd.from_events([Insert("a", 1, 5, {"k": "a"}), sd.edge_start("b", 3, {"k": None})]),
+        sd.from_pandas(frame, end="re"),
+        sd.from_arrow(pa.table({"le": [1, 3], "re": [5, None], "k": ["a", None]}), end="re"),
+        sd.from_polars(pl.DataFrame({"le": [1, 3], "re": [5, None], "k": ["a", None]}), end="re"),
+        sd.from_parquet(tmp_path / "rows.parquet", end="re"),
+        sd.from_csv(tmp_path / "rows.csv", end="re"),
+        sd.from_jsonl(tmp_path / "rows.jsonl", end="re"),
+    ):
+        assert cht_of(stream) == expected
+        assert stream.run().events()[-1] == Cti(INFINITY)
+
+
+def test_no_end_means_point_events_and_naive_times_are_utc() -> None:
+    frame = pd.DataFrame({"le": pd.to_datetime(["2013-01-01"]), "v": [1]})
+    expected = CHT.from_rows([("2013-01-01T00:00:00Z", "2013-01-01T00:00:01Z", {"v": 1})], "s")
+    assert cht_of(sd.from_pandas(frame, unit="s")) == expected
+
+
+@pytest.mark.parametrize("kind", ["rows", "events", "pandas", "arrow", "polars"])
+def test_an_empty_input_gives_an_empty_output_everywhere(kind: str) -> None:
+    columns: dict[str, list[Any]] = {"le": [], "v": []}
+    empty: sd.Stream[Any] = {
+        "rows": lambda: sd.from_rows([]),
+        "events": lambda: sd.from_events([]),
+        "pandas": lambda: sd.from_pandas(pd.DataFrame(columns)),
+        "arrow": lambda: sd.from_arrow(pa.table({"le": pa.array([], pa.int64()), "v": pa.array([], pa.int64())})),
+        "polars": lambda: sd.from_polars(pl.DataFrame(columns)),
+    }[kind]()
+    queries: list[sd.Stream[Any]] = [
+        empty.where(lambda e: e.v > 1),
+        empty.select_many(lambda e: [e.v]),
+        empty.alter_lifetime(lambda e, life: life.re, lambda e: e.v),
+        empty.to_edges("v").clip_interval(1, 5),
+        empty.union(empty).join(empty, on="v").select(lambda p: p[0]),
+        empty.anti_join(empty).clip_by(empty),
+        empty.tumbling_window(5).aggregate(n=sd.count(), top=sd.max(lambda e: e.v)),
+        empty.count_window(2).apply(sd.udo(lambda payloads: payloads)),
+        empty.group_by("v").snapshot_window().aggregate(lambda w: (w.key, w.count())),
+    ]
+    for query in queries:
+        assert cht_of(query).rows == []
+        assert query.run().events() == [Cti(INFINITY)]
+        assert [query.open(emit).close() for emit in EMITS] == [[Cti(INFINITY)]] * 3
+        assert len(query.to_pandas()) == query.to_arrow().num_rows == query.to_polars().height == 0
+
+
+def test_the_frames_of_an_empty_result_have_the_columns_that_the_query_names() -> None:
+    none = rows(1).where(lambda e: e.value > 5).tumbling_window(5).aggregate(n=sd.count(), top=sd.max(lambda e: e.value))
+    for engine in ENGINES:
+        result = none.run(engine=engine)
+        assert list(result.to_pandas().columns) == result.to_arrow().column_names == result.to_polars().columns
+        assert list(result.to_pandas().columns) == ["le", "re", "n", "top"]
+
+
+LATE = [Insert(f"{n}", le, le + 3, le) for n, le in enumerate([10, 12, 11, 20, 13, 15, 9, 30, 25])]
+POLICIES = [
+    (Progress.ordered(), {"2", "4", "5", "6", "8"}),
+    (Progress.slack(5), {"4", "6"}),
+    (Progress.every(3), {"6"}),
+    (Progress.every(3, delay=5), {"6"}),
+]
+
+
+@pytest.mark.parametrize(("policy", "late"), POLICIES)
+def test_lateness_is_judged_event_by_event_and_a_push_sends_one_cti(policy: Progress, late: set[str]) -> None:
+    source = sd.source("x", progress=policy, on_violation="drop")
+    for size in (1, 2, 4, len(LATE)):
+        session = source.open()
+        pushes = [session.push(LATE[i : i + size]) for i in range(0, len(LATE), size)]
+        assert {rejection.event.id for rejection in session.rejected()} == late
+        assert all(sum(isinstance(event, Cti) for event in out) <= 1 for out in pushes)
+        assert all(not isinstance(event, Cti) for out in pushes for event in out[:-1])
+    bounded = sd.from_rows([(event.le, event.re, event.payload) for event in LATE], progress=policy, on_violation="drop")
+    assert len(cht_of(bounded)) == len(LATE) - len(late)
+
+
+def test_the_same_query_object_runs_on_any_binding_and_in_any_number_of_sessions() -> None:
+    query = X.tumbling_window(10).aggregate(m=sd.median(lambda e: e.v))
+    first, second = query.open(), query.open()
+    assert first.push([Insert("a", 1, 2, {"v": 1})])[0].payload == {"m": 1}  # type: ignore[union-attr]
+    assert second.push([Insert("a", 1, 2, {"v": 9})])[0].payload == {"m": 9}  # type: ignore[union-attr]
+    for binding in (
+        [(1, 2, {"v": 5})],
+        CHT.from_rows([(1, 2, {"v": 5})]),
+        sd.from_rows([(1, 2, {"v": 5})]),
+        pd.DataFrame({"le": [1], "v": [5]}),
+    ):
+        assert payloads_of(query, bindings={"x": binding}) == [{"m": 5}]
+
+
+def test_a_source_decides_what_is_done_with_its_input() -> None:
+    late = [(9, 12, "a"), (3, 5, "b")]
+    given = sd.from_rows(late, progress=Progress.ordered(), on_violation="drop")
+    assert len(cht_of(given)) == 1
+    assert len(cht_of(sd.source("x", progress=Progress.ordered(), on_violation="drop"), bindings={"x": given})) == 1
+    assert len(cht_of(sd.source("x", on_violation="drop"), bindings={"x": sd.from_rows(late)})) == 2
+    with refused(QueryError, "'x' asks for progress=", "decides", "sd.source('x', ..., progress=...)"):
+        X.run({"x": given})
+    with refused(QueryError, "'x' asks for on_violation='drop'"):
+        X.run({"x": sd.from_rows(late, on_violation="drop")})
+
+
+def test_run_is_one_push_per_source_in_binding_order(tmp_path: Any) -> None:
+    frame = pd.DataFrame({"le": np.arange(200_000) % 100, "v": 1})
+    frame.to_csv(tmp_path / "many.csv", index=False)
+    counted = sd.from_csv(tmp_path / "many.csv").tumbling_window(10).aggregate(n=sd.count())
+    events = counted.run().events()
+    assert [event.payload for event in events if isinstance(event, Insert)] == [{"n": 20_000}] * 10
+    assert not any(isinstance(event, Retract) for event in events)
+    both = X.union(Y)
+    for order in ("xy", "yx"):
+        found = both.run({name: [(1, 2, name)] for name in order}).events()
+        assert [event.payload for event in found if isinstance(event, Insert)] == list(order)
