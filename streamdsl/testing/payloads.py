@@ -38,6 +38,12 @@ VALUES: Final[dict[Any, tuple[Any, ...]]] = {
     object: (1, 2, 0),
 }
 """The values of the simple types, the simplest first."""
+_LISTS: Final = (list, Sequence, Collection, Iterable, typing.MutableSequence)
+_SETS: Final = (set, Set, typing.MutableSet)
+_MAPPINGS: Final = (dict, Mapping, typing.MutableMapping)
+_DEEPEST: Final = 5
+_REFUSALS: Final = (ValueError, TypeError, AssertionError)
+"""What a class raises that checks its fields."""
 
 
 class Chooser(Protocol):
@@ -48,14 +54,6 @@ class Chooser(Protocol):
 
     def randint(self, low: int, high: int, /) -> int:
         """Return a number between two, both included."""
-
-
-_LISTS: Final = (list, Sequence, Collection, Iterable, typing.MutableSequence)
-_SETS: Final = (set, Set, typing.MutableSet)
-_MAPPINGS: Final = (dict, Mapping, typing.MutableMapping)
-_DEEPEST: Final = 5
-_REFUSALS: Final = (ValueError, TypeError, AssertionError)
-"""What a class raises that checks its fields."""
 
 
 def draw_payload(of: Any, rng: Chooser) -> Any:
