@@ -8,12 +8,13 @@ from typing import Any, TypeAlias
 from streamdsl.errors import QueryError
 from streamdsl.expr.schema import as_payload
 from streamdsl.temporal import CHT, CHTRow, Cti, Event, Insert, Retract
+from streamdsl.temporal.events import PhysicalEvent
 from streamdsl.testing.marbles import marbles
 from streamdsl.testing.tables import events as read_table
 from streamdsl.udm.bases import IntervalEvent
 
 Row: TypeAlias = tuple[int, int, Any] | IntervalEvent[Any]
-History: TypeAlias = str | CHT[Any] | Iterable[Row | Event[Any]]
+History: TypeAlias = str | CHT[Any] | Iterable[Row | PhysicalEvent[Any]]
 """Text (an event table or a marble diagram), a CHT, physical events, or rows: `(le, re, payload)` or `IntervalEvent`s."""
 
 

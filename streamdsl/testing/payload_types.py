@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, ForwardRef, TypeVar, get_args, get_origin, get_type_hints
 
-from streamdsl.udm.bases import AnyModule, AnyUDA, AnyUDO, IntervalEvent
+from streamdsl.udm.bases import AnyModule, AnyUDA, AnyUDO, In, IntervalEvent
 from streamdsl.udm.functions import FunctionUDA, FunctionUDO, TimeSensitiveFunctionUDA, TimeSensitiveFunctionUDO
 
 _ROOTS: Final = (AnyUDA, AnyUDO)
@@ -32,7 +32,8 @@ def payload_type(module: AnyModule) -> Any:
     if _says_something(found):
         return found
     annotated = (_annotated(getattr(type(module), name, None), place + 1) for name, place in _PARAMETERS)
-    return next((hint for hint in annotated if _says_something(hint)), found)
+    said = next((hint for hint in annotated if _says_something(hint)), found)
+    return Any if said is In else said
 
 
 def _says_something(found: Any) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, Protocol, TypeVar, Union, get_args, get_
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.schema import as_payload
-from streamdsl.temporal import Record, fields_of
+from streamdsl.temporal import Record, fields_of, payload_key
 from streamdsl.temporal.payload import is_dataclass, is_namedtuple
 
 V = TypeVar("V")
@@ -38,6 +38,12 @@ VALUES: Final[dict[Any, tuple[Any, ...]]] = {
     object: (1, 2, 0),
 }
 """The values of the simple types, the simplest first."""
+_LISTS: Final = (list, Sequence, Collection, Iterable, typing.MutableSequence)
+_SETS: Final = (set, Set, typing.MutableSet)
+_MAPPINGS: Final = (dict, Mapping, typing.MutableMapping)
+_DEEPEST: Final = 5
+_REFUSALS: Final = (ValueError, TypeError, AssertionError)
+"""What a class raises that checks its fields."""
 
 
 class Chooser(Protocol):
@@ -48,12 +54,6 @@ class Chooser(Protocol):
 
     def randint(self, low: int, high: int, /) -> int:
         """Return a number between two, both included."""
-
-
-_LISTS: Final = (list, Sequence, Collection, Iterable, typing.MutableSequence)
-_SETS: Final = (set, Set, typing.MutableSet)
-_MAPPINGS: Final = (dict, Mapping, typing.MutableMapping)
-_DEEPEST: Final = 5
 
 
 def draw_payload(of: Any, rng: Chooser) -> Any:
@@ -74,7 +74,7 @@ def draw_payload(of: Any, rng: Chooser) -> Any:
 
 
 def with_fields(payload: Any, values: Mapping[str, Any]) -> Any:
-    """Return a payload with other values in some of its fields.
+    """Return a payload with other values in some of its fields; those that a class computes itself stay its own.
 
     >>> with_fields(Record(zone="A", fare=2.0), {"fare": 3.0})
     Record(zone='A', fare=3.0)
@@ -84,7 +84,8 @@ def with_fields(payload: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(payload, Mapping):
         return Record({**payload, **values})
     if is_dataclass(payload):
-        return dataclasses.replace(payload, **values)
+        made = {f.name for f in dataclasses.fields(payload) if f.init}
+        return dataclasses.replace(payload, **{name: value for name, value in values.items() if name in made})
     if is_namedtuple(payload):
         return payload._replace(**values)
     if isinstance(payload, tuple):
@@ -105,7 +106,16 @@ def simpler(value: Any) -> Iterator[Any]:
         yield from (value[:i] + value[i + 1 :] for i in range(len(value)))
         yield from ([*value[:i], item, *value[i + 1 :]] for i, old in enumerate(value) for item in simpler(old))
     elif [name for name, _ in fields_of(value)] != ["value"]:
-        yield from (with_fields(value, {name: item}) for name, old in fields_of(value) for item in simpler(old))
+        yield from (found for name, old in fields_of(value) for item in simpler(old) for found in _other(value, name, item))
+
+
+def _other(payload: Any, name: str, item: Any) -> list[Any]:
+    """Return the payload with another value in a field; nothing if its class refuses it, or computes the field itself."""
+    try:
+        found = with_fields(payload, {name: item})
+    except _REFUSALS:
+        return []
+    return [found] if payload_key(found) != payload_key(payload) else []
 
 
 def _draw(of: Any, rng: Chooser, depth: int) -> Any:
@@ -140,7 +150,7 @@ def _made(of: Any, make: Callable[..., Any], fields: Mapping[str, Any], rng: Cho
         values = {name: _draw(hint, rng, depth) for name, hint in fields.items()}
         try:
             return make(**values)
-        except (ValueError, TypeError, AssertionError):  # a class that checks its fields
+        except _REFUSALS:
             continue
     raise cannot_make_up(of)
 

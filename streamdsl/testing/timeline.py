@@ -79,8 +79,9 @@ def _event_line(event: Event[Any]) -> Line:
     if isinstance(event, Cti):
         return Line("cti", event.time, event.time, cti=True)
     if isinstance(event, Retract):
-        return Line(str(event.id), event.le, event.re_new, f"RE {format_time(event.re)} -> {format_time(event.re_new)}")
-    return Line(str(event.id), event.le, event.re, "" if event.payload == event.id else repr(event.payload))
+        return Line(_text(str(event.id)), event.le, event.re_new, f"RE {format_time(event.re)} -> {format_time(event.re_new)}")
+    is_named = isinstance(event.payload, str) and event.payload == event.id
+    return Line(_text(str(event.id)), event.le, event.re, "" if is_named else repr(event.payload))
 
 
 def draw(lines: Sequence[Line], unit: Unit | None = None) -> str:

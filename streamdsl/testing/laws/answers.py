@@ -14,10 +14,12 @@ from streamdsl.testing.laws.conditions import (
     is_order_insensitive,
     keeps_state,
     may_not_reach_back,
+    merges,
     returns_events,
     sees_lifetimes,
 )
-from streamdsl.testing.laws.law import WindowTrial, on_windows
+from streamdsl.testing.laws.law import on_windows
+from streamdsl.testing.laws.trials import WindowTrial
 from streamdsl.testing.states import own, period_of, whole
 from streamdsl.udm.bases import AnyUDA, can_remove
 from streamdsl.udm.invoke import MemberRow, member_order, seen
@@ -44,20 +46,24 @@ def answers(trial: WindowTrial) -> None:
 )
 def states_are_returned(trial: WindowTrial) -> None:
     """Every method that changes a state returns it."""
-    window = trial.live()
+    module, window = trial.module, trial.live()
     if window.state is None:
         return
-    for one in trial.members():
-        window.add(one)
-        _check_returned(trial, window.state, "add_event_to_state")
-    if can_remove(trial.module):
-        window.remove(trial.members()[0])
-        _check_returned(trial, window.state, "remove_event_from_state")
+    every = window.seen(trial.members())
+    one = {} if module.vectorized else {"event": every[0]}
+    for what, given in {**one, "events": every}.items():
+        state = _returned(trial, f"add_{what}_to_state", module.create_state(), given, *window.period)
+        if can_remove(module):
+            _returned(trial, f"remove_{what}_from_state", state, given, *window.period)
+    if merges(module):
+        _returned(trial, "merge_states", window.state, module.create_state())
 
 
-def _check_returned(trial: WindowTrial, state: Any, method: str) -> None:
+def _returned(trial: WindowTrial, method: str, *arguments: Any) -> Any:
+    state = getattr(trial.module, method)(*arguments)
     if state is None:
         raise trial.breach(f"{method} returns None")
+    return state
 
 
 @on_windows(
@@ -128,7 +134,12 @@ class _Lent:
 
     def _seen(self) -> Any:
         # What does not compare by value, such as an object of a plain class, is compared as it would be stored.
-        return payload_key(self.value) if self._by_key else pickle.dumps(self.value)
+        if self._by_key:
+            return payload_key(self.value)
+        try:
+            return pickle.dumps(self.value)
+        except Exception:  # whatever a foreign class raises
+            return repr(self.value)
 
     def is_changed(self) -> bool:
         """Say whether it is something else now."""
@@ -148,9 +159,9 @@ def deterministic(trial: WindowTrial) -> None:
     for before, after in ((some, None), (None, some)):
         used, members = trial.subject.fresh(), trial.members()[:after]
         trial.answer(trial.members()[:before], used)
-        what = f"computed after {'some' if before else 'more'} of these members alone, it gives another result than at first"
-        found = trial.answer(members, used)
-        trial.expect(what, found, trial.answer(members, trial.subject.fresh()), [("", row) for row in members])
+        what = f"computed after {'some' if before else 'more'} of the members, it gives another result than at first"
+        marked = [*(("", row) for row in members), *(("before", row) for row in trial.members()[len(members) :])]
+        trial.expect(what, trial.answer(members, used), trial.answer(members, trial.subject.fresh()), marked)
 
 
 @on_windows(

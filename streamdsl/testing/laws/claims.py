@@ -14,7 +14,8 @@ from streamdsl.testing.laws.conditions import (
     is_deterministic,
     returns_events,
 )
-from streamdsl.testing.laws.law import WindowTrial, on_windows
+from streamdsl.testing.laws.law import on_windows
+from streamdsl.testing.laws.trials import WindowTrial
 from streamdsl.testing.payloads import with_fields
 from streamdsl.testing.states import member, whole
 from streamdsl.udm.invoke import MemberRow

@@ -56,6 +56,11 @@ def claims_mergeable(subject: Subject) -> str | None:
     return None if subject.module.mergeable else "it does not claim mergeable"
 
 
+def merges(module: object) -> bool:
+    """Say whether a module defines how its states are merged."""
+    return isinstance(module, Incremental) and type(module).merge_states is not Incremental.merge_states
+
+
 def claims_filter(subject: Subject) -> str | None:
     """Modules that claim to commute with a filter."""
     return None if subject.module.commutes_with_filter_on else "it does not claim commutes_with_filter_on"

@@ -9,13 +9,15 @@ from streamdsl.testing.laws.conditions import (
     is_deterministic,
     is_order_insensitive,
     keeps_state,
+    merges,
     removes,
     takes_sets,
 )
-from streamdsl.testing.laws.law import WindowTrial, on_windows
+from streamdsl.testing.laws.law import on_windows
+from streamdsl.testing.laws.trials import WindowTrial
 from streamdsl.testing.pickling import Store
 from streamdsl.testing.states import LiveWindow, own, twin
-from streamdsl.udm.bases import Incremental, can_remove
+from streamdsl.udm.bases import can_remove
 from streamdsl.udm.invoke import MemberRow
 
 _STEPS = 8
@@ -145,7 +147,7 @@ def state_copyable(trial: WindowTrial) -> None:
 def merge_agrees(trial: WindowTrial) -> None:
     """Merging the states of two parts gives the state of all members."""
     *members, extra = trial.members()
-    if not _defines_merge(trial.module):
+    if not merges(trial.module):
         raise trial.breach("it claims mergeable, and defines no merge_states")
     cut = trial.rng.randint(0, len(members))
     left, right = trial.live(members[:cut]), trial.live(members[cut:])
@@ -162,10 +164,6 @@ def merge_agrees(trial: WindowTrial) -> None:
         after = own(merged.result())
         right.add(extra)
         trial.expect("a change of the part b has changed the merged state", own(merged.result()), after, marked)
-
-
-def _defines_merge(module: object) -> bool:
-    return isinstance(module, Incremental) and type(module).merge_states is not Incremental.merge_states
 
 
 @on_windows(

@@ -7,7 +7,8 @@ from typing import Final
 from streamdsl.errors import EventError
 from streamdsl.temporal import CHT, MIN_TIME, Cti, sync_time
 from streamdsl.testing.laws.conditions import has_spark, is_deterministic
-from streamdsl.testing.laws.law import MODULE_ERRORS, StreamTrial, on_streams
+from streamdsl.testing.laws.law import on_streams
+from streamdsl.testing.laws.trials import MODULE_ERRORS, StreamTrial
 from streamdsl.testing.states import own
 
 _HINT: Final = (

@@ -28,6 +28,18 @@ class ForgetsToReturn(sd.IncrementalUDA[int, list[int], int]):
         return sum(state)
 
 
+class ForgetsToReturnSets(Mean):
+    def add_events_to_state(self, state: tuple[float, int], payloads: Sequence[float]) -> tuple[float, int]:
+        if len(payloads) > 1:
+            return super().add_events_to_state(state, payloads)
+        return None  # type: ignore[return-value]
+
+
+class ForgetsToReturnMerged(Zones):
+    def merge_states(self, a: Any, b: Any) -> Any:
+        a.update(b)
+
+
 class NeedsTwo(sd.UDA[float, float]):
     def compute_result(self, payloads: Sequence[float]) -> float:
         return statistics.stdev(payloads)
@@ -412,7 +424,7 @@ class AtHome(sd.UDA[int, int]):
 
 
 SABOTAGED: dict[str, list[Any]] = {
-    "states_are_returned": [ForgetsToReturn],
+    "states_are_returned": [ForgetsToReturn, ForgetsToReturnSets, ForgetsToReturnMerged],
     "answers": [NeedsTwo, Yields, ReturnsOne, ReturnsPayloads, EndsEarly],
     "clipping": [KnowsNoInfinity],
     "no_output_in_the_past": [Echo],

@@ -141,13 +141,19 @@ def test_what_a_module_raises_in_a_query_only_is_found_there() -> None:
 
 
 def test_the_same_seed_gives_the_same_examples() -> None:
-    def example(seed: int) -> str:
-        with pytest.raises(UdmLawViolation) as raised:
-            check_udm(SABOTAGED["arrival_order"][0], seed=seed)
-        return raised.value.example
+    def calls(seed: int) -> list[list[float]]:
+        seen: list[list[float]] = []
 
-    assert example(3) == example(3)
-    assert len({example(seed) for seed in range(3)}) > 1
+        @sd.uda
+        def spy(payloads: Sequence[float]) -> float:
+            seen.append(list(payloads))
+            return max(payloads)
+
+        check_udm(spy, seed=seed, examples=5)
+        return seen
+
+    assert calls(3) == calls(3)
+    assert calls(3) != calls(4)
 
 
 def test_the_report_says_what_was_checked_and_what_was_not() -> None:
