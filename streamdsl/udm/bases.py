@@ -56,7 +56,7 @@ class UDM(ABC):
     deterministic: ClassVar[bool] = True
     """Equal members give equal results. Where that is not so, what went out is remembered and retracted as it was."""
     order_insensitive: ClassVar[bool] = True
-    """Members may come in any order. Where that is not so, they come by original (LE, RE, payload), and no state is kept."""
+    """Members may come in any order. Where that is not so, they come by original (LE, payload), and no state is kept."""
     time_bound: ClassVar[bool] = False
     """A change of the input at time s changes no output before s; `Output.TIME_BOUND` asks for it."""
     mergeable: ClassVar[bool] = False

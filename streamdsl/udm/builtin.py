@@ -20,9 +20,6 @@ from streamdsl.udm.bases import UDA, IntervalEvent, TimeSensitiveUDA, WindowDesc
 class Builtin(UDA[Any, Any]):
     """A built-in: equal to another of the same kind and settings."""
 
-    by_position: ClassVar[bool] = False
-    """Whether the module reads its payloads in order of (LE, payload)."""
-
     @property
     def label(self) -> str:
         return type(self).__name__.lower()
@@ -190,7 +187,7 @@ class First(Builtin):
     3
     """
 
-    by_position: ClassVar[bool] = True
+    order_insensitive: ClassVar[bool] = False
 
     def of_values(self, values: list[Any]) -> Any:
         return values[0]
@@ -203,7 +200,7 @@ class Last(Builtin):
     1
     """
 
-    by_position: ClassVar[bool] = True
+    order_insensitive: ClassVar[bool] = False
 
     def of_values(self, values: list[Any]) -> Any:
         return values[-1]
@@ -216,7 +213,7 @@ class Collect(Builtin):
     [3, 1]
     """
 
-    by_position: ClassVar[bool] = True
+    order_insensitive: ClassVar[bool] = False
 
     @property
     def empty_result(self) -> list[Any]:

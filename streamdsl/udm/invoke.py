@@ -68,8 +68,6 @@ def member_order(member: Member) -> tuple[Any, ...]:
 def aggregate(function: AnyUDA[Any, Any], position: int, members: Sequence[Member], window: Lifetime, clip: Clip) -> Any:
     """Return one aggregate of a window; `members` in `member_order`, `position` picks their argument."""
     chosen = [member for member in members if member.arguments[position] is not EXCLUDED]
-    if getattr(function, "by_position", False):
-        chosen.sort(key=lambda member: (member.le, payload_order(member.payload)))
     if not chosen:
         return empty_result(function)
     return as_result(_compute(function, seen(function, chosen, position, window, clip), window))
@@ -87,7 +85,12 @@ def empty_result(function: AnyUDA[Any, Any]) -> Any:
 
 
 def seen(module: AnyModule, members: Sequence[Member], position: int, window: Lifetime, clip: Clip) -> Any:
-    """Return members as a module sees them: payloads, or events with clipped lifetimes."""
+    """Return members as a module sees them: payloads, or events with clipped lifetimes.
+
+    To a module that needs order they come by original (LE, payload), in which a time-insensitive one cannot see where they end.
+    """
+    if not module.order_insensitive:
+        members = sorted(members, key=lambda member: (member.le, payload_order(member.payload)))
     if module.time_sensitive:
         return _events(members, position, window, seen_clip([module], clip))
     return _payloads(module, [member.arguments[position] for member in members])

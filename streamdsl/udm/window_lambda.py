@@ -295,7 +295,7 @@ def _variables(instruction: dis.Instruction) -> tuple[Any, ...]:
 class OpaqueWindow(TimeSensitiveUDA[Any, Any]):
     """A window lambda as one aggregate of whole payloads, called with a real window of lifetimes as the query clips them."""
 
-    by_position: ClassVar[bool] = True
+    order_insensitive: ClassVar[bool] = False
 
     def __init__(self, function: Callable[[Any], Any], name: str | None = None) -> None:
         self.function = function

@@ -108,6 +108,7 @@ LATE = {
     ("streamdsl.result", "io"),
     ("streamdsl.plan.explain", "engine"),
     ("streamdsl.plan.explain", "spark"),
+    ("streamdsl.testing.queries", "sources"),
 }
 """Convenience methods that hand over to a module further right when they are called."""
 

@@ -259,6 +259,6 @@ def test_wrong_frames_are_refused_before_anything_runs(spark: SparkSession, trip
     with pytest.raises(SchemaError, match="no time"):
         query.on_spark(spark).batch({"trips": trips.selectExpr("zone as le", "re", "fare")})
     with pytest.raises(QueryError, match="no DataFrame of Spark but a dict"):
-        query.on_spark(spark).batch({"trips": {"le": [1]}})  # type: ignore[dict-item]
+        query.on_spark(spark).batch({"trips": {"le": [1]}})
     with pytest.raises(UnsupportedOnSpark, match="is a stream"):
         query.on_spark(spark).batch({"trips": spark.readStream.format("rate").load().selectExpr("value as le")})

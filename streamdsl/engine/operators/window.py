@@ -303,4 +303,4 @@ class WindowOperator(Operator):
 
 
 def _takes_any_order(module: UDM) -> bool:
-    return keeps_state(module) or (isinstance(module, Builtin) and not module.by_position)
+    return keeps_state(module) or (isinstance(module, Builtin) and module.order_insensitive)

@@ -25,6 +25,7 @@ IN_A_QUERY = {"cti_progress", "arrival_order"}
 OF_STATES = {"states_are_returned", "computing_keeps_state", "incremental_equals_recompute", "state_copyable"}
 GOOD: list[tuple[Any, set[str]]] = [
     (modules.Spread, set()),
+    (modules.Earliest, set()),
     (modules.Coverage, {"clipping"}),
     (modules.Distinct, set()),
     (modules.Through, {"clipping", "no_output_in_the_past", "time_bound"}),
@@ -343,7 +344,7 @@ class NeedsSetting(sd.UDA[float, float]):
         (Spread, {"output": sd.Output.UNCHANGED}, "stamps no results"),
         (Spread, {"output": "align"}, "is not an output policy"),
         (Spread, {"clips": []}, "clips names no clipping"),
-        (Through, {"spark": object()}, "not the active Spark session"),
+        (Through, {"spark": "no session"}, "not the active Spark session"),
     ],
     ids=str,
 )
