@@ -25,7 +25,6 @@ IN_A_QUERY = {"cti_progress", "arrival_order"}
 OF_STATES = {"states_are_returned", "computing_keeps_state", "incremental_equals_recompute", "state_copyable"}
 GOOD: list[tuple[Any, set[str]]] = [
     (modules.Spread, set()),
-    (modules.Earliest, set()),
     (modules.Coverage, {"clipping"}),
     (modules.Distinct, set()),
     (modules.Through, {"clipping", "no_output_in_the_past", "time_bound"}),
@@ -45,6 +44,11 @@ ROWS: list[tuple[int, int, Any]] = [
     (3, 9, {"fare": 3.0, "tip": 2}),
     (5, 6, {"fare": 5.0, "tip": 3}),
 ]
+
+
+def test_a_module_that_needs_order_is_given_it_in_every_arrival() -> None:
+    report = check_udm(modules.Earliest)
+    assert set(report.held) == (ALWAYS | IN_A_QUERY) - {"order_insensitive"}
 
 
 def broken_law(module: Any, *arguments: Any, **options: Any) -> str:
@@ -346,7 +350,7 @@ class NeedsSetting(sd.UDA[float, float]):
         (Spread, {"clips": []}, "clips names no clipping"),
         (Through, {"spark": "no session"}, "not the active Spark session"),
     ],
-    ids=str,
+    ids=range(12),
 )
 def test_what_cannot_be_checked_is_refused(module: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(QueryError, match=message):
