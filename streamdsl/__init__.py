@@ -9,7 +9,7 @@ CHT
 
 from typing import TYPE_CHECKING
 
-from streamdsl import errors, udm
+from streamdsl import errors
 from streamdsl.aggregates import (
     avg,
     collect,
@@ -78,6 +78,7 @@ from streamdsl.windows import Clip, Output
 
 if TYPE_CHECKING:
     from streamdsl import testing
+    from streamdsl.udm.repository import repository as udm  # at run time the package `streamdsl.udm`, which is called likewise
 else:
 
     def __getattr__(name: str) -> object:

@@ -19,6 +19,7 @@ __all__ = [
     "StreamDslError",
     "TimeOverflow",
     "TimestampViolation",
+    "UdmLawViolation",
     "UnboundedOutputError",
     "UnitError",
     "UnsupportedOnSpark",
@@ -110,6 +111,16 @@ class UserCodeError(StreamDslError, RuntimeError):
 
 class TimestampViolation(StreamDslError, ValueError):
     """A module stamped an output event with a lifetime that its output policy forbids."""
+
+
+class UdmLawViolation(StreamDslError, AssertionError):
+    """A user-defined module breaks a law that its kind or its claims imply; `example` is the smallest input that shows it."""
+
+    def __init__(self, module: str, law: str, statement: str, example: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{module} breaks the law {law}: {statement}\n{example}", hint=hint)
+        self.module = module
+        self.law = law
+        self.example = example
 
 
 class UnboundedOutputError(StreamDslError, ValueError):

@@ -1,14 +1,15 @@
-"""The median as a user-defined aggregate: values in, one value out (paper 001, IV.C)."""
+"""The median as a user-defined aggregate: values in, one value out (paper 001, IV.C), computed anew or kept up to date."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import streamdsl as sd
+from udm_examples.quantile import SlidingQuantile
 
 
 class Median(sd.UDA[float, float]):
-    """The middle value of a window; of an even number of values the mean of the two in the middle.
+    """The middle value of a window; of an even number of values the mean of the two in the middle. NaN counts as the largest.
 
     >>> Median().compute_result([7, 1, 3])
     3.0
@@ -26,8 +27,33 @@ class Median(sd.UDA[float, float]):
 
     def compute_result(self, payloads: Sequence[float]) -> float:
         """Return the median of the values."""
-        ordered = sorted(payloads)
+        ordered = sorted(payloads, key=lambda value: (value != value, value))
         middle = len(ordered) // 2
         if len(ordered) % 2:
             return float(ordered[middle])
         return (ordered[middle - 1] + ordered[middle]) / 2
+
+
+class SlidingMedian(SlidingQuantile):
+    """The same value from a sorted state: where windows are large or overlap, a change costs a search and not a sort.
+
+    >>> module = SlidingMedian()
+    >>> state = module.add_events_to_state(module.create_state(), [7, 1, 3, 4])
+    >>> module.compute_result(state)
+    3.5
+    >>> module.compute_result(module.remove_event_from_state(state, 7))
+    3.0
+
+    In a query, over windows that overlap:
+
+    >>> fares = sd.from_rows([(1, 2, 10.0), (3, 4, 90.0), (5, 6, 20.0), (12, 13, 30.0)])
+    >>> for le, re, fare in fares.hopping_window(10, 5).aggregate(SlidingMedian(), lambda e: e.value).run():
+    ...     print(le, re, fare)
+    -5 5 50.0
+    0 10 20.0
+    5 15 25.0
+    10 20 30.0
+    """
+
+    def __init__(self) -> None:
+        super().__init__(0.5)

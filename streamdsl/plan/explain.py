@@ -25,6 +25,7 @@ from streamdsl.plan.node import (
     Windowed,
 )
 from streamdsl.plan.properties import constant_duration, points_only
+from streamdsl.udm.incremental import describe_state
 from streamdsl.windows import Clip, Output
 
 
@@ -155,7 +156,7 @@ def _describe_windowed(node: Windowed) -> str:
         parts.append(f"-> {describe(node.projection)}")
     if isinstance(node, WindowApply):
         argument = describe(node.argument) if node.argument is not None else ""
-        parts.append(f"{node.module.label}({argument})")
+        parts.append(f"{node.module.label}({argument}){describe_state(node.module)}")
         if node.time_sensitive and not node.output.keeps_stamps:
             parts.append("the module's own timestamps are replaced")
     return ", ".join(parts)
@@ -167,4 +168,4 @@ def _describe_aggregate(name: str, agg: object) -> str:
     assert isinstance(agg, BoundAgg)
     argument = describe(agg.argument) if agg.argument is not None else ""
     where = f" where {describe(agg.where)}" if agg.where is not None else ""
-    return f"{name} = {agg.function.label}({argument}){where}"
+    return f"{name} = {agg.function.label}({argument}){where}{describe_state(agg.function)}"

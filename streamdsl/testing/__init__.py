@@ -1,11 +1,27 @@
-"""The public test kit: event tables, comparison of CHTs, random arrival orders, modules run by themselves.
+"""The public test kit: modules checked and run alone, event tables, marbles, timelines, random arrival orders, a virtual clock.
 
-Hypothesis strategies are in `streamdsl.testing.strategies`, the only module here that needs hypothesis.
+Hypothesis strategies are in `streamdsl.testing.strategies`, the only module here that needs hypothesis. The pytest plugin
+`streamdsl_pytest` has fixtures for the functions that draw at random.
 """
 
+from streamdsl.testing.checking import UdmReport, check_udm
+from streamdsl.testing.clock import VirtualClock
 from streamdsl.testing.compare import assert_cht_equal
+from streamdsl.testing.marbles import marbles
 from streamdsl.testing.orders import arrival_order, arrival_orders
 from streamdsl.testing.tables import events
+from streamdsl.testing.timeline import timeline
 from streamdsl.testing.udm import run_udm
 
-__all__ = ["arrival_order", "arrival_orders", "assert_cht_equal", "events", "run_udm"]
+__all__ = [
+    "UdmReport",
+    "VirtualClock",
+    "arrival_order",
+    "arrival_orders",
+    "assert_cht_equal",
+    "check_udm",
+    "events",
+    "marbles",
+    "run_udm",
+    "timeline",
+]

@@ -1,7 +1,9 @@
-"""Hypothesis strategies for lifetimes, CHTs and physical streams (extra `testing`)."""
+"""Hypothesis strategies for lifetimes, payloads, CHTs, physical streams and the events of modules (extra `testing`)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from random import Random
 from typing import Any, TypeVar
 
 from hypothesis import strategies as st
@@ -9,6 +11,9 @@ from hypothesis.strategies import SearchStrategy
 
 from streamdsl.temporal import CHT, INFINITY, Event, Lifetime, Record
 from streamdsl.testing.orders import arrival_order
+from streamdsl.testing.payload_types import payload_type
+from streamdsl.testing.payloads import draw_payload
+from streamdsl.udm.bases import AnyUDA, AnyUDO, IntervalEvent
 
 T = TypeVar("T")
 
@@ -35,6 +40,52 @@ def records() -> SearchStrategy[Record]:
     ['k', 'v']
     """
     return st.builds(lambda k, v: Record(k=k, v=v), st.sampled_from("abc"), st.integers(-3, 3))
+
+
+def payloads(of: Any) -> SearchStrategy[Any]:
+    """Return payloads of a type (a simple one, a dataclass, a `NamedTuple`, ...), or of those that a module takes.
+
+    Values are few and simple, as `check_udm` makes them up. Raises `QueryError` for a type of which nothing is known.
+
+    >>> from hypothesis import find
+    >>> from typing import NamedTuple
+    >>> class Trip(NamedTuple):
+    ...     zone: str
+    ...     fare: float | None
+    >>> find(payloads(Trip), lambda trip: trip.fare is not None).fare
+    1.0
+    """
+    kind = payload_type(of) if isinstance(of, (AnyUDA, AnyUDO)) else of
+    draw_payload(kind, Random(0))  # refuses what cannot be made up
+    return st.composite(lambda draw: draw_payload(kind, _Drawn(draw)))()
+
+
+class _Drawn:
+    """Chance, as hypothesis draws it: it then knows how to make an example simpler."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self._draw = draw
+
+    def choice(self, values: Sequence[T], /) -> T:
+        return self._draw(st.sampled_from(values))
+
+    def randint(self, low: int, high: int, /) -> int:
+        return self._draw(st.integers(low, high))
+
+
+def udm_events(
+    of: Any, window: tuple[int, int] = (0, 10), min_size: int = 1, max_size: int = 8
+) -> SearchStrategy[list[IntervalEvent[Any]]]:
+    """Return the members of a window, as modules see them unclipped: events that overlap it, with payloads of a type or a module.
+
+    >>> from hypothesis import find
+    >>> find(udm_events(int), lambda events: len(events) == 2)[0].end_time > 0
+    True
+    """
+    le, re = window
+    spans = lifetimes(le - 3, re + 4).filter(lambda life: life.overlaps(Lifetime(le, re)))
+    found = st.builds(lambda life, payload: IntervalEvent(life.le, life.re, payload), spans, payloads(of))
+    return st.lists(found, min_size=min_size, max_size=max_size)
 
 
 def chts(

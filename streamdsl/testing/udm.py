@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from streamdsl.temporal import CHT, CHTRow, Lifetime
-from streamdsl.udm.bases import AnyUDA, AnyUDO, IntervalEvent
-from streamdsl.udm.invoke import MemberRow, aggregate, operate
+from streamdsl.expr.schema import as_payload
+from streamdsl.temporal import CHT, CHTRow, Cti, Insert, Lifetime
+from streamdsl.testing.history import History, arrivals_of, rows_of
+from streamdsl.testing.states import LiveWindow, member, whole
+from streamdsl.udm.bases import AnyUDA, AnyUDO
 from streamdsl.windows import Clip, Output
 
 
 def run_udm(
     udm: AnyUDA[Any, Any] | AnyUDO[Any, Any],
-    events: CHT[Any] | Iterable[tuple[int, int, Any] | IntervalEvent[Any]],
+    events: History,
     window: tuple[int, int],
     *,
     clip: Clip = Clip.NONE,
@@ -23,24 +25,60 @@ def run_udm(
 ) -> Any:
     """Return what a module makes of the events that overlap one window: an aggregate's value, an operator's rows.
 
-    The events come to the module in a random order, as no order is promised. A window without events has no result: None, or
-    no rows.
+    Rows come to the module in a random order, as no order is promised. An incremental module is given one member after the
+    other; if the events are physical it follows them as they arrive: a retraction takes a member out of its state, and puts it
+    back with its new lifetime. A window without events has no result: None, or no rows.
 
     >>> from streamdsl.udm.builtin import TimeWeightedAvg
     >>> run_udm(TimeWeightedAvg(), [(0, 3, 4.0), (2, 12, 8.0), (10, 11, 99.0)], (0, 10))
     7.6
     """
+    given = events if isinstance(events, (str, CHT)) else list(events)
     period = Lifetime(*window)
-    members = [MemberRow(*life, payload, (payload,)) for life, payload in map(_row, events) if life.overlaps(period)]
-    Random(seed).shuffle(members)
+    if udm.incremental and udm.order_insensitive:
+        rows = _as_they_arrive(LiveWindow(udm, period, clip, output), given, seed)
+    else:
+        members = [member(row) for row in _shuffled(given, seed) if _belongs(row, period)]
+        rows = whole(udm, members, period, clip, output) if members else []
     if isinstance(udm, AnyUDA):
-        return aggregate(udm, 0, members, period, clip) if members else None
-    rows = operate(udm, members, period, clip, output) if members else []
-    return [CHTRow(*row) for row in rows]
+        return rows[0].payload if rows else None
+    return rows
 
 
-def _row(event: tuple[int, int, Any] | IntervalEvent[Any]) -> tuple[Lifetime, Any]:
-    if isinstance(event, IntervalEvent):
-        return Lifetime(event.start_time, event.end_time), event.payload
-    le, re, payload = event
-    return Lifetime(le, re), payload
+def _as_they_arrive(window: LiveWindow, events: History, seed: int) -> list[CHTRow[Any]]:
+    for before, after in _changes(events, seed):
+        if before is not None and _belongs(before, window.window):
+            window.remove(member(before))
+        if _belongs(after, window.window):
+            window.add(member(after))
+    return window.result() if window.members else []
+
+
+def _changes(events: History, seed: int) -> Iterator[tuple[CHTRow[Any] | None, CHTRow[Any]]]:
+    """Yield each row as it was and as it is now: of physical events in order of arrival, of rows in a random order."""
+    arrivals = arrivals_of(events)
+    if arrivals is None:
+        yield from ((None, row) for row in _shuffled(events, seed))
+        return
+    CHT.from_events(arrivals)  # refuses what is malformed
+    known: dict[Any, CHTRow[Any]] = {}
+    for event in arrivals:
+        if isinstance(event, Cti):
+            continue
+        if isinstance(event, Insert):
+            before, after = None, CHTRow(event.le, event.re, as_payload(event.payload))
+        else:
+            before = known[event.id]
+            after = before._replace(re=event.re_new)
+        known[event.id] = after
+        yield before, after
+
+
+def _shuffled(events: History, seed: int) -> list[CHTRow[Any]]:
+    rows = rows_of(events)
+    Random(seed).shuffle(rows)
+    return rows
+
+
+def _belongs(row: CHTRow[Any], window: Lifetime) -> bool:
+    return Lifetime(row.le, row.re).overlaps(window)

@@ -1,4 +1,13 @@
-"""User-defined modules: the base classes, plain functions as modules, and the built-in aggregates (paper 001, section IV)."""
+"""User-defined modules: the base classes, plain functions as modules, and the built-in aggregates (paper 001, section IV).
+
+The package is also the repository of modules by name: `sd.udm("median", lambda e: e.x)`, `sd.udm.register`, `sd.udm.get`,
+`sd.udm.catalog`.
+"""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 from streamdsl.udm.aggregates import Agg
 from streamdsl.udm.bases import (
@@ -14,11 +23,31 @@ from streamdsl.udm.bases import (
     WindowDescriptor,
 )
 from streamdsl.udm.functions import uda, udo
+from streamdsl.udm.listing import Catalog
+from streamdsl.udm.repository import repository as _repository
+
+register = _repository.register
+get = _repository.get
+catalog = _repository.catalog
+
+
+class _CallablePackage(ModuleType):
+    """A package that is called as its repository is, and pickled by its name as modules are."""
+
+    def __call__(self, name: str, f: Any = None, /, *, where: Any = None, **parameters: Any) -> Agg[Any, Any]:
+        return _repository(name, f, where=where, **parameters)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return import_module, (self.__name__,)
+
+
+sys.modules[__name__].__class__ = _CallablePackage
 
 __all__ = [
     "UDA",
     "UDO",
     "Agg",
+    "Catalog",
     "IncrementalUDA",
     "IncrementalUDO",
     "IntervalEvent",
@@ -27,6 +56,9 @@ __all__ = [
     "TimeSensitiveUDA",
     "TimeSensitiveUDO",
     "WindowDescriptor",
+    "catalog",
+    "get",
+    "register",
     "uda",
     "udo",
 ]

@@ -1,10 +1,11 @@
-"""Plain functions as modules: `@uda` and `@udo` (paper 001, section IV)."""
+"""Plain functions as modules: `@uda` and `@udo`, bare or with properties (paper 001, section IV)."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, TypeVar, overload
+from functools import partial
+from typing import Any, Final, Generic, Literal, Protocol, TypedDict, TypeVar, Unpack, get_type_hints, overload
 
 from streamdsl.errors import QueryError
 from streamdsl.udm.bases import UDA, UDO, IntervalEvent, TimeSensitiveUDA, TimeSensitiveUDO, WindowDescriptor
@@ -12,14 +13,17 @@ from streamdsl.udm.bases import UDA, UDO, IntervalEvent, TimeSensitiveUDA, TimeS
 I = TypeVar("I")  # noqa: E741
 O = TypeVar("O")  # noqa: E741
 
+_FIELDS: Final = ("reads", "commutes_with_filter_on")
 
-class _Function:
-    """A module that is one function: named after it, equal to another of the same function."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+class FunctionModule:
+    """A module that is one function: named after it, equal to another of the same function and properties."""
+
+    def __init__(self, function: Callable[..., Any], **properties: object) -> None:
         self.function = function
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", type(function).__name__)
+        vars(self).update(properties)
 
     @property
     def label(self) -> str:
@@ -27,7 +31,7 @@ class _Function:
         return self.__name__
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Function) and type(self) is type(other) and self.function == other.function
+        return type(self) is type(other) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
         return hash((type(self), self.function))
@@ -36,7 +40,7 @@ class _Function:
         return f"<{'uda' if isinstance(self, (FunctionUDA, TimeSensitiveFunctionUDA)) else 'udo'} {self.label}>"
 
 
-class FunctionUDA(_Function, UDA[I, O], Generic[I, O]):
+class FunctionUDA(FunctionModule, UDA[I, O], Generic[I, O]):
     """A function of a window's payloads, as a time-insensitive aggregate; still called like the function."""
 
     def compute_result(self, payloads: Sequence[I]) -> O:
@@ -47,7 +51,7 @@ class FunctionUDA(_Function, UDA[I, O], Generic[I, O]):
     __call__ = compute_result
 
 
-class TimeSensitiveFunctionUDA(_Function, TimeSensitiveUDA[I, O], Generic[I, O]):
+class TimeSensitiveFunctionUDA(FunctionModule, TimeSensitiveUDA[I, O], Generic[I, O]):
     """A function of a window's events and the window, as a time-sensitive aggregate; still called like the function."""
 
     def compute_result(self, events: Sequence[IntervalEvent[I]], window: WindowDescriptor) -> O:
@@ -58,7 +62,7 @@ class TimeSensitiveFunctionUDA(_Function, TimeSensitiveUDA[I, O], Generic[I, O])
     __call__ = compute_result
 
 
-class FunctionUDO(_Function, UDO[I, O], Generic[I, O]):
+class FunctionUDO(FunctionModule, UDO[I, O], Generic[I, O]):
     """A function of a window's payloads, as a time-insensitive operator; still called like the function."""
 
     def compute_result(self, payloads: Sequence[I]) -> Iterable[O]:
@@ -69,7 +73,7 @@ class FunctionUDO(_Function, UDO[I, O], Generic[I, O]):
     __call__ = compute_result
 
 
-class TimeSensitiveFunctionUDO(_Function, TimeSensitiveUDO[I, O], Generic[I, O]):
+class TimeSensitiveFunctionUDO(FunctionModule, TimeSensitiveUDO[I, O], Generic[I, O]):
     """A function of a window's events and the window, as a time-sensitive operator; still called like the function."""
 
     def compute_result(self, events: Sequence[IntervalEvent[I]], window: WindowDescriptor) -> Iterable[IntervalEvent[O]]:
@@ -80,42 +84,159 @@ class TimeSensitiveFunctionUDO(_Function, TimeSensitiveUDO[I, O], Generic[I, O])
     __call__ = compute_result
 
 
+class Properties(TypedDict, total=False):
+    """The properties that `@uda` and `@udo` take; each means what it means on a class (`UDM`)."""
+
+    deterministic: bool
+    order_insensitive: bool
+    reads: Sequence[str] | None
+    commutes_with_filter_on: Sequence[str]
+
+
+class UDAProperties(Properties, total=False):
+    """The properties that `@uda` takes; `empty` is the module's `empty_result`."""
+
+    empty: object
+
+
+class UDOProperties(Properties, total=False):
+    """The properties that `@udo` takes."""
+
+    time_bound: bool
+
+
+class MakesUDA(Protocol):
+    """`@uda(...)`: what makes an aggregate of a function."""
+
+    @overload
+    def __call__(self, function: Callable[[Sequence[I]], O], /) -> FunctionUDA[I, O]: ...
+    @overload
+    def __call__(
+        self, function: Callable[[Sequence[IntervalEvent[I]], WindowDescriptor], O], /
+    ) -> TimeSensitiveFunctionUDA[I, O]:
+        """Return the function as an aggregate."""
+
+
+class MakesVectorizedUDA(Protocol):
+    """`@uda(vectorized=True, ...)`: what makes an aggregate of a function of arrays."""
+
+    def __call__(self, function: Callable[[Any], O], /) -> FunctionUDA[Any, O]:
+        """Return the function as an aggregate."""
+
+
+class MakesUDO(Protocol):
+    """`@udo(...)`: what makes an operator of a function."""
+
+    @overload
+    def __call__(self, function: Callable[[Sequence[I]], Iterable[O]], /) -> FunctionUDO[I, O]: ...
+    @overload
+    def __call__(
+        self, function: Callable[[Sequence[IntervalEvent[I]], WindowDescriptor], Iterable[IntervalEvent[O]]], /
+    ) -> TimeSensitiveFunctionUDO[I, O]:
+        """Return the function as an operator."""
+
+
+class MakesVectorizedUDO(Protocol):
+    """`@udo(vectorized=True, ...)`: what makes an operator of a function of arrays."""
+
+    def __call__(self, function: Callable[[Any], Iterable[O]], /) -> FunctionUDO[Any, O]:
+        """Return the function as an operator."""
+
+
 @overload
-def uda(function: Callable[[Sequence[I]], O]) -> FunctionUDA[I, O]: ...
+def uda(function: Callable[[Sequence[I]], O], /) -> FunctionUDA[I, O]: ...
 @overload
-def uda(function: Callable[[Sequence[IntervalEvent[I]], WindowDescriptor], O]) -> TimeSensitiveFunctionUDA[I, O]: ...
-def uda(function: Callable[..., Any]) -> FunctionUDA[Any, Any] | TimeSensitiveFunctionUDA[Any, Any]:
+def uda(function: Callable[[Sequence[IntervalEvent[I]], WindowDescriptor], O], /) -> TimeSensitiveFunctionUDA[I, O]: ...
+@overload
+def uda(*, vectorized: Literal[True], **properties: Unpack[UDAProperties]) -> MakesVectorizedUDA: ...
+@overload
+def uda(*, vectorized: Literal[False] = False, **properties: Unpack[UDAProperties]) -> MakesUDA: ...
+def uda(function: Callable[..., Any] | None = None, /, *, vectorized: bool = False, **properties: Any) -> Any:
     """Make an aggregate of a function: of the payloads, or (two parameters) of the events and the window.
 
-    Raises `QueryError` for a function with other parameters.
+    Used bare, or with the module's properties, which mean what they mean on a class (`UDM`); `empty` is its `empty_result`.
+    Raises `QueryError` for a function with other parameters, and for a property that there is not.
 
     >>> @uda
     ... def spread(prices: Sequence[float]) -> float:
     ...     return max(prices) - min(prices)
     >>> spread, spread([3.0, 1.0, 7.0])
     (<uda spread>, 6.0)
+    >>> @uda(order_insensitive=False, reads=("price",), empty=0.0)
+    ... def rise(trades: Sequence[Any]) -> float:
+    ...     return trades[-1].price - trades[0].price
+    >>> rise.order_insensitive, rise.reads, rise.empty_result
+    (False, ('price',), 0.0)
     """
-    return TimeSensitiveFunctionUDA(function) if _reads_time(function, "uda") else FunctionUDA(function)
+    options = _checked("uda", UDAProperties, properties)
+    if "empty" in options:
+        options["empty_result"] = options.pop("empty")
+    make = partial(_module, "uda", FunctionUDA, TimeSensitiveFunctionUDA, vectorized=vectorized, **options)
+    return make if function is None else make(function)
 
 
 @overload
-def udo(function: Callable[[Sequence[I]], Iterable[O]]) -> FunctionUDO[I, O]: ...
+def udo(function: Callable[[Sequence[I]], Iterable[O]], /) -> FunctionUDO[I, O]: ...
 @overload
 def udo(
-    function: Callable[[Sequence[IntervalEvent[I]], WindowDescriptor], Iterable[IntervalEvent[O]]],
+    function: Callable[[Sequence[IntervalEvent[I]], WindowDescriptor], Iterable[IntervalEvent[O]]], /
 ) -> TimeSensitiveFunctionUDO[I, O]: ...
-def udo(function: Callable[..., Any]) -> FunctionUDO[Any, Any] | TimeSensitiveFunctionUDO[Any, Any]:
+@overload
+def udo(*, vectorized: Literal[True], **properties: Unpack[UDOProperties]) -> MakesVectorizedUDO: ...
+@overload
+def udo(*, vectorized: Literal[False] = False, **properties: Unpack[UDOProperties]) -> MakesUDO: ...
+def udo(function: Callable[..., Any] | None = None, /, *, vectorized: bool = False, **properties: Any) -> Any:
     """Make an operator of a function that returns an iterable: of the payloads, or (two parameters) of the events and the window.
 
-    Raises `QueryError` for a function with other parameters.
+    Used bare, or with the module's properties, which mean what they mean on a class (`UDM`).
+    Raises `QueryError` for a function with other parameters, and for a property that there is not.
 
     >>> @udo
     ... def extremes(prices: Sequence[float]) -> list[float]:
     ...     return [min(prices), max(prices)]
     >>> extremes, extremes([3.0, 1.0, 7.0])
     (<udo extremes>, [1.0, 7.0])
+    >>> @udo(time_bound=True)
+    ... def late(events: Sequence[IntervalEvent[float]], window: WindowDescriptor) -> list[IntervalEvent[float]]:
+    ...     return [event for event in events if event.start_time >= window.start_time + window.duration // 2]
+    >>> late, late.time_bound
+    (<udo late>, True)
     """
-    return TimeSensitiveFunctionUDO(function) if _reads_time(function, "udo") else FunctionUDO(function)
+    options = _checked("udo", UDOProperties, properties)
+    make = partial(_module, "udo", FunctionUDO, TimeSensitiveFunctionUDO, vectorized=vectorized, **options)
+    return make if function is None else make(function)
+
+
+def _module(
+    decorator: str,
+    kind: type[FunctionModule],
+    time_sensitive: type[FunctionModule],
+    function: Callable[..., Any],
+    /,
+    **properties: object,
+) -> FunctionModule:
+    if not _reads_time(function, decorator):
+        return kind(function, **properties)
+    if properties["vectorized"]:
+        raise QueryError(
+            f"@{decorator}(vectorized=True) needs a function of the payloads; {function!r} takes events and the window",
+            hint="leave vectorized out: events come one by one",
+        )
+    return time_sensitive(function, **properties)
+
+
+def _checked(decorator: str, known: type, properties: dict[str, Any]) -> dict[str, Any]:
+    names = ("vectorized", *get_type_hints(known))
+    unknown = [name for name in properties if name not in names]
+    if unknown:
+        raise QueryError(f"@{decorator} has no property {unknown[0]!r}; it has {', '.join(names)}")
+    return {name: _names(name, value) if name in _FIELDS else value for name, value in properties.items()}
+
+
+def _names(name: str, given: Sequence[str] | None) -> tuple[str, ...] | None:
+    if isinstance(given, str):
+        raise QueryError(f"{name}={given!r} is one text, not names of fields", hint=f"write {name}=({given!r},)")
+    return None if given is None else tuple(given)
 
 
 def _reads_time(function: Callable[..., Any], decorator: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from streamdsl.expr.table import column_of
 from streamdsl.temporal import CHRONON, Lifetime, add_time, fields_of, payload_order, to_ticks
 from streamdsl.udm.bases import AnyModule, AnyUDA, AnyUDO, IntervalEvent, WindowDescriptor
 from streamdsl.windows import Clip, Output
+
+R = TypeVar("R")
 
 
 class _Excluded:
@@ -70,7 +72,7 @@ def aggregate(function: AnyUDA[Any, Any], position: int, members: Sequence[Membe
         chosen.sort(key=lambda member: (member.le, payload_order(member.payload)))
     if not chosen:
         return empty_result(function)
-    return _result(_compute(function, seen(function, chosen, position, window, clip), window))
+    return as_result(_compute(function, seen(function, chosen, position, window, clip), window))
 
 
 def empty_result(function: AnyUDA[Any, Any]) -> Any:
@@ -81,7 +83,7 @@ def empty_result(function: AnyUDA[Any, Any]) -> Any:
     0
     """
     value = function.empty_result
-    return _result(value() if callable(value) else copy.copy(value))
+    return as_result(value() if callable(value) else copy.copy(value))
 
 
 def seen(module: AnyModule, members: Sequence[Member], position: int, window: Lifetime, clip: Clip) -> Any:
@@ -110,11 +112,11 @@ def operate(module: AnyUDO[Any, Any], members: Sequence[Member], window: Lifetim
 def stamped(module: AnyUDO[Any, Any], results: Iterable[Any], window: Lifetime, output: Output) -> list[Stamped]:
     """Return what a UDO has computed for a window, stamped as the output policy says."""
     if not module.time_sensitive:
-        return [Stamped(*stamp(window, output), _result(payload)) for payload in results]
+        return [Stamped(*stamp(window, output), as_result(payload)) for payload in results]
     events = list(results)
     stamps = [_own_stamp(module, event, window) for event in events]
     if not output.keeps_stamps:
-        return [Stamped(*stamp(window, output), _result(event.payload)) for event in events]
+        return [Stamped(*stamp(window, output), as_result(event.payload)) for event in events]
     rows = []
     for life, event in zip(stamps, events, strict=True):
         if output is Output.CLIP:
@@ -125,7 +127,7 @@ def stamped(module: AnyUDO[Any, Any], results: Iterable[Any], window: Lifetime, 
                 hint="an output may not start before its window; use Output.CLIP to cut it, or Output.ALIGN",
             )
         if not life.is_empty:
-            rows.append(Stamped(life.le, life.re, _result(event.payload)))
+            rows.append(Stamped(life.le, life.re, as_result(event.payload)))
     return rows
 
 
@@ -140,7 +142,7 @@ def stamp(window: Lifetime, output: Output) -> Lifetime:
     return Lifetime(window.re, add_time(window.re, CHRONON))
 
 
-def guarded(operator: str, window: Lifetime, compute: Callable[[], list[Stamped]]) -> list[Stamped]:
+def guarded(operator: str, window: Lifetime, compute: Callable[[], R]) -> R:
     """Return what `compute` gives; an exception of user code becomes a `UserCodeError` that names the place."""
     try:
         return compute()
@@ -191,6 +193,6 @@ def _tick(module: Any, time: object, window: Lifetime) -> int:
     raise UnitError(f"{module.label} stamped an output event with {time!r}, which is no int in ticks (window {window})")
 
 
-def _result(value: Any) -> Any:
-    """Return a module's result as a payload of plain Python values."""
+def as_result(value: Any) -> Any:
+    """Return what a module gives as a payload of plain Python values."""
     return as_payload(settle(value))

@@ -27,7 +27,7 @@ from streamdsl.plan.node import (
     Windowed,
 )
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, CHTRow, Cti, Event, Lifetime, add_time
-from streamdsl.windows import Clip, Hopping, Output, Session, Windows
+from streamdsl.windows import Clip, Hopping, Output, Session, Snapshot, Windows
 from streamdsl.windows.liveliness import output_cti
 from tests.laws.fold import Fold
 
@@ -158,6 +158,14 @@ def promise(plan: Node, rows: CHT[Any], cti: int) -> int:
     clip = plan.clip if plan.sees_ends else Clip.FULL
     time = output_cti(plan.windows, clip, plan.output, plan.time_sensitive, lives, cti)
     return MIN_TIME if time is None else time
+
+
+def forgets_groups(plan: Node) -> bool:
+    """Say whether a group that has nothing left counts as not yet seen, so that CTIs may go further than its rows tell."""
+    if not isinstance(plan, GroupApply):
+        return False
+    body = plan.body
+    return isinstance(body, (WindowAggregate, WindowApply)) and isinstance(body.windows, Snapshot) and body.time_sensitive
 
 
 def _groups(plan: GroupApply, rows: CHT[Any]) -> list[list[CHTRow[Any]]]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import streamdsl as sd
+import udm_examples
 from streamdsl.denote import denote
 from streamdsl.temporal import CHT, MISSING, Cti, Event, Retract
 from streamdsl.testing import assert_cht_equal
@@ -16,7 +17,8 @@ from tests.transcripts.transcript import Transcript, files, load
 
 
 def query(transcript: Transcript) -> sd.Stream[Any]:
-    found = eval(transcript.head["query"], {"sd": sd, "s": sd.source("s"), "t": sd.source("t"), **vars(modules)})
+    sources = {"s": sd.source("s"), "t": sd.source("t")}
+    found = eval(transcript.head["query"], {"sd": sd, **vars(modules), **vars(udm_examples), **sources})
     assert isinstance(found, sd.Stream)
     return found
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from sortedcontainers import SortedDict
 
 from streamdsl.temporal.lifetime import Lifetime
+from streamdsl.udm.incremental import Held, MemberChange
 
 
 class OutputRow(NamedTuple):
@@ -25,7 +26,11 @@ class OutputRow(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class WindowEntry:
-    """A window: its period, the number of event endpoints at its start, of its members, its state and its results."""
+    """A window: its period, the number of event endpoints at its start, of its members, its states and its results.
+
+    `states` are those of the incremental modules, None if they must be built from the members; `changes` are what they have
+    not taken in yet.
+    """
 
     le: int
     re: int
@@ -33,11 +38,18 @@ class WindowEntry:
     n_events: int = 0
     output: list[OutputRow] = field(default_factory=list)
     shown: bool = False
+    states: list[Held | None] | None = None
+    changes: list[MemberChange] = field(default_factory=list)
 
     @property
     def period(self) -> Lifetime:
         """The window as a lifetime."""
         return Lifetime(self.le, self.re)
+
+    def forget_states(self) -> None:
+        """Drop the states: they will be built from the members."""
+        self.states = None
+        self.changes = []
 
 
 class WindowIndex:

@@ -25,10 +25,12 @@ from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table, column_of, object_column
 from streamdsl.plan.node import WindowAggregate, WindowApply
-from streamdsl.temporal import INFINITY, MIN_TIME, Lifetime, payload_key
+from streamdsl.temporal import INFINITY, MIN_TIME, payload_key
 from streamdsl.temporal.change import pair
+from streamdsl.udm import incremental
 from streamdsl.udm.bases import UDM
 from streamdsl.udm.builtin import Builtin
+from streamdsl.udm.incremental import Held, keeps_state
 from streamdsl.udm.invoke import EXCLUDED, Stamped, aggregate, guarded, member_order, operate, stamp
 from streamdsl.windows import Output
 
@@ -67,15 +69,16 @@ class WindowOperator(Operator):
         modules: tuple[UDM, ...] = (
             tuple(agg.function for agg in node.aggregates) if isinstance(node, WindowAggregate) else (node.module,)
         )
-        self.n_modules = len(modules)
-        self.setting = Setting(gate, node.output, node.time_sensitive, node.sees_ends)
+        self.modules = modules
+        self.stateful = {i: module for i, module in enumerate(modules) if keeps_state(module)}
+        self.setting = Setting(gate, node.output, node.time_sensitive, node.sees_ends, self.stateful, self._copy_states)
         self.cti_follows_rows = gate.by_end
         self.groups: dict[GroupKey | None, GroupWindows] = {}
         self.watermark = MIN_TIME
         self._alarms: list[tuple[int, int, GroupKey | None]] = []
         self._tickets = itertools.count()
         self._keyed = False
-        self._needs_payload = not all(isinstance(module, Builtin) and not module.by_position for module in modules)
+        self._needs_order = not all(_takes_any_order(module) for module in modules)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
@@ -120,7 +123,7 @@ class WindowOperator(Operator):
         inserted = np.flatnonzero(batch.re_old == batch.le)
         new = batch if len(inserted) == len(batch) else batch.take(inserted)
         arguments = iter(self._arguments(new))
-        payloads = iter(new.table.payloads() if self._needs_payload else [None] * len(new))
+        payloads = iter(new.table.payloads() if self._needs_order else [None] * len(new))
         columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.group_keys())
         for id, le, re_old, re_new, key in zip(*columns, strict=True):
             row = EventRow(id, le, re_new)
@@ -145,23 +148,56 @@ class WindowOperator(Operator):
 
     def _compute(self, group: GroupWindows, key: GroupKey | None, entry: WindowEntry) -> Computed:
         if not group.settle(entry, self.cti):
+            if not entry.n_events:
+                entry.forget_states()
             return Computed(group, key, entry, [])
-        compute = partial(self._invoke, self._members(group, entry), entry.period)
-        return Computed(group, key, entry, guarded(self.label, entry.period, compute))
+        return Computed(group, key, entry, guarded(self.label, entry.period, partial(self._invoke, group, entry)))
+
+    def _invoke(self, group: GroupWindows, entry: WindowEntry) -> list[Stamped]:
+        """Return the results of a window: those of incremental modules from their states, of others from the members."""
+        self.udm_calls += len(self.modules)
+        states = self._advance(group, entry)
+        members = self._members(group, entry) if None in states else []
+        period, clip, output = entry.period, self.node.clip, self.node.output
+        if isinstance(self.node, WindowApply):
+            module = self.node.module
+            held = states[0]
+            if held is None:
+                return operate(module, members, period, clip, output)
+            return incremental.rows(module, held, period, output)
+        values = tuple(
+            aggregate(agg.function, i, members, period, clip) if held is None else incremental.value(agg.function, held, period)
+            for i, (agg, held) in enumerate(zip(self.node.aggregates, states, strict=True))
+        )
+        return [Stamped(*stamp(period, output), values)]
+
+    def _advance(self, group: GroupWindows, entry: WindowEntry) -> list[Held | None]:
+        """Bring the states of a window up to date, by what has changed or else from its members."""
+        states = entry.states or [None] * len(self.modules)
+        changes, entry.changes = entry.changes, []
+        for i, module in self.stateful.items():
+            held = states[i]
+            if held is not None:
+                held = incremental.advance(module, i, held, changes, entry.period, self.node.clip)
+            if held is None:
+                build = partial(incremental.build, module, i, window=entry.period, clip=self.node.clip)
+                held = group.whole_state(i, entry, build)
+            states[i] = held
+        entry.states = states if self.stateful else None
+        return states
+
+    def _copy_states(self, entry: WindowEntry) -> list[Held | None] | None:
+        held = entry.states
+        if held is None:
+            return None
+        copy = [partial(incremental.copied, self.stateful[i], state) if state else None for i, state in enumerate(held)]
+        return [guarded(self.label, entry.period, make) if make else None for make in copy]
 
     def _members(self, group: GroupWindows, entry: WindowEntry) -> list[EventRow]:
         members = group.members(entry)
-        if self._needs_payload:
+        if self._needs_order:
             members.sort(key=member_order)
         return members
-
-    def _invoke(self, members: list[EventRow], period: Lifetime) -> list[Stamped]:
-        self.udm_calls += self.n_modules
-        if isinstance(self.node, WindowApply):
-            return operate(self.node.module, members, period, self.node.clip, self.node.output)
-        functions = (agg.function for agg in self.node.aggregates)
-        values = tuple(aggregate(function, i, members, period, self.node.clip) for i, function in enumerate(functions))
-        return [Stamped(*stamp(period, self.node.output), values)]
 
     def _project(self, computed: list[Computed]) -> None:
         """Turn the aggregates of all windows into payloads at once."""
@@ -171,7 +207,7 @@ class WindowOperator(Operator):
         if not shown:
             return
         columns = zip(*(result.rows[0].payload for result in shown), strict=True)
-        names = [f"a{i}" for i in range(self.n_modules)]
+        names = [f"a{i}" for i in range(len(self.modules))]
         table = Table(Schema.record(names), {n: column_of(c) for n, c in zip(names, columns, strict=False)}, len(shown))
         keys = object_column([result.key.shown if result.key else None for result in shown])
         try:
@@ -257,10 +293,14 @@ class WindowOperator(Operator):
                 if self.node.output is not Output.TIME_BOUND:
                     yield entry.le
                     break
-                rows = guarded(self.label, entry.period, partial(self._invoke, self._members(group, entry), entry.period))
+                rows = guarded(self.label, entry.period, partial(self._invoke, group, entry))
                 yield from (row.le for row in rows)
 
     def state(self) -> dict[str, int]:
         windows = sum(group.n_windows for group in self.groups.values())
         events = sum(group.n_events for group in self.groups.values())
         return {"windows": windows, "events": events, "state_bytes": 400 * windows + 400 * events}
+
+
+def _takes_any_order(module: UDM) -> bool:
+    return keeps_state(module) or (isinstance(module, Builtin) and not module.by_position)

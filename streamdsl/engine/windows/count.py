@@ -8,6 +8,7 @@ from streamdsl.engine.index import EventRow, PointIndex, WindowEntry
 from streamdsl.engine.windows.group import HiddenWindows, Setting
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import CHRONON, INFINITY, add_time
+from streamdsl.udm.incremental import MemberChange
 from streamdsl.windows import Count, Output
 
 
@@ -45,29 +46,25 @@ class CountWindows(HiddenWindows):
             return
         for entry in self._containing(point):
             if self.setting.sees_ends or entry.re > min(re_old, re_new):
-                self.touch(entry)
+                self.touch(entry, MemberChange(kept, re_old, re_new))
 
     def _put(self, point: int, row: EventRow) -> None:
-        if point not in self.points:
-            self._dissolve(point)
+        for entry in self._containing(point):
+            self._count(entry, +1, MemberChange(row, None, row.re))
         if self.points.add(point, row):
-            self._form(point)
-        else:
-            self._recount(point, +1)
+            self._reform(point)
 
     def _take(self, point: int, row: EventRow) -> EventRow:
         kept, is_gone = self.points.remove(point, row.id)
+        for entry in self._containing(point):
+            self._count(entry, -1, MemberChange(kept, kept.re, None))
         if is_gone:
-            self._dissolve(point)
-            self._form(point)
-        else:
-            self._recount(point, -1)
+            self._reform(point)
         return kept
 
-    def _recount(self, point: int, change: int) -> None:
-        for entry in self._containing(point):
-            entry.n_events += change
-            self.touch(entry)
+    def _count(self, entry: WindowEntry, number: int, change: MemberChange) -> None:
+        entry.n_events += number
+        self.touch(entry, change)
 
     def _starts_near(self, point: int) -> list[int]:
         """Return the last N - 1 points before this one, and it: where windows that contain it may start."""
@@ -79,19 +76,27 @@ class CountWindows(HiddenWindows):
             if entry is not None and entry.re > point:
                 yield entry
 
-    def _dissolve(self, point: int) -> None:
-        for entry in list(self._containing(point)):
-            self.drop(entry)
-
-    def _form(self, point: int) -> None:
+    def _reform(self, point: int) -> None:
+        """Set the windows right that a point which has come or gone is, or was, in."""
         for start in self._starts_near(point):
-            if start not in self.points or self.windows.get(start) is not None:
-                continue
-            last = self.points.following(start, self.spec.n - 1)
-            if last is not None:
+            entry = self.windows.get(start)
+            last = self.points.following(start, self.spec.n - 1) if start in self.points else None
+            if last is not None and entry is not None:
+                self._stretch(entry, add_time(last, CHRONON))
+            elif last is not None:
                 entry = WindowEntry(start, add_time(last, CHRONON), n_endpoints=self.spec.n)
                 entry.n_events = len(self.members(entry))
                 self.touch(self.windows.add(entry))
+            elif entry is not None:
+                self.drop(entry)
+
+    def _stretch(self, entry: WindowEntry, re: int) -> None:
+        """Give a window another end, and the points between it and the old one."""
+        for row in self.points.between(re, entry.re):
+            self._count(entry, -1, MemberChange(row, row.re, None))
+        for row in self.points.between(entry.re, re):
+            self._count(entry, +1, MemberChange(row, None, row.re))
+        self.reshape(entry, re)
 
     def members(self, entry: WindowEntry) -> list[EventRow]:
         return list(self.points.between(entry.le, entry.re))

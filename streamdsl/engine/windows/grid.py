@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from streamdsl.engine.index import EventRow, WindowEntry
 from streamdsl.engine.windows.group import GroupWindows, Setting
+from streamdsl.engine.windows.panes import Build, Panes, use_panes
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, MIN_TIME
+from streamdsl.udm.incremental import Held, MemberChange
 from streamdsl.windows import Hopping, Output, unending
 
 
@@ -18,6 +20,7 @@ class GridWindows(GroupWindows):
         super().__init__(setting)
         self.grid = windows
         self.last_open = self._last_open(MIN_TIME)
+        self.panes = {i: Panes(windows, self.events) for i, module in setting.stateful.items() if use_panes(windows, module)}
 
     def _last_open(self, watermark: int) -> int:
         grid, gate = self.grid, self.setting.gate
@@ -27,11 +30,14 @@ class GridWindows(GroupWindows):
     def change(self, row: EventRow, re_old: int, re_new: int) -> None:
         old = self._numbers(row, re_old)
         new = self._numbers(row, re_new)
-        self.move(row, re_old, re_new)
-        self._join_windows(range(max(new.start, old.stop), new.stop) if old else new)
-        self._leave_windows(range(max(old.start, new.stop), old.stop) if new else old)
+        row = self.move(row, re_old, re_new)
+        if re_old <= row.le or re_new <= row.le:
+            for panes in self.panes.values():
+                panes.changed(row)
+        self._join_windows(row, range(max(new.start, old.stop), new.stop) if old else new)
+        self._leave_windows(row, re_old, range(max(old.start, new.stop), old.stop) if new else old)
         if self.setting.time_sensitive and old and new:
-            self._touch_stayed(row.le, re_old, re_new)
+            self._touch_stayed(row, re_old, re_new)
 
     def _numbers(self, row: EventRow, re: int) -> range:
         if re <= row.le:
@@ -45,31 +51,31 @@ class GridWindows(GroupWindows):
         if re == INFINITY and self.watermark == INFINITY and self.setting.gate.until == INFINITY:
             raise unending(self.grid, row.id)
 
-    def _join_windows(self, numbers: range) -> None:
+    def _join_windows(self, row: EventRow, numbers: range) -> None:
         for k in numbers:
             period = self.grid.window(k)
             entry = self.windows.get(period.le) or self.windows.add(WindowEntry(period.le, period.re))
             entry.n_events += 1
-            self.touch(entry)
+            self.touch(entry, MemberChange(row, None, row.re))
 
-    def _leave_windows(self, numbers: range) -> None:
+    def _leave_windows(self, row: EventRow, re_old: int, numbers: range) -> None:
         for k in numbers:
             entry = self.windows.get(self.grid.start(k))
             assert entry is not None
             entry.n_events -= 1
             if entry.n_events:
-                self.touch(entry)
+                self.touch(entry, MemberChange(row, re_old, None))
             else:
                 self.drop(entry)
 
-    def _touch_stayed(self, le: int, re_old: int, re_new: int) -> None:
+    def _touch_stayed(self, row: EventRow, re_old: int, re_new: int) -> None:
         """Touch the windows that the event stays in and whose module sees its RE."""
         shorter = min(re_old, re_new)
-        first = self.grid.first_ending_after(le if self.setting.sees_ends else shorter)
-        first = max(first, self.grid.first_ending_after(le))
+        first = self.grid.first_ending_after(row.le if self.setting.sees_ends else shorter)
+        first = max(first, self.grid.first_ending_after(row.le))
         last = self.grid.last_starting_before(shorter)
         for entry in self.windows.between(self.grid.start(first), self.grid.start(last) + 1):
-            self.touch(entry)
+            self.touch(entry, MemberChange(row, re_old, re_new))
 
     def reveal(self, watermark: int) -> None:
         if watermark <= self.watermark:
@@ -85,7 +91,7 @@ class GridWindows(GroupWindows):
         end = min(self.grid.start(self.last_open) + self.grid.size, INFINITY)
         for row in self.events.overlapping(start, end):
             numbers = self._numbers(row, row.re)
-            self._join_windows(range(max(first, numbers.start), numbers.stop))
+            self._join_windows(row, range(max(first, numbers.start), numbers.stop))
 
     def next_reveal(self) -> int | None:
         end = self.events.latest_end()
@@ -110,6 +116,12 @@ class GridWindows(GroupWindows):
     def members(self, entry: WindowEntry) -> list[EventRow]:
         return self.events.overlapping(entry.le, entry.re)
 
+    def whole_state(self, position: int, entry: WindowEntry, build: Build) -> Held:
+        panes = self.panes.get(position)
+        if panes is None:
+            return super().whole_state(position, entry, build)
+        return panes.state(self.setting.stateful[position], entry, build)
+
     def _settled(self, cti: int) -> int:
         """Return the time until which windows are closed: those with W.RE <= it are."""
         return min(cti, self.earliest_alive(cti)) if self.setting.sees_ends else cti
@@ -119,6 +131,8 @@ class GridWindows(GroupWindows):
         closed = self.windows.forget(settled)
         first_kept = self.grid.start(self.grid.first_ending_after(settled))
         self.events.forget(min(first_kept + 1, cti))
+        for panes in self.panes.values():
+            panes.forget(first_kept)
         return closed
 
     def output_cti(self, cti: int) -> int:

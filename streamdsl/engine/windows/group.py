@@ -5,16 +5,26 @@ from __future__ import annotations
 import heapq
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from sortedcontainers import SortedSet
 
 from streamdsl.engine.index import EventIndex, EventRow, OutputRow, WindowEntry, WindowIndex
 from streamdsl.engine.operator import Gate
+from streamdsl.engine.windows.panes import Build
 from streamdsl.temporal.time import INFINITY, MIN_TIME
+from streamdsl.udm.bases import UDM
+from streamdsl.udm.incremental import Held, MemberChange
 from streamdsl.windows import Output
+
+_MOST_CHANGES = 64
+"""How many changes of members may wait beside twice their number: it is cheaper then to build a state anew."""
+
+
+def _no_states(entry: WindowEntry) -> None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +36,15 @@ class Setting:
     time_sensitive: bool
     sees_ends: bool
     """Whether a module sees where a member ends outside of the window: it is time-sensitive and nothing clips to the right."""
+    stateful: Mapping[int, UDM] = field(default_factory=dict)
+    """The modules that keep states, by their position."""
+    copy_states: Callable[[WindowEntry], list[Held | None] | None] = _no_states
+    """Return copies of a window's states, for another with the same members."""
+
+    @property
+    def states_know_period(self) -> bool:
+        """Whether a module that keeps states is time-sensitive: they must be built anew when the window's period changes."""
+        return any(module.time_sensitive for module in self.stateful.values())
 
 
 class GroupWindows(ABC):
@@ -75,6 +94,10 @@ class GroupWindows(ABC):
     @abstractmethod
     def members(self, entry: WindowEntry) -> list[EventRow]:
         """Return the events that belong to a window."""
+
+    def whole_state(self, position: int, entry: WindowEntry, build: Build) -> Held:
+        """Return the state of a module for a window from all of its members; `build` makes one of events."""
+        return build(self.members(entry))
 
     @abstractmethod
     def forget(self, cti: int) -> list[WindowEntry]:
@@ -138,11 +161,23 @@ class GroupWindows(ABC):
         """The number of events that are kept."""
         return len(self.events)
 
-    def touch(self, entry: WindowEntry) -> None:
-        """Mark a window dirty; its results so far may be wrong."""
+    def touch(self, entry: WindowEntry, change: MemberChange | None = None) -> None:
+        """Mark a window dirty: its results so far may be wrong. `change` is what has become of a member, for its states."""
         self._take_back(entry)
         entry.output = []
         self.dirty[entry.le] = entry
+        if entry.states is None or change is None:
+            return
+        entry.changes.append(change)
+        if len(entry.changes) > _MOST_CHANGES + 2 * entry.n_events:
+            entry.forget_states()
+
+    def reshape(self, entry: WindowEntry, re: int) -> None:
+        """Give a window another end; its members stay."""
+        self.touch(entry)
+        entry.re = re
+        if self.setting.states_know_period:
+            entry.forget_states()
 
     def drop(self, entry: WindowEntry) -> None:
         """Remove a window that is no more."""
@@ -164,8 +199,8 @@ class GroupWindows(ABC):
         self.causes.clear()
         self.cause = MIN_TIME
 
-    def move(self, row: EventRow, re_old: int, re_new: int) -> None:
-        """Update the event index for one change."""
+    def move(self, row: EventRow, re_old: int, re_new: int) -> EventRow:
+        """Update the event index for one change, and return the event as it is kept there."""
         if re_old > row.le:
             row = self.events.remove(row.id, row.le)
         else:
@@ -173,6 +208,7 @@ class GroupWindows(ABC):
         row.re = re_new
         if re_new > row.le:
             self.events.add(row)
+        return row
 
     def earliest_alive(self, cti: int) -> int:
         """Return the smallest LE of an event whose RE may still change, INFINITY if there is none. Amortised O(log n)."""

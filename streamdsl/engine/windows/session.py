@@ -6,6 +6,7 @@ from streamdsl.engine.index import EventRow, WindowEntry, WindowIndex
 from streamdsl.engine.windows.group import HiddenWindows, Setting
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, MIN_TIME
+from streamdsl.udm.incremental import MemberChange
 from streamdsl.windows import Output, Session, unending
 
 
@@ -30,12 +31,13 @@ class SessionWindows(HiddenWindows):
     # Changes: sessions grow and merge, shrink and fall apart.
 
     def change(self, row: EventRow, re_old: int, re_new: int) -> None:
+        row = self.events.get(row.id, row.le) or row
         if re_new > re_old:
             self._lengthen(row, re_old, re_new)
         else:
             self._shorten(row, re_old, re_new)
         if self.setting.time_sensitive and re_old > row.le and re_new > row.le:
-            self._touch_stayed(row.le, min(re_old, re_new))
+            self._touch_stayed(MemberChange(row, re_old, re_new), row.le, min(re_old, re_new))
 
     def _lengthen(self, row: EventRow, re_old: int, re_new: int) -> None:
         """Let the sessions that an event reaches become one, which starts where the first of them did, or the event does."""
@@ -105,12 +107,15 @@ class SessionWindows(HiddenWindows):
             re, last.re = last.re, self.spec.window(session, self.spec.number(session, last.le)).re
             if last.re != re:
                 self._reshape(last)
+                if self.setting.states_know_period:
+                    last.forget_states()
 
     def _recount_last(self, session: Lifetime) -> None:
         """Count the members of a session's last window anew: some are in other sessions now."""
         last = self._last_window(session)
         if last is not None:
             last.n_events = len(self.members(last))
+            last.forget_states()
             self._reshape(last)
 
     def _last_window(self, session: Lifetime) -> WindowEntry | None:
@@ -130,7 +135,7 @@ class SessionWindows(HiddenWindows):
             period = self.spec.window(session, k)
             entry = self.windows.get(period.le) or self.windows.add(WindowEntry(*period))
             entry.n_events += 1
-            self.touch(entry)
+            self.touch(entry, MemberChange(row, None, row.re))
 
     def _leave(self, session: Lifetime, row: EventRow, re_old: int, first: int) -> None:
         """Count an event that ended at `re_old` out of its windows from number `first` on."""
@@ -138,22 +143,22 @@ class SessionWindows(HiddenWindows):
             entry = self.windows.get(self.spec.window(session, k).le)
             assert entry is not None
             entry.n_events -= 1
-            self._reshape(entry)
+            self._reshape(entry, MemberChange(row, re_old, None))
 
-    def _reshape(self, entry: WindowEntry) -> None:
+    def _reshape(self, entry: WindowEntry, change: MemberChange | None = None) -> None:
         """Touch a window whose period or members are others than before; without members it is gone."""
         if entry.n_events:
-            self.touch(entry)
+            self.touch(entry, change)
         else:
             self.drop(entry)
 
-    def _touch_stayed(self, le: int, shorter: int) -> None:
+    def _touch_stayed(self, change: MemberChange, le: int, shorter: int) -> None:
         """Touch the windows that an event stays in and whose module sees its RE."""
         session = self._around(le)
         assert session is not None
         first = self.spec.window(session, self.spec.number(session, le if self.setting.sees_ends else shorter))
         for entry in self.windows.between(first.le, shorter):
-            self.touch(entry)
+            self.touch(entry, change)
 
     def members(self, entry: WindowEntry) -> list[EventRow]:
         return self.events.overlapping(entry.le, entry.re)

@@ -7,6 +7,7 @@ import itertools
 from streamdsl.engine.index import EventRow, WindowEntry
 from streamdsl.engine.windows.group import HiddenWindows
 from streamdsl.temporal.time import INFINITY
+from streamdsl.udm.incremental import MemberChange
 from streamdsl.windows import Output
 
 
@@ -15,22 +16,22 @@ class SnapshotWindows(HiddenWindows):
 
     def change(self, row: EventRow, re_old: int, re_new: int) -> None:
         le = row.le
+        row = self.move(row, re_old, re_new)
         if re_old <= le:
             self._add_endpoint(le)
         if re_new > le:
             self._add_endpoint(re_new)
         if re_new > re_old:
-            self._count(max(re_old, le), re_new, +1)
+            self._count(max(re_old, le), re_new, +1, MemberChange(row, None, re_new))
         else:
-            self._count(max(re_new, le), re_old, -1)
+            self._count(max(re_new, le), re_old, -1, MemberChange(row, re_old, None))
         if re_old > le:
             self._remove_endpoint(re_old)
         if re_new <= le:
             self._remove_endpoint(le)
-        self.move(row, re_old, re_new)
         if self.setting.sees_ends and re_old > le and re_new > le:
             for entry in self.windows.between(le, min(re_old, re_new)):
-                self.touch(entry)
+                self.touch(entry, MemberChange(row, re_old, re_new))
 
     def _add_endpoint(self, time: int) -> None:
         if time == INFINITY:
@@ -45,8 +46,8 @@ class SnapshotWindows(HiddenWindows):
         later = self.windows.after(time)
         entry = WindowEntry(time, later.le if later else INFINITY, n_events=earlier.n_events if earlier else 0)
         if earlier:
-            self.touch(earlier)
-            earlier.re = time
+            self.reshape(earlier, time)
+            entry.states, entry.changes = self.setting.copy_states(earlier), list(earlier.changes)
         self.windows.add(entry)
         self.touch(entry)
         return entry
@@ -62,13 +63,12 @@ class SnapshotWindows(HiddenWindows):
         earlier = self.windows.before(time)
         self.drop(entry)
         if earlier:
-            self.touch(earlier)
-            earlier.re = entry.re
+            self.reshape(earlier, entry.re)
 
-    def _count(self, lo: int, hi: int, change: int) -> None:
+    def _count(self, lo: int, hi: int, number: int, change: MemberChange) -> None:
         for entry in self.windows.between(lo, hi):
-            entry.n_events += change
-            self.touch(entry)
+            entry.n_events += number
+            self.touch(entry, change)
 
     def members(self, entry: WindowEntry) -> list[EventRow]:
         return self.events.overlapping(entry.le, entry.re)

@@ -1,0 +1,108 @@
+"""What a late event costs when a window holds n events: a module computed anew, an incremental one, and a built-in.
+
+A window is filled with n events in one push; then late events come one push each, and every push corrects the result. Also what
+it costs to remember a result, against invoking the module again to find out what is to be retracted (paper 001, V.E).
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+import tracemalloc
+from collections.abc import Sequence
+from typing import Any
+
+import streamdsl as sd
+from streamdsl.engine.index import OutputRow
+from streamdsl.temporal import Event, Insert, Record
+
+SIZES = (10, 1_000, 100_000)
+LATE = 200
+WINDOW = 10**9
+
+Total = tuple[int, int]
+
+
+class Mean(sd.UDA[int, float]):
+    """The mean of all values, computed anew."""
+
+    def compute_result(self, payloads: Sequence[int]) -> float:
+        return sum(payloads) / len(payloads)
+
+
+class IncrementalMean(sd.IncrementalUDA[int, Total, float]):
+    """The mean from a running total."""
+
+    def create_state(self) -> Total:
+        return 0, 0
+
+    def add_event_to_state(self, state: Total, payload: int) -> Total:
+        return state[0] + payload, state[1] + 1
+
+    def remove_event_from_state(self, state: Total, payload: int) -> Total:
+        return state[0] - payload, state[1] - 1
+
+    def compute_result(self, state: Total) -> float:
+        return state[0] / state[1]
+
+
+class TimedMean(sd.TimeSensitiveUDA[int, float]):
+    """The mean of a module that is given events."""
+
+    def compute_result(self, events: Sequence[sd.IntervalEvent[int]], window: sd.WindowDescriptor) -> float:
+        return sum(event.payload for event in events) / len(events)
+
+
+def row(n: int) -> Insert[Any]:
+    return Insert(n, n % WINDOW, n % WINDOW + 1, Record(v=n % 97))
+
+
+def queries() -> dict[str, tuple[sd.Stream[Any], str]]:
+    windowed = sd.source("s").tumbling_window(WINDOW)
+    return {
+        "computed anew": (windowed.aggregate(Mean(), lambda e: e.v), "general"),
+        "computed anew, time-sensitive": (windowed.aggregate(TimedMean(), lambda e: e.v), "general"),
+        "incremental": (windowed.aggregate(IncrementalMean(), lambda e: e.v), "general"),
+        "built-in avg, general operator": (windowed.aggregate(sd.avg(lambda e: e.v)), "general"),
+        "built-in avg, columnar operator": (windowed.aggregate(sd.avg(lambda e: e.v)), "columnar"),
+    }
+
+
+def fill_and_correct(query: sd.Stream[Any], operator: str, n: int) -> tuple[float, float]:
+    """Return the microseconds of CPU time per event while the window is filled, and per late event."""
+    session = query.open(engine_options={"window": operator})
+    events: list[Event[Any]] = [row(i) for i in range(n)]
+    gc.collect()
+    start = time.process_time()
+    session.push(events)
+    filled = time.process_time()
+    for i in range(n, n + LATE):
+        session.push([row(i)])
+    return (filled - start) / n * 1e6, (time.process_time() - filled) / LATE * 1e6
+
+
+def remembering() -> None:
+    """Print what a remembered result takes, and what asking again takes."""
+    tracemalloc.start()
+    remembered = [OutputRow(("window_1", n, 0), n, n + 10, Record(a0=n / 7), n / 7, n) for n in range(10_000, 20_000)]
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    print(f"\na remembered result takes {size / len(remembered):.0f} bytes, and no call of the module")
+    for n in SIZES:
+        values = list(range(n))
+        start = time.process_time()
+        for _ in range(20):
+            Mean().compute_result(values)
+        print(f"  to ask a module of {n} events again: {(time.process_time() - start) / 20 * 1e6:.1f} us and {n} payloads kept")
+
+
+def main() -> None:
+    print(f"a window of n events, then {LATE} late events, one push each: us per late event (us per event while filling)")
+    print(f"  {'':<34}" + "".join(f"{f'n = {n}':>22}" for n in SIZES))
+    for name, (query, operator) in queries().items():
+        cells = []
+        for n in SIZES:
+            filling, late = fill_and_correct(query, operator, n)
+            cells.append(f"{late:.1f} ({filling:.1f})")
+        print(f"  {name:<34}" + "".join(f"{cell:>22}" for cell in cells))
+    remembering()

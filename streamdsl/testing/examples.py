@@ -1,0 +1,132 @@
+"""What a law is tried on: the members of one window, or a physical stream. Small ones first, and ways to make them smaller."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any, Final
+
+from streamdsl.temporal import CHRONON, CHT, INFINITY, CHTRow, Cti, Event, Lifetime, problems
+from streamdsl.testing.orders import arrival_order
+from streamdsl.testing.payloads import simpler
+from streamdsl.testing.subject import Subject
+from streamdsl.windows import Clip, Output
+
+_SIZES: Final = (1, 1, 2, 2, 3, 3, 4, 5, 6, 8)
+_STREAM_SIZES: Final = (1, 2, 3, 4, 5, 6, 7, 8)
+FIXED_KINDS: Final = ("tumbling", "hopping")
+"""Windows whose periods no event can change."""
+KINDS: Final = (*FIXED_KINDS, "snapshot", "count")
+
+
+@dataclass(frozen=True)
+class WindowExample:
+    """The members of one window, and the seed of all that a law chooses at random."""
+
+    rows: tuple[CHTRow[Any], ...]
+    window: Lifetime
+    clip: Clip
+    seed: int
+    made_up: bool
+    """Whether payloads are made up, so that simpler ones may be made up too."""
+
+    def smaller(self, least: int) -> Iterator[WindowExample]:
+        """Yield examples with one member less, but at least `least`, with simpler lifetimes and payloads, without clipping."""
+        for i in range(len(self.rows) if len(self.rows) > least else 0):
+            yield replace(self, rows=self.rows[:i] + self.rows[i + 1 :])
+        for i, row in enumerate(self.rows):
+            payloads = simpler(row.payload) if self.made_up else ()
+            others = [row._replace(le=life.le, re=life.re) for life in _simpler(row, self.window)]
+            for other in [*others, *(row._replace(payload=payload) for payload in payloads)]:
+                yield replace(self, rows=(*self.rows[:i], other, *self.rows[i + 1 :]))
+        if self.clip is not Clip.NONE:
+            yield replace(self, clip=Clip.NONE)
+
+
+def _simpler(row: CHTRow[Any], window: Lifetime) -> list[Lifetime]:
+    """Return lifetimes that are easier to read: the window's, then one inside the window, then one that ends."""
+    simple = [window, Lifetime(window.le, min(window.le + CHRONON, window.re)), Lifetime(row.le, window.re)]
+    ranks = [_rank(life, window) for life in simple]
+    own_rank = _rank(Lifetime(row.le, row.re), window)
+    return [life for life, rank in zip(simple, ranks, strict=True) if rank < own_rank and life.overlaps(window)]
+
+
+def _rank(life: Lifetime, window: Lifetime) -> int:
+    if life == window:
+        return 0
+    if window.le <= life.le and life.re <= window.re:
+        return 1 if life.le == window.le else 2
+    return 3 if life.re <= window.re else 4
+
+
+def window_examples(subject: Subject, rng: Random, n: int, least: int) -> Iterator[WindowExample]:
+    """Yield `n` examples with at least `least` members; none if the caller has given fewer events."""
+    period = subject.window
+    members = [row for row in subject.given if Lifetime(row.le, row.re).overlaps(period)]
+    if subject.given and len(members) < least:
+        return
+    for i in range(n):
+        size = max(least, _SIZES[i % len(_SIZES)])
+        if members:
+            rows = rng.sample(members, min(size, len(members)))
+        else:
+            rows = [CHTRow(*_member_life(period, rng), subject.draw_payload(rng)) for _ in range(size)]
+        yield WindowExample(tuple(rows), period, rng.choice(subject.clips), rng.randrange(2**32), not members)
+
+
+def _member_life(window: Lifetime, rng: Random) -> Lifetime:
+    """Return a lifetime that overlaps the window: inside it, across an end of it, or without end."""
+    le = rng.choice([window.le - 3, window.le, *(rng.randrange(window.le, window.re) for _ in range(4))])
+    inside = [rng.randint(max(le, window.le) + 1, window.re) for _ in range(5)]
+    return Lifetime(le, rng.choice([*inside, window.re, window.re + 4, INFINITY]))
+
+
+@dataclass(frozen=True)
+class StreamExample:
+    """A physical stream, the kind of windows over it, and the seed of all that a law chooses at random."""
+
+    events: tuple[Event[Any], ...]
+    kind: str
+    clip: Clip
+    seed: int
+
+    def smaller(self, least: int) -> Iterator[StreamExample]:
+        """Yield legal streams with at least `least` physical events: without one event's whole story, without one of them."""
+        if len(self.events) <= least:
+            return
+        for id in {event.id: None for event in self.events if not isinstance(event, Cti)}:
+            yield replace(self, events=tuple(e for e in self.events if isinstance(e, Cti) or e.id != id))
+        for i in range(len(self.events)):
+            rest = [*self.events[:i], *self.events[i + 1 :]]
+            if not problems(rest) and _ends(rest):
+                yield replace(self, events=tuple(rest))
+
+
+def _ends(events: Sequence[Event[Any]]) -> bool:
+    return all(row.re != INFINITY for row in CHT.from_events(events))
+
+
+def stream_examples(subject: Subject, rng: Random, n: int, least: int) -> Iterator[StreamExample]:
+    """Yield `n` streams in random orders of arrival, over each kind of window in turn."""
+    kinds = itertools.cycle(FIXED_KINDS if subject.output is Output.TIME_BOUND else KINDS)
+    for size in itertools.islice(itertools.cycle(_STREAM_SIZES), n):
+        if subject.given:
+            rows = [_ended(row, subject) for row in rng.sample(subject.given, min(size, len(subject.given)))]
+        else:
+            rows = [CHTRow(*_life(subject.window, rng), subject.draw_payload(rng)) for _ in range(size)]
+        stream = arrival_order(CHT.from_rows(rows), rng)
+        yield StreamExample(tuple(stream), next(kinds), rng.choice(subject.clips), rng.randrange(2**32))
+
+
+def _life(window: Lifetime, rng: Random) -> Lifetime:
+    """Return a lifetime near the window, that ends."""
+    size = window.re - window.le
+    le = rng.randint(window.le - size // 2, window.re + size)
+    return Lifetime(le, le + rng.choice([1, 1, 2, 3, 5, size, 2 * size]))
+
+
+def _ended(row: CHTRow[Any], subject: Subject) -> CHTRow[Any]:
+    """Return a row with an end, for windows that one without end would fill for ever."""
+    return row if row.re != INFINITY else row._replace(re=max(row.le + 1, subject.window.re + 1))

@@ -1,0 +1,208 @@
+"""Laws of a module's answer: that there is one, that it depends on nothing but the members, and that it stays."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from streamdsl.errors import TimestampViolation
+from streamdsl.temporal import payload_key
+from streamdsl.testing.laws.conditions import (
+    is_deterministic,
+    is_order_insensitive,
+    keeps_state,
+    may_not_reach_back,
+    returns_events,
+    sees_lifetimes,
+)
+from streamdsl.testing.laws.law import WindowTrial, on_windows
+from streamdsl.testing.states import own, period_of, whole
+from streamdsl.udm.bases import AnyUDA, can_remove
+from streamdsl.udm.invoke import MemberRow, member_order, seen
+from streamdsl.windows import Output
+
+_ALL_ORDERS = 3
+"""The largest number of members of which every order is tried."""
+
+
+@on_windows(
+    hint="a window is never empty, but it may have one member; if the payloads that were made up are not what the module is for, "
+    "give some: events=[(le, re, payload), ...]"
+)
+def answers(trial: WindowTrial) -> None:
+    """Every window with members has an answer: one value of an aggregate, an iterable of results of an operator."""
+    found = whole(trial.module, trial.members(), trial.window, trial.subject.strictest_clip, Output.ALIGN)
+    if isinstance(trial.module, AnyUDA) and isinstance(found[0].payload, Iterator):
+        raise trial.breach(f"it returns a {type(found[0].payload).__name__}, which is no value; an aggregate returns one value")
+
+
+@on_windows(
+    keeps_state,
+    hint="the methods may change the state that they are given, and return it: end them with `return state`",
+)
+def states_are_returned(trial: WindowTrial) -> None:
+    """Every method that changes a state returns it."""
+    window = trial.live()
+    if window.state is None:
+        return
+    for one in trial.members():
+        window.add(one)
+        _check_returned(trial, window.state, "add_event_to_state")
+    if can_remove(trial.module):
+        window.remove(trial.members()[0])
+        _check_returned(trial, window.state, "remove_event_from_state")
+
+
+def _check_returned(trial: WindowTrial, state: Any, method: str) -> None:
+    if state is None:
+        raise trial.breach(f"{method} returns None")
+
+
+@on_windows(
+    sees_lifetimes,
+    hint="members may begin before their window and end after it, or never (INFINITY); if queries always clip, say how: "
+    "clips=[sd.Clip.FULL]",
+)
+def clipping(trial: WindowTrial) -> None:
+    """There is an answer however the window clips its members."""
+    for clip in trial.subject.clips:
+        try:
+            whole(trial.module, trial.members(), trial.window, clip, Output.ALIGN)
+        except Exception as error:
+            raise trial.failure(error, clip) from error
+
+
+@on_windows(
+    returns_events,
+    may_not_reach_back,
+    hint="start results at max(event.start_time, window.start_time); or say that queries cut or replace its stamps: "
+    "output=sd.Output.CLIP",
+)
+def no_output_in_the_past(trial: WindowTrial) -> None:
+    """No result starts before its window."""
+    for clip in trial.subject.clips:
+        try:
+            whole(trial.module, trial.members(), trial.window, clip, Output.UNCHANGED)
+        except TimestampViolation as violation:
+            raise trial.breach(str(violation).splitlines()[0], clip=clip) from violation
+
+
+@on_windows(hint="work on a copy: sorted(payloads) instead of payloads.sort(); the engine still needs what it lends")
+def inputs_not_mutated(trial: WindowTrial) -> None:
+    """The module changes neither the payloads and events that it is given nor the sequence that holds them."""
+    for lent in _lend_to_state(trial) if trial.module.incremental else [_lend(trial)]:
+        if lent.is_changed():
+            raise trial.breach("what it was given is no longer what it was", found=repr(lent.value))
+
+
+def _lend(trial: WindowTrial) -> _Lent:
+    lent = _Lent(seen(trial.module, trial.members(), 0, trial.window, trial.clip))
+    result = trial.module.compute_result(lent.value, *period_of(trial.module, trial.window))
+    _ = result if isinstance(trial.module, AnyUDA) else list(result)
+    return lent
+
+
+def _lend_to_state(trial: WindowTrial) -> Iterator[_Lent]:
+    """Yield what was lent to a state whose result was computed, and to one that it was removed from."""
+    for remove in (False, True):
+        window = trial.live()
+        lent = _Lent(window.seen(trial.members()))
+        state = trial.module.add_events_to_state(window.state, lent.value, *window.period)
+        if not remove:
+            window.with_state(state).result()
+        elif can_remove(trial.module):
+            trial.module.remove_events_from_state(state, lent.value, *window.period)
+        yield lent
+
+
+class _Lent:
+    """A value that is lent to a module, and what it was."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        before = own(value)
+        self._by_key = payload_key(before) == payload_key(value)
+        self._before = self._seen()
+
+    def _seen(self) -> Any:
+        # What does not compare by value, such as an object of a plain class, is compared as it would be stored.
+        return payload_key(self.value) if self._by_key else pickle.dumps(self.value)
+
+    def is_changed(self) -> bool:
+        """Say whether it is something else now."""
+        return bool(self._seen() != self._before)
+
+
+@on_windows(
+    is_deterministic,
+    hint="a result is a function of the window's members alone: no clock, no chance, nothing kept in self or in globals from one "
+    "window to the next, and results that compare by value; else claim deterministic = False",
+)
+def deterministic(trial: WindowTrial) -> None:
+    """Equal members give equal results, whatever was computed before."""
+    first = trial.answer(trial.members())
+    trial.expect("computed again, it gives another result", trial.answer(trial.members()), first)
+    some = (len(trial.example.rows) + 1) // 2
+    for before, after in ((some, None), (None, some)):
+        used, members = trial.subject.fresh(), trial.members()[:after]
+        trial.answer(trial.members()[:before], used)
+        what = f"computed after {'some' if before else 'more'} of these members alone, it gives another result than at first"
+        found = trial.answer(members, used)
+        trial.expect(what, found, trial.answer(members, trial.subject.fresh()), [("", row) for row in members])
+
+
+@on_windows(
+    hint="return a copy, such as list(state); or build the result anew each time",
+    least=2,
+)
+def result_not_aliased(trial: WindowTrial) -> None:
+    """A result that was returned is not changed by what the module does later."""
+    *rest, last = trial.members()
+    window = trial.live(rest) if keeps_state(trial.subject) is None else None
+    result = window.result() if window else whole(trial.module, rest, trial.window, trial.clip, trial.subject.output)
+    before = own(result)
+    if window:
+        window.add(last)
+    else:
+        trial.answer([*rest, last])
+    marked = [*(("", row) for row in rest), ("+", last)]
+    trial.expect("a result was changed after it had been returned", result, before, marked)
+
+
+@on_windows(
+    is_deterministic,
+    is_order_insensitive,
+    hint="members are a bag: sort them by what they are before their order matters, or claim order_insensitive = False",
+    least=2,
+)
+def order_insensitive(trial: WindowTrial) -> None:
+    """Members in any order give the same result."""
+    first = trial.answer(trial.members())
+    for order in _orders(trial):
+        found = trial.answer(order)
+        trial.expect("in another order, its members give another result", found, first, [("", row) for row in order])
+
+
+def _orders(trial: WindowTrial) -> Iterator[Sequence[MemberRow]]:
+    members = trial.members()
+    if len(members) <= _ALL_ORDERS:
+        yield from (list(order) for order in itertools.permutations(members))
+        return
+    yield members[::-1]
+    yield sorted(members, key=member_order)
+    for _ in range(4):
+        yield trial.rng.sample(members, len(members))
+
+
+LAWS = (
+    states_are_returned,
+    answers,
+    clipping,
+    no_output_in_the_past,
+    inputs_not_mutated,
+    deterministic,
+    result_not_aliased,
+    order_insensitive,
+)

@@ -1,0 +1,206 @@
+"""Laws of an incremental module's state: that it holds what the members are, and can be kept, copied, merged and stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from streamdsl.testing.laws.conditions import (
+    claims_mergeable,
+    is_deterministic,
+    is_order_insensitive,
+    keeps_state,
+    removes,
+    takes_sets,
+)
+from streamdsl.testing.laws.law import WindowTrial, on_windows
+from streamdsl.testing.pickling import Store
+from streamdsl.testing.states import LiveWindow, own, twin
+from streamdsl.udm.bases import Incremental, can_remove
+from streamdsl.udm.invoke import MemberRow
+
+_STEPS = 8
+"""How often members are added to a state, or removed from it."""
+
+
+def _marked(mark: str, members: Sequence[MemberRow]) -> list[tuple[str, MemberRow]]:
+    return [(mark, row) for row in members]
+
+
+@on_windows(
+    keeps_state,
+    is_deterministic,
+    hint="compute_result only reads the state: work on a copy of what it changes",
+)
+def computing_keeps_state(trial: WindowTrial) -> None:
+    """Computing the result does not change the state."""
+    window = trial.live(trial.members())
+    first = own(window.result())
+    trial.expect("computed again from the same state, it gives another result", window.result(), first)
+
+
+@on_windows(
+    keeps_state,
+    is_deterministic,
+    takes_sets,
+    hint="add_events_to_state and remove_events_from_state do what the methods for one member do, for each of a set",
+)
+def sets_equal_singles(trial: WindowTrial) -> None:
+    """A set of members changes the state as its members do one by one."""
+    together, singly = trial.live(trial.members()), trial.live()
+    for one in trial.members():
+        (seen,) = singly.seen([one])
+        singly.state = trial.module.add_event_to_state(singly.state, seen, *singly.period)
+    trial.expect("added as a set, members give another result than one by one", together.result(), singly.result())
+    *kept, _ = trial.members()
+    if not kept or not can_remove(trial.module):
+        return
+    gone = trial.members()[: len(kept)]
+    together.remove(*gone)
+    for one in gone:
+        (seen,) = singly.seen([one])
+        singly.state = trial.module.remove_event_from_state(singly.state, seen, *singly.period)
+    marked = [*_marked("", trial.members()), *_marked("-", gone)]
+    trial.expect("removed as a set, members leave another result than one by one", together.result(), singly.result(), marked)
+
+
+@on_windows(
+    keeps_state,
+    is_deterministic,
+    removes,
+    hint="remove_event_from_state takes back exactly what add_event_to_state did; leave it out if that cannot be, and the engine "
+    "computes such windows anew",
+)
+def remove_undoes_add(trial: WindowTrial) -> None:
+    """Removing a member that was added leaves the state as it was."""
+    *rest, last = trial.members()
+    window = trial.live(rest)
+    window.add(last)
+    window.remove(twin(last))
+    marked = [*_marked("", rest), ("+", last), ("-", last)]
+    if not rest:
+        window.add(last)
+        marked.append(("+", last))
+    expected = trial.answer(rest or [last])
+    trial.expect("a member that was added and removed has left a trace", window.result(), expected, marked)
+
+
+@on_windows(
+    keeps_state,
+    is_deterministic,
+    hint="a state is a function of the members that are there, not of those that have been: what a removal may need again (the "
+    "second largest value, a count of equal ones) must be in the state too",
+)
+def incremental_equals_recompute(trial: WindowTrial) -> None:
+    """However members came and went, the result is that of a fresh state with the members that are left."""
+    window, waiting = trial.live(), trial.members()
+    steps: list[tuple[str, MemberRow]] = []
+    for _ in range(_STEPS + len(waiting)):
+        present = window.members
+        goes = bool(present) and (not waiting or trial.rng.random() < 0.4)
+        source = present if goes else waiting
+        chosen = source[trial.rng.randrange(len(source))]
+        if goes:
+            window.remove(twin(chosen))
+            waiting.append(chosen)
+        else:
+            waiting.remove(chosen)
+            window.add(chosen)
+        steps.append(("-" if goes else "+", chosen))
+        if window.members:
+            fresh = trial.answer(own(window.members))
+            trial.expect("the state and the members that are left give different results", own(window.result()), fresh, steps)
+
+
+@on_windows(
+    keeps_state,
+    is_deterministic,
+    hint="copy_state returns a state that shares nothing that changes; the default, copy.deepcopy, does",
+    least=2,
+)
+def state_copyable(trial: WindowTrial) -> None:
+    """A copy of a state has the same content, and a change of one is no change of the other."""
+    *rest, last = trial.members()
+    window = trial.live(rest)
+    before = own(window.result())
+    copy = window.with_state(trial.module.copy_state(window.state))
+    trial.expect("a copy of the state gives another result", own(copy.result()), before, _marked("", rest))
+    copy.add(last)
+    marked = [*_marked("", rest), ("+", last)]
+    trial.expect("a change of the copy has changed the state", own(window.result()), before, marked)
+    changed = own(copy.result())
+    window.add(last)
+    if can_remove(trial.module):
+        window.remove(rest[0])
+    trial.expect("a change of the state has changed its copy", own(copy.result()), changed, marked)
+
+
+@on_windows(
+    claims_mergeable,
+    is_deterministic,
+    is_order_insensitive,
+    hint="merge_states(a, b) returns the state of the members of both; it may change and return a, and keeps no part of b; a "
+    "module without it is not mergeable",
+    least=2,
+)
+def merge_agrees(trial: WindowTrial) -> None:
+    """Merging the states of two parts gives the state of all members."""
+    *members, extra = trial.members()
+    if not _defines_merge(trial.module):
+        raise trial.breach("it claims mergeable, and defines no merge_states")
+    cut = trial.rng.randint(0, len(members))
+    left, right = trial.live(members[:cut]), trial.live(members[cut:])
+    merged = left.with_state(trial.module.merge_states(left.state, right.state))
+    merged.members = list(members)
+    marked = [*_marked("a", members[:cut]), *_marked("b", members[cut:])]
+    expected = trial.answer(own(members))
+    trial.expect("the merged state gives another result than one state of all members", own(merged.result()), expected, marked)
+    if right.members:
+        before = trial.answer(own(right.members))
+        merged.add(extra)
+        marked.append(("+", extra))
+        trial.expect("a change of the merged state has changed the part b", own(right.result()), before, marked)
+        after = own(merged.result())
+        right.add(extra)
+        trial.expect("a change of the part b has changed the merged state", own(merged.result()), after, marked)
+
+
+def _defines_merge(module: object) -> bool:
+    return isinstance(module, Incremental) and type(module).merge_states is not Incremental.merge_states
+
+
+@on_windows(
+    hint="modules and states travel to workers and into checkpoints, so they hold plain values: no locks, files, sessions, "
+    "generators or lambdas; a class or a function is found by its name in an imported module",
+    least=2,
+)
+def picklable(trial: WindowTrial) -> None:
+    """A module and its states can be stored with pickle, and go on as they were."""
+    *rest, last = trial.members()
+    store = Store(trial.module)
+    store.store_code()
+    module = store.again(trial.module)
+    deterministic = trial.module.deterministic
+    if deterministic:
+        found = trial.answer(trial.members(), module)
+        trial.expect("stored and loaded, the module gives another result", found, trial.answer(trial.members()))
+    if keeps_state(trial.subject) is not None:
+        return
+    window = trial.live(rest)
+    loaded = LiveWindow(module, trial.window, trial.clip, trial.subject.output).with_state(store.again(window.state))
+    loaded.members = list(rest)
+    loaded.add(last)
+    if deterministic:
+        expected = trial.answer(trial.members())
+        marked = [*_marked("", rest), ("+", last)]
+        trial.expect("stored and loaded, a state goes on to another result", own(loaded.result()), expected, marked)
+
+
+LAWS = (
+    computing_keeps_state,
+    sets_equal_singles,
+    remove_undoes_add,
+    incremental_equals_recompute,
+    state_copyable,
+    merge_agrees,
+    picklable,
+)

@@ -1,0 +1,85 @@
+"""Which payloads a module takes, read from its base class, else from the annotations of its methods."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, ForwardRef, TypeVar, get_args, get_origin, get_type_hints
+
+from streamdsl.udm.bases import AnyModule, AnyUDA, AnyUDO, IntervalEvent
+from streamdsl.udm.functions import FunctionUDA, FunctionUDO, TimeSensitiveFunctionUDA, TimeSensitiveFunctionUDO
+
+_ROOTS: Final = (AnyUDA, AnyUDO)
+FUNCTION_MODULES: Final = (FunctionUDA, FunctionUDO, TimeSensitiveFunctionUDA, TimeSensitiveFunctionUDO)
+"""The classes of modules that are functions."""
+_PARAMETERS: Final = (("add_event_to_state", 1), ("compute_result", 0))
+"""The methods whose parameter, at this place after `self`, takes payloads."""
+
+
+def payload_type(module: AnyModule) -> Any:
+    """Return the type of the payloads that a module takes, `Any` where nothing says it.
+
+    >>> from streamdsl.udm.bases import UDA
+    >>> class Spread(UDA[float, float]):
+    ...     def compute_result(self, payloads):
+    ...         return max(payloads) - min(payloads)
+    >>> payload_type(Spread())
+    <class 'float'>
+    """
+    if isinstance(module, FUNCTION_MODULES):
+        return _annotated(module.function, 0)
+    found = _argument(type(module), ())
+    if _says_something(found):
+        return found
+    annotated = (_annotated(getattr(type(module), name, None), place + 1) for name, place in _PARAMETERS)
+    return next((hint for hint in annotated if _says_something(hint)), found)
+
+
+def _says_something(found: Any) -> bool:
+    return found is not Any and not isinstance(found, TypeVar)
+
+
+def _argument(cls: Any, arguments: Sequence[Any]) -> Any:
+    """Return the first argument that a class gives to the root of all aggregates, or of all operators."""
+    origin = get_origin(cls) or cls
+    if origin in _ROOTS:
+        return arguments[0] if arguments else Any
+    known = dict(zip(getattr(origin, "__parameters__", ()), arguments, strict=False))
+    for base in origin.__dict__.get("__orig_bases__", origin.__bases__):
+        if isinstance(get_origin(base) or base, type) and issubclass(get_origin(base) or base, _ROOTS):
+            given = [_resolved(known.get(argument, argument), origin) for argument in get_args(base)]
+            return _argument(base, given)
+    return Any
+
+
+def _resolved(argument: Any, cls: type) -> Any:
+    """Return the type that a name in quotes stands for."""
+    name = argument.__forward_arg__ if isinstance(argument, ForwardRef) else argument
+    if not isinstance(name, str):
+        return argument
+    try:
+        return eval(name, vars(sys.modules[cls.__module__]))
+    except Exception:  # a name that is local to a function, or for type checkers only
+        return Any
+
+
+def _annotated(function: Callable[..., Any] | None, place: int) -> Any:
+    """Return the payload type in a parameter's annotation: `Sequence[IntervalEvent[T]]`, `Sequence[T]` or `IntervalEvent[T]`."""
+    names = list(getattr(getattr(function, "__code__", None), "co_varnames", ()))[place : place + 1]
+    hint = _hints(function).get(names[0], Any) if names else Any
+    is_one = getattr(function, "__name__", "") == "add_event_to_state"
+    if not is_one:
+        hint = _item(hint)
+    return (get_args(hint) or (Any,))[0] if (get_origin(hint) or hint) is IntervalEvent else hint
+
+
+def _hints(function: Any) -> Mapping[str, Any]:
+    try:
+        return get_type_hints(function)
+    except Exception:  # names that only a type checker knows
+        return {}
+
+
+def _item(hint: Any) -> Any:
+    arguments = get_args(hint)
+    return arguments[0] if len(arguments) == 1 else Any

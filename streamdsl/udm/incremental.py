@@ -1,0 +1,132 @@
+"""The states of incremental modules: members go in and out change by change (paper 001, IV.A.2 and V.E)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from streamdsl.expr.vocabulary import IMMUTABLE
+from streamdsl.temporal import Lifetime
+from streamdsl.udm.bases import UDM, AnyUDA, AnyUDO, Incremental, WindowDescriptor, can_remove
+from streamdsl.udm.invoke import EXCLUDED, Member, MemberRow, Stamped, as_result, empty_result, seen, stamped
+from streamdsl.windows import Clip, Output
+
+
+class Held(NamedTuple):
+    """The state of one module for one window, and the number of members in it."""
+
+    state: Any
+    n_members: int
+
+
+class MemberChange(NamedTuple):
+    """What has become of a window's member: its RE before and now; None: it was no member, or is none any more."""
+
+    member: Member
+    re_old: int | None
+    re_new: int | None
+
+
+def keeps_state(module: UDM) -> bool:
+    """Say whether the engine keeps a module's states: it is incremental, and no order of members matters to it."""
+    return isinstance(module, Incremental) and module.order_insensitive
+
+
+def describe_state(module: UDM) -> str:
+    """Return how an incremental module's states are used, as `explain()` says it; nothing for another module.
+
+    >>> from streamdsl.udm.builtin import Count
+    >>> describe_state(Count())
+    ''
+    """
+    if not module.incremental:
+        return ""
+    if not keeps_state(module):
+        return " [incremental, but in order: computed anew]"
+    removal = "" if can_remove(module) else ", computed anew on removal"
+    merging = "" if module.mergeable else ", states not merged"
+    return f" [incremental{removal}{merging}]"
+
+
+def build(module: Any, position: int, members: Sequence[Member], window: Lifetime, clip: Clip) -> Held:
+    """Return a module's state made from all members of a window; `position` picks their argument."""
+    return _add(module, position, Held(module.create_state(), 0), members, window, clip)
+
+
+def advance(module: Any, position: int, held: Held, changes: Iterable[MemberChange], window: Lifetime, clip: Clip) -> Held | None:
+    """Return the state after some changes of the window's members; None if it must be built anew, as nothing can be removed.
+
+    A time-sensitive module sees the change of a lifetime as a removal and an addition, and none where clipping hides it.
+    """
+    removed, added = _moved(module, changes, window, clip)
+    chosen = [member for member in removed if member.arguments[position] is not EXCLUDED]
+    if chosen:
+        if not can_remove(module):
+            return None
+        state = module.remove_events_from_state(
+            held.state, seen(module, chosen, position, window, clip), *_period(module, window)
+        )
+        held = Held(state, held.n_members - len(chosen))
+    return _add(module, position, held, added, window, clip)
+
+
+def value(function: AnyUDA[Any, Any], held: Held, window: Lifetime) -> Any:
+    """Return an aggregate of a window from its state."""
+    return as_result(detached(_compute(function, held, window))) if held.n_members else empty_result(function)
+
+
+def rows(module: AnyUDO[Any, Any], held: Held, window: Lifetime, output: Output) -> list[Stamped]:
+    """Return an operator's results for a window from its state, stamped as the output policy says."""
+    return stamped(module, [detached(item) for item in _compute(module, held, window)], window, output)
+
+
+def copied(module: Any, held: Held) -> Held:
+    """Return a state of its own for another window with the same members."""
+    return Held(module.copy_state(held.state), held.n_members)
+
+
+def merge(module: Any, held: Held, other: Held) -> Held:
+    """Return the state of the members of both; the first may be changed, the second is not."""
+    return Held(module.merge_states(held.state, other.state), held.n_members + other.n_members) if other.n_members else held
+
+
+def detached(value: Any) -> Any:
+    """Return a result that shares nothing that can change with the state it was taken from.
+
+    >>> state = [1]
+    >>> shown = detached(state); state.append(2); shown
+    [1]
+    """
+    return value if type(value) in IMMUTABLE else copy.deepcopy(value)
+
+
+def _compute(module: Any, held: Held, window: Lifetime) -> Any:
+    return module.compute_result(held.state, *_period(module, window))
+
+
+def _add(module: Any, position: int, held: Held, members: Iterable[Member], window: Lifetime, clip: Clip) -> Held:
+    chosen = [member for member in members if member.arguments[position] is not EXCLUDED]
+    if not chosen:
+        return held
+    state = module.add_events_to_state(held.state, seen(module, chosen, position, window, clip), *_period(module, window))
+    return Held(state, held.n_members + len(chosen))
+
+
+def _moved(module: Any, changes: Iterable[MemberChange], window: Lifetime, clip: Clip) -> tuple[list[Member], list[Member]]:
+    removed: list[Member] = []
+    added: list[Member] = []
+    for member, re_old, re_new in changes:
+        if re_old is not None and re_new is not None:
+            same = clip.apply(Lifetime(member.le, re_old), window) == clip.apply(Lifetime(member.le, re_new), window)
+            if same or not module.time_sensitive:
+                continue
+        if re_old is not None:
+            removed.append(MemberRow(member.le, re_old, member.payload, member.arguments))
+        if re_new is not None:
+            added.append(MemberRow(member.le, re_new, member.payload, member.arguments))
+    return removed, added
+
+
+def _period(module: Any, window: Lifetime) -> tuple[WindowDescriptor, ...]:
+    return (WindowDescriptor(*window),) if module.time_sensitive else ()

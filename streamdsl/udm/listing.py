@@ -1,0 +1,160 @@
+"""What the repository's catalog shows: a row per module, as text, as a table in Jupyter, or as a frame."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final, overload
+
+from streamdsl.expr.functions import Udf
+from streamdsl.udm.bases import UDM, AnyUDA, AnyUDO
+from streamdsl.udm.signatures import parameters, signature
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PROPERTIES: Final = (
+    "time_sensitive",
+    "incremental",
+    "mergeable",
+    "vectorized",
+    "deterministic",
+    "order_insensitive",
+    "time_bound",
+    "reads",
+    "commutes_with_filter_on",
+)
+"""The attributes by which a module says what it is and promises, as in `UDM`."""
+
+_TITLES: Final = ("name", "kind", "signature", "parameters", "properties", "description", "origin")
+_NAME_WIDTH: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A row of the catalog: what a name stands for, or the error that its use raises."""
+
+    name: str
+    origin: str
+    """Who gives it: this program, a distribution with its version, or streamdsl itself."""
+    path: str
+    """Where it is defined, `module:name`."""
+    kind: str = ""
+    """`"uda"` (for `aggregate`), `"udo"` (for `apply`) or `"udf"` (for expressions)."""
+    signature: str = ""
+    parameters: str = ""
+    """What `sd.udm(name, f, ...)` and `sd.udm.get(name, ...)` take to make it, with defaults."""
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    """The module's `PROPERTIES`, but those that only an instance knows; a function for expressions has none."""
+    description: str = ""
+    """The first line of its docstring."""
+    error: str | None = None
+
+    @property
+    def call(self) -> str:
+        """The name, with the parameters if it has some."""
+        return f"{self.name}({self.parameters})" if self.parameters else self.name
+
+    @property
+    def words(self) -> str:
+        """The properties in which the module differs from the plain one."""
+        return ", ".join(_word(name, value) for name, value in self.properties.items() if value != getattr(UDM, name))
+
+    @property
+    def note(self) -> str:
+        """The description, or the error."""
+        return f"error: {self.error}" if self.error else self.description
+
+
+class Catalog(Sequence[Entry]):
+    """The modules of a repository: a list of `Entry`, by origin and name."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._entries = tuple(entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+    @overload
+    def __getitem__(self, index: slice) -> Catalog: ...
+    def __getitem__(self, index: int | slice) -> Entry | Catalog:
+        return Catalog(self._entries[index]) if isinstance(index, slice) else self._entries[index]
+
+    def __repr__(self) -> str:
+        names = max((len(entry.call) for entry in self if len(entry.call) <= _NAME_WIDTH), default=0)
+        types = max((len(entry.signature) for entry in self), default=0)
+        lines = [f"{len(self)} module{'' if len(self) == 1 else 's'}"]
+        for origin, entries in groupby(self, key=lambda entry: entry.origin):
+            lines += ["", origin]
+            for entry in entries:
+                own_line, name = ([f"  {entry.call}"], "") if len(entry.call) > names else ([], entry.call)
+                lines += [*own_line, f"  {name:{names}}  {entry.kind:3}  {entry.signature:{types}}  {entry.words}".rstrip()]
+                lines += [f"      {line}" for line in entry.note.splitlines()]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(map(_html_row, self))
+        return f"<table><thead>{_html_cells('th', _TITLES)}</thead><tbody>{rows}</tbody></table>"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a frame with a row per module and a column per property."""
+        import pandas as pd
+
+        plain = ("name", "kind", "signature", "parameters", "description", "origin", "path", "error")
+        rows = [{name: getattr(entry, name) for name in plain} | dict(entry.properties) for entry in self]
+        return pd.DataFrame(rows, columns=[*plain[:4], *PROPERTIES, *plain[4:]])
+
+
+def entry_of(name: str, module: Any, origin: str, path: str) -> Entry:
+    """Return the row of a module.
+
+    >>> from streamdsl.udm.builtin import TimeWeightedAvg
+    >>> entry = entry_of("load", TimeWeightedAvg, "streamdsl", "streamdsl.udm.builtin:TimeWeightedAvg")
+    >>> entry.kind, entry.signature, entry.words
+    ('uda', 'Any -> Any', 'time-sensitive')
+    """
+    kind = kind_of(module)
+    properties = {} if kind == "udf" else {name: getattr(module, name) for name in PROPERTIES}
+    return Entry(
+        name,
+        origin,
+        path,
+        kind=kind,
+        signature=signature(module),
+        parameters=parameters(module),
+        properties={name: value for name, value in properties.items() if not isinstance(value, property)},
+        description=inspect.cleandoc(module.__doc__ or "").partition("\n")[0],
+    )
+
+
+def kind_of(module: object) -> str:
+    """Return `"uda"`, `"udo"` or `"udf"`, or nothing for what is no module, a class or an instance."""
+    if isinstance(module, Udf):
+        return "udf"
+    cls = module if isinstance(module, type) else type(module)
+    return "uda" if issubclass(cls, AnyUDA) else "udo" if issubclass(cls, AnyUDO) else ""
+
+
+def _word(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        word = name.replace("_", "-")
+        return word if value else f"not {word}"
+    fields = ", ".join(value) if isinstance(value, Iterable) else value
+    return f"{name.replace('_', ' ')} {fields or 'nothing'}"
+
+
+def _html_row(entry: Entry) -> str:
+    from html import escape
+
+    note = escape(entry.note).replace("\n", "<br>")
+    texts = [*map(escape, (entry.name, entry.kind, entry.signature, entry.parameters, entry.words))]
+    texts += [f"<b>{note}</b>" if entry.error else note, f"{escape(entry.origin)}<br>{escape(entry.path)}"]
+    return _html_cells("td", texts)
+
+
+def _html_cells(tag: str, texts: Iterable[str]) -> str:
+    return "<tr>" + "".join(f'<{tag} style="text-align: left">{text}</{tag}>' for text in texts) + "</tr>"

@@ -1,0 +1,289 @@
+"""The repository: modules by name, so that who writes a query need not know who wrote its modules (paper 001, section I).
+
+A name stands for what the program has registered; else for what an installed distribution provides by an entry point of the group
+`streamdsl.udms`, or for a built-in aggregate. Distributions are looked up at the first use, and loaded where they are used.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, overload
+
+from typing_extensions import TypeVar
+
+from streamdsl.errors import QueryError
+from streamdsl.expr.functions import Udf
+from streamdsl.udm import builtin
+from streamdsl.udm.aggregates import Agg
+from streamdsl.udm.bases import AnyUDA, AnyUDO
+from streamdsl.udm.functions import FunctionModule
+from streamdsl.udm.listing import Catalog, Entry, entry_of, kind_of
+from streamdsl.udm.signatures import parameters as parameters_of
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP: Final = "streamdsl.udms"
+"""The group of the entry points by which a distribution provides modules: `name = "package.module:object"`."""
+
+OWN: Final = "this program"
+BUILT_IN: Final = "streamdsl"
+
+Module: TypeAlias = AnyUDA[Any, Any] | AnyUDO[Any, Any] | type[AnyUDA[Any, Any]] | type[AnyUDO[Any, Any]] | Udf[..., Any]
+T = TypeVar("T", default=Any)
+M = TypeVar("M", bound=Module)
+
+_BUILTINS: Final[dict[str, tuple[type[AnyUDA[Any, Any]], str]]] = {
+    "avg": (builtin.Avg, "float -> float"),
+    "collect": (builtin.Collect, "V -> list[V]"),
+    "count": (builtin.Count, "object -> int"),
+    "count_distinct": (builtin.CountDistinct, "object -> int"),
+    "first": (builtin.First, "V -> V"),
+    "last": (builtin.Last, "V -> V"),
+    "max": (builtin.Max, "V -> V"),
+    "median": (builtin.Median, "float -> float"),
+    "min": (builtin.Min, "V -> V"),
+    "quantile": (builtin.Quantile, "float -> float"),
+    "stddev": (builtin.Stddev, "float -> float"),
+    "sum": (builtin.Sum, "V -> V"),
+    "time_weighted_avg": (builtin.TimeWeightedAvg, "float -> float"),
+    "variance": (builtin.Variance, "float -> float"),
+}
+"""The built-in aggregates, and their types as `streamdsl.aggregates` has them."""
+
+
+class Offer(NamedTuple):
+    """What somebody provides under a name, perhaps not loaded yet."""
+
+    origin: str
+    path: str
+    load: Callable[[], Module]
+    signature: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.origin} ({self.path})"
+
+
+class Repository:
+    """Modules by name: `sd.udm("median", lambda e: e.x)`.
+
+    >>> from streamdsl.udm.bases import UDA
+    >>> udm = Repository()
+    >>> @udm.register("range")
+    ... class Range(UDA[float, float]):
+    ...     def compute_result(self, payloads):
+    ...         return max(payloads) - min(payloads)
+    >>> udm("range", lambda e: e.fare).function.compute_result([3.0, 1.0, 7.0])
+    6.0
+    """
+
+    def __init__(self) -> None:
+        self._registered: dict[str, Offer] = {}
+
+    def __call__(
+        self,
+        name: str,
+        f: Callable[[T], object] | None = None,
+        /,
+        *,
+        where: Callable[[T], object] | None = None,
+        **parameters: Any,
+    ) -> Agg[T, Any]:
+        """Return the aggregate of that name, made with these parameters, of an expression; without one, of whole payloads.
+
+        Raises `QueryError` where the name stands for nothing, for no aggregate, or for one that takes other parameters.
+
+        >>> Repository()("quantile", lambda e: e.fare, q=0.5).function.compute_result([1, 2, 4])
+        2
+        """
+        module = self.get(name, **parameters)
+        if not isinstance(module, AnyUDA):
+            use = f"apply(sd.udm.get({name!r}))" if isinstance(module, AnyUDO) else f"f = sd.udm.get({name!r}), then f(e.x)"
+            raise QueryError(f"{name!r} is a {kind_of(module).upper()}, not an aggregate", hint=f"write {use}")
+        for given in (f, where):
+            if given is not None and not callable(given):
+                raise QueryError(
+                    f"{given!r} is not an expression over a row",
+                    hint=f"write sd.udm({name!r}, lambda e: ...); the module's own parameters go by name",
+                )
+        return Agg(module, f, where)
+
+    def get(self, name: str, /, *arguments: Any, **parameters: Any) -> Any:
+        """Return the module of that name, for `aggregate` or `apply`; a class is made, with these parameters.
+
+        A function of expressions (`@sd.udf`) is returned as it is.
+        Raises `QueryError` where the name stands for nothing, or for what takes other parameters.
+
+        >>> Repository().get("quantile", q=0.5).label
+        'quantile'
+        """
+        module = self._find(name)
+        if not isinstance(module, type):
+            if arguments or parameters:
+                raise QueryError(
+                    f"{name!r} is ready made and takes no parameters", hint="register the class to make it with parameters"
+                )
+            return module
+        try:
+            inspect.signature(module).bind(*arguments, **parameters)
+        except TypeError as error:
+            raise QueryError(f"{name!r} cannot be made: {error}; it is {name}({parameters_of(module)})") from None
+        return module(*arguments, **parameters)
+
+    @overload
+    def register(self, name: str, module: M, /, *, replace: bool = False) -> M: ...
+    @overload
+    def register(self, name: str, /, *, replace: bool = False) -> Callable[[M], M]: ...
+    def register(self, name: str, module: Any = None, /, *, replace: bool = False) -> Any:
+        """Give a module a name in this program, and return the module; without one, return the decorator that does it.
+
+        A module is a class, an instance, or a function with `@sd.uda`, `@sd.udo` or `@sd.udf`. It hides what a distribution has
+        under that name, and a built-in. Raises `QueryError` for anything else, and for a name that another module of the program
+        has already, unless it is to `replace` it.
+
+        >>> from streamdsl.udm.builtin import Quantile
+        >>> udm = Repository()
+        >>> nearly_all = udm.register("p99", Quantile(0.99))
+        >>> udm.register("p99", Quantile(0.999))
+        Traceback (most recent call last):
+            ...
+        streamdsl.errors.QueryError: 'p99' is registered already: streamdsl.udm.builtin:Quantile
+        Hint: choose another name, or register it with replace=True, as in a notebook's cell that is run again
+        """
+        if not isinstance(name, str) or not name:
+            raise QueryError(
+                f"a module is registered by a name, not by {name!r}", hint='write @sd.udm.register("median") before the class'
+            )
+        if module is None:
+            return partial(self._register, name, replace=replace)
+        return self._register(name, module, replace=replace)
+
+    def _register(self, name: str, module: Any, *, replace: bool) -> Any:
+        offer = Offer(OWN, _path(_checked(module, repr(module))), partial(_itself, module))
+        known = self._registered.get(name)
+        if known and known.load() is not module and not replace:
+            raise QueryError(
+                f"{name!r} is registered already: {known.path}",
+                hint="choose another name, or register it with replace=True, as in a notebook's cell that is run again",
+            )
+        self._registered[name] = offer
+        return module
+
+    def catalog(self) -> Catalog:
+        """Return all modules with their types, parameters and properties; one that cannot be used is listed with its error.
+
+        >>> [entry.call for entry in Repository().catalog() if entry.name.startswith("count")]
+        ['count', 'count_distinct']
+        """
+        found = [self._entry(name, offer) for name in self._names() for offer in self._offers(name)]
+        return Catalog(sorted(found, key=_rank))
+
+    def _entry(self, name: str, offer: Offer) -> Entry:
+        try:
+            entry = entry_of(name, offer.load(), offer.origin, offer.path)
+            self._choose(name)
+        except QueryError as error:
+            return Entry(name, offer.origin, offer.path, error=str(error))
+        return replace(entry, signature=offer.signature) if offer.signature else entry
+
+    def _find(self, name: object) -> Module:
+        if not isinstance(name, str):
+            raise QueryError(
+                f"sd.udm takes the name of a module, not {name!r}",
+                hint="a module at hand needs no name: Median().of(lambda e: e.x)",
+            )
+        return self._choose(name).load()
+
+    def _choose(self, name: str) -> Offer:
+        """Return the only offer of a name."""
+        offers = self._offers(name)
+        if len(offers) > 1:
+            raise QueryError(
+                f"{name!r} is provided by {' and by '.join(sorted(map(str, offers)))}",
+                hint=f"import the one that is meant, and register it: sd.udm.register({name!r}, ...)",
+            )
+        if not offers:
+            raise self._unknown(name)
+        return offers[0]
+
+    def _unknown(self, name: str) -> QueryError:
+        import difflib
+
+        close = difflib.get_close_matches(name, self._names(), n=1)
+        return QueryError(
+            f"no module is named {name!r}; there are {', '.join(self._names())}",
+            hint=f"did you mean {close[0]!r}?" if close else f"register it: sd.udm.register({name!r}, MyModule)",
+        )
+
+    def _names(self) -> list[str]:
+        return sorted(self._registered.keys() | self._installed.keys())
+
+    def _offers(self, name: str) -> list[Offer]:
+        own = self._registered.get(name)
+        return [own] if own else self._installed.get(name, [])
+
+    @cached_property
+    def _installed(self) -> dict[str, list[Offer]]:
+        offers: dict[str, list[Offer]] = {}
+        for name, offer in _installed_offers():
+            offers.setdefault(name, []).append(offer)
+        return offers
+
+
+def _installed_offers() -> Iterator[tuple[str, Offer]]:
+    from importlib.metadata import entry_points
+
+    for name, (module, signature) in _BUILTINS.items():
+        yield name, Offer(BUILT_IN, _path(module), partial(_itself, module), signature)
+    for point in entry_points(group=GROUP):
+        origin = f"{point.dist.name} {point.dist.version}" if point.dist else "a distribution without metadata"
+        yield point.name, Offer(origin, point.value, partial(_load, point, origin))
+
+
+def _itself(module: Module) -> Module:
+    return module
+
+
+def _load(point: EntryPoint, origin: str) -> Module:
+    where = f"{point.name!r} of {origin} ({point.value})"
+    try:
+        module = point.load()
+    except Exception as error:
+        raise QueryError(
+            f"{where} cannot be loaded: {type(error).__name__}: {error}", hint="upgrade that distribution, or tell its authors"
+        ) from error
+    return _checked(module, where)
+
+
+def _checked(module: Any, shown: str) -> Module:
+    """Return what may stand in the repository; raises `QueryError` for anything else."""
+    if inspect.isabstract(module):
+        raise QueryError(f"{shown} is abstract: it does not define {', '.join(sorted(module.__abstractmethods__))}")
+    if not kind_of(module):
+        is_function = inspect.isroutine(module)
+        raise QueryError(
+            f"{shown} is no module",
+            hint="decorate the function with @sd.uda, @sd.udo or @sd.udf"
+            if is_function
+            else "a module is a class that derives from sd.UDA or sd.UDO, or an instance of one",
+        )
+    checked: Module = module
+    return checked
+
+
+def _path(module: Any) -> str:
+    """Return where a module is defined, in the form of an entry point."""
+    function = module.function if isinstance(module, FunctionModule) else module
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}:{named.__qualname__}"
+
+
+def _rank(entry: Entry) -> tuple[int, str, str]:
+    return ({OWN: 0, BUILT_IN: 2}.get(entry.origin, 1), entry.origin, entry.name)
+
+
+repository: Final = Repository()
+"""The repository of this program: `sd.udm`."""

@@ -1,0 +1,27 @@
+"""The law that a module gives the same results on Spark, on a real session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamdsl.errors import UdmLawViolation
+from streamdsl.testing import check_udm
+from tests.spark.conftest import spark  # noqa: F401
+from tests.unit.testing.modules import Spread, Through
+from tests.unit.testing.sabotaged import AtHome
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("module", [Spread, Through], ids=lambda module: module.__name__)
+def test_good_modules_are_the_same_on_spark(module: Any, spark: Any) -> None:  # noqa: F811
+    assert check_udm(module, spark=spark).held["same_on_spark"] >= 4
+
+
+def test_a_module_that_depends_on_its_process_is_found(spark: Any) -> None:  # noqa: F811
+    check_udm(AtHome)
+    with pytest.raises(UdmLawViolation, match="AtHome breaks the law same_on_spark") as raised:
+        check_udm(AtHome, spark=spark)
+    assert raised.value.law == "same_on_spark"
