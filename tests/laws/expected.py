@@ -90,15 +90,19 @@ class Watermark:
 
 @dataclass(frozen=True, slots=True)
 class Gated(Windows):
-    """The windows of another kind that may show their result at a watermark: those that have begun, or by end, that are over."""
+    """The windows of another kind that may show their result at a watermark: those that have begun, or by end, that are over.
+
+    Only those that start before a time, `before`, count.
+    """
 
     inner: Windows
     watermark: int
     by_end: bool
+    before: int = INFINITY
 
     def over(self, lifetimes: Iterable[Lifetime], until: int = INFINITY) -> list[Lifetime]:
         windows = self.inner.over(lifetimes, min(until, self._last_end()))
-        return [w for w in windows if (w.re if self.by_end else w.le) <= self.watermark]
+        return [w for w in windows if (w.re if self.by_end else w.le) <= self.watermark and w.le < self.before]
 
     def _last_end(self) -> int:
         if self.by_end or self.watermark == INFINITY:
@@ -114,13 +118,13 @@ class Gated(Windows):
         return self.inner.describe()
 
 
-def gate(plan: Node, watermarks: Mapping[int, int], by_end: bool) -> Node:
+def gate(plan: Node, watermarks: Mapping[int, int], by_end: bool, before: int = INFINITY) -> Node:
     """Return a plan that shows only the windows that are open at their operator's watermark (by the operator's `id`)."""
-    changed = plan.map_inputs(lambda node: gate(node, watermarks, by_end))
+    changed = plan.map_inputs(lambda node: gate(node, watermarks, by_end, before))
     if isinstance(plan, Windowed) and isinstance(changed, Windowed):
-        return dataclasses.replace(changed, windows=Gated(plan.windows, watermarks[id(plan)], by_end))
+        return dataclasses.replace(changed, windows=Gated(plan.windows, watermarks[id(plan)], by_end, before))
     if isinstance(plan, GroupApply) and isinstance(changed, GroupApply):
-        return dataclasses.replace(changed, body=gate(plan.body, watermarks, by_end))
+        return dataclasses.replace(changed, body=gate(plan.body, watermarks, by_end, before))
     return changed
 
 
