@@ -27,11 +27,12 @@ from tests.laws.scenarios import SEEDS, Scenario, scenario
 from tests.unit.rewrite.cases import FIRES, MUST_NOT_FIRE
 from tests.unit.rewrite.modules import Best, Busy, Columns, Distinct, InOrder, Known, Row, Spells, Tally, Total
 
-Stream: TypeAlias = "sd.Stream[Any]"
+Query: TypeAlias = Any
+"""A stream, of payloads that only the random choices know."""
 Step: TypeAlias = Callable[[Any], Any]
 T = TypeVar("T")
 
-SOURCES: list[Callable[[], Stream]] = [
+SOURCES: list[Callable[[], Query]] = [
     lambda: sd.source("s0", Row),
     lambda: sd.source("s0", Row),
     lambda: sd.source("s0"),
@@ -60,7 +61,7 @@ OTHERS: list[Callable[..., Any]] = [
     lambda s, **p: s.snapshot_window(**p),
     lambda s, **p: s.count_window(2, **p),
 ]
-STAMPED = [
+STAMPED: list[dict[str, Any]] = [
     {},
     {"output": sd.Output.POINT_AT_END},
     {"output": sd.Output.CLIP},
@@ -113,7 +114,7 @@ AFTER: list[Step] = [
 ]
 
 
-def filtered(rng: Random, others: Sequence[Callable[..., Any]] = OTHERS) -> Stream:
+def filtered(rng: Random, others: Sequence[Callable[..., Any]] = OTHERS) -> Query:
     """Return a query with a filter of an operator's results."""
     stream = rng.choice(BEFORE)(rng.choice(SOURCES)())
     over = rng.choice([*GRIDS, *GRIDS, *others])
@@ -132,7 +133,7 @@ def filtered(rng: Random, others: Sequence[Callable[..., Any]] = OTHERS) -> Stre
     return chosen(result(over(stream, **policies)))
 
 
-def narrowed(rng: Random, others: Sequence[Callable[..., Any]] = OTHERS) -> Stream:
+def narrowed(rng: Random, others: Sequence[Callable[..., Any]] = OTHERS) -> Query:
     """Return a query with a module that does not read all fields."""
     stream = rng.choice(BEFORE)(rng.choice(SOURCES)())
     over, result = rng.choice([*GRIDS, *others]), rng.choice(NARROWED)
@@ -142,7 +143,7 @@ def narrowed(rng: Random, others: Sequence[Callable[..., Any]] = OTHERS) -> Stre
     return result(over(stream, **policies))
 
 
-def query(rng: Random) -> Stream:
+def query(rng: Random) -> Query:
     build = rng.choice([filtered, narrowed])
     return rng.choice(AFTER)(build(rng))
 
@@ -151,13 +152,13 @@ LAWS = {"push_filter_below_module": filtered, "narrow_to_reads": narrowed}
 """For each rule the random queries that try it."""
 
 
-def drawn(rng: Random, made: Callable[[Random], Stream] = query) -> tuple[Stream, Scenario]:
+def drawn(rng: Random, made: Callable[[Random], Query] = query) -> tuple[Query, Scenario]:
     chosen = made(rng)
     note(chosen.explain())
     return chosen, scenario(rng, 1, unending=False)
 
 
-def history(made: Stream, events: Scenario) -> dict[str, CHT[Any]]:
+def history(made: Query, events: Scenario) -> dict[str, CHT[Any]]:
     """Return what the source hands to the plan: late events may have been dropped or moved there."""
     (name,) = sources_of(made.plan())
     node = next(node for node in made.plan().walk() if not node.inputs)
@@ -176,14 +177,14 @@ def unless_it_fails(compute: Callable[[], T]) -> T | None:
         return None
 
 
-def check_meaning(made: Stream, events: Scenario) -> None:
+def check_meaning(made: Query, events: Scenario) -> None:
     inputs = history(made, events)
     expected = unless_it_fails(lambda: denote(made.plan(), inputs))
     if expected is not None:
         assert_cht_equal(denote(optimize(made.plan()), inputs), expected)
 
 
-def check_run(made: Stream, events: Scenario, until: int | None = None) -> None:
+def check_run(made: Query, events: Scenario, until: int | None = None) -> None:
     bindings = {"s0": pushed(events)}
     written = unless_it_fails(lambda: made.run(bindings, until=until, engine_options={"rewrite": "off"}).cht())
     if written is not None:
@@ -191,7 +192,7 @@ def check_run(made: Stream, events: Scenario, until: int | None = None) -> None:
         assert_cht_equal(made.run(bindings, until=until).cht(), written)
 
 
-def check_session(made: Stream, events: Scenario, emit: Emit) -> None:
+def check_session(made: Query, events: Scenario, emit: Emit) -> None:
     """Check that a session shows the same rows and CTIs after every push, until the plan as written fails."""
     written, rewritten = Run(made, emit, {"rewrite": "off"}), Run(made, emit, {"rewrite": "on"})
     steps: list[Callable[[Run], None]] = [partial(Run.push, source=name, events=part) for name, part in events.pushes]
@@ -237,7 +238,7 @@ def test_narrowing_keeps_every_event_with_its_id_but_for_the_number_in_the_name_
     assert unless_it_fails(lambda: output(made, events, emit, "off")) == unless_it_fails(lambda: output(made, events, emit, "on"))
 
 
-def output(made: Stream, events: Scenario, emit: Emit, choice: str) -> list[list[object]]:
+def output(made: Query, events: Scenario, emit: Emit, choice: str) -> list[list[object]]:
     session = made.open(emit=emit, engine_options={"rewrite": choice})
     answers = [session.push(list(part)) for _, part in events.pushes]
     return [list(map(named, answer)) for answer in [*answers, session.close()]]

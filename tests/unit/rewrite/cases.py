@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import streamdsl as sd
 from tests.unit.rewrite.modules import Best, Columns, Distinct, InOrder, Known, Row, Sampled, Spells, Tally, Total, anything
 
-Build: TypeAlias = Callable[["sd.Stream[Any]"], "sd.Stream[Any]"]
+Build: TypeAlias = Callable[[Any], Any]
 
 
 @sd.udf
@@ -23,11 +23,11 @@ class Pair:
     v: int
 
 
-def best(s: sd.Stream[Any]) -> sd.Stream[Any]:
+def best(s: Any) -> Any:
     return s.tumbling_window(5).apply(Best())
 
 
-def shared(s: sd.Stream[Any]) -> sd.Stream[Any]:
+def shared(s: Any) -> Any:
     results = best(s)
     return results.where(lambda e: e.k == "a").union(results)
 
@@ -58,9 +58,11 @@ FIRES: dict[str, dict[str, Build]] = {
         "a vectorized aggregate": lambda s: s.hopping_window(6, 2).aggregate(Columns()),
         "an operator": lambda s: s.snapshot_window().apply(Tally()),
         "inside groups": lambda s: s.group_by("k").count_window(2).aggregate(Total()),
-        "beside a count": lambda s: s.select(k=lambda e: e.k, v=lambda e: e.v, w=lambda e: -e.v)
-        .snapshot_window()
-        .aggregate(lambda w: (w.count(), w.udm(Total()), w.sum(lambda e: e.w))),
+        "beside a count": lambda s: (
+            s.select(k=lambda e: e.k, v=lambda e: e.v, w=lambda e: -e.v)
+            .snapshot_window()
+            .aggregate(lambda w: (w.count(), w.udm(Total()), w.sum(lambda e: e.w)))
+        ),
     },
 }
 
@@ -76,9 +78,7 @@ MUST_NOT_FIRE: dict[str, dict[str, Build]] = {
         "the condition calls a function of the user": lambda s: best(s).where(lambda e: short(e.k)),
         "the condition reads nothing": lambda s: best(s).where(sd.lit(True)),
         "bitwise and": lambda s: s.tumbling_window(5).apply(Best()).where(lambda e: e.v & 3),
-        "the argument is opaque": lambda s: (
-            s.tumbling_window(5).apply(Best(), lambda e: dict(e)).where(lambda e: e.k == "a")
-        ),
+        "the argument is opaque": lambda s: s.tumbling_window(5).apply(Best(), lambda e: dict(e)).where(lambda e: e.k == "a"),
         "the argument does not have the field": lambda s: (
             s.tumbling_window(5).apply(Known(), lambda e: {"v": e.v}).where(lambda e: e.k == "a")
         ),
@@ -105,5 +105,5 @@ MUST_NOT_FIRE: dict[str, dict[str, Build]] = {
 }
 
 
-def source() -> sd.Stream[Any]:
-    return sd.source("s0", Row)
+def source(progress: sd.Progress | None = None) -> Any:
+    return sd.source("s0", Row, progress=progress)

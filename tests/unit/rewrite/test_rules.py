@@ -13,7 +13,7 @@ from streamdsl.plan.node import GroupApply, Node, Select, Shift, Where, WindowAg
 from streamdsl.rewrite import RULES, Mode, Setting, optimize, rewriting
 from streamdsl.rewrite.optimizer import MOST_STEPS, nodes
 from tests.unit.rewrite.cases import FIRES, MUST_NOT_FIRE, Build, best, source
-from tests.unit.rewrite.modules import Best, Row, Tally, Total
+from tests.unit.rewrite.modules import Best, Tally, Total
 
 EVERY = [(rule.__name__, name) for rule in RULES for name in FIRES[rule.__name__]]
 NEVER = [(rule.__name__, name) for rule in RULES for name in MUST_NOT_FIRE[rule.__name__]]
@@ -23,7 +23,7 @@ def fired(plan: Node, mode: Mode = "run") -> list[str]:
     return [rule.__name__ for rule in rewriting(plan, mode).fired]
 
 
-def filtered(s: sd.Stream[Any]) -> sd.Stream[Any]:
+def filtered(s: Any) -> Any:
     return best(s).where(lambda e: e.k == "a")
 
 
@@ -55,7 +55,7 @@ def test_a_condition_that_can_fail_stays_above_and_is_forgiving_below() -> None:
     above_a = query.tumbling_window(5).apply(Best()).where(lambda e: e.k > "a")
     assert [node.name for node in nodes(optimize(above_a.plan()))] == ["Source", "Where", "WindowApply", "Where"]
     assert above_a.run().cht() == above_a.run(engine="reference").cht()
-    assert above_a.run().cht().rows == [(0, 5, {"k": "b", "v": 1})]
+    assert [row.payload for row in above_a.run().cht()] == [sd.Record(k="b", v=1)]
 
 
 def test_conditions_on_other_fields_stay_above() -> None:
@@ -113,12 +113,12 @@ def test_a_session_is_rewritten_where_no_push_shows_it(build: Build, modes: set[
     ids=["ordered", "slack", "every"],
 )
 def test_a_session_over_an_ordered_source_is_rewritten(progress: sd.Progress, modes: int) -> None:
-    plan = filtered(sd.source("s0", Row, progress=progress).where(lambda e: e.v > 0).shift(3)).plan()
+    plan = filtered(source(progress).where(lambda e: e.v > 0).shift(3)).plan()
     assert len([mode for mode in ("speculative", "watermark", "final") if fired(plan, mode)]) == modes
 
 
 def test_a_filter_that_reads_ends_holds_back_the_cti_of_an_ordered_source() -> None:
-    ordered = sd.source("s0", Row, progress=sd.Progress.ordered()).where(lambda e, life: life.re > 3)
+    ordered = source(sd.Progress.ordered()).where(lambda e, life: life.re > 3)
     assert fired(filtered(ordered).plan(), "speculative") == []
 
 
@@ -141,8 +141,10 @@ def test_rewriting_can_be_turned_off() -> None:
     assert list(query.open().stats()) == ["source:s0", "select_1", "window_aggregate_2"]
 
 
-@pytest.mark.parametrize("start", [lambda q: q.open(engine_options={"rewrite": False}), lambda q: q.run({"s0": []}, engine_options={"rewrite": 1})])
-def test_the_choice_is_on_or_off(start: Any) -> None:
+@pytest.mark.parametrize(
+    "start", [lambda q: q.open(engine_options={"rewrite": False}), lambda q: q.run({"s0": []}, engine_options={"rewrite": 1})]
+)
+def test_the_choice_is_on_or_off(start: Build) -> None:
     with pytest.raises(QueryError, match=r'engine_options\["rewrite"\] is "on" or "off", not'):
         start(source())
 
