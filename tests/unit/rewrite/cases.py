@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import streamdsl as sd
-from tests.unit.rewrite.modules import Best, Columns, Distinct, InOrder, Known, Row, Sampled, Spells, Tally, Total, anything
+from tests.unit.rewrite.modules import Best, Columns, Distinct, InOrder, Known, Row, Rows, Sampled, Spells, Tally, Total, anything
 
 Build: TypeAlias = Callable[[Any], Any]
 
@@ -57,6 +57,7 @@ FIRES: dict[str, dict[str, Build]] = {
         "an aggregate": lambda s: s.tumbling_window(5).aggregate(Total()),
         "a vectorized aggregate": lambda s: s.hopping_window(6, 2).aggregate(Columns()),
         "an operator": lambda s: s.snapshot_window().apply(Tally()),
+        "an aggregate that reads nothing": lambda s: s.snapshot_window().aggregate(Rows()),
         "inside groups": lambda s: s.group_by("k").count_window(2).aggregate(Total()),
         "beside a count": lambda s: (
             s.select(k=lambda e: e.k, v=lambda e: e.v, w=lambda e: -e.v)

@@ -122,6 +122,15 @@ class Columns(UDA[Record, int]):
         return sum(value for value in columns["v"].tolist() if value is not None)
 
 
+class Rows(UDA[Record, int]):
+    """The number of rows."""
+
+    reads = ()
+
+    def compute_result(self, payloads: Sequence[Record]) -> int:
+        return len(payloads)
+
+
 class InOrder(TimeSensitiveUDA[Record, str]):
     """The values in the order in which they come, which is that of lifetimes and whole payloads."""
 
