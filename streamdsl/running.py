@@ -37,6 +37,9 @@ def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | N
         from streamdsl.denote import run_reference
 
         return run_reference(plan, bindings, end)
+    from streamdsl.rewrite import as_chosen
+
+    plan, options = as_chosen(plan, "run", options)
     if engine == "spark":
         from streamdsl.spark import run_batch
 
@@ -49,7 +52,7 @@ def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | N
 def explain(plan: Node, engine: str) -> str:
     """Return a plan as text, as an engine would run it."""
     check_engine(engine)
-    from streamdsl.plan.explain import explain as explain_plan
+    from streamdsl.rewrite import explain as explain_plan
 
     return explain_plan(plan, engine)
 
@@ -64,7 +67,9 @@ def open_session(plan: Node, own: Mapping[str, Bound], emit: Emit, options: Opti
     """Start a session of the local engine."""
     sources(plan)
     from streamdsl.engine.session import open_session as open_local
+    from streamdsl.rewrite import as_chosen
 
+    plan, options = as_chosen(plan, emit, options)
     return open_local(plan, own, emit, options)
 
 

@@ -144,7 +144,7 @@ def lower(plan: Node, gate: Gate | None = None, options: Options | None = None) 
     """Return the operators of a plan, ready to run. Raises `QueryError` for an engine option that there is none of."""
     for name in options or {}:
         if name != "window":
-            raise QueryError(f"there is no engine option {name!r}; the options are: window")
+            raise QueryError(f"there is no engine option {name!r}; the options are: rewrite, window")
     graph = Graph()
     _Builder(graph, labels(plan), Lowering(gate or Gate(), options or {})).build(plan)
     return graph

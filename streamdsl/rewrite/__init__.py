@@ -1,0 +1,13 @@
+"""The optimizer: rules that replace a part of a plan by one that means the same and costs less (paper 001, I.A.5).
+
+    denote(optimize(plan), inputs) == denote(plan, inputs)
+
+`RULES` lists the rules, each in a file of its own: its law, what it makes of an example, and where it must not fire.
+"""
+
+from streamdsl.rewrite.choice import as_chosen
+from streamdsl.rewrite.explain import explain
+from streamdsl.rewrite.optimizer import RULES, Rewriting, optimize, rewriting
+from streamdsl.rewrite.rule import Mode, Rule, Setting
+
+__all__ = ["RULES", "Mode", "Rewriting", "Rule", "Setting", "as_chosen", "explain", "optimize", "rewriting"]

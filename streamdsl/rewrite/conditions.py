@@ -1,0 +1,171 @@
+"""Conditions, as filters are moved: their parts, what they read, whether they can fail, and the same of other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import reduce
+from typing import Any
+
+from streamdsl.expr import describe, evaluate_row
+from streamdsl.expr.nodes import Binary, Call, Constant, Expr, Field, Key, Life, Make, Opaque, Unary, Whole, reads
+from streamdsl.expr.rows import field_of
+from streamdsl.temporal import Record
+
+_EQUALITIES = ("==", "!=")
+_COMPARISONS = (*_EQUALITIES, "<", "<=", ">", ">=")
+_LOGICAL = ("&", "|", "^")
+
+
+def conjuncts(condition: Expr) -> list[Expr]:
+    """Return the conditions that must all hold. `&` of what may be no boolean is bitwise, and stays whole.
+
+    >>> [describe(part) for part in conjuncts(Binary("&", Binary(">", Field("x"), Constant(1)), Unary("not", Field("y"))))]
+    ['e.x > 1', 'not_(e.y)']
+    """
+    if isinstance(condition, Binary) and condition.op == "&" and is_boolean(condition):
+        return conjuncts(condition.left) + conjuncts(condition.right)
+    return [condition]
+
+
+def conjunction(conditions: Sequence[Expr]) -> Expr:
+    """Return the condition that all of these hold.
+
+    >>> describe(conjunction([Unary("not", Field("x")), Unary("not", Field("y"))]))
+    'not_(e.x) & not_(e.y)'
+    """
+    return reduce(lambda left, right: Binary("&", left, right), conditions)
+
+
+def is_boolean(expr: Expr) -> bool:
+    """Say whether a value is certainly True or False, where it does not fail.
+
+    >>> is_boolean(Binary("<", Field("x"), Constant(1))), is_boolean(Field("x"))
+    (True, False)
+    """
+    if isinstance(expr, Binary) and expr.op in _LOGICAL:
+        return is_boolean(expr.left) and is_boolean(expr.right)
+    return (isinstance(expr, Binary) and expr.op in _COMPARISONS) or (isinstance(expr, Unary) and expr.op in ("not", "is_none"))
+
+
+def cannot_fail(condition: Expr) -> bool:
+    """Say whether a condition has a truth value whatever the fields hold; an order comparison fails on None.
+
+    >>> cannot_fail(Binary("==", Field("x"), Constant(1))), cannot_fail(Binary("<", Field("x"), Constant(1)))
+    (True, False)
+    """
+    if isinstance(condition, Binary):
+        parts = (condition.left, condition.right)
+        if condition.op in _EQUALITIES:
+            return all(map(_is_value, parts))
+        return condition.op in _LOGICAL and all(is_boolean(part) and cannot_fail(part) for part in parts)
+    if isinstance(condition, Unary) and condition.op in ("not", "is_none"):
+        return cannot_fail(condition.operand)
+    return _is_value(condition)
+
+
+def _is_value(expr: Expr) -> bool:
+    return isinstance(expr, (Field, Constant))
+
+
+def is_plain(expr: Expr) -> bool:
+    """Say whether an expression is of fields and constants alone: no lifetime, key, whole row or function of the user.
+
+    >>> is_plain(Binary("<", Field("x"), Constant(1))), is_plain(Life("le"))
+    (True, False)
+    """
+    return not any(isinstance(part, (Call, Key, Life, Opaque, Whole)) for part in expr.walk())
+
+
+def of_members(condition: Expr, argument: Expr | None) -> Expr | None:
+    """Return a condition on what a module is given as one on the rows of its window; None if the argument cannot be looked into.
+
+    >>> from streamdsl.expr.schema import Schema
+    >>> quote = Make(Schema.record(["name"]), (Field("symbol"),))
+    >>> describe(of_members(Binary("==", Field("name"), Constant("A")), quote))
+    "e.symbol == 'A'"
+    """
+    if argument is None:
+        return condition
+    names = reads(condition) or frozenset()
+    parts = {name: part for name in names if (part := _part(argument, name)) is not None}
+    return substituted(condition, parts) if len(parts) == len(names) else None
+
+
+def _part(argument: Expr, name: str) -> Expr | None:
+    """Return a field of an expression's value, if it is made of plain expressions."""
+    if isinstance(argument, Make):
+        found = dict(zip(argument.schema.names, argument.values, strict=True)).get(name)
+        return found if found is not None and is_plain(found) else None
+    return Call(FieldOf(name), (argument,), name) if is_plain(argument) else None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldOf:
+    """A field of a payload that is the value of an expression.
+
+    >>> FieldOf("value")(7), FieldOf("x")({"x": 3})
+    (7, 3)
+    """
+
+    name: str
+
+    def __call__(self, payload: Any) -> Any:
+        """Return the field."""
+        return field_of(payload, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Forgiving:
+    """A condition as a function of the fields that it reads: it holds where it cannot be told.
+
+    >>> atleast_2 = Forgiving(Binary(">=", Field("x"), Constant(2)), ("x",))
+    >>> atleast_2(1), atleast_2(3), atleast_2(None)
+    (False, True, True)
+    """
+
+    condition: Expr
+    names: tuple[str, ...]
+
+    def __call__(self, *values: Any) -> bool:
+        """Return the condition of a row with these fields, True where it fails."""
+        try:
+            return bool(evaluate_row(self.condition, (Record(zip(self.names, values, strict=True)),)))
+        except Exception:
+            return True
+
+
+def forgiving(condition: Expr) -> Expr:
+    """Return a condition that keeps the rows on which the given one holds, and those on which it fails.
+
+    >>> describe(forgiving(Binary("<", Field("x"), Constant(1))))
+    'holds_or_fails[e.x < 1](e.x)'
+    """
+    names = tuple(sorted(reads(condition) or ()))
+    return Call(Forgiving(condition, names), tuple(map(Field, names)), f"holds_or_fails[{describe(condition)}]")
+
+
+def substituted(expr: Expr, parts: Mapping[str, Expr]) -> Expr:
+    """Return an expression with other expressions in the place of its fields; what it shares stays shared.
+
+    >>> describe(substituted(Binary("+", Field("x"), Field("x")), {"x": Unary("-", Field("y"))}))
+    '(-e.y) + (-e.y)'
+    """
+    done: dict[int, Expr] = {}
+
+    def change(part: Expr) -> Expr:
+        if id(part) not in done:
+            done[id(part)] = parts[part.name] if isinstance(part, Field) else _with_parts(part, change)
+        return done[id(part)]
+
+    return change(expr)
+
+
+def _with_parts(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    return replace(expr, **{f.name: _changed(getattr(expr, f.name), change) for f in fields(expr)})
+
+
+def _changed(value: Any, change: Callable[[Expr], Expr]) -> Any:
+    if isinstance(value, Expr):
+        return change(value)
+    return tuple(_changed(item, change) for item in value) if type(value) is tuple else value

@@ -1,0 +1,41 @@
+"""A plan as text, rewritten: what runs, which rules have fired, and what was written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from streamdsl.plan.explain import explain as explain_plan
+from streamdsl.plan.node import Node
+from streamdsl.rewrite.optimizer import rewriting
+from streamdsl.rewrite.rule import Mode, Rule
+
+SESSIONS: Final[tuple[Mode, ...]] = ("speculative", "watermark", "final")
+AS_WRITTEN: Final = 'as written, and with engine_options={"rewrite": "off"}:'
+
+
+def explain(plan: Node, engine: str = "local") -> str:
+    """Return the plan that runs; where rules have fired, also their names, and the plan as written, which the reference runs.
+
+    A session may run the plan as written where a run does not: the text says for which ways to emit a rule fires.
+
+    >>> from streamdsl.plan.node import Shift, Source
+    >>> print(explain(Shift(Source("trips"), 5)))
+    shift_1 by 5  <shift (columnar)>
+    └─ source:trips
+    """
+    runs, fired = rewriting(plan)
+    as_written = explain_plan(plan, engine)
+    if not fired or engine == "reference":
+        return as_written
+    return "\n".join([explain_plan(runs, engine), *_rules(plan, fired), AS_WRITTEN, as_written])
+
+
+def _rules(plan: Node, fired: tuple[Rule, ...]) -> Iterator[str]:
+    often = Counter(fired)
+    in_sessions = {mode: Counter(rewriting(plan, mode).fired) for mode in SESSIONS}
+    for rule, times in often.items():
+        modes = [f'emit="{mode}"' for mode in SESSIONS if in_sessions[mode][rule] == times]
+        where = "" if len(modes) == len(SESSIONS) else f" (in sessions: {', '.join(modes) or 'never'})"
+        yield f"rewritten by {rule.__name__}{where}"

@@ -1,0 +1,109 @@
+"""The fields that a module does not read do not travel to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from streamdsl.expr.nodes import Expr, Field, Make, reads
+from streamdsl.expr.schema import Schema, Shape
+from streamdsl.plan.node import Node, Select, WindowAggregate, WindowApply
+from streamdsl.rewrite.rule import Setting
+from streamdsl.udm.bases import AnyModule
+from streamdsl.udm.builtin import Count
+
+
+class Use(NamedTuple):
+    """A module of a window operator, what it is given of a row (None: the payload), and of which rows (None: of all)."""
+
+    module: AnyModule
+    argument: Expr | None
+    where: Expr | None
+
+
+def narrow_to_reads(node: Node, setting: Setting) -> Node | None:
+    """Project records to the fields that a window's modules read, below the window; inside groups, so that keys are found first.
+
+    Lifetimes, CTIs and the ids of rows stay. At least one module must be given whole payloads and promise what it `reads`; one
+    that gives payloads back reads all of their fields. Payloads that are no records stay: a module may expect their class.
+
+    Law: `apply(M)(w(s)) == apply(M)(w(select(fields that M reads)(s)))`.
+
+    Before and after:
+
+    >>> from typing import TypedDict
+    >>> import streamdsl as sd
+    >>> from streamdsl.plan.explain import explain
+    >>> class Takings(sd.UDA[sd.Record, int]):
+    ...     reads = ("fare",)
+    ...     def compute_result(self, trips):
+    ...         return sum(trip.fare for trip in trips)
+    >>> class Trip(TypedDict):
+    ...     zone: str
+    ...     taxi: str
+    ...     fare: int
+    >>> trips = sd.source("trips", Trip)
+    >>> before = trips.tumbling_window(10).aggregate(Takings)
+    >>> print(explain(before.plan(), "reference"))
+    window_aggregate_1 tumbling(10), a0 = Takings(), -> e.a0 [duration 10]  <denotation>
+    └─ source:trips  (zone, taxi, fare)  <denotation>
+    >>> after = narrow_to_reads(before.plan(), Setting())
+    >>> print(explain(after, "reference"))
+    window_aggregate_2 tumbling(10), a0 = Takings(), -> e.a0 [duration 10]  <denotation>
+    └─ select_1 {fare: e.fare}  (fare)  <denotation>
+       └─ source:trips  (zone, taxi, fare)  <denotation>
+
+    Must not fire: where the module expects a class, and where the order of its members matters, which whole payloads decide.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Ride:
+    ...     zone: str
+    ...     fare: int
+    >>> class InOrder(Takings):
+    ...     order_insensitive = False
+    >>> of_class = sd.source("rides", Ride).tumbling_window(10).aggregate(Takings)
+    >>> in_order = trips.tumbling_window(10).aggregate(InOrder)
+    >>> [narrow_to_reads(query.plan(), Setting()) for query in (of_class, in_order)]
+    [None, None]
+    """
+    if not isinstance(node, (WindowAggregate, WindowApply)):
+        return None
+    schema, needed = node.input.schema, fields_read(list(_uses(node)))
+    if schema is None or schema.shape is not Shape.RECORD or needed is None or not needed < set(schema.names):
+        return None
+    kept = tuple(name for name in schema.names if name in needed)
+    return replace(node, input=Select(node.input, Make(Schema.record(kept), tuple(map(Field, kept)))))
+
+
+def _uses(node: WindowAggregate | WindowApply) -> Iterable[Use]:
+    if isinstance(node, WindowApply):
+        return [Use(node.module, node.argument, None)]
+    return [Use(agg.function, agg.argument, agg.where) for agg in node.aggregates]
+
+
+def fields_read(uses: list[Use]) -> set[str] | None:
+    """Return the fields of a record that modules read; None if some are not known, order matters, or none are promised."""
+    found: set[str] = set()
+    if all(use.argument is not None or use.module.reads is None for use in uses) or not all(map(_takes_any_order, uses)):
+        return None
+    for use in uses:
+        fields = [_given(use), frozenset() if use.where is None else reads(use.where)]
+        if any(names is None for names in fields):
+            return None
+        found.update(*(names for names in fields if names is not None))
+    return found
+
+
+def _given(use: Use) -> frozenset[str] | None:
+    """Return the fields that a module is given and reads, None if that is not known."""
+    if use.argument is not None:
+        return reads(use.argument)
+    if isinstance(use.module, Count):  # a record is counted whatever it holds
+        return frozenset()
+    return None if use.module.reads is None else frozenset(use.module.reads)
+
+
+def _takes_any_order(use: Use) -> bool:
+    return use.module.order_insensitive and not getattr(use.module, "by_position", False)

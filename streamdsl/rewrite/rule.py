@@ -1,0 +1,31 @@
+"""What a rule of the optimizer is, and what it may ask about the plan around its node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from streamdsl.plan.node import Node
+
+Mode: TypeAlias = Literal["run", "speculative", "watermark", "final"]
+"""How the output is looked at: a run is judged by its history; a session, by its way to emit, by what each push returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a rule may know besides its node: the mode, and how many nodes read each node, by its `id()`."""
+
+    mode: Mode = "run"
+    readers: Mapping[int, int] = field(default_factory=dict)
+
+    def is_shared(self, node: Node) -> bool:
+        """Say whether several nodes read a node: a copy changed for one of them would be run besides it."""
+        return self.readers.get(id(node), 0) > 1
+
+
+Rule: TypeAlias = Callable[[Node, Setting], Node | None]
+"""Given a node, the node to have in its place, which means the same; None where the rule does not fire.
+
+A rule may spare an error (a module is not called with rows that no longer reach it), never cause one.
+"""

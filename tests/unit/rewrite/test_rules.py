@@ -1,0 +1,206 @@
+"""The rules, one by one: where they fire, where they must not, and what `optimize` and `explain` make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+import streamdsl as sd
+from streamdsl.errors import QueryError
+from streamdsl.plan.node import GroupApply, Node, Select, Shift, Where, WindowAggregate, WindowApply
+from streamdsl.rewrite import RULES, Mode, Setting, optimize, rewriting
+from streamdsl.rewrite.optimizer import MOST_STEPS, nodes
+from tests.unit.rewrite.cases import FIRES, MUST_NOT_FIRE, Build, best, source
+from tests.unit.rewrite.modules import Best, Tally, Total
+
+EVERY = [(rule.__name__, name) for rule in RULES for name in FIRES[rule.__name__]]
+NEVER = [(rule.__name__, name) for rule in RULES for name in MUST_NOT_FIRE[rule.__name__]]
+
+
+def fired(plan: Node, mode: Mode = "run") -> list[str]:
+    return [rule.__name__ for rule in rewriting(plan, mode).fired]
+
+
+def filtered(s: Any) -> Any:
+    return best(s).where(lambda e: e.k == "a")
+
+
+@pytest.mark.parametrize(("rule", "name"), EVERY)
+def test_rule_fires(rule: str, name: str) -> None:
+    plan = FIRES[rule][name](source()).plan()
+    assert rule in fired(plan)
+    assert optimize(plan) != plan
+
+
+@pytest.mark.parametrize(("rule", "name"), NEVER)
+def test_rule_must_not_fire(rule: str, name: str) -> None:
+    assert rule not in fired(MUST_NOT_FIRE[rule][name](source()).plan())
+
+
+@pytest.mark.parametrize(("rule", "name"), EVERY)
+def test_a_rewritten_plan_stays_as_it_is(rule: str, name: str) -> None:
+    plan = optimize(FIRES[rule][name](source()).plan())
+    assert optimize(plan) is plan
+
+
+def test_a_condition_that_cannot_fail_is_left_below_alone() -> None:
+    plan = optimize(filtered(source()).plan())
+    assert [node.name for node in nodes(plan)] == ["Source", "Where", "WindowApply"]
+
+
+def test_a_condition_that_can_fail_stays_above_and_is_forgiving_below() -> None:
+    query = sd.from_rows([(1, 2, {"k": "a", "v": 3}), (2, 3, {"k": None, "v": None}), (3, 4, {"k": "b", "v": 1})])
+    above_a = query.tumbling_window(5).apply(Best()).where(lambda e: e.k > "a")
+    assert [node.name for node in nodes(optimize(above_a.plan()))] == ["Source", "Where", "WindowApply", "Where"]
+    assert above_a.run().cht() == above_a.run(engine="reference").cht()
+    assert [row.payload for row in above_a.run().cht()] == [sd.Record(k="b", v=1)]
+
+
+def test_conditions_on_other_fields_stay_above() -> None:
+    plan = optimize(best(source()).where(lambda e: (e.v > 0) & (e.k == "a")).plan())
+    assert isinstance(plan, Where)
+    assert "v" in str(plan.predicate)
+    assert "'k'" not in str(plan.predicate)
+    assert isinstance(plan.input, WindowApply)
+    assert isinstance(plan.input.input, Where)
+
+
+def test_a_filter_passes_another_filter() -> None:
+    plan = optimize(best(source()).where(lambda e: e.v > 0).where(lambda e: e.k == "a").plan())
+    assert [node.name for node in nodes(plan)] == ["Source", "Where", "WindowApply", "Where"]
+
+
+def test_both_rules_fire_on_one_window() -> None:
+    tally = source().tumbling_window(5).apply(Tally()).where(lambda e: e.k == "a")
+    assert sorted(fired(tally.plan())) == ["narrow_to_reads", "push_filter_below_module"]
+    assert {type(node) for node in nodes(optimize(tally.plan()))} >= {Select, Where}
+
+
+def test_bodies_of_groups_are_rewritten_and_keys_keep_their_fields() -> None:
+    plan = optimize(source().group_by("k").tumbling_window(5).aggregate(Total()).plan())
+    assert isinstance(plan, GroupApply)
+    assert isinstance(plan.body, WindowAggregate)
+    assert isinstance(plan.body.input, Select)
+    assert plan.input.schema is not None
+    assert plan.input.schema.names == ("k", "v")
+
+
+def test_what_several_nodes_read_stays_shared() -> None:
+    totals = source().tumbling_window(5).aggregate(Total())
+    plan = optimize(totals.union(totals.shift(5)).plan())
+    assert [node.name for node in nodes(plan)] == ["Source", "Select", "WindowAggregate", "Shift", "Union"]
+
+
+MODES: list[tuple[str, Build, set[Mode]]] = [
+    ("events of any length", filtered, {"run", "final"}),
+    ("points", lambda s: filtered(s.to_points()), {"run", "final", "speculative"}),
+    ("a module that sees ends", FIRES["push_filter_below_module"]["a time-sensitive module"], {"run"}),
+    ("records", FIRES["narrow_to_reads"]["an aggregate"], {"run", "final", "speculative", "watermark"}),
+]
+
+
+@pytest.mark.parametrize(("build", "modes"), [case[1:] for case in MODES], ids=[case[0] for case in MODES])
+def test_a_session_is_rewritten_where_no_push_shows_it(build: Build, modes: set[Mode]) -> None:
+    every: Sequence[Mode] = ("run", "speculative", "watermark", "final")
+    assert {mode for mode in every if fired(build(source()).plan(), mode)} == modes
+
+
+@pytest.mark.parametrize(
+    ("progress", "modes"),
+    [(sd.Progress.ordered(), 3), (sd.Progress.slack(2), 1), (sd.Progress.every(3), 1)],
+    ids=["ordered", "slack", "every"],
+)
+def test_a_session_over_an_ordered_source_is_rewritten(progress: sd.Progress, modes: int) -> None:
+    plan = filtered(source(progress).where(lambda e: e.v > 0).shift(3)).plan()
+    assert len([mode for mode in ("speculative", "watermark", "final") if fired(plan, mode)]) == modes
+
+
+def test_a_filter_that_reads_ends_holds_back_the_cti_of_an_ordered_source() -> None:
+    ordered = source(sd.Progress.ordered()).where(lambda e, life: life.re > 3)
+    assert fired(filtered(ordered).plan(), "speculative") == []
+
+
+def undone(node: Node, setting: Setting) -> Node | None:
+    return Shift(node.input, -node.duration) if isinstance(node, Shift) else None
+
+
+def test_rules_that_undo_one_another_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamdsl.rewrite.optimizer.RULES", (undone,))
+    assert len(rewriting(source().shift(3).plan()).fired) == MOST_STEPS * 2
+
+
+# What users see.
+
+
+def test_rewriting_can_be_turned_off() -> None:
+    query = source().tumbling_window(5).aggregate(Total())
+    session = query.open(engine_options={"rewrite": "off"})
+    assert list(session.stats()) == ["source:s0", "window_aggregate_1"]
+    assert list(query.open().stats()) == ["source:s0", "select_1", "window_aggregate_2"]
+
+
+@pytest.mark.parametrize(
+    "start", [lambda q: q.open(engine_options={"rewrite": False}), lambda q: q.run({"s0": []}, engine_options={"rewrite": 1})]
+)
+def test_the_choice_is_on_or_off(start: Build) -> None:
+    with pytest.raises(QueryError, match=r'engine_options\["rewrite"\] is "on" or "off", not'):
+        start(source())
+
+
+def test_an_unknown_option_is_answered_with_those_that_there_are() -> None:
+    with pytest.raises(QueryError, match="no engine option 'rewrites'; the options are: rewrite, window"):
+        source().open(engine_options={"rewrites": "off"})
+
+
+def test_explain_shows_what_runs_then_the_rules_then_what_was_written() -> None:
+    text = filtered(source()).explain()
+    assert text.splitlines() == [
+        "window_apply_2 tumbling(5), Best() [duration 5]  <window (general)>",
+        "└─ where_1 e.k == 'a'  (k, v)  <where (columnar)>",
+        "   └─ source:s0  (k, v)",
+        'rewritten by push_filter_below_module (in sessions: emit="final")',
+        'as written, and with engine_options={"rewrite": "off"}:',
+        "where_2 e.k == 'a' [duration 5]  <where (columnar)>",
+        "└─ window_apply_1 tumbling(5), Best() [duration 5]  <window (general)>",
+        "   └─ source:s0  (k, v)",
+    ]
+
+
+def test_explain_says_nothing_of_sessions_where_they_are_rewritten_too() -> None:
+    assert "rewritten by narrow_to_reads\n" in source().tumbling_window(5).aggregate(Total()).explain()
+
+
+def test_the_reference_runs_plans_as_written() -> None:
+    assert "rewritten" not in filtered(source()).explain("reference")
+
+
+def test_a_module_is_called_with_the_promised_fields_alone() -> None:
+    seen: list[set[str]] = []
+
+    class Watched(Total):
+        def compute_result(self, payloads: Sequence[sd.Record]) -> int:
+            seen.extend(set(row) for row in payloads)
+            return super().compute_result(payloads)
+
+    query = source().tumbling_window(5).aggregate(Watched())
+    query.run({"s0": [sd.point("x", 1, {"k": "a", "v": 3})]})
+    query.run({"s0": [sd.point("x", 1, {"k": "a", "v": 3})]}, engine_options={"rewrite": "off"})
+    assert seen == [{"v"}, {"k", "v"}]
+
+
+def test_a_filter_below_spares_calls_of_the_module() -> None:
+    calls: list[int] = []
+
+    class Watched(Best):
+        def compute_result(self, payloads: Sequence[sd.Record]) -> Any:
+            calls.append(len(payloads))
+            return super().compute_result(payloads)
+
+    rows = [(t, t + 1, {"k": "a" if t == 3 else "b", "v": t}) for t in range(20)]
+    query = sd.from_rows(rows).tumbling_window(5).apply(Watched()).where(lambda e: e.k == "a")
+    rewritten = query.run().cht()
+    assert calls == [1]
+    assert query.run(engine_options={"rewrite": "off"}).cht() == rewritten
+    assert calls[1:] == [5, 5, 5, 5]
