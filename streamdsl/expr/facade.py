@@ -52,11 +52,6 @@ class E(Refusing):
         self._is_value = is_value
         note(node)
 
-    @property
-    def node(self) -> Any:
-        """The node that the operators built; in a traced lambda it is a field like any other."""
-        return build(lambda operand: Attribute(operand, "node"), self) if is_tracing() else self._node
-
     def _binary(self, op: BinaryOp, other: object) -> E:
         return build(lambda left, right: Binary(op, left, right), self, other)
 

@@ -111,14 +111,13 @@ def is_package(value: object) -> bool:
     return any(value is sys.modules.get(name) for name in _PACKAGES)
 
 
-def with_stand_ins(function: FunctionType, replace: Callable[[Any], Any] = stand_in) -> tuple[FunctionType, list[Any]]:
-    """Return the function over stand-ins of all its free names and defaults, and the stand-ins."""
+def with_stand_ins(function: FunctionType, replace: Callable[[Any], Any] = stand_in) -> FunctionType:
+    """Return the function over stand-ins of all its free names and defaults."""
     names = {name: replace(_global(function, name)) for name in global_names(function.__code__)}
     cells = [replace(cell.cell_contents) for cell in function.__closure__ or ()]
     defaults = tuple(map(replace, function.__defaults__ or ()))
     by_name = {name: replace(value) for name, value in (function.__kwdefaults__ or {}).items()}
-    copy = with_environment(function, {"__builtins__": {}, **names}, tuple(map(CellType, cells)), defaults, by_name)
-    return copy, [*names.values(), *cells, *defaults, *by_name.values()]
+    return with_environment(function, {"__builtins__": {}, **names}, tuple(map(CellType, cells)), defaults, by_name)
 
 
 def _global(function: FunctionType, name: str) -> Any:

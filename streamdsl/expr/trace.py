@@ -66,7 +66,7 @@ def _recorded(function: FunctionType, schemas: Schemas, takes_life: bool) -> Exp
         return None
     with tracing() as attempt:
         try:
-            copy, _ = with_stand_ins(function)
+            copy = with_stand_ins(function)
             rows = map(RowProxy, schemas, range(len(schemas)))
             expr = result(copy(*rows, LifeProxy()) if takes_life else copy(*rows))
         except (FieldNotFound, InvertError):

@@ -18,7 +18,7 @@ from streamdsl.spark.codec import arrow_type, decode, encode
 from streamdsl.spark.flow import Flow
 from streamdsl.spark.physical import PHYSICAL, folded
 from streamdsl.spark.shipping import dump_values
-from streamdsl.spark.sql import integer, quote, raising, struct
+from streamdsl.spark.sql import integer, plus_time, quote, raising, struct
 from streamdsl.spark.times import is_date, or_infinity, to_ticks
 from streamdsl.spark.types import (
     ANY,
@@ -36,7 +36,7 @@ from streamdsl.spark.types import (
     type_of_class,
     type_of_payloads,
 )
-from streamdsl.temporal import CHT, INFINITY, CHTRow, Record, Unit
+from streamdsl.temporal import CHRONON, CHT, INFINITY, CHTRow, Record, Unit
 from streamdsl.temporal.frames import LIFETIME
 
 if TYPE_CHECKING:
@@ -164,7 +164,8 @@ def _times(columns: Mapping[str, _Column], unit: Unit, physical: bool) -> dict[s
     names = [name for name in (*LIFETIME, "re_new") if name in columns and (physical or name != "re_new")]
     times = {name: to_ticks(name, columns[name].text, columns[name].kind, unit) for name in names}
     ends = {name: or_infinity(text) for name, text in times.items() if name != "le"}
-    return {"le": times["le"], "re": f"{times['le']} + 1L", **ends}
+    point = f"if({times['le']} IS NULL, NULL, {plus_time(times['le'], CHRONON)})"
+    return {"le": times["le"], "re": point, **ends}
 
 
 def _rows(df: DataFrame, node: Source, physical: bool) -> DataFrame:

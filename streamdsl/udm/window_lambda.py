@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.bytecode import is_traceable, tree
-from streamdsl.expr.facade import E
+from streamdsl.expr.facade import E, node_of
 from streamdsl.expr.functions import FUNCTIONS, Udf
 from streamdsl.expr.nodes import Call, Expr, Field, Key, Opaque, Whole
 from streamdsl.expr.proxies import result
@@ -55,7 +55,7 @@ def _attempt(function: FunctionType, schema: Schema | None) -> Aggregation | Non
         return None
     with tracing() as attempt:
         try:
-            copy, _ = with_stand_ins(function, _stand_in)
+            copy = with_stand_ins(function, _stand_in)
             window = TracingWindow(schema, function, copy)
             expr = result(copy(window))
         except NotTraceable:
@@ -273,12 +273,18 @@ def methods_used(function: Callable[..., Any]) -> frozenset[str] | None:
     names: set[str] = set()
     for code in tree(function.__code__):
         for here, after in _pairs(code):
-            if window not in _variables(here) or here.opname in ("MAKE_CELL", "LOAD_CLOSURE"):
+            if window not in _variables(here) or _is_handed_down(here, window, code):
                 continue
             if not here.opname.startswith("LOAD_") or after is None or after.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
                 return None
             names.add(str(after.argval))
     return frozenset(names)
+
+
+def _is_handed_down(instruction: dis.Instruction, variable: str, code: CodeType) -> bool:
+    """Say whether a variable only goes to a function inside, which since Python 3.13 is a LOAD_FAST of its cell."""
+    is_cell = variable in code.co_cellvars or variable in code.co_freevars
+    return instruction.opname in ("MAKE_CELL", "LOAD_CLOSURE") or (is_cell and instruction.opname.startswith("LOAD_FAST"))
 
 
 def _pairs(code: CodeType) -> Iterator[tuple[dis.Instruction, dis.Instruction | None]]:
@@ -311,7 +317,7 @@ class OpaqueWindow(TimeSensitiveUDA[Any, Any]):
         if window is None:
             events, window = [IntervalEvent(0, 1, payload) for payload in events], WindowDescriptor(0, 1)
         found = self.function(RealWindow(events, window))
-        return evaluate_row(found.node, ()) if isinstance(found, E) else found
+        return evaluate_row(node_of(found), ()) if isinstance(found, E) else found
 
 
 class OpaqueClippedWindow(OpaqueWindow):
@@ -358,7 +364,7 @@ class RealWindow(Aggregates):
 
 
 def _expression(f: Any) -> Expr:
-    return f.node if isinstance(f, E) else Opaque(f)
+    return node_of(f) if isinstance(f, E) else Opaque(f)
 
 
 def _itself(window: RealWindow) -> RealWindow:
@@ -373,4 +379,4 @@ class _WithKey:
 
     def __call__(self, window: RealWindow, key: Any) -> Any:
         found = self.function(window.with_key(key))
-        return evaluate_row(found.node, (), key=key) if isinstance(found, E) else found
+        return evaluate_row(node_of(found), (), key=key) if isinstance(found, E) else found

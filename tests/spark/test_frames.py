@@ -98,9 +98,10 @@ def test_ticks_points_and_infinity(spark: SparkSession) -> None:
     frame = spark.sql("select * from values (1L, 5L, 7), (2L, null, 8), (4L, 4L, 9) as t(le, re, v)")
     assert collected(sd.source("s").on_spark(spark).batch({"s": frame})) == [(1, 5, 7), (2, None, 8)]
     assert collected(sd.source("s").on_spark(spark).batch({"s": frame.drop("re")})) == [(1, 2, 7), (2, 3, 8), (4, 5, 9)]
-    for bad in ("6L as le", "cast(null as bigint) as le"):
-        refused = frame.where("le = 1").selectExpr(bad, "re", "v")
-        with pytest.raises(Exception, match="EventError"):
+    nowhere = "cast(null as bigint) as le"
+    for bad, error in (("6L as le, re", "EventError"), (nowhere, "EventError"), (f"{sd.INFINITY - 1}L as le", "TimeOverflow")):
+        refused = spark.sql(f"select {bad}, v from values (5L, 7) as t(re, v)")
+        with pytest.raises(Exception, match=error):
             sd.source("s").on_spark(spark).batch({"s": refused}).collect()
 
 

@@ -29,7 +29,7 @@ class WindowEntry:
     """A window: its period, the number of event endpoints at its start, of its members, its states and its results.
 
     `states` are those of the incremental modules, None if they must be built from the members; `changes` are what they have
-    not taken in yet.
+    not taken in yet. `results` are what time-insensitive modules made of the members, None if it must be computed.
     """
 
     le: int
@@ -40,15 +40,16 @@ class WindowEntry:
     shown: bool = False
     states: list[Held | None] | None = None
     changes: list[MemberChange] = field(default_factory=list)
+    results: list[Any] | None = None
 
     @property
     def period(self) -> Lifetime:
         """The window as a lifetime."""
         return Lifetime(self.le, self.re)
 
-    def forget_states(self) -> None:
-        """Drop the states: they will be built from the members."""
-        self.states = None
+    def forget_computed(self) -> None:
+        """Drop the states and the results: they will be computed from the members."""
+        self.states = self.results = None
         self.changes = []
 
 

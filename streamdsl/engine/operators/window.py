@@ -149,12 +149,20 @@ class WindowOperator(Operator):
     def _compute(self, group: GroupWindows, key: GroupKey | None, entry: WindowEntry) -> Computed:
         if not group.settle(entry, self.cti):
             if not entry.n_events:
-                entry.forget_states()
+                entry.forget_computed()
             return Computed(group, key, entry, [])
-        return Computed(group, key, entry, guarded(self.label, entry.period, partial(self._invoke, group, entry)))
+        return Computed(group, key, entry, guarded(self.label, entry.period, partial(self._results, group, entry)))
+
+    def _results(self, group: GroupWindows, entry: WindowEntry) -> list[Stamped]:
+        """Return the results of a window. Those of time-insensitive modules are remembered for as long as its members stay."""
+        if self.node.time_sensitive:
+            return self._invoke(group, entry)
+        if entry.results is None:
+            entry.results = [row.payload for row in self._invoke(group, entry)]
+        return [Stamped(*stamp(entry.period, self.node.output), payload) for payload in entry.results]
 
     def _invoke(self, group: GroupWindows, entry: WindowEntry) -> list[Stamped]:
-        """Return the results of a window: those of incremental modules from their states, of others from the members."""
+        """Return what the modules make of a window: incremental ones of their states, others of the members."""
         self.udm_calls += len(self.modules)
         states = self._advance(group, entry)
         members = self._members(group, entry) if None in states else []
@@ -293,7 +301,7 @@ class WindowOperator(Operator):
                 if self.node.output is not Output.TIME_BOUND:
                     yield entry.le
                     break
-                rows = guarded(self.label, entry.period, partial(self._invoke, group, entry))
+                rows = guarded(self.label, entry.period, partial(self._results, group, entry))
                 yield from (row.le for row in rows)
 
     def state(self) -> dict[str, int]:

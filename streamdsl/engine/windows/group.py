@@ -166,18 +166,21 @@ class GroupWindows(ABC):
         self._take_back(entry)
         entry.output = []
         self.dirty[entry.le] = entry
-        if entry.states is None or change is None:
+        if change is None:
+            return
+        entry.results = None
+        if entry.states is None:
             return
         entry.changes.append(change)
         if len(entry.changes) > _MOST_CHANGES + 2 * entry.n_events:
-            entry.forget_states()
+            entry.forget_computed()
 
     def reshape(self, entry: WindowEntry, re: int) -> None:
         """Give a window another end; its members stay."""
         self.touch(entry)
         entry.re = re
         if self.setting.states_know_period:
-            entry.forget_states()
+            entry.forget_computed()
 
     def drop(self, entry: WindowEntry) -> None:
         """Remove a window that is no more."""

@@ -108,14 +108,14 @@ class SessionWindows(HiddenWindows):
             if last.re != re:
                 self._reshape(last)
                 if self.setting.states_know_period:
-                    last.forget_states()
+                    last.forget_computed()
 
     def _recount_last(self, session: Lifetime) -> None:
         """Count the members of a session's last window anew: some are in other sessions now."""
         last = self._last_window(session)
         if last is not None:
             last.n_events = len(self.members(last))
-            last.forget_states()
+            last.forget_computed()
             self._reshape(last)
 
     def _last_window(self, session: Lifetime) -> WindowEntry | None:

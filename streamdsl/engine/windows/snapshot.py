@@ -48,6 +48,7 @@ class SnapshotWindows(HiddenWindows):
         if earlier:
             self.reshape(earlier, time)
             entry.states, entry.changes = self.setting.copy_states(earlier), list(earlier.changes)
+            entry.results = earlier.results
         self.windows.add(entry)
         self.touch(entry)
         return entry

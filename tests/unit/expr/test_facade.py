@@ -208,7 +208,7 @@ def test_fields_named_like_our_own_attributes() -> None:
     row: Any = RowProxy(Schema.record(names))
     assert [node_of(row[name]) for name in names] == list(map(Field, names))
     assert node_of(row.node) == Field("node")
-    assert describe(trace(lambda e: e.p.node, (None,))) == "e.p.node"
+    assert describe(trace(lambda e: e.p.node, (None,))) == describe(node_of(col("p").node)) == "e.p.node"
     private = trace(lambda e: e._node, (Schema.record(names),))
     assert is_opaque(private)
     assert evaluate_row(private, ({name: n for n, name in enumerate(names)},)) == 1
