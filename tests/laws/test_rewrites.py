@@ -60,6 +60,7 @@ GRIDS: list[Callable[..., Any]] = [
 OTHERS: list[Callable[..., Any]] = [
     lambda s, **p: s.snapshot_window(**p),
     lambda s, **p: s.count_window(2, **p),
+    lambda s, **p: s.session_window(2, max_duration=9, **p),
 ]
 STAMPED: list[dict[str, Any]] = [
     {},
