@@ -25,7 +25,12 @@ def numbered(plan: Node, found: dict[int, str]) -> None:
         if isinstance(node, GroupApply):
             numbered(node.body, found)
         if id(node) not in found:
-            found[id(node)] = f"source:{node.source}" if isinstance(node, Source) else f"{_snake(node.name)}_{len(found)}"
+            found[id(node)] = f"source:{node.source}" if isinstance(node, Source) else _next(_snake(node.name), found)
+
+
+def _next(kind: str, found: dict[int, str]) -> str:
+    """Return the next label of a kind. An operator more of another kind changes no label, and so no id of a result."""
+    return f"{kind}_{1 + sum(label.rpartition('_')[0] == kind for label in found.values())}"
 
 
 def _snake(name: str) -> str:

@@ -50,7 +50,7 @@ def narrow_to_reads(node: Node, setting: Setting) -> Node | None:
     └─ source:trips  (zone, taxi, fare)  <denotation>
     >>> after = narrow_to_reads(before.plan(), Setting())
     >>> print(explain(after, "reference"))
-    window_aggregate_2 tumbling(10), a0 = Takings(), -> e.a0 [duration 10]  <denotation>
+    window_aggregate_1 tumbling(10), a0 = Takings(), -> e.a0 [duration 10]  <denotation>
     └─ select_1 {fare: e.fare}  (fare)  <denotation>
        └─ source:trips  (zone, taxi, fare)  <denotation>
 

@@ -43,12 +43,12 @@ def push_filter_below_module(node: Node, setting: Setting) -> Node | None:
     >>> trips = sd.source("trips", Trip)
     >>> before = trips.tumbling_window(10).apply(Best).where(lambda e: e.zone == "A")
     >>> print(explain(before.plan(), "reference"))
-    where_2 e.zone == 'A' [duration 10]  <denotation>
+    where_1 e.zone == 'A' [duration 10]  <denotation>
     └─ window_apply_1 tumbling(10), Best() [duration 10]  <denotation>
        └─ source:trips  (zone, fare)  <denotation>
     >>> after = push_filter_below_module(before.plan(), Setting())
     >>> print(explain(after, "reference"))
-    window_apply_2 tumbling(10), Best() [duration 10]  <denotation>
+    window_apply_1 tumbling(10), Best() [duration 10]  <denotation>
     └─ where_1 e.zone == 'A'  (zone, fare)  <denotation>
        └─ source:trips  (zone, fare)  <denotation>
 

@@ -128,7 +128,7 @@ def test_the_key_of_rows_that_are_in_no_group_is_refused() -> None:
     schema = Schema.record(("k", "v", "f", "m"))
     body = Select(Source("t", schema, "tick"), Key())
     plan = GroupApply(Source("s", schema, "tick"), Field("k"), Union((body, Select(Group(schema, "tick"), Key()))), Whole())
-    with pytest.raises(UnsupportedOnSpark, match="select_2 does not run on Spark: it reads the key of a group"):
+    with pytest.raises(UnsupportedOnSpark, match="select_1 does not run on Spark: it reads the key of a group"):
         run_batch(plan, {name: bind([], Source(name)) for name in ("s", "t")})
 
 

@@ -264,13 +264,13 @@ def test_explain_says_what_runs_where_and_why() -> None:
     texts: Any = stream().where(lambda e: e.v > 0).select(lambda e: str(e.v))
     said = explained(texts.group_by(lambda e: e.value).tumbling_window(5).aggregate(Median2()))
     assert said["where_1"] == "native"
-    assert said["select_2"] == "Python (Arrow), row by row: the opaque function <lambda> runs in Python"
-    assert said["window_aggregate_4"].startswith("Python (Arrow), one call per group")
-    assert "objects" in said["group_apply_5"]
+    assert said["select_1"] == "Python (Arrow), row by row: the opaque function <lambda> runs in Python"
+    assert said["window_aggregate_1"].startswith("Python (Arrow), one call per group")
+    assert "objects" in said["group_apply_1"]
     keyed = explained(stream().group_by("k").tumbling_window(5).aggregate(Median2(), lambda e: e.f))
     assert keyed == {
-        "window_aggregate_2": "Python (Arrow), one call per group: Median2 is Python code",
-        "group_apply_3": "native",
+        "window_aggregate_1": "Python (Arrow), one call per group: Median2 is Python code",
+        "group_apply_1": "native",
     }
     alone = explained(stream().tumbling_window(5).aggregate(Median2(), lambda e: e.f))
     assert alone == {"window_aggregate_1": "Python (Arrow), one call per portion of windows: Median2 is Python code"}

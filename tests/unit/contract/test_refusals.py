@@ -61,7 +61,7 @@ FAILING: list[tuple[sd.Stream[Any], tuple[str, ...]]] = [
     (X.where(lambda e: 1 / (e.value - 2)), ("ZeroDivisionError", "operator where_1", "event 'bad'")),
     (X.where(lambda e: np.array([1, e.value])), ("ValueError", "operator where_1", "event")),
     (X.select(lambda e: 1 // (e.value - 2)), ("ZeroDivisionError", "operator select_1", "event 'bad'")),
-    (X.shift(1).select_many(lambda e: e.value), ("TypeError", "operator select_many_2", "event")),
+    (X.shift(1).select_many(lambda e: e.value), ("TypeError", "operator select_many_1", "event")),
     (X.alter_duration(lambda e: _raise(e)), ("boom", "operator alter_lifetime_1", "event")),
     (X.group_by(lambda e: 1 / (e.value - 2)).snapshot_window().aggregate(n=sd.count()), ("group_apply", "event 'bad'")),
     (X.tumbling_window(10).aggregate(sd.uda(_raise)), ("boom", "operator window_aggregate_1", "window [0, 10)")),

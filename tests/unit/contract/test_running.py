@@ -124,8 +124,8 @@ def test_stats_are_by_the_labels_of_explain() -> None:
     assert all(set(figures) == keys for figures in stats.values())
     assert [stats["source:x"][key] for key in ("in", "out", "events", "output_cti")] == [2, 2, 2, 4]
     assert [stats["where_1"][key] for key in ("in", "out")] == [2, 1]
-    assert [stats["group_apply_4"][key] for key in ("in", "out", "input_cti", "output_cti")] == [1, 1, 4, 0]
-    assert stats["window_aggregate_3"]["udm_calls"] == 1
+    assert [stats["group_apply_1"][key] for key in ("in", "out", "input_cti", "output_cti")] == [1, 1, 4, 0]
+    assert stats["window_aggregate_1"]["udm_calls"] == 1
     assert set(X.open().stats()) == {"source:x"}
 
 

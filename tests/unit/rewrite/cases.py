@@ -59,6 +59,7 @@ FIRES: dict[str, dict[str, Build]] = {
         "an operator": lambda s: s.snapshot_window().apply(Tally()),
         "an aggregate that reads nothing": lambda s: s.snapshot_window().aggregate(Rows()),
         "inside groups": lambda s: s.group_by("k").count_window(2).aggregate(Total()),
+        "over sessions": lambda s: s.session_window(3, max_duration=9).aggregate(Total()),
         "beside a count": lambda s: (
             s.select(k=lambda e: e.k, v=lambda e: e.v, w=lambda e: -e.v)
             .snapshot_window()
@@ -71,6 +72,7 @@ MUST_NOT_FIRE: dict[str, dict[str, Build]] = {
     "push_filter_below_module": {
         "snapshots would be cut elsewhere": lambda s: s.snapshot_window().apply(Best()).where(lambda e: e.k == "a"),
         "count windows would be others": lambda s: s.count_window(2).apply(Best()).where(lambda e: e.k == "a"),
+        "sessions would break": lambda s: s.session_window(3).apply(Best()).where(lambda e: e.k == "a"),
         "the module does not name the field": lambda s: best(s).where(lambda e: e.v > 0),
         "the module names nothing": lambda s: s.tumbling_window(5).apply(anything).where(lambda e: e.k == "a"),
         "the module does not name one of the fields": lambda s: best(s).where(lambda e: (e.k == "a") | (e.v > 0)),

@@ -131,14 +131,14 @@ class Rows(UDA[Record, int]):
         return len(payloads)
 
 
-class InOrder(TimeSensitiveUDA[Record, str]):
-    """The values in the order in which they come, which is that of lifetimes and whole payloads."""
+class InOrder(UDA[Record, str]):
+    """The values in the order in which they come, which whole payloads decide where events start together."""
 
     reads = ("v",)
     order_insensitive = False
 
-    def compute_result(self, events: Sequence[IntervalEvent[Record]], window: WindowDescriptor) -> str:
-        return " ".join(str(event.payload.v) for event in events)
+    def compute_result(self, payloads: Sequence[Record]) -> str:
+        return " ".join(str(row.v) for row in payloads)
 
 
 class Sampled(Best):

@@ -138,7 +138,7 @@ def test_rewriting_can_be_turned_off() -> None:
     query = source().tumbling_window(5).aggregate(Total())
     session = query.open(engine_options={"rewrite": "off"})
     assert list(session.stats()) == ["source:s0", "window_aggregate_1"]
-    assert list(query.open().stats()) == ["source:s0", "select_1", "window_aggregate_2"]
+    assert list(query.open().stats()) == ["source:s0", "select_1", "window_aggregate_1"]
 
 
 @pytest.mark.parametrize(
@@ -157,12 +157,12 @@ def test_an_unknown_option_is_answered_with_those_that_there_are() -> None:
 def test_explain_shows_what_runs_then_the_rules_then_what_was_written() -> None:
     text = filtered(source()).explain()
     assert text.splitlines() == [
-        "window_apply_2 tumbling(5), Best() [duration 5]  <window (general)>",
+        "window_apply_1 tumbling(5), Best() [duration 5]  <window (general)>",
         "└─ where_1 e.k == 'a'  (k, v)  <where (columnar)>",
         "   └─ source:s0  (k, v)",
         'rewritten by push_filter_below_module (in sessions: emit="final")',
         'as written, and with engine_options={"rewrite": "off"}:',
-        "where_2 e.k == 'a' [duration 5]  <where (columnar)>",
+        "where_1 e.k == 'a' [duration 5]  <where (columnar)>",
         "└─ window_apply_1 tumbling(5), Best() [duration 5]  <window (general)>",
         "   └─ source:s0  (k, v)",
     ]
