@@ -55,7 +55,7 @@ doctest: java $(READY) ## the examples in docstrings, README and docs
 notebooks: java $(READY) ## run every notebook
 	$(BIN)/python -m tests.run_notebooks
 
-sabotage: $(READY) ## break the engine in ten ways: the laws must notice each
+sabotage: $(READY) ## break the engine on purpose: the laws must notice each way
 	$(BIN)/python -m tests.sabotage
 
 check: lint types doctest notebooks sabotage test ## everything that CI does, in the environment at hand

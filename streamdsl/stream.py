@@ -600,9 +600,10 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         streamdsl.errors.QueryError: the source 'numbers' is bound to nothing; bound are: (none)
         Hint: give a DataFrame: batch({'numbers': frame})
         """
+        from streamdsl.rewrite import optimize
         from streamdsl.spark import OnSpark
 
-        return OnSpark(self._node, spark)
+        return OnSpark(optimize(self._node), spark, self._bindings)
 
     # What the methods share.
 

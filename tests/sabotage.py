@@ -48,6 +48,13 @@ SABOTAGES = (
         "reference_says and snapshot",
     ),
     Sabotage(
+        "<= for < in how events share a session",
+        "streamdsl/engine/windows/session.py",
+        "if parts and row.le < parts[-1].re:",
+        "if parts and row.le <= parts[-1].re:",
+        "reference_says and session",
+    ),
+    Sabotage(
         "a lost retraction",
         "streamdsl/engine/operators/join.py",
         "for partner in self.right.overlapping(change.key, change.row.le, max(change.re_old, change.re_new))",

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import warnings
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -22,9 +21,7 @@ Ask: TypeAlias = Callable[[Question, Data], sd.CHT[Any]]
 
 def ask_spark(question: Question, data: Data) -> sd.CHT[Any]:
     """Answer a question on Spark, from the whole history at once."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
-        return question.query.run({name: data.feeds()[name].events for name in question.sources}, engine="spark").cht()
+    return question.query.run({name: data.feeds()[name].events for name in question.sources}, engine="spark").cht()
 
 
 def difference(local: sd.CHT[Any], spark: sd.CHT[Any]) -> str | None:

@@ -148,7 +148,7 @@ class Variance(Builtin):
         if not all(math.isfinite(value) for value in values):
             return math.nan
         mean = exact_sum(values) / len(values)
-        return exact_sum([(value - mean) ** 2 for value in values]) / (len(values) - 1)
+        return exact_sum([(value - mean) * (value - mean) for value in values]) / (len(values) - 1)
 
 
 class Stddev(Variance):

@@ -62,6 +62,17 @@ STEPS = [
             .select(k=lambda e: "c", v=lambda e: e._1 - e._0 if e._1 < sd.INFINITY else 2)
         ),
     ),
+    Step("session", lambda s: s.session_window(3).aggregate(k=sd.max(lambda e: e.k), v=sd.count())),
+    Step(
+        "session, time-sensitive",
+        lambda s: (
+            s.session_window(2)
+            .aggregate(Ends(), lambda e: e.v)
+            .select(k=lambda e: "c", v=lambda e: e._1 - e._0 if e._1 < sd.INFINITY else 2)
+        ),
+    ),
+    Step("session, cut", lambda s: record(s.session_window(4, 6).apply(Above(), lambda e: e.v)), bounded=True),
+    Step("grouped session", lambda s: s.group_by("k").session_window(2).aggregate(v=sd.max(lambda e: e.v))),
     Step("count by start", lambda s: s.count_window(2).aggregate(k=sd.min(lambda e: e.k), v=sd.count())),
     Step("count by end", lambda s: s.count_window(2, by="end").aggregate(k=sd.max(lambda e: e.k), v=sd.sum(lambda e: e.v))),
     Step(

@@ -12,14 +12,13 @@ from streamdsl.errors import QueryError, UnboundedOutputError
 from streamdsl.temporal import Cti, Insert
 from tests.laws.expected import sources_of
 from tests.laws.harness import EMITS, Run, check_law, check_same, check_until, pushes_for
-from tests.laws.operators import KINDS, UNENDING, Variant, operators
+from tests.laws.operators import KINDS, Variant, operators
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS, scenario
 
 OPERATORS = operators()
 WINDOWED = [name for name in OPERATORS if name in KINDS or name.endswith("time-sensitive")]
 GENERAL = {"window": "general"}
-BOUNDED = [*(name for name in WINDOWED if name.split(",")[0] not in UNENDING), "session"]
 
 
 def is_columnar(variant: Variant) -> bool:
@@ -60,7 +59,7 @@ def test_the_columnar_window_operator_takes_what_is_built_in() -> None:
     assert len(COLUMNAR) >= 6
 
 
-@pytest.mark.parametrize("name", BOUNDED)
+@pytest.mark.parametrize("name", WINDOWED)
 @examples(200)
 @given(SEEDS)
 def test_a_bounded_run_makes_the_windows_that_end_by_then(name: str, seed: int) -> None:

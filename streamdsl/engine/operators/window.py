@@ -290,6 +290,9 @@ class WindowOperator(Operator):
     def output_cti(self, ctis: list[int]) -> int:
         unseen = group_windows(self.node.windows, self.setting).output_cti(ctis[0])
         settled = min([unseen, *(group.output_cti(ctis[0]) for group in self.groups.values())])
+        if self.setting.gate.until < INFINITY:
+            # An open window may grow beyond the bound of the run, and is then not there.
+            settled = min([settled, *(group.earliest_start(ctis[0]) for group in self.groups.values())])
         if not self.setting.gate.by_end or self.node.output is Output.POINT_AT_END:
             return settled
         return min([settled, *self._held_back()])

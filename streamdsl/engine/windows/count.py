@@ -122,7 +122,7 @@ class CountWindows(HiddenWindows):
     def forget(self, cti: int) -> list[WindowEntry]:
         alive = self._first_alive(cti)
         settled = min(cti, alive.re - 1) if alive else cti
-        closed = self.windows.forget(settled)
+        closed = self.close(settled)
         keep = min(self._first_open(cti), min((entry.le for entry in self.windows), default=INFINITY))
         self.points.forget(keep)
         return closed

@@ -260,6 +260,12 @@ class HiddenWindows(GroupWindows):
             return None
         return entry.re if self.setting.gate.by_end else entry.le
 
+    def close(self, until: int) -> list[WindowEntry]:
+        """Drop and return the windows with RE <= `until`; those that end beyond the bound of the run never opened."""
+        closed = self.windows.forget(until)
+        self.hidden.difference_update([entry.le for entry in closed])
+        return closed
+
     def hidden_windows(self, watermark: int) -> Iterator[WindowEntry]:
         for le in self.hidden.irange(maximum=watermark):
             entry = self.windows.get(le)

@@ -234,8 +234,7 @@ class SessionWindows(HiddenWindows):
         return cti if window is None else window.le
 
     def forget(self, cti: int) -> list[WindowEntry]:
-        closed = self.windows.forget(self._settled(cti))
-        self.hidden.difference_update([entry.le for entry in closed])
+        closed = self.close(self._settled(cti))
         self.sessions.forget(cti)
         dead = self.events.forget(min(self.earliest_start(cti) + 1, cti))
         self.forgotten = max([self.forgotten, *(self.spec.reach(row.re) for row in dead)])

@@ -79,7 +79,7 @@ class SnapshotWindows(HiddenWindows):
         settled = cti - 1
         if self.setting.sees_ends:
             settled = min(settled, self.earliest_alive(cti))
-        closed = self.windows.forget(settled)
+        closed = self.close(settled)
         self.events.forget(settled + 1)
         return closed
 
