@@ -198,8 +198,11 @@ class WindowOperator(Operator):
         held = entry.states
         if held is None:
             return None
-        copy = [partial(incremental.copied, self.stateful[i], state) if state else None for i, state in enumerate(held)]
-        return [guarded(self.label, entry.period, make) if make else None for make in copy]
+
+        def copies() -> list[Held | None]:
+            return [None if state is None else incremental.copied(self.stateful[i], state) for i, state in enumerate(held)]
+
+        return guarded(self.label, entry.period, copies)
 
     def _members(self, group: GroupWindows, entry: WindowEntry) -> list[EventRow]:
         members = group.members(entry)
