@@ -21,7 +21,7 @@ from streamdsl.spark.results import result_type
 from streamdsl.spark.sql import NotNative, floor_div, integer, plus_time
 from streamdsl.spark.types import Pickled, Row
 from streamdsl.temporal import INFINITY
-from streamdsl.windows import Count, Hopping, Output, Snapshot, Windows
+from streamdsl.windows import Count, Hopping, Output, Session, Snapshot, Windows
 
 
 def window_aggregate(low: Lowering, node: WindowAggregate, scope: Scope) -> Flow:
@@ -230,6 +230,28 @@ def _count(windows: Count, plan: Plan, until: int) -> Frame:
     return made
 
 
+def _session(windows: Session, plan: Plan, until: int) -> Frame:
+    """Return the aggregation per session: a row that starts at or after all that its predecessors reach starts one."""
+    if windows.max_duration is not None:
+        raise NotNative("where a session with a longest duration is cut is found in Python")
+    reach = f"{plus_time('re', windows.gap)} as reach"
+    before = over(plan.keys, "le", " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
+    # Of rows with the same LE only one starts a session, and all have its number: their order, which is open, does not show.
+    number = f"sum(opens) {over(plan.keys, 'le', ' RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW')} as session"
+
+    def made(df: Any) -> Any:
+        rows = df.selectExpr(*plan.keys, "le", "re", "p", reach, *plan.arguments)
+        opened = rows.selectExpr("*", f"if(le < max(reach) {before}, 0L, 1L) as opens")
+        numbered = opened.selectExpr("*", number)
+        # The columns le and re of rows are read by aggregates, so the session's go by other names.
+        ends = ["min(le) as session_le", "max(reach) as session_re"]
+        whole = _aggregated(numbered, [*plan.keys, "session"], [*ends, *plan.first()])
+        sessions = whole.selectExpr(*plan.keys, "session_le as le", "session_re as re", *plan.part_columns)
+        return sessions.where(f"re <= {integer(until)}")
+
+    return made
+
+
 def _aggregated(df: Any, keys: Sequence[str], aggregates: Sequence[str]) -> Any:
     return df.groupBy(*keys).agg(*map(expr, aggregates))
 
@@ -242,6 +264,7 @@ FRAMES: Final[Mapping[type[Windows], Callable[[Any, Plan, int], Frame]]] = {
     Hopping: _hopping,
     Snapshot: _snapshot,
     Count: _count,
+    Session: _session,
 }
 """The kinds of windows that run on Spark, and how; one that runs in Python only raises `NotNative`."""
 
