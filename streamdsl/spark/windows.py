@@ -16,6 +16,7 @@ from streamdsl.spark.aggregates import NativeAgg, Part, native_aggregates, recor
 from streamdsl.spark.expressions import Env, RowAt, infer, to_sql
 from streamdsl.spark.flow import Flow, Make, Scope, over
 from streamdsl.spark.lowering import Lowering
+from streamdsl.spark.partial_stage import why_unmerged
 from streamdsl.spark.portion import portion_size
 from streamdsl.spark.results import result_type
 from streamdsl.spark.sql import NotNative, floor_div, integer, plus_time
@@ -45,6 +46,14 @@ def _in_python(low: Lowering, node: WindowAggregate, flow: Flow, scope: Scope, w
     arguments = [flow.type if agg.argument is None else infer(agg.argument, scope.env(flow)) for agg in node.aggregates]
     fields = tuple(Pickled(result_type(agg.function, kind)) for agg, kind in zip(node.aggregates, arguments, strict=True))
     record = Row(Schema.record(tuple(f"a{i}" for i in range(len(fields)))), fields)
+    unmerged = why_unmerged(node)
+    if unmerged is None and isinstance(node.windows, Hopping):
+        windowed = stages.partials(low, node, grid.aligned(node.windows), flow, scope, record)
+        projected = _projected(low, node, windowed, scope)
+        low.note(node, "partials", why)
+        return _stamped(projected, node.output)
+    if any(agg.function.incremental for agg in node.aggregates):
+        why = f"{why}; no partial states, as {unmerged}"
     out = infer(node.projection, Env((RowAt(record),), key=scope.key(flow)))
     return _python_stage(low, node, flow, scope, why, out)
 
