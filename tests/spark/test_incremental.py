@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 import threading
@@ -34,6 +35,9 @@ from streamdsl.testing import assert_cht_equal
 from streamdsl.udm.aggregates import Agg, BoundAgg
 from streamdsl.windows import Hopping
 from tests.spark.helpers import check, explained, history, stream
+from udm_examples.distinct_sketch import DistinctSketch
+from udm_examples.quantile import SlidingQuantile
+from udm_examples.quantile_sketch import LogQuantile
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -345,6 +349,16 @@ def test_a_task_holds_few_states() -> None:
         found = merge.run(table.filter(pc.equal(table.column("k0"), key)))
         assert load_values(found.column("a0").to_pylist()) == [total] * 8
         assert sorted(found.column("le").to_pylist()) == list(range(-6, 9, 2))
+
+
+def test_states_of_the_examples_travel() -> None:
+    query = stream().group_by("k").hopping_window(9, 4)
+    modules: dict[str, Agg[Any, Any]] = {"x": SlidingQuantile(0.5).of(lambda e: e.v), "y": LogQuantile(0.9).of(lambda e: e.v)}
+    if importlib.util.find_spec("datasketches"):
+        modules["z"] = DistinctSketch().of(lambda e: e.f)
+    made = query.aggregate(**modules)
+    inputs = {"s": history(18, 40, unending=False)}
+    assert_cht_equal(found_on(made, inputs), denote(made.plan(), inputs))
 
 
 @pytest.mark.parametrize(
