@@ -50,17 +50,17 @@ class GroupStage:
     def _bound(self, table: Any) -> Node:
         """Return the plan in this group; a group-apply has a key of its own."""
         if self.portion is not None and isinstance(self.plan, Windowed) and isinstance(self.plan.windows, Hopping):
-            first = _chunk(table, "j")[0].as_py() * self.portion
+            first = chunk(table, "j")[0].as_py() * self.portion
             return dataclasses.replace(self.plan, windows=Portion(self.plan.windows, first, self.portion))
         if self.key is None or isinstance(self.plan, GroupApply):
             return self.plan
-        plan: Node = bind_key(self.plan, decode(_chunk(table, self.key.column)[:1], self.key.type)[0])
+        plan: Node = bind_key(self.plan, decode(chunk(table, self.key.column)[:1], self.key.type)[0])
         return plan
 
     def _rows(self, table: Any, tag: int, payload: Payload) -> Inserts:
         mine = table.filter(pc.equal(table.column(TAG), str(tag))) if len(self.inputs) > 1 else table
-        le, re = (_chunk(mine, name).to_numpy() for name in ("le", "re"))
-        return Inserts(None, le, re, decode_table(_chunk(mine, payload.column), payload.type, payload.schema))
+        le, re = (chunk(mine, name).to_numpy() for name in ("le", "re"))
+        return Inserts(None, le, re, decode_table(chunk(mine, payload.column), payload.type, payload.schema))
 
     def _encoded(self, rows: Sequence[CHTRow[Any]], table: Any) -> Any:
         columns = {
@@ -69,12 +69,12 @@ class GroupStage:
             "p": encode([row.payload for row in rows], self.out),
         }
         for key in self.keys:
-            columns[key.column] = _chunk(table, key.column).take(pa.array([0] * len(rows), pa.int64()))
+            columns[key.column] = chunk(table, key.column).take(pa.array([0] * len(rows), pa.int64()))
         made = pa.table(columns)
-        return _widened(made) if pa.types.is_large_string(table.schema.field(TAG).type) else made
+        return widened(made) if pa.types.is_large_string(table.schema.field(TAG).type) else made
 
 
-def _widened(table: Any) -> Any:
+def widened(table: Any) -> Any:
     """Return a table with text and binary as Spark wants them under `useLargeVarTypes`; results of groups must be exactly so."""
     return table.cast(pa.schema([field.with_type(_large(field.type)) for field in table.schema]))
 
@@ -122,7 +122,8 @@ def bind_key(value: Any, key: Any) -> Any:
     return value if same else dataclasses.replace(value, **changes)
 
 
-def _chunk(table: Any, name: str) -> Any:
+def chunk(table: Any, name: str) -> Any:
+    """Return a column of a table in one piece."""
     column = table.column(name).combine_chunks()
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -13,7 +13,18 @@ from streamdsl.spark.flow import Flow, Scope
 from streamdsl.spark.lowering import Lowering, Rule
 from streamdsl.spark.types import Pickled
 from streamdsl.temporal import INFINITY
-from streamdsl.udm.bases import UDA, UDO, AnyUDA, AnyUDO, TimeSensitiveUDA, TimeSensitiveUDO
+from streamdsl.udm.bases import (
+    UDA,
+    UDO,
+    AnyUDA,
+    AnyUDO,
+    IncrementalUDA,
+    IncrementalUDO,
+    TimeSensitiveIncrementalUDA,
+    TimeSensitiveIncrementalUDO,
+    TimeSensitiveUDA,
+    TimeSensitiveUDO,
+)
 
 
 def source(low: Lowering, node: Source, scope: Scope) -> Flow:
@@ -46,7 +57,16 @@ LOWERINGS: Final[Mapping[type[Node], Rule]] = {
 }
 """How each node runs on Spark."""
 
-MODULES: Final = (UDA, TimeSensitiveUDA, UDO, TimeSensitiveUDO)
+MODULES: Final = (
+    UDA,
+    TimeSensitiveUDA,
+    UDO,
+    TimeSensitiveUDO,
+    IncrementalUDA,
+    TimeSensitiveIncrementalUDA,
+    IncrementalUDO,
+    TimeSensitiveIncrementalUDO,
+)
 """The kinds of modules that run on Spark, in Python."""
 
 

@@ -14,7 +14,7 @@ from streamdsl.plan.node import GroupApply, Node
 from streamdsl.spark.flow import Flow, GroupKey, Scope
 from streamdsl.temporal import INFINITY
 
-How: TypeAlias = Literal["native", "rows", "groups", "portions", "one task", "unsupported"]
+How: TypeAlias = Literal["native", "rows", "groups", "portions", "partials", "one task", "unsupported"]
 Rule: TypeAlias = "Callable[[Lowering, Any, Scope], Flow]"
 
 _SHOWN: dict[str, str] = {
@@ -22,6 +22,7 @@ _SHOWN: dict[str, str] = {
     "rows": "Python (Arrow), row by row",
     "groups": "Python (Arrow), one call per group",
     "portions": "Python (Arrow), one call per portion of windows",
+    "partials": "Python (Arrow), partial states, merged",
     "one task": "Python (Arrow), all rows in one task",
     "unsupported": "unsupported",
 }

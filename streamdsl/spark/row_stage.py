@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,8 @@ from streamdsl.spark.keys import canonical
 from streamdsl.spark.types import Type
 from streamdsl.spark.values import edge_value
 from streamdsl.temporal import Unit, add_times, to_duration, to_ticks
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,16 +188,16 @@ class RowStage:
         """Yield the output of each batch."""
         for batch in batches:
             if batch.num_rows:
-                yield self._guarded(batch)
+                yield on_batch(self.operator, self.reader, batch, partial(self.step.apply, self.reader, batch, self.out))
 
-    def _guarded(self, batch: Any) -> Any:
-        try:
-            return self.step.apply(self.reader, batch, self.out)
-        except RowError as error:
-            payload = [decode(batch.column(p.column).slice(error.row, 1), p.type)[0] for p in self.reader.payloads]
-            raise UserCodeError(
-                error.cause, operator=self.operator, event=payload[0] if len(payload) == 1 else payload
-            ) from error
+
+def on_batch(operator: str, reader: Reader, batch: Any, compute: Callable[[], R]) -> R:
+    """Return what `compute` makes of a batch; where user code fails the `UserCodeError` names the payload of its row."""
+    try:
+        return compute()
+    except RowError as error:
+        payload = [decode(batch.column(p.column).slice(error.row, 1), p.type)[0] for p in reader.payloads]
+        raise UserCodeError(error.cause, operator=operator, event=payload[0] if len(payload) == 1 else payload) from error
 
 
 def replaced(batch: Any, **columns: Any) -> Any:

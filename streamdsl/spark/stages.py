@@ -8,13 +8,15 @@ from typing import Any
 
 from streamdsl.expr.nodes import Expr, Key
 from streamdsl.expr.schema import Schema
-from streamdsl.plan.node import GroupApply, Join, Node, Source, TwoInputs
+from streamdsl.plan.node import GroupApply, Join, Node, Source, TwoInputs, WindowAggregate
 from streamdsl.plan.properties import expressions
+from streamdsl.spark import grid
 from streamdsl.spark.codec import check_portable
 from streamdsl.spark.expressions import to_sql
 from streamdsl.spark.flow import Flow, GroupKey, Make, Scope
 from streamdsl.spark.group_stage import TAG, GroupStage
 from streamdsl.spark.lowering import How, Lowering
+from streamdsl.spark.partial_stage import MergeStage, PartialStage
 from streamdsl.spark.row_stage import (
     Alter,
     Construct,
@@ -33,6 +35,7 @@ from streamdsl.spark.row_stage import (
 from streamdsl.spark.shipping import ship
 from streamdsl.spark.sql import NotNative, Sql
 from streamdsl.spark.types import Pickled, Row, Type, as_nullable, is_native, type_of_class
+from streamdsl.windows import Hopping
 
 __all__ = [
     "Alter",
@@ -46,6 +49,7 @@ __all__ = [
     "join_keys",
     "keyed",
     "keyed_in_python",
+    "partials",
     "project_pairs",
     "published",
     "rows",
@@ -257,6 +261,29 @@ def _tagged(flows: Sequence[Flow], frames: Sequence[Any], names: Sequence[str]) 
     for part in parts[1:]:
         whole = whole.unionByName(part)
     return whole
+
+
+def partials(low: Lowering, node: WindowAggregate, windows: Hopping, flow: Flow, scope: Scope, record: Row) -> Flow:
+    """Return an aligned grid's windows with their aggregates: states of each partition's rows in each window, then merged.
+
+    The frame has a column for each aggregate, as those of native aggregation have.
+    """
+    _check_key(low, node, flow.keys, scope.level)
+    label, names = low.label(node), tuple(flow.key_columns)
+    reader = Reader((payload_of(flow.type, node.input.schema),), _innermost(flow.keys, scope.level))
+    states = ship(PartialStage(label, windows, node.aggregates, reader, names), label)
+    whole = ship(MergeStage(label, windows, tuple(agg.function for agg in node.aggregates), names), label)
+    keys = [f"{key.column} {key.type.ddl}" for key in flow.keys]
+    held = [*keys, "w bigint", "j bigint", "held binary"]
+    columns = [f"{name} {field.ddl}" for name, field in zip(record.schema.names, record.fields, strict=True)]
+    made = ["le bigint", "re bigint", *columns, *keys]
+
+    def make() -> Any:
+        rows = flow.make().selectExpr(*flow.columns, *grid.bounds(windows, low.until)).where("lo <= hi")
+        parts = rows.mapInArrow(_row_function(states), ", ".join(held))
+        return parts.groupBy(*names, "j").applyInArrow(_group_function(whole), ", ".join(made))
+
+    return Flow.of(record, flow.unit, make, flow.keys)
 
 
 def constructed(node: Source, flow: Flow) -> Flow:

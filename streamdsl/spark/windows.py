@@ -16,12 +16,13 @@ from streamdsl.spark.aggregates import NativeAgg, Part, native_aggregates, recor
 from streamdsl.spark.expressions import Env, RowAt, infer, to_sql
 from streamdsl.spark.flow import Flow, Make, Scope, over
 from streamdsl.spark.lowering import Lowering
+from streamdsl.spark.partial_stage import why_unmerged
 from streamdsl.spark.portion import portion_size
 from streamdsl.spark.results import result_type
 from streamdsl.spark.sql import NotNative, floor_div, integer, plus_time
 from streamdsl.spark.types import Pickled, Row
 from streamdsl.temporal import INFINITY
-from streamdsl.windows import Count, Hopping, Output, Snapshot, Windows
+from streamdsl.windows import Count, Hopping, Output, Session, Snapshot, Windows
 
 
 def window_aggregate(low: Lowering, node: WindowAggregate, scope: Scope) -> Flow:
@@ -45,6 +46,14 @@ def _in_python(low: Lowering, node: WindowAggregate, flow: Flow, scope: Scope, w
     arguments = [flow.type if agg.argument is None else infer(agg.argument, scope.env(flow)) for agg in node.aggregates]
     fields = tuple(Pickled(result_type(agg.function, kind)) for agg, kind in zip(node.aggregates, arguments, strict=True))
     record = Row(Schema.record(tuple(f"a{i}" for i in range(len(fields)))), fields)
+    unmerged = why_unmerged(node)
+    if unmerged is None and isinstance(node.windows, Hopping):
+        windowed = stages.partials(low, node, grid.aligned(node.windows), flow, scope, record)
+        projected = _projected(low, node, windowed, scope)
+        low.note(node, "partials", why)
+        return _stamped(projected, node.output)
+    if any(agg.function.incremental for agg in node.aggregates):
+        why = f"{why}; no partial states, as {unmerged}"
     out = infer(node.projection, Env((RowAt(record),), key=scope.key(flow)))
     return _python_stage(low, node, flow, scope, why, out)
 
@@ -230,6 +239,28 @@ def _count(windows: Count, plan: Plan, until: int) -> Frame:
     return made
 
 
+def _session(windows: Session, plan: Plan, until: int) -> Frame:
+    """Return the aggregation per session: a row that starts at or after all that its predecessors reach starts one."""
+    if windows.max_duration is not None:
+        raise NotNative("where a session with a longest duration is cut is found in Python")
+    reach = f"{plus_time('re', windows.gap)} as reach"
+    before = over(plan.keys, "le", " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
+    # Of rows with the same LE only one starts a session, and all have its number: their order, which is open, does not show.
+    number = f"sum(opens) {over(plan.keys, 'le', ' RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW')} as session"
+
+    def made(df: Any) -> Any:
+        rows = df.selectExpr(*plan.keys, "le", "re", "p", reach, *plan.arguments)
+        opened = rows.selectExpr("*", f"if(le < max(reach) {before}, 0L, 1L) as opens")
+        numbered = opened.selectExpr("*", number)
+        # The columns le and re of rows are read by aggregates, so the session's go by other names.
+        ends = ["min(le) as session_le", "max(reach) as session_re"]
+        whole = _aggregated(numbered, [*plan.keys, "session"], [*ends, *plan.first()])
+        sessions = whole.selectExpr(*plan.keys, "session_le as le", "session_re as re", *plan.part_columns)
+        return sessions.where(f"re <= {integer(until)}")
+
+    return made
+
+
 def _aggregated(df: Any, keys: Sequence[str], aggregates: Sequence[str]) -> Any:
     return df.groupBy(*keys).agg(*map(expr, aggregates))
 
@@ -242,6 +273,7 @@ FRAMES: Final[Mapping[type[Windows], Callable[[Any, Plan, int], Frame]]] = {
     Hopping: _hopping,
     Snapshot: _snapshot,
     Count: _count,
+    Session: _session,
 }
 """The kinds of windows that run on Spark, and how; one that runs in Python only raises `NotNative`."""
 

@@ -1,0 +1,215 @@
+"""Partial aggregation in Spark's Python workers: each partition's rows become a state per window, and states are merged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import repeat
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from streamdsl.errors import UnsupportedOnSpark
+from streamdsl.expr.evaluate import evaluate, truth
+from streamdsl.expr.nodes import Expr, Whole
+from streamdsl.plan.node import WindowAggregate
+from streamdsl.spark.codec import encode
+from streamdsl.spark.group_stage import chunk, widened
+from streamdsl.spark.row_stage import Reader, on_batch
+from streamdsl.spark.shipping import dump_values, load_values
+from streamdsl.spark.types import Pickled
+from streamdsl.temporal import Lifetime
+from streamdsl.temporal.payload import payload_key
+from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.bases import AnyUDA
+from streamdsl.udm.incremental import Held, merge
+from streamdsl.udm.incremental import value as result_of
+from streamdsl.udm.invoke import EXCLUDED, MemberRow, guarded, seen
+from streamdsl.windows import Clip, Hopping
+
+Window = tuple[tuple[Any, ...], int]
+"""The group keys as `payload_key`, and the window's number."""
+
+_HELD: Final = 4096
+"""So many states are held by a task at once."""
+_TOGETHER: Final = 64
+"""So many windows of a group are merged by one call."""
+
+
+def why_unmerged(node: WindowAggregate) -> str | None:
+    """Return why a node's windows are not computed from partial states, or None if they are.
+
+    >>> from streamdsl.expr.nodes import Whole
+    >>> from streamdsl.plan.node import Source
+    >>> from streamdsl.udm.builtin import Count
+    >>> from streamdsl.windows import Output
+    >>> windows = Hopping(10, 10)
+    >>> why_unmerged(WindowAggregate(Source("s"), windows, Clip.NONE, Output.ALIGN, (BoundAgg(Count()),), Whole()))
+    'count keeps no state'
+    """
+    if not isinstance(node.windows, Hopping):
+        return f"the rows of a window of {node.windows.describe()} are not known row by row"
+    return next((why for agg in node.aggregates if (why := _why_module(agg.function))), None)
+
+
+def _why_module(module: AnyUDA[Any, Any]) -> str | None:
+    if not module.incremental:
+        return f"{module.label} keeps no state"
+    if module.time_sensitive:
+        return f"{module.label} is time-sensitive"
+    if not module.order_insensitive:
+        return f"{module.label} needs its members in order"
+    return None if module.mergeable else f"{module.label} does not define merge_states"
+
+
+@dataclass(frozen=True, slots=True)
+class PartialStage:
+    """The first half: the rows of a partition become a state per group, window and aggregate.
+
+    A row is in the windows `lo` to `hi`. States leave when the partition ends, or when as many are held as memory should hold.
+    """
+
+    operator: str
+    windows: Hopping
+    aggregates: tuple[BoundAgg, ...]
+    reader: Reader
+    keys: tuple[str, ...]
+    limit: int = _HELD
+
+    def run(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Yield the states of a partition's rows; those of one window may come in several parts."""
+        held = _States(self.keys)
+        for batch in batches:
+            keys = [batch.column(name).to_pylist() for name in self.keys]
+            held.types = [batch.schema.field(name).type for name in self.keys]
+            members = self._members(batch)
+            for (group, lo, hi), rows in _places(keys, batch).items():
+                key, mine = tuple(column[rows[0]] for column in keys), [members[row] for row in rows]
+                for w in range(lo, hi + 1):
+                    _, states = held.states.get((group, w), (key, None))
+                    held.states[group, w] = (key, self._added(states, mine, self.windows.window(w)))
+                    if len(held.states) >= self.limit:
+                        yield held.leave(self.aggregates)
+        if held.states:
+            yield held.leave(self.aggregates)
+
+    def _members(self, batch: Any) -> list[MemberRow]:
+        columns = [self._arguments(agg, batch) for agg in self.aggregates]
+        times = (batch.column(name).to_pylist() for name in ("le", "re"))
+        return list(map(MemberRow, *times, repeat(None), zip(*columns, strict=True)))
+
+    def _arguments(self, agg: BoundAgg, batch: Any) -> list[Any]:
+        """Return the argument of each row, EXCLUDED where `where` leaves the row out."""
+        column: list[Any] = [EXCLUDED] * batch.num_rows
+        rows = self._chosen(agg.where, batch)
+        mine = batch.take(pa.array(rows, pa.int64()))
+        compute = partial(evaluate, agg.argument or Whole(), self.reader.inputs(mine))
+        for row, value in zip(rows, on_batch(self.operator, self.reader, mine, compute).tolist(), strict=True):
+            column[row] = value
+        return column
+
+    def _chosen(self, where: Expr | None, batch: Any) -> list[int]:
+        if where is None:
+            return list(range(batch.num_rows))
+        inputs = self.reader.inputs(batch)
+        held = on_batch(self.operator, self.reader, batch, lambda: truth(evaluate(where, inputs)))
+        return np.flatnonzero(held).tolist()
+
+    def _added(self, states: Sequence[Held] | None, members: Sequence[MemberRow], window: Lifetime) -> list[Held]:
+        """Return the states of a window with more members; None: it has had none."""
+
+        def compute() -> list[Held]:
+            known = states or list(map(_empty, self.aggregates))
+            return [self._add(i, held, members, window) for i, held in enumerate(known)]
+
+        return guarded(self.operator, window, compute)
+
+    def _add(self, position: int, held: Held, members: Sequence[MemberRow], window: Lifetime) -> Held:
+        chosen = [member for member in members if member.arguments[position] is not EXCLUDED]
+        if not chosen:
+            return held
+        module: Any = self.aggregates[position].function
+        state = module.add_events_to_state(held.state, seen(module, chosen, position, window, Clip.NONE))
+        return Held(state, held.n_members + len(chosen))
+
+
+def _places(keys: Sequence[list[Any]], batch: Any) -> Mapping[tuple[tuple[Any, ...], int, int], list[int]]:
+    """Return the rows of each group that are in the same windows."""
+    groups: Iterable[tuple[Any, ...]] = zip(*(map(payload_key, column) for column in keys), strict=True) if keys else repeat(())
+    found: dict[tuple[tuple[Any, ...], int, int], list[int]] = {}
+    lo, hi = (batch.column(name).to_pylist() for name in ("lo", "hi"))
+    for row, place in enumerate(zip(groups, lo, hi, strict=False)):
+        found.setdefault(place, []).append(row)
+    return found
+
+
+def _empty(agg: BoundAgg) -> Held:
+    module: Any = agg.function
+    return Held(module.create_state(), 0)
+
+
+@dataclass(slots=True)
+class _States:
+    """The states that a task holds with their groups' keys, and the types of those."""
+
+    names: tuple[str, ...]
+    types: list[Any] = field(default_factory=list)
+    states: dict[Window, tuple[tuple[Any, ...], list[Held]]] = field(default_factory=dict)
+
+    def leave(self, aggregates: Sequence[BoundAgg]) -> Any:
+        """Return the states as a batch, and hold none any more."""
+        keys = [key for key, _ in self.states.values()]
+        columns = [pa.array([key[i] for key in keys], kind) for i, kind in enumerate(self.types)]
+        numbers = [w for _, w in self.states]
+        columns += [pa.array(numbers, pa.int64()), pa.array([w // _TOGETHER for w in numbers], pa.int64())]
+        columns.append(pa.array(self._dumped(aggregates), pa.binary()))
+        self.states.clear()
+        return pa.RecordBatch.from_arrays(columns, [*self.names, "w", "j", "held"])
+
+    def _dumped(self, aggregates: Sequence[BoundAgg]) -> list[bytes | None]:
+        try:
+            return dump_values([tuple(map(tuple, states)) for _, states in self.states.values()])
+        except Exception as error:
+            names = ", ".join(sorted({agg.function.label for agg in aggregates}))
+            raise UnsupportedOnSpark(
+                f"a state of {names} cannot be sent between Spark's workers: {type(error).__name__}: {error}",
+                hint="make states of what can be pickled, or set mergeable = False on the class",
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class MergeStage:
+    """The second half: the states of a window from all partitions become one, and the aggregates are computed from it."""
+
+    operator: str
+    windows: Hopping
+    functions: tuple[AnyUDA[Any, Any], ...]
+    keys: tuple[str, ...]
+
+    def run(self, table: Any) -> Any:
+        """Return a row per window, with a column per aggregate."""
+        merged: dict[int, list[Held]] = {}
+        numbers, blobs = chunk(table, "w").to_pylist(), chunk(table, "held").to_pylist()
+        for w, blob in zip(numbers, blobs, strict=True):
+            states = [Held(*held) for held in load_values([blob])[0]]
+            merged[w] = self._merged(merged[w], states, self.windows.window(w)) if w in merged else states
+        periods = list(map(self.windows.window, merged))
+        results = list(map(self._results, merged.values(), periods))
+        columns: dict[str, Any] = {
+            "le": pa.array([period.le for period in periods], pa.int64()),
+            "re": pa.array([period.re for period in periods], pa.int64()),
+        }
+        for i in range(len(self.functions)):
+            columns[f"a{i}"] = encode([values[i] for values in results], Pickled())
+        for key in self.keys:
+            columns[key] = chunk(table, key).take(pa.array([0] * len(periods), pa.int64()))
+        made = pa.table(columns)
+        return widened(made) if pa.types.is_large_binary(table.schema.field("held").type) else made
+
+    def _merged(self, states: Sequence[Held], others: Sequence[Held], window: Lifetime) -> list[Held]:
+        return guarded(self.operator, window, lambda: list(map(merge, self.functions, states, others)))
+
+    def _results(self, states: Sequence[Held], window: Lifetime) -> list[Any]:
+        return guarded(self.operator, window, lambda: list(map(partial(result_of, window=window), self.functions, states)))

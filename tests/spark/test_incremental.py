@@ -1,0 +1,394 @@
+"""Incremental modules on Spark: every base and kind of window; states of partitions that are merged."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+import streamdsl as sd
+from streamdsl.denote import denote, sources
+from streamdsl.errors import UnboundedOutputError
+from streamdsl.plan.node import WindowAggregate
+from streamdsl.spark import grid
+from streamdsl.spark.frames import collected, source_of_rows
+from streamdsl.spark.lower import lower, lowering
+from streamdsl.spark.partial_stage import MergeStage, PartialStage
+from streamdsl.spark.row_stage import Payload, Reader
+from streamdsl.spark.shipping import load_values
+from streamdsl.spark.types import INT
+from streamdsl.testing import assert_cht_equal
+from streamdsl.udm.aggregates import Agg, BoundAgg
+from streamdsl.windows import Hopping
+from tests.spark.helpers import check, explained, history, stream
+from udm_examples.distinct_sketch import DistinctSketch
+from udm_examples.quantile import SlidingQuantile
+from udm_examples.quantile_sketch import LogQuantile
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+Bag = Counter[Any]
+
+
+class Values(sd.IncrementalUDA[int, Bag, tuple[int, ...]]):
+    def create_state(self) -> Bag:
+        return Counter()
+
+    def add_event_to_state(self, state: Bag, payload: int) -> Bag:
+        state[payload] += 1
+        return state
+
+    def remove_event_from_state(self, state: Bag, payload: int) -> Bag:
+        state[payload] -= 1
+        return state
+
+    def compute_result(self, state: Bag) -> tuple[int, ...]:
+        return tuple(sorted(state.elements()))
+
+
+class Merged(Values):
+    empty_result: Any = ()
+
+    def merge_states(self, a: Bag, b: Bag) -> Bag:
+        a.update(b)
+        return a
+
+
+class Tails(sd.TimeSensitiveIncrementalUDA[int, Bag, tuple[Any, ...]]):
+    def create_state(self) -> Bag:
+        return Counter()
+
+    def add_event_to_state(self, state: Bag, event: sd.IntervalEvent[int], window: sd.WindowDescriptor) -> Bag:
+        state[event.start_time - window.start_time, event.end_time, event.payload] += 1
+        return state
+
+    def compute_result(self, state: Bag, window: sd.WindowDescriptor) -> tuple[Any, ...]:
+        return tuple(sorted(state.elements()))
+
+
+class Odd(sd.IncrementalUDO[int, Bag, int]):
+    def create_state(self) -> Bag:
+        return Counter()
+
+    def add_event_to_state(self, state: Bag, payload: int) -> Bag:
+        state[payload] += 1
+        return state
+
+    def merge_states(self, a: Bag, b: Bag) -> Bag:
+        a.update(b)
+        return a
+
+    def compute_result(self, state: Bag) -> Iterable[int]:
+        return [value for value in state.elements() if value % 2]
+
+
+class Copies(sd.TimeSensitiveIncrementalUDO[int, Bag, int]):
+    def create_state(self) -> Bag:
+        return Counter()
+
+    def add_event_to_state(self, state: Bag, event: sd.IntervalEvent[int], window: sd.WindowDescriptor) -> Bag:
+        state[event] += 1
+        return state
+
+    def compute_result(self, state: Bag, window: sd.WindowDescriptor) -> Iterable[sd.IntervalEvent[int]]:
+        starts = ((max(event.start_time, window.start_time), event) for event in state.elements())
+        return [sd.IntervalEvent(start, event.end_time, event.payload) for start, event in starts]
+
+
+class Total(sd.IncrementalUDA[int, list[int], int]):
+    """A state that is changed in place."""
+
+    empty_result: Any = 0
+
+    def create_state(self) -> list[int]:
+        return [0]
+
+    def add_event_to_state(self, state: list[int], payload: int) -> list[int]:
+        state[0] += payload
+        return state
+
+    def merge_states(self, a: list[int], b: list[int]) -> list[int]:
+        a[0] += b[0]
+        return a
+
+    def compute_result(self, state: list[int]) -> int:
+        return state[0]
+
+
+class Norm(Total):
+    vectorized: ClassVar[bool] = True
+
+    def add_events_to_state(self, state: list[int], payloads: Any) -> list[int]:
+        return [state[0] + int((payloads * payloads).sum())]
+
+
+class Lossy(Total):
+    """Its merging loses the second state, which is wrong wherever states are merged."""
+
+    def merge_states(self, a: list[int], b: list[int]) -> list[int]:
+        return a
+
+
+class InOrder(Merged):
+    order_insensitive: ClassVar[bool] = False
+
+
+class Timed(Tails):
+    def merge_states(self, a: Bag, b: Bag) -> Bag:
+        return a + b
+
+
+class Locked(Total):
+    """A state that cannot be pickled."""
+
+    def create_state(self) -> Any:
+        return [0, threading.Lock()]
+
+
+Windowed = Callable[..., Any]
+Query = Callable[[sd.Stream[Any]], sd.Stream[Any]]
+
+WINDOWS: dict[str, Windowed] = {
+    "tumbling": lambda s, **policies: s.tumbling_window(6, **policies),
+    "hopping": lambda s, **policies: s.hopping_window(7, 3, 1, **policies),
+    "snapshot": lambda s, **policies: s.snapshot_window(**policies),
+    "count": lambda s, **policies: s.count_window(2, **policies),
+    "session": lambda s, **policies: s.session_window(2, **policies),
+}
+POLICIES: dict[str, dict[str, Any]] = {
+    "time-sensitive uda": {"clip": sd.Clip.FULL},
+    "time-sensitive udo": {"clip": sd.Clip.LEFT, "output": sd.Output.CLIP},
+}
+BASES: dict[str, Windowed] = {
+    "uda": lambda w: w.aggregate(Values, lambda e: e.v),
+    "uda beside one that is not": lambda w: w.aggregate(x=Merged().of(lambda e: e.v), y=sd.uda(len).of(lambda e: e.f)),
+    "time-sensitive uda": lambda w: w.aggregate(Tails, lambda e: e.v),
+    "udo": lambda w: w.apply(Odd, lambda e: e.v),
+    "time-sensitive udo": lambda w: w.apply(Copies, lambda e: e.v),
+}
+
+
+@pytest.mark.parametrize("windows", WINDOWS)
+@pytest.mark.parametrize("base", BASES)
+def test_every_base_and_kind_of_window(base: str, windows: str) -> None:
+    policies = POLICIES.get(base, {})
+    alone = BASES[base](WINDOWS[windows](stream(), **policies))
+    grouped = BASES[base](WINDOWS[windows](stream().group_by("m"), **policies))
+    assert any("Python (Arrow)" in said for said in explained(alone).values())
+    check(alone, {"s": history(1, 16)}, until=28, native=False)
+    check(grouped, {"s": history(2, 16)}, until=28, native=False)
+
+
+SCRIPT = """
+import streamdsl as sd
+
+
+class Mean(sd.IncrementalUDA):
+    def create_state(self):
+        return State()
+
+    def add_event_to_state(self, state, payload):
+        state.total, state.n = state.total + payload, state.n + 1
+        return state
+
+    def merge_states(self, a, b):
+        a.total, a.n = a.total + b.total, a.n + b.n
+        return a
+
+    def compute_result(self, state):
+        return state.total / state.n
+
+
+class State:
+    def __init__(self):
+        self.total, self.n = 0, 0
+
+
+if __name__ == "__main__":
+    rows = sd.from_rows([(t, t + 5, {"k": "ab"[t % 2], "v": t}) for t in range(60)])
+    for made in (rows, rows.group_by("k")):
+        for windowed in (made.tumbling_window(7), made.hopping_window(9, 4), made.snapshot_window()):
+            query = windowed.aggregate(Mean, lambda e: e.v)
+            assert query.run(engine="spark").cht() == query.run(engine="reference").cht()
+    print("the same")
+"""
+
+
+def test_classes_of_main_and_of_functions_travel(tmp_path: Path) -> None:
+    class Local(Merged):
+        def compute_result(self, state: Bag) -> tuple[int, ...]:
+            return (len(state),)
+
+    check(stream().hopping_window(7, 3).aggregate(Local, lambda e: e.v), {"s": history(3, 12)}, until=30)
+    (tmp_path / "script.py").write_text(SCRIPT)
+    root = str(Path(sd.__file__).parent.parent)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "script.py")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": root},
+    )
+    assert done.stdout == "the same\n", done.stderr[-3000:]
+
+
+# Partial states of partitions, merged.
+
+PARTIAL: dict[str, Query] = {
+    "tumbling": lambda s: s.tumbling_window(6).aggregate(Merged, lambda e: e.v),
+    "hopping": lambda s: s.hopping_window(7, 2, 1).aggregate(Merged, lambda e: e.v),
+    "with gaps": lambda s: s.hopping_window(2, 5, -1).aggregate(Merged, lambda e: e.k),
+    "two at once": lambda s: s.tumbling_window(5).aggregate(x=Merged().of(lambda e: e.k), y=Total().of(lambda e: e.v)),
+    "of some rows": lambda s: s.tumbling_window(3).aggregate(
+        x=Agg(Merged(), lambda e: e.m + 1, lambda e: sd.not_(sd.is_none(e.m))), y=Agg(Total(), lambda e: e.v, lambda e: e.v > 2)
+    ),
+    "of no rows": lambda s: s.tumbling_window(5).aggregate(Agg(Merged(), lambda e: e.v, lambda e: e.v > 99)),
+    "vectorized": lambda s: s.hopping_window(8, 4).aggregate(Norm, lambda e: e.v),
+    "point at end": lambda s: s.tumbling_window(6, output=sd.Output.POINT_AT_END).aggregate(Total, lambda e: e.v),
+    "projected in Python": lambda s: s.tumbling_window(6).aggregate(Total, lambda e: e.v).select(lambda e: f"{e}"),
+    "by key": lambda s: s.group_by("k").hopping_window(6, 3).aggregate(Merged, lambda e: e.v),
+    "by a key with nulls": lambda s: s.group_by("m").tumbling_window(4).aggregate(x=Merged().of(lambda e: e.v)),
+    "by a key of floats": lambda s: s.group_by("f").tumbling_window(6).aggregate(Total, lambda e: e.v),
+    "by several keys": lambda s: s.group_by(["k", "m"]).tumbling_window(6).aggregate(Total, lambda e: e.v),
+    "in a group": lambda s: s.group_by("k").apply(
+        lambda g: g.group_by("m").apply(lambda h: h.tumbling_window(6).aggregate(Total, lambda e: e.v))
+    ),
+    "after windows": lambda s: s.snapshot_window().aggregate(n=sd.count()).tumbling_window(6).aggregate(Merged, lambda e: e.n),
+}
+
+
+def found_on(query: sd.Stream[Any], inputs: Mapping[str, sd.CHT[Any]], until: int | None = None) -> sd.CHT[Any]:
+    """Return the answer from inputs in five partitions each, computed from partial states."""
+    flows = {
+        name: source_of_rows(SparkSession.active(), node, inputs[name]).then(lambda df: df.repartition(5))
+        for name, node in sources(query.plan()).items()
+    }
+    low = lowering(query.plan(), flows, until)
+    flow = lower(low)
+    assert "partials" in {note.how for note in low.notes.values()} or not any(map(len, inputs.values()))
+    return collected(flow)
+
+
+@pytest.mark.parametrize("name", PARTIAL)
+def test_partial_states_are_merged(name: str) -> None:
+    query = PARTIAL[name](stream())
+    assert any("partial states, merged" in said for said in explained(query).values())
+    for inputs, until in (
+        ({"s": history(11, 40, unending=False)}, None),
+        ({"s": history(12, 30)}, 25),
+        ({"s": history(13, 1)}, 4),
+        ({"s": sd.CHT.from_rows([])}, None),
+    ):
+        expected = denote(query.plan(), inputs, sd.INFINITY if until is None else until)
+        assert_cht_equal(found_on(query, inputs, until), expected)
+    check(query, {"s": history(14, 20, unending=False)}, native=False)
+
+
+def test_answers_come_from_merged_states() -> None:
+    rows = sd.CHT.from_rows([(t, t + 1, {"v": 1}) for t in range(50)])
+    sums = [
+        sum(row.payload for row in found_on(stream().tumbling_window(50).aggregate(module, lambda e: e.v), {"s": rows}))
+        for module in (Total, Lossy)
+    ]
+    assert sums[0] == 50
+    assert sums[1] < 50, "a module that loses what it merges keeps the rows of one partition of five"
+
+
+def test_partial_states_whatever_the_session_is_set_to(spark: SparkSession) -> None:
+    query = stream().group_by("k").hopping_window(6, 3).aggregate(x=Merged().of(lambda e: e.k), y=Total().of(lambda e: e.v))
+    inputs = {"s": history(17, 20, unending=False)}
+    names = {"spark.sql.execution.arrow.useLargeVarTypes": "true", "spark.sql.execution.arrow.maxRecordsPerBatch": "1"}
+    before = {name: spark.conf.get(name) for name in names}
+    for name, value in names.items():
+        spark.conf.set(name, value)
+    try:
+        assert_cht_equal(found_on(query, inputs), denote(query.plan(), inputs))
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, str(value))
+
+
+def test_partial_states_meet_under_equal_keys() -> None:
+    keys = (0.0, -0.0, float("nan"), -float("nan"), float("inf"))
+    rows = [(0, 5, {"f": keys[i % 5], "v": i}) for i in range(40)]
+    inputs = {"s": sd.CHT.from_rows(rows)}
+    query = stream().group_by("f").tumbling_window(5).aggregate(Merged, lambda e: e.v)
+    found = found_on(query, inputs)
+    assert len(found) == 3
+    assert_cht_equal(found, denote(query.plan(), inputs))
+
+
+def test_a_task_holds_few_states() -> None:
+    node = stream().hopping_window(8, 2).aggregate(Total, lambda e: e.v).plan()
+    assert isinstance(node, WindowAggregate)
+    batch = pa.RecordBatch.from_pydict(
+        {"le": [0, 0, 3], "re": [9, 9, 4], "p": [1, 2, 4], "k0": ["a", "b", "a"], "lo": [-3] * 3, "hi": [4] * 3}
+    )
+    reader = Reader((Payload("p", INT, None),))
+    stage = PartialStage("label", grid.aligned(Hopping(8, 2)), (BoundAgg(Total()),), reader, ("k0",), limit=5)
+    parts = list(stage.run([batch, batch]))
+    assert [part.num_rows for part in parts] == [5] * 6 + [2]
+    merge = MergeStage("label", grid.aligned(Hopping(8, 2)), (Total(),), ("k0",))
+    table = pa.Table.from_batches(parts)
+    for key, total in (("a", 10), ("b", 4)):
+        found = merge.run(table.filter(pc.equal(table.column("k0"), key)))
+        assert load_values(found.column("a0").to_pylist()) == [total] * 8
+        assert sorted(found.column("le").to_pylist()) == list(range(-6, 9, 2))
+
+
+def test_states_of_the_examples_travel() -> None:
+    query = stream().group_by("k").hopping_window(9, 4)
+    modules: dict[str, Agg[Any, Any]] = {"x": SlidingQuantile(0.5).of(lambda e: e.v), "y": LogQuantile(0.9).of(lambda e: e.v)}
+    if importlib.util.find_spec("datasketches"):
+        modules["z"] = DistinctSketch().of(lambda e: e.f)
+    made = query.aggregate(**modules)
+    inputs = {"s": history(18, 40, unending=False)}
+    assert_cht_equal(found_on(made, inputs), denote(made.plan(), inputs))
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        (lambda s: s.tumbling_window(5).aggregate(Values, lambda e: e.v), "Values does not define merge_states"),
+        (lambda s: s.tumbling_window(5).aggregate(InOrder, lambda e: e.v), "InOrder needs its members in order"),
+        (lambda s: s.tumbling_window(5).aggregate(Timed, lambda e: e.v), "Timed is time-sensitive"),
+        (lambda s: s.tumbling_window(5).aggregate(x=Total().of(lambda e: e.v), n=sd.count()), "count keeps no state"),
+        (lambda s: s.snapshot_window().aggregate(Total, lambda e: e.v), "the rows of a window of snapshot"),
+    ],
+)
+def test_explain_says_why_states_are_not_merged(query: Query, why: str) -> None:
+    said = " ".join(explained(query(stream())).values())
+    assert f"no partial states, as {why}" in said
+    assert "merged" not in said
+    check(query(stream()), {"s": history(15, unending=False)}, native=False)
+
+
+def test_errors_of_states_name_the_place() -> None:
+    def run(module: Any, argument: Callable[[Any], Any]) -> None:
+        found_on(stream().tumbling_window(5).aggregate(module, argument), {"s": history(16, 10, unending=False)})
+
+    for module, argument, error in (
+        (Total, lambda e: e.k, "UserCodeError: TypeError in user code"),
+        (Total, lambda e: 1 // (e.v - e.v), "UserCodeError: ZeroDivisionError"),
+        (Locked, lambda e: e.v, "UnsupportedOnSpark: a state of Locked cannot be sent"),
+    ):
+        with pytest.raises(Exception, match=error):
+            run(module, argument)
+    endless = {"s": [sd.Insert(0, 1, sd.INFINITY, {"v": 1})]}
+    with pytest.raises(UnboundedOutputError, match="until"):
+        stream().tumbling_window(5).aggregate(Total, lambda e: e.v).run(endless, engine="spark")
