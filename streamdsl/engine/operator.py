@@ -120,6 +120,18 @@ class Operator(ABC):
         except RowError as error:
             raise self.user_error(error, ids) from error.cause
 
+    def argument(self, expr: Expr, where: Expr | None, batch: Batch, inputs: Inputs) -> tuple[Column, NDArray[np.bool_] | None]:
+        """Return an aggregate's argument and which rows its `where` has chosen, None: all; on no other row is it evaluated."""
+        chosen = None if where is None else self.holds(where, inputs, batch.ids)
+        if chosen is None or chosen.all():
+            return self.evaluate(expr, inputs, batch.ids), chosen
+        rows = np.flatnonzero(chosen)
+        part = batch.take(rows)
+        values = self.evaluate(expr, inputs_of(part), part.ids)
+        column = np.full(len(batch), None, dtype=object) if values.dtype == object else np.zeros(len(batch), dtype=values.dtype)
+        column[rows] = values
+        return column, chosen
+
     def user_error(self, error: RowError, ids: Column | None = None, window: Hashable = None) -> UserCodeError:
         """Return what a user sees of an error in row `error.row`."""
         event: Any = None if ids is None else plain(ids[error.row])

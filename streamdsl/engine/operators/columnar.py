@@ -99,11 +99,9 @@ class ColumnarWindowOperator(Operator):
         is_row = isinstance(argument, Whole) and batch.table.schema.shape in (Shape.RECORD, Shape.TUPLE, Shape.CLASS)
         if isinstance(accumulator, CountAccumulator) and is_row:
             column: Column = batch.le
+            chosen = None if agg.where is None else self.holds(agg.where, inputs, batch.ids)
         else:
-            column = self.evaluate(argument, inputs, batch.ids)
-        chosen = None
-        if agg.where is not None:
-            chosen = self.holds(agg.where, inputs, batch.ids)
+            column, chosen = self.argument(argument, agg.where, batch, inputs)
         accumulator.add_terms(column, chosen, terms)
 
     def _note_unending(self, batch: Batch) -> None:

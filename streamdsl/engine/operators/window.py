@@ -139,11 +139,11 @@ class WindowOperator(Operator):
         inputs = inputs_of(batch)
         columns: list[list[Any]] = []
         for argument, where in exprs:
-            column = self.evaluate(argument or Whole(), inputs, batch.ids).tolist()
-            if where is not None:
-                chosen = self.holds(where, inputs, batch.ids).tolist()
-                column = [value if keep else EXCLUDED for value, keep in zip(column, chosen, strict=True)]
-            columns.append(column)
+            column, chosen = self.argument(argument or Whole(), where, batch, inputs)
+            values = column.tolist()
+            if chosen is not None:
+                values = [value if keep else EXCLUDED for value, keep in zip(values, chosen.tolist(), strict=True)]
+            columns.append(values)
         return list(zip(*columns, strict=True)) if columns else [()] * len(batch)
 
     def _compute(self, group: GroupWindows, key: GroupKey | None, entry: WindowEntry) -> Computed:
@@ -294,8 +294,9 @@ class WindowOperator(Operator):
         unseen = group_windows(self.node.windows, self.setting).output_cti(ctis[0])
         settled = min([unseen, *(group.output_cti(ctis[0]) for group in self.groups.values())])
         if self.setting.gate.until < INFINITY:
-            # An open window may grow beyond the bound of the run, and is then not there.
-            settled = min([settled, *(group.earliest_start(ctis[0]) for group in self.groups.values())])
+            # A window that may grow beyond the bound of the run is then not there.
+            growing = (group for group in self.groups.values() if group.windows_grow)
+            settled = min([settled, *(group.earliest_start(ctis[0]) for group in growing)])
         if not self.setting.gate.by_end or self.node.output is Output.POINT_AT_END:
             return settled
         return min([settled, *self._held_back()])

@@ -7,7 +7,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from sortedcontainers import SortedSet
 
@@ -54,6 +54,9 @@ class GroupWindows(ABC):
     takes both after each piece of input. `cause` is the sync time of the change being taken, `causes` holds the earliest one
     that has touched each window, by its LE; MIN_TIME if the watermark has opened it, or closed it again.
     """
+
+    windows_grow: ClassVar[bool] = False
+    """Whether a window's end may move away."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -227,6 +230,8 @@ class GroupWindows(ABC):
 
 class HiddenWindows(GroupWindows):
     """For kinds that know all their windows: those not open yet are remembered until the watermark reaches them."""
+
+    windows_grow: ClassVar[bool] = True
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
