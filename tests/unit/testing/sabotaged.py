@@ -442,6 +442,5 @@ SABOTAGED: dict[str, list[Any]] = {
     "time_bound": [Numbers],
     "reads": [ReadsMore, ReadsNothingThere],
     "commutes_with_filter_on": [BusiestOnly, FilterOnNothing, Shares],
-    "cti_progress": [Approximates],
     "arrival_order": [Differences],
 }
