@@ -34,7 +34,7 @@ COLUMNAR = [variant for variants in OPERATORS.values() for variant in variants i
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_output_means_what_the_reference_says_after_every_push(name: str) -> None:
-    @examples(max(200, 60 * len(OPERATORS[name])))
+    @examples(max(200, 40 * len(OPERATORS[name])))
     @given(SEEDS)
     def law(seed: int) -> None:
         rng = Random(seed)
