@@ -106,4 +106,4 @@ def _given(use: Use) -> frozenset[str] | None:
 
 
 def _takes_any_order(use: Use) -> bool:
-    return use.module.order_insensitive and not getattr(use.module, "by_position", False)
+    return use.module.order_insensitive
