@@ -52,6 +52,27 @@ class Dear(sd.UDO):
         return [Checked(trip.zone, trip.fare) for trip in payloads if is_dear(trip)]
 
 
+class Total:
+    def __init__(self):
+        self.sum, self.n = 0.0, 0
+
+
+class Mean(sd.IncrementalUDA):
+    def create_state(self):
+        return Total()
+
+    def add_event_to_state(self, state, payload):
+        state.sum, state.n = state.sum + payload, state.n + 1
+        return state
+
+    def merge_states(self, a, b):
+        a.sum, a.n = a.sum + b.sum, a.n + b.n
+        return a
+
+    def compute_result(self, state):
+        return state.sum / state.n
+
+
 def is_dear(trip):
     return trip.fare > mine.LIMIT
 
@@ -62,6 +83,7 @@ queries = {
     "class": trips.where(lambda e: is_dear(e)),
     "uda": trips.group_by(lambda e: e.zone).snapshot_window().aggregate(Spread, lambda e: e.fare),
     "udo": trips.snapshot_window().apply(Dear()),
+    "states": trips.hopping_window(4, 2).aggregate(Mean, lambda e: e.fare),
     "module": trips.snapshot_window().aggregate(mine.Middle, lambda e: e.fare),
     "result": trips.select(lambda e: mine.Label(str(e.zone), e.fare)),
     "key": trips.group_by(lambda e: mine.Label(str(e.zone), 1.0)).snapshot_window().aggregate(n=sd.count()),
@@ -113,7 +135,7 @@ def test_classes_of_main_and_of_local_modules_travel_by_value(tmp_path: Path) ->
         env={**{name: value for name, value in os.environ.items() if "SPARK" not in name}, "PYTHONPATH": root},
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout == "the same 23 rows\n"
+    assert done.stdout == "the same 29 rows\n"
     assert not re.search("WARN |FutureWarning|log level", done.stderr), "a session made for the query shows errors only"
 
 
