@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,8 @@ from streamdsl.engine.index import EventRow, OutputRow, WindowEntry
 from streamdsl.engine.keys import GroupKey
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.windows import GroupWindows, Setting, group_windows
-from streamdsl.errors import TimestampViolation
+from streamdsl.engine.windows.results import WindowResults
+from streamdsl.engine.windows.time_bound import Fresh, check_time_bound
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.expr.schema import Schema
@@ -27,11 +27,7 @@ from streamdsl.expr.table import Table, column_of, object_column
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal import INFINITY, MIN_TIME, payload_key
 from streamdsl.temporal.change import pair
-from streamdsl.udm import incremental
-from streamdsl.udm.bases import UDM
-from streamdsl.udm.builtin import Builtin
-from streamdsl.udm.incremental import Held, keeps_state
-from streamdsl.udm.invoke import EXCLUDED, Stamped, aggregate, guarded, member_order, operate, stamp
+from streamdsl.udm.invoke import EXCLUDED, Stamped
 from streamdsl.windows import Output
 
 
@@ -44,20 +40,6 @@ class Computed(NamedTuple):
     rows: list[Stamped]
 
 
-class Fresh(NamedTuple):
-    """A result that is right now, and its window."""
-
-    le: int
-    re: int
-    payload: Any
-    key: Hashable
-    entry: WindowEntry
-
-    @property
-    def window(self) -> int:
-        return self.entry.le
-
-
 class WindowOperator(Operator):
     """Windows of any kind with aggregates or an operator over them."""
 
@@ -66,19 +48,14 @@ class WindowOperator(Operator):
     def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         super().__init__(label)
         self.node = node
-        modules: tuple[UDM, ...] = (
-            tuple(agg.function for agg in node.aggregates) if isinstance(node, WindowAggregate) else (node.module,)
-        )
-        self.modules = modules
-        self.stateful = {i: module for i, module in enumerate(modules) if keeps_state(module)}
-        self.setting = Setting(gate, node.output, node.time_sensitive, node.sees_ends, self.stateful, self._copy_states)
+        self.results = results = WindowResults(label, node)
+        self.setting = Setting(gate, node.output, node.time_sensitive, node.sees_ends, results.stateful, results.copy_states)
         self.cti_follows_rows = gate.by_end
         self.groups: dict[GroupKey | None, GroupWindows] = {}
         self.watermark = MIN_TIME
         self._alarms: list[tuple[int, int, GroupKey | None]] = []
         self._tickets = itertools.count()
         self._keyed = False
-        self._needs_order = not all(_takes_any_order(module) for module in modules)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
@@ -123,7 +100,7 @@ class WindowOperator(Operator):
         inserted = np.flatnonzero(batch.re_old == batch.le)
         new = batch if len(inserted) == len(batch) else batch.take(inserted)
         arguments = iter(self._arguments(new))
-        payloads = iter(new.table.payloads() if self._needs_order else [None] * len(new))
+        payloads = iter(new.table.payloads() if self.results.needs_order else [None] * len(new))
         columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.group_keys())
         for id, le, re_old, re_new, key in zip(*columns, strict=True):
             row = EventRow(id, le, re_new)
@@ -151,64 +128,7 @@ class WindowOperator(Operator):
             if not entry.n_events:
                 entry.forget_computed()
             return Computed(group, key, entry, [])
-        return Computed(group, key, entry, guarded(self.label, entry.period, partial(self._results, group, entry)))
-
-    def _results(self, group: GroupWindows, entry: WindowEntry) -> list[Stamped]:
-        """Return the results of a window. Those of time-insensitive modules are remembered for as long as its members stay."""
-        if self.node.time_sensitive:
-            return self._invoke(group, entry)
-        if entry.results is None:
-            entry.results = [row.payload for row in self._invoke(group, entry)]
-        return [Stamped(*stamp(entry.period, self.node.output), payload) for payload in entry.results]
-
-    def _invoke(self, group: GroupWindows, entry: WindowEntry) -> list[Stamped]:
-        """Return what the modules make of a window: incremental ones of their states, others of the members."""
-        self.udm_calls += len(self.modules)
-        states = self._advance(group, entry)
-        members = self._members(group, entry) if None in states else []
-        period, clip, output = entry.period, self.node.clip, self.node.output
-        if isinstance(self.node, WindowApply):
-            module = self.node.module
-            held = states[0]
-            if held is None:
-                return operate(module, members, period, clip, output)
-            return incremental.rows(module, held, period, output)
-        values = tuple(
-            aggregate(agg.function, i, members, period, clip) if held is None else incremental.value(agg.function, held, period)
-            for i, (agg, held) in enumerate(zip(self.node.aggregates, states, strict=True))
-        )
-        return [Stamped(*stamp(period, output), values)]
-
-    def _advance(self, group: GroupWindows, entry: WindowEntry) -> list[Held | None]:
-        """Bring the states of a window up to date, by what has changed or else from its members."""
-        states = entry.states or [None] * len(self.modules)
-        changes, entry.changes = entry.changes, []
-        for i, module in self.stateful.items():
-            held = states[i]
-            if held is not None:
-                held = incremental.advance(module, i, held, changes, entry.period, self.node.clip)
-            if held is None:
-                build = partial(incremental.build, module, i, window=entry.period, clip=self.node.clip)
-                held = group.whole_state(i, entry, build)
-            states[i] = held
-        entry.states = states if self.stateful else None
-        return states
-
-    def _copy_states(self, entry: WindowEntry) -> list[Held | None] | None:
-        held = entry.states
-        if held is None:
-            return None
-
-        def copies() -> list[Held | None]:
-            return [None if state is None else incremental.copied(self.stateful[i], state) for i, state in enumerate(held)]
-
-        return guarded(self.label, entry.period, copies)
-
-    def _members(self, group: GroupWindows, entry: WindowEntry) -> list[EventRow]:
-        members = group.members(entry)
-        if self._needs_order:
-            members.sort(key=member_order)
-        return members
+        return Computed(group, key, entry, self.results.of(group, entry))
 
     def _project(self, computed: list[Computed]) -> None:
         """Turn the aggregates of all windows into payloads at once."""
@@ -218,7 +138,7 @@ class WindowOperator(Operator):
         if not shown:
             return
         columns = zip(*(result.rows[0].payload for result in shown), strict=True)
-        names = [f"a{i}" for i in range(len(self.modules))]
+        names = [f"a{i}" for i in range(len(self.node.aggregates))]
         table = Table(Schema.record(names), {n: column_of(c) for n, c in zip(names, columns, strict=False)}, len(shown))
         keys = object_column([result.key.shown if result.key else None for result in shown])
         try:
@@ -244,7 +164,8 @@ class WindowOperator(Operator):
     def _pair(self, group: GroupWindows, key: GroupKey | None, results: list[Computed], changes: Changes) -> None:
         """Send the difference between the rows that are out and the right ones; each row keeps its id."""
         fresh = [Fresh(*row, payload_key(row.payload), result.entry) for result in results for row in result.rows]
-        self._check_time_bound(group, fresh)
+        if self.node.output is Output.TIME_BOUND:
+            check_time_bound(self.label, group, fresh)
         for before, after in pair(group.gone, fresh):
             if after is None:
                 assert before is not None
@@ -256,29 +177,6 @@ class WindowOperator(Operator):
             payload = before.payload if before else after.payload
             changes.add(id, after.le, before.re if before else after.le, after.re, payload, key)
             after.entry.output.append(OutputRow(id, after.le, after.re, payload, after.key, after.window))
-
-    def _check_time_bound(self, group: GroupWindows, fresh: list[Fresh]) -> None:
-        """Refuse a change of the results before the sync time of its cause: the module breaks its promise."""
-        if self.node.output is not Output.TIME_BOUND:
-            return
-        by_window = group.causes | {entry.le: group.cause_of(entry) for entry in group.dirty.values()}
-        gone = [row for row in group.gone if by_window[row.window] > MIN_TIME]
-        new = [row for row in fresh if by_window[row.window] > MIN_TIME]
-        causes: dict[tuple[int, Hashable], int] = {}
-        rows: list[OutputRow | Fresh] = [*gone, *new]
-        for row in rows:
-            causes[row.le, row.key] = min(by_window[row.window], causes.get((row.le, row.key), INFINITY))
-        for before, after in pair(gone, new):
-            if before and after and before.re == after.re:
-                continue
-            rows = [row for row in (before, after) if row]
-            cause = causes[rows[0].le, rows[0].key]
-            if cause > min(row.re if before and after else row.le for row in rows):
-                raise TimestampViolation(
-                    f"{self.label} claims to be time-bound, but a change of its input at {cause} changes its output "
-                    f"{' to '.join(f'[{row.le}, {row.re})' for row in rows)} of the window that starts at {rows[-1].window}",
-                    hint="a change of the input at time s may change no output before s; use another output policy",
-                )
 
     def _new_id(self, group: GroupWindows, key: GroupKey | None, le: int) -> tuple[Any, ...]:
         ordinal = group.new_ordinal(le)
@@ -308,14 +206,12 @@ class WindowOperator(Operator):
                 if self.node.output is not Output.TIME_BOUND:
                     yield entry.le
                     break
-                rows = guarded(self.label, entry.period, partial(self._results, group, entry))
-                yield from (row.le for row in rows)
+                yield from (row.le for row in self.results.of(group, entry))
 
     def state(self) -> dict[str, int]:
         windows = sum(group.n_windows for group in self.groups.values())
         events = sum(group.n_events for group in self.groups.values())
         return {"windows": windows, "events": events, "state_bytes": 400 * windows + 400 * events}
 
-
-def _takes_any_order(module: UDM) -> bool:
-    return keeps_state(module) or (isinstance(module, Builtin) and module.order_insensitive)
+    def stats(self) -> dict[str, int]:
+        return super().stats() | {"udm_calls": self.results.calls}

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 import streamdsl as sd
-from streamdsl.engine.operators.window import WindowOperator
+from streamdsl.engine.windows.results import WindowResults
 from streamdsl.errors import QueryError, StreamDslError, UdmLawViolation
 from streamdsl.testing import check_udm, events, marbles
 from streamdsl.testing.laws import LAWS
@@ -80,7 +80,7 @@ def test_a_sabotaged_module_is_found_by_its_law(law: str, module: Any, seed: int
 def test_an_output_that_breaks_its_ctis_is_found(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes a broken engine too: as it is, it remembers a window's results for as long as its members stay."""
     assert broken_law(Approximates, seed=seed) == "arrival_order"
-    monkeypatch.setattr(WindowOperator, "_results", WindowOperator._invoke)
+    monkeypatch.setattr(WindowResults, "_remembered", WindowResults._invoke)
     assert broken_law(Approximates, seed=seed) == "cti_progress"
 
 
