@@ -210,7 +210,11 @@ def reads(expr: Expr, side: int = 0) -> frozenset[str] | None:
 
 
 def is_boolean(expr: Expr) -> bool:
-    """Say whether an expression is certain to give a bool."""
+    """Say whether an expression is certain to give a bool, where it does not fail.
+
+    >>> is_boolean(Binary("<", Field("x"), Constant(1))), is_boolean(Field("x"))
+    (True, False)
+    """
     if isinstance(expr, Binary):
         return expr.op in _COMPARISONS or (expr.op in ("&", "|", "^") and is_boolean(expr.left) and is_boolean(expr.right))
     if isinstance(expr, Choose):

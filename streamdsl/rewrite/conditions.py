@@ -8,12 +8,11 @@ from functools import reduce
 from typing import Any
 
 from streamdsl.expr import describe, evaluate_row
-from streamdsl.expr.nodes import Binary, Call, Constant, Expr, Field, Key, Life, Make, Opaque, Unary, Whole, reads
+from streamdsl.expr.nodes import Binary, Call, Constant, Expr, Field, Key, Life, Make, Opaque, Unary, Whole, is_boolean, reads
 from streamdsl.expr.rows import field_of
 from streamdsl.temporal import Record
 
 _EQUALITIES = ("==", "!=")
-_COMPARISONS = (*_EQUALITIES, "<", "<=", ">", ">=")
 _LOGICAL = ("&", "|", "^")
 
 
@@ -35,17 +34,6 @@ def conjunction(conditions: Sequence[Expr]) -> Expr:
     'not_(e.x) & not_(e.y)'
     """
     return reduce(lambda left, right: Binary("&", left, right), conditions)
-
-
-def is_boolean(expr: Expr) -> bool:
-    """Say whether a value is certainly True or False, where it does not fail.
-
-    >>> is_boolean(Binary("<", Field("x"), Constant(1))), is_boolean(Field("x"))
-    (True, False)
-    """
-    if isinstance(expr, Binary) and expr.op in _LOGICAL:
-        return is_boolean(expr.left) and is_boolean(expr.right)
-    return (isinstance(expr, Binary) and expr.op in _COMPARISONS) or (isinstance(expr, Unary) and expr.op in ("not", "is_none"))
 
 
 def cannot_fail(condition: Expr) -> bool:

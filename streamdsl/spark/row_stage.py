@@ -121,12 +121,12 @@ class Alter:
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
-    """Add a column of texts that are equal where the keys are equal."""
+    """Add a column of bytes that are equal where the keys are equal."""
 
     key: Expr
 
     def apply(self, reader: Reader, batch: Any, out: Type) -> Any:
-        """Return the rows with their key; as bytes, since text of Python need not be valid Unicode."""
+        """Return the rows with their key; text of Python need not be valid Unicode."""
         keys = [canonical(key).encode("utf-8", "surrogatepass") for key in key_values(self.key, reader.inputs(batch))]
         return pa.RecordBatch.from_arrays([*batch.columns, pa.array(keys, pa.binary())], [*batch.schema.names, "j"])
 

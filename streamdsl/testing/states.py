@@ -10,7 +10,7 @@ from streamdsl.expr.rows import settle
 from streamdsl.expr.schema import as_payload
 from streamdsl.temporal import CHTRow, Lifetime, payload_key
 from streamdsl.udm.bases import AnyModule, AnyUDA, WindowDescriptor, can_remove
-from streamdsl.udm.invoke import MemberRow, aggregate, member_order, operate, seen, stamp, stamped
+from streamdsl.udm.invoke import MemberRow, aggregate, member_order, operate, results_of, seen, stamp, stamped
 from streamdsl.windows import Clip, Output
 
 T = TypeVar("T")
@@ -111,7 +111,7 @@ def finished(module: AnyModule, result: Any, window: Lifetime, output: Output) -
     """Return what `compute_result` gave as rows."""
     if isinstance(module, AnyUDA):
         return [CHTRow(*stamp(window, output), as_payload(settle(result)))]
-    return [CHTRow(*row) for row in stamped(module, result, window, output)]
+    return [CHTRow(*row) for row in stamped(module, results_of(module, result), window, output)]
 
 
 def _is_same(a: MemberRow, b: MemberRow) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.temporal import Lifetime
 from streamdsl.udm.bases import UDM, AnyUDA, AnyUDO, Incremental, WindowDescriptor, can_remove
-from streamdsl.udm.invoke import EXCLUDED, Member, MemberRow, Stamped, as_result, empty_result, seen, stamped
+from streamdsl.udm.invoke import EXCLUDED, Member, MemberRow, Stamped, as_result, empty_result, results_of, seen, stamped
 from streamdsl.windows import Clip, Output
 
 
@@ -78,7 +78,7 @@ def value(function: AnyUDA[Any, Any], held: Held, window: Lifetime) -> Any:
 
 def rows(module: AnyUDO[Any, Any], held: Held, window: Lifetime, output: Output) -> list[Stamped]:
     """Return an operator's results for a window from its state, stamped as the output policy says."""
-    return stamped(module, [detached(item) for item in _compute(module, held, window)], window, output)
+    return stamped(module, [detached(item) for item in results_of(module, _compute(module, held, window))], window, output)
 
 
 def copied(module: Any, held: Held) -> Held:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -109,14 +109,33 @@ def seen_clip(modules: Iterable[AnyModule], clip: Clip) -> Clip:
 
 def operate(module: AnyUDO[Any, Any], members: Sequence[Member], window: Lifetime, clip: Clip, output: Output) -> list[Stamped]:
     """Return a UDO's results for a window, stamped as the output policy says."""
-    return stamped(module, _compute(module, seen(module, members, 0, window, clip), window), window, output)
+    return stamped(module, results_of(module, _compute(module, seen(module, members, 0, window, clip), window)), window, output)
 
 
-def stamped(module: AnyUDO[Any, Any], results: Iterable[Any], window: Lifetime, output: Output) -> list[Stamped]:
-    """Return what a UDO has computed for a window, stamped as the output policy says."""
+def results_of(module: AnyUDO[Any, Any], found: Any) -> list[Any]:
+    """Return the results in what a UDO has returned; `TypeError` for what is one payload by itself, or no iterable.
+
+    >>> from streamdsl.udm.functions import udo
+    >>> results_of(udo(sorted), ("a", "b"))
+    ['a', 'b']
+    >>> results_of(udo(sorted), {"zone": "A"})
+    Traceback (most recent call last):
+        ...
+    TypeError: sorted returned a value of type dict; an operator returns an iterable of results, for one of them a list of it
+    """
+    is_payload = isinstance(found, (str, bytes, Mapping)) or hasattr(found, "_fields") or hasattr(found, "columns")
+    if is_payload or not isinstance(found, Iterable):
+        raise TypeError(
+            f"{module.label} returned a value of type {type(found).__name__}; "
+            "an operator returns an iterable of results, for one of them a list of it"
+        )
+    return list(found)
+
+
+def stamped(module: AnyUDO[Any, Any], events: Sequence[Any], window: Lifetime, output: Output) -> list[Stamped]:
+    """Return the results of a UDO for a window, stamped as the output policy says."""
     if not module.time_sensitive:
-        return [Stamped(*stamp(window, output), as_result(payload)) for payload in results]
-    events = list(results)
+        return [Stamped(*stamp(window, output), as_result(payload)) for payload in events]
     stamps = [_own_stamp(module, event, window) for event in events]
     if not output.keeps_stamps:
         return [Stamped(*stamp(window, output), as_result(event.payload)) for event in events]
