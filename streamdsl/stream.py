@@ -376,6 +376,67 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         node = in_calendar(self._node, lo, hi)
         return self._over(algebra.ClipInterval(node, to_ticks(lo, node.unit), to_ticks(hi, node.unit)))
 
+    def to_points_at_end(self) -> Stream[T]:
+        """Make each row the point `[RE, RE + 1)`; a row without end gives none, CTIs stay.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 5, "a"), (2, sd.INFINITY, "b")]).to_points_at_end().run().cht()
+        CHT
+          [5, 6) 'a'
+        """
+        return self._over(algebra.ToPointsAtEnd(self._node))
+
+    def extend(self, d: DurationLike) -> Stream[T]:
+        """Move RE by a duration; a negative one shortens, and a row whose RE would not be after its LE vanishes.
+
+        The CTI stays, or moves by a negative duration: until then a row that ends at the CTI may be lengthened.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 5, "a"), (2, 4, "b")]).extend(-2).run().cht()
+        CHT
+          [1, 3) 'a'
+        """
+        node = in_calendar(self._node, d)
+        return self._over(algebra.Extend(node, to_duration(d, node.unit)))
+
+    def clip_duration(self, d: DurationLike) -> Stream[T]:
+        """Make RE no later than LE + a duration, which drops all rows if it is <= 0; CTIs stay.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 9, "a"), (2, 4, "b")]).clip_duration(3).run().cht()
+        CHT
+          [1, 4) 'a'
+          [2, 4) 'b'
+        """
+        node = in_calendar(self._node, d)
+        return self._over(algebra.ClipDuration(node, to_duration(d, node.unit)))
+
+    def quantize(self, size: DurationLike, period: DurationLike, offset: DurationLike = 0) -> Stream[T]:
+        """Move LE down and RE up to a grid: to the windows `[offset + k * period, + size)`, from the last that starts by LE.
+
+            time        0         10        20        30
+            rows              [--)   [--------)
+            10, 10      [---------)
+                                  [-------------------)
+
+        RE becomes the first end of a window that is neither before RE nor less than a size after the new LE. The CTI goes down to
+        the grid. Raises `QueryError` for a size or a period <= 0.
+
+        >>> import streamdsl as sd
+        >>> rows = sd.from_rows([(6, 9, "a"), (13, 22, "b")])
+        >>> rows.quantize(10, 10).run().cht()
+        CHT
+          [0, 10) 'a'
+          [10, 30) 'b'
+        >>> rows.quantize(10, 5).run().cht()
+        CHT
+          [5, 15) 'a'
+          [10, 25) 'b'
+        """
+        node = in_calendar(self._node, size, period, offset)
+        ticks = [to_duration(d, node.unit) for d in (size, period, offset)]
+        return self._over(algebra.Quantize(node, *ticks))
+
     # Combining streams.
 
     def union(self, *others: Stream[U]) -> Stream[T | U]:

@@ -14,7 +14,19 @@ from streamdsl.denote.combine import anti_join, clip_by, join, union
 from streamdsl.denote.group import group, group_apply
 from streamdsl.denote.scope import Scope
 from streamdsl.denote.source import history, source, sources
-from streamdsl.denote.span import alter_lifetime, clip_interval, select, select_many, shift, to_edges, where
+from streamdsl.denote.span import (
+    alter_lifetime,
+    clip_duration,
+    clip_interval,
+    extend,
+    quantize,
+    select,
+    select_many,
+    shift,
+    to_edges,
+    to_points_at_end,
+    where,
+)
 from streamdsl.denote.windowed import describe, window_aggregate, window_apply
 from streamdsl.errors import QueryError
 from streamdsl.plan import node as plan_nodes
@@ -38,6 +50,10 @@ DENOTATIONS: Final[Mapping[type[Node], Callable[..., CHT[Any]]]] = {
     plan_nodes.Shift: shift,
     plan_nodes.ToEdges: to_edges,
     plan_nodes.ClipInterval: clip_interval,
+    plan_nodes.Extend: extend,
+    plan_nodes.ClipDuration: clip_duration,
+    plan_nodes.ToPointsAtEnd: to_points_at_end,
+    plan_nodes.Quantize: quantize,
     plan_nodes.Union: union,
     plan_nodes.Join: join,
     plan_nodes.AntiJoin: anti_join,

@@ -9,8 +9,20 @@ from streamdsl.denote.scope import Scope, UserCode, holds, key_of, project, valu
 from streamdsl.errors import TimeOverflow, UnitError
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.schema import as_payload
-from streamdsl.plan.node import AlterLifetime, ClipInterval, Select, SelectMany, Shift, ToEdges, Where
-from streamdsl.temporal import CHT, INFINITY, CHTRow, Unit, add_time, to_duration, to_ticks
+from streamdsl.plan.node import (
+    AlterLifetime,
+    ClipDuration,
+    ClipInterval,
+    Extend,
+    Quantize,
+    Select,
+    SelectMany,
+    Shift,
+    ToEdges,
+    ToPointsAtEnd,
+    Where,
+)
+from streamdsl.temporal import CHRONON, CHT, INFINITY, CHTRow, Unit, add_time, to_duration, to_ticks
 
 
 def where(node: Where, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
@@ -56,6 +68,34 @@ def alter_lifetime(node: AlterLifetime, scope: Scope, rows: CHT[Any]) -> CHT[Any
 def shift(node: Shift, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
     """Each row with both ends moved."""
     return CHT((CHTRow(add_time(le, node.duration), add_time(re, node.duration), p) for le, re, p in rows), rows.unit)
+
+
+def extend(node: Extend, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """Each row with RE moved, if that is after its LE."""
+    moved = (row._replace(re=add_time(row.re, node.duration)) for row in rows)
+    return CHT((row for row in moved if row.le < row.re), rows.unit)
+
+
+def clip_duration(node: ClipDuration, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """Each row for at most the duration from its LE."""
+    return CHT((CHTRow(le, min(re, le + max(node.duration, 0)), p) for le, re, p in rows), rows.unit)
+
+
+def to_points_at_end(node: ToPointsAtEnd, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """The point at the end of each row that has one."""
+    return CHT((CHTRow(re, add_time(re, CHRONON), p) for _, re, p in rows if re != INFINITY), rows.unit)
+
+
+def quantize(node: Quantize, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """Each row from the latest start of the grid, until the first end of the grid that is a size later and not before its own."""
+
+    def snapped() -> Iterator[CHTRow[Any]]:
+        for le, re, payload in rows:
+            start = add_time(le, -((le - node.offset) % node.period))
+            least = max(re, add_time(start, node.size))
+            yield CHTRow(start, add_time(least, (node.offset + node.size - least) % node.period), payload)
+
+    return CHT(snapped(), rows.unit)
 
 
 def to_edges(node: ToEdges, scope: Scope, rows: CHT[Any]) -> CHT[Any]:

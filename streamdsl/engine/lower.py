@@ -13,14 +13,16 @@ from streamdsl.engine.operators.clip_by import ClipByOperator
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator, why_not_columnar
 from streamdsl.engine.operators.group import GroupEnterOperator, GroupExitOperator
 from streamdsl.engine.operators.join import JoinOperator
-from streamdsl.engine.operators.span import (
+from streamdsl.engine.operators.lifetimes import (
     AlterLifetimeOperator,
+    ClipDurationOperator,
     ClipIntervalOperator,
-    SelectManyOperator,
-    SelectOperator,
+    ExtendOperator,
+    QuantizeOperator,
     ShiftOperator,
-    WhereOperator,
+    ToPointsAtEndOperator,
 )
+from streamdsl.engine.operators.span import SelectManyOperator, SelectOperator, WhereOperator
 from streamdsl.engine.operators.to_edges import ToEdgesOperator
 from streamdsl.engine.operators.union import UnionOperator
 from streamdsl.engine.operators.window import WindowOperator
@@ -30,16 +32,20 @@ from streamdsl.plan.node import (
     AlterLifetime,
     AntiJoin,
     ClipBy,
+    ClipDuration,
     ClipInterval,
+    Extend,
     Group,
     GroupApply,
     Join,
     Node,
+    Quantize,
     Select,
     SelectMany,
     Shift,
     Source,
     ToEdges,
+    ToPointsAtEnd,
     Union,
     Where,
     WindowAggregate,
@@ -80,6 +86,10 @@ OPERATORS: dict[type[Node], type[Any]] = {
     Shift: ShiftOperator,
     ToEdges: ToEdgesOperator,
     ClipInterval: ClipIntervalOperator,
+    Extend: ExtendOperator,
+    ClipDuration: ClipDurationOperator,
+    ToPointsAtEnd: ToPointsAtEndOperator,
+    Quantize: QuantizeOperator,
     Union: UnionOperator,
     Join: JoinOperator,
     AntiJoin: AntiJoinOperator,

@@ -9,11 +9,14 @@ from streamdsl.expr.nodes import is_opaque
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import (
     AlterLifetime,
+    ClipDuration,
     ClipInterval,
+    Extend,
     Group,
     GroupApply,
     Join,
     Node,
+    Quantize,
     Select,
     SelectMany,
     Shift,
@@ -108,8 +111,12 @@ def describe_node(node: Node) -> str:
     if isinstance(node, AlterLifetime):
         start = f"start {describe(node.start)}, " if node.start is not None else ""
         return f"{start}duration {describe(node.duration)}"
-    if isinstance(node, Shift):
+    if isinstance(node, (Shift, Extend)):
         return f"by {node.duration}"
+    if isinstance(node, ClipDuration):
+        return f"to {node.duration}"
+    if isinstance(node, Quantize):
+        return f"size {node.size}, period {node.period}" + (f", offset {node.offset}" if node.offset else "")
     if isinstance(node, ToEdges):
         return f"per {describe(node.key)}" if node.key is not None else ""
     if isinstance(node, ClipInterval):

@@ -102,6 +102,43 @@ class Shift(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Extend(Node):
+    """RE moved by a duration; a row whose RE would not be after its LE vanishes."""
+
+    input: Node
+    duration: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClipDuration(Node):
+    """RE no later than a duration after LE; with a duration <= 0 no row is left."""
+
+    input: Node
+    duration: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToPointsAtEnd(Node):
+    """The point `[RE, RE + 1)` of each row that ends."""
+
+    input: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Quantize(Node):
+    """LE moved down to a multiple of the period, RE up to the end of a window of this size that starts at one."""
+
+    input: Node
+    size: int
+    period: int
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        if self.size <= 0 or self.period <= 0:
+            raise QueryError(f"quantize needs a size and a period > 0, not {self.size} and {self.period}")
+
+
+@dataclass(frozen=True, slots=True)
 class ToEdges(Node):
     """RE becomes the next strictly later LE of the same key, else INFINITY; simultaneous rows share their end."""
 
@@ -281,17 +318,21 @@ __all__ = [
     "AlterLifetime",
     "AntiJoin",
     "ClipBy",
+    "ClipDuration",
     "ClipInterval",
+    "Extend",
     "Group",
     "GroupApply",
     "Join",
     "Matching",
     "Node",
+    "Quantize",
     "Select",
     "SelectMany",
     "Shift",
     "Source",
     "ToEdges",
+    "ToPointsAtEnd",
     "TwoInputs",
     "Union",
     "Where",

@@ -13,6 +13,7 @@ from streamdsl.plan.node import (
     Node,
     Select,
     Shift,
+    ToPointsAtEnd,
     Union,
     Where,
     WindowAggregate,
@@ -58,7 +59,7 @@ def fixed_end(node: Node) -> bool:
         return not _reads_re(node) and fixed_end(node.inputs[0])
     if isinstance(node, GroupApply):
         return fixed_end(node.body)
-    return isinstance(node, Union) and all(map(fixed_end, node.parts))
+    return isinstance(node, ToPointsAtEnd) or (isinstance(node, Union) and all(map(fixed_end, node.parts)))
 
 
 def _reads_re(node: Node) -> bool:
@@ -76,13 +77,15 @@ def points_only(node: Node) -> bool:
         return points_only(node.inputs[0])
     if isinstance(node, GroupApply):
         return points_only(node.body)
-    return isinstance(node, Union) and all(map(points_only, node.parts))
+    return isinstance(node, ToPointsAtEnd) or (isinstance(node, Union) and all(map(points_only, node.parts)))
 
 
 def constant_duration(node: Node) -> int | None:
     """Return the one duration that all rows have, None if they may differ."""
     if isinstance(node, AlterLifetime):
         return node.duration.value if isinstance(node.duration, Constant) else None
+    if isinstance(node, ToPointsAtEnd):
+        return 1
     if isinstance(node, Windowed):
         if node.output is Output.POINT_AT_END:
             return 1

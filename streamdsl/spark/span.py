@@ -5,7 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from streamdsl.expr.nodes import Expr
-from streamdsl.plan.node import AlterLifetime, ClipInterval, Select, SelectMany, Shift, ToEdges, Union, Where
+from streamdsl.plan.node import (
+    AlterLifetime,
+    ClipDuration,
+    ClipInterval,
+    Extend,
+    Quantize,
+    Select,
+    SelectMany,
+    Shift,
+    ToEdges,
+    ToPointsAtEnd,
+    Union,
+    Where,
+)
 from streamdsl.spark import stages
 from streamdsl.spark.expressions import Env, converted, infer, to_sql
 from streamdsl.spark.flow import Flow, Scope, over
@@ -13,7 +26,7 @@ from streamdsl.spark.lowering import Lowering
 from streamdsl.spark.operations import truth
 from streamdsl.spark.sql import NotNative, Sql, integer, moved_time, plus_time, raising
 from streamdsl.spark.types import Pickled, Type, as_nullable, unify
-from streamdsl.temporal import common_unit
+from streamdsl.temporal import INFINITY, common_unit
 
 
 def where(low: Lowering, node: Where, scope: Scope) -> Flow:
@@ -90,6 +103,45 @@ def clip_interval(low: Lowering, node: ClipInterval, scope: Scope) -> Flow:
     low.note(node, "native")
     flow = low.lower(node.input, scope)
     return flow.select(le=f"greatest(le, {integer(node.lo)})", re=f"least(re, {integer(node.hi)})")
+
+
+def extend(low: Lowering, node: Extend, scope: Scope) -> Flow:
+    """Each row with RE moved."""
+    low.note(node, "native")
+    return low.lower(node.input, scope).select(re=plus_time("re", node.duration))
+
+
+def clip_duration(low: Lowering, node: ClipDuration, scope: Scope) -> Flow:
+    """Each row for at most the duration from its LE."""
+    low.note(node, "native")
+    end = f"try_add(le, {integer(max(node.duration, 0))})"
+    return low.lower(node.input, scope).select(re=f"least(re, coalesce({end}, re))")
+
+
+def to_points_at_end(low: Lowering, node: ToPointsAtEnd, scope: Scope) -> Flow:
+    """The point at the end of each row that has one."""
+    low.note(node, "native")
+    ended = low.lower(node.input, scope).then(lambda df: df.where(f"re < {integer(INFINITY)}"))
+    return ended.select(le="re", re=plus_time("re", 1))
+
+
+def quantize(low: Lowering, node: Quantize, scope: Scope) -> Flow:
+    """Each row with both ends moved outwards to the grid."""
+    low.note(node, "native")
+    period, last = integer(node.period), (node.offset + node.size) % node.period
+    start = moved_time("le", f"-{_beyond('le', node.period, node.offset % node.period)}")
+    least = (
+        low.lower(node.input, scope)
+        .select(le=start)
+        .then(lambda df: df.selectExpr("*", f"greatest(re, {plus_time('le', node.size)}) as least"))
+    )
+    end = moved_time("least", f"(({period} - {_beyond('least', node.period, last)}) % {period})")
+    return least.select(re=end)
+
+
+def _beyond(time: str, period: int, phase: int) -> str:
+    """Return the SQL of how far a time is beyond the latest of a grid; no step leaves int64."""
+    return f"pmod(pmod({time}, {integer(period)}) - {integer(phase)}, {integer(period)})"
 
 
 def to_edges(low: Lowering, node: ToEdges, scope: Scope) -> Flow:

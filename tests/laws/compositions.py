@@ -46,6 +46,11 @@ STEPS = [
     Step("to_edges", lambda s: s.to_edges(), unbounds=True),
     Step("to_edges (k)", lambda s: s.to_edges(key="k"), unbounds=True),
     Step("clip_interval", lambda s: s.clip_interval(-4, 12)),
+    Step("extend", lambda s: s.extend(3)),
+    Step("extend back", lambda s: s.extend(-2)),
+    Step("clip_duration", lambda s: s.clip_duration(4)),
+    Step("to_points_at_end", lambda s: s.to_points_at_end()),
+    Step("quantize", lambda s: s.quantize(6, 3, offset=1)),
     Step("tumbling", lambda s: s.tumbling_window(6).aggregate(k=sd.max(lambda e: e.k), v=sd.count()), bounded=True),
     Step("hopping", lambda s: record(s.hopping_window(9, 4, offset=1).apply(Above(), lambda e: e.v)), bounded=True),
     Step(

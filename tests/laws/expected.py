@@ -20,6 +20,7 @@ from streamdsl.plan.node import (
     SelectMany,
     Shift,
     Source,
+    ToPointsAtEnd,
     Union,
     Where,
     WindowAggregate,
@@ -138,7 +139,7 @@ def fixes_ends(plan: Node) -> bool:
         return fixes_ends(plan.input)
     if isinstance(plan, GroupApply):
         return fixes_ends(plan.body)
-    return isinstance(plan, Union) and all(map(fixes_ends, plan.parts))
+    return isinstance(plan, ToPointsAtEnd) or (isinstance(plan, Union) and all(map(fixes_ends, plan.parts)))
 
 
 def is_window_over_source(plan: Node) -> bool:

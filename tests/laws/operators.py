@@ -60,6 +60,10 @@ SPANS: dict[str, list[Callable[[Stream], Stream]]] = {
     "to_points": [lambda s: s.to_points()],
     "to_edges": [lambda s: s.to_edges(), lambda s: s.to_edges(key="k"), lambda s: s.to_edges(key=lambda e: e.v % 2)],
     "clip_interval": [lambda s: s.clip_interval(2, 9), lambda s: s.clip_interval(-30, 3)],
+    "extend": [lambda s: s.extend(4), lambda s: s.extend(-3)],
+    "clip_duration": [lambda s: s.clip_duration(3), lambda s: s.clip_duration(20)],
+    "to_points_at_end": [lambda s: s.to_points_at_end()],
+    "quantize": [lambda s: s.quantize(5, 5), lambda s: s.quantize(9, 4, offset=-1), lambda s: s.quantize(2, 7, offset=3)],
 }
 
 PAIRS: dict[str, list[Callable[[Stream, Stream], Stream]]] = {

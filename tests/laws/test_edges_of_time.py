@@ -1,4 +1,4 @@
-"""Windows at the edges of int64: every engine gives the same rows, or each refuses the input."""
+"""Windows and lifetimes at the edges of int64: every engine gives the same rows, or each refuses the input."""
 
 from __future__ import annotations
 
@@ -36,6 +36,20 @@ QUERIES: dict[str, Query] = {
     "count by end": lambda s: s.count_window(1, by="end").aggregate(n=sd.count()),
 }
 
+SPANS: dict[str, Query] = {
+    **{f"quantize{grid}": lambda s, grid=grid: s.quantize(*grid) for grid in GRIDS},  # type: ignore[misc]
+    "shift": lambda s: s.shift(5),
+    "shift back": lambda s: s.shift(-5),
+    "extend": lambda s: s.extend(5),
+    "extend back": lambda s: s.extend(-5),
+    "clip_duration": lambda s: s.clip_duration(5),
+    "clip_duration to anything": lambda s: s.clip_duration(INFINITY),
+    "clip_duration to nothing": lambda s: s.clip_duration(-3),
+    "clip_interval": lambda s: s.clip_interval(MIN_TIME, INFINITY),
+    "alter_duration": lambda s: s.alter_duration(7),
+    "to_points_at_end": lambda s: s.to_points_at_end(),
+}
+
 
 def outcome(query: sd.Stream[Any], until: int | None, **how: Any) -> object:
     try:
@@ -52,3 +66,10 @@ def test_windows_at_the_edges_of_time(name: str, until: int | None) -> None:
         expected = outcome(query, until, engine="reference")
         assert outcome(query, until) == expected, rows
         assert outcome(query, until, engine_options={"window": "general"}) == expected, rows
+
+
+@pytest.mark.parametrize("name", SPANS)
+def test_lifetimes_at_the_edges_of_time(name: str) -> None:
+    for rows in ROWS:
+        query = SPANS[name](sd.from_rows(rows))
+        assert outcome(query, None) == outcome(query, None, engine="reference"), rows

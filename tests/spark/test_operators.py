@@ -36,6 +36,11 @@ SPAN: dict[str, Query] = {
     "to points": lambda s: s.to_points(),
     "shift": lambda s: s.shift(-7),
     "clip interval": lambda s: s.clip_interval(-2, 6),
+    "extend": lambda s: s.extend(3),
+    "extend back": lambda s: s.extend(-2),
+    "clip duration": lambda s: s.clip_duration(3),
+    "to points at end": lambda s: s.to_points_at_end(),
+    "quantize": lambda s: s.quantize(5, 3, offset=-1),
     "to edges": lambda s: s.to_edges(),
     "to edges by key": lambda s: s.to_edges(lambda e: e.m),
 }

@@ -91,6 +91,10 @@ NODES: list[tuple[sd.Stream[Any], algebra.Node]] = [
     (trips.to_edges("zone"), algebra.ToEdges(TRIPS, Field("zone"))),
     (trips.to_edges(lambda e: e.zone), algebra.ToEdges(TRIPS, Field("zone"))),
     (trips.clip_interval(1, "1970-01-01T00:00:09Z"), algebra.ClipInterval(TRIPS, 1, 9)),
+    (trips.extend("1m"), algebra.Extend(TRIPS, 60)),
+    (trips.clip_duration(timedelta(minutes=2)), algebra.ClipDuration(TRIPS, 120)),
+    (trips.to_points_at_end(), algebra.ToPointsAtEnd(TRIPS)),
+    (trips.quantize("1m", "30s", offset=5), algebra.Quantize(TRIPS, 60, 30, 5)),
     (trips.union(zones, trips), algebra.Union((TRIPS, ZONES, TRIPS))),
     (trips.join(zones), algebra.Join(TRIPS, ZONES, Matching())),
     (trips.join(zones, on="fare"), algebra.Join(TRIPS, ZONES, Matching(FARE, FARE))),
@@ -291,6 +295,8 @@ REFUSED: list[tuple[Callable[[], object], type[Exception], tuple[str, ...]]] = [
     (lambda: trips.select(x=5), QueryError, ("x=5", "sd.lit(5)")),  # type: ignore[call-overload]
     (lambda: trips.alter_lifetime(5), QueryError, ("needs a duration", "shift(d)")),
     (lambda: trips.clip_interval(5, 3), QueryError, ("lo <= hi",)),
+    (lambda: trips.quantize(0, 5), QueryError, ("size and a period > 0",)),
+    (lambda: trips.quantize(5, -5), QueryError, ("size and a period > 0",)),
     (lambda: trips.shift("five"), UnitError, ("'five'",)),
     (lambda: sd.from_rows([(1, 2, 3)]).shift("5s"), UnitError, ("plain ticks", "'5s'")),
     (lambda: trips.group_by(5), QueryError, ("5 is not a key",)),  # type: ignore[call-overload]

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch, payload_table
 from streamdsl.engine.operator import Operator, inputs_of
-from streamdsl.errors import StreamDslError, TimeOverflow, UnitError
+from streamdsl.errors import StreamDslError
 from streamdsl.expr import Inputs, RowError, project
-from streamdsl.expr.nodes import Constant, Expr, Life, Opaque
+from streamdsl.expr.nodes import Expr, Life, Opaque
 from streamdsl.expr.schema import as_payload
 from streamdsl.expr.table import Column, object_column
-from streamdsl.plan.node import AlterLifetime, ClipInterval, Select, SelectMany, Shift, Where
-from streamdsl.temporal import MIN_TIME, Unit, add_time, add_times, plain, to_duration, to_ticks
+from streamdsl.plan.node import Select, SelectMany, Where
+from streamdsl.temporal import MIN_TIME, Unit
 from streamdsl.temporal.time import Ticks
 
 Conversion: TypeAlias = Callable[[object, Unit | None], int]
@@ -46,7 +46,7 @@ class WhereOperator(Operator):
         return MIN_TIME if self.reads_re else ctis[0]
 
     def _holds(self, batch: Batch, re: Ticks) -> Any:
-        return _where_present(self.holds, self.predicate, batch, re)
+        return where_present(self.holds, self.predicate, batch, re)
 
 
 class SelectOperator(Operator):
@@ -116,110 +116,12 @@ class SelectManyOperator(Operator):
                 raise self.user_error(RowError(row, error), batch.ids) from error
 
 
-class AlterLifetimeOperator(Operator):
-    """Gives each row the lifetime `[start, start + duration)`."""
-
-    kind = "alter_lifetime (columnar)"
-
-    def __init__(self, label: str, node: AlterLifetime) -> None:
-        super().__init__(label)
-        self.start = node.start
-        self.duration = node.duration
-        self.unit = node.unit
-        self.moves_start = node.start is not None
-        self.reads_re = reads_re(node.duration) or (node.start is not None and reads_re(node.start))
-
-    def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
-        (batch,) = batches
-        if not len(batch):
-            return EMPTY
-        old_le, old_re = self._lifetimes(batch, batch.re_old)
-        new_le, new_re = self._lifetimes(batch, batch.re_new) if self._changes(batch) else (old_le, old_re)
-        moved = old_le != new_le
-        if not moved.any():
-            return batch.with_lifetimes(new_le, old_re, new_re)
-        gone = batch.with_lifetimes(old_le, old_re, np.where(moved, old_le, new_re))
-        come = batch.take(np.flatnonzero(moved))
-        return Batch.concat([gone, come.with_lifetimes(new_le[moved], new_le[moved], new_re[moved])])
-
-    @staticmethod
-    def _changes(batch: Batch) -> bool:
-        return bool((batch.re_old != batch.re_new).any())
-
-    def _lifetimes(self, batch: Batch, re: Ticks) -> tuple[Ticks, Ticks]:
-        """Return the new ends; a row that is not there, or whose duration is not positive, gets an empty lifetime."""
-        start = batch.le if self.start is None else self._ticks(self.start, batch, re, to_ticks)
-        duration = np.maximum(self._ticks(self.duration, batch, re, to_duration), 0)
-        duration = np.where(re > batch.le, duration, 0)
-        return start, add_times(start, duration)
-
-    def _ticks(self, expr: Expr, batch: Batch, re: Ticks, convert: Conversion) -> Ticks:
-        if isinstance(expr, Constant):
-            return np.full(len(batch), convert(expr.value, self.unit), dtype=np.int64)
-
-        def evaluate(expr: Expr, inputs: Inputs, ids: Column) -> Ticks:
-            column = self.evaluate(expr, inputs, ids)
-            return column if column.dtype == np.int64 else self._converted(column, ids, convert)
-
-        return _where_present(evaluate, expr, batch, re)
-
-    def _converted(self, column: Column, ids: Column, convert: Conversion) -> Ticks:
-        """Return values as int ticks; an error for what is no time names operator and event."""
-        ticks = np.zeros(len(column), dtype=np.int64)
-        for row, value in enumerate(column.tolist()):
-            try:
-                ticks[row] = convert(value, self.unit)
-            except (UnitError, TimeOverflow) as error:
-                raise type(error)(f"operator {self.label}, event {plain(ids[row])!r}: {error}") from None
-        return ticks
-
-    def output_cti(self, ctis: list[int]) -> int:
-        return MIN_TIME if self.moves_start or self.reads_re else ctis[0]
-
-
-class ShiftOperator(Operator):
-    """Moves both ends by a duration."""
-
-    kind = "shift (columnar)"
-
-    def __init__(self, label: str, node: Shift) -> None:
-        super().__init__(label)
-        self.duration = node.duration
-
-    def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
-        (batch,) = batches
-        if not len(batch):
-            return EMPTY
-        ends = (batch.le, batch.re_old, batch.re_new)
-        return batch.with_lifetimes(*(add_times(end, self.duration) for end in ends))
-
-    def output_cti(self, ctis: list[int]) -> int:
-        return ctis[0] if ctis[0] == MIN_TIME else add_time(ctis[0], self.duration)
-
-
-class ClipIntervalOperator(Operator):
-    """Intersects each lifetime with a fixed period."""
-
-    kind = "clip_interval (columnar)"
-
-    def __init__(self, label: str, node: ClipInterval) -> None:
-        super().__init__(label)
-        self.lo, self.hi = node.lo, node.hi
-
-    def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
-        (batch,) = batches
-        le = np.maximum(batch.le, self.lo)
-        old = np.maximum(le, np.minimum(batch.re_old, self.hi))
-        new = np.maximum(le, np.minimum(batch.re_new, self.hi))
-        return batch.with_lifetimes(le, old, new)
-
-
 def reads_re(expr: Expr) -> bool:
     """Say whether an expression may read the row's RE."""
     return any(part == Life("re") or (isinstance(part, Opaque) and part.life) for part in expr.walk())
 
 
-def _where_present(evaluate: Callable[[Expr, Inputs, Column], NDArray[Any]], expr: Expr, batch: Batch, re: Ticks) -> NDArray[Any]:
+def where_present(evaluate: Callable[[Expr, Inputs, Column], NDArray[Any]], expr: Expr, batch: Batch, re: Ticks) -> NDArray[Any]:
     """Return an expression over the rows that are there with these ends, and 0 or False for the others."""
     rows = np.flatnonzero(re > batch.le)
     here = batch.take(rows)

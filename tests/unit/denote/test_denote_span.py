@@ -9,7 +9,19 @@ from hypothesis import given
 
 from streamdsl.errors import FieldNotFound, TimeOverflow, UnitError, UserCodeError
 from streamdsl.expr.nodes import Constant
-from streamdsl.plan.node import AlterLifetime, ClipInterval, Select, SelectMany, Shift, ToEdges, Where
+from streamdsl.plan.node import (
+    AlterLifetime,
+    ClipDuration,
+    ClipInterval,
+    Extend,
+    Quantize,
+    Select,
+    SelectMany,
+    Shift,
+    ToEdges,
+    ToPointsAtEnd,
+    Where,
+)
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Record
 from tests.unit.denote.reading import INSTANTS, LEFT, alive, bag, histories, meaning, means, of, st
 
@@ -88,7 +100,15 @@ def test_a_duration_that_is_none_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("le", "plan"),
-    [(INFINITY - 4, Shift(LEFT, 4)), (MIN_TIME, Shift(LEFT, -1)), (INFINITY - 4, AlterLifetime(LEFT, None, Constant(9)))],
+    [
+        (INFINITY - 4, Shift(LEFT, 4)),
+        (MIN_TIME, Shift(LEFT, -1)),
+        (INFINITY - 4, AlterLifetime(LEFT, None, Constant(9))),
+        (INFINITY - 4, Extend(LEFT, 3)),
+        (INFINITY - 4, Quantize(LEFT, 10, 10)),
+        (MIN_TIME, Quantize(LEFT, 7, 7)),
+        (INFINITY - 2, ToPointsAtEnd(LEFT)),
+    ],
 )
 def test_times_out_of_range_overflow(le: int, plan: Any) -> None:
     with pytest.raises(TimeOverflow):
@@ -106,6 +126,55 @@ def test_shift_moves_every_instant(rows: CHT[Any], d: int) -> None:
 def test_clip_interval_keeps_what_is_inside(rows: CHT[Any], lo: int, length: int) -> None:
     clipped = meaning(ClipInterval(LEFT, lo, lo + length), rows)
     assert all(bag(alive(clipped, t)) == (bag(alive(rows, t)) if lo <= t < lo + length else bag([])) for t in INSTANTS)
+
+
+@given(histories, st.integers(-6, 6))
+def test_an_extended_row_lives_where_it_would_with_its_end_moved(rows: CHT[Any], d: int) -> None:
+    extended = meaning(Extend(LEFT, d), rows)
+    assert all(bag(alive(extended, t)) == bag(row.payload for row in rows if row.le <= t < row.re + d) for t in INSTANTS)
+    assert sum(row.re == INFINITY for row in extended) == sum(row.re == INFINITY for row in rows)
+
+
+@given(histories, st.integers(-2, 9))
+def test_a_clipped_row_lives_no_longer_than_the_duration(rows: CHT[Any], d: int) -> None:
+    clipped = meaning(ClipDuration(LEFT, d), rows)
+    assert all(
+        bag(alive(clipped, t)) == bag(row.payload for row in rows if row.le <= t < min(row.re, row.le + d)) for t in INSTANTS
+    )
+
+
+def test_a_duration_beyond_the_range_of_times_clips_nothing() -> None:
+    means(
+        ClipDuration(LEFT, INFINITY),
+        [(5, INFINITY, "x"), (INFINITY - 3, INFINITY - 1, "y")],
+        gives=[(5, INFINITY, "x"), (INFINITY - 3, INFINITY - 1, "y")],
+    )
+
+
+@given(histories)
+def test_there_is_a_point_at_each_end(rows: CHT[Any]) -> None:
+    points = meaning(ToPointsAtEnd(LEFT), rows)
+    assert all(bag(alive(points, t)) == bag(row.payload for row in rows if row.re == t) for t in INSTANTS)
+
+
+@given(histories, st.integers(1, 9), st.integers(1, 9), st.integers(-5, 5))
+def test_a_quantized_row_is_the_least_period_of_the_grid_around_it(rows: CHT[Any], size: int, period: int, offset: int) -> None:
+    starts = range(offset - 20 * period, 40, period)
+    for row, snapped in zip(
+        rows, [next(iter(meaning(Quantize(LEFT, size, period, offset), [row]))) for row in rows], strict=True
+    ):
+        assert snapped.le == max(start for start in starts if start <= row.le)
+        if row.re == INFINITY:
+            assert snapped.re == INFINITY
+        else:
+            ends = (start + size for start in range(offset - 20 * period, 80, period))
+            assert snapped.re == min(end for end in ends if end >= max(row.re, snapped.le + size))
+
+
+def test_windows_of_quantized_rows_are_the_tumbling_windows_that_they_overlap() -> None:
+    means(
+        Quantize(LEFT, 10, 10, 0), [(3, 4, "x"), (-1, 1, "y"), (10, 20, "z")], gives=[(0, 10, "x"), (-10, 10, "y"), (10, 20, "z")]
+    )
 
 
 def test_edges_last_until_the_next_strictly_later_start_of_their_key() -> None:
