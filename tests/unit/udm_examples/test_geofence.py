@@ -45,7 +45,7 @@ def is_inside(corners: tuple[tuple[int, int], ...], x: int, y: int) -> bool:
 @given(SEEDS)
 def test_a_polygon_holds_what_a_ray_leaves_an_odd_number_of_times(seed: int) -> None:
     rng = Random(seed)
-    corners = tuple((rng.randint(-4, 4), rng.randint(-4, 4)) for _ in range(rng.randint(1, 7)))
+    corners = tuple((rng.randint(-4, 4), rng.randint(-4, 4)) for _ in range(rng.randint(3, 7)))
     polygon = Polygon("p", corners)
     for x in range(-5, 6):
         for y in range(-5, 6):
@@ -73,6 +73,12 @@ def test_circles_know_no_edge_of_the_map() -> None:
     pole = Circle("pole", lon=0, lat=90, radius=200_000)
     assert all(pole.holds(lon, 88.5) for lon in range(-180, 181, 30))
     assert not pole.holds(0, 88)
+
+
+@pytest.mark.parametrize("lost", [Position("van", math.nan, 1), Position("van", 1, math.inf)])
+def test_a_receiver_without_signal_crosses_nothing(lost: Position) -> None:
+    rows = [(1, 2, Position("van", 1, 1)), (3, 4, lost), (5, 6, Position("van", 1, 1))]
+    assert run_udm(Geofence(FENCES), rows, (0, 10), output=sd.Output.UNCHANGED) == []
 
 
 def crossings(rows: list[Row]) -> Counter[Row]:
