@@ -37,6 +37,8 @@ class SlidingQuantile(sd.IncrementalUDA[float, Ordered, float]):
     `q` is read at its face value: 0.1 is one tenth, not the float next to it, so that the first decile of ten values by
     `"inverted_cdf"` is the smallest of them. Interpolation is exact and rounded once, so it never leaves its two neighbours.
 
+    The state holds every value of the window; that of `LogQuantile` does not.
+
     Raises `QueryError` for a `q` that is not between 0 and 1, or an unknown method.
 
     >>> module = SlidingQuantile(0.75)

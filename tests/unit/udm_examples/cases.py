@@ -87,7 +87,7 @@ CASES = [
     Case(TopK(2, by=value), reading),
     Case(SlidingTopK(2, by=value), reading),
     Case(LinearTrend(), wild),
-    Case(RobustZScore(of=value, threshold=1.5), reading),
+    Case(RobustZScore(of=value, threshold=0.7), reading),
     Case(DistinctSketch(), user),
     Case(KllQuantile(0.5), wild),
     Case(LogQuantile(0.5), wild),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 import streamdsl as sd
-from streamdsl.testing import assert_cht_equal, run_udm
+from streamdsl.testing import run_udm
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 from tests.unit.udm_examples.law import Row, assert_law, random_rows
@@ -126,19 +126,6 @@ def test_in_a_query_the_order_of_arrival_does_not_matter(seed: int) -> None:
         "output": rng.choice([sd.Output.TIME_BOUND, sd.Output.CLIP, sd.Output.ALIGN]),
     }
     assert_law(lambda s: s.hopping_window(12, hop, **policy).apply(Geofence(FENCES)), random_rows(rng, position), rng)
-
-
-@examples(100)
-@given(SEEDS)
-def test_one_vehicle_may_be_chosen_before_or_after(seed: int) -> None:
-    positions = sd.from_rows(random_rows(Random(seed), position))
-
-    def of(stream: sd.Stream[Any]) -> sd.Stream[Crossing]:
-        return stream.tumbling_window(12, output=sd.Output.UNCHANGED).apply(Geofence(FENCES))
-
-    assert Geofence.commutes_with_filter_on == ("vehicle",)
-    before, after = of(positions.where(lambda e: e.vehicle == "van")), of(positions).where(lambda e: e.vehicle == "van")
-    assert_cht_equal(before.run().cht(), after.run().cht())
 
 
 def test_a_taxi_between_the_airport_and_the_station() -> None:

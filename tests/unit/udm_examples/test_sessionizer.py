@@ -104,20 +104,6 @@ def test_in_a_query_the_order_of_arrival_does_not_matter(seed: int) -> None:
     assert_law(lambda s: s.hopping_window(12, hop, **policy).apply(module), random_rows(rng, click), rng)
 
 
-@examples(100)
-@given(SEEDS)
-def test_one_user_may_be_chosen_before_or_after(seed: int) -> None:
-    rng = Random(seed)
-    clicks = sd.from_rows(random_rows(rng, click))
-
-    def of(stream: sd.Stream[Any]) -> sd.Stream[Visit]:
-        return stream.tumbling_window(12, output=sd.Output.UNCHANGED).apply(Sessionizer(4))
-
-    assert Sessionizer.commutes_with_filter_on == ("user",)
-    before, after = of(clicks.where(lambda e: e.user == "ann")), of(clicks).where(lambda e: e.user == "ann")
-    assert_cht_equal(before.run().cht(), after.run().cht())
-
-
 def test_it_rightly_does_not_claim_to_be_time_bound() -> None:
     class Claims(Sessionizer):
         time_bound: ClassVar[bool] = True

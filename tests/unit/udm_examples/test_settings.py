@@ -64,6 +64,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: Polygon("swapped", ((0, 0), (4, 0), (52, 104))), "(?s)latitude 104.*Hint: .*longitude first"),
     (lambda: Circle("swapped", 37.8, -122.4, 500), "longitude 37.8 and latitude -122.4"),
     (lambda: Circle("nowhere", math.nan, 5, 500), "longitude nan"),
+    (lambda: Circle("north of north", 5, 90.5, 500), "latitude 90.5"),
     (lambda: Geofence([]), "at least one fence"),
     (lambda: Geofence([YARD, YARD]), "a name of its own"),
     (lambda: SequencePattern([], 5), "at least one step"),

@@ -71,6 +71,11 @@ class TestDistinctSketch:
         output += session.push([sd.Retract("bot", 40, 41, 40)])
         assert sd.CHT.from_events(output).rows[0].payload.visitors == 4
 
+    def test_of_a_window_without_people_there_are_none(self) -> None:
+        visits = sd.from_rows([(1, 2, {"user": "ann", "bot": False}), (12, 13, {"user": "crawler", "bot": True})])
+        people: sd.Agg[Any, int] = sd.Agg(DistinctSketch(), lambda e: e.user, lambda e: sd.not_(e.bot))
+        assert [payload.n for _, _, payload in visits.tumbling_window(10).aggregate(n=people).run()] == [1, 0]
+
 
 def rank_of(value: float, payloads: list[float]) -> tuple[float, float]:
     """Return the shares of values below a value, and at or below it."""
