@@ -120,6 +120,7 @@ def test_it_reports_the_matches_of_the_definition(seed: int) -> None:
     for clip in (sd.Clip.NONE, sd.Clip.RIGHT):
         found = run_udm(pattern, rows, window, clip=clip, output=sd.Output.UNCHANGED, seed=seed)
         assert Counter(tuple(row) for row in found) == expected(pattern, rows, window), [(s.where, s) for s in pattern.steps]
+    assert len(run_udm(pattern, rows, window)) == len(found), "none that would live for no time"
 
 
 def test_the_random_patterns_are_found_often() -> None:

@@ -51,13 +51,13 @@ class TestExactSum:
         assert total.finite == 0
 
     @examples(200)
-    @given(st.lists(anything | st.sampled_from([math.nan, math.inf, -math.inf]), max_size=6))
-    def test_rounds_once_and_keeps_what_is_no_number(self, addends: list[float]) -> None:
+    @given(st.lists(st.tuples(anything | st.sampled_from([math.nan, math.inf, -math.inf]), st.sampled_from([1, -1])), max_size=6))
+    def test_rounds_once_and_keeps_what_is_no_number(self, products: list[tuple[float, float]]) -> None:
         total = ExactSum()
-        for addend in addends:
-            total.add(addend)
+        for value, times in products:
+            total.add(value, times)
         try:
-            expected = math.fsum(addends)
+            expected = math.fsum(value * times for value, times in products)
         except ValueError:  # both infinities
             expected = math.nan
         except OverflowError:
@@ -83,9 +83,11 @@ class TestTimeWeightedAverage:
 class TestMedianAndQuantile:
     @pytest.mark.parametrize("module", [Median(), SlidingMedian()])
     @examples(60)
-    @given(payloads=st.lists(values, min_size=1, max_size=12))
+    @given(payloads=st.lists(values | st.sampled_from([math.inf, -math.inf]), min_size=1, max_size=12))
     def test_half_lies_on_each_side_of_the_median(self, module: sd.UDA[float, float], payloads: list[float]) -> None:
-        assert run_udm(module, [(0, 1, value) for value in payloads], (0, 10)) == statistics.median(payloads)
+        assert run_udm(module, [(0, 1, value) for value in payloads], (0, 10)) == pytest.approx(
+            statistics.median(payloads), rel=0, abs=0, nan_ok=True
+        )
 
     @pytest.mark.parametrize("method", ["linear", "inverted_cdf"])
     @examples(100)
@@ -261,6 +263,10 @@ class TestRobustZScore:
         assert [(row.payload.row, round(row.payload.score, 3)) for row in found] == [(6.0, 7.979)]
         for strange in (math.nan, math.inf):
             assert run_udm(RobustZScore(of=float), [(0, 1, 5.0)] * 9 + [(0, 1, strange)], (0, 10)) == []
+
+    def test_by_default_an_anomaly_has_a_score_beyond_three_and_a_half(self) -> None:
+        found = run_udm(RobustZScore(of=float), [(0, 1, value) for value in [-6.0, -1.0, -1.0, 0.0, 1.0, 1.0, 5.0]], (0, 10))
+        assert [(row.payload.row, round(row.payload.score, 3)) for row in found] == [(-6.0, -4.047)]
 
     def test_distances_whose_mean_is_no_float_are_none(self) -> None:
         assert run_udm(RobustZScore(of=float), [(0, 1, 0.0)] * 9 + [(0, 1, 5e-324)], (0, 10)) == []
