@@ -175,6 +175,7 @@ class TestEwma:
 
     def test_a_window_of_old_events_still_has_an_average(self) -> None:
         assert run_udm(Ewma(half_life=1), [(0, 1, 5.0), (0, 1, 7.0)], (0, 10**9)) == 6.0
+        assert run_udm(Ewma(half_life=1), [(0, 1, 5.0), (10**6, 10**6 + 1, 7.0)], (0, 10**9)) == 7.0
 
     def test_a_price_that_is_one_half_life_older_counts_half(self) -> None:
         quotes = sd.from_rows([(at, at + 1, Reading("ACME", price)) for at, price in [(0, 100.0), (30, 103.0), (60, 112.0)]])
@@ -204,6 +205,7 @@ class TestTopK:
     def test_a_row_that_holds_nan_is_taken_out_by_its_content(self) -> None:
         module = SlidingTopK[Reading](1, by=lambda row: row.value)
         state = module.add_events_to_state(module.create_state(), [Reading("a", 1.0), Reading("b", math.nan)])
+        assert [row.sensor for row in module.compute_result(state)] == ["b"], "NaN is the largest"
         state = module.remove_event_from_state(state, Reading("b", float("nan")))
         assert list(module.compute_result(state)) == [Reading("a", 1.0)]
 
