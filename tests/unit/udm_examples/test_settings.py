@@ -30,6 +30,7 @@ from udm_examples import (
     Step,
     TopK,
 )
+from udm_examples.settings import positive, ticks, whole
 
 YARD = Polygon("yard", ((0, 0), (4, 0), (4, 4)))
 DURATIONS: list[Callable[[Any], object]] = [
@@ -93,6 +94,11 @@ def test_a_number_of_results_is_positive(make: Callable[[Any], object], value: A
 def test_a_measure_is_positive_and_finite(make: Callable[[Any], object], value: Any) -> None:
     with pytest.raises(QueryError, match="is a positive, finite number, not "):
         make(value)
+
+
+def test_the_bounds_are_settings_themselves() -> None:
+    assert (whole("k", 1), whole("k", 7, 7, 21), whole("k", 21, 7, 21)) == (1, 7, 21)
+    assert (ticks("gap", 1), positive("rate", 5e-324)) == (1, 5e-324)
 
 
 @pytest.mark.parametrize(("make", "wrong"), WRONG, ids=[wrong for _, wrong in WRONG])
