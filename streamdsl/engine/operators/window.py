@@ -164,8 +164,8 @@ class WindowOperator(Operator):
     def _pair(self, group: GroupWindows, key: GroupKey | None, results: list[Computed], changes: Changes) -> None:
         """Send the difference between the rows that are out and the right ones; each row keeps its id."""
         fresh = [Fresh(*row, payload_key(row.payload), result.entry) for result in results for row in result.rows]
-        if self.node.output is Output.TIME_BOUND:
-            check_time_bound(self.label, group, fresh)
+        if isinstance(self.node, WindowApply) and self.node.output is Output.TIME_BOUND:
+            check_time_bound(self.node.module.label, group, fresh)
         for before, after in pair(group.gone, fresh):
             if after is None:
                 assert before is not None
