@@ -14,6 +14,7 @@ from streamdsl.building import PAIR, Aggregation, Frame
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Constant, Expr
 from streamdsl.expr.schema import Schema
+from streamdsl.extras import need_spark
 from streamdsl.plan import node as algebra
 from streamdsl.plan.node import Group, GroupApply, Node
 from streamdsl.plan.units import in_calendar, in_unit
@@ -600,6 +601,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         streamdsl.errors.QueryError: the source 'numbers' is bound to nothing; bound are: (none)
         Hint: give a DataFrame: batch({'numbers': frame})
         """
+        need_spark()
         from streamdsl.rewrite import optimize
         from streamdsl.spark import OnSpark
 

@@ -15,11 +15,12 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "streamdsl"
 HEAVY = ("pandas", "pyspark", "pyarrow", "polars", "matplotlib")
 
-MODEL = {"errors", "temporal"}
+MODEL = {"errors", "extras", "temporal"}
 VALUES = MODEL | {"expr", "windows", "udm"}
 PLAN = VALUES | {"plan"}
 LAYERS: dict[str, set[str]] = {
     "errors": set(),
+    "extras": {"errors"},
     "temporal": {"errors"},
     "expr": MODEL,
     "windows": MODEL,

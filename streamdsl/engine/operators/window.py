@@ -110,13 +110,13 @@ class WindowOperator(Operator):
 
     def _arguments(self, batch: Batch) -> list[Sequence[Any]]:
         if isinstance(self.node, WindowApply):
-            exprs: list[tuple[Expr | None, Expr | None]] = [(self.node.argument, None)]
+            exprs: list[tuple[Expr, Expr | None]] = [(self.node.argument or Whole(), None)]
         else:
-            exprs = [(agg.argument, agg.where) for agg in self.node.aggregates]
+            exprs = [(agg.given, agg.where) for agg in self.node.aggregates]
         inputs = inputs_of(batch)
         columns: list[list[Any]] = []
         for argument, where in exprs:
-            column, chosen = self.argument(argument or Whole(), where, batch, inputs)
+            column, chosen = self.argument(argument, where, batch, inputs)
             values = column.tolist()
             if chosen is not None:
                 values = [value if keep else EXCLUDED for value, keep in zip(values, chosen.tolist(), strict=True)]
@@ -164,8 +164,8 @@ class WindowOperator(Operator):
     def _pair(self, group: GroupWindows, key: GroupKey | None, results: list[Computed], changes: Changes) -> None:
         """Send the difference between the rows that are out and the right ones; each row keeps its id."""
         fresh = [Fresh(*row, payload_key(row.payload), result.entry) for result in results for row in result.rows]
-        if self.node.output is Output.TIME_BOUND:
-            check_time_bound(self.label, group, fresh)
+        if isinstance(self.node, WindowApply) and self.node.output is Output.TIME_BOUND:
+            check_time_bound(self.node.module.label, group, fresh)
         for before, after in pair(group.gone, fresh):
             if after is None:
                 assert before is not None
