@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import streamdsl as sd
-from streamdsl.temporal import Cti, Insert, Retract
+from streamdsl.temporal import Cti, Event, Insert, Retract
 from tests.laws.harness import Emit, run_law
 from tests.laws.modules import Ends
 from tests.laws.scenarios import Scenario
@@ -21,7 +23,7 @@ WATERMARK = pytest.mark.xfail(
 @pytest.mark.parametrize("emit", ["speculative", pytest.param("watermark", marks=WATERMARK), "final"])
 def test_the_last_event_of_a_group_is_retracted_after_a_cti(emit: Emit) -> None:
     query = sd.source("s0").group_by("k").snapshot_window(clip=sd.Clip.RIGHT).aggregate(Ends(), lambda e: e.v)
-    events = [
+    events: list[Event[Any]] = [
         Insert("done", 13, 25, ROW),
         Insert("gone", 31, sd.INFINITY, ROW),
         Cti(31),
