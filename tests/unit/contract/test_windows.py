@@ -11,7 +11,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl import CHT, INFINITY, MIN_TIME, Clip, Output
-from streamdsl.errors import QueryError, TimestampViolation, UnitError
+from streamdsl.errors import QueryError, TimestampViolation, UnboundedOutputError, UnitError
 from tests.unit.contract.common import DAY, ENGINES, X, cht_of, payloads_of, refused, rows
 
 
@@ -99,7 +99,12 @@ def test_describe_and_output_cti_on_a_windowed_stream() -> None:
     cht = CHT.from_rows([(1, 5, "a"), (3, 12, "b")])
     described = X.tumbling_window(10, clip=Clip.FULL).describe(cht)
     assert described == [((0, 10), cht.rows), ((10, 20), cht.rows[1:])]
+    endless = CHT.from_rows([(8, 12, "b"), (20, INFINITY, "c")])
+    assert X.tumbling_window(10).describe(endless, until=30)[2:] == [((20, 30), endless.rows[1:])]
+    with pytest.raises(UnboundedOutputError):
+        X.tumbling_window(10).describe(endless)
     assert [X.snapshot_window().output_cti(cht, c) for c in (MIN_TIME, 4, INFINITY)] == [None, 4, INFINITY]
+    assert [X.tumbling_window(10).output_cti(cht, 12, time_sensitive=sees) for sees in (False, True)] == [10, 0]
     dated = sd.from_rows([("1970-01-01", "1970-01-02", 1)], unit="s").run().cht()
     assert X.tumbling_window(DAY).output_cti(dated, "1970-01-02") == DAY
 
