@@ -8,19 +8,14 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.temporal import Cti, Event, Insert, Retract
-from tests.laws.harness import Emit, run_law
+from tests.laws.harness import EMITS, Emit, run_law
 from tests.laws.modules import Ends
 from tests.laws.scenarios import Scenario
 
 ROW = {"k": "a", "v": 1}
-WATERMARK = pytest.mark.xfail(
-    reason="after the retraction a watermark session goes on to Cti(31), a speculative one stays at Cti(25)",
-    raises=AssertionError,
-    strict=True,
-)
 
 
-@pytest.mark.parametrize("emit", ["speculative", pytest.param("watermark", marks=WATERMARK), "final"])
+@pytest.mark.parametrize("emit", EMITS)
 def test_the_last_event_of_a_group_is_retracted_after_a_cti(emit: Emit) -> None:
     query = sd.source("s0").group_by("k").snapshot_window(clip=sd.Clip.RIGHT).aggregate(Ends(), lambda e: e.v)
     events: list[Event[Any]] = [

@@ -16,6 +16,7 @@ from tests.laws.incremental import (
     Each,
     IncrementalEach,
     IncrementalEnds,
+    IncrementalSpans,
     IncrementalValues,
     Merged,
     MergedOnlyAdds,

@@ -50,7 +50,6 @@ class WindowOperator(Operator):
         self.node = node
         self.results = results = WindowResults(label, node)
         self.setting = Setting(gate, node.output, node.time_sensitive, node.sees_ends, results.stateful, results.copy_states)
-        self.cti_follows_rows = gate.by_end
         self.groups: dict[GroupKey | None, GroupWindows] = {}
         self.watermark = MIN_TIME
         self._alarms: list[tuple[int, int, GroupKey | None]] = []
@@ -195,11 +194,14 @@ class WindowOperator(Operator):
             # A window that may grow beyond the bound of the run is then not there.
             growing = (group for group in self.groups.values() if group.windows_grow)
             settled = min([settled, *(group.earliest_start(ctis[0]) for group in growing)])
-        if not self.setting.gate.by_end or self.node.output is Output.POINT_AT_END:
-            return settled
-        return min([settled, *self._held_back()])
+        return settled
 
-    def _held_back(self) -> Iterator[int]:
+    def held_back(self) -> int:
+        if not self.setting.gate.by_end or self.node.output is Output.POINT_AT_END:
+            return INFINITY
+        return min(self._starts_held_back(), default=INFINITY)
+
+    def _starts_held_back(self) -> Iterator[int]:
         """Yield the first LE of the rows of each window that has begun and is not open yet."""
         for group in self.groups.values():
             for entry in group.hidden_windows(self.watermark):
