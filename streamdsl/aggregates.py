@@ -43,7 +43,7 @@ def count(f: Callable[[T], object] | None = None, *, where: Callable[[T], object
 def count(f: Any = None, *, where: Any = None) -> Agg[Any, int]:
     """Return the aggregate: the number of rows, or of an expression's values that are not None.
 
-    >>> count().function.compute_result([1, None, 3])
+    >>> count(lambda e: e.fare).function.compute_result([1, None, 3])
     2
     """
     return Agg(builtin.Count(), f, where)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from streamdsl.errors import QueryError
+from streamdsl.extras import need_spark
 from streamdsl.plan.node import Group, Node, Source
 from streamdsl.plan.units import in_unit
 from streamdsl.temporal import common_unit, to_ticks
@@ -41,6 +42,7 @@ def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | N
 
     plan, options = as_chosen(plan, "run", options)
     if engine == "spark":
+        need_spark()
         from streamdsl.spark import run_batch
 
         return run_batch(plan, bindings, end)

@@ -14,6 +14,7 @@ from streamdsl.building import PAIR, Aggregation, Frame
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Constant, Expr
 from streamdsl.expr.schema import Schema
+from streamdsl.extras import need_spark
 from streamdsl.plan import node as algebra
 from streamdsl.plan.node import Group, GroupApply, Node
 from streamdsl.plan.units import in_calendar, in_unit
@@ -494,6 +495,20 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         right = _stream(other)._node
         return self._over(algebra.AntiJoin(self._node, right, self._matching(right, on, where)), other)
 
+    def semi_join(self, other: Stream[U], on: On[T, U] | None = None, where: Callable[[T, U], object] | None = None) -> Stream[T]:
+        """Give each left row for the time that some matching right row lives, as maximal pieces; `on` and `where` as for `join`.
+
+        The CTI is the smaller of the two.
+
+        >>> import streamdsl as sd
+        >>> lit = sd.from_rows([(3, 5, "lamp"), (4, 7, "moon")])
+        >>> sd.from_rows([(1, 6, "reading")]).semi_join(lit).run().cht()
+        CHT
+          [3, 6) 'reading'
+        """
+        right = _stream(other)._node
+        return self._over(algebra.SemiJoin(self._node, right, self._matching(right, on, where)), other)
+
     def clip_by(self, other: Stream[U], on: On[T, U] | None = None, where: Callable[[T, U], object] | None = None) -> Stream[T]:
         """End each left row at the first matching right LE strictly after its own LE; `on` and `where` as for `join`.
 
@@ -661,6 +676,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         streamdsl.errors.QueryError: the source 'numbers' is bound to nothing; bound are: (none)
         Hint: give a DataFrame: batch({'numbers': frame})
         """
+        need_spark()
         from streamdsl.rewrite import optimize
         from streamdsl.spark import OnSpark
 

@@ -98,7 +98,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "pieces that are not maximal",
-        "streamdsl/engine/operators/anti_join.py",
+        "streamdsl/engine/operators/pieces.py",
         "pieces.items()[first : pieces.bisect_right(hi)]",
         "pieces.items()[first : pieces.bisect_left(hi)]",
         "reference_says and anti_join",

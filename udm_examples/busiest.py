@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import streamdsl as sd
+from udm_examples.settings import whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,8 @@ class Busiest(sd.UDO[str, Busy]):
 
     A result that depends on the order of arrival would differ from run to run, so ties are broken by what the rows are.
 
+    Raises `QueryError` if k is not positive.
+
     >>> list(Busiest(2).compute_result(["JFK-LAX", "EWR-ORD", "LGA-ATL", "JFK-LAX"]))
     [Busy(rank=1, name='JFK-LAX', count=2), Busy(rank=2, name='EWR-ORD', count=1)]
 
@@ -36,7 +39,7 @@ class Busiest(sd.UDO[str, Busy]):
     """
 
     def __init__(self, k: int) -> None:
-        self.k = k
+        self.k = whole("k", k)
 
     def compute_result(self, payloads: Sequence[str]) -> Iterator[Busy]:
         """Yield the k most frequent names, the most frequent first."""

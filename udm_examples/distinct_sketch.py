@@ -7,34 +7,17 @@ standard error is 1.04 / sqrt(k); below about k / 10 values there is next to non
 
 from __future__ import annotations
 
-from importlib import import_module
-from types import ModuleType
+import math
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import streamdsl as sd
+from udm_examples.settings import whole
+from udm_examples.sketch_state import SketchState, datasketches
 
 
-def datasketches() -> ModuleType:
-    """Return the library. Raises `QueryError` with the remedy if it is not installed."""
-    try:
-        return import_module("datasketches")
-    except ImportError:
-        raise sd.errors.QueryError(
-            "sketches need datasketches, which is not installed", hint="pip install 'streamdsl[sketches]'"
-        ) from None
-
-
-class HllState:
-    """A HyperLogLog sketch that can be pickled and copied."""
-
-    def __init__(self, sketch: Any) -> None:
-        self.sketch = sketch
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self.sketch.serialize_compact(),)
-
-
-class DistinctSketch(sd.IncrementalUDA[object, HllState, int]):
+class DistinctSketch(sd.IncrementalUDA[object, SketchState, int]):
     """The estimated number of different values; `1` and `1.0` are one value, None is none.
 
     Values go in and never out, so a window that loses a member is counted anew. The library's own estimate of a sketch depends on
@@ -65,45 +48,39 @@ class DistinctSketch(sd.IncrementalUDA[object, HllState, int]):
     empty_result: Any = 0
 
     def __init__(self, lg_k: int = 12) -> None:
-        if not 7 <= lg_k <= 21:
-            raise sd.errors.QueryError(f"lg_k is between 7 and 21, not {lg_k}")
+        self.lg_k = whole("lg_k", lg_k, 7, 21)
         datasketches()
-        self.lg_k = lg_k
 
-    def create_state(self) -> HllState:
+    def create_state(self) -> SketchState:
         """Return an empty sketch."""
         library = datasketches()
-        return HllState(library.hll_sketch(self.lg_k, library.HLL_8))
+        return SketchState(library.hll_sketch(self.lg_k, library.HLL_8))
 
-    def add_event_to_state(self, state: HllState, payload: object) -> HllState:
+    def add_event_to_state(self, state: SketchState, payload: object) -> SketchState:
         """Count a value."""
         if payload is not None:
             state.sketch.update(_text(payload))
         return state
 
-    def merge_states(self, a: HllState, b: HllState) -> HllState:
+    def merge_states(self, a: SketchState, b: SketchState) -> SketchState:
         """Return the sketch of the values of both."""
-        return HllState(self._union(a, b).get_result(datasketches().HLL_8))
+        return SketchState(self._union(a, b).get_result(datasketches().HLL_8))
 
-    def compute_result(self, state: HllState) -> int:
+    def compute_result(self, state: SketchState) -> int:
         """Return the estimate that the registers alone give: the union of a sketch with itself knows no order of arrival."""
         return round(float(self._union(state, state).get_estimate()))
 
-    def _union(self, a: HllState, b: HllState) -> Any:
+    def _union(self, a: SketchState, b: SketchState) -> Any:
         union = datasketches().hll_union(self.lg_k)
         union.update(a.sketch)
         union.update(b.sketch)
         return union
 
 
-def _restored(data: bytes) -> HllState:
-    return HllState(datasketches().hll_sketch.deserialize(data))
-
-
 def _text(value: object) -> str:
     """Return the same text for equal values, and only for them."""
     if isinstance(value, tuple):
         return f"({','.join(map(_text, value))})"
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return repr(int(value) if isinstance(value, bool) else value)
+    if isinstance(value, (int, float, Decimal, Fraction)):
+        return "{:x}/{:x}".format(*value.as_integer_ratio()) if math.isfinite(value) else repr(float(value))
+    return repr(value)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import streamdsl as sd
 from udm_examples.exact_sum import ExactSum
+from udm_examples.settings import positive
 
 
 class Ewma(sd.TimeSensitiveUDA[float, float]):
@@ -39,9 +40,7 @@ class Ewma(sd.TimeSensitiveUDA[float, float]):
     """
 
     def __init__(self, half_life: float) -> None:
-        if not (half_life > 0 and math.isfinite(half_life)):
-            raise sd.errors.QueryError(f"a half-life is a positive number of ticks, not {half_life}")
-        self.half_life = half_life
+        self.half_life = positive("half_life", half_life)
 
     def compute_result(self, events: Sequence[sd.IntervalEvent[float]], window: sd.WindowDescriptor) -> float:
         """Return the weighted average."""

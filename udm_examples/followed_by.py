@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
 import streamdsl as sd
-from streamdsl.errors import QueryError
+from udm_examples.settings import ticks
 
 P = TypeVar("P")
 
@@ -41,6 +41,8 @@ class FollowedBy(sd.TimeSensitiveUDO[P, Pair[P]]):
 
     Time-bound: an event that starts at s is in no pair that lives before s. Not so over count windows, whose bounds depend on
     later events.
+
+    Raises `QueryError` if `within`, in ticks, is not a positive whole number.
 
     >>> def bought(what: str) -> bool:
     ...     return what == "buy"
@@ -71,17 +73,15 @@ class FollowedBy(sd.TimeSensitiveUDO[P, Pair[P]]):
     time_bound: ClassVar[bool] = True
 
     def __init__(self, first: Callable[[P], bool], then: Callable[[P], bool], within: int) -> None:
-        if within < 1:
-            raise QueryError(f"FollowedBy looks within {within} ticks", hint="within= is a duration of at least one tick")
         self.first = first
         self.then = then
-        self.within = within
+        self.within = ticks("within", within)
 
     def compute_result(
         self, events: Sequence[sd.IntervalEvent[P]], window: sd.WindowDescriptor
     ) -> Iterator[sd.IntervalEvent[Pair[P]]]:
         """Yield the pairs that live inside the window or after it."""
-        firsts = sorted((event for event in events if self.first(event.payload)), key=_start)
+        firsts = sorted((event for event in events if self.first(event.payload)), key=lambda event: event.start_time)
         starts = [event.start_time for event in firsts]
         for event in events:
             if self.then(event.payload):
@@ -89,7 +89,3 @@ class FollowedBy(sd.TimeSensitiveUDO[P, Pair[P]]):
                 before = range(bisect_right(starts, since - self.within), bisect_left(starts, event.start_time))
                 for a in (firsts[i] for i in before):
                     yield sd.IntervalEvent(since, a.start_time + self.within, Pair(a.payload, event.payload))
-
-
-def _start(event: sd.IntervalEvent[object]) -> int:
-    return event.start_time

@@ -9,6 +9,7 @@ border an odd number of times (M. Shimrat, "Algorithm 112: Position of point rel
 - A polygon is closed by itself, need not be convex and may cross itself (even-odd rule); it may not cross the meridian of 180
   degrees. A circle may, and may hold a pole.
 - A vehicle is where its last position says, however old that is. Of several positions at one time it is inside if one of them is.
+- A position whose longitude or latitude is NaN or infinite, as of a receiver without signal, says nothing.
 - The first position of a vehicle in a window says where it is, and nothing of how it came there: it makes no crossing.
 - A vehicle that crosses an area between two positions, or stays between them, is not seen to do so.
 """
@@ -18,10 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import asin, cos, radians, sin, sqrt
+from math import asin, cos, isfinite, radians, sin, sqrt
 from typing import ClassVar, Literal, Protocol
 
 import streamdsl as sd
+from streamdsl.errors import QueryError
+from udm_examples.settings import positive
 
 EARTH_RADIUS = 6_371_008.8
 """The mean radius of the earth in metres (IUGG)."""
@@ -58,7 +61,7 @@ class Fence(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """All points at most `radius` metres from a point.
+    """All points at most `radius` metres from a point. Raises `QueryError` for what is no place or no radius.
 
     >>> office = Circle("office", lon=-73.9857, lat=40.7484, radius=500)
     >>> office.holds(-73.9900, 40.7500), office.holds(-73.9772, 40.7527)
@@ -70,6 +73,10 @@ class Circle:
     lat: float
     radius: float
 
+    def __post_init__(self) -> None:
+        _check_place(self.name, self.lon, self.lat)
+        positive(f"the radius of {self.name!r}", self.radius)
+
     def holds(self, lon: float, lat: float) -> bool:
         """Say whether a point lies in the circle or on its border."""
         return distance(self.lon, self.lat, lon, lat) <= self.radius
@@ -79,6 +86,8 @@ class Circle:
 class Polygon:
     """The area inside a closed line through corners, each `(lon, lat)`.
 
+    Raises `QueryError` for fewer than three corners, or one that is no place.
+
     >>> yard = Polygon("yard", ((0, 0), (4, 0), (4, 4), (2, 1), (0, 4)))
     >>> [yard.holds(*point) for point in ((1, 1), (2, 2), (2, 1), (4, 4), (5, 2))]
     [True, False, True, True, False]
@@ -86,6 +95,12 @@ class Polygon:
 
     name: str
     corners: tuple[tuple[float, float], ...]
+
+    def __post_init__(self) -> None:
+        if len(self.corners) < 3:
+            raise QueryError(f"the polygon {self.name!r} has {len(self.corners)} corners", hint="an area has three at least")
+        for corner in self.corners:
+            _check_place(self.name, *corner)
 
     def holds(self, lon: float, lat: float) -> bool:
         """Say whether a point lies in the polygon or on its border."""
@@ -97,6 +112,14 @@ class Polygon:
             if (y1 > lat) != (y2 > lat):
                 inside ^= (side > 0) == (y2 > y1)
         return inside
+
+
+def _check_place(name: str, lon: float, lat: float) -> None:
+    if not (isfinite(lon) and -90 <= lat <= 90):
+        raise QueryError(
+            f"the area {name!r} has a point at longitude {lon} and latitude {lat}",
+            hint="give degrees, the longitude first; a latitude lies between -90 and 90",
+        )
 
 
 def distance(lon1: float, lat1: float, lon2: float, lat2: float) -> float:
@@ -118,6 +141,8 @@ class Geofence(sd.TimeSensitiveUDO[Position, Crossing]):
     has the last position before it, and each crossing is found once. Ends do not count, so right clipping changes nothing.
 
     Time-bound: a position at s changes no crossing before s. Not so over count windows, whose bounds depend on later events.
+
+    Raises `QueryError` if there are no fences, or two of one name.
 
     >>> fence = Geofence([Polygon("yard", ((0, 0), (4, 0), (4, 4), (0, 4)))])
     >>> track = [(1, Position("van", 9, 9)), (5, Position("van", 1, 1)), (8, Position("van", 2, 2)), (12, Position("van", 9, 9))]
@@ -143,6 +168,9 @@ class Geofence(sd.TimeSensitiveUDO[Position, Crossing]):
     reads: ClassVar[Sequence[str] | None] = ("vehicle", "lon", "lat")
 
     def __init__(self, fences: Sequence[Fence]) -> None:
+        names = [fence.name for fence in fences]
+        if not names or len(set(names)) < len(names):
+            raise QueryError(f"the fences are {names}", hint="give at least one fence, and each a name of its own")
         self.fences = tuple(fences)
 
     def compute_result(
@@ -151,7 +179,8 @@ class Geofence(sd.TimeSensitiveUDO[Position, Crossing]):
         """Yield the crossings inside the window."""
         tracks: dict[str, list[sd.IntervalEvent[Position]]] = {}
         for event in events:
-            tracks.setdefault(event.payload.vehicle, []).append(event)
+            if isfinite(event.payload.lon) and isfinite(event.payload.lat):
+                tracks.setdefault(event.payload.vehicle, []).append(event)
         for vehicle, track in tracks.items():
             for fence in self.fences:
                 inside = _inside(fence, track)

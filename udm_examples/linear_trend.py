@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import streamdsl as sd
 from udm_examples.exact_sum import ExactSum, rounded
+from udm_examples.settings import ticks
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +42,10 @@ class LinearTrend(sd.TimeSensitiveIncrementalUDA[float, Moments, Trend]):
     result is centred: `intercept` is the line at the window's start, not at time 0.
 
     `per` is the unit of the slope in ticks: with ticks of microseconds `per=1_000_000` gives the gain per second. The module
-    reads starts only: `clip=sd.Clip.RIGHT` lets windows close at their end.
+    reads starts only: `clip=sd.Clip.RIGHT` lets windows close at their end; left clipping would move what began before the window
+    to its start.
 
-    Raises `QueryError` if `per` is not positive.
+    Raises `QueryError` if `per` is not a positive whole number.
 
     >>> module, window = LinearTrend(), sd.WindowDescriptor(100, 110)
     >>> readings = [sd.IntervalEvent(100, 101, 1.0), sd.IntervalEvent(102, 103, 2.0), sd.IntervalEvent(104, 105, 3.0)]
@@ -61,9 +63,7 @@ class LinearTrend(sd.TimeSensitiveIncrementalUDA[float, Moments, Trend]):
     """
 
     def __init__(self, per: int = 1) -> None:
-        if per <= 0:
-            raise sd.errors.QueryError(f"the unit of a slope is a positive number of ticks, not {per}")
-        self.per = per
+        self.per = ticks("per", per)
 
     def create_state(self) -> Moments:
         """Return the moments of no events."""

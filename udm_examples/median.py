@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import streamdsl as sd
-from udm_examples.quantile import SlidingQuantile
+from udm_examples.quantile import SlidingQuantile, between
 
 
 class Median(sd.UDA[float, float]):
@@ -28,10 +29,7 @@ class Median(sd.UDA[float, float]):
     def compute_result(self, payloads: Sequence[float]) -> float:
         """Return the median of the values."""
         ordered = sorted(payloads, key=lambda value: (value != value, value))
-        middle = len(ordered) // 2
-        if len(ordered) % 2:
-            return float(ordered[middle])
-        return (ordered[middle - 1] + ordered[middle]) / 2
+        return between(float(ordered[(len(ordered) - 1) // 2]), float(ordered[len(ordered) // 2]), Fraction(1, 2))
 
 
 class SlidingMedian(SlidingQuantile):

@@ -13,6 +13,7 @@ corrected.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from typing import Any, ClassVar, TypeVar
 import streamdsl as sd
 from streamdsl.errors import QueryError
 from udm_examples.sequence import instants
+from udm_examples.settings import positive, whole
 
 I = TypeVar("I")  # noqa: E741
 O = TypeVar("O")  # noqa: E741
@@ -82,7 +84,10 @@ class Prediction:
 class OnlineRegression(OnlineModel[Sample, Prediction]):
     """The y of each sample as a linear function of its x, learned by stochastic gradient descent from the samples before it.
 
-    Each component of x is standardized by what was seen of it so far.
+    Each component of x is standardized by what was seen of it so far. The model does not learn from a sample that holds a NaN or
+    an infinity, after which it would expect nothing but NaN.
+
+    Raises `QueryError` if `rate` is not positive and finite, or if river is not installed.
 
     >>> samples = [sd.IntervalEvent(t, t + 1, Sample((float(t % 7),), 3.0 * (t % 7) + 5.0)) for t in range(300)]
     >>> answers = list(OnlineRegression(rate=0.1).compute_result(samples, sd.WindowDescriptor(0, 300)))
@@ -102,7 +107,7 @@ class OnlineRegression(OnlineModel[Sample, Prediction]):
     """
 
     def __init__(self, rate: float = 0.01) -> None:
-        self.rate = rate
+        self.rate = positive("rate", rate)
         self.create_model()
 
     def create_model(self) -> Any:
@@ -113,11 +118,12 @@ class OnlineRegression(OnlineModel[Sample, Prediction]):
 
     def ask(self, model: Any, payload: Sample) -> Prediction:
         """Return the prediction for a sample."""
-        return Prediction(payload.y, float(model.predict_one(_features(payload.x))))
+        return Prediction(payload.y, float(model.predict_one(_named(payload.x))))
 
     def teach(self, model: Any, payload: Sample) -> None:
-        """Let the model learn from a sample."""
-        model.learn_one(_features(payload.x), payload.y)
+        """Let the model learn from a sample, if all of it is finite."""
+        if all(map(math.isfinite, (*payload.x, payload.y))):
+            model.learn_one(_named(payload.x), payload.y)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +139,11 @@ class OnlineAnomalies(OnlineModel[tuple[float, ...], Scored]):
 
     The method is that of S. Tan, K. Ting, T. Liu, "Fast Anomaly Detection for Streaming Data", IJCAI 2011. The trees compare with
     the last full block of `memory` points: the first block is not judged, its scores are 0. `limits` are the smallest and the
-    largest value that each component may take. The trees are drawn from `seed`; equal seeds give equal scores.
+    largest value that each component usually takes; what lies beyond, or is NaN, counts as at the end of them. The trees are
+    drawn from `seed`; equal seeds give equal scores.
+
+    Raises `QueryError` for limits that are no ranges, numbers that are not positive, or if river is not installed; `ValueError`
+    for a point that has not as many components as there are limits.
 
     >>> readings = [(t, t + 1, (20.0 + t % 3,)) for t in range(100)] + [(100, 101, (90.0,)), (101, 102, (21.0,))]
     >>> events = [sd.IntervalEvent(*reading) for reading in readings]
@@ -153,11 +163,16 @@ class OnlineAnomalies(OnlineModel[tuple[float, ...], Scored]):
     def __init__(
         self, limits: Sequence[tuple[float, float]], trees: int = 10, height: int = 6, memory: int = 100, seed: int = 0
     ) -> None:
+        if not limits or not all(-math.inf < low < high < math.inf for low, high in limits):
+            raise QueryError(
+                f"limits={limits} are no ranges",
+                hint="give the smallest and the largest value of each component, as [(0.0, 100.0), (-20.0, 40.0)]",
+            )
         self.limits = tuple(limits)
-        self.trees = trees
-        self.height = height
-        self.memory = memory
-        self.seed = seed
+        self.trees = whole("trees", trees)
+        self.height = whole("height", height)
+        self.memory = whole("memory", memory)
+        self.seed = whole("seed", seed, 0)
         self.create_model()
 
     def create_model(self) -> Any:
@@ -166,20 +181,25 @@ class OnlineAnomalies(OnlineModel[tuple[float, ...], Scored]):
             n_trees=self.trees,
             height=self.height,
             window_size=self.memory,
-            limits=_features(self.limits),
+            limits=_named(self.limits),
             seed=self.seed,
         )
 
     def ask(self, model: Any, payload: tuple[float, ...]) -> Scored:
         """Return the score of a point."""
-        return Scored(payload, float(model.score_one(_features(payload))))
+        return Scored(payload, float(model.score_one(self._features(payload))))
 
     def teach(self, model: Any, payload: tuple[float, ...]) -> None:
         """Let the trees count a point."""
-        model.learn_one(_features(payload))
+        model.learn_one(self._features(payload))
+
+    def _features(self, payload: tuple[float, ...]) -> dict[str, float]:
+        if len(payload) != len(self.limits):
+            raise ValueError(f"{payload} has {len(payload)} components, and there are {len(self.limits)} limits")
+        return _named(payload)
 
 
-def _features(x: Sequence[T]) -> dict[str, T]:
+def _named(x: Sequence[T]) -> dict[str, T]:
     return {f"x{i}": value for i, value in enumerate(x)}
 
 

@@ -32,10 +32,12 @@ class Ordered:
 
 
 class SlidingQuantile(sd.IncrementalUDA[float, Ordered, float]):
-    """The q-quantile of a window, kept up to date while values come and go.
+    """The q-quantile of a window, kept up to date while values come and go. NaN counts as the largest.
 
     `q` is read at its face value: 0.1 is one tenth, not the float next to it, so that the first decile of ten values by
     `"inverted_cdf"` is the smallest of them. Interpolation is exact and rounded once, so it never leaves its two neighbours.
+
+    The state holds every value of the window; that of `LogQuantile` does not.
 
     Raises `QueryError` for a `q` that is not between 0 and 1, or an unknown method.
 
@@ -97,7 +99,7 @@ class SlidingQuantile(sd.IncrementalUDA[float, Ordered, float]):
     def compute_result(self, state: Ordered) -> float:
         """Return the quantile."""
         if self.method == "inverted_cdf":
-            return state[max(0, math.ceil(self.q * len(state)) - 1)]
+            return state[rank_of(self.q, len(state)) - 1]
         position = self.q * (len(state) - 1)
         below = int(position)
         share = position - below
@@ -113,6 +115,15 @@ def share_of(q: float) -> Fraction:
     if not 0 <= q <= 1:
         raise sd.errors.QueryError(f"a quantile is between 0 and 1, not {q}")
     return Fraction(str(q))
+
+
+def rank_of(q: Fraction, n: int) -> int:
+    """Return the rank, from 1 on, of the smallest of n values that has at least a share q of them at or below it.
+
+    >>> rank_of(share_of(0.07), 100), rank_of(share_of(0), 100)
+    (7, 1)
+    """
+    return max(1, math.ceil(q * n))
 
 
 def between(low: float, high: float, share: Fraction) -> float:

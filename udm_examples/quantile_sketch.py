@@ -13,25 +13,17 @@ Both give the smallest value with at least a share q of the values at or below i
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import streamdsl as sd
-from udm_examples.distinct_sketch import datasketches
-from udm_examples.quantile import share_of
+from udm_examples.quantile import rank_of, share_of
+from udm_examples.settings import whole
+from udm_examples.sketch_state import SketchState, datasketches
 
 
-class KllState:
-    """A KLL sketch that can be pickled and copied."""
-
-    def __init__(self, sketch: Any) -> None:
-        self.sketch = sketch
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self.sketch.serialize(),)
-
-
-class KllQuantile(sd.IncrementalUDA[float, KllState, float | None]):
+class KllQuantile(sd.IncrementalUDA[float, SketchState, float | None]):
     """The q-quantile, off by a small share of the ranks; exact for up to k values. NaN is ignored; None if nothing is left.
 
     Raises `QueryError` for a `q` that is not between 0 and 1, a `k` below 8, or if `datasketches` is not installed.
@@ -55,31 +47,31 @@ class KllQuantile(sd.IncrementalUDA[float, KllState, float | None]):
     deterministic: ClassVar[bool] = False
 
     def __init__(self, q: float, k: int = 200) -> None:
-        if not 8 <= k <= 65535:
-            raise sd.errors.QueryError(f"the k of a KLL sketch is between 8 and 65535, not {k}")
         self.q = share_of(q)
-        self.k = k
+        self.k = whole("k", k, 8, 65535)
         datasketches()
 
-    def create_state(self) -> KllState:
+    def create_state(self) -> SketchState:
         """Return an empty sketch."""
-        return KllState(datasketches().kll_doubles_sketch(self.k))
+        return SketchState(datasketches().kll_doubles_sketch(self.k))
 
-    def add_event_to_state(self, state: KllState, payload: float) -> KllState:
+    def add_event_to_state(self, state: SketchState, payload: float) -> SketchState:
         """Take in a value."""
         state.sketch.update(float(payload))
         return state
 
-    def merge_states(self, a: KllState, b: KllState) -> KllState:
+    def merge_states(self, a: SketchState, b: SketchState) -> SketchState:
         """Return the sketch of the values of both."""
         a.sketch.merge(b.sketch)
         return a
 
-    def compute_result(self, state: KllState) -> float | None:
+    def compute_result(self, state: SketchState) -> float | None:
         """Return the quantile."""
-        if state.sketch.is_empty():
+        n = state.sketch.n
+        if not n:
             return None
-        return float(state.sketch.get_quantile(float(self.q), inclusive=True))
+        # The sketch rounds a share up to a rank. Half a rank below the exact one no float error leads to the next.
+        return float(state.sketch.get_quantile((rank_of(self.q, n) - 0.5) / n, inclusive=True))
 
 
 Bucket: TypeAlias = tuple[int, int]
@@ -97,7 +89,7 @@ class LogQuantile(sd.IncrementalUDA[float, Histogram, float]):
     `g ** (i - 1) * (1 + a)`, which is within a share a of each of them (but for subnormal numbers). Negative values have
     buckets of their own; NaN is the largest. Values between a millisecond and a day fall into 914 buckets of 1 %.
 
-    Raises `QueryError` for a `q` that is not between 0 and 1, or an `accuracy` that is not strictly between them.
+    Raises `QueryError` for a `q` that is not between 0 and 1, or an `accuracy` that is not between a millionth and 1.
 
     >>> module = LogQuantile(0.5, accuracy=0.01)
     >>> state = module.add_events_to_state(module.create_state(), [float(value) for value in range(1, 100_000)])
@@ -116,8 +108,11 @@ class LogQuantile(sd.IncrementalUDA[float, Histogram, float]):
     """
 
     def __init__(self, q: float, accuracy: float = 0.01) -> None:
-        if not 0 < accuracy < 1:
-            raise sd.errors.QueryError(f"the accuracy of a quantile is between 0 and 1, not {accuracy}")
+        if not 1e-6 <= accuracy < 1:
+            raise sd.errors.QueryError(
+                f"the accuracy of a quantile is a share between 0.000001 and 1, not {accuracy}",
+                hint="accuracy=0.01 keeps the error within 1 %",
+            )
         self.q = share_of(q)
         self.accuracy = accuracy
         self.growth = (1 + accuracy) / (1 - accuracy)
@@ -150,7 +145,7 @@ class LogQuantile(sd.IncrementalUDA[float, Histogram, float]):
 
     def compute_result(self, state: Histogram) -> float:
         """Return what the bucket of the quantile stands for."""
-        rank = max(1, math.ceil(self.q * state.total()))
+        rank = rank_of(self.q, state.total())
         for bucket in sorted(state):
             rank -= state[bucket]
             if rank <= 0:
@@ -174,8 +169,5 @@ class LogQuantile(sd.IncrementalUDA[float, Histogram, float]):
             return math.nan
         if abs(side) == _INFINITE:
             return math.copysign(math.inf, side)
-        return side * self.growth ** (side * place - 1) * (1 + self.accuracy)
-
-
-def _restored(data: bytes) -> KllState:
-    return KllState(datasketches().kll_doubles_sketch.deserialize(data))
+        root: float = self.growth ** ((side * place - 1) / 2)
+        return side * min(root * root * (1 + self.accuracy), sys.float_info.max)

@@ -15,6 +15,7 @@ from typing import Final, Generic, TypeVar
 import streamdsl as sd
 from udm_examples.exact_sum import ExactSum
 from udm_examples.median import Median
+from udm_examples.settings import positive
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -36,10 +37,10 @@ class Anomaly(Generic[T_co]):
 class RobustZScore(sd.UDO[T, Anomaly[T]]):
     """The rows of a window whose value has a modified z-score beyond the threshold.
 
-    Where more than half of the values are equal the MAD is 0, and the mean distance from the median takes its place. Where all
-    are equal nothing is an anomaly. Rows whose value is NaN or infinite take no part.
+    Where more than half of the values are equal the MAD is 0, and the mean distance from the median takes its place, as in IBM
+    SPSS. Where all are equal nothing is an anomaly. Rows whose value is NaN or infinite take no part.
 
-    Raises `QueryError` if the threshold is not positive.
+    Raises `QueryError` if the threshold is not positive and finite.
 
     >>> found = RobustZScore(of=lambda amount: amount).compute_result([11.0, 12.0, 13.0, 12.5, 11.5, 90.0])
     >>> [(anomaly.row, round(anomaly.score, 1)) for anomaly in found]
@@ -55,10 +56,8 @@ class RobustZScore(sd.UDO[T, Anomaly[T]]):
     """
 
     def __init__(self, of: Callable[[T], float], threshold: float = 3.5) -> None:
-        if not threshold > 0:
-            raise sd.errors.QueryError(f"the threshold of a z-score is positive, not {threshold}")
         self.of = of
-        self.threshold = threshold
+        self.threshold = positive("threshold", threshold)
 
     def compute_result(self, payloads: Sequence[T]) -> Iterator[Anomaly[T]]:
         """Yield the anomalies with their scores."""
@@ -68,6 +67,8 @@ class RobustZScore(sd.UDO[T, Anomaly[T]]):
         middle = _median([value for _, value in measured])
         distances = [abs(value - middle) for _, value in measured]
         sigma = _median(distances) / MAD_TO_SIGMA or _mean(distances) / MEAN_TO_SIGMA
+        if not sigma:
+            return
         for row, value in measured:
             if abs(value - middle) > self.threshold * sigma:
                 yield Anomaly(row, (value - middle) / sigma)

@@ -26,6 +26,7 @@ from typing import ClassVar, Generic, TypeAlias, TypeVar
 import streamdsl as sd
 from streamdsl.errors import QueryError
 from streamdsl.temporal import payload_order
+from udm_examples.settings import ticks
 
 P = TypeVar("P")
 
@@ -65,7 +66,8 @@ class SequencePattern(sd.TimeSensitiveUDO[P, Match[P]]):
 
     A match lives from the start of its last event until `within` after the start of its first, and never before its window. Ends
     of events do not count: right clipping changes nothing, left clipping changes the order. Raises `QueryError` for a pattern
-    without steps, with two steps of one name, or whose last step is `many` or `optional`.
+    without steps, with two steps of one name, or whose last step is `many` or `optional`, or if `within`, in ticks, is not a
+    positive whole number.
 
     Time-bound: what starts at s is in no match that lives before s. Not so over count windows, whose bounds depend on later
     events.
@@ -103,9 +105,9 @@ class SequencePattern(sd.TimeSensitiveUDO[P, Match[P]]):
         key: Callable[[P], Hashable] | None = None,
         overlapping: bool = False,
     ) -> None:
-        _check(steps, within)
+        _check(steps)
         self.steps = tuple(steps)
-        self.within = within
+        self.within = ticks("within", within)
         self.key = key
         self.overlapping = overlapping
         self._reach = [self._reachable(position) for position in range(-1, len(steps))]
@@ -165,14 +167,11 @@ def instants(events: Sequence[sd.IntervalEvent[P]]) -> list[Instant[P]]:
     [(1, ['c']), (3, ['a', 'b'])]
     """
     ordered = sorted(events, key=lambda event: (event.start_time, payload_order(event.payload)))
-    return [(time, [event.payload for event in together]) for time, together in groupby(ordered, key=_start)]
+    by_start = groupby(ordered, key=lambda event: event.start_time)
+    return [(time, [event.payload for event in together]) for time, together in by_start]
 
 
-def _start(event: sd.IntervalEvent[object]) -> int:
-    return event.start_time
-
-
-def _check(steps: Sequence[Step[P]], within: int) -> None:
+def _check(steps: Sequence[Step[P]]) -> None:
     names = [step.name for step in steps]
     if not steps or len(set(names)) < len(names):
         raise QueryError(f"the steps of a pattern are {names}", hint="give at least one step, and each a name of its own")
@@ -181,5 +180,3 @@ def _check(steps: Sequence[Step[P]], within: int) -> None:
             f"the last step, {names[-1]!r}, is many or optional, so nothing says when a match is complete",
             hint="end the pattern with a single, required step",
         )
-    if within < 1:
-        raise QueryError(f"the pattern looks within {within} ticks", hint="within= is a duration of at least one tick")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import streamdsl as sd
-from streamdsl.errors import QueryError
+from udm_examples.settings import ticks
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class Sessionizer(sd.TimeSensitiveUDO[Click, Visit]):
     its clicks; with right clipping, to the end of the window at most. Not time-bound: a late click changes a visit that began
     before it.
 
+    Raises `QueryError` if `gap`, in ticks, is not a positive whole number.
+
     >>> clicks = [(1, 4, Click("ann", "/")), (6, 9, Click("ann", "/buy")), (20, 21, Click("ann", "/")), (2, 3, Click("bob", "/"))]
     >>> events = [sd.IntervalEvent(*click) for click in clicks]
     >>> for visit in Sessionizer(gap=5).compute_result(events, sd.WindowDescriptor(0, 100)):
@@ -61,9 +63,7 @@ class Sessionizer(sd.TimeSensitiveUDO[Click, Visit]):
     reads: ClassVar[Sequence[str] | None] = ("user", "page")
 
     def __init__(self, gap: int) -> None:
-        if gap < 1:
-            raise QueryError(f"a gap of {gap} ticks ends no session", hint="gap= is a duration of at least one tick")
-        self.gap = gap
+        self.gap = ticks("gap", gap)
 
     def compute_result(
         self, events: Sequence[sd.IntervalEvent[Click]], window: sd.WindowDescriptor

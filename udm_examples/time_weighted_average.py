@@ -4,7 +4,8 @@ Source: M. Ali, B. Chandramouli, J. Goldstein, R. Schindlauer, *The Extensibilit
 2011 (paper 001), section IV.C, `MyTimeWeightedAverage`: the sum of value x lifetime over the length of the window.
 
 Both modules take lifetimes as the query clips them. With `clip=sd.Clip.FULL` the weights are the shares of the window; unclipped,
-an event that reaches beyond the window counts with all of its lifetime, as in the paper's code.
+an event that reaches beyond the window counts with all of its lifetime, as in the paper's code. A time at which nothing holds
+counts as 0; `to_edges` lets each value hold until the next.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The k best rows of a window, with ties: whoever is as good as the k-th is in.
 
-Source: SQL:2008 (ISO/IEC 9075-2), `ORDER BY ... DESC FETCH FIRST k ROWS WITH TIES`. A choice among equals would depend on the
+Source: SQL:2011 (ISO/IEC 9075-2), `ORDER BY ... DESC FETCH FIRST k ROWS WITH TIES`. A choice among equals would depend on the
 order of arrival; with ties the answer is a matter of the rows alone.
 """
 
@@ -13,6 +13,7 @@ from sortedcontainers import SortedDict
 
 import streamdsl as sd
 from streamdsl.temporal import payload_key
+from udm_examples.settings import whole
 
 T = TypeVar("T")
 Place: TypeAlias = tuple[bool, float]
@@ -37,7 +38,7 @@ class TopK(sd.UDO[T, T]):
     """
 
     def __init__(self, k: int, by: Callable[[T], float]) -> None:
-        self.k = _positive(k)
+        self.k = whole("k", k)
         self.by = by
 
     def compute_result(self, payloads: Sequence[T]) -> Iterator[T]:
@@ -68,7 +69,7 @@ class SlidingTopK(sd.IncrementalUDO[T, "SortedDict[Place, list[T]]", T]):
     """
 
     def __init__(self, k: int, by: Callable[[T], float]) -> None:
-        self.k = _positive(k)
+        self.k = whole("k", k)
         self.by = by
 
     def create_state(self) -> SortedDict[Place, list[T]]:
@@ -111,9 +112,3 @@ class SlidingTopK(sd.IncrementalUDO[T, "SortedDict[Place, list[T]]", T]):
 
 def _place(value: float) -> Place:
     return (True, 0.0) if value != value else (False, value)
-
-
-def _positive(k: int) -> int:
-    if k < 1:
-        raise sd.errors.QueryError(f"k is at least 1, not {k}")
-    return k

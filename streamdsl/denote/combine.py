@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from streamdsl.denote.scope import Scope, holds, key_of, project
-from streamdsl.plan.node import AntiJoin, ClipBy, Join, TwoInputs, Union
-from streamdsl.temporal import CHT, CHTRow, Lifetime, Unit, common_unit, subtract
+from streamdsl.plan.node import AntiJoin, ClipBy, Join, SemiJoin, TwoInputs, Union
+from streamdsl.temporal import CHT, CHTRow, Lifetime, Unit, common_unit, merge, subtract
 
 
 def union(node: Union, scope: Scope, *parts: CHT[Any]) -> CHT[Any]:
@@ -31,6 +31,16 @@ def anti_join(node: AntiJoin, scope: Scope, left: CHT[Any], right: CHT[Any]) -> 
         (a, piece)
         for a, matching in matches(node, scope, left, right, overlap)
         for piece in subtract(life(a), map(life, matching))
+    )
+    return CHT((CHTRow(*piece, a.payload) for a, piece in pieces), unit_of(left, right))
+
+
+def semi_join(node: SemiJoin, scope: Scope, left: CHT[Any], right: CHT[Any]) -> CHT[Any]:
+    """Each left row for the time that some matching right row lives, as maximal pieces."""
+    pieces = (
+        (a, piece)
+        for a, matching in matches(node, scope, left, right, overlap)
+        for piece in merge(life(a).intersect(life(b)) for b in matching)
     )
     return CHT((CHTRow(*piece, a.payload) for a, piece in pieces), unit_of(left, right))
 

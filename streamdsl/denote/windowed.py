@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from streamdsl.denote.scope import Scope, holds, project
 from streamdsl.expr import project_row
-from streamdsl.expr.nodes import Expr
+from streamdsl.expr.nodes import Whole
 from streamdsl.plan.node import WindowAggregate, WindowApply, Windowed
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime, Record
 from streamdsl.udm.aggregates import BoundAgg
@@ -22,9 +22,7 @@ def window_aggregate(node: WindowAggregate, scope: Scope, rows: CHT[Any]) -> CHT
     """One row per non-empty window: the projection of its aggregates."""
 
     def arguments(row: CHTRow[Any]) -> list[Any]:
-        return [
-            EXCLUDED if left_out(node, scope, agg, row) else argument(node, scope, agg.argument, row) for agg in node.aggregates
-        ]
+        return [EXCLUDED if left_out(node, scope, agg, row) else project(node, scope, agg.given, row) for agg in node.aggregates]
 
     def result(window: Lifetime, members: list[MemberRow]) -> list[Stamped]:
         values = {f"a{i}": aggregate(agg.function, i, members, window, node.clip) for i, agg in enumerate(node.aggregates)}
@@ -38,7 +36,7 @@ def window_apply(node: WindowApply, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
     """Zero or more rows per non-empty window: what the operator returns, stamped as the output policy says."""
 
     def arguments(row: CHTRow[Any]) -> list[Any]:
-        return [argument(node, scope, node.argument, row)]
+        return [project(node, scope, node.argument or Whole(), row)]
 
     def results(window: Lifetime, members: list[MemberRow]) -> list[Stamped]:
         return operate(node.module, members, window, node.clip, node.output)
@@ -49,11 +47,6 @@ def window_apply(node: WindowApply, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
 def left_out(node: WindowAggregate, scope: Scope, agg: BoundAgg, row: CHTRow[Any]) -> bool:
     """Say whether an aggregate's `where` leaves a row out."""
     return agg.where is not None and not holds(node, scope, agg.where, row)
-
-
-def argument(node: Windowed, scope: Scope, expr: Expr | None, row: CHTRow[Any]) -> Any:
-    """Return what a module is given of a row: the value of its expression, else the payload."""
-    return row.payload if expr is None else project(node, scope, expr, row)
 
 
 def describe(windows: Windows, rows: CHT[Any], until: int = INFINITY) -> list[tuple[Lifetime, list[CHTRow[Any]]]]:

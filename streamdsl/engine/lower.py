@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 from streamdsl.engine.batch import EMPTY
 from streamdsl.engine.operator import Gate, Operator, Step
-from streamdsl.engine.operators.anti_join import AntiJoinOperator
 from streamdsl.engine.operators.clip_by import ClipByOperator
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator, why_not_columnar
 from streamdsl.engine.operators.group import GroupEnterOperator, GroupExitOperator
@@ -22,6 +21,7 @@ from streamdsl.engine.operators.lifetimes import (
     ShiftOperator,
     ToPointsAtEndOperator,
 )
+from streamdsl.engine.operators.pieces import AntiJoinOperator, SemiJoinOperator
 from streamdsl.engine.operators.span import SelectManyOperator, SelectOperator, WhereOperator
 from streamdsl.engine.operators.to_edges import ToEdgesOperator
 from streamdsl.engine.operators.union import UnionOperator
@@ -42,6 +42,7 @@ from streamdsl.plan.node import (
     Quantize,
     Select,
     SelectMany,
+    SemiJoin,
     Shift,
     Source,
     ToEdges,
@@ -93,6 +94,7 @@ OPERATORS: dict[type[Node], type[Any]] = {
     Union: UnionOperator,
     Join: JoinOperator,
     AntiJoin: AntiJoinOperator,
+    SemiJoin: SemiJoinOperator,
     ClipBy: ClipByOperator,
     GroupApply: GroupExitOperator,
     WindowAggregate: WindowOperator,

@@ -45,18 +45,18 @@ class Gate:
 class Operator(ABC):
     """A running operator. `step` is called once per piece of a push, when all inputs have their part of it.
 
-    Subclasses say how changes pass (`change`), what a CTI lets them forget (`forget`) and how far their own CTI may follow
-    (`output_cti`). Between steps an operator keeps only what a later legal change can still need.
+    Subclasses say how changes pass (`change`), what a CTI lets them forget (`forget`), how far it settles their output
+    (`output_cti`), and which rows they hold back (`held_back`), which their own CTI waits for. Between steps an operator keeps
+    only what a later legal change can still need.
     """
 
     kind: str = ""
     """The engine operator's name in `explain()`."""
-    cti_follows_rows: bool = False
-    """Whether rows alone, without a CTI, may let the output CTI rise."""
 
     def __init__(self, label: str) -> None:
         self.label = label
         self.input_ctis: list[int] = []
+        self.settled = MIN_TIME
         self.cti = MIN_TIME
         self.rows_in = 0
         self.rows_out = 0
@@ -72,9 +72,10 @@ class Operator(ABC):
         self.rows_in += sum(len(piece.batch) for piece in inputs)
         out = self.change([piece.batch for piece in inputs], ctis)
         self.rows_out += len(out)
-        if risen or self.cti_follows_rows:
+        if risen:
             self.forget(min(ctis))
-            self.cti = max(self.cti, INFINITY if min(ctis) == INFINITY else self.output_cti(ctis))
+            self.settled = INFINITY if min(ctis) == INFINITY else self.output_cti(ctis)
+        self.cti = max(self.cti, self.settled if self.settled == INFINITY else min(self.settled, self.held_back()))
         return Step(out, self.cti)
 
     def _is_idle(self, inputs: Sequence[Step], ctis: list[int]) -> bool:
@@ -88,8 +89,12 @@ class Operator(ABC):
         """Drop the state that no change with sync time >= `cti` can need."""
 
     def output_cti(self, ctis: list[int]) -> int:
-        """Return how far the output is settled (semantics, section 2, liveliness)."""
+        """Return how far the output is settled after CTIs (semantics, section 2, liveliness)."""
         return min(ctis)
+
+    def held_back(self) -> int:
+        """Return the first LE of the rows that wait to be shown, INFINITY if there are none."""
+        return INFINITY
 
     def state(self) -> dict[str, int]:
         """Return the sizes of the state: windows, events, bytes."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
 from streamdsl.errors import QueryError, SchemaError
+from streamdsl.extras import need_pyarrow
 from streamdsl.io.columns import Columns, RowColumns
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -94,14 +95,6 @@ def _opened(path: str) -> Any:
         return pq.ParquetFile(path)
     except pa.ArrowInvalid as error:
         raise SchemaError(f"{path} is no Parquet file: {error}") from None
-
-
-def need_pyarrow(what: str) -> None:
-    """Raise `QueryError` with the remedy if pyarrow is not installed."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise QueryError(f"{what} need pyarrow, which is not installed", hint="pip install 'streamdsl[arrow]'") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamdsl.errors import SchemaError, TimeOverflow
 from streamdsl.expr.schema import Schema
-from streamdsl.io.files import need_pyarrow
+from streamdsl.extras import need, need_pyarrow
 from streamdsl.temporal import CHT, MISSING, Cti, Event, Insert, Retract, Unit, is_calendar
 from streamdsl.temporal.events import PhysicalEvent
 from streamdsl.temporal.frames import (
@@ -112,8 +112,10 @@ def _unnest(value: Any) -> Any:
 def cht_to_polars(cht: CHT[Any], fields: Sequence[str] = ()) -> pl.DataFrame:
     """Return a CHT as a polars frame, columns as in `cht_to_pandas`; values of mixed types are kept as Python objects.
 
-    Times in seconds become milliseconds, as polars has no seconds; `TimeOverflow` where that leaves int64.
+    Times in seconds become milliseconds, as polars has no seconds; `TimeOverflow` where that leaves int64. `QueryError` without
+    polars.
     """
+    need("polars", "polars frames")
     import polars as pl
 
     columns, _ = payload_columns([row.payload for row in cht], fields)

@@ -10,9 +10,10 @@ import numpy as np
 
 from streamdsl.errors import QueryError, UnitError
 from streamdsl.expr.schema import Schema
+from streamdsl.extras import need_pyarrow
 from streamdsl.io.binding import Bound, Inserts, Piece
 from streamdsl.io.columns import Columns, columns_of, is_frame
-from streamdsl.io.files import Files, JsonLines, ParquetFiles, Paths, need_pyarrow, paths_of
+from streamdsl.io.files import Files, JsonLines, ParquetFiles, Paths, paths_of
 from streamdsl.io.layout import Layout, PayloadLike, as_schema, frame_schema
 from streamdsl.io.payloads import schema_for, table_of
 from streamdsl.io.physical import PhysicalLayout, has_physical_columns

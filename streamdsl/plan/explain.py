@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from streamdsl.expr import describe
 from streamdsl.expr.nodes import is_opaque
+from streamdsl.extras import need_spark
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import (
     AlterLifetime,
@@ -49,6 +50,7 @@ def explain(plan: Node, engine: str = "local") -> str:
 def _runs_on(plan: Node, engine: str) -> Mapping[str, str]:
     """Return what runs each operator, by its label; the engine itself is asked."""
     if engine == "spark":
+        need_spark()
         from streamdsl.spark import explain_spark
 
         return explain_spark(plan)

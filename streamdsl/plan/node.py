@@ -214,6 +214,11 @@ class AntiJoin(TwoInputs):
 
 
 @dataclass(frozen=True, slots=True)
+class SemiJoin(TwoInputs):
+    """Each left row for the time that some matching right row lives, as maximal pieces."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClipBy(TwoInputs):
     """Each left row, ended at the first matching right LE strictly after its own LE."""
 
@@ -329,6 +334,7 @@ __all__ = [
     "Quantize",
     "Select",
     "SelectMany",
+    "SemiJoin",
     "Shift",
     "Source",
     "ToEdges",

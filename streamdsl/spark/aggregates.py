@@ -65,7 +65,7 @@ def _native(agg: BoundAgg, node: WindowAggregate, env: Env) -> NativeAgg:
 
 
 def _argument(agg: BoundAgg, env: Env) -> Sql:
-    value = env.rows[0].whole() if agg.argument is None else to_sql(agg.argument, env)
+    value = to_sql(agg.given, env)
     if any(isinstance(part, Life) for expr in (agg.argument, agg.where) if expr is not None for part in expr.walk()):
         raise NotNative("an argument reads the lifetime")
     if agg.where is None:

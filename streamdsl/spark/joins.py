@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql.functions import broadcast, expr
 
 from streamdsl.expr.schema import Schema
-from streamdsl.plan.node import AntiJoin, ClipBy, Join, TwoInputs
+from streamdsl.plan.node import AntiJoin, ClipBy, Join, SemiJoin, TwoInputs
 from streamdsl.spark import stages
 from streamdsl.spark.expressions import Env, RowAt, infer, to_sql
 from streamdsl.spark.flow import Flow, GroupKey, Make, Scope, over
@@ -195,14 +195,24 @@ def _bucket(time: str) -> str:
 
 def anti_join(low: Lowering, node: AntiJoin, scope: Scope) -> Flow:
     """Each left row for the time that no matching right row lives, as maximal pieces."""
+    return _in_pieces(low, node, scope, _without("matches"))
+
+
+def semi_join(low: Lowering, node: SemiJoin, scope: Scope) -> Flow:
+    """Each left row for the time that some matching right row lives: without what is left of it without them."""
+    return _in_pieces(low, node, scope, _without(_without("matches")))
+
+
+def _in_pieces(low: Lowering, node: AntiJoin | SemiJoin, scope: Scope, pieces: str) -> Flow:
+    """Return each left row in pieces, made of the lifetimes `matches` of the right rows that match it, in order."""
     low.note(node, "native")
     pairs = _pairs(low, node, scope)
-    holes = "array_sort(collect_list(named_struct('le', rle, 're', rre)) FILTER (WHERE rle IS NOT NULL))"
+    matches = "array_sort(collect_list(named_struct('le', rle, 're', rre)) FILTER (WHERE rle IS NOT NULL))"
 
     def make() -> Any:
-        rows = _left_with(pairs, [f"{holes} as holes"])
-        pieces = rows.selectExpr("lp", *pairs.key_columns, f"explode({_PIECES_LEFT}) as piece")
-        return pieces.selectExpr("piece.le as le", "piece.re as re", "lp as p", *pairs.key_columns)
+        rows = _left_with(pairs, [f"{matches} as matches"])
+        pieced = rows.selectExpr("lp", *pairs.key_columns, f"explode({pieces}) as piece")
+        return pieced.selectExpr("piece.le as le", "piece.re as re", "lp as p", *pairs.key_columns)
 
     return Flow.of(pairs.left.type, pairs.left.unit, make, pairs.keys)
 
@@ -222,7 +232,11 @@ def _left_with(pairs: Pairs, aggregates: Sequence[str]) -> Any:
 _CUT = "if(h.le > a.start, concat(a.pieces, array(named_struct('le', a.start, 're', h.le))), a.pieces)"
 _REST = "if(a.start < lre, concat(a.pieces, array(named_struct('le', a.start, 're', lre))), a.pieces)"
 _STEP = f"(a, h) -> named_struct('start', greatest(a.start, h.re), 'pieces', {_CUT})"
-_PIECES_LEFT = f"aggregate(holes, named_struct('start', lle, 'pieces', {_PIECES}), {_STEP}, a -> {_REST})"
+
+
+def _without(holes: str) -> str:
+    """Return the SQL of what is left of the left row's lifetime without sorted lifetimes, as maximal pieces."""
+    return f"aggregate({holes}, named_struct('start', lle, 'pieces', {_PIECES}), {_STEP}, a -> {_REST})"
 
 
 def clip_by(low: Lowering, node: ClipBy, scope: Scope) -> Flow:
@@ -260,4 +274,4 @@ def _clip_by_key(low: Lowering, node: ClipBy, scope: Scope) -> Flow:
     return Flow.of(left.type, left.unit, make, left.keys)
 
 
-__all__ = ["anti_join", "clip_by", "join"]
+__all__ = ["anti_join", "clip_by", "join", "semi_join"]

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from streamdsl.errors import UnsupportedOnSpark
 from streamdsl.expr.evaluate import evaluate, truth
-from streamdsl.expr.nodes import Expr, Whole
+from streamdsl.expr.nodes import Expr
 from streamdsl.plan.node import WindowAggregate
 from streamdsl.spark.codec import encode
 from streamdsl.spark.group_stage import chunk, widened
@@ -105,7 +105,7 @@ class PartialStage:
         column: list[Any] = [EXCLUDED] * batch.num_rows
         rows = self._chosen(agg.where, batch)
         mine = batch.take(pa.array(rows, pa.int64()))
-        compute = partial(evaluate, agg.argument or Whole(), self.reader.inputs(mine))
+        compute = partial(evaluate, agg.given, self.reader.inputs(mine))
         for row, value in zip(rows, on_batch(self.operator, self.reader, mine, compute).tolist(), strict=True):
             column[row] = value
         return column

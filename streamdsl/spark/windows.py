@@ -43,7 +43,7 @@ def window_apply(low: Lowering, node: WindowApply, scope: Scope) -> Flow:
 
 
 def _in_python(low: Lowering, node: WindowAggregate, flow: Flow, scope: Scope, why: object) -> Flow:
-    arguments = [flow.type if agg.argument is None else infer(agg.argument, scope.env(flow)) for agg in node.aggregates]
+    arguments = [infer(agg.given, scope.env(flow)) for agg in node.aggregates]
     fields = tuple(Pickled(result_type(agg.function, kind)) for agg, kind in zip(node.aggregates, arguments, strict=True))
     record = Row(Schema.record(tuple(f"a{i}" for i in range(len(fields)))), fields)
     unmerged = why_unmerged(node)

@@ -8,8 +8,9 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
-from streamdsl.expr.nodes import Expr
+from streamdsl.expr.nodes import Constant, Expr, Whole
 from streamdsl.udm.bases import AnyUDA
+from streamdsl.udm.builtin import Count
 
 T_contra = TypeVar("T_contra", contravariant=True)
 O_co = TypeVar("O_co", covariant=True)
@@ -34,3 +35,14 @@ class BoundAgg:
     function: AnyUDA[Any, Any]
     argument: Expr | None = None
     where: Expr | None = None
+
+    @property
+    def given(self) -> Expr:
+        """What the module is given of a row: its expression's value, else the payload; a count of rows only that there is one.
+
+        >>> BoundAgg(Count()).given
+        Constant(value=True)
+        """
+        if self.argument is not None:
+            return self.argument
+        return Constant(True) if isinstance(self.function, Count) else Whole()

@@ -357,7 +357,8 @@ class RealWindow(Aggregates):
     def _member(self, position: int, event: IntervalEvent[Any], function: AnyUDA[Any, Any], f: Any, where: Any) -> MemberRow:
         row = (event.payload,)
         kept = where is None or evaluate_row(_expression(where), row)
-        argument = project_row(_expression(f) if f is not None else Whole(), row) if kept else EXCLUDED
+        given = BoundAgg(function, None if f is None else _expression(f)).given
+        argument = project_row(given, row) if kept else EXCLUDED
         # Clipped lifetimes have lost the order that the events come in, so modules that ignore them get positions instead.
         life = (event.start_time, event.end_time) if function.time_sensitive else (position, position + 1)
         return MemberRow(*life, event.payload, (argument,))

@@ -99,6 +99,8 @@ STEPS = [
     ),
     Step("anti_join", lambda s, t: s.anti_join(t, on="k"), inputs=2),
     Step("anti_join (where)", lambda s, t: s.anti_join(t, where=lambda a, b: a.v <= b.v), inputs=2),
+    Step("semi_join", lambda s, t: s.semi_join(t, on="k"), inputs=2),
+    Step("semi_join (where)", lambda s, t: s.semi_join(t, where=lambda a, b: a.v <= b.v), inputs=2),
     Step("clip_by", lambda s, t: s.clip_by(t, on="k"), inputs=2),
 ]
 

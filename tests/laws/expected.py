@@ -30,7 +30,7 @@ from streamdsl.plan.node import (
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, CHTRow, Cti, Event, Lifetime, add_time
 from streamdsl.windows import Clip, Hopping, Output, Session, Snapshot, Windows
 from streamdsl.windows.liveliness import output_cti
-from tests.laws.fold import Fold
+from tests.laws.fold import Fold, Slot
 
 ROW_WISE = (Where, Select, SelectMany, ClipInterval, Shift)
 """Operators whose output for a row, and whose output CTI, depend on nothing else."""
@@ -161,12 +161,17 @@ def promise(plan: Node, rows: CHT[Any], cti: int) -> int:
     return MIN_TIME if time is None else time
 
 
-def forgets_groups(plan: Node) -> bool:
-    """Say whether a group that has nothing left counts as not yet seen, so that CTIs may go further than its rows tell."""
-    if not isinstance(plan, GroupApply):
-        return False
-    body = plan.body
-    return isinstance(body, (WindowAggregate, WindowApply)) and isinstance(body.windows, Snapshot) and body.time_sensitive
+def forgotten(plan: Node, rows: Mapping[Slot, CHTRow[Any]], cti: int) -> set[Slot]:
+    """Return the rows of groups of time-sensitive snapshots in which none can change any more: they count as not yet seen."""
+    body = plan.body if isinstance(plan, GroupApply) else None
+    if not isinstance(body, (WindowAggregate, WindowApply)) or not isinstance(body.windows, Snapshot) or not body.time_sensitive:
+        return set()
+    assert isinstance(plan, GroupApply)
+    groups: dict[Hashable, list[Slot]] = {}
+    for slot, row in rows.items():
+        groups.setdefault(key_row(plan.key, (row.payload,)), []).append(slot)
+    gone = (slots for slots in groups.values() if all(rows[slot].re < cti or rows[slot].re == rows[slot].le for slot in slots))
+    return {slot for slots in gone for slot in slots}
 
 
 def _groups(plan: GroupApply, rows: CHT[Any]) -> list[list[CHTRow[Any]]]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 from streamdsl.temporal import CHT, CHTRow, Cti, Event, EventTable, Insert
+
+Slot: TypeAlias = tuple[Hashable, int]
+"""An id, and which of the events with it is meant: an id may come again."""
 
 
 class Fold:
@@ -14,7 +17,7 @@ class Fold:
 
     def __init__(self) -> None:
         self.table = EventTable()
-        self.rows: dict[tuple[Hashable, int], CHTRow[Any]] = {}
+        self.rows: dict[Slot, CHTRow[Any]] = {}
         self._generation: Counter[Hashable] = Counter()
 
     @property
@@ -41,7 +44,7 @@ class Fold:
         else:
             self.rows[self._slot(admitted.id)] = self.rows[self._slot(admitted.id)]._replace(re=admitted.re_new)
 
-    def _slot(self, id: Hashable) -> tuple[Hashable, int]:
+    def _slot(self, id: Hashable) -> Slot:
         return id, self._generation[id]
 
     def row(self, id: Hashable) -> CHTRow[Any]:

@@ -83,6 +83,12 @@ PAIRS: dict[str, list[Callable[[Stream, Stream], Stream]]] = {
         lambda s, t: s.anti_join(t, where=lambda a, b: a.v < b.v),
         lambda s, t: s.anti_join(t),
     ],
+    "semi_join": [
+        lambda s, t: s.semi_join(t, on="k"),
+        lambda s, t: s.semi_join(t, on=(lambda a: a.v, lambda b: b.v + 1), where=lambda a, b: a.k != b.k),
+        lambda s, t: s.semi_join(t, where=lambda a, b: a.v < b.v),
+        lambda s, t: s.semi_join(t),
+    ],
     "clip_by": [
         lambda s, t: s.clip_by(t, on="k"),
         lambda s, t: s.clip_by(t, where=lambda a, b: a.v < b.v),

@@ -1,13 +1,17 @@
-"""The law for random queries of two to four operators over two sources."""
+"""The law for random queries of two to four operators over two sources, and that they try what they should."""
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 from hypothesis import given, note
 
-from tests.laws.compositions import composition
-from tests.laws.harness import EMITS, check_law
+from streamdsl.denote import denote
+from streamdsl.temporal import CHT
+from tests.laws.compositions import STEPS, composition
+from tests.laws.expected import is_row_wise, sources_of, windows_of
+from tests.laws.harness import EMITS, check_law, pushes_for
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS, scenario
 
@@ -19,3 +23,19 @@ def test_a_composition_means_what_the_reference_says(seed: int) -> None:
     made, query = composition(rng)
     note(made)
     check_law(query, scenario(rng, 2, unending=False, max_size=5), rng.choice(EMITS))
+
+
+def test_compositions_use_every_step_and_often_give_rows() -> None:
+    used: Counter[str] = Counter()
+    rows = checked_after_every_push = 0
+    for seed in range(600):
+        rng = Random(seed)
+        made, query = composition(rng)
+        used.update({step.name for step in STEPS if f"= {step.name} of" in made})
+        pushes = pushes_for(query, scenario(rng, 2, unending=False, max_size=5))
+        inputs = {name: [e for source, part in pushes if source == name for e in part] for name in sources_of(query.plan())}
+        rows += bool(denote(query.plan(), {name: CHT.from_events(events) for name, events in inputs.items()}).rows)
+        checked_after_every_push += all(is_row_wise(below) for _, below in windows_of(query.plan()))
+    assert min(used[step.name] for step in STEPS) >= 20, used
+    assert rows >= 300
+    assert checked_after_every_push >= 200

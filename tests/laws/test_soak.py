@@ -13,7 +13,7 @@ from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
 from streamdsl.io.binding import Inserts
 from streamdsl.temporal import Cti
-from tests.laws.test_incremental import Calls, IncrementalSpans
+from tests.laws.incremental import Calls, IncrementalSpans
 
 Query = Callable[["sd.Stream[Any]"], "sd.Stream[Any]"]
 PERIODS = 20

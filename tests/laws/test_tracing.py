@@ -8,6 +8,7 @@ exception in the same row (`tracing/law.py`). Traced ones must be traced (that i
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -161,6 +162,21 @@ def test_random_lambdas_mean_what_they_mean(written: tuple[str, Lambda], schema:
         assert all(outcome(called, function, payload)[0] == "error" for payload in payloads)
     else:
         check(function, schema, payloads)
+
+
+def test_random_lambdas_are_traced_about_as_often_as_not() -> None:
+    kinds: Counter[str] = Counter()
+
+    @examples(300)
+    @given(lambdas())
+    def look(written: tuple[str, Lambda]) -> None:
+        try:
+            kinds["opaque" if is_opaque(traced(written[1], CLASS_SCHEMA)) else "traced"] += 1
+        except FieldNotFound:
+            kinds["refused"] += 1
+
+    look()
+    assert min(kinds["opaque"], kinds["traced"]) >= 0.3 * kinds.total(), kinds
 
 
 @pytest.mark.parametrize("cls", [Initialized, Allocated])

@@ -124,3 +124,9 @@ def test_keys_need_not_be_unicode() -> None:
 def test_the_values_of_a_choice_may_be_records_with_and_without_none() -> None:
     query = stream().select(lambda e: sd.when(e.v > 1).then((e.v, None)).otherwise((0, "few")))
     check(query, {"s": values([(0, 5), (1, 5), (2, 5)])}, native=True)
+
+
+def test_a_count_without_an_expression_counts_rows_that_are_none_too() -> None:
+    mixed = sd.CHT.from_rows([(1, 2, None), (1, 2, 3), (3, 4, None)])
+    windows = stream().tumbling_window(10)
+    check(windows.aggregate(n=sd.count(), nones=sd.count(where=lambda e: sd.is_none(e.value))), {"s": mixed}, native=True)

@@ -31,6 +31,8 @@ from streamdsl.spark.types import INT
 from streamdsl.testing import assert_cht_equal
 from streamdsl.udm.aggregates import Agg, BoundAgg
 from streamdsl.windows import Hopping
+from tests.laws.incremental import Bag, IncrementalValues
+from tests.laws.incremental import Merged as MergedValues
 from tests.spark.helpers import check, explained, history, stream
 from udm_examples.distinct_sketch import DistinctSketch
 from udm_examples.quantile import SlidingQuantile
@@ -38,31 +40,9 @@ from udm_examples.quantile_sketch import LogQuantile
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
-Bag = Counter[Any]
 
-
-class Values(sd.IncrementalUDA[int, Bag, tuple[int, ...]]):
-    def create_state(self) -> Bag:
-        return Counter()
-
-    def add_event_to_state(self, state: Bag, payload: int) -> Bag:
-        state[payload] += 1
-        return state
-
-    def remove_event_from_state(self, state: Bag, payload: int) -> Bag:
-        state[payload] -= 1
-        return state
-
-    def compute_result(self, state: Bag) -> tuple[int, ...]:
-        return tuple(sorted(state.elements()))
-
-
-class Merged(Values):
+class Merged(MergedValues):
     empty_result: Any = ()
-
-    def merge_states(self, a: Bag, b: Bag) -> Bag:
-        a.update(b)
-        return a
 
 
 class Tails(sd.TimeSensitiveIncrementalUDA[int, Bag, tuple[Any, ...]]):
@@ -171,7 +151,7 @@ POLICIES: dict[str, dict[str, Any]] = {
     "time-sensitive udo": {"clip": sd.Clip.LEFT, "output": sd.Output.CLIP},
 }
 BASES: dict[str, Windowed] = {
-    "uda": lambda w: w.aggregate(Values, lambda e: e.v),
+    "uda": lambda w: w.aggregate(IncrementalValues, lambda e: e.v),
     "uda beside one that is not": lambda w: w.aggregate(x=Merged().of(lambda e: e.v), y=sd.uda(len).of(lambda e: e.f)),
     "time-sensitive uda": lambda w: w.aggregate(Tails, lambda e: e.v),
     "udo": lambda w: w.apply(Odd, lambda e: e.v),
@@ -319,7 +299,10 @@ def test_states_of_the_examples_travel() -> None:
 @pytest.mark.parametrize(
     ("query", "why"),
     [
-        (lambda s: s.tumbling_window(5).aggregate(Values, lambda e: e.v), "Values does not define merge_states"),
+        (
+            lambda s: s.tumbling_window(5).aggregate(IncrementalValues, lambda e: e.v),
+            "IncrementalValues does not define merge_states",
+        ),
         (lambda s: s.tumbling_window(5).aggregate(InOrder, lambda e: e.v), "InOrder needs its members in order"),
         (lambda s: s.tumbling_window(5).aggregate(Timed, lambda e: e.v), "Timed is time-sensitive"),
         (lambda s: s.tumbling_window(5).aggregate(x=Total().of(lambda e: e.v), n=sd.count()), "count keeps no state"),

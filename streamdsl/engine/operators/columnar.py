@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.columnar.accumulators import ACCUMULATORS, Accumulator, CountAccumulator, result_columns
+from streamdsl.engine.columnar.accumulators import ACCUMULATORS, Accumulator, result_columns
 from streamdsl.engine.columnar.cells import Cells
 from streamdsl.engine.columnar.combine import combine_deltas, combine_windows
 from streamdsl.engine.columnar.lanes import ROWS, Part, Terms, distinct
@@ -24,8 +24,8 @@ from streamdsl.engine.keys import group_codes
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.windows.grid import grid_cti
 from streamdsl.expr import Inputs, RowError, project
-from streamdsl.expr.nodes import Key, Life, Whole
-from streamdsl.expr.schema import Schema, Shape
+from streamdsl.expr.nodes import Key, Life
+from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
@@ -95,13 +95,7 @@ class ColumnarWindowOperator(Operator):
         return Pending(codes, lo, hi, np.where(signs > 0, later, self.ring.next), terms.times(signs))
 
     def _add_terms(self, accumulator: Accumulator, agg: BoundAgg, batch: Batch, inputs: Inputs, terms: Terms) -> None:
-        argument = agg.argument or Whole()
-        is_row = isinstance(argument, Whole) and batch.table.schema.shape in (Shape.RECORD, Shape.TUPLE, Shape.CLASS)
-        if isinstance(accumulator, CountAccumulator) and is_row:
-            column: Column = batch.le
-            chosen = None if agg.where is None else self.holds(agg.where, inputs, batch.ids)
-        else:
-            column, chosen = self.argument(argument, agg.where, batch, inputs)
+        column, chosen = self.argument(agg.given, agg.where, batch, inputs)
         accumulator.add_terms(column, chosen, terms)
 
     def _note_unending(self, batch: Batch) -> None:

@@ -50,7 +50,6 @@ class WindowOperator(Operator):
         self.node = node
         self.results = results = WindowResults(label, node)
         self.setting = Setting(gate, node.output, node.time_sensitive, node.sees_ends, results.stateful, results.copy_states)
-        self.cti_follows_rows = gate.by_end
         self.groups: dict[GroupKey | None, GroupWindows] = {}
         self.watermark = MIN_TIME
         self._alarms: list[tuple[int, int, GroupKey | None]] = []
@@ -110,13 +109,13 @@ class WindowOperator(Operator):
 
     def _arguments(self, batch: Batch) -> list[Sequence[Any]]:
         if isinstance(self.node, WindowApply):
-            exprs: list[tuple[Expr | None, Expr | None]] = [(self.node.argument, None)]
+            exprs: list[tuple[Expr, Expr | None]] = [(self.node.argument or Whole(), None)]
         else:
-            exprs = [(agg.argument, agg.where) for agg in self.node.aggregates]
+            exprs = [(agg.given, agg.where) for agg in self.node.aggregates]
         inputs = inputs_of(batch)
         columns: list[list[Any]] = []
         for argument, where in exprs:
-            column, chosen = self.argument(argument or Whole(), where, batch, inputs)
+            column, chosen = self.argument(argument, where, batch, inputs)
             values = column.tolist()
             if chosen is not None:
                 values = [value if keep else EXCLUDED for value, keep in zip(values, chosen.tolist(), strict=True)]
@@ -164,8 +163,8 @@ class WindowOperator(Operator):
     def _pair(self, group: GroupWindows, key: GroupKey | None, results: list[Computed], changes: Changes) -> None:
         """Send the difference between the rows that are out and the right ones; each row keeps its id."""
         fresh = [Fresh(*row, payload_key(row.payload), result.entry) for result in results for row in result.rows]
-        if self.node.output is Output.TIME_BOUND:
-            check_time_bound(self.label, group, fresh)
+        if isinstance(self.node, WindowApply) and self.node.output is Output.TIME_BOUND:
+            check_time_bound(self.node.module.label, group, fresh)
         for before, after in pair(group.gone, fresh):
             if after is None:
                 assert before is not None
@@ -195,11 +194,14 @@ class WindowOperator(Operator):
             # A window that may grow beyond the bound of the run is then not there.
             growing = (group for group in self.groups.values() if group.windows_grow)
             settled = min([settled, *(group.earliest_start(ctis[0]) for group in growing)])
-        if not self.setting.gate.by_end or self.node.output is Output.POINT_AT_END:
-            return settled
-        return min([settled, *self._held_back()])
+        return settled
 
-    def _held_back(self) -> Iterator[int]:
+    def held_back(self) -> int:
+        if not self.setting.gate.by_end or self.node.output is Output.POINT_AT_END:
+            return INFINITY
+        return min(self._starts_held_back(), default=INFINITY)
+
+    def _starts_held_back(self) -> Iterator[int]:
         """Yield the first LE of the rows of each window that has begun and is not open yet."""
         for group in self.groups.values():
             for entry in group.hidden_windows(self.watermark):

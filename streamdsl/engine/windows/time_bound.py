@@ -26,8 +26,8 @@ class Fresh(NamedTuple):
         return self.entry.le
 
 
-def check_time_bound(label: str, group: GroupWindows, fresh: list[Fresh]) -> None:
-    """Refuse a change of the results before the sync time of its cause: the module `label` breaks its promise."""
+def check_time_bound(module: str, group: GroupWindows, fresh: list[Fresh]) -> None:
+    """Refuse a change of the results before the sync time of its cause: the module called so breaks its promise."""
     by_window = group.causes | {entry.le: group.cause_of(entry) for entry in group.dirty.values()}
     gone = [row for row in group.gone if by_window[row.window] > MIN_TIME]
     new = [row for row in fresh if by_window[row.window] > MIN_TIME]
@@ -42,7 +42,7 @@ def check_time_bound(label: str, group: GroupWindows, fresh: list[Fresh]) -> Non
         cause = causes[rows[0].le, rows[0].key]
         if cause > min(row.re if before and after else row.le for row in rows):
             raise TimestampViolation(
-                f"{label} claims to be time-bound, but a change of its input at {cause} changes its output "
+                f"{module} claims to be time-bound, but a change of its input at {cause} changes its output "
                 f"{' to '.join(f'[{row.le}, {row.re})' for row in rows)} of the window that starts at {rows[-1].window}",
                 hint="a change of the input at time s may change no output before s; use another output policy",
             )

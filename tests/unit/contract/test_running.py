@@ -156,25 +156,25 @@ def test_physical_frames_are_pushed_and_frames_of_results_hold_timestamps() -> N
     assert rows(1).to_pandas()["le"].dtype == np.int64
 
 
-def test_stream_yields_the_output_of_an_asynchronous_source() -> None:
+def test_stream_yields_what_each_event_of_an_asynchronous_source_causes_before_it_takes_the_next() -> None:
+    log: list[Any] = []
+
     async def source() -> AsyncIterator[Any]:
         for event in (Insert("a", 1, 5, 1), Cti(10), Insert("b", 11, 12, 2)):
+            log.append(f"in {event.time if isinstance(event, Cti) else event.id}")
             yield event
 
-    async def collect() -> list[Any]:
-        return [event async for event in X.tumbling_window(10).aggregate(n=sd.count()).stream(source(), emit="final")]
+    async def collect() -> None:
+        async for event in X.tumbling_window(10).aggregate(n=sd.count()).stream(source(), emit="final"):
+            log.append((event.le, event.re) if isinstance(event, Insert) else event)
 
-    out = asyncio.run(collect())
-    assert [event.payload if isinstance(event, Insert) else event for event in out] == [
-        {"n": 1},
-        Cti(10),
-        {"n": 1},
-        Cti(INFINITY),
-    ]
+    asyncio.run(collect())
+    assert log == ["in a", "in 10", (0, 10), Cti(10), "in b", (10, 20), Cti(INFINITY)]
 
 
 MISUSED: list[tuple[Callable[[], Any], tuple[str, ...]]] = [
     (lambda: X.run({"x": []}, engine="flink"), ("'flink'", "local, reference, spark")),  # type: ignore[arg-type]
+    (lambda: X.explain("flink"), ("'flink'", "local, reference, spark")),  # type: ignore[arg-type]
     (lambda: X.open("sometimes"), ("'speculative'", "'sometimes'")),  # type: ignore[arg-type]
     (lambda: X.open().push([], source="z"), ("'z'", "x")),
     (lambda: X.union(Y).open().push([]), ("for which source", "x, y", "source=")),

@@ -107,11 +107,20 @@ def test_the_same_query_object_runs_on_any_binding_and_in_any_number_of_sessions
     assert second.push([Insert("a", 1, 2, {"v": 9})])[0].payload == {"m": 9}  # type: ignore[union-attr]
     for binding in (
         [(1, 2, {"v": 5})],
+        [Insert("a", 1, 2, {"v": 5})],
         CHT.from_rows([(1, 2, {"v": 5})]),
+        sd.from_rows([(1, 2, {"v": 5})]).run(),
         sd.from_rows([(1, 2, {"v": 5})]),
         pd.DataFrame({"le": [1], "v": [5]}),
     ):
         assert payloads_of(query, bindings={"x": binding}) == [{"m": 5}]
+
+
+def test_bounded_streams_keep_their_inputs_when_combined() -> None:
+    left, right = sd.from_rows([(1, 5, "a")]), sd.from_rows([(3, 9, "b")])
+    assert cht_of(left.union(right).union(left)) == CHT.from_rows([(1, 5, "a"), (1, 5, "a"), (3, 9, "b")])
+    named = left.union(sd.source("more", str))
+    assert cht_of(named, bindings={"more": [(2, 3, "c")]}) == CHT.from_rows([(1, 5, "a"), (2, 3, "c")])
 
 
 def test_a_source_decides_what_is_done_with_its_input() -> None:

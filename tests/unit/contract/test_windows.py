@@ -11,8 +11,8 @@ import pytest
 
 import streamdsl as sd
 from streamdsl import CHT, INFINITY, MIN_TIME, Clip, Output
-from streamdsl.errors import QueryError, TimestampViolation, UnitError
-from tests.unit.contract.common import DAY, ENGINES, X, payloads_of, refused, rows
+from streamdsl.errors import QueryError, TimestampViolation, UnboundedOutputError, UnitError
+from tests.unit.contract.common import DAY, ENGINES, X, cht_of, payloads_of, refused, rows
 
 
 class Stamps(sd.TimeSensitiveUDO[Any, Any]):
@@ -99,7 +99,12 @@ def test_describe_and_output_cti_on_a_windowed_stream() -> None:
     cht = CHT.from_rows([(1, 5, "a"), (3, 12, "b")])
     described = X.tumbling_window(10, clip=Clip.FULL).describe(cht)
     assert described == [((0, 10), cht.rows), ((10, 20), cht.rows[1:])]
+    endless = CHT.from_rows([(8, 12, "b"), (20, INFINITY, "c")])
+    assert X.tumbling_window(10).describe(endless, until=30)[2:] == [((20, 30), endless.rows[1:])]
+    with pytest.raises(UnboundedOutputError):
+        X.tumbling_window(10).describe(endless)
     assert [X.snapshot_window().output_cti(cht, c) for c in (MIN_TIME, 4, INFINITY)] == [None, 4, INFINITY]
+    assert [X.tumbling_window(10).output_cti(cht, 12, time_sensitive=sees) for sees in (False, True)] == [10, 0]
     dated = sd.from_rows([("1970-01-01", "1970-01-02", 1)], unit="s").run().cht()
     assert X.tumbling_window(DAY).output_cti(dated, "1970-01-02") == DAY
 
@@ -111,3 +116,23 @@ def test_sums_of_durations_are_durations() -> None:
         assert {"s": timedelta(hours=3), "a": timedelta(hours=1.5)} in payloads_of(
             window.aggregate(s=sd.sum(lambda e: e.d), a=sd.avg(lambda e: e.d))
         )
+
+
+MIXED: sd.Stream[Any] = sd.from_rows([(1, 2, None), (1, 2, 3), (3, 4, None)])
+COUNTS: list[Callable[[Any], sd.Stream[Any]]] = [
+    lambda w: w.aggregate(sd.count()),
+    lambda w: w.aggregate(lambda w: w.count()),
+    lambda w: w.aggregate(lambda w: w.count() if w.count() else 0),
+]
+
+
+@pytest.mark.parametrize("count", COUNTS, ids=["named", "traced", "opaque"])
+def test_a_count_without_an_expression_counts_rows_that_are_none_too(count: Callable[[Any], Any]) -> None:
+    assert cht_of(count(MIXED.tumbling_window(10))).rows == [(0, 10, 3)]
+    assert cht_of(count(MIXED.snapshot_window())).rows == [(1, 2, 2), (3, 4, 1)]
+
+
+def test_a_count_of_an_expression_or_with_where_counts_what_they_leave() -> None:
+    windows = MIXED.tumbling_window(10)
+    query = windows.aggregate(values=sd.count(lambda e: e.value), nones=sd.count(where=lambda e: sd.is_none(e.value)))
+    assert cht_of(query).rows == [(0, 10, {"values": 1, "nones": 2})]

@@ -6,24 +6,18 @@ from typing import Any
 
 import pytest
 
-from streamdsl.denote import DENOTATIONS, history, run_reference, sources
+from streamdsl.denote import history, run_reference, sources
 from streamdsl.errors import CtiViolation, QueryError, SchemaError
 from streamdsl.expr.nodes import Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.io.binding import Bound
-from streamdsl.plan import node as nodes
-from streamdsl.plan.node import Group, GroupApply, Node, Shift, Source, Union
+from streamdsl.plan.node import Group, GroupApply, Shift, Source, Union
 from streamdsl.temporal import CHT, Cti, Event, Insert, Progress, Record, Retract, Unit
 from tests.unit.denote.reading import LEFT, of
 
 
 def bound(*events: Any, unit: Unit | None = "tick") -> Bound:
     return Bound(unit, None, lambda: iter([list(events)]))
-
-
-def test_every_node_has_a_meaning() -> None:
-    leaves = {cls for cls in vars(nodes).values() if isinstance(cls, type) and issubclass(cls, Node) and not cls.__subclasses__()}
-    assert set(DENOTATIONS) == leaves
 
 
 def test_sources_are_found_by_name_also_inside_groups() -> None:

@@ -1,176 +1,25 @@
-"""The columnar window operator and its parts: exact sums, slots, the delta ring; what it can run, and its errors."""
+"""The columnar window operator: where it runs, what it sends, what it keeps, and its errors."""
 
 from __future__ import annotations
 
 import gc
 import math
-import pickle
 from collections.abc import Sequence
-from datetime import timedelta
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import streamdsl as sd
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.columnar import lanes as lanes_module
-from streamdsl.engine.columnar.accumulators import AvgAccumulator, CountAccumulator, SumAccumulator
-from streamdsl.engine.columnar.combine import distinct_pairs
-from streamdsl.engine.columnar.exact import integers
-from streamdsl.engine.columnar.lanes import ROWS, Lanes, Part, Terms
-from streamdsl.engine.columnar.slots import SlotTable
-from streamdsl.engine.keys import KeyTable, factorise
 from streamdsl.engine.lower import lower
 from streamdsl.engine.operator import Gate, Operator, Step
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator
 from streamdsl.engine.session import Session
 from streamdsl.errors import QueryError, TimeOverflow, UnboundedOutputError, UserCodeError
-from streamdsl.expr.table import Table, column_of, object_column
-from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, Retract, payload_key
-from streamdsl.udm.builtin import Avg, Count, Sum
-
-real = st.one_of(
-    st.floats(allow_nan=False, allow_infinity=False),
-    st.floats(-4, 4, width=16),
-    st.sampled_from(
-        [2.0**53, 1.0, 2.0**-53, 2.0**-54, -(2.0**-106), 5e-324, 1.7976931348623157e308, -1.7976931348623157e308, 0.1]
-    ),
-)
-numbers = st.one_of(
-    real, st.sampled_from([math.nan, math.inf, -math.inf, None, True, 2**45, -(2**63), 2**64, 10**25]), st.integers(-9, 9)
-)
-
-
-def lanes_of(accumulator: SumAccumulator | CountAccumulator, values: Sequence[Any], taken_out: Sequence[Any] = ()) -> Lanes:
-    """Return one position to which values have been added, and others too that have been taken out again."""
-    lanes = Lanes(1)
-    for column, sign in ((column_of([*values, *taken_out]), 1), (column_of(list(taken_out)), -1)):
-        terms = Terms(len(column), [Part(ROWS, None, np.ones(len(column), dtype=np.int64), 1)])
-        accumulator.add_terms(column, None, terms)
-        lanes.add(np.zeros(len(column), dtype=np.intp), terms.times(np.full(len(column), sign)))
-    return lanes
-
-
-def result(accumulator: SumAccumulator | CountAccumulator, lanes: Lanes) -> Any:
-    return accumulator.results(lanes.take(np.array([0]))).tolist()[0]
-
-
-@pytest.mark.parametrize("room", [2**62, 2**34])
-@given(st.lists(numbers, max_size=8), st.lists(numbers, max_size=8))
-def test_sums_are_those_of_the_built_ins_whatever_came_and_went(room: int, values: list[Any], others: list[Any]) -> None:
-    with patch.object(lanes_module, "_ROOM", room):
-        total, mean, count = (make(0) for make in (SumAccumulator, AvgAccumulator, CountAccumulator))
-        assert repr(result(total, lanes_of(total, values, others))) == repr(Sum().compute_result(values))
-        assert repr(result(mean, lanes_of(mean, values, others))) == repr(Avg().compute_result(values))
-        assert result(count, lanes_of(count, values, others)) == Count().compute_result(values)
-
-
-@given(st.lists(real, min_size=1, max_size=40))
-def test_float_sums_are_rounded_once(values: list[float]) -> None:
-    total = SumAccumulator(0)
-    found = result(total, lanes_of(total, values))
-    try:
-        expected = float(sum(map(Fraction, values)))
-    except OverflowError:
-        expected = math.inf if sum(map(Fraction, values)) > 0 else -math.inf
-    assert found == expected
-
-
-def test_a_sum_that_lies_on_a_tie_is_rounded_to_even() -> None:
-    total = SumAccumulator(0)
-    for values in ([2.0**53, 1.0], [2.0**53, 3.0], [2.0**53, 1.0, 2.0**-60], [1e16, 1.0, -1e-30]):
-        assert result(total, lanes_of(total, values)) == math.fsum(values)
-
-
-def test_the_type_of_a_sum_is_that_of_what_is_left() -> None:
-    total = SumAccumulator(0)
-    assert repr(result(total, lanes_of(total, [1, 2], [0.5]))) == "3"
-    assert repr(result(total, lanes_of(total, [1.0], [7]))) == "1.0"
-    assert result(total, lanes_of(total, [None], [3])) is None
-
-
-@pytest.mark.parametrize(
-    "values",
-    [[Decimal("0.1"), 2], [Fraction(1, 3), None, 1], [Decimal(1), Decimal(1)], [timedelta(1), timedelta(hours=1)]],
-)
-def test_what_is_no_number_of_python_is_kept_as_it_is(values: list[Any]) -> None:
-    total, mean = SumAccumulator(0), AvgAccumulator(0)
-    assert result(total, lanes_of(total, values, [Decimal(9), "x", 7])) == Sum().compute_result(values)
-    assert result(mean, lanes_of(mean, values, [[1, 2], 7])) == Avg().compute_result(values)
-
-
-def test_digits_are_carried_before_a_lane_overflows() -> None:
-    total, lanes = SumAccumulator(0), Lanes(1)
-    for _ in range(80):
-        terms = Terms(2**14)
-        total.add_terms(np.full(2**14, 2**45), None, terms)
-        lanes.add(np.zeros(2**14, dtype=np.intp), terms)
-    assert integers(lanes, 0).tolist() == [80 * 2**59]
-
-
-def test_slots_that_cancel_are_zero_even_after_a_carry() -> None:
-    total, lanes = SumAccumulator(0), Lanes(2)
-    column = column_of([2**44, 2**44, -(2**45)])
-    terms = Terms(3, [Part(ROWS, None, np.array([1, 1, -2]), 2)])
-    total.add_terms(column, None, terms)
-    lanes.add(np.array([0, 0, 0]), terms)
-    lanes.carry()
-    lanes.add(np.array([1]), Terms(1, [Part(ROWS, None, np.array([1]), 1)]))
-    assert lanes.are_zero(np.array([0, 1])).tolist() == [True, False]
-
-
-pairs = st.lists(st.tuples(st.integers(0, 3), st.one_of(st.integers(-3, 3), st.integers(MIN_TIME, INFINITY))), max_size=20)
-
-
-@given(pairs)
-def test_distinct_pairs_are_found_however_far_apart(rows: list[tuple[int, int]]) -> None:
-    first, second = (np.array([row[i] for row in rows], dtype=np.int64) for i in (0, 1))
-    found = distinct_pairs(first, second)
-    listed = list(zip(found.first.tolist(), found.second.tolist(), strict=True))
-    assert listed == sorted(set(rows))
-    assert [listed[i] for i in found.index.tolist()] == rows
-
-
-keys = st.one_of(
-    st.integers(-2, 2), st.sampled_from([2**62, -(2**62), 2**70, None, True, 1.0, -0.0, math.nan, "a", "", ("a", 1)])
-)
-
-
-@given(st.lists(keys, max_size=12))
-def test_codes_are_equal_where_keys_are(values: list[Any]) -> None:
-    codes = factorise(column_of(values)).tolist()
-    hashed = list(map(payload_key, values))
-    assert all((codes[i] == codes[j]) == (hashed[i] == hashed[j]) for i in range(len(values)) for j in range(len(values)))
-    assert set(codes) == set(range(len(set(codes))))
-
-
-@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abc"), st.booleans()), max_size=30))
-def test_slots_stay_with_their_window_and_group(steps: list[tuple[int, str, bool]]) -> None:
-    table, model = SlotTable(), dict[tuple[int, str], int]()
-    for number, group, drops in steps:
-        slot = int(table.find(np.array([number]), object_column([group]))[0])
-        assert model.setdefault((number, group), slot) == slot
-        if drops:
-            table.drop(np.array([model.pop((number, group))]))
-        assert len(set(model.values())) == len(model) == len(table)
-        assert table.first() == min((number for number, _ in model), default=None)
-    assert sorted(table.slots().tolist()) == sorted(model.values())
-
-
-def test_many_slots_are_found_at_once_in_any_order() -> None:
-    table, rng = SlotTable(), np.random.default_rng(0)
-    number, group = rng.permutation(400) // 100, object_column(list(range(400)))
-    slots = table.find(number, group)
-    order = rng.permutation(400)
-    assert table.find(number[order], group[order]).tolist() == slots[order].tolist()
-    assert len(set(slots.tolist())) == len(table) == 400
-    assert set(table.group[table.pop_until(0)].tolist()) == set(group[number == 0].tolist())
+from streamdsl.expr.table import Table, object_column
+from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, Retract
 
 
 def windows_of(query: sd.Stream[Any]) -> Operator:
@@ -362,14 +211,6 @@ def test_state_bytes_are_those_of_the_arrays_and_stay_bounded() -> None:
         session.push([row(f"{turn}.{k}", 5 * turn, 5 * turn + 7, 0.1, k) for k in range(50)] + [Cti(5 * turn)])
         sizes.append(stats(session)["state_bytes"])
     assert sizes[-1] == sizes[10] > 150 * 8
-
-
-def test_the_known_groups_can_be_copied() -> None:
-    table = KeyTable()
-    outer = table.intern("a", "a", None)
-    inner = table.intern(1, 1.0, outer)
-    table, outer, inner = pickle.loads(pickle.dumps((table, outer, inner)))
-    assert (table.intern("a", "a", None), table.intern(1, 1, outer)) == (outer, inner)
 
 
 def test_it_is_made_for_its_node() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from streamdsl.errors import CtiViolation
@@ -58,14 +55,3 @@ def test_frames_are_those_of_the_history() -> None:
     assert str(result.to_pandas()["le"].dtype) == "datetime64[ms, UTC]"
     assert result.to_arrow().to_pylist()[0]["v"] == result.to_polars()["v"][0] == 7
     assert result.to_arrow().column_names == result.to_polars().columns == ["le", "re", "v"]
-
-
-def test_no_frame_library_is_imported_before_it_is_needed() -> None:
-    program = (
-        "import sys, streamdsl.result, streamdsl.io.sources as s, streamdsl.io.frames\n"
-        "from streamdsl.temporal import Cti\n"
-        "list(s.read_rows([(1, 5, 'x')]).events()), list(s.read_events([Cti(1)]).events())\n"
-        "print(sorted({'pandas', 'pyarrow', 'polars', 'pyspark'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

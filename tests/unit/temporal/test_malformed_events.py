@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 
 from streamdsl.errors import CtiViolation, EventError, StreamDslError
-from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Event, EventTable, Insert, Retract, problems
-
-Stream: TypeAlias = list[Event[Any]]
+from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, EventTable, Insert, Retract, problems
+from tests.unit.temporal.feeding import Stream, feed
 
 A = Insert("a", 1, 20, "x")
 
@@ -151,16 +150,6 @@ def test_a_retraction_learns_its_payload_from_the_table() -> None:
 )
 def test_the_watermark_is_the_latest_cti_or_le(stream: Stream, expected: int) -> None:
     assert table_after(stream).watermark == expected
-
-
-def feed(table: EventTable, stream: Stream) -> list[Insert[Any] | Retract | None]:
-    found = []
-    for event in stream:
-        if isinstance(event, Cti):
-            table.advance(event.time)
-        else:
-            found.append(table.admit(event))
-    return found
 
 
 def table_after(stream: Stream) -> EventTable:

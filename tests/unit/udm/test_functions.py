@@ -30,6 +30,23 @@ def covered(events: Sequence[sd.IntervalEvent[float]], window: sd.WindowDescript
     return sum(event.end_time - event.start_time for event in events)
 
 
+def test_functions_as_modules() -> None:
+    @sd.uda
+    def late(events: Sequence[sd.IntervalEvent[float]], window: sd.WindowDescriptor) -> int:
+        return sum(event.start_time > window.start_time for event in events)
+
+    @sd.udo
+    def halves(events: Sequence[sd.IntervalEvent[float]], window: sd.WindowDescriptor) -> list[sd.IntervalEvent[float]]:
+        return [sd.IntervalEvent(event.start_time, window.end_time, event.payload / 2) for event in events]
+
+    assert (late.label, late.time_sensitive, late.returns_many) == ("late", True, False)
+    assert (halves.label, halves.time_sensitive, halves.returns_many) == ("halves", True, True)
+    rows = sd.from_rows([(0, 2, 4.0), (3, 12, 6.0)])
+    assert rows.tumbling_window(10).aggregate(late).run().cht() == sd.CHT.from_rows([(0, 10, 1), (10, 20, 0)])
+    stamped = rows.clip_interval(0, 10).tumbling_window(10, output=sd.Output.UNCHANGED).apply(halves)
+    assert stamped.run().cht() == sd.CHT.from_rows([(0, 10, 2.0), (3, 10, 3.0)])
+
+
 def test_bare_and_empty_parentheses_are_the_same() -> None:
     assert sd.uda()(spread) == sd.uda(spread)
     assert hash(sd.uda()(spread)) == hash(sd.uda(spread))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 import streamdsl as sd
-from streamdsl.errors import QueryError, TimestampViolation
+from streamdsl.errors import TimestampViolation
 from streamdsl.testing import run_udm
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
@@ -137,12 +137,6 @@ def test_it_rightly_does_not_claim_to_be_time_bound() -> None:
     session.push(days[:-1])
     with pytest.raises(TimestampViolation, match="time-bound"):
         session.push(days[-1:])
-
-
-@pytest.mark.parametrize(("swing", "tolerance"), [(0, 0.01), (1, 0.01), (0.1, -0.1), (0.1, 1)])
-def test_what_is_no_fraction_is_refused(swing: float, tolerance: float) -> None:
-    with pytest.raises(QueryError, match="fractions of a price"):
-        DoubleTop(swing, tolerance)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import udm_examples
-from streamdsl.testing import check_udm
+from streamdsl.testing import check_udm, run_udm
 from streamdsl.udm.bases import UDM
 from tests.unit.udm_examples.cases import CASES
 from tests.unit.udm_examples.law import Row, random_rows
@@ -43,31 +43,36 @@ def letter(rng: Random) -> str:
     return rng.choice("abc")
 
 
-def price(rng: Random) -> float:
-    return rng.choice([100.0, 107.0, 112.0, 120.0, 125.0])
-
-
 def click(rng: Random) -> Click:
     return Click(rng.choice(["ann", "bob"]), rng.choice(["home", "cart"]))
 
 
 def position(rng: Random) -> Position:
-    return Position(rng.choice(["van", "bus"]), 4.0 + rng.choice([0.0, 0.5]), 52.0 + rng.choice([0.0, 0.5]))
-
-
-PATTERNS: list[tuple[Any, Any]] = [
-    (Busiest(2), letter),
-    (FollowedBy(is_a, is_b, within=6), letter),
-    (SequencePattern([Step("a", is_a, many=True), Step("b", is_b)], within=9), letter),
-    (DoubleTop(), price),
-    (HeadAndShoulders(), price),
-    (Sessionizer(gap=3), click),
-    (Geofence([Circle("depot", 4.0, 52.0, 5_000.0)]), position),
-]
+    return Position(rng.choice(["van", "bus"]), rng.choice([4.0, 4.5]), 52.0)
 
 
 def rows_of(payload: Any) -> list[Row]:
     return random_rows(Random(1), payload, most=12)
+
+
+def days(*prices: float) -> list[Row]:
+    """Return prices that make a pattern as a whole, so few that many examples hold them all."""
+    return [(day, day + 1, price) for day, price in enumerate(prices)]
+
+
+PATTERNS: list[tuple[Any, list[Row]]] = [
+    (Busiest(2), rows_of(letter)),
+    (FollowedBy(is_a, is_b, within=6), rows_of(letter)),
+    (SequencePattern([Step("a", is_a, many=True), Step("b", is_b)], within=9), rows_of(letter)),
+    (DoubleTop(), days(100.0, 120.0, 108.0, 119.0, 107.0)),
+    (HeadAndShoulders(), days(100.0, 112.0, 105.0, 125.0, 106.0, 112.0, 104.0)),
+    (Sessionizer(gap=3), rows_of(click)),
+    (Geofence([Circle("depot", 4.0, 52.0, 5_000.0)]), rows_of(position)),
+]
+
+
+def span(rows: list[Row]) -> tuple[int, int]:
+    return min(le for le, _, _ in rows), max(re for _, re, _ in rows)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.module.label)
@@ -75,9 +80,10 @@ def test_statistics(case: Any) -> None:
     check_udm(case.module, case.rows(0))
 
 
-@pytest.mark.parametrize(("module", "payload"), PATTERNS, ids=lambda value: getattr(value, "label", ""))
-def test_patterns(module: Any, payload: Any) -> None:
-    check_udm(module, rows_of(payload))
+@pytest.mark.parametrize(("module", "rows"), PATTERNS, ids=lambda value: getattr(value, "label", ""))
+def test_patterns(module: Any, rows: list[Row]) -> None:
+    check_udm(module, rows, window=span(rows))
+    assert run_udm(module, rows, span(rows)), "laws over nothing found say nothing"
 
 
 @pytest.mark.skipif(find_spec("river") is None, reason="river is not installed: pip install 'streamdsl[learning]'")

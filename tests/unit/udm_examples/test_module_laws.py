@@ -18,7 +18,6 @@ from streamdsl.udm.bases import can_remove
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 from tests.unit.udm_examples.cases import CASES, WINDOWS, Case, Row, answers, reference
-from udm_examples.ewma import Ewma
 from udm_examples.median import Median, SlidingMedian
 from udm_examples.time_weighted_average import IncrementalTimeWeightedAverage, TimeWeightedAverage
 from udm_examples.top_k import SlidingTopK, TopK
@@ -104,15 +103,6 @@ def test_the_order_of_members_does_not_show(case: Case, seed: int) -> None:
     assert len({bag(result, case.module.returns_many) for result in results}) == 1
 
 
-@pytest.mark.parametrize(("whole", "incremental"), TWINS, ids=lambda module: type(module).__name__)
-@examples(60)
-@given(SEEDS)
-def test_an_incremental_module_gives_what_its_definition_gives(whole: Any, incremental: Any, seed: int) -> None:
-    rows = CASES[0].rows(seed)
-    results = [run_udm(module, rows, (0, 10), clip=sd.Clip.FULL, seed=seed) for module in (whole, incremental)]
-    assert bag(results[0], whole.returns_many) == bag(results[1], whole.returns_many) if results[0] else not results[1]
-
-
 @pytest.mark.parametrize("windows", WINDOWS)
 @pytest.mark.parametrize("case", CASES, ids=str)
 @examples(8)
@@ -126,14 +116,8 @@ def test_every_arrival_order_ends_with_the_answer_of_the_reference(case: Case, w
 
 @pytest.mark.parametrize("windows", WINDOWS)
 @pytest.mark.parametrize(("whole", "incremental"), TWINS, ids=lambda module: type(module).__name__)
-@examples(8)
+@examples(30)
 @given(SEEDS)
 def test_a_definition_and_its_incremental_form_are_one_query(whole: Any, incremental: Any, windows: str, seed: int) -> None:
     rows = CASES[0].rows(seed)
     assert_cht_equal(reference(whole, windows, rows), reference(incremental, windows, rows), rel=0, abs=0)
-
-
-def test_modules_with_impossible_settings_are_refused() -> None:
-    for make in (lambda: Ewma(0), lambda: Ewma(float("inf")), lambda: TopK(0, by=float), lambda: SlidingTopK(0, by=float)):
-        with pytest.raises(sd.errors.QueryError, match="not "):
-            make()

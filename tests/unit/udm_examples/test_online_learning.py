@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
 from statistics import fmean, pstdev
 from typing import Any
@@ -129,6 +130,31 @@ def test_a_machine_that_runs_hot_is_noticed_also_when_its_reading_comes_late() -
     expected = windows.apply(OnlineRegression(rate=0.05), lambda e: Sample((e.load,), e.heat))
     off = expected.where(lambda e: abs(e.y - e.expected) > 20).to_points()
     assert [row.le for row in off.run({"machine": [*events, late]}).cht() if row.le > 100] == [200]
+
+
+@pytest.mark.parametrize("lost", [Sample((math.nan, 0.5), 1.0), Sample((1.0, math.inf), 1.0), Sample((1.0, 0.5), math.nan)])
+def test_a_sample_that_is_no_number_teaches_nothing(lost: Sample) -> None:
+    rng = Random(5)
+    rows = [(t, t + 1, sample(rng)) for t in range(20)]
+    found = run_udm(OnlineRegression(), [*rows, (9, 10, lost)], (0, 100), output=sd.Output.UNCHANGED)
+    without = run_udm(OnlineRegression(), rows, (0, 100), output=sd.Output.UNCHANGED)
+    assert [row for row in found if row.le != 9] == [row for row in without if row.le != 9]
+
+
+def test_settings_that_mean_nothing_are_refused() -> None:
+    wrong: list[tuple[Callable[[], object], str]] = [
+        (lambda: OnlineRegression(rate=0), "rate is a positive, finite number, not 0"),
+        (lambda: OnlineAnomalies([]), "no ranges"),
+        (lambda: OnlineAnomalies([(1, 0)]), "(?s)no ranges.*Hint: "),
+        (lambda: OnlineAnomalies([(0, math.inf)]), "no ranges"),
+        *((lambda name=name: OnlineAnomalies([(0, 1)], **{name: 0}), name) for name in ("trees", "height", "memory")),
+        (lambda: OnlineAnomalies([(0, 1)], seed=-1), "seed"),
+    ]
+    for make, message in wrong:
+        with pytest.raises(QueryError, match=message):
+            make()
+    with pytest.raises(ValueError, match="2 components, and there are 1 limits"):
+        run_udm(OnlineAnomalies([(0, 1)]), [(0, 1, (0.5, 0.5))], (0, 10))
 
 
 def test_a_missing_river_is_named_with_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.engine.windows.session import SessionWindows
-from streamdsl.errors import QueryError, TimeOverflow, TimestampViolation, UnboundedOutputError
+from streamdsl.errors import QueryError, TimestampViolation, UnboundedOutputError
 from streamdsl.plan.node import Windowed
-from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, Lifetime, Retract
+from streamdsl.temporal import INFINITY, Cti, Event, Insert, Lifetime, Retract
 from streamdsl.windows import Session
 
 Stream = sd.Stream[Any]
@@ -106,7 +106,9 @@ def test_a_session_without_pause_holds_only_what_its_last_window_needs_if_it_is_
     session = sd.source("s").session_window(5, 20).aggregate(n=sd.count()).open()
     for time in range(0, 1000, 2):
         session.push([visit(f"{time}", time, time + 2), Cti(time)])
-        assert state(session) <= (2, 12)
+        windows, events = state(session)
+        assert windows == 1
+        assert events <= 10, "one every other tick of a window of 20"
 
 
 def test_what_a_cut_session_has_forgotten_still_holds_it_together() -> None:
@@ -196,7 +198,7 @@ def test_events_at_one_time_share_a_session_whatever_their_order() -> None:
         assert [(row.le, row.re, row.payload["all"]) for row in found] == [(3, 19, ["a", "b", "c"])]
 
 
-# Events without end, and the edges of time.
+# Events without end.
 
 
 def test_a_session_with_an_event_without_end_has_no_end() -> None:
@@ -219,34 +221,6 @@ def test_the_windows_of_a_cut_session_without_end_are_made_as_time_goes_on() -> 
     assert state(session) == (1, 1)
     assert shown(session.push([Retract("forever", 3, INFINITY, 31)])) == []
     assert shown(session.close()) == [INFINITY]
-
-
-EDGES = [
-    [(MIN_TIME, MIN_TIME + 1, 1)],
-    [(MIN_TIME, MIN_TIME + 1, 1), (3, 4, 1)],
-    [(MIN_TIME, 4, 1)],
-    [(INFINITY - 3, INFINITY - 1, 1)],
-    [(INFINITY - 21, INFINITY - 12, 1)],
-    [(INFINITY - 21, INFINITY - 11, 1), (INFINITY - 13, INFINITY - 12, 1)],
-    [(INFINITY - 21, INFINITY - 11, 1), (INFINITY - 13, INFINITY, 1)],
-    [(0, INFINITY, 1), (3, 4, 1)],
-]
-SPECS = [(10, None), (10, 10**18), (10, 2**62), (10, INFINITY), (INFINITY, None), (INFINITY, 2**62), (INFINITY, INFINITY)]
-
-
-@pytest.mark.parametrize("until", [None, 15, MIN_TIME + 5])
-@pytest.mark.parametrize(("gap", "longest"), SPECS)
-@pytest.mark.parametrize("rows", EDGES)
-def test_every_engine_does_the_same_at_the_edges_of_time(rows: Any, gap: int, longest: int | None, until: int | None) -> None:
-    query = sd.from_rows(rows).session_window(gap, longest).aggregate(n=sd.count())
-    assert outcome(query, until, "local") == outcome(query, until, "reference")
-
-
-def outcome(query: Stream, until: int | None, engine: Any) -> object:
-    try:
-        return query.run(until=until, engine=engine).cht()
-    except (TimeOverflow, UnboundedOutputError) as error:
-        return type(error)
 
 
 def test_a_bounded_run_takes_ctis_beyond_the_bound() -> None:

@@ -1,7 +1,8 @@
-"""Anti-join: each left row for the time that no matching right row lives, as maximal pieces."""
+"""Anti-join and semi-join: each left row for the time that no, or some, matching right row lives, as maximal pieces."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,8 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.index import EventRow
 from streamdsl.engine.operators.sides import MatchKey, TwoSidedOperator
 from streamdsl.expr.table import object_column
-from streamdsl.plan.node import AntiJoin
-from streamdsl.temporal.lifetime import Lifetime, subtract
+from streamdsl.plan.node import AntiJoin, SemiJoin
+from streamdsl.temporal.lifetime import Lifetime, merge, subtract
 
 
 @dataclass(slots=True)
@@ -27,14 +28,17 @@ class Patch:
     hi: int
 
 
-class AntiJoinOperator(TwoSidedOperator):
+class PiecesOperator(TwoSidedOperator):
     """A left row's `arguments` are its pieces that are out, by start; a change redoes only the stretch that it touches."""
 
-    kind = "anti_join (indexed)"
-
-    def __init__(self, label: str, node: AntiJoin) -> None:
+    def __init__(self, label: str, node: AntiJoin | SemiJoin) -> None:
         super().__init__(label, node.matching)
         self._fragmented: dict[int, EventRow] = {}
+
+    @staticmethod
+    @abstractmethod
+    def pieces(stretch: Lifetime, matches: Iterable[Lifetime]) -> list[Lifetime]:
+        """Return the pieces of a stretch of a left row's lifetime, given the lifetimes of the right rows that match in it."""
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         left, right = batches
@@ -55,8 +59,8 @@ class AntiJoinOperator(TwoSidedOperator):
 
     def _batch(self, patches: list[Patch], keyed: bool) -> Batch:
         changes = []
-        for patch, holes in zip(patches, self._holes(patches), strict=True):
-            changes += [(patch, *change) for change in _repair(patch, holes)]
+        for patch, matches in zip(patches, self._matching(patches), strict=True):
+            changes += [(patch, *change) for change in self._repair(patch, matches)]
             if len(patch.row.arguments) > 1:
                 self._fragmented[id(patch.row)] = patch.row
         if not changes:
@@ -72,7 +76,7 @@ class AntiJoinOperator(TwoSidedOperator):
             object_column([change[0].key[0] for change in changes]) if keyed else None,
         )
 
-    def _holes(self, patches: list[Patch]) -> list[list[Lifetime]]:
+    def _matching(self, patches: list[Patch]) -> list[list[Lifetime]]:
         """Return, for each patch, the lifetimes of the right rows that match in its stretch."""
         found = [
             (n, patch.row, right)
@@ -80,11 +84,23 @@ class AntiJoinOperator(TwoSidedOperator):
             for right in self.right.overlapping(patch.key, patch.lo, patch.hi)
         ]
         matching = self.matches([row for _, row, _ in found], [right for _, _, right in found])
-        holes: list[list[Lifetime]] = [[] for _ in patches]
+        lives: list[list[Lifetime]] = [[] for _ in patches]
         for (n, _, right), match in zip(found, matching.tolist(), strict=True):
             if match:
-                holes[n].append(Lifetime(right.le, right.re))
-        return holes
+                lives[n].append(Lifetime(right.le, right.re))
+        return lives
+
+    def _repair(self, patch: Patch, matches: Iterable[Lifetime]) -> list[tuple[int, int, int]]:
+        """Work out the pieces in the patch's stretch anew; return `(le, re_old, re_new)` of those that changed."""
+        known = patch.row.arguments
+        old = _touching(known, patch.lo, patch.hi)
+        stretch = Lifetime(patch.lo, min(patch.hi, patch.row.re))
+        beside = [part for le, re in old.items() for part in (Lifetime(le, min(re, patch.lo)), Lifetime(max(le, patch.hi), re))]
+        new = {piece.le: piece.re for piece in merge([*beside, *self.pieces(stretch, matches)])}
+        for le in old:
+            del known[le]
+        known.update(new)
+        return [(le, old.get(le, le), new.get(le, le)) for le in {**old, **new} if old.get(le, le) != new.get(le, le)]
 
     def forget(self, cti: int) -> None:
         """Drop rows as any join does, and the pieces of long-lived rows that can no longer change."""
@@ -96,25 +112,30 @@ class AntiJoinOperator(TwoSidedOperator):
         super().forget(cti)
 
 
+class AntiJoinOperator(PiecesOperator):
+    """What is left of a row without its matches."""
+
+    kind = "anti_join (indexed)"
+
+    pieces = staticmethod(subtract)
+
+
+class SemiJoinOperator(PiecesOperator):
+    """What of a row its matches cover."""
+
+    kind = "semi_join (indexed)"
+
+    @staticmethod
+    def pieces(stretch: Lifetime, matches: Iterable[Lifetime]) -> list[Lifetime]:
+        return merge(match.intersect(stretch) for match in matches)
+
+
 def _extend(patches: dict[tuple[Hashable, int], Patch], row: EventRow, key: MatchKey, lo: int, hi: int) -> None:
     known = patches.get((row.id, row.payload))
     if known is None:
         patches[row.id, row.payload] = Patch(row, key, lo, hi)
     else:
         known.lo, known.hi = min(known.lo, lo), max(known.hi, hi)
-
-
-def _repair(patch: Patch, holes: Iterable[Lifetime]) -> list[tuple[int, int, int]]:
-    """Work out the pieces in the patch's stretch anew; return `(le, re_old, re_new)` of those that changed."""
-    pieces = patch.row.arguments
-    old = _touching(pieces, patch.lo, patch.hi)
-    lo = min([patch.lo, *old])
-    hi = max([patch.hi, *old.values()])
-    new = {piece.le: piece.re for piece in subtract(Lifetime(lo, min(hi, patch.row.re)), holes)}
-    for le in old:
-        del pieces[le]
-    pieces.update(new)
-    return [(le, old.get(le, le), new.get(le, le)) for le in {**old, **new} if old.get(le, le) != new.get(le, le)]
 
 
 def _touching(pieces: Any, lo: int, hi: int) -> dict[int, int]:

@@ -1,0 +1,40 @@
+"""Packages that only some uses need: they are imported when they are used, and come with an extra."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from streamdsl.errors import QueryError
+
+
+def need(package: str, what: str, extra: str | None = None) -> None:
+    """Raise `QueryError` with the remedy if a package is not installed; `extra`, by default the package's name, brings it.
+
+    >>> need("abacus", "exact sums")
+    Traceback (most recent call last):
+        ...
+    streamdsl.errors.QueryError: exact sums need abacus, which is not installed
+    Hint: pip install 'streamdsl[abacus]'
+    """
+    try:
+        import_module(package)
+    except ImportError:
+        hint = f"pip install 'streamdsl[{extra or package}]'"
+        raise QueryError(f"{what} need {package}, which is not installed", hint=hint) from None
+
+
+def need_pyarrow(what: str) -> None:
+    """Raise `QueryError` with the remedy if pyarrow is not installed.
+
+    >>> need_pyarrow("Arrow tables")
+    """
+    need("pyarrow", what, "arrow")
+
+
+def need_spark() -> None:
+    """Raise `QueryError` with the remedy if PySpark, or pyarrow that it needs here, is not installed.
+
+    >>> need_spark()
+    """
+    for package in ("pyspark", "pyarrow"):
+        need(package, "runs on Spark", "spark")

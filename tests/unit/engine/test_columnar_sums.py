@@ -1,0 +1,112 @@
+"""The sums of the columnar window operator: exact whatever comes and goes, rounded once, of the type of what is left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamdsl.engine.columnar import lanes as lanes_module
+from streamdsl.engine.columnar.accumulators import AvgAccumulator, CountAccumulator, SumAccumulator
+from streamdsl.engine.columnar.exact import integers
+from streamdsl.engine.columnar.lanes import ROWS, Lanes, Part, Terms
+from streamdsl.expr.table import column_of
+from streamdsl.udm.builtin import Avg, Count, Sum
+
+real = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.floats(-4, 4, width=16),
+    st.sampled_from(
+        [2.0**53, 1.0, 2.0**-53, 2.0**-54, -(2.0**-106), 5e-324, 1.7976931348623157e308, -1.7976931348623157e308, 0.1]
+    ),
+)
+numbers = st.one_of(
+    real, st.sampled_from([math.nan, math.inf, -math.inf, None, True, 2**45, -(2**63), 2**64, 10**25]), st.integers(-9, 9)
+)
+
+
+def lanes_of(accumulator: SumAccumulator | CountAccumulator, values: Sequence[Any], taken_out: Sequence[Any] = ()) -> Lanes:
+    """Return one position to which values have been added, and others too that have been taken out again."""
+    lanes = Lanes(1)
+    for column, sign in ((column_of([*values, *taken_out]), 1), (column_of(list(taken_out)), -1)):
+        terms = Terms(len(column), [Part(ROWS, None, np.ones(len(column), dtype=np.int64), 1)])
+        accumulator.add_terms(column, None, terms)
+        lanes.add(np.zeros(len(column), dtype=np.intp), terms.times(np.full(len(column), sign)))
+    return lanes
+
+
+def result(accumulator: SumAccumulator | CountAccumulator, lanes: Lanes) -> Any:
+    return accumulator.results(lanes.take(np.array([0]))).tolist()[0]
+
+
+@pytest.mark.parametrize("room", [2**62, 2**34])
+@given(st.lists(numbers, max_size=8), st.lists(numbers, max_size=8))
+def test_sums_are_those_of_the_built_ins_whatever_came_and_went(room: int, values: list[Any], others: list[Any]) -> None:
+    with patch.object(lanes_module, "_ROOM", room):
+        total, mean, count = (make(0) for make in (SumAccumulator, AvgAccumulator, CountAccumulator))
+        assert repr(result(total, lanes_of(total, values, others))) == repr(Sum().compute_result(values))
+        assert repr(result(mean, lanes_of(mean, values, others))) == repr(Avg().compute_result(values))
+        assert result(count, lanes_of(count, values, others)) == Count().compute_result(values)
+
+
+@given(st.lists(real, min_size=1, max_size=40))
+def test_float_sums_are_rounded_once(values: list[float]) -> None:
+    total = SumAccumulator(0)
+    found = result(total, lanes_of(total, values))
+    try:
+        expected = float(sum(map(Fraction, values)))
+    except OverflowError:
+        expected = math.inf if sum(map(Fraction, values)) > 0 else -math.inf
+    assert found == expected
+
+
+def test_a_sum_that_lies_on_a_tie_is_rounded_to_even() -> None:
+    total = SumAccumulator(0)
+    for values in ([2.0**53, 1.0], [2.0**53, 3.0], [2.0**53, 1.0, 2.0**-60], [1e16, 1.0, -1e-30]):
+        assert result(total, lanes_of(total, values)) == math.fsum(values)
+
+
+def test_the_type_of_a_sum_is_that_of_what_is_left() -> None:
+    total = SumAccumulator(0)
+    assert repr(result(total, lanes_of(total, [1, 2], [0.5]))) == "3"
+    assert repr(result(total, lanes_of(total, [1.0], [7]))) == "1.0"
+    assert result(total, lanes_of(total, [None], [3])) is None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[Decimal("0.1"), 2], [Fraction(1, 3), None, 1], [Decimal(1), Decimal(1)], [timedelta(1), timedelta(hours=1)]],
+)
+def test_what_is_no_number_of_python_is_kept_as_it_is(values: list[Any]) -> None:
+    total, mean = SumAccumulator(0), AvgAccumulator(0)
+    assert result(total, lanes_of(total, values, [Decimal(9), "x", 7])) == Sum().compute_result(values)
+    assert result(mean, lanes_of(mean, values, [[1, 2], 7])) == Avg().compute_result(values)
+
+
+def test_digits_are_carried_before_a_lane_overflows() -> None:
+    total, lanes = SumAccumulator(0), Lanes(1)
+    for _ in range(80):
+        terms = Terms(2**14)
+        total.add_terms(np.full(2**14, 2**45), None, terms)
+        lanes.add(np.zeros(2**14, dtype=np.intp), terms)
+    assert integers(lanes, 0).tolist() == [80 * 2**59]
+
+
+def test_slots_that_cancel_are_zero_even_after_a_carry() -> None:
+    total, lanes = SumAccumulator(0), Lanes(2)
+    column = column_of([2**44, 2**44, -(2**45)])
+    terms = Terms(3, [Part(ROWS, None, np.array([1, 1, -2]), 2)])
+    total.add_terms(column, None, terms)
+    lanes.add(np.array([0, 0, 0]), terms)
+    lanes.carry()
+    lanes.add(np.array([1]), Terms(1, [Part(ROWS, None, np.array([1]), 1)]))
+    assert lanes.are_zero(np.array([0, 1])).tolist() == [True, False]

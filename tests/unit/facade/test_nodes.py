@@ -1,0 +1,234 @@
+"""The node that each method of the facade builds, and what streams are as values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import streamdsl as sd
+from streamdsl.expr.nodes import Attribute, Binary, Call, Constant, Expr, Field, Key, Life, Make, Whole
+from streamdsl.expr.schema import Schema
+from streamdsl.plan import node as algebra
+from streamdsl.plan.node import Group, GroupApply, Matching, Source, WindowAggregate, WindowApply
+from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.builtin import Avg, Count, Median
+from streamdsl.windows import Clip, Hopping, Output, Snapshot
+from streamdsl.windows import Count as CountWindow
+from tests.unit.facade.trips import FARE, STATS, TRIP, TRIPS, ZONES, Stats, Top, trips, zones
+
+NODES: list[tuple[sd.Stream[Any], algebra.Node]] = [
+    (trips, Source("trips", TRIP, "s")),
+    (trips.where(lambda e: e.fare > 3), algebra.Where(TRIPS, Binary(">", FARE, Constant(3)))),
+    (trips.where(sd.col("fare") > 3), algebra.Where(TRIPS, Binary(">", FARE, Constant(3)))),
+    (trips.where(lambda e, life: life.le > 3), algebra.Where(TRIPS, Binary(">", Life("le"), Constant(3)))),
+    (trips.select(lambda e: e.fare), algebra.Select(TRIPS, FARE)),
+    (
+        trips.select(lambda e: Stats(e.zone, e.zone)),
+        algebra.Select(TRIPS, Make(STATS, (Field("zone"),) * 2)),
+    ),
+    (trips.select(f=lambda e: e.fare), algebra.Select(TRIPS, Make(Schema.record(["f"]), (FARE,)))),
+    (trips.select_many(lambda e: (e.fare, e.fare)), algebra.SelectMany(TRIPS, Make(Schema.tuple(2), (FARE, FARE)))),
+    (trips.alter_lifetime(5, lambda e: e.zone), algebra.AlterLifetime(TRIPS, Constant(5), Field("zone"))),
+    (trips.alter_lifetime("1970-01-01T00:00:07", "1m"), algebra.AlterLifetime(TRIPS, Constant(7), Constant(60))),
+    (trips.alter_lifetime(lambda e, life: life.re, 1), algebra.AlterLifetime(TRIPS, Life("re"), Constant(1))),
+    (trips.alter_duration(timedelta(minutes=2)), algebra.AlterLifetime(TRIPS, None, Constant(120))),
+    (trips.alter_duration("1h"), algebra.AlterLifetime(TRIPS, None, Constant(3600))),
+    (trips.alter_duration(lambda e: e.zone), algebra.AlterLifetime(TRIPS, None, Field("zone"))),
+    (trips.shift("-5s"), algebra.Shift(TRIPS, -5)),
+    (trips.to_points(), algebra.AlterLifetime(TRIPS, None, Constant(1))),
+    (trips.to_edges(), algebra.ToEdges(TRIPS, None)),
+    (trips.to_edges("zone"), algebra.ToEdges(TRIPS, Field("zone"))),
+    (trips.to_edges(lambda e: e.zone), algebra.ToEdges(TRIPS, Field("zone"))),
+    (trips.clip_interval(1, "1970-01-01T00:00:09Z"), algebra.ClipInterval(TRIPS, 1, 9)),
+    (trips.extend("1m"), algebra.Extend(TRIPS, 60)),
+    (trips.clip_duration(timedelta(minutes=2)), algebra.ClipDuration(TRIPS, 120)),
+    (trips.to_points_at_end(), algebra.ToPointsAtEnd(TRIPS)),
+    (trips.quantize("1m", "30s", offset=5), algebra.Quantize(TRIPS, 60, 30, 5)),
+    (trips.semi_join(zones, on="fare"), algebra.SemiJoin(TRIPS, ZONES, Matching(FARE, FARE))),
+    (trips.union(zones, trips), algebra.Union((TRIPS, ZONES, TRIPS))),
+    (trips.join(zones), algebra.Join(TRIPS, ZONES, Matching())),
+    (trips.join(zones, on="fare"), algebra.Join(TRIPS, ZONES, Matching(FARE, FARE))),
+    (
+        trips.join(trips, on=["zone", "fare"]),
+        algebra.Join(TRIPS, TRIPS, Matching(*[Make(Schema.tuple(2), (Field("zone"), FARE))] * 2)),
+    ),
+    (
+        trips.join(zones, on=(lambda t: t.zone, lambda z: z.id), where=lambda t, z: t.fare > z.fare, select=lambda t, z: z),
+        algebra.Join(TRIPS, ZONES, Matching(Field("zone"), Field("id"), Binary(">", FARE, Field("fare", 1))), Whole(1)),
+    ),
+    (trips.anti_join(zones, on="fare"), algebra.AntiJoin(TRIPS, ZONES, Matching(FARE, FARE))),
+    (trips.clip_by(zones, on="fare"), algebra.ClipBy(TRIPS, ZONES, Matching(FARE, FARE))),
+    (trips.multicast(lambda s: s.union(s)), algebra.Union((TRIPS, TRIPS))),
+]
+
+
+@pytest.mark.parametrize(("query", "node"), NODES, ids=lambda value: value.plan().name if isinstance(value, sd.Stream) else "")
+def test_each_method_builds_one_node(query: sd.Stream[Any], node: algebra.Node) -> None:
+    assert query.plan() == node
+
+
+N = (BoundAgg(Count()),)
+MEDIAN = (BoundAgg(Median(), FARE),)
+A0 = Field("a0")
+ONE = Make(Schema.record(["n"]), (A0,))
+HOUR = (Hopping(3600, 3600), Clip.NONE, Output.ALIGN)
+
+
+def test_windows_carry_their_policies() -> None:
+    windows = [
+        trips.hopping_window("1h", "5m", "1m"),
+        trips.tumbling_window(10, 3, clip=Clip.FULL),
+        trips.snapshot_window(output=Output.POINT_AT_END),
+        trips.count_window(3, by="end"),
+    ]
+    plans = [window.aggregate(n=sd.count()).plan() for window in windows]
+    assert plans == [
+        WindowAggregate(TRIPS, Hopping(3600, 300, 60), Clip.NONE, Output.ALIGN, N, ONE),
+        WindowAggregate(TRIPS, Hopping(10, 10, 3), Clip.FULL, Output.ALIGN, N, ONE),
+        WindowAggregate(TRIPS, Snapshot(), Clip.NONE, Output.POINT_AT_END, N, ONE),
+        WindowAggregate(TRIPS, CountWindow(3, "end"), Clip.NONE, Output.ALIGN, N, ONE),
+    ]
+
+
+def test_the_forms_of_aggregate() -> None:
+    hours = trips.tumbling_window("1h")
+    single = WindowAggregate(TRIPS, *HOUR, MEDIAN, A0)
+    assert hours.aggregate(Median, lambda e: e.fare).plan() == single
+    assert hours.aggregate(Median(), lambda e: e.fare).plan() == single
+    assert hours.aggregate(Median().of(lambda e: e.fare)).plan() == single
+    named = hours.aggregate(n=sd.count(where=lambda e: e.fare > 3), mean=sd.avg(lambda e: e.fare)).plan()
+    aggregates = (BoundAgg(Count(), None, Binary(">", FARE, Constant(3))), BoundAgg(Avg(), FARE))
+    record = Make(Schema.record(["n", "mean"]), (A0, Field("a1")))
+    assert named == WindowAggregate(TRIPS, *HOUR, aggregates, record)
+
+
+def test_the_window_lambda_is_the_projection() -> None:
+    hours = trips.tumbling_window("1h")
+    built = hours.aggregate(lambda w: Stats(w.count(), w.count(where=lambda e: e.fare > 3))).plan()
+    counts = (*N, BoundAgg(Count(), None, Binary(">", FARE, Constant(3))))
+    assert built == WindowAggregate(TRIPS, *HOUR, counts, Make(STATS, (A0, Field("a1"))))
+    grouped = trips.group_by("zone").tumbling_window("1h").aggregate(lambda w: Stats(w.key, w.count())).plan()
+    body = WindowAggregate(GROUP, *HOUR, N, Make(STATS, (Key(), A0)))
+    assert grouped == GroupApply(TRIPS, Field("zone"), body, Whole())
+
+
+def test_names_of_fields_and_aggregates_are_free() -> None:
+    plan = trips.tumbling_window(10).aggregate(query=sd.count(), f=sd.count(), self=sd.count()).plan()
+    assert plan.schema == Schema.record(["query", "f", "self"])
+    assert trips.select(self=lambda e: e.fare, f=lambda e: e.zone).plan().schema == Schema.record(["self", "f"])
+
+
+def test_aggregate_as_puts_the_names_in_the_order_of_the_class() -> None:
+    plan = trips.tumbling_window(10).aggregate_as(Stats, n=sd.count(), zone=sd.max(lambda e: e.zone)).plan()
+    assert isinstance(plan, WindowAggregate)
+    assert plan.projection == Make(STATS, (Field("a1"), A0))
+
+
+def test_aggregate_as_a_class_with_code_of_its_own_calls_it() -> None:
+    @dataclass
+    class Sized:
+        n: int
+
+        def __post_init__(self) -> None:
+            self.n *= 2
+
+    plan = trips.tumbling_window(10).aggregate_as(Sized, n=sd.count()).plan()
+    assert isinstance(plan, WindowAggregate)
+    assert isinstance(plan.projection, Call)
+    assert plan.projection.function(4) == Sized(4)
+
+
+def test_apply_takes_the_operator_and_its_argument() -> None:
+    top = Top(2)
+    plan = trips.tumbling_window("1h").apply(top, lambda e: e.fare).plan()
+    assert plan == WindowApply(TRIPS, *HOUR, top, FARE)
+
+
+GROUP = Group(TRIP, "s", 0)
+PAIR = Make(Schema.tuple(2), (Key(), Whole()))
+GROUPED: list[tuple[Callable[[Any], sd.Stream[Any]], algebra.Node, Expr]] = [
+    (lambda w: w.aggregate(Median(), lambda e: e.fare), WindowAggregate(GROUP, *HOUR, MEDIAN, A0), PAIR),
+    (
+        lambda w: w.aggregate(n=sd.count()),
+        WindowAggregate(GROUP, *HOUR, N, ONE),
+        Make(Schema.record(["zone", "n"]), (Key(), Field("n"))),
+    ),
+    (
+        lambda w: w.aggregate_as(Stats, n=sd.count()),
+        WindowAggregate(GROUP, *HOUR, N, ONE),
+        Make(STATS, (Key(), Field("n"))),
+    ),
+]
+
+
+@pytest.mark.parametrize(("finish", "body", "projection"), GROUPED)
+def test_grouped_windows(finish: Callable[[Any], sd.Stream[Any]], body: algebra.Node, projection: Expr) -> None:
+    plan = finish(trips.group_by(lambda e: e.zone).tumbling_window("1h")).plan()
+    assert plan == GroupApply(TRIPS, Field("zone"), body, projection)
+
+
+def test_grouped_operators_and_queries_give_pairs() -> None:
+    top = Top(2)
+    by_zone = trips.group_by("zone")
+    applied = GroupApply(TRIPS, Field("zone"), WindowApply(GROUP, *HOUR, top, FARE), PAIR)
+    assert by_zone.tumbling_window("1h").apply(top, lambda e: e.fare).plan() == applied
+    shifted = by_zone.apply(lambda g: g.shift(5)).plan()
+    assert shifted == GroupApply(TRIPS, Field("zone"), algebra.Shift(GROUP, 5), PAIR)
+
+
+KEYS: list[tuple[Any, dict[str, Expr]]] = [
+    ("zone", {"zone": Key()}),
+    (lambda e: e.zone, {"zone": Key()}),
+    (["zone", "fare"], {"zone": Attribute(Key(), "zone"), "fare": Attribute(Key(), "fare")}),
+    (lambda e: {"z": e.zone, "cheap": e.fare < 3}, {"z": Attribute(Key(), "z"), "cheap": Attribute(Key(), "cheap")}),
+    (lambda e: (e.zone, e.fare), {"key": Key()}),
+    (lambda e: e.fare < 3, {"key": Key()}),
+    (lambda e: f"{e.zone}", {"key": Key()}),
+]
+
+
+@pytest.mark.parametrize(("key", "parts"), KEYS)
+def test_the_key_comes_first_in_a_record(key: Any, parts: dict[str, Expr]) -> None:
+    plan = trips.group_by(key).tumbling_window(10).aggregate(n=sd.count()).plan()
+    assert isinstance(plan, GroupApply)
+    assert plan.projection == Make(Schema.record([*parts, "n"]), (*parts.values(), Field("n")))
+
+
+def test_groups_inside_groups_are_told_apart() -> None:
+    plan = trips.group_by("zone").apply(lambda g: g.group_by("fare").apply(lambda h: h.shift(5))).plan()
+    assert isinstance(plan, GroupApply)
+    assert isinstance(plan.body, GroupApply)
+    assert plan.body.input == GROUP
+    assert plan.body.body == algebra.Shift(Group(TRIP, "s", 1), 5)
+    after = trips.group_by("zone").apply(lambda g: g).group_by("_0").apply(lambda g: g).plan()
+    assert isinstance(after, GroupApply)
+    assert after.body == Group(Schema.tuple(2), "s", 0)
+
+
+def test_fields_that_only_a_run_can_know_are_not_refused() -> None:
+    plan = sd.source("anything").group_by("zone").apply(lambda g: g).plan()
+    assert isinstance(plan, GroupApply)
+    assert plan.key == Field("zone")
+
+
+def test_streams_do_not_change() -> None:
+    before = trips.plan()
+    trips.where(lambda e: e.fare > 3).shift(5).union(zones)
+    assert trips.plan() is before
+    with pytest.raises(AttributeError):
+        trips._node = ZONES  # type: ignore[misc]
+
+
+def test_streams_say_what_they_are() -> None:
+    shown = [repr(stream) for stream in (trips.shift(5), sd.source("x"), trips.group_by("zone"), trips.count_window(3))]
+    assert shown == [
+        "<Stream of Trip(zone, fare), made by Shift>",
+        "<Stream of payloads known at run time, made by Source>",
+        "<GroupedStream of Trip(zone, fare)>",
+        "<WindowedStream count(3, by=start) of Trip(zone, fare)>",
+    ]
+    assert "tumbling(5)" in repr(trips.group_by("zone").tumbling_window(5))

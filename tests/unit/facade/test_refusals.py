@@ -1,0 +1,104 @@
+"""Queries that are refused where they are written, with what there is instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import streamdsl as sd
+from streamdsl.errors import FieldNotFound, QueryError, UnitError
+from streamdsl.windows import Output
+from tests.unit.contract.common import refused
+from tests.unit.facade.trips import Fares, Stats, Top, Trip, Zone, trips, zones
+
+REFUSED: list[tuple[Callable[[], object], type[Exception], tuple[str, ...]]] = [
+    (lambda: trips.where(lambda e: e.faer > 3), FieldNotFound, ("'faer'", "zone, fare", "'fare'")),  # type: ignore[attr-defined]
+    (lambda: trips.to_edges("zoen"), FieldNotFound, ("'zoen'", "zone, fare")),
+    (lambda: trips.group_by("zoen"), FieldNotFound, ("'zoen'", "zone, fare")),
+    (lambda: trips.group_by(["zone", "far"]), FieldNotFound, ("'far'", "zone, fare")),
+    (lambda: trips.join(zones, on="zone"), FieldNotFound, ("'zone'", "id, fare")),
+    (lambda: trips.join(zones, on=["fare", "id"]), FieldNotFound, ("'id'", "zone, fare")),
+    (lambda: trips.join(zones, on=(lambda t: t.zone, lambda z: z.zone)), FieldNotFound, ("'zone'", "id, fare")),  # type: ignore[attr-defined]
+    (lambda: trips.join(zones, on=lambda t: t.zone), QueryError, ("on=", "pair of lambdas")),  # type: ignore[call-overload]
+    (lambda: trips.join(Trip(1, 2.0)), QueryError, ("not with Trip", "sd.from_rows")),  # type: ignore[call-overload]
+    (lambda: trips.join(trips.group_by("zone")), QueryError, ("not with GroupedStream", "aggregate or apply")),  # type: ignore[call-overload]
+    (lambda: trips.union(sd.source("t", unit="ms")), UnitError, ("ms, s",)),
+    (lambda: trips.select(), QueryError, ("one lambda, or named ones",)),
+    (lambda: trips.select(lambda e: e.fare, x=lambda e: e.fare), QueryError, ("one lambda, or named ones",)),  # type: ignore[call-overload]
+    (lambda: trips.select(x=5), QueryError, ("x=5", "sd.lit(5)")),  # type: ignore[call-overload]
+    (lambda: trips.alter_lifetime(5), QueryError, ("needs a duration", "shift(d)")),
+    (lambda: trips.clip_interval(5, 3), QueryError, ("lo <= hi",)),
+    (lambda: trips.quantize(0, 5), QueryError, ("size and a period > 0",)),
+    (lambda: trips.quantize(5, -5), QueryError, ("size and a period > 0",)),
+    (lambda: trips.shift("five"), UnitError, ("'five'",)),
+    (lambda: sd.from_rows([(1, 2, 3)]).shift("5s"), UnitError, ("plain ticks", "'5s'")),
+    (lambda: trips.group_by(5), QueryError, ("5 is not a key",)),  # type: ignore[call-overload]
+    (lambda: trips.tumbling_window(5).aggregate(), QueryError, ("at least one aggregate",)),
+    (lambda: trips.tumbling_window(5).aggregate(sd.count(), n=sd.count()), QueryError, ("and the names n",)),  # type: ignore[call-overload]
+    (lambda: trips.tumbling_window(5).aggregate(n=5), QueryError, ("n=5 is not an aggregate", "n=sd.count()")),  # type: ignore[call-overload]
+    (lambda: trips.tumbling_window(5).aggregate(n=Fares), QueryError, ("n=", "n=Fares().of(")),  # type: ignore[call-overload]
+    (lambda: trips.tumbling_window(5).aggregate(Top), QueryError, ("not an aggregate",)),  # type: ignore[arg-type]
+    (lambda: trips.tumbling_window(5).aggregate(sd.count), QueryError, ("sd.count is not called", "n=sd.count(...)")),  # type: ignore[arg-type]
+    (lambda: trips.tumbling_window(5).aggregate(lambda w: (w.key, w.count())), QueryError, ("not grouped", "group_by")),  # type: ignore[attr-defined]
+    (lambda: trips.tumbling_window(5).aggregate(lambda w: w.avg(lambda e: e.faer)), FieldNotFound, ("'faer'", "zone, fare")),  # type: ignore[attr-defined]
+    (lambda: trips.tumbling_window(5).aggregate(5), QueryError, ("5 is not an aggregate",)),  # type: ignore[call-overload]
+    (lambda: trips.tumbling_window(5).apply(Top, lambda e: e.fare), QueryError, ("without arguments", "Top(...)")),  # type: ignore[arg-type]
+    (lambda: trips.tumbling_window(5).apply(Fares(), lambda e: e.fare), QueryError, ("aggregate(...)",)),  # type: ignore[call-overload]
+    (lambda: trips.tumbling_window(5).apply(max), QueryError, ("sd.UDO",)),  # type: ignore[arg-type]
+    (
+        lambda: trips.tumbling_window(5, output=Output.UNCHANGED).aggregate(n=sd.count()),
+        QueryError,
+        ("no timestamps of its own", "Output.ALIGN"),
+    ),
+    (
+        lambda: trips.tumbling_window(5, output=Output.CLIP).apply(Top(1), lambda e: e.fare),
+        QueryError,
+        ("Top is time-insensitive",),
+    ),
+    (lambda: trips.tumbling_window(5).aggregate_as(Stats, n=sd.count()), QueryError, ("Stats(zone, n)", "missing: zone")),
+    (
+        lambda: trips.tumbling_window(5).aggregate_as(Stats, n=sd.count(), zone=sd.count(), x=sd.count()),
+        QueryError,
+        ("unknown: x",),
+    ),
+    (lambda: trips.tumbling_window(5).aggregate_as(int, n=sd.count()), QueryError, ("dataclass",)),
+    (
+        lambda: trips.group_by("zone").tumbling_window(5).aggregate(zone=sd.count()),
+        QueryError,
+        ("'zone' has the name of the group's key",),
+    ),
+    (
+        lambda: trips.group_by(lambda e: -e.zone).tumbling_window(5).aggregate_as(Stats, n=sd.count()),
+        QueryError,
+        ("unknown: key",),
+    ),
+    (lambda: trips.group_by("zone").apply(lambda g: zones), QueryError, ("the stream 'zones'", "lambda's own parameter")),
+    (lambda: trips.group_by("zone").apply(lambda g: g.join(zones)), QueryError, ("the stream 'zones'",)),
+    (
+        lambda: trips.group_by("zone").apply(lambda g: g.group_by("fare").apply(lambda h: h.union(g))),
+        QueryError,
+        ("the rows of another group",),
+    ),
+    (lambda: trips.group_by("zone").apply(lambda g: g.tumbling_window(5)), QueryError, ("not a stream", "aggregate")),  # type: ignore[arg-type, return-value]
+    (lambda: sd.source(""), QueryError, ("a source has a name",)),
+    (lambda: sd.source("x", unit="fortnight"), UnitError, ("'fortnight'",)),  # type: ignore[arg-type]
+    (lambda: trips.union(sd.source("trips", Zone, unit="s")), QueryError, ("two different sources", "'trips'")),
+    (lambda: sd.uda(lambda a, b, c: 1), QueryError, ("3 parameters",)),  # type: ignore[arg-type, misc]
+    (lambda: sd.udo(Top), QueryError, ("sd.UDO",)),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("query", "kind", "texts"), REFUSED)
+def test_refused_when_written(query: Callable[[], object], kind: type[Exception], texts: tuple[str, ...]) -> None:
+    with refused(kind, *texts):
+        query()
+
+
+def test_the_inside_of_a_group_runs_only_there() -> None:
+    inside: list[sd.Stream[Trip]] = []
+    trips.group_by("zone").apply(lambda g: inside.append(g) or g)  # type: ignore[func-returns-value]
+    with refused(QueryError, "the inside of group_by", "return it"):
+        inside[0].run()
+    with refused(QueryError, "the inside of group_by"):
+        inside[0].open()

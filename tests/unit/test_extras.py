@@ -1,0 +1,32 @@
+"""Without an optional package: the error says what needs it and how to install it, wherever it is first needed."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+
+import pytest
+
+import streamdsl as sd
+
+NUMBERS = sd.from_rows([(1, 5, 7)])
+NEEDED: list[tuple[str, str, Callable[[], object]]] = [
+    ("pyspark", "spark", lambda: NUMBERS.run(engine="spark")),
+    ("pyarrow", "spark", lambda: NUMBERS.run(engine="spark")),
+    ("pyspark", "spark", lambda: NUMBERS.explain(engine="spark")),
+    ("pyarrow", "spark", lambda: NUMBERS.on_spark(None)),
+    ("pyarrow", "arrow", NUMBERS.to_arrow),
+    ("pyarrow", "arrow", lambda: sd.from_parquet("rows.parquet")),
+    ("polars", "polars", NUMBERS.to_polars),
+]
+
+
+@pytest.mark.parametrize(("package", "extra", "use"), NEEDED)
+def test_a_package_that_is_not_installed_is_named_with_its_extra(
+    package: str, extra: str, use: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    message = rf"need {package}, which is not installed\nHint: pip install '{re.escape(f'streamdsl[{extra}]')}'"
+    with pytest.raises(sd.errors.QueryError, match=message):
+        use()
