@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from streamdsl.expr.schema import Schema
 from streamdsl.temporal import Unit, common_unit
@@ -22,7 +23,8 @@ class Node:
 
     def _inputs(self) -> dict[str, Node | tuple[Node, ...]]:
         """Return the fields that hold inputs: a node, or a tuple of nodes; the body of a group-apply reads its group only."""
-        values = {name: getattr(self, name) for name in _names(type(self)) if name != "body"}
+        cls: Any = type(self)
+        values = {name: getattr(self, name) for name in _names(cls) if name != "body"}
         return {name: value for name, value in values.items() if isinstance(value, Node) or _are_nodes(value)}
 
     @property
