@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from streamdsl.expr.schema import Schema
 from streamdsl.temporal import Unit, common_unit
@@ -21,7 +23,8 @@ class Node:
 
     def _inputs(self) -> dict[str, Node | tuple[Node, ...]]:
         """Return the fields that hold inputs: a node, or a tuple of nodes; the body of a group-apply reads its group only."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "body"}
+        cls: Any = type(self)
+        values = {name: getattr(self, name) for name in _names(cls) if name != "body"}
         return {name: value for name, value in values.items() if isinstance(value, Node) or _are_nodes(value)}
 
     @property
@@ -66,6 +69,11 @@ class Node:
                 if any(a is not b for a, b in zip(parts, old, strict=True)):
                     changes[name] = parts
         return dataclasses.replace(self, **changes) if changes else self
+
+
+@functools.cache
+def _names(cls: type[Node]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(cls))
 
 
 def _are_nodes(value: object) -> bool:
