@@ -15,6 +15,7 @@ from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Constant, Expr
 from streamdsl.expr.schema import Schema
 from streamdsl.extras import need_spark
+from streamdsl.plan import derived
 from streamdsl.plan import node as algebra
 from streamdsl.plan.node import Group, GroupApply, Node
 from streamdsl.plan.units import in_calendar, in_unit
@@ -477,9 +478,63 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         CHT
           [3, 4) 50
         """
-        right = _stream(other)._node
-        projection = None if select is None else building.expression(select, self._node.schema, right.schema)
-        return self._over(algebra.Join(self._node, right, self._matching(right, on, where), projection), other)
+        return self._over(algebra.Join(*self._joined(other, on, where, select)), other)
+
+    @overload
+    def left_join(
+        self, other: Stream[U], on: On[T, U] | None = None, where: Callable[[T, U], object] | None = None
+    ) -> Stream[tuple[T, U | None]]: ...
+    @overload
+    def left_join(
+        self,
+        other: Stream[U],
+        on: On[T, U] | None = None,
+        where: Callable[[T, U], object] | None = None,
+        *,
+        select: Callable[[T, U | None], V],
+    ) -> Stream[V]: ...
+    def left_join(self, other: Any, on: Any = None, where: Any = None, *, select: Any = None) -> Any:
+        """Give what `join` does, and each left row for the time that it has no match, as maximal pieces, with None for the right.
+
+        The CTI is the smaller of the two. `select` is given None for the missing row too.
+
+        >>> import streamdsl as sd
+        >>> machines = sd.from_rows([(1, 10, {"id": "x"})])
+        >>> jobs = sd.from_rows([(3, 5, {"id": "x", "job": "drill"})])
+        >>> machines.left_join(jobs, on="id", select=lambda m, j: (m.id, j.job if j else "idle")).run().cht()
+        CHT
+          [1, 3) _0='x' _1='idle'
+          [3, 5) _0='x' _1='drill'
+          [5, 10) _0='x' _1='idle'
+        """
+        return self._over(derived.left_join(*self._joined(other, on, where, select)), other)
+
+    @overload
+    def full_join(
+        self, other: Stream[U], on: On[T, U] | None = None, where: Callable[[T, U], object] | None = None
+    ) -> Stream[tuple[T | None, U | None]]: ...
+    @overload
+    def full_join(
+        self,
+        other: Stream[U],
+        on: On[T, U] | None = None,
+        where: Callable[[T, U], object] | None = None,
+        *,
+        select: Callable[[T | None, U | None], V],
+    ) -> Stream[V]: ...
+    def full_join(self, other: Any, on: Any = None, where: Any = None, *, select: Any = None) -> Any:
+        """Give what `left_join` does, and each right row for the time that it has no match, with None for the left.
+
+        The CTI is the smaller of the two.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 4, "a")]).full_join(sd.from_rows([(3, 6, "b")])).run().cht()
+        CHT
+          [1, 3) _0='a' _1=None
+          [3, 4) _0='a' _1='b'
+          [4, 6) _0=None _1='b'
+        """
+        return self._over(derived.full_join(*self._joined(other, on, where, select)), other)
 
     def anti_join(self, other: Stream[U], on: On[T, U] | None = None, where: Callable[[T, U], object] | None = None) -> Stream[T]:
         """Give each left row for the time that no matching right row lives, as maximal pieces; `on` and `where` as for `join`.
@@ -697,6 +752,11 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     def _over(self, node: Node, *others: Stream[Any]) -> Stream[Any]:
         node = in_unit(node, node.unit)
         return Stream(node, building.merge_bindings(node, self._bindings, *(other._bindings for other in others)))
+
+    def _joined(self, other: Any, on: Any, where: Any, select: Any) -> tuple[Node, Node, algebra.Matching, Expr | None]:
+        right = _stream(other)._node
+        projection = None if select is None else building.expression(select, self._node.schema, right.schema)
+        return self._node, right, self._matching(right, on, where), projection
 
     def _matching(self, right: Node, on: Any, where: Any) -> algebra.Matching:
         return building.matching(on, where, self._node.schema, right.schema)

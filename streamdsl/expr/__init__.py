@@ -14,7 +14,7 @@ from streamdsl.expr.evaluate import (
 )
 from streamdsl.expr.facade import E
 from streamdsl.expr.functions import Udf, col, is_none, lit, not_, udf, when
-from streamdsl.expr.missing import without_row
+from streamdsl.expr.sides import swapped, without_row
 from streamdsl.expr.trace import trace
 from streamdsl.expr.tracing import NotTraceable
 
@@ -35,6 +35,7 @@ __all__ = [
     "not_",
     "project",
     "project_row",
+    "swapped",
     "trace",
     "truth",
     "udf",

@@ -6,7 +6,7 @@ Comparing two nodes compares them; the facade (`facade.py`) is what builds nodes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from streamdsl.expr.schema import Schema
@@ -178,6 +178,33 @@ class Opaque(Expr):
     def children(self) -> Iterator[Expr]:
         """Yield nothing: what a function computes is not in the tree."""
         return iter(())
+
+
+def rebuilt(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    """Return an expression with the parts replaced for which `change` gives another, not None; what it shares stays shared.
+
+    >>> rebuilt(Binary("+", Field("x"), Field("y")), lambda part: Constant(1) if part == Field("y") else None)
+    Binary(op='+', left=Field(name='x', side=0), right=Constant(value=1))
+    """
+    done: dict[int, Expr] = {}
+
+    def visit(part: Expr) -> Expr:
+        if id(part) not in done:
+            new = change(part)
+            done[id(part)] = _over(part, visit) if new is None else new
+        return done[id(part)]
+
+    return visit(expr)
+
+
+def _over(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    return replace(expr, **{f.name: _changed(getattr(expr, f.name), change) for f in fields(expr)})
+
+
+def _changed(value: Any, change: Callable[[Expr], Expr]) -> Any:
+    if isinstance(value, Expr):
+        return change(value)
+    return tuple(_changed(item, change) for item in value) if type(value) is tuple else value
 
 
 def depth(expr: Expr) -> int:

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 from streamdsl.expr import describe, evaluate_row
-from streamdsl.expr.nodes import Binary, Call, Constant, Expr, Field, Key, Life, Make, Opaque, Unary, Whole, is_boolean, reads
+from streamdsl.expr.nodes import (
+    Binary,
+    Call,
+    Constant,
+    Expr,
+    Field,
+    Key,
+    Life,
+    Make,
+    Opaque,
+    Unary,
+    Whole,
+    is_boolean,
+    reads,
+    rebuilt,
+)
 from streamdsl.expr.rows import field_of
 from streamdsl.temporal import Record
 
@@ -139,21 +154,4 @@ def substituted(expr: Expr, parts: Mapping[str, Expr]) -> Expr:
     >>> describe(substituted(Binary("+", Field("x"), Field("x")), {"x": Unary("-", Field("y"))}))
     '(-e.y) + (-e.y)'
     """
-    done: dict[int, Expr] = {}
-
-    def change(part: Expr) -> Expr:
-        if id(part) not in done:
-            done[id(part)] = parts[part.name] if isinstance(part, Field) else _with_parts(part, change)
-        return done[id(part)]
-
-    return change(expr)
-
-
-def _with_parts(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    return replace(expr, **{f.name: _changed(getattr(expr, f.name), change) for f in fields(expr)})
-
-
-def _changed(value: Any, change: Callable[[Expr], Expr]) -> Any:
-    if isinstance(value, Expr):
-        return change(value)
-    return tuple(_changed(item, change) for item in value) if type(value) is tuple else value
+    return rebuilt(expr, lambda part: parts[part.name] if isinstance(part, Field) else None)

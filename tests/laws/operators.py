@@ -83,6 +83,16 @@ PAIRS: dict[str, list[Callable[[Stream, Stream], Stream]]] = {
         lambda s, t: s.anti_join(t, where=lambda a, b: a.v < b.v),
         lambda s, t: s.anti_join(t),
     ],
+    "left_join": [
+        lambda s, t: s.left_join(t, on="k"),
+        lambda s, t: s.left_join(t, where=lambda a, b: a.v < b.v, select=lambda a, b: a.v if b is None else b.v),
+    ],
+    "full_join": [
+        lambda s, t: s.full_join(t, on="k"),
+        lambda s, t: s.full_join(t, on=(lambda a: a.v, lambda b: b.v + 1), where=lambda a, b: a.k != b.k),
+        lambda s, t: s.full_join(t, where=lambda a, b: a.v < b.v and a.k != "c"),
+        lambda s, t: s.full_join(s.shift(2), on="k", select=lambda a, b: (sd.is_none(a), sd.is_none(b))),
+    ],
     "semi_join": [
         lambda s, t: s.semi_join(t, on="k"),
         lambda s, t: s.semi_join(t, on=(lambda a: a.v, lambda b: b.v + 1), where=lambda a, b: a.k != b.k),

@@ -39,6 +39,7 @@ QUERIES: dict[str, Query] = {
     "grouped": lambda s: s.group_by("v").tumbling_window(10).aggregate(n=sd.count()),
     "join": lambda s: s.join(s.shift(1), on="v"),
     "anti_join": lambda s: s.anti_join(s.where(lambda e: e.v > 3).shift(1), on="v"),
+    "semi_join": lambda s: s.semi_join(s.where(lambda e: e.v > 3).shift(1), on="v"),
     "clip_by": lambda s: s.clip_by(s.shift(2), on="v"),
     "to_edges": lambda s: s.to_edges(key="v"),
 }

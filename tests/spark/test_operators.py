@@ -71,6 +71,14 @@ TWO: dict[str, Query] = {
     "anti join": lambda a, b: a.anti_join(b),
     "anti join by key": lambda a, b: a.anti_join(b, on="k"),
     "anti join where": lambda a, b: a.anti_join(b, on="m", where=lambda x, y: x.v != y.v),
+    "semi join": lambda a, b: a.semi_join(b),
+    "semi join by key": lambda a, b: a.semi_join(b, on="k"),
+    "semi join where": lambda a, b: a.semi_join(b, on="m", where=lambda x, y: x.v != y.v),
+    "left join": lambda a, b: a.left_join(b, on="k"),
+    "left join select": lambda a, b: a.left_join(
+        b, on="m", select=lambda x, y: (x.v, sd.when(sd.is_none(y)).then(0).otherwise(y.v))
+    ),
+    "full join": lambda a, b: a.full_join(b, on="k"),
     "clip by": lambda a, b: a.clip_by(b),
     "clip by key": lambda a, b: a.clip_by(b, on="m"),
     "clip by itself": lambda a, b: a.clip_by(a, on="k"),

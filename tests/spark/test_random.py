@@ -65,6 +65,7 @@ STEPS: list[Step] = [
     lambda rng, s, t: s.union(s.shift(1)),
     lambda rng, s, t: paired(s, t, rng.choice(["k", ["k", "m"], None])),
     lambda rng, s, t: s.anti_join(t, on=rng.choice(["k", "m", None])),
+    lambda rng, s, t: s.semi_join(t, on=rng.choice(["k", "m", None])),
     lambda rng, s, t: s.clip_by(t, on=rng.choice(["k", None])),
     lambda rng, s, t: s.snapshot_window().aggregate(**aggregated()),
     lambda rng, s, t: s.count_window(rng.randint(1, 3), by=rng.choice(["start", "end"])).aggregate(**aggregated()),

@@ -117,7 +117,9 @@ class AntiJoinOperator(PiecesOperator):
 
     kind = "anti_join (indexed)"
 
-    pieces = staticmethod(subtract)
+    @staticmethod
+    def pieces(stretch: Lifetime, matches: Iterable[Lifetime]) -> list[Lifetime]:
+        return subtract(stretch, matches)
 
 
 class SemiJoinOperator(PiecesOperator):

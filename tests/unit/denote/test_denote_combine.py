@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from streamdsl.errors import UnitError, UserCodeError
-from streamdsl.plan.node import AntiJoin, ClipBy, Join, Matching, Node, Union, Where
+from streamdsl.plan.node import AntiJoin, ClipBy, Join, Matching, Node, SemiJoin, Union, Where
 from streamdsl.temporal import CHT, INFINITY
 from tests.unit.denote.reading import BY_KEY, INSTANTS, LEFT, RIGHT, alive, bag, histories, meaning, means, of
 
@@ -45,6 +45,20 @@ def test_anti_join_keeps_what_has_no_match_at_each_instant(how: Matching, left: 
 def test_anti_join_gives_maximal_pieces_of_each_row() -> None:
     right = [(2, 4, "r"), (4, 5, "r"), (8, INFINITY, "r")]
     means(AntiJoin(LEFT, RIGHT, ALL), [(0, 10, "l"), (0, 10, "l")], right, gives=[(0, 2, "l"), (5, 8, "l")] * 2)
+
+
+@pytest.mark.parametrize("how", [ALL, BY_KEY, SMALLER], ids=["all", "by key", "by key and predicate"])
+@given(left=histories, right=histories)
+def test_semi_join_keeps_what_has_a_match_at_each_instant(how: Matching, left: CHT[Any], right: CHT[Any]) -> None:
+    met = meaning(SemiJoin(LEFT, RIGHT, how), left, right)
+    for t in INSTANTS:
+        matched = [a for a in alive(left, t) if any(matching(a, b, how) for b in alive(right, t))]
+        assert bag(alive(met, t)) == bag(matched)
+
+
+def test_semi_join_gives_maximal_pieces_of_each_row() -> None:
+    right = [(2, 4, "r"), (4, 5, "r"), (8, INFINITY, "r")]
+    means(SemiJoin(LEFT, RIGHT, ALL), [(0, 10, "l"), (0, 10, "l")], right, gives=[(2, 5, "l"), (8, 10, "l")] * 2)
 
 
 @given(histories, histories)
@@ -88,11 +102,11 @@ def test_a_projection_makes_the_payload_of_a_pair() -> None:
     means(plan, [(0, 5, 1)], [(3, 9, 2)], gives=[(3, 5, {"sum": 3})])
 
 
-@pytest.mark.parametrize("operator", [Join, AntiJoin, ClipBy])
+@pytest.mark.parametrize("operator", [Join, AntiJoin, SemiJoin, ClipBy])
 def test_a_predicate_is_asked_only_where_it_can_count(operator: Any) -> None:
     """Pairs that never meet must not fail: an engine that finds pairs by time would not ask them."""
     plan: Node = operator(LEFT, RIGHT, Matching(where=of(lambda a, b: 1 / (b.value - a.value) > 0, 2)))
-    assert len(meaning(plan, [(0, 5, 7)], [(5, 9, 7), (20, 21, 7)])) == (0 if operator is Join else 1)
+    assert len(meaning(plan, [(0, 5, 7)], [(5, 9, 7), (20, 21, 7)])) == (0 if operator in (Join, SemiJoin) else 1)
     with pytest.raises(UserCodeError, match=r"operator (anti_)?(join|clip_by)_\d, event .*le=0.*le=2"):
         meaning(plan, [(0, 5, 7)], [(2, 3, 7)])
 

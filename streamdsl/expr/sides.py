@@ -1,0 +1,64 @@
+"""Expressions over a pair of rows, seen from the other side, or with one of the rows missing: in an outer join it is None."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from streamdsl.expr.nodes import Attribute, Constant, Expr, Field, Opaque, Whole, rebuilt
+
+
+def without_row(expr: Expr, side: int) -> Expr:
+    """Return the expression over the other row alone, with None for the row of this side.
+
+    >>> without_row(Field("x", 1), 0), without_row(Whole(1), 1)
+    (Field(name='x', side=0), Constant(value=None))
+    """
+
+    def change(part: Expr) -> Expr | None:
+        if isinstance(part, Field):
+            return Attribute(Constant(None), part.name) if part.side == side else Field(part.name)
+        if isinstance(part, Whole):
+            return Constant(None) if part.side == side else Whole()
+        if isinstance(part, Opaque):
+            return Opaque(_WithNone(part.function, side), part.sides - 1, part.life, part.name)
+        return None
+
+    return rebuilt(expr, change)
+
+
+def swapped(expr: Expr) -> Expr:
+    """Return the expression over the same pair with its sides exchanged.
+
+    >>> swapped(Field("x", 1)), swapped(Whole(0))
+    (Field(name='x', side=0), Whole(side=1))
+    """
+
+    def change(part: Expr) -> Expr | None:
+        if isinstance(part, (Field, Whole)):
+            return replace(part, side=1 - part.side)
+        return Opaque(_Swapped(part.function), part.sides, part.life, part.name) if isinstance(part, Opaque) else None
+
+    return rebuilt(expr, change)
+
+
+@dataclass(frozen=True, slots=True)
+class _WithNone:
+    """A function of two rows, one of which is None."""
+
+    function: Callable[..., Any]
+    side: int
+
+    def __call__(self, row: Any, *life: Any) -> Any:
+        return self.function(None, row, *life) if self.side == 0 else self.function(row, None, *life)
+
+
+@dataclass(frozen=True, slots=True)
+class _Swapped:
+    """A function of two rows that come the other way round."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, right: Any, left: Any, *life: Any) -> Any:
+        return self.function(left, right, *life)
