@@ -6,17 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from streamdsl.expr.nodes import Attribute, Constant, Expr, Field, Opaque, Whole, rebuilt
+from streamdsl.expr.nodes import Attribute, Choose, Constant, Expr, Field, Opaque, Unary, Whole, rebuilt
 
 
 def without_row(expr: Expr, side: int) -> Expr:
-    """Return the expression over the other row alone, with None for the row of this side.
+    """Return the expression over the other row alone, with None for the row of this side; what asks for that row is decided.
 
     >>> without_row(Field("x", 1), 0), without_row(Whole(1), 1)
     (Field(name='x', side=0), Constant(value=None))
+    >>> without_row(Choose(((Unary("is_none", Whole(1)), Constant(0)),), Field("x", 1)), 1)
+    Constant(value=0)
     """
+    missing = Unary("is_none", Whole(side))
 
     def change(part: Expr) -> Expr | None:
+        if isinstance(part, Choose) and any(condition == missing for condition, _ in part.branches):
+            return rebuilt(_decided(part, missing), change)
         if isinstance(part, Field):
             return Attribute(Constant(None), part.name) if part.side == side else Field(part.name)
         if isinstance(part, Whole):
@@ -41,6 +46,13 @@ def swapped(expr: Expr) -> Expr:
         return Opaque(_Swapped(part.function), part.sides, part.life, part.name) if isinstance(part, Opaque) else None
 
     return rebuilt(expr, change)
+
+
+def _decided(choice: Choose, condition: Expr) -> Expr:
+    """Return a choice in which one of the conditions holds."""
+    position = next(i for i, (asked, _) in enumerate(choice.branches) if asked == condition)
+    chosen = choice.branches[position][1]
+    return Choose(choice.branches[:position], chosen) if position else chosen
 
 
 @dataclass(frozen=True, slots=True)
