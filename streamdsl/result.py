@@ -120,3 +120,6 @@ class Result(Generic[T]):
 
     def __repr__(self) -> str:
         return repr(self.cht()).replace("CHT", "Result", 1)
+
+    def _repr_html_(self) -> str:
+        return self.cht()._repr_html_()

@@ -20,6 +20,7 @@ from streamdsl.plan import node as algebra
 from streamdsl.plan.node import Group, GroupApply, Node
 from streamdsl.plan.units import in_calendar, in_unit
 from streamdsl.temporal import CHRONON, INFINITY, Lifetime, Unit, to_duration, to_ticks
+from streamdsl.temporal.html import text
 from streamdsl.udm.bases import AnyUDA, AnyUDO
 from streamdsl.windows import Clip, Count, CountBy, Hopping, Output, Snapshot
 from streamdsl.windows import Session as SessionWindow
@@ -199,6 +200,9 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
     def __repr__(self) -> str:
         return f"<Stream of {_payloads(self._node)}, made by {self._node.name}>"
+
+    def _repr_html_(self) -> str:
+        return text(self.explain())
 
     # Span-based operators: one row at a time.
 

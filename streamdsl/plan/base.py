@@ -10,6 +10,7 @@ from typing import Any
 
 from streamdsl.expr.schema import Schema
 from streamdsl.temporal import Unit, common_unit
+from streamdsl.temporal.html import text
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,11 @@ class Node:
                 if any(a is not b for a, b in zip(parts, old, strict=True)):
                     changes[name] = parts
         return dataclasses.replace(self, **changes) if changes else self
+
+    def _repr_html_(self) -> str:
+        from streamdsl.plan.explain import explain
+
+        return text(explain(self))
 
 
 @functools.cache

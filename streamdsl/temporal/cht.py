@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from html import escape
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
 
 from streamdsl.errors import EventError
 from streamdsl.temporal.cti import EventTable
 from streamdsl.temporal.events import Cti, Event, Insert, PhysicalEvent
+from streamdsl.temporal.html import table, text
 from streamdsl.temporal.payload import fields_of, payload_key, payload_order
 from streamdsl.temporal.reader import TimeReader
 from streamdsl.temporal.time import INFINITY, Unit, format_time, is_calendar
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
+_SHOWN: Final = 50
+"""Rows of a CHT that are displayed."""
 
 
 class CHTRow(NamedTuple, Generic[T]):
@@ -116,10 +120,20 @@ class CHT(Generic[T]):
         return iter(self._rows)
 
     def __repr__(self) -> str:
-        times = [(format_time(row.le, self.unit), format_time(row.re, self.unit)) for row in self._rows[:50]]
+        times = [(format_time(row.le, self.unit), format_time(row.re, self.unit)) for row in self._rows[:_SHOWN]]
         shown = [f"  [{le}, {re}) {_show(row.payload)}" for (le, re), row in zip(times, self._rows, strict=False)]
-        more = [f"  ... {len(self._rows) - 50} rows more"] if len(self._rows) > 50 else []
+        more = [f"  ... {len(self) - _SHOWN} rows more"] if len(self) > _SHOWN else []
         return "\n".join(["CHT" if shown else "CHT (empty)", *shown, *more])
+
+    def _repr_html_(self) -> str:
+        from streamdsl.temporal.frames import payload_columns
+
+        rows = self._rows[:_SHOWN]
+        columns, _ = payload_columns([row.payload for row in rows])
+        times = ([format_time(row.le, self.unit) for row in rows], [format_time(row.re, self.unit) for row in rows])
+        shown = [*times, *(map(repr, values) for values in columns.values())]
+        more = text(f"... {len(self) - _SHOWN} rows more") if len(self) > _SHOWN else ""
+        return table(["le", "re", *columns], (map(escape, cells) for cells in zip(*shown, strict=True))) + more
 
 
 def _unit(reader: TimeReader) -> Unit | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, overload
 
 from streamdsl.expr.functions import Udf
+from streamdsl.temporal.html import table
 from streamdsl.udm.bases import UDM, AnyUDA, AnyUDO
 from streamdsl.udm.signatures import parameters, signature
 
@@ -97,8 +99,7 @@ class Catalog(Sequence[Entry]):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = "".join(map(_html_row, self))
-        return f"<table><thead>{_html_cells('th', _TITLES)}</thead><tbody>{rows}</tbody></table>"
+        return table(_TITLES, map(_html_cells, self))
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a frame with a row per module and a column per property."""
@@ -147,14 +148,7 @@ def _word(name: str, value: object) -> str:
     return f"{name.replace('_', ' ')} {fields or 'nothing'}"
 
 
-def _html_row(entry: Entry) -> str:
-    from html import escape
-
+def _html_cells(entry: Entry) -> list[str]:
     note = escape(entry.note).replace("\n", "<br>")
     texts = [*map(escape, (entry.name, entry.kind, entry.signature, entry.parameters, entry.words))]
-    texts += [f"<b>{note}</b>" if entry.error else note, f"{escape(entry.origin)}<br>{escape(entry.path)}"]
-    return _html_cells("td", texts)
-
-
-def _html_cells(tag: str, texts: Iterable[str]) -> str:
-    return "<tr>" + "".join(f'<{tag} style="text-align: left">{text}</{tag}>' for text in texts) + "</tr>"
+    return [*texts, f"<b>{note}</b>" if entry.error else note, f"{escape(entry.origin)}<br>{escape(entry.path)}"]

@@ -1,0 +1,29 @@
+"""Tables and text as Jupyter shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+
+def table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table; the titles are text, the cells are HTML.
+
+    >>> table(["le", "k"], [["1", escape("<a>")]]).count("&lt;a&gt;")
+    1
+    """
+    body = "".join(f"<tr>{_cells('td', cells)}</tr>" for cells in rows)
+    return f"<table><thead><tr>{_cells('th', map(escape, titles))}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def text(lines: str) -> str:
+    """Return text as it stands.
+
+    >>> text("a < b")
+    '<pre>a &lt; b</pre>'
+    """
+    return f"<pre>{escape(lines)}</pre>"
+
+
+def _cells(tag: str, cells: Iterable[str]) -> str:
+    return "".join(f'<{tag} style="text-align: left">{cell}</{tag}>' for cell in cells)
