@@ -443,6 +443,30 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         ticks = [to_duration(d, node.unit) for d in (size, period, offset)]
         return self._over(algebra.Quantize(node, *ticks))
 
+    @overload
+    def distinct(self: Stream[S], f: Callable[[Scalar[S]], U]) -> Stream[U]: ...
+    @overload
+    def distinct(self, f: Callable[[T], U]) -> Stream[U]: ...
+    @overload
+    def distinct(self) -> Stream[T]: ...
+    def distinct(self, f: Any = None) -> Any:
+        """Give each value of `f` (by default each payload) once, for the time that some row has it, as maximal pieces; CTIs stay.
+
+            time    0    5    10
+            A       [----)
+            A          [-----)
+            out     [--------)
+
+        >>> import streamdsl as sd
+        >>> visits = sd.from_rows([(0, 5, {"zone": "A"}), (3, 9, {"zone": "A"}), (4, 6, {"zone": "B"})])
+        >>> visits.distinct(lambda e: e.zone).run().cht()
+        CHT
+          [0, 9) 'A'
+          [4, 6) 'B'
+        """
+        values = self if f is None else self.select(f)
+        return self._over(algebra.Distinct(values._node))
+
     # Combining streams.
 
     def union(self, *others: Stream[U]) -> Stream[T | U]:

@@ -98,9 +98,9 @@ SABOTAGES = (
     ),
     Sabotage(
         "pieces that are not maximal",
-        "streamdsl/engine/operators/pieces.py",
-        "pieces.items()[first : pieces.bisect_right(hi)]",
-        "pieces.items()[first : pieces.bisect_left(hi)]",
+        "streamdsl/engine/index/pieces.py",
+        "self._ends.items()[first : self._ends.bisect_right(hi)]",
+        "self._ends.items()[first : self._ends.bisect_left(hi)]",
         "reference_says and anti_join",
     ),
     Sabotage(

@@ -1,8 +1,8 @@
-"""What the span-based operators mean: each row by itself, but for `to_edges` (paper 001, II.D.1)."""
+"""What the operators over one input mean: each row by itself, but for `to_edges` and `distinct` (paper 001, II.D.1)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from streamdsl.denote.scope import Scope, UserCode, holds, key_of, project, value
@@ -13,6 +13,7 @@ from streamdsl.plan.node import (
     AlterLifetime,
     ClipDuration,
     ClipInterval,
+    Distinct,
     Extend,
     Quantize,
     Select,
@@ -22,7 +23,7 @@ from streamdsl.plan.node import (
     ToPointsAtEnd,
     Where,
 )
-from streamdsl.temporal import CHRONON, CHT, INFINITY, CHTRow, Unit, add_time, to_duration, to_ticks
+from streamdsl.temporal import CHRONON, CHT, INFINITY, CHTRow, Lifetime, Unit, add_time, merge, payload_key, to_duration, to_ticks
 
 
 def where(node: Where, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
@@ -111,3 +112,12 @@ def to_edges(node: ToEdges, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
 def clip_interval(node: ClipInterval, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
     """Each row for the time that it lives inside `[lo, hi)`."""
     return CHT((CHTRow(max(le, node.lo), min(re, node.hi), p) for le, re, p in rows), rows.unit)
+
+
+def distinct(node: Distinct, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """Each payload once, for the time that some row has it."""
+    having: dict[Hashable, list[CHTRow[Any]]] = {}
+    for row in rows:
+        having.setdefault(payload_key(row.payload), []).append(row)
+    pieces = ((same[0].payload, piece) for same in having.values() for piece in merge(Lifetime(row.le, row.re) for row in same))
+    return CHT((CHTRow(*piece, payload) for payload, piece in pieces), rows.unit)

@@ -10,6 +10,8 @@ from streamdsl.engine.batch import EMPTY
 from streamdsl.engine.operator import Gate, Operator, Step
 from streamdsl.engine.operators.clip_by import ClipByOperator
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator, why_not_columnar
+from streamdsl.engine.operators.distinct import DistinctOperator
+from streamdsl.engine.operators.existence import AntiJoinOperator, SemiJoinOperator
 from streamdsl.engine.operators.group import GroupEnterOperator, GroupExitOperator
 from streamdsl.engine.operators.join import JoinOperator
 from streamdsl.engine.operators.lifetimes import (
@@ -21,7 +23,6 @@ from streamdsl.engine.operators.lifetimes import (
     ShiftOperator,
     ToPointsAtEndOperator,
 )
-from streamdsl.engine.operators.pieces import AntiJoinOperator, SemiJoinOperator
 from streamdsl.engine.operators.span import SelectManyOperator, SelectOperator, WhereOperator
 from streamdsl.engine.operators.to_edges import ToEdgesOperator
 from streamdsl.engine.operators.union import UnionOperator
@@ -34,6 +35,7 @@ from streamdsl.plan.node import (
     ClipBy,
     ClipDuration,
     ClipInterval,
+    Distinct,
     Extend,
     Group,
     GroupApply,
@@ -91,6 +93,7 @@ OPERATORS: dict[type[Node], type[Any]] = {
     ClipDuration: ClipDurationOperator,
     ToPointsAtEnd: ToPointsAtEndOperator,
     Quantize: QuantizeOperator,
+    Distinct: DistinctOperator,
     Union: UnionOperator,
     Join: JoinOperator,
     AntiJoin: AntiJoinOperator,

@@ -160,6 +160,13 @@ class ClipInterval(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Distinct(Node):
+    """Each payload once, for the time that some row has it, as maximal pieces."""
+
+    input: Node
+
+
+@dataclass(frozen=True, slots=True)
 class Union(Node):
     """All rows of all inputs, as a bag; the CTI is the smallest of the inputs'."""
 
@@ -325,6 +332,7 @@ __all__ = [
     "ClipBy",
     "ClipDuration",
     "ClipInterval",
+    "Distinct",
     "Extend",
     "Group",
     "GroupApply",

@@ -52,6 +52,7 @@ LOWERINGS: Final[Mapping[type[Node], Rule]] = {
     plan_nodes.ToPointsAtEnd: span.to_points_at_end,
     plan_nodes.Quantize: span.quantize,
     plan_nodes.ToEdges: span.to_edges,
+    plan_nodes.Distinct: span.distinct,
     plan_nodes.Union: span.union,
     plan_nodes.Join: joins.join,
     plan_nodes.AntiJoin: joins.anti_join,

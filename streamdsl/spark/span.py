@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamdsl.expr.nodes import Expr
+from pyspark.sql.functions import expr
+
+from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.plan.node import (
     AlterLifetime,
     ClipDuration,
     ClipInterval,
+    Distinct,
     Extend,
     Quantize,
     Select,
@@ -153,6 +156,24 @@ def to_edges(low: Lowering, node: ToEdges, scope: Scope) -> Flow:
     ends = f"coalesce(min(le) {later}, 9223372036854775807L) as re"
     names = ["le", ends, "p", *flow.key_columns]
     return Flow.of(flow.type, flow.unit, lambda: keyed().selectExpr(*names), flow.keys)
+
+
+def distinct(low: Lowering, node: Distinct, scope: Scope) -> Flow:
+    """Each payload once, for the time that some row has it: a row that starts after all before it have ended starts a piece."""
+    flow = low.lower(node.input, scope)
+    keyed, column = stages.keyed(low, node, flow, scope, Whole())
+    low.note(node, "native")
+    by = [*flow.key_columns, *column]
+    before = over(by, "le", "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
+    number = f"sum(opens) {over(by, 'le', 'RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW')}"
+
+    def make() -> Any:
+        opened = keyed().selectExpr("*", f"if(le <= max(re) {before}, 0L, 1L) as opens")
+        pieces = opened.selectExpr("*", f"{number} as piece").groupBy(*by, "piece")
+        found = pieces.agg(*map(expr, ("min(le) as first", "max(re) as last", "first(p) as p")))
+        return found.selectExpr("first as le", "last as re", "p", *flow.key_columns)
+
+    return Flow.of(flow.type, flow.unit, make, flow.keys)
 
 
 def union(low: Lowering, node: Union, scope: Scope) -> Flow:

@@ -42,6 +42,7 @@ QUERIES: dict[str, Query] = {
     "semi_join": lambda s: s.semi_join(s.where(lambda e: e.v > 3).shift(1), on="v"),
     "clip_by": lambda s: s.clip_by(s.shift(2), on="v"),
     "to_edges": lambda s: s.to_edges(key="v"),
+    "distinct": lambda s: s.distinct(lambda e: e.v),
 }
 
 

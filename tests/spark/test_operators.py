@@ -43,6 +43,9 @@ SPAN: dict[str, Query] = {
     "quantize": lambda s: s.quantize(5, 3, offset=-1),
     "to edges": lambda s: s.to_edges(),
     "to edges by key": lambda s: s.to_edges(lambda e: e.m),
+    "distinct": lambda s: s.distinct(lambda e: e.m),
+    "distinct floats": lambda s: s.distinct(lambda e: e.f),
+    "distinct payloads": lambda s: s.distinct(),
 }
 SPAN_IN_PYTHON: dict[str, Query] = {
     "where": lambda s: s.where(lambda e: e.k in ("a", "c")),
@@ -52,6 +55,7 @@ SPAN_IN_PYTHON: dict[str, Query] = {
     "select many": lambda s: s.select_many(lambda e: [e.k] * abs(e.v)),
     "alter": lambda s: s.alter_duration(lambda e: len(e.k) + e.v),
     "to edges": lambda s: s.to_edges(lambda e: str(e.m)),
+    "distinct": lambda s: s.distinct(lambda e: str(e.m)),
     "after python": lambda s: s.select(lambda e: str(e.v)).where(lambda e: e.value != "1").shift(2),
 }
 TWO: dict[str, Query] = {

@@ -13,6 +13,7 @@ from streamdsl.plan.node import (
     AlterLifetime,
     ClipDuration,
     ClipInterval,
+    Distinct,
     Extend,
     Quantize,
     Select,
@@ -191,6 +192,19 @@ def test_a_signal_has_the_value_of_its_latest_samples(rows: CHT[Any]) -> None:
     for t in INSTANTS:
         latest = max((row.le for row in rows if row.le <= t), default=None)
         assert bag(alive(edges, t)) == bag(row.payload for row in rows if row.le == latest)
+
+
+@given(histories)
+def test_what_is_distinct_is_there_once_at_each_instant(rows: CHT[Any]) -> None:
+    values = meaning(Select(LEFT, of(lambda e: e.k)), rows)
+    once = meaning(Distinct(LEFT), values)
+    assert all(bag(alive(once, t)) == bag(set(alive(values, t))) for t in INSTANTS)
+    assert len(once) <= len({(row.payload, row.le) for row in values}), "pieces are maximal"
+
+
+def test_what_is_distinct_comes_in_maximal_pieces() -> None:
+    rows = [(0, 3, "a"), (3, 5, "a"), (4, 4, "b"), (6, 7, "a"), (2, INFINITY, 1), (5, 9, 1.0)]
+    means(Distinct(LEFT), rows, gives=[(0, 5, "a"), (6, 7, "a"), (2, INFINITY, 1)])
 
 
 def test_user_code_that_raises_is_named_with_its_operator_and_event() -> None:

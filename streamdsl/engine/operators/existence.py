@@ -5,13 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from sortedcontainers import SortedDict
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.index import EventRow
+from streamdsl.engine.index import EventRow, PieceChange, Pieces
 from streamdsl.engine.operators.sides import MatchKey, TwoSidedOperator
 from streamdsl.expr.table import object_column
 from streamdsl.plan.node import AntiJoin, SemiJoin
@@ -28,8 +26,8 @@ class Patch:
     hi: int
 
 
-class PiecesOperator(TwoSidedOperator):
-    """A left row's `arguments` are its pieces that are out, by start; a change redoes only the stretch that it touches."""
+class ExistenceOperator(TwoSidedOperator):
+    """A left row's `arguments` are its `Pieces` that are out; a change redoes only the stretch that it touches."""
 
     def __init__(self, label: str, node: AntiJoin | SemiJoin) -> None:
         super().__init__(label, node.matching)
@@ -45,7 +43,7 @@ class PiecesOperator(TwoSidedOperator):
         patches: dict[tuple[Hashable, int], Patch] = {}
         for change in self.left.changes(left):
             if change.row.arguments is None:
-                change.row.arguments = SortedDict()
+                change.row.arguments = Pieces()
             ends = (change.re_old, change.re_new)
             _extend(patches, change.row, change.key, min(ends), max(ends))
         for change in self.right.changes(right):
@@ -90,29 +88,22 @@ class PiecesOperator(TwoSidedOperator):
                 lives[n].append(Lifetime(right.le, right.re))
         return lives
 
-    def _repair(self, patch: Patch, matches: Iterable[Lifetime]) -> list[tuple[int, int, int]]:
-        """Work out the pieces in the patch's stretch anew; return `(le, re_old, re_new)` of those that changed."""
-        known = patch.row.arguments
-        old = _touching(known, patch.lo, patch.hi)
+    def _repair(self, patch: Patch, matches: Iterable[Lifetime]) -> list[PieceChange]:
+        """Work out the pieces in the patch's stretch anew."""
         stretch = Lifetime(patch.lo, min(patch.hi, patch.row.re))
-        beside = [part for le, re in old.items() for part in (Lifetime(le, min(re, patch.lo)), Lifetime(max(le, patch.hi), re))]
-        new = {piece.le: piece.re for piece in merge([*beside, *self.pieces(stretch, matches)])}
-        for le in old:
-            del known[le]
-        known.update(new)
-        return [(le, old.get(le, le), new.get(le, le)) for le in {**old, **new} if old.get(le, le) != new.get(le, le)]
+        changes: list[PieceChange] = patch.row.arguments.redo(patch.lo, patch.hi, self.pieces(stretch, matches))
+        return changes
 
     def forget(self, cti: int) -> None:
         """Drop rows as any join does, and the pieces of long-lived rows that can no longer change."""
         for slot, row in list(self._fragmented.items()):
-            while row.arguments and row.arguments.peekitem(0)[1] < cti:
-                row.arguments.popitem(0)
+            row.arguments.forget(cti)
             if len(row.arguments) <= 1 or row.re < cti:
                 del self._fragmented[slot]
         super().forget(cti)
 
 
-class AntiJoinOperator(PiecesOperator):
+class AntiJoinOperator(ExistenceOperator):
     """What is left of a row without its matches."""
 
     kind = "anti_join (indexed)"
@@ -122,7 +113,7 @@ class AntiJoinOperator(PiecesOperator):
         return subtract(stretch, matches)
 
 
-class SemiJoinOperator(PiecesOperator):
+class SemiJoinOperator(ExistenceOperator):
     """What of a row its matches cover."""
 
     kind = "semi_join (indexed)"
@@ -138,10 +129,3 @@ def _extend(patches: dict[tuple[Hashable, int], Patch], row: EventRow, key: Matc
         patches[row.id, row.payload] = Patch(row, key, lo, hi)
     else:
         known.lo, known.hi = min(known.lo, lo), max(known.hi, hi)
-
-
-def _touching(pieces: Any, lo: int, hi: int) -> dict[int, int]:
-    """Return the pieces that overlap `[lo, hi]` or touch it."""
-    position = pieces.bisect_left(lo)
-    first = position - 1 if position and pieces.peekitem(position - 1)[1] >= lo else position
-    return dict(pieces.items()[first : pieces.bisect_right(hi)])
