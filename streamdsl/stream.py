@@ -467,6 +467,26 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         values = self if f is None else self.select(f)
         return self._over(algebra.Distinct(values._node))
 
+    def stitch(self) -> Stream[T]:
+        """Make rows with equal payloads that meet, one's RE the other's LE, one row: undo what divides lifetimes. CTIs stay.
+
+            time    0    5    10
+            rows    [----)[---)
+                       [--)
+            out     [---------)
+                       [--)
+
+        Where several end, in order of LE, and several start, in order of RE, they are joined one to one.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(0, 5, "a"), (5, 9, "a"), (3, 5, "a"), (9, 12, "b")]).stitch().run().cht()
+        CHT
+          [0, 9) 'a'
+          [3, 5) 'a'
+          [9, 12) 'b'
+        """
+        return self._over(algebra.Stitch(self._node))
+
     # Combining streams.
 
     def union(self, *others: Stream[U]) -> Stream[T | U]:

@@ -1,4 +1,4 @@
-"""What the operators over one input mean: each row by itself, but for `to_edges` and `distinct` (paper 001, II.D.1)."""
+"""What the operators over one input mean: each row by itself, but for `to_edges`, `distinct` and `stitch` (paper 001, II.D.1)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from streamdsl.plan.node import (
     Select,
     SelectMany,
     Shift,
+    Stitch,
     ToEdges,
     ToPointsAtEnd,
     Where,
@@ -121,3 +122,26 @@ def distinct(node: Distinct, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
         having.setdefault(payload_key(row.payload), []).append(row)
     pieces = ((same[0].payload, piece) for same in having.values() for piece in merge(Lifetime(row.le, row.re) for row in same))
     return CHT((CHTRow(*piece, payload) for payload, piece in pieces), rows.unit)
+
+
+def stitch(node: Stitch, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """Rows with equal payloads that meet, made one."""
+    same: dict[Hashable, list[CHTRow[Any]]] = {}
+    for row in rows:
+        same.setdefault(payload_key(row.payload), []).append(row)
+    return CHT((row for group in same.values() for row in _stitched(group)), rows.unit)
+
+
+def _stitched(rows: list[CHTRow[Any]]) -> Iterator[CHTRow[Any]]:
+    """Yield the chains of rows: at each time those that end there, by LE, go on as those that start there, by RE."""
+    numbers = range(len(rows))
+    next_of: dict[int, int] = {}
+    for time in {row.re for row in rows}:
+        ending = sorted((n for n in numbers if rows[n].re == time), key=lambda n: rows[n].le)
+        starting = sorted((n for n in numbers if rows[n].le == time), key=lambda n: rows[n].re)
+        next_of |= dict(zip(ending, starting, strict=False))
+    for first in set(numbers) - set(next_of.values()):
+        last = first
+        while last in next_of:
+            last = next_of[last]
+        yield rows[first]._replace(re=rows[last].re)

@@ -24,6 +24,7 @@ from streamdsl.engine.operators.lifetimes import (
     ToPointsAtEndOperator,
 )
 from streamdsl.engine.operators.span import SelectManyOperator, SelectOperator, WhereOperator
+from streamdsl.engine.operators.stitch import StitchOperator
 from streamdsl.engine.operators.to_edges import ToEdgesOperator
 from streamdsl.engine.operators.union import UnionOperator
 from streamdsl.engine.operators.window import WindowOperator
@@ -47,6 +48,7 @@ from streamdsl.plan.node import (
     SemiJoin,
     Shift,
     Source,
+    Stitch,
     ToEdges,
     ToPointsAtEnd,
     Union,
@@ -94,6 +96,7 @@ OPERATORS: dict[type[Node], type[Any]] = {
     ToPointsAtEnd: ToPointsAtEndOperator,
     Quantize: QuantizeOperator,
     Distinct: DistinctOperator,
+    Stitch: StitchOperator,
     Union: UnionOperator,
     Join: JoinOperator,
     AntiJoin: AntiJoinOperator,

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Table, object_column
+
+
+class SlotChange(NamedTuple):
+    """A change of a row whose payload is in a slot, and its group."""
+
+    id: Hashable
+    le: int
+    re_old: int
+    re_new: int
+    slot: int
+    group: Any
 
 
 class PayloadStore:
@@ -44,6 +57,21 @@ class PayloadStore:
         if self._schema is None:
             return Table.of_objects([])
         return Table(self._schema, {name: column[where] for name, column in self._columns.items()}, len(where))
+
+    def batch(self, changes: Iterable[SlotChange], keyed: bool) -> Batch:
+        """Return changes as a batch, retractions before insertions; those that change nothing are left out."""
+        rows = sorted((row for row in changes if row.re_old != row.re_new), key=lambda row: row.re_old == row.le)
+        if not rows:
+            return EMPTY
+        ids, le, re_old, re_new, slots, groups = zip(*rows, strict=True)
+        return Batch(
+            object_column(ids),
+            np.array(le, dtype=np.int64),
+            np.array(re_old, dtype=np.int64),
+            np.array(re_new, dtype=np.int64),
+            self.take(slots),
+            object_column(groups) if keyed else None,
+        )
 
     def free(self, slots: Sequence[int]) -> None:
         """Give slots back; objects in them are let go."""

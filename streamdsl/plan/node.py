@@ -167,6 +167,13 @@ class Distinct(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Stitch(Node):
+    """Rows with equal payloads that meet, made one: at each time those that end there, by LE, with those that start, by RE."""
+
+    input: Node
+
+
+@dataclass(frozen=True, slots=True)
 class Union(Node):
     """All rows of all inputs, as a bag; the CTI is the smallest of the inputs'."""
 
@@ -345,6 +352,7 @@ __all__ = [
     "SemiJoin",
     "Shift",
     "Source",
+    "Stitch",
     "ToEdges",
     "ToPointsAtEnd",
     "TwoInputs",

@@ -17,6 +17,8 @@ from streamdsl.plan.node import (
     Select,
     SelectMany,
     Shift,
+    Source,
+    Stitch,
     ToEdges,
     ToPointsAtEnd,
     Union,
@@ -174,6 +176,14 @@ def distinct(low: Lowering, node: Distinct, scope: Scope) -> Flow:
         return found.selectExpr("first as le", "last as re", "p", *flow.key_columns)
 
     return Flow.of(flow.type, flow.unit, make, flow.keys)
+
+
+def stitch(low: Lowering, node: Stitch, scope: Scope) -> Flow:
+    """Rows with equal payloads that meet, made one; Python follows the chains of each payload."""
+    flow = low.lower(node.input, scope)
+    keyed, _ = stages.keyed(low, node, flow, scope, Whole())
+    fragment = Stitch(Source("in", None, flow.unit))
+    return stages.groups(low, node, fragment, {"in": flow}, scope, "chains of rows are followed in Python", flow.type, [keyed])
 
 
 def union(low: Lowering, node: Union, scope: Scope) -> Flow:

@@ -60,6 +60,12 @@ SPANS: dict[str, list[Callable[[Stream], Stream]]] = {
     "to_points": [lambda s: s.to_points()],
     "to_edges": [lambda s: s.to_edges(), lambda s: s.to_edges(key="k"), lambda s: s.to_edges(key=lambda e: e.v % 2)],
     "distinct": [lambda s: s.distinct(lambda e: e.k), lambda s: s.distinct(), lambda s: s.distinct(lambda e: (e.k, e.v % 2))],
+    "stitch": [
+        lambda s: s.stitch(),
+        lambda s: s.select(lambda e: e.k).stitch(),
+        lambda s: s.select(lambda e: 1).alter_duration(3).stitch(),
+        lambda s: s.select(lambda e: 1).union(s.select(lambda e: 1).shift(4)).stitch(),
+    ],
     "clip_interval": [lambda s: s.clip_interval(2, 9), lambda s: s.clip_interval(-30, 3)],
     "extend": [lambda s: s.extend(4), lambda s: s.extend(-3)],
     "clip_duration": [lambda s: s.clip_duration(3), lambda s: s.clip_duration(20)],

@@ -56,6 +56,8 @@ SPAN_IN_PYTHON: dict[str, Query] = {
     "alter": lambda s: s.alter_duration(lambda e: len(e.k) + e.v),
     "to edges": lambda s: s.to_edges(lambda e: str(e.m)),
     "distinct": lambda s: s.distinct(lambda e: str(e.m)),
+    "stitch": lambda s: s.select(lambda e: e.m).stitch(),
+    "stitch after python": lambda s: s.select(lambda e: str(e.m)).stitch(),
     "after python": lambda s: s.select(lambda e: str(e.v)).where(lambda e: e.value != "1").shift(2),
 }
 TWO: dict[str, Query] = {

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
-from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.index import PieceChange, Pieces
+from streamdsl.engine.batch import Batch
+from streamdsl.engine.index import Pieces
 from streamdsl.engine.operator import Operator
 from streamdsl.engine.operators.sides import MatchKey, Side
+from streamdsl.engine.store import SlotChange
 from streamdsl.expr.nodes import Whole
-from streamdsl.expr.table import object_column
 from streamdsl.plan.node import Distinct
 from streamdsl.temporal import Lifetime
 
@@ -40,23 +38,16 @@ class DistinctOperator(Operator):
         for row, value, re_old, re_new in self.rows.changes(batch):
             known = stretches.get(value, Stretch(re_old, re_new, row.payload))
             stretches[value] = Stretch(min(known.lo, re_old, re_new), max(known.hi, re_old, re_new), row.payload)
-        changes = [(value, stretch.slot, change) for value, stretch in stretches.items() for change in self._redo(value, stretch)]
-        out = self._batch(changes, batch.keys is not None) if changes else EMPTY
+        changes = [change for value, stretch in stretches.items() for change in self._redo(value, stretch)]
+        out = self.rows.store.batch(changes, batch.keys is not None)
         self.rows.release()
         return out
 
-    def _redo(self, value: MatchKey, stretch: Stretch) -> list[PieceChange]:
+    def _redo(self, value: MatchKey, stretch: Stretch) -> list[SlotChange]:
         inside = Lifetime(stretch.lo, stretch.hi)
-        rows = self.rows.overlapping(value, *inside)
-        return self.out.setdefault(value, Pieces()).redo(*inside, (Lifetime(row.le, row.re).intersect(inside) for row in rows))
-
-    def _batch(self, changes: list[tuple[MatchKey, int, PieceChange]], keyed: bool) -> Batch:
-        changes.sort(key=lambda change: change[2][1] == change[2][0])
-        values, slots, pieces = zip(*changes, strict=True)
-        le, re_old, re_new = (np.array(times, dtype=np.int64) for times in zip(*pieces, strict=True))
-        ids = object_column([(self.label, value, piece[0]) for value, piece in zip(values, pieces, strict=True)])
-        groups = object_column([value[0] for value in values]) if keyed else None
-        return Batch(ids, le, re_old, re_new, self.rows.store.take(slots), groups)
+        lives = (Lifetime(row.le, row.re).intersect(inside) for row in self.rows.overlapping(value, *inside))
+        pieces = self.out.setdefault(value, Pieces()).redo(*inside, lives)
+        return [SlotChange((self.label, value, piece[0]), *piece, stretch.slot, value[0]) for piece in pieces]
 
     def forget(self, cti: int) -> None:
         self.rows.forget(cti)

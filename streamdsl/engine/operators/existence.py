@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
-from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.batch import Batch
 from streamdsl.engine.index import EventRow, PieceChange, Pieces
 from streamdsl.engine.operators.sides import MatchKey, TwoSidedOperator
-from streamdsl.expr.table import object_column
+from streamdsl.engine.store import SlotChange
 from streamdsl.plan.node import AntiJoin, SemiJoin
 from streamdsl.temporal.lifetime import Lifetime, merge, subtract
 
@@ -50,29 +48,19 @@ class ExistenceOperator(TwoSidedOperator):
             lo, hi = min(change.re_old, change.re_new), max(change.re_old, change.re_new)
             for row in self.left.overlapping(change.key, lo, hi):
                 _extend(patches, row, change.key, max(lo, row.le), min(hi, row.re))
-        out = self._batch(list(patches.values()), left.keys is not None or right.keys is not None)
+        out = self.left.store.batch(self._changes(list(patches.values())), left.keys is not None or right.keys is not None)
         self.left.release()
         self.right.release()
         return out
 
-    def _batch(self, patches: list[Patch], keyed: bool) -> Batch:
-        changes = []
+    def _changes(self, patches: list[Patch]) -> Iterator[SlotChange]:
         for patch, matches in zip(patches, self._matching(patches), strict=True):
-            changes += [(patch, *change) for change in self._repair(patch, matches)]
-            if len(patch.row.arguments) > 1:
-                self._fragmented[id(patch.row)] = patch.row
-        if not changes:
-            return EMPTY
-        changes.sort(key=lambda change: change[2] == change[1])
-        rows = [change[0].row for change in changes]
-        return Batch(
-            object_column([(row.id, le) for row, (_, le, _, _) in zip(rows, changes, strict=True)]),
-            np.array([change[1] for change in changes], dtype=np.int64),
-            np.array([change[2] for change in changes], dtype=np.int64),
-            np.array([change[3] for change in changes], dtype=np.int64),
-            self.left.store.take([row.payload for row in rows]),
-            object_column([change[0].key[0] for change in changes]) if keyed else None,
-        )
+            row = patch.row
+            yield from (
+                SlotChange((row.id, piece[0]), *piece, row.payload, patch.key[0]) for piece in self._repair(patch, matches)
+            )
+            if len(row.arguments) > 1:
+                self._fragmented[id(row)] = row
 
     def _matching(self, patches: list[Patch]) -> list[list[Lifetime]]:
         """Return, for each patch, the lifetimes of the right rows that match in its stretch."""

@@ -11,9 +11,8 @@ from sortedcontainers import SortedDict
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.operator import Operator, inputs_of
-from streamdsl.engine.store import PayloadStore
+from streamdsl.engine.store import PayloadStore, SlotChange
 from streamdsl.expr import RowError, key_values
-from streamdsl.expr.table import object_column
 from streamdsl.plan.node import ToEdges
 from streamdsl.temporal.time import INFINITY
 
@@ -44,7 +43,7 @@ class ToEdgesOperator(Operator):
         batch = batch.take(np.flatnonzero(came | went))
         if not len(batch):
             return EMPTY
-        changes: list[tuple[Hashable, int, int, int, int, Any]] = []
+        changes: list[SlotChange] = []
         touched: dict[tuple[Any, int], None] = {}
         slots = iter(self.store.put(batch.table.take(np.flatnonzero(batch.re_old == batch.le))))
         freed, fresh = [], set()
@@ -55,7 +54,7 @@ class ToEdgesOperator(Operator):
                 sample = line[le]
                 slot = sample.rows.pop(id)
                 freed.append(slot)
-                changes.append((id, le, sample.re, le, slot, key[0]))
+                changes.append(SlotChange(id, le, sample.re, le, slot, key[0]))
                 if not sample.rows:
                     del line[le]
             else:
@@ -66,18 +65,19 @@ class ToEdgesOperator(Operator):
             touched.update({(key, earlier): None for earlier in _just_before(line, le)})
         for key, le in touched:
             changes += self._new_ends(key, le, fresh)
-        out = self._batch(changes, batch.keys is not None)
+        out = self.store.batch(changes, batch.keys is not None)
         self.store.free(freed)
         return out
 
-    def _new_ends(self, key: Any, le: int, fresh: set[Any]) -> list[tuple[Hashable, int, int, int, int, Any]]:
+    def _new_ends(self, key: Any, le: int, fresh: set[Any]) -> list[SlotChange]:
         line = self.samples[key]
         sample = line.get(le)
         if sample is None:
             return []
         later = line.bisect_right(le)
         re_old, sample.re = sample.re, (line.keys()[later] if later < len(line) else INFINITY)
-        return [(id, le, le if (key, le, id) in fresh else re_old, sample.re, slot, key[0]) for id, slot in sample.rows.items()]
+        ends = {id: le if (key, le, id) in fresh else re_old for id in sample.rows}
+        return [SlotChange(id, le, ends[id], sample.re, slot, key[0]) for id, slot in sample.rows.items()]
 
     def _keys(self, batch: Batch) -> list[tuple[Any, Hashable]]:
         groups = batch.group_keys()
@@ -87,20 +87,6 @@ class ToEdgesOperator(Operator):
             return list(zip(groups, key_values(self.key, inputs_of(batch)), strict=True))
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
-
-    def _batch(self, changes: list[tuple[Hashable, int, int, int, int, Any]], keyed: bool) -> Batch:
-        changes = sorted((change for change in changes if change[2] != change[3]), key=lambda change: change[2] == change[1])
-        if not changes:
-            return EMPTY
-        ids, le, re_old, re_new, slots, groups = zip(*changes, strict=True)
-        return Batch(
-            object_column(ids),
-            np.array(le, dtype=np.int64),
-            np.array(re_old, dtype=np.int64),
-            np.array(re_new, dtype=np.int64),
-            self.store.take(slots),
-            object_column(groups) if keyed else None,
-        )
 
     def forget(self, cti: int) -> None:
         for key, line in list(self.samples.items()):

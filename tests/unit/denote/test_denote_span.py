@@ -19,6 +19,7 @@ from streamdsl.plan.node import (
     Select,
     SelectMany,
     Shift,
+    Stitch,
     ToEdges,
     ToPointsAtEnd,
     Where,
@@ -205,6 +206,19 @@ def test_what_is_distinct_is_there_once_at_each_instant(rows: CHT[Any]) -> None:
 def test_what_is_distinct_comes_in_maximal_pieces() -> None:
     rows = [(0, 3, "a"), (3, 5, "a"), (4, 4, "b"), (6, 7, "a"), (2, INFINITY, 1), (5, 9, 1.0)]
     means(Distinct(LEFT), rows, gives=[(0, 5, "a"), (6, 7, "a"), (2, INFINITY, 1)])
+
+
+@given(histories)
+def test_stitching_changes_no_instant_and_leaves_nothing_that_meets(rows: CHT[Any]) -> None:
+    values = meaning(Select(LEFT, of(lambda e: e.k)), rows)
+    stitched = meaning(Stitch(LEFT), values)
+    assert all(bag(alive(stitched, t)) == bag(alive(values, t)) for t in INSTANTS)
+    assert not {(row.payload, row.re) for row in stitched} & {(row.payload, row.le) for row in stitched}
+
+
+def test_rows_that_meet_are_joined_one_to_one() -> None:
+    ending, starting = [(0, 5, "a"), (2, 5, "a"), (4, 5, "a")], [(5, 8, "a"), (5, 7, "a"), (5, 9, "b")]
+    means(Stitch(LEFT), [*ending, *starting], gives=[(0, 7, "a"), (2, 8, "a"), (4, 5, "a"), (5, 9, "b")])
 
 
 def test_user_code_that_raises_is_named_with_its_operator_and_event() -> None:

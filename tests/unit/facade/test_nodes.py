@@ -47,6 +47,7 @@ NODES: list[tuple[sd.Stream[Any], algebra.Node]] = [
     (trips.clip_interval(1, "1970-01-01T00:00:09Z"), algebra.ClipInterval(TRIPS, 1, 9)),
     (trips.distinct(), algebra.Distinct(TRIPS)),
     (trips.distinct(lambda e: e.fare), algebra.Distinct(algebra.Select(TRIPS, FARE))),
+    (trips.stitch(), algebra.Stitch(TRIPS)),
     (trips.extend("1m"), algebra.Extend(TRIPS, 60)),
     (trips.clip_duration(timedelta(minutes=2)), algebra.ClipDuration(TRIPS, 120)),
     (trips.to_points_at_end(), algebra.ToPointsAtEnd(TRIPS)),
