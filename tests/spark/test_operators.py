@@ -56,8 +56,6 @@ SPAN_IN_PYTHON: dict[str, Query] = {
     "alter": lambda s: s.alter_duration(lambda e: len(e.k) + e.v),
     "to edges": lambda s: s.to_edges(lambda e: str(e.m)),
     "distinct": lambda s: s.distinct(lambda e: str(e.m)),
-    "stitch": lambda s: s.select(lambda e: e.m).stitch(),
-    "stitch after python": lambda s: s.select(lambda e: str(e.m)).stitch(),
     "after python": lambda s: s.select(lambda e: str(e.v)).where(lambda e: e.value != "1").shift(2),
 }
 TWO: dict[str, Query] = {
@@ -201,6 +199,15 @@ def test_no_rows() -> None:
     check(ENDING["hopping"](stream()), {"s": sd.CHT.from_rows([])})
     check(UNENDING["snapshot listed"](stream()), {"s": sd.CHT.from_rows([])})
     check(SPAN_IN_PYTHON["select"](stream()), {"s": sd.CHT.from_rows([])})
+
+
+@pytest.mark.parametrize("payload", [lambda e: e.m, lambda e: str(e.m)], ids=["native payloads", "payloads of Python"])
+def test_chains_of_rows_are_followed_payload_by_payload(payload: Any) -> None:
+    def query(s: sd.Stream[Any]) -> sd.Stream[Any]:
+        return s.select(payload).union(s.select(payload).shift(2)).stitch()
+
+    assert "Python (Arrow), one call per group" in explained(query(stream()))["stitch_1"]
+    check_many(query, native=False)
 
 
 def test_functions_that_change_their_mind_are_found_out() -> None:
