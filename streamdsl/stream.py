@@ -467,6 +467,27 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         values = self if f is None else self.select(f)
         return self._over(algebra.Distinct(values._node))
 
+    def chop(self, period: DurationLike, offset: DurationLike = 0) -> Stream[T]:
+        """Cut each row at every time `offset + k * period`. CTIs stay.
+
+            time    0         10        20
+            row       [-----------------------)
+            out       [-------)[--------)[----)
+
+        The pieces come as tumbling windows do: those between two cuts when the watermark reaches the first of them. A row that
+        never ends needs a run that is bounded, else it raises `UnboundedOutputError`. `stitch()` undoes it.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(2, 26, "a")]).chop(10).run().cht()
+        CHT
+          [2, 10) 'a'
+          [10, 20) 'a'
+          [20, 26) 'a'
+        """
+        node = in_calendar(self._node, period, offset)
+        size, start = (to_duration(d, node.unit) for d in (period, offset))
+        return self._over(algebra.Chop(node, Hopping(size, size, start)))
+
     def stitch(self) -> Stream[T]:
         """Make rows with equal payloads that meet, one's RE the other's LE, one row: undo what divides lifetimes. CTIs stay.
 

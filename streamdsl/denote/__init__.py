@@ -29,7 +29,7 @@ from streamdsl.denote.span import (
     to_points_at_end,
     where,
 )
-from streamdsl.denote.windowed import describe, window_aggregate, window_apply
+from streamdsl.denote.windowed import chop, describe, window_aggregate, window_apply
 from streamdsl.errors import QueryError
 from streamdsl.plan import node as plan_nodes
 from streamdsl.plan.labels import labels
@@ -56,6 +56,7 @@ DENOTATIONS: Final[Mapping[type[Node], Callable[..., CHT[Any]]]] = {
     plan_nodes.ClipDuration: clip_duration,
     plan_nodes.ToPointsAtEnd: to_points_at_end,
     plan_nodes.Quantize: quantize,
+    plan_nodes.Chop: chop,
     plan_nodes.Distinct: distinct,
     plan_nodes.Stitch: stitch,
     plan_nodes.Union: union,

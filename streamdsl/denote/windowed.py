@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from streamdsl.denote.scope import Scope, holds, project
 from streamdsl.expr import project_row
 from streamdsl.expr.nodes import Whole
-from streamdsl.plan.node import WindowAggregate, WindowApply, Windowed
+from streamdsl.plan.node import Chop, WindowAggregate, WindowApply, Windowed
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime, Record
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.invoke import EXCLUDED, MemberRow, Stamped, aggregate, guarded, operate, stamp
@@ -42,6 +42,12 @@ def window_apply(node: WindowApply, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
         return operate(node.module, members, window, node.clip, node.output)
 
     return _per_window(node, scope, rows, arguments, results)
+
+
+def chop(node: Chop, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """Each row in pieces, one for each cell that it overlaps."""
+    pieces = ((row, cell.intersect(life(row))) for row in rows for cell in node.cells.over([life(row)], scope.until))
+    return CHT((CHTRow(*piece, row.payload) for row, piece in pieces), rows.unit)
 
 
 def left_out(node: WindowAggregate, scope: Scope, agg: BoundAgg, row: CHTRow[Any]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from streamdsl.engine.batch import EMPTY
 from streamdsl.engine.operator import Gate, Operator, Step
+from streamdsl.engine.operators.chop import ChopOperator
 from streamdsl.engine.operators.clip_by import ClipByOperator
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator, why_not_columnar
 from streamdsl.engine.operators.distinct import DistinctOperator
@@ -33,6 +34,7 @@ from streamdsl.plan.labels import labels
 from streamdsl.plan.node import (
     AlterLifetime,
     AntiJoin,
+    Chop,
     ClipBy,
     ClipDuration,
     ClipInterval,
@@ -95,6 +97,7 @@ OPERATORS: dict[type[Node], type[Any]] = {
     ClipDuration: ClipDurationOperator,
     ToPointsAtEnd: ToPointsAtEndOperator,
     Quantize: QuantizeOperator,
+    Chop: ChopOperator,
     Distinct: DistinctOperator,
     Stitch: StitchOperator,
     Union: UnionOperator,
@@ -195,7 +198,7 @@ class _Builder:
 
     def _operator(self, label: str, node: Node) -> Operator:
         made = operator_class(node, self.lowering.options)
-        operator: Operator = made(label, node, self.lowering.gate) if isinstance(node, Windowed) else made(label, node)
+        operator: Operator = made(label, node, self.lowering.gate) if isinstance(node, (Windowed, Chop)) else made(label, node)
         return operator
 
     def _source(self, node: Source) -> int:

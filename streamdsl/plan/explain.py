@@ -10,6 +10,7 @@ from streamdsl.extras import need_spark
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import (
     AlterLifetime,
+    Chop,
     ClipDuration,
     ClipInterval,
     Extend,
@@ -119,6 +120,8 @@ def describe_node(node: Node) -> str:
         return f"to {node.duration}"
     if isinstance(node, Quantize):
         return f"size {node.size}, period {node.period}" + (f", offset {node.offset}" if node.offset else "")
+    if isinstance(node, Chop):
+        return f"at {node.cells.describe()}"
     if isinstance(node, ToEdges):
         return f"per {describe(node.key)}" if node.key is not None else ""
     if isinstance(node, ClipInterval):

@@ -13,7 +13,7 @@ from streamdsl.temporal import OnViolation, Unit, common_unit
 from streamdsl.temporal.progress import Progress
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import AnyUDO
-from streamdsl.windows import Clip, Output, Windows, check_policies
+from streamdsl.windows import Clip, Hopping, Output, Windows, check_policies
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +157,14 @@ class ClipInterval(Node):
     def __post_init__(self) -> None:
         if self.lo > self.hi:
             raise QueryError(f"clip_interval needs lo <= hi, not [{self.lo}, {self.hi})")
+
+
+@dataclass(frozen=True, slots=True)
+class Chop(Node):
+    """Each row in pieces, cut at the starts of the cells of a grid; a cell's pieces come with it, as windows do."""
+
+    input: Node
+    cells: Hopping
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +344,7 @@ class WindowApply(Windowed):
 __all__ = [
     "AlterLifetime",
     "AntiJoin",
+    "Chop",
     "ClipBy",
     "ClipDuration",
     "ClipInterval",

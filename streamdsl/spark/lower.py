@@ -52,6 +52,7 @@ LOWERINGS: Final[Mapping[type[Node], Rule]] = {
     plan_nodes.ToPointsAtEnd: span.to_points_at_end,
     plan_nodes.Quantize: span.quantize,
     plan_nodes.ToEdges: span.to_edges,
+    plan_nodes.Chop: windows.chop,
     plan_nodes.Distinct: span.distinct,
     plan_nodes.Stitch: span.stitch,
     plan_nodes.Union: span.union,

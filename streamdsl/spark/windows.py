@@ -10,7 +10,7 @@ from typing import Any, Final
 from pyspark.sql.functions import expr
 
 from streamdsl.expr.schema import Schema
-from streamdsl.plan.node import Source, WindowAggregate, WindowApply, Windowed
+from streamdsl.plan.node import Chop, Source, WindowAggregate, WindowApply, Windowed
 from streamdsl.spark import grid, stages
 from streamdsl.spark.aggregates import NativeAgg, Part, native_aggregates, record_type
 from streamdsl.spark.expressions import Env, RowAt, infer, to_sql
@@ -40,6 +40,20 @@ def window_apply(low: Lowering, node: WindowApply, scope: Scope) -> Flow:
     """Zero or more rows per non-empty window: what the operator returns."""
     flow = low.lower(node.input, scope)
     return _python_stage(low, node, flow, scope, f"{node.module.label} is Python code", Pickled(result_type(node.module)))
+
+
+def chop(low: Lowering, node: Chop, scope: Scope) -> Flow:
+    """Each row in pieces, one for each cell that it overlaps."""
+    low.note(node, "native")
+    flow, cells = low.lower(node.input, scope), grid.aligned(node.cells)
+    start = grid.start(cells, "w")
+    piece = ["greatest(le, wle) as le", f"least(re, {grid.end(cells, 'wle')}) as re", "p", *flow.key_columns]
+
+    def made(df: Any) -> Any:
+        rows = df.selectExpr("*", *grid.bounds(cells, low.until)).where("lo <= hi")
+        return rows.selectExpr("*", "explode(sequence(lo, hi)) as w").selectExpr("*", f"{start} as wle").selectExpr(*piece)
+
+    return flow.then(made)
 
 
 def _in_python(low: Lowering, node: WindowAggregate, flow: Flow, scope: Scope, why: object) -> Flow:
@@ -277,4 +291,4 @@ FRAMES: Final[Mapping[type[Windows], Callable[[Any, Plan, int], Frame]]] = {
 }
 """The kinds of windows that run on Spark, and how; one that runs in Python only raises `NotNative`."""
 
-__all__ = ["FRAMES", "window_aggregate", "window_apply"]
+__all__ = ["FRAMES", "chop", "window_aggregate", "window_apply"]

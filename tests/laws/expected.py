@@ -12,6 +12,7 @@ from streamdsl.expr.evaluate import key_row
 from streamdsl.expr.nodes import Constant
 from streamdsl.plan.node import (
     AlterLifetime,
+    Chop,
     ClipInterval,
     Group,
     GroupApply,
@@ -41,11 +42,11 @@ def sources_of(plan: Node) -> list[str]:
     return sorted({node.source for node in plan.walk() if isinstance(node, Source)})
 
 
-def windows_of(plan: Node, group_input: Node | None = None) -> list[tuple[Windowed, Node]]:
+def windows_of(plan: Node, group_input: Node | None = None) -> list[tuple[Windowed | Chop, Node]]:
     """Return the window operators of a plan, those inside groups too, each with the node that it reads outside of groups."""
-    found: list[tuple[Windowed, Node]] = []
+    found: list[tuple[Windowed | Chop, Node]] = []
     for node in plan.walk():
-        if isinstance(node, Windowed):
+        if isinstance(node, (Windowed, Chop)):
             found.append((node, group_input if isinstance(node.input, Group) and group_input else node.input))
         elif isinstance(node, GroupApply):
             outer = group_input if isinstance(node.input, Group) and group_input else node.input
@@ -124,6 +125,9 @@ def gate(plan: Node, watermarks: Mapping[int, int], by_end: bool, before: int = 
     changed = plan.map_inputs(lambda node: gate(node, watermarks, by_end, before))
     if isinstance(plan, Windowed) and isinstance(changed, Windowed):
         return dataclasses.replace(changed, windows=Gated(plan.windows, watermarks[id(plan)], by_end, before))
+    if isinstance(plan, Chop) and isinstance(changed, Chop):
+        cells: Any = Gated(plan.cells, watermarks[id(plan)], by_end, before)
+        return dataclasses.replace(changed, cells=cells)
     if isinstance(plan, GroupApply) and isinstance(changed, GroupApply):
         return dataclasses.replace(changed, body=gate(plan.body, watermarks, by_end, before))
     return changed

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.errors import StreamDslError
-from streamdsl.plan.node import Node
+from streamdsl.plan.node import Node, Windowed
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, CHTRow, Cti, Event, Insert, payload_key, payload_order
 from streamdsl.testing import assert_cht_equal
 from streamdsl.windows import Output, Snapshot
@@ -85,7 +85,7 @@ class Law:
         reads = windows_of(self.plan)
         self.watermarks = {id(node): Watermark(below) for node, below in reads if is_row_wise(below)}
         self.all_known = len(self.watermarks) == len(reads)
-        self.windows_are_fixed = not any(isinstance(node.windows, Snapshot) for node, _ in reads)
+        self.windows_are_fixed = not any(isinstance(node, Windowed) and isinstance(node.windows, Snapshot) for node, _ in reads)
         self.promised = MIN_TIME
         self.forgotten: set[Slot] = set()
         self.was_out: set[Hashable] = set()
@@ -162,7 +162,7 @@ class Law:
     def _may_stay(self, cti: int) -> CHT[Any]:
         """Return the rows that may be out before their window has ended: to take the window back would break the CTI."""
         rows = self.reference(gate(self.plan, self._marks, by_end=False, before=cti))
-        if any(node.output is Output.TIME_BOUND for node, _ in windows_of(self.plan)):
+        if any(isinstance(node, Windowed) and node.output is Output.TIME_BOUND for node, _ in windows_of(self.plan)):
             return rows
         if self.windows_are_fixed:
             return CHT([])

@@ -60,6 +60,7 @@ SPANS: dict[str, list[Callable[[Stream], Stream]]] = {
     "to_points": [lambda s: s.to_points()],
     "to_edges": [lambda s: s.to_edges(), lambda s: s.to_edges(key="k"), lambda s: s.to_edges(key=lambda e: e.v % 2)],
     "distinct": [lambda s: s.distinct(lambda e: e.k), lambda s: s.distinct(), lambda s: s.distinct(lambda e: (e.k, e.v % 2))],
+    "chop": [lambda s: s.chop(5), lambda s: s.chop(7, offset=3), lambda s: s.chop(1, offset=-2)],
     "stitch": [
         lambda s: s.stitch(),
         lambda s: s.select(lambda e: e.k).stitch(),
@@ -72,6 +73,9 @@ SPANS: dict[str, list[Callable[[Stream], Stream]]] = {
     "to_points_at_end": [lambda s: s.to_points_at_end()],
     "quantize": [lambda s: s.quantize(5, 5), lambda s: s.quantize(9, 4, offset=-1), lambda s: s.quantize(2, 7, offset=3)],
 }
+
+BOUNDED = {"chop"}
+"""Span-based operators that need rows that end."""
 
 PAIRS: dict[str, list[Callable[[Stream, Stream], Stream]]] = {
     "union": [lambda s, t: s.union(t), lambda s, t: s.union(t, s), lambda s, t: s.where(lambda e: e.v > 0).union(s, t)],
@@ -220,7 +224,10 @@ def _windows(kind: str, settings: Iterator[tuple[dict[str, Any], Result]]) -> li
 
 def operators() -> dict[str, list[Variant]]:
     """Return the variants of every operator, by its name."""
-    found = {name: [Variant(f"{name} {i}", build) for i, build in enumerate(builds)] for name, builds in SPANS.items()}
+    found = {
+        name: [Variant(f"{name} {i}", build, unending=name not in BOUNDED) for i, build in enumerate(builds)]
+        for name, builds in SPANS.items()
+    }
     for name, pairs in PAIRS.items():
         found[name] = [Variant(f"{name} {i}", build, 2) for i, build in enumerate(pairs)]
     for kind in KINDS:

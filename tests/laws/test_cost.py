@@ -43,6 +43,7 @@ QUERIES: dict[str, Query] = {
     "clip_by": lambda s: s.clip_by(s.shift(2), on="v"),
     "to_edges": lambda s: s.to_edges(key="v"),
     "distinct": lambda s: s.distinct(lambda e: e.v),
+    "chop": lambda s: s.chop(10),
     "stitch": lambda s: s.select(lambda e: e.v).stitch(),
 }
 

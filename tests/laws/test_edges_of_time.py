@@ -40,6 +40,8 @@ LONG: Rows = [(MIN_TIME, 4, 1)]
 QUERIES: dict[str, Query] = {
     **{f"hopping{grid}": lambda s, grid=grid: s.hopping_window(*grid).aggregate(n=sd.count()) for grid in GRIDS},  # type: ignore[misc]
     "hopping, a point at the end": lambda s: s.hopping_window(10, 5, output=sd.Output.POINT_AT_END).aggregate(n=sd.count()),
+    "hopping, chopped": lambda s: s.chop(10),
+    "hopping, chopped at 3": lambda s: s.chop(10, offset=3),
     "snapshot": lambda s: s.snapshot_window().aggregate(n=sd.count()),
     "count by start": lambda s: s.count_window(1).aggregate(n=sd.count()),
     "count by end": lambda s: s.count_window(1, by="end").aggregate(n=sd.count()),
@@ -60,7 +62,6 @@ SPANS: dict[str, Query] = {
 NEVER_REFUSED = {
     "snapshot",
     f"session{(INFINITY, None)}",
-    "extend back",
     "clip_duration",
     "clip_duration to anything",
     "clip_interval",

@@ -47,6 +47,7 @@ NODES: list[tuple[sd.Stream[Any], algebra.Node]] = [
     (trips.clip_interval(1, "1970-01-01T00:00:09Z"), algebra.ClipInterval(TRIPS, 1, 9)),
     (trips.distinct(), algebra.Distinct(TRIPS)),
     (trips.distinct(lambda e: e.fare), algebra.Distinct(algebra.Select(TRIPS, FARE))),
+    (trips.chop("1m", offset=5), algebra.Chop(TRIPS, Hopping(60, 60, 5))),
     (trips.stitch(), algebra.Stitch(TRIPS)),
     (trips.extend("1m"), algebra.Extend(TRIPS, 60)),
     (trips.clip_duration(timedelta(minutes=2)), algebra.ClipDuration(TRIPS, 120)),
