@@ -371,6 +371,11 @@ class Frame:
         return WindowApply(input, self.windows, self.clip, self.output, module, argument)
 
 
+def ranked(by: Any, schema: Schema | None) -> Make:
+    """Return what `top_k` is given of a row: the value that it is ranked by, and the row."""
+    return Make(Schema.tuple(2), (key(by, schema), Whole()))
+
+
 def merge_bindings(plan: Node, *parts: Mapping[str, Bound]) -> dict[str, Bound]:
     """Return the bindings of a plan over several streams; raises `QueryError` where two different sources have one name."""
     named: dict[str, Source] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, overload
 
 from typing_extensions import TypeVar
 
@@ -22,6 +22,7 @@ from streamdsl.plan.units import in_calendar, in_unit
 from streamdsl.temporal import CHRONON, INFINITY, Lifetime, Unit, to_duration, to_ticks
 from streamdsl.temporal.html import text
 from streamdsl.udm.bases import AnyUDA, AnyUDO
+from streamdsl.udm.top_k import TopK
 from streamdsl.windows import Clip, Count, CountBy, Hopping, Output, Snapshot
 from streamdsl.windows import Session as SessionWindow
 
@@ -987,6 +988,38 @@ class WindowedStream(Generic[T]):
         node = self._input._node
         return self._input._over(self._frame.operate(node, building.operator(module), building.argument(f, node.schema)))
 
+    @overload
+    def top_k(self: WindowedStream[S], k: int, by: Callable[[Scalar[S]], object], rank: Literal[False] = False) -> Stream[S]: ...
+    @overload
+    def top_k(
+        self: WindowedStream[S], k: int, by: Callable[[Scalar[S]], object], rank: Literal[True]
+    ) -> Stream[tuple[int, S]]: ...
+    @overload
+    def top_k(self, k: int, by: Callable[[T], object] | str, rank: Literal[False] = False) -> Stream[T]: ...
+    @overload
+    def top_k(
+        self,
+        k: int,
+        by: Callable[[T], object] | str,
+        rank: Literal[True],
+    ) -> Stream[tuple[int, T]]: ...
+    def top_k(self, k: int, by: Any, rank: bool = False) -> Any:
+        """Give the k rows of each window that are the largest by a value, and all that equal the last of them.
+
+        `by` is a lambda over the row or a field's name; NaN is the largest, rows with None are left out. With `rank` the payload
+        is `(rank, row)`, where a rank is 1 + the number of larger rows. Raises `QueryError` for k < 1.
+
+        >>> import streamdsl as sd
+        >>> fares = sd.from_rows([(1, 2, 10), (3, 4, 20), (5, 6, 15), (7, 8, 15)])
+        >>> fares.tumbling_window(10).top_k(2, by=lambda e: e.value, rank=True).run().cht()
+        CHT
+          [0, 10) _0=1 _1=20
+          [0, 10) _0=2 _1=15
+          [0, 10) _0=2 _1=15
+        """
+        node = self._input._node
+        return self._input._over(self._frame.operate(node, TopK(k, rank), building.ranked(by, node.schema)))
+
     def describe(self, cht: CHT[Any], until: TimeLike = INFINITY) -> list[tuple[tuple[int, int], list[CHTRow[Any]]]]:
         """List the non-empty windows over an input with this CHT, each with its members, unclipped: for tests and docs.
 
@@ -1144,6 +1177,40 @@ class GroupedWindowedStream(Generic[K, T]):
           [0, 10) _0='A' _1=10
         """
         body = self._frame.operate(self._input._group(), building.operator(module), building.argument(f, self._schema))
+        return self._input._applied(body, PAIR)
+
+    @overload
+    def top_k(
+        self: GroupedWindowedStream[K, S], k: int, by: Callable[[Scalar[S]], object], rank: Literal[False] = False
+    ) -> Stream[tuple[K, S]]: ...
+    @overload
+    def top_k(
+        self: GroupedWindowedStream[K, S], k: int, by: Callable[[Scalar[S]], object], rank: Literal[True]
+    ) -> Stream[tuple[K, tuple[int, S]]]: ...
+    @overload
+    def top_k(
+        self,
+        k: int,
+        by: Callable[[T], object] | str,
+        rank: Literal[False] = False,
+    ) -> Stream[tuple[K, T]]: ...
+    @overload
+    def top_k(
+        self,
+        k: int,
+        by: Callable[[T], object] | str,
+        rank: Literal[True],
+    ) -> Stream[tuple[K, tuple[int, T]]]: ...
+    def top_k(self, k: int, by: Any, rank: bool = False) -> Any:
+        """Give the k largest rows of each key's windows, with ties, as pairs `(key, row)`; as `WindowedStream.top_k`.
+
+        >>> import streamdsl as sd
+        >>> trips = sd.from_rows([(1, 2, {"zone": "A", "fare": 10}), (3, 4, {"zone": "A", "fare": 4})])
+        >>> trips.group_by("zone").tumbling_window(10).top_k(1, by="fare").select(lambda e: e[1].fare).run().cht()
+        CHT
+          [0, 10) 10
+        """
+        body = self._frame.operate(self._input._group(), TopK(k, rank), building.ranked(by, self._schema))
         return self._input._applied(body, PAIR)
 
     @property

@@ -52,6 +52,7 @@ STEPS = [
     Step("to_points_at_end", lambda s: s.to_points_at_end()),
     Step("quantize", lambda s: s.quantize(6, 3, offset=1)),
     Step("distinct", lambda s: s.distinct(lambda e: {"k": e.k, "v": e.v // 2})),
+    Step("top_k", lambda s: s.snapshot_window().top_k(1, by="v")),
     Step("chop", lambda s: s.chop(5, offset=2), bounded=True),
     Step("stitch", lambda s: s.select(k=lambda e: e.k, v=lambda e: e.v // 3).stitch()),
     Step("tumbling", lambda s: s.tumbling_window(6).aggregate(k=sd.max(lambda e: e.k), v=sd.count()), bounded=True),

@@ -160,6 +160,8 @@ BUILTINS: list[Result] = [
     lambda w: w.aggregate(lambda w: (w.count(), w.sum(lambda e: e.v))),
     lambda w: w.aggregate(Spread(), lambda e: e.v),
     lambda w: w.aggregate(n=sd.count(), spread=Spread().of(lambda e: e.v)),
+    lambda w: w.top_k(2, by=lambda e: e.v),
+    lambda w: w.top_k(1, by="k", rank=True),
     lambda w: w.apply(Above(), lambda e: e.v),
 ]
 

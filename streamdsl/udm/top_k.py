@@ -1,0 +1,52 @@
+"""The k largest rows of a window, with ties: a choice among equals would depend on the order of arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from streamdsl.errors import QueryError
+from streamdsl.temporal.payload import is_nan
+from streamdsl.udm.bases import UDO
+
+
+class TopK(UDO[tuple[Any, Any], Any]):
+    """The rows, of `(value, row)`, with the k largest values and those equal to the last; with `rank`, pairs `(rank, row)`.
+
+    A rank is 1 + the number of larger rows. NaN is the largest value; rows whose value is None are left out.
+
+    >>> list(TopK(2, rank=True).compute_result([(5, "a"), (60, "b"), (9, "c"), (9, "d")]))
+    [(1, 'b'), (2, 'c'), (2, 'd')]
+    """
+
+    def __init__(self, k: int, rank: bool = False) -> None:
+        if not isinstance(k, int) or k < 1:
+            raise QueryError(f"top_k takes at least one row, not {k!r}")
+        self.k = k
+        self.rank = rank
+
+    @property
+    def label(self) -> str:
+        return f"top_{self.k}"
+
+    def compute_result(self, payloads: Sequence[tuple[Any, Any]]) -> Iterator[Any]:
+        """Yield the largest rows, the largest first."""
+        placed = [(_place(value), row) for value, row in payloads if value is not None]
+        placed.sort(key=lambda item: item[0], reverse=True)
+        rank = 0
+        for position, (place, row) in enumerate(placed):
+            if not position or place != placed[position - 1][0]:
+                rank = position + 1
+            if rank > self.k:
+                return
+            yield (rank, row) if self.rank else row
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TopK) and (self.k, self.rank) == (other.k, other.rank)
+
+    def __hash__(self) -> int:
+        return hash((self.k, self.rank))
+
+
+def _place(value: Any) -> tuple[bool, Any]:
+    return (True, 0) if is_nan(value) else (False, value)
