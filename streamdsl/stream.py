@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from streamdsl.engine.session import Emit, Session
     from streamdsl.io.binding import Bound
+    from streamdsl.plan.derived import BandTime
     from streamdsl.result import Result
     from streamdsl.running import EngineName
     from streamdsl.scalars import S, Scalar
@@ -619,6 +620,63 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         right = _stream(other)._node
         return self._over(algebra.AntiJoin(self._node, right, self._matching(right, on, where)), other)
+
+    @overload
+    def band_join(
+        self,
+        other: Stream[U],
+        on: On[T, U] | None = None,
+        where: Callable[[T, U], object] | None = None,
+        *,
+        before: DurationLike,
+        after: DurationLike,
+        time: BandTime = "max",
+    ) -> Stream[tuple[T, U]]: ...
+    @overload
+    def band_join(
+        self,
+        other: Stream[U],
+        on: On[T, U] | None = None,
+        where: Callable[[T, U], object] | None = None,
+        *,
+        before: DurationLike,
+        after: DurationLike,
+        time: BandTime = "max",
+        select: Callable[[T, U], V],
+    ) -> Stream[V]: ...
+    def band_join(
+        self,
+        other: Any,
+        on: Any = None,
+        where: Any = None,
+        *,
+        before: Any,
+        after: Any,
+        time: BandTime = "max",
+        select: Any = None,
+    ) -> Any:
+        """Pair rows that start near each other: the right LE in `[left LE - before, left LE + after]`, whatever their REs.
+
+        A pair is a point at the later of both LEs, or at the `time="left"` or `"right"` one. The CTI is the smaller of the two; by
+        `"left"` it is `after`, by `"right"` `before` earlier, as the other row may come so much later. Either bound may be
+        negative; raises `QueryError` for an empty band.
+
+            time     0    5    10
+            order        |
+            quotes     |  |     |
+            -2 to 4    [------]
+
+        >>> import streamdsl as sd
+        >>> orders = sd.from_rows([(5, 6, "order")])
+        >>> quotes = sd.from_rows([(3, 4, "a"), (6, 7, "b"), (12, 13, "c")])
+        >>> orders.band_join(quotes, before=2, after=4).run().cht()
+        CHT
+          [5, 6) _0='order' _1='a'
+          [6, 7) _0='order' _1='b'
+        """
+        timed = self._timed(before, after)
+        bounds = (to_duration(d, timed._unit) for d in (before, after))
+        return timed._over(derived.band_join(*timed._joined(other, on, where, select), *bounds, time), other)
 
     def semi_join(self, other: Stream[U], on: On[T, U] | None = None, where: Callable[[T, U], object] | None = None) -> Stream[T]:
         """Give each left row for the time that some matching right row lives, as maximal pieces; `on` and `where` as for `join`.

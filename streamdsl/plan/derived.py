@@ -1,11 +1,17 @@
-"""Operators that are made of others: outer joins."""
+"""Operators that are made of others: outer joins, band joins."""
 
 from __future__ import annotations
 
-from streamdsl.expr.nodes import Expr, Make, Whole
+from typing import Literal, TypeAlias
+
+from streamdsl.errors import QueryError
+from streamdsl.expr.nodes import Constant, Expr, Make, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.sides import swapped, without_row
-from streamdsl.plan.node import AntiJoin, Join, Matching, Node, Select, Union
+from streamdsl.plan.node import AlterLifetime, AntiJoin, Join, Matching, Node, Select, Shift, Union
+
+BandTime: TypeAlias = Literal["max", "left", "right"]
+"""Where the result of a band join is: at the later of both LEs, at the left one, at the right one."""
 
 _PAIR = Make(Schema.tuple(2), (Whole(0), Whole(1)))
 
@@ -42,3 +48,39 @@ def _left_join(left: Node, right: Node, matching: Matching, projection: Expr | N
 def _swapped(matching: Matching) -> Matching:
     where = None if matching.where is None else swapped(matching.where)
     return Matching(matching.right_key, matching.left_key, where)
+
+
+def band_join(
+    left: Node, right: Node, matching: Matching, projection: Expr | None, before: int, after: int, time: BandTime = "max"
+) -> Node:
+    """Return the join of rows with the right LE in `[left LE - before, left LE + after]`; each pair is a point in time.
+
+    Both sides live from their LE, or from earlier, for as long as the other may start: two rows then meet if they are a pair, and
+    first where the result is to be.
+
+    >>> from streamdsl.plan.explain import explain
+    >>> from streamdsl.plan.node import Source
+    >>> print(explain(band_join(Source("l"), Source("r"), Matching(), None, 5, 3), "reference"))
+    alter_lifetime_3 duration 1 [points]  (_0, _1)  <denotation>
+    └─ join_1  (_0, _1)  <denotation>
+       ├─ alter_lifetime_1 duration 4 [duration 4]  <denotation>
+       │  └─ source:l  <denotation>
+       └─ alter_lifetime_2 duration 6 [duration 6]  <denotation>
+          └─ source:r  <denotation>
+    """
+    if before + after < 0:
+        raise QueryError(f"the band from {-before} to {after} is empty", hint="before and after are at least 0 in sum")
+    if time not in ("max", "left", "right"):
+        raise QueryError(f'time is "max", "left" or "right", not {time!r}')
+    if time == "left" or (time == "max" and after < 0):
+        sides = _lasting(left, 0, 1), _lasting(right, -after, before + after + 1)
+    elif time == "right" or before < 0:
+        sides = _lasting(left, -before, before + after + 1), _lasting(right, 0, 1)
+    else:
+        sides = _lasting(left, 0, after + 1), _lasting(right, 0, before + 1)
+    return _lasting(Join(*sides, matching, projection), 0, 1)
+
+
+def _lasting(node: Node, shift: int, duration: int) -> Node:
+    """Return rows that start so much later, for a duration."""
+    return AlterLifetime(Shift(node, shift) if shift else node, None, Constant(duration))

@@ -104,6 +104,14 @@ PAIRS: dict[str, list[Callable[[Stream, Stream], Stream]]] = {
         lambda s, t: s.full_join(t, where=lambda a, b: a.v < b.v and a.k != "c"),
         lambda s, t: s.full_join(s.shift(2), on="k", select=lambda a, b: (sd.is_none(a), sd.is_none(b))),
     ],
+    "band_join": [
+        lambda s, t: s.band_join(t, on="k", before=3, after=2),
+        lambda s, t: s.band_join(t, before=0, after=0, where=lambda a, b: a.v < b.v),
+        lambda s, t: s.band_join(t, before=-2, after=6),
+        lambda s, t: s.band_join(t, before=9, after=-4),
+        lambda s, t: s.band_join(t, before=3, after=4, time="left"),
+        lambda s, t: s.band_join(s, on="k", before=3, after=4, time="right", select=lambda a, b: a.v - b.v),
+    ],
     "semi_join": [
         lambda s, t: s.semi_join(t, on="k"),
         lambda s, t: s.semi_join(t, on=(lambda a: a.v, lambda b: b.v + 1), where=lambda a, b: a.k != b.k),

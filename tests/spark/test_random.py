@@ -59,6 +59,7 @@ STEPS: list[Step] = [
     lambda rng, s, t: s.extend(rng.randint(-3, 4)).clip_duration(rng.randint(2, 9)),
     lambda rng, s, t: s.quantize(rng.randint(1, 9), rng.randint(1, 9), rng.randint(-4, 4)),
     lambda rng, s, t: s.to_points_at_end(),
+    lambda rng, s, t: s.clip_interval(-20, 40).tumbling_window(7).top_k(rng.randint(1, 3), by="v", rank=True),
     lambda rng, s, t: s.clip_interval(-20, 40).chop(rng.randint(1, 9), rng.randint(-4, 4)),
     lambda rng, s, t: s.distinct(lambda e: {"k": e.k, "m": e.m}).join(t, on="k", select=lambda a, b: b),
     lambda rng, s, t: s.to_edges("k"),

@@ -24,6 +24,8 @@ def joins() -> None:
     assert_type(trips.semi_join(zones, on=(lambda t: t.zone, lambda z: z.id)), sd.Stream[Trip])
     assert_type(trips.left_join(zones, on=(lambda t: t.zone, lambda z: z.id)), sd.Stream[tuple[Trip, Zone | None]])
     assert_type(trips.left_join(zones, select=lambda t, z: z.name if z else t.vendor), sd.Stream[str])
+    assert_type(trips.band_join(zones, before="5m", after=0), sd.Stream[tuple[Trip, Zone]])
+    assert_type(trips.band_join(zones, before=5, after=3, select=lambda t, z: z.name), sd.Stream[str])
     assert_type(trips.full_join(zones), sd.Stream[tuple[Trip | None, Zone | None]])
     assert_type(trips.clip_by(trips, on="zone"), sd.Stream[Trip])
     assert_type(trips.join(zones).select(lambda p: p[1].name), sd.Stream[str])

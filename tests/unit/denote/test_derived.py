@@ -1,0 +1,49 @@
+"""Operators that are made of others, against what they mean written out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamdsl.errors import QueryError
+from streamdsl.plan.derived import BandTime, band_join, full_join, left_join
+from streamdsl.plan.node import Matching
+from streamdsl.temporal import CHT
+from tests.unit.denote.reading import BY_KEY, INSTANTS, LEFT, RIGHT, alive, bag, histories, meaning
+
+TIMES: list[BandTime] = ["max", "left", "right"]
+
+
+@pytest.mark.parametrize("how", [Matching(), BY_KEY], ids=["all", "by key"])
+@given(left=histories, right=histories)
+def test_outer_joins_pair_what_is_alone_with_none(how: Matching, left: CHT[Any], right: CHT[Any]) -> None:
+    def match(a: Any, b: Any) -> bool:
+        return how is not BY_KEY or a.k == b.k
+
+    lefts, both = meaning(left_join(LEFT, RIGHT, how), left, right), meaning(full_join(LEFT, RIGHT, how), left, right)
+    for t in INSTANTS:
+        a_s, b_s = alive(left, t), alive(right, t)
+        pairs = [(a, b) for a in a_s for b in b_s if match(a, b)]
+        alone = [(a, None) for a in a_s if not any(match(a, b) for b in b_s)]
+        assert bag(alive(lefts, t)) == bag([*pairs, *alone])
+        assert bag(alive(both, t)) == bag([*pairs, *alone, *((None, b) for b in b_s if not any(match(a, b) for a in a_s))])
+
+
+@pytest.mark.parametrize("time", TIMES)
+@given(left=histories, right=histories, before=st.integers(-4, 6), width=st.integers(0, 6))
+def test_a_band_join_pairs_what_starts_near(time: BandTime, left: CHT[Any], right: CHT[Any], before: int, width: int) -> None:
+    after = width - before
+    found = meaning(band_join(LEFT, RIGHT, BY_KEY, None, before, after, time), left, right)
+    pairs = [(a, b) for a in left for b in right if a.payload.k == b.payload.k and a.le - before <= b.le <= a.le + after]
+    at = {"max": lambda a, b: max(a.le, b.le), "left": lambda a, b: a.le, "right": lambda a, b: b.le}[time]
+    assert found == CHT.from_rows([(at(a, b), at(a, b) + 1, (a.payload, b.payload)) for a, b in pairs])
+
+
+def test_an_empty_band_and_an_unknown_time_are_refused() -> None:
+    with pytest.raises(QueryError, match="from 3 to 2 is empty"):
+        band_join(LEFT, RIGHT, Matching(), None, -3, 2)
+    with pytest.raises(QueryError, match="'middle'"):
+        band_join(LEFT, RIGHT, Matching(), None, 3, 2, "middle")  # type: ignore[arg-type]
