@@ -657,8 +657,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     ) -> Any:
         """Pair rows that start near each other: the right LE in `[left LE - before, left LE + after]`, whatever their REs.
 
-        A pair is a point at the later of both LEs, or at the `time="left"` or `"right"` one. The CTI is the smaller of the two; by
-        `"left"` it is `after`, by `"right"` `before` earlier, as the other row may come so much later. Either bound may be
+        A pair is a point at the later of both LEs, or at the `time="left"` or `"right"` one. The CTI is the smaller of the two;
+        by `"left"` it is `after`, by `"right"` `before` earlier, as the other row may come so much later. Either bound may be
         negative; raises `QueryError` for an empty band.
 
             time     0    5    10
@@ -675,8 +675,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
           [6, 7) _0='order' _1='b'
         """
         timed = self._timed(before, after)
-        bounds = (to_duration(d, timed._unit) for d in (before, after))
-        return timed._over(derived.band_join(*timed._joined(other, on, where, select), *bounds, time), other)
+        lo, hi = (to_duration(d, timed._unit) for d in (before, after))
+        return timed._over(derived.band_join(*timed._joined(other, on, where, select), lo, hi, time), other)
 
     def semi_join(self, other: Stream[U], on: On[T, U] | None = None, where: Callable[[T, U], object] | None = None) -> Stream[T]:
         """Give each left row for the time that some matching right row lives, as maximal pieces; `on` and `where` as for `join`.

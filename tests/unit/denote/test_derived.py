@@ -38,8 +38,8 @@ def test_a_band_join_pairs_what_starts_near(time: BandTime, left: CHT[Any], righ
     after = width - before
     found = meaning(band_join(LEFT, RIGHT, BY_KEY, None, before, after, time), left, right)
     pairs = [(a, b) for a in left for b in right if a.payload.k == b.payload.k and a.le - before <= b.le <= a.le + after]
-    at = {"max": lambda a, b: max(a.le, b.le), "left": lambda a, b: a.le, "right": lambda a, b: b.le}[time]
-    assert found == CHT.from_rows([(at(a, b), at(a, b) + 1, (a.payload, b.payload)) for a, b in pairs])
+    at = [{"max": max(a.le, b.le), "left": a.le, "right": b.le}[time] for a, b in pairs]
+    assert found == CHT.from_rows([(t, t + 1, (a.payload, b.payload)) for t, (a, b) in zip(at, pairs, strict=True)])
 
 
 def test_an_empty_band_and_an_unknown_time_are_refused() -> None:
