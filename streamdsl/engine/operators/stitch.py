@@ -16,7 +16,7 @@ from streamdsl.engine.store import PayloadStore, SlotChange
 from streamdsl.expr import key_values
 from streamdsl.expr.nodes import Whole
 from streamdsl.plan.node import Stitch
-from streamdsl.temporal import INFINITY, MIN_TIME
+from streamdsl.temporal import INFINITY
 from streamdsl.temporal.change import pair
 
 Value = tuple[Any, Hashable]
@@ -25,13 +25,17 @@ Value = tuple[Any, Hashable]
 
 @dataclass(slots=True, eq=False)
 class Link:
-    """A row in its chain. The first one knows where the chain starts, and the id of the output row that stands for it."""
+    """A row in its chain. The first one knows where the chain starts, and the id of the output row that stands for it.
+
+    `joined` is the LE of the row before it that has left the chain, INFINITY if there was none.
+    """
 
     id: Hashable
     le: int
     re: int
     slot: int
     start: int
+    joined: int = INFINITY
     before: Link | None = None
     after: Link | None = None
     out: Hashable = None
@@ -76,15 +80,17 @@ class Line:
 
     def bind(self, time: int) -> None:
         """Join the rows that end at a time, in order of LE, with those that start there, in order of RE."""
-        ending, starting = self.ends.get(time, []), self.starts.get(time, [])
+        ending, starting = self.ends.get(time, []), sorted(self.starts.get(time, []), key=lambda link: link.re)
+        past = sorted((link.joined, link.start) for link in starting)
+        for link, (joined, start) in zip(starting, past, strict=True):
+            link.joined, link.start = joined, start
         for link in ending:
             if link.after is not None:
                 _part(link, link.after)
         for link in starting:
             if link.before is not None:
                 _part(link.before, link)
-        pairs = zip(sorted(ending, key=lambda link: link.le), sorted(starting, key=lambda link: link.re), strict=False)
-        for earlier, later in pairs:
+        for earlier, later in zip(sorted(ending, key=lambda link: link.le), starting, strict=False):
             earlier.after, later.before = later, earlier
 
 
@@ -111,7 +117,6 @@ class StitchOperator(Operator):
         super().__init__(label)
         self.lines: dict[Value, Line] = {}
         self.store = PayloadStore()
-        self.forgotten = MIN_TIME
         self._deaths: list[tuple[int, int, Value, Link]] = []
         self._tickets = itertools.count()
         self._numbers = itertools.count()
@@ -136,7 +141,7 @@ class StitchOperator(Operator):
 
     def _redo(self, value: Value, moves: list[tuple[Hashable, int, int, int, int]], freed: list[int]) -> list[SlotChange]:
         line = self.lines.setdefault(value, Line())
-        times = sorted({time for _, *ends, _ in moves for time in ends if self.forgotten <= time < INFINITY})
+        times = sorted({time for _, *ends, _ in moves for time in ends if time < INFINITY})
         moved = [line.rows[id, le] for id, le, re_old, _, _ in moves if (id, le) in line.rows]
         touched = [*line.meeting(times), *moved]
         gone = _chains(touched)
@@ -175,7 +180,6 @@ class StitchOperator(Operator):
         return SlotChange(after.head.out, after.le, before.re if before else after.le, after.re, after.head.slot, group)
 
     def forget(self, cti: int) -> None:
-        self.forgotten = cti
         freed = []
         while self._deaths and self._deaths[0][0] < cti:
             re, _, value, link = heapq.heappop(self._deaths)
@@ -184,7 +188,7 @@ class StitchOperator(Operator):
                 continue
             after = link.after
             if after is not None:
-                after.start, after.out = link.start, link.out
+                after.start, after.out, after.joined = link.start, link.out, link.le
             line.remove(link)
             freed.append(link.slot)
             if not line.rows:
