@@ -26,6 +26,7 @@ _LOCAL: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "4",
     "spark.driver.memory": "4g",
+    "spark.python.unix.domain.socket.enabled": "true",
 }
 _LOG: Final = """\
 rootLogger.level = error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 import sys
 import sysconfig
@@ -79,4 +80,9 @@ def _is_local(module: types.ModuleType | None) -> bool:
         return False
     if name == "__main__" or name.partition(".")[0] in (_PACKAGE, "pyspark"):
         return False
-    return not any(Path(file).is_relative_to(place) for place in _INSTALLED)
+    return not _is_installed(file)
+
+
+@functools.cache
+def _is_installed(file: str) -> bool:
+    return any(Path(file).is_relative_to(place) for place in _INSTALLED)

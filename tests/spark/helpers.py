@@ -11,7 +11,7 @@ import streamdsl as sd
 from streamdsl.denote import denote, sources
 from streamdsl.spark import explain_spark
 from streamdsl.spark.flow import Flow
-from streamdsl.spark.frames import source_of_rows
+from streamdsl.spark.frames import collected, source_of_rows
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.testing import assert_cht_equal
 
@@ -51,20 +51,24 @@ def check(
 ) -> sd.CHT[Any]:
     """Assert that Spark's answer is the definition's, and return it; `native`: that no Python runs, or that some does."""
     expected = denote(query.plan(), inputs, sd.INFINITY if until is None else until)
-    bindings = {name: [sd.Insert(i, *row) for i, row in enumerate(inputs[name])] for name in sources(query.plan())}
-    found = query.run(bindings, engine="spark", until=until).cht()
-    assert_cht_equal(found, expected)
     if native is not None:
-        noted, python = runs(query, inputs, until)
-        assert native == (not python) == noted
-    return found
+        assert check_noted(query, inputs, expected, until) == native
+    else:
+        bindings = {name: [sd.Insert(i, *row) for i, row in enumerate(inputs[name])] for name in sources(query.plan())}
+        assert_cht_equal(query.run(bindings, engine="spark", until=until).cht(), expected)
+    return expected
 
 
-def runs(query: sd.Stream[Any], inputs: Mapping[str, sd.CHT[Any]], until: int | None = None) -> tuple[bool, bool]:
-    """Say whether every operator of a query is noted as native, and whether its physical plan has Python in it."""
+def check_noted(
+    query: sd.Stream[Any], inputs: Mapping[str, sd.CHT[Any]], expected: sd.CHT[Any], until: int | None = None
+) -> bool:
+    """Assert that Spark's answer is the expected one and the notes are true; return whether no Python runs."""
     low = lowering(query.plan(), _flows(query, inputs), until)
-    python = PYTHON.search(physical_plan(lower(low).make())) is not None
-    return all(note.how == "native" for note in low.notes.values()), python
+    flow = lower(low)
+    assert_cht_equal(collected(flow), expected)
+    native = all(note.how == "native" for note in low.notes.values())
+    assert native == (PYTHON.search(physical_plan(flow.make())) is None)
+    return native
 
 
 def _flows(query: sd.Stream[Any], inputs: Mapping[str, sd.CHT[Any]]) -> dict[str, Flow]:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import streamdsl as sd
-from tests.spark.helpers import check, history, runs, stream
+from streamdsl.denote import denote
+from tests.spark.helpers import check_noted, history, stream
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -86,6 +87,4 @@ def test_compositions(seed: int) -> None:
     for step in rng.sample(STEPS, rng.randint(2, 4)):
         query = step(rng, query, other)
     inputs = {"s": history(seed, 10), "t": history(seed + 100, 6)}
-    check(query, inputs)
-    noted, python = runs(query, inputs)
-    assert noted == (not python)
+    check_noted(query, inputs, denote(query.plan(), inputs))

@@ -131,11 +131,16 @@ def test_classes_of_main_and_of_local_modules_travel_by_value(tmp_path: Path) ->
         text=True,
         check=False,
         cwd=tmp_path,
-        env={**{name: value for name, value in os.environ.items() if "SPARK" not in name}, "PYTHONPATH": root},
+        env={**_outside(), "PYTHONPATH": root, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"},
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout == "7 queries give the same rows\n"
     assert not re.search("WARN |FutureWarning|log level", done.stderr), "a session made for the query shows errors only"
+
+
+def _outside() -> dict[str, str]:
+    """Return the environment without what a session has added to it."""
+    return {name: value for name, value in os.environ.items() if "SPARK" not in name}
 
 
 class Locked(sd.UDA[float, float]):
