@@ -1,7 +1,8 @@
 """The k best rows of a window, with ties: whoever is as good as the k-th is in.
 
 Source: SQL:2011 (ISO/IEC 9075-2), `ORDER BY ... DESC FETCH FIRST k ROWS WITH TIES`. A choice among equals would depend on the
-order of arrival; with ties the answer is a matter of the rows alone.
+order of arrival; with ties the answer is a matter of the rows alone. The method `top_k` of every window does the same and gives
+ranks; this one shows how such a module keeps a state.
 """
 
 from __future__ import annotations

@@ -57,7 +57,6 @@ from streamdsl.plan.node import (
     Where,
     WindowAggregate,
     WindowApply,
-    Windowed,
 )
 
 Options: TypeAlias = Mapping[str, str]
@@ -198,7 +197,7 @@ class _Builder:
 
     def _operator(self, label: str, node: Node) -> Operator:
         made = operator_class(node, self.lowering.options)
-        operator: Operator = made(label, node, self.lowering.gate) if isinstance(node, (Windowed, Chop)) else made(label, node)
+        operator: Operator = made(label, node, self.lowering.gate) if made.takes_gate else made(label, node)
         return operator
 
     def _source(self, node: Source) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,8 @@ class Operator(ABC):
 
     kind: str = ""
     """The engine operator's name in `explain()`."""
+    takes_gate: ClassVar[bool] = False
+    """Whether it is made with the gate too: it shows results cell by cell, or window by window."""
 
     def __init__(self, label: str) -> None:
         self.label = label

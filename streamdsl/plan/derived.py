@@ -9,6 +9,7 @@ from streamdsl.expr.nodes import Constant, Expr, Make, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.sides import swapped, without_row
 from streamdsl.plan.node import AlterLifetime, AntiJoin, Join, Matching, Node, Select, Shift, Union
+from streamdsl.temporal import INFINITY
 
 BandTime: TypeAlias = Literal["max", "left", "right"]
 """Where the result of a band join is: at the later of both LEs, at the left one, at the right one."""
@@ -83,4 +84,8 @@ def band_join(
 
 def _lasting(node: Node, shift: int, duration: int) -> Node:
     """Return rows that start so much later, for a duration."""
-    return AlterLifetime(Shift(node, shift) if shift else node, None, Constant(duration))
+    if abs(shift) >= INFINITY:
+        raise QueryError(
+            "the result of a band without a bound is to be where it could never be settled", hint='take time="max", or a bound'
+        )
+    return AlterLifetime(Shift(node, shift) if shift else node, None, Constant(min(duration, INFINITY)))

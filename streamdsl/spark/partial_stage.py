@@ -22,11 +22,11 @@ from streamdsl.spark.shipping import dump_values, load_values
 from streamdsl.spark.types import Pickled
 from streamdsl.temporal import Lifetime
 from streamdsl.temporal.payload import payload_key
+from streamdsl.udm import incremental
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import AnyUDA
-from streamdsl.udm.incremental import Held, merge
-from streamdsl.udm.incremental import value as result_of
-from streamdsl.udm.invoke import EXCLUDED, MemberRow, guarded, seen
+from streamdsl.udm.incremental import Held
+from streamdsl.udm.invoke import EXCLUDED, MemberRow, guarded
 from streamdsl.windows import Clip, Hopping
 
 Window = tuple[tuple[Any, ...], int]
@@ -121,18 +121,14 @@ class PartialStage:
         """Return the states of a window with more members; None: it has had none."""
 
         def compute() -> list[Held]:
-            known = states or list(map(_empty, self.aggregates))
-            return [self._add(i, held, members, window) for i, held in enumerate(known)]
+            modules = [agg.function for agg in self.aggregates]
+            known = states or [incremental.create(module) for module in modules]
+            return [
+                incremental.add(module, i, held, members, window, Clip.NONE)
+                for i, (module, held) in enumerate(zip(modules, known, strict=True))
+            ]
 
         return guarded(self.operator, window, compute)
-
-    def _add(self, position: int, held: Held, members: Sequence[MemberRow], window: Lifetime) -> Held:
-        chosen = [member for member in members if member.arguments[position] is not EXCLUDED]
-        if not chosen:
-            return held
-        module: Any = self.aggregates[position].function
-        state = module.add_events_to_state(held.state, seen(module, chosen, position, window, Clip.NONE))
-        return Held(state, held.n_members + len(chosen))
 
 
 def _places(keys: Sequence[list[Any]], batch: Any) -> Mapping[tuple[tuple[Any, ...], int, int], list[int]]:
@@ -143,11 +139,6 @@ def _places(keys: Sequence[list[Any]], batch: Any) -> Mapping[tuple[tuple[Any, .
     for row, place in enumerate(zip(groups, lo, hi, strict=False)):
         found.setdefault(place, []).append(row)
     return found
-
-
-def _empty(agg: BoundAgg) -> Held:
-    module: Any = agg.function
-    return Held(module.create_state(), 0)
 
 
 @dataclass(slots=True)
@@ -209,7 +200,8 @@ class MergeStage:
         return widened(made) if pa.types.is_large_binary(table.schema.field("held").type) else made
 
     def _merged(self, states: Sequence[Held], others: Sequence[Held], window: Lifetime) -> list[Held]:
-        return guarded(self.operator, window, lambda: list(map(merge, self.functions, states, others)))
+        return guarded(self.operator, window, lambda: list(map(incremental.merge, self.functions, states, others)))
 
     def _results(self, states: Sequence[Held], window: Lifetime) -> list[Any]:
-        return guarded(self.operator, window, lambda: list(map(partial(result_of, window=window), self.functions, states)))
+        compute = partial(incremental.value, window=window)
+        return guarded(self.operator, window, lambda: list(map(compute, self.functions, states)))

@@ -49,9 +49,14 @@ def describe_state(module: UDM) -> str:
     return f" [incremental{removal}{merging}]"
 
 
+def create(module: Any) -> Held:
+    """Return a module's state of no members."""
+    return Held(module.create_state(), 0)
+
+
 def build(module: Any, position: int, members: Sequence[Member], window: Lifetime, clip: Clip) -> Held:
     """Return a module's state made from all members of a window; `position` picks their argument."""
-    return _add(module, position, Held(module.create_state(), 0), members, window, clip)
+    return add(module, position, create(module), members, window, clip)
 
 
 def advance(module: Any, position: int, held: Held, changes: Iterable[MemberChange], window: Lifetime, clip: Clip) -> Held | None:
@@ -68,7 +73,7 @@ def advance(module: Any, position: int, held: Held, changes: Iterable[MemberChan
             held.state, seen(module, chosen, position, window, clip), *_period(module, window)
         )
         held = Held(state, held.n_members - len(chosen))
-    return _add(module, position, held, added, window, clip)
+    return add(module, position, held, added, window, clip)
 
 
 def value(function: AnyUDA[Any, Any], held: Held, window: Lifetime) -> Any:
@@ -105,7 +110,8 @@ def _compute(module: Any, held: Held, window: Lifetime) -> Any:
     return module.compute_result(held.state, *_period(module, window))
 
 
-def _add(module: Any, position: int, held: Held, members: Iterable[Member], window: Lifetime, clip: Clip) -> Held:
+def add(module: Any, position: int, held: Held, members: Iterable[Member], window: Lifetime, clip: Clip) -> Held:
+    """Return the state with more members of a window, but for those whose argument is `EXCLUDED`."""
     chosen = [member for member in members if member.arguments[position] is not EXCLUDED]
     if not chosen:
         return held

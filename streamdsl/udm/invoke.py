@@ -123,6 +123,7 @@ def results_of(module: AnyUDO[Any, Any], found: Any) -> list[Any]:
         ...
     TypeError: sorted returned a value of type dict; an operator returns an iterable of results, for one of them a list of it
     """
+    # A frame can be iterated over too, and gives the names of its columns.
     is_payload = isinstance(found, (str, bytes, Mapping)) or hasattr(found, "_fields") or hasattr(found, "columns")
     if is_payload or not isinstance(found, Iterable):
         raise TypeError(

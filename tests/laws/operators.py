@@ -216,6 +216,13 @@ GROUPED: list[tuple[Callable[[Stream], Stream], bool]] = [
         False,
     ),
     (lambda s: s.group_by("k").apply(lambda g: g.union(g.shift(3)).clip_by(g)), True),
+    (lambda s: s.group_by("k").apply(lambda g: g.chop(4, 1)), False),
+    (lambda s: s.group_by("k").apply(lambda g: g.distinct(lambda e: e.v)), True),
+    (lambda s: s.group_by("k").apply(lambda g: g.union(g.shift(2)).stitch()), True),
+    (lambda s: s.group_by("k").apply(lambda g: g.semi_join(g.where(lambda e: e.v > 0).shift(3), on="v")), True),
+    (lambda s: s.group_by("k").apply(lambda g: g.left_join(g.where(lambda e: e.v > 0), on="v")), True),
+    (lambda s: s.group_by("k").apply(lambda g: g.extend(2).quantize(5, 5)), True),
+    (lambda s: s.group_by("k").apply(lambda g: g.tumbling_window(6).top_k(2, by="v", rank=True)), False),
 ]
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import pairwise, starmap
 from typing import Any, TypeAlias
 
 from sortedcontainers import SortedDict
@@ -31,8 +32,23 @@ class Pieces:
     def __len__(self) -> int:
         return len(self._ends)
 
+    def __iter__(self) -> Iterator[Lifetime]:
+        """Yield the pieces, in order.
+
+        >>> pieces = Pieces()
+        >>> _ = pieces.redo(0, 9, [Lifetime(4, 6)])
+        >>> list(pieces)
+        [Lifetime(le=4, re=6)]
+        """
+        return starmap(Lifetime, self._ends.items())
+
     def redo(self, lo: int, hi: int, now: Iterable[Lifetime]) -> list[PieceChange]:
-        """Put periods inside `[lo, hi)` into the place of what was there, and return what changes. O(k log n) for k pieces."""
+        """Put periods inside `[lo, hi)` into the place of what was there, and return what changes. O(k log n) for k pieces.
+
+        >>> pieces = Pieces()
+        >>> pieces.redo(0, 9, [Lifetime(0, 9)]), pieces.redo(3, 5, [])
+        ([(0, 0, 9)], [(0, 9, 3), (5, 5, 9)])
+        """
         old = self._touching(lo, hi)
         beside = [part for le, re in old.items() for part in (Lifetime(le, min(re, lo)), Lifetime(max(le, hi), re))]
         new = {piece.le: piece.re for piece in merge([*beside, *now])}
@@ -48,6 +64,17 @@ class Pieces:
         return dict(self._ends.items()[first : self._ends.bisect_right(hi)])
 
     def forget(self, cti: int) -> None:
-        """Drop the pieces with RE < `cti`, which nothing can touch any more."""
+        """Drop the pieces with RE < `cti`, which nothing can touch any more. O(those dropped * log n).
+
+        >>> pieces = Pieces()
+        >>> _ = pieces.redo(0, 9, [Lifetime(0, 2), Lifetime(4, 6)])
+        >>> pieces.forget(3); len(pieces)
+        1
+        """
         while self._ends and self._ends.peekitem(0)[1] < cti:
             self._ends.popitem(0)
+
+    def _check(self) -> None:
+        """Assert every invariant of the representation."""
+        assert all(le < re for le, re in self._ends.items()), "no piece is empty"
+        assert all(a.re < b.le for a, b in pairwise(self)), "no piece touches the next"

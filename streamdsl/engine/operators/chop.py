@@ -31,6 +31,7 @@ class ChopOperator(Operator):
     """The rows that may still be cut. The pieces of a cell come out when the watermark reaches it, as windows do."""
 
     kind = "chop (indexed)"
+    takes_gate = True
 
     def __init__(self, label: str, node: Chop, gate: Gate) -> None:
         super().__init__(label)

@@ -52,6 +52,7 @@ class ColumnarWindowOperator(Operator):
     """Count, sum and avg over hopping and tumbling windows."""
 
     kind = "window (columnar)"
+    takes_gate = True
 
     def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
         super().__init__(label)

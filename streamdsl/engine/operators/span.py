@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,8 @@ from streamdsl.expr.nodes import Expr, Life, Opaque
 from streamdsl.expr.schema import as_payload
 from streamdsl.expr.table import Column, object_column
 from streamdsl.plan.node import Select, SelectMany, Where
-from streamdsl.temporal import MIN_TIME, Unit
+from streamdsl.temporal import MIN_TIME
 from streamdsl.temporal.time import Ticks
-
-Conversion: TypeAlias = Callable[[object, Unit | None], int]
 
 
 class WhereOperator(Operator):

@@ -74,9 +74,10 @@ class Line:
         del self.rows[link.id, link.le]
         _drop(self.starts, link.le, link)
         _drop(self.ends, link.re, link)
-        for neighbour in (link.before, link.after):
-            if neighbour is not None:
-                _part(*((neighbour, link) if neighbour is link.before else (link, neighbour)))
+        if link.before is not None:
+            _part(link.before, link)
+        if link.after is not None:
+            _part(link, link.after)
 
     def bind(self, time: int) -> None:
         """Join the rows that end at a time, in order of LE, with those that start there, in order of RE."""

@@ -44,6 +44,7 @@ class WindowOperator(Operator):
     """Windows of any kind with aggregates or an operator over them."""
 
     kind = "window (general)"
+    takes_gate = True
 
     def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         super().__init__(label)

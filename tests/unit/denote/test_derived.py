@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from streamdsl.errors import QueryError
 from streamdsl.plan.derived import BandTime, band_join, full_join, left_join
 from streamdsl.plan.node import Matching
-from streamdsl.temporal import CHT
+from streamdsl.temporal import CHT, INFINITY
 from tests.unit.denote.reading import BY_KEY, INSTANTS, LEFT, RIGHT, alive, bag, histories, meaning
 
 TIMES: list[BandTime] = ["max", "left", "right"]
@@ -30,6 +30,14 @@ def test_outer_joins_pair_what_is_alone_with_none(how: Matching, left: CHT[Any],
         alone = [(a, None) for a in a_s if not any(match(a, b) for b in b_s)]
         assert bag(alive(lefts, t)) == bag([*pairs, *alone])
         assert bag(alive(both, t)) == bag([*pairs, *alone, *((None, b) for b in b_s if not any(match(a, b) for a in a_s))])
+
+
+def test_a_band_without_a_bound_pairs_all_later_rows() -> None:
+    left, right = CHT.from_rows([(2, 3, {"k": 1})]), CHT.from_rows([(1, 2, {"k": 1}), (10**12, 10**13, {"k": 1})])
+    found = meaning(band_join(LEFT, RIGHT, BY_KEY, None, 0, INFINITY), left, right)
+    assert [row.le for row in found] == [10**12]
+    with pytest.raises(QueryError, match="never be settled"):
+        band_join(LEFT, RIGHT, BY_KEY, None, 0, INFINITY, "left")
 
 
 @pytest.mark.parametrize("time", TIMES)
