@@ -17,6 +17,7 @@ from streamdsl.expr.schema import Schema
 from streamdsl.extras import need_spark
 from streamdsl.plan import derived
 from streamdsl.plan import node as algebra
+from streamdsl.plan.asof import Nearness
 from streamdsl.plan.node import Group, GroupApply, Node
 from streamdsl.plan.units import in_calendar, in_unit
 from streamdsl.temporal import CHRONON, INFINITY, Lifetime, Unit, to_duration, to_ticks
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from streamdsl.engine.session import Emit, Session
     from streamdsl.io.binding import Bound
+    from streamdsl.plan.asof import Direction
     from streamdsl.plan.derived import BandTime
     from streamdsl.result import Result
     from streamdsl.running import EngineName
@@ -677,6 +679,92 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         timed = self._timed(before, after)
         lo, hi = (to_duration(d, timed._unit) for d in (before, after))
         return timed._over(derived.band_join(*timed._joined(other, on, where, select), lo, hi, time), other)
+
+    @overload
+    def asof_join(
+        self,
+        other: Stream[U],
+        on: On[T, U] | None = None,
+        where: Callable[[T, U], object] | None = None,
+        *,
+        tolerance: DurationLike | None = None,
+        how: Literal["inner"] = "inner",
+        direction: Direction = "back",
+    ) -> Stream[tuple[T, U]]: ...
+    @overload
+    def asof_join(
+        self,
+        other: Stream[U],
+        on: On[T, U] | None = None,
+        where: Callable[[T, U], object] | None = None,
+        *,
+        tolerance: DurationLike | None = None,
+        how: Literal["left"],
+        direction: Direction = "back",
+    ) -> Stream[tuple[T, U | None]]: ...
+    @overload
+    def asof_join(
+        self,
+        other: Stream[U],
+        on: On[T, U] | None = None,
+        where: Callable[[T, U], object] | None = None,
+        *,
+        tolerance: DurationLike | None = None,
+        how: Literal["inner"] = "inner",
+        direction: Direction = "back",
+        select: Callable[[T, U], V],
+    ) -> Stream[V]: ...
+    @overload
+    def asof_join(
+        self,
+        other: Stream[U],
+        on: On[T, U] | None = None,
+        where: Callable[[T, U], object] | None = None,
+        *,
+        tolerance: DurationLike | None = None,
+        how: Literal["left"],
+        direction: Direction = "back",
+        select: Callable[[T, U | None], V],
+    ) -> Stream[V]: ...
+    def asof_join(
+        self,
+        other: Any,
+        on: Any = None,
+        where: Any = None,
+        *,
+        tolerance: Any = None,
+        how: Literal["inner", "left"] = "inner",
+        direction: Direction = "back",
+        select: Any = None,
+    ) -> Any:
+        """Give each left row with the matching right rows that last started by its LE: those of the greatest LE <= left LE.
+
+            time     0    5    10
+            quotes   a    b     c
+            trade            |
+            pair             (trade, b)
+
+        The left lifetime stays, and the right one plays no part. `tolerance` is the longest time between both LEs. A left row
+        without a match is dropped or, by `how="left"`, paired with None. `direction="forward"` looks for the smallest LE >= left
+        LE, `"nearest"` both ways, of two as near back. The CTI is the smaller of the two; where it looks forward, no later than
+        the first left LE for which a nearer row may still come: give a tolerance. With `where` and no tolerance no right row is
+        ever forgotten.
+
+        >>> import streamdsl as sd
+        >>> quotes = sd.from_rows([(0, 1, 10.0), (5, 6, 11.0), (11, 12, 12.0)])
+        >>> trades = sd.from_rows([(8, 9, "buy"), (11, 12, "sell")])
+        >>> trades.asof_join(quotes).run().cht()
+        CHT
+          [8, 9) _0='buy' _1=11.0
+          [11, 12) _0='sell' _1=12.0
+        """
+        if how not in ("inner", "left"):
+            raise QueryError(f'how is "inner" or "left", not {how!r}')
+        timed = self._timed(tolerance)
+        longest = INFINITY if tolerance is None else to_duration(tolerance, timed._unit)
+        left, right, matching, projection = timed._joined(other, on, where, select)
+        node = algebra.AsofJoin(left, right, matching, projection, Nearness(direction, longest), how == "left")
+        return timed._over(node, other)
 
     def semi_join(self, other: Stream[U], on: On[T, U] | None = None, where: Callable[[T, U], object] | None = None) -> Stream[T]:
         """Give each left row for the time that some matching right row lives, as maximal pieces; `on` and `where` as for `join`.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from streamdsl.denote.combine import anti_join, clip_by, join, semi_join, union
+from streamdsl.denote.combine import anti_join, asof_join, clip_by, join, semi_join, union
 from streamdsl.denote.group import group, group_apply
 from streamdsl.denote.scope import Scope
 from streamdsl.denote.source import history, source, sources
@@ -63,6 +63,7 @@ DENOTATIONS: Final[Mapping[type[Node], Callable[..., CHT[Any]]]] = {
     plan_nodes.Join: join,
     plan_nodes.AntiJoin: anti_join,
     plan_nodes.SemiJoin: semi_join,
+    plan_nodes.AsofJoin: asof_join,
     plan_nodes.ClipBy: clip_by,
     plan_nodes.GroupApply: group_apply,
     plan_nodes.WindowAggregate: window_aggregate,

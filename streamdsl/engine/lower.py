@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from streamdsl.engine.batch import EMPTY
 from streamdsl.engine.operator import Gate, Operator, Step
+from streamdsl.engine.operators.asof_join import AsofJoinOperator
 from streamdsl.engine.operators.chop import ChopOperator
 from streamdsl.engine.operators.clip_by import ClipByOperator
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator, why_not_columnar
@@ -34,6 +35,7 @@ from streamdsl.plan.labels import labels
 from streamdsl.plan.node import (
     AlterLifetime,
     AntiJoin,
+    AsofJoin,
     Chop,
     ClipBy,
     ClipDuration,
@@ -103,6 +105,7 @@ OPERATORS: dict[type[Node], type[Any]] = {
     Join: JoinOperator,
     AntiJoin: AntiJoinOperator,
     SemiJoin: SemiJoinOperator,
+    AsofJoin: AsofJoinOperator,
     ClipBy: ClipByOperator,
     GroupApply: GroupExitOperator,
     WindowAggregate: WindowOperator,

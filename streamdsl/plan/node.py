@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Expr, schema_of
 from streamdsl.expr.schema import Schema
+from streamdsl.plan.asof import Nearness
 from streamdsl.plan.base import Node
 from streamdsl.temporal import OnViolation, Unit, common_unit
 from streamdsl.temporal.progress import Progress
@@ -246,6 +247,21 @@ class ClipBy(TwoInputs):
 
 
 @dataclass(frozen=True, slots=True)
+class AsofJoin(TwoInputs):
+    """Each left row, its lifetime as it is, with all matching right rows of the LE nearest to its own; `outer`: or with None."""
+
+    projection: Expr | None = None
+    near: Nearness = field(default_factory=Nearness)
+    outer: bool = False
+
+    @property
+    def schema(self) -> Schema | None:
+        if self.projection is None:
+            return Schema.tuple(2)
+        return schema_of(self.projection, (self.left.schema, self.right.schema))
+
+
+@dataclass(frozen=True, slots=True)
 class GroupApply(Node):
     """`body`, a plan over its own `Group`, run for each key by itself; `projection` makes the payload of key and result.
 
@@ -344,6 +360,7 @@ class WindowApply(Windowed):
 __all__ = [
     "AlterLifetime",
     "AntiJoin",
+    "AsofJoin",
     "Chop",
     "ClipBy",
     "ClipDuration",

@@ -59,6 +59,7 @@ LOWERINGS: Final[Mapping[type[Node], Rule]] = {
     plan_nodes.Join: joins.join,
     plan_nodes.AntiJoin: joins.anti_join,
     plan_nodes.SemiJoin: joins.semi_join,
+    plan_nodes.AsofJoin: joins.asof_join,
     plan_nodes.ClipBy: joins.clip_by,
     plan_nodes.WindowAggregate: windows.window_aggregate,
     plan_nodes.WindowApply: windows.window_apply,

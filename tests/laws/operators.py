@@ -112,6 +112,15 @@ PAIRS: dict[str, list[Callable[[Stream, Stream], Stream]]] = {
         lambda s, t: s.band_join(t, before=3, after=4, time="left"),
         lambda s, t: s.band_join(s, on="k", before=3, after=4, time="right", select=lambda a, b: a.v - b.v),
     ],
+    "asof_join": [
+        lambda s, t: s.asof_join(t, on="k"),
+        lambda s, t: s.asof_join(t, on="k", tolerance=4, how="left"),
+        lambda s, t: s.asof_join(t, where=lambda a, b: a.v < b.v, select=lambda a, b: a.v * 10 + b.v),
+        lambda s, t: s.asof_join(t, on="k", direction="forward", how="left"),
+        lambda s, t: s.asof_join(t, direction="forward", tolerance=3, where=lambda a, b: a.v <= b.v),
+        lambda s, t: s.asof_join(t, on="k", direction="nearest"),
+        lambda s, t: s.asof_join(s, on="v", direction="nearest", tolerance=5, how="left", where=lambda a, b: a.k != b.k),
+    ],
     "semi_join": [
         lambda s, t: s.semi_join(t, on="k"),
         lambda s, t: s.semi_join(t, on=(lambda a: a.v, lambda b: b.v + 1), where=lambda a, b: a.k != b.k),

@@ -41,6 +41,7 @@ QUERIES: dict[str, Query] = {
     "anti_join": lambda s: s.anti_join(s.where(lambda e: e.v > 3).shift(1), on="v"),
     "semi_join": lambda s: s.semi_join(s.where(lambda e: e.v > 3).shift(1), on="v"),
     "clip_by": lambda s: s.clip_by(s.shift(2), on="v"),
+    "asof_join": lambda s: s.asof_join(s.shift(2), on="v"),
     "to_edges": lambda s: s.to_edges(key="v"),
     "distinct": lambda s: s.distinct(lambda e: e.v),
     "chop": lambda s: s.chop(10),

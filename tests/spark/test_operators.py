@@ -211,6 +211,14 @@ def test_chains_of_rows_are_followed_payload_by_payload(payload: Any) -> None:
     check_many(query, native=False)
 
 
+@pytest.mark.parametrize("on", ["k", "m", None])
+def test_nearest_rows_are_found_key_by_key(on: Any) -> None:
+    def query(a: sd.Stream[Any], b: sd.Stream[Any]) -> sd.Stream[Any]:
+        return a.asof_join(b, on=on, how="left", tolerance=6).union(a.asof_join(b, on=on, direction="nearest"))
+
+    check_many(query, inputs=2, native=False)
+
+
 def test_functions_that_change_their_mind_are_found_out() -> None:
     rows = {"s": [sd.Insert(i, i, i + 9, {"v": i}) for i in range(5)]}
     random_left: sd.Stream[Any] = stream().select(lambda e: {"v": e.v, "x": random.random()})

@@ -13,6 +13,7 @@ import streamdsl as sd
 from streamdsl.expr.nodes import Attribute, Binary, Call, Constant, Expr, Field, Key, Life, Make, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.plan import node as algebra
+from streamdsl.plan.asof import Nearness
 from streamdsl.plan.derived import full_join, left_join
 from streamdsl.plan.node import Group, GroupApply, Matching, Source, WindowAggregate, WindowApply
 from streamdsl.udm.aggregates import BoundAgg
@@ -55,6 +56,10 @@ NODES: list[tuple[sd.Stream[Any], algebra.Node]] = [
     (trips.quantize("1m", "30s", offset=5), algebra.Quantize(TRIPS, 60, 30, 5)),
     (trips.left_join(zones, on="fare"), left_join(TRIPS, ZONES, Matching(FARE, FARE))),
     (trips.full_join(zones, on="fare", select=lambda t, z: z), full_join(TRIPS, ZONES, Matching(FARE, FARE), Whole(1))),
+    (
+        trips.asof_join(zones, on="fare", tolerance="1m", how="left"),
+        algebra.AsofJoin(TRIPS, ZONES, Matching(FARE, FARE), None, Nearness("back", 60), True),
+    ),
     (trips.semi_join(zones, on="fare"), algebra.SemiJoin(TRIPS, ZONES, Matching(FARE, FARE))),
     (trips.union(zones, trips), algebra.Union((TRIPS, ZONES, TRIPS))),
     (trips.join(zones), algebra.Join(TRIPS, ZONES, Matching())),

@@ -29,6 +29,9 @@ REFUSED: list[tuple[Callable[[], object], type[Exception], tuple[str, ...]]] = [
     (lambda: trips.select(x=5), QueryError, ("x=5", "sd.lit(5)")),  # type: ignore[call-overload]
     (lambda: trips.alter_lifetime(5), QueryError, ("needs a duration", "shift(d)")),
     (lambda: trips.clip_interval(5, 3), QueryError, ("lo <= hi",)),
+    (lambda: trips.asof_join(zones, how="outer"), QueryError, ('"inner" or "left"',)),  # type: ignore[call-overload]
+    (lambda: trips.asof_join(zones, direction="up"), QueryError, ('"nearest"', "'up'")),  # type: ignore[call-overload]
+    (lambda: trips.asof_join(zones, tolerance=-1), QueryError, (">= 0",)),
     (lambda: trips.quantize(0, 5), QueryError, ("size and a period > 0",)),
     (lambda: trips.quantize(5, -5), QueryError, ("size and a period > 0",)),
     (lambda: trips.shift("five"), UnitError, ("'five'",)),
