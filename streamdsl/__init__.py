@@ -36,6 +36,7 @@ from streamdsl.sources import (
     from_parquet,
     from_polars,
     from_rows,
+    from_table,
     source,
 )
 from streamdsl.stream import GroupedStream, GroupedWindowedStream, Stream, WindowedStream
@@ -137,6 +138,7 @@ __all__ = [
     "from_parquet",
     "from_polars",
     "from_rows",
+    "from_table",
     "interval",
     "is_none",
     "last",

@@ -18,7 +18,7 @@ from streamdsl.io.columns import is_frame
 from streamdsl.io.sources import read_frame
 from streamdsl.plan.node import Node
 from streamdsl.plan.properties import fixed_end
-from streamdsl.temporal import INFINITY, MIN_TIME, Event, Rejected, Unit, check_unit, common_unit, format_time
+from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejected, Unit, check_unit, common_unit, format_time
 
 Emit: TypeAlias = Literal["speculative", "watermark", "final"]
 EMIT_MODES: tuple[Emit, ...] = ("speculative", "watermark", "final")
@@ -50,6 +50,7 @@ class Session(Generic[T]):
             for name, source in self._graph.sources.items()
         }
         self._ctis = dict.fromkeys(self._sources, MIN_TIME)
+        self._early: list[Event[T]] = []
         self._failure: BaseException | None = None
         self._closed = False
 
@@ -62,7 +63,13 @@ class Session(Generic[T]):
         self._check_open()
         ingress = self._ingress(source)
         pieces = ingress.stage(self._read(events, ingress))
-        return [event for piece in pieces for event in self._step({ingress.source.source: piece})]
+        return self._with_early([event for piece in pieces for event in self._step({ingress.source.source: piece})])
+
+    def load(self, tables: Mapping[str, Bound]) -> None:
+        """Take reference data in, whole; what comes of it is returned by the next push, or by the close."""
+        for name, bound in tables.items():
+            out = self.push(bound.whole(), source=name)
+            self._early = [*out, *self.push([Cti(INFINITY)], source=name)]
 
     def close(self) -> list[Event[T]]:
         """End every source with `Cti(INFINITY)` and return the output that is left; it then ends with that CTI too."""
@@ -77,7 +84,7 @@ class Session(Generic[T]):
             ingress.table.advance(time)
         out = self._step({name: Piece(EMPTY, max(time, self._ctis[name])) for name in self._sources})
         self._closed = True
-        return out
+        return self._with_early(out)
 
     async def stream(self, source: AsyncIterable[Any]) -> AsyncIterator[Event[T]]:
         """Yield the output of an asynchronous source of events, and of the close when it ends."""
@@ -115,12 +122,21 @@ class Session(Generic[T]):
         return list(self._sources)
 
     @property
+    def tables(self) -> list[str]:
+        """The names of the sources that are reference data."""
+        return [name for name, ingress in self._sources.items() if ingress.source.table]
+
+    @property
     def unit(self) -> Unit | None:
         """The unit of time of the sources, None if it is not known."""
         declared = common_unit(*(ingress.unit for ingress in self._sources.values()))
         found = {ingress.reader.found for ingress in self._sources.values()} - {None}
         # Integers are ticks of any unit, so they tell something only where there are no dates.
         return declared or next(iter(sorted(found - {"tick"}, key=str)), "tick" if found else None)
+
+    def _with_early(self, out: list[Event[T]]) -> list[Event[T]]:
+        early, self._early = self._early, []
+        return [*early, *out]
 
     def _step(self, pieces: Mapping[str, Piece]) -> list[Event[T]]:
         self._ctis.update({name: piece.cti for name, piece in pieces.items()})
@@ -141,8 +157,9 @@ class Session(Generic[T]):
         return list(pushed)
 
     def _ingress(self, source: str | None) -> Ingress:
-        if source is None and len(self._sources) == 1:
-            return next(iter(self._sources.values()))
+        live = [ingress for ingress in self._sources.values() if not ingress.source.table]
+        if source is None and len(live) == 1:
+            return live[0]
         if source is None or source not in self._sources:
             what = "the push does not say for which source it is" if source is None else f"there is no source {source!r}"
             raise QueryError(
@@ -173,5 +190,7 @@ def open_session(
     emit: Emit = "speculative",
     engine_options: Options | None = None,
 ) -> Session[Any]:
-    """Return a new session of a plan; bindings tell its sources' units and are not read."""
-    return Session(plan, bindings, emit, engine_options)
+    """Return a new session of a plan; bindings tell its sources' units, and only those of tables are read."""
+    session: Session[Any] = Session(plan, bindings, emit, engine_options)
+    session.load({name: bound for name, bound in (bindings or {}).items() if name in session.tables})
+    return session

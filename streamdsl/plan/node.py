@@ -19,13 +19,14 @@ from streamdsl.windows import Clip, Hopping, Output, Windows, check_policies
 
 @dataclass(frozen=True, slots=True)
 class Source(Node):
-    """A stream that comes from outside, bound by its name."""
+    """A stream that comes from outside, bound by its name; the rows of a `table` are there before all others."""
 
     source: str
     payload: Schema | None = None
     time_unit: Unit | None = None
     progress: Progress | None = None
     on_violation: OnViolation = "error"
+    table: bool = field(default=False, repr=False)
 
     @property
     def schema(self) -> Schema | None:
