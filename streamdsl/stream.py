@@ -119,6 +119,28 @@ class _Windowing(ABC, Generic[W]):
         """
         return self.hopping_window(size, size, offset, clip=clip, output=output)
 
+    def trailing_window(
+        self, size: DurationLike, hop: DurationLike | None = None, offset: DurationLike = 0, *, clip: Clip = Clip.NONE
+    ) -> W:
+        """Look back at every `offset + k * hop`: the result over the last `size` holds from then until the next time.
+
+            time        0         10        20        30
+            size 10     [---------)
+            result                [---------)
+
+        `hop` is `size` if it is not given. The rows of a window are those of a hopping window; the CTI is `size` later than its.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 2, "a"), (8, 12, "b")]).trailing_window(10).aggregate(n=sd.count()).run().cht()
+        CHT
+          [10, 20) n=2
+          [20, 30) n=1
+        """
+        every = size if hop is None else hop
+        timed = self._timed(size, every, offset)
+        length, step, first = (to_duration(d, timed._unit) for d in (size, every, offset))
+        return timed._windowed(Frame(Hopping(length, step, first - length), clip, Output.ALIGN, step))
+
     def snapshot_window(self, *, clip: Clip = Clip.NONE, output: Output = Output.ALIGN) -> W:
         """Divide time at every LE and RE: the windows are the maximal periods in which nothing changes.
 
@@ -1190,10 +1212,8 @@ class WindowedStream(Generic[T]):
         >>> stream.tumbling_window(10).output_cti(stream.run().cht(), 17)
         10
         """
-        from streamdsl.windows.liveliness import output_cti
-
-        frame, lifetimes = self._frame, [Lifetime(row.le, row.re) for row in cht.rows]
-        return output_cti(frame.windows, frame.clip, frame.output, time_sensitive, lifetimes, to_ticks(c, self._unit(cht)))
+        lifetimes = [Lifetime(row.le, row.re) for row in cht.rows]
+        return self._frame.output_cti(lifetimes, to_ticks(c, self._unit(cht)), time_sensitive)
 
     def _unit(self, cht: CHT[Any]) -> Unit | None:
         return self._input._node.unit or cht.unit

@@ -74,16 +74,24 @@ def band_join(
     if time not in ("max", "left", "right"):
         raise QueryError(f'time is "max", "left" or "right", not {time!r}')
     if time == "left" or (time == "max" and after < 0):
-        sides = _lasting(left, 0, 1), _lasting(right, -after, before + after + 1)
+        sides = lasting(left, 0, 1), lasting(right, -after, before + after + 1)
     elif time == "right" or before < 0:
-        sides = _lasting(left, -before, before + after + 1), _lasting(right, 0, 1)
+        sides = lasting(left, -before, before + after + 1), lasting(right, 0, 1)
     else:
-        sides = _lasting(left, 0, after + 1), _lasting(right, 0, before + 1)
-    return _lasting(Join(*sides, matching, projection), 0, 1)
+        sides = lasting(left, 0, after + 1), lasting(right, 0, before + 1)
+    return lasting(Join(*sides, matching, projection), 0, 1)
 
 
-def _lasting(node: Node, shift: int, duration: int) -> Node:
-    """Return rows that start so much later, for a duration."""
+def lasting(node: Node, shift: int, duration: int) -> Node:
+    """Return rows that start so much later, for a duration.
+
+    >>> from streamdsl.plan.explain import explain
+    >>> from streamdsl.plan.node import Source
+    >>> print(explain(lasting(Source("s"), 10, 5), "reference"))
+    alter_lifetime_1 duration 5 [duration 5]  <denotation>
+    └─ shift_1 by 10  <denotation>
+       └─ source:s  <denotation>
+    """
     if abs(shift) >= INFINITY:
         raise QueryError(
             "the result of a band without a bound is to be where it could never be settled", hint='take time="max", or a bound'

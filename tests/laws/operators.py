@@ -72,10 +72,15 @@ SPANS: dict[str, list[Callable[[Stream], Stream]]] = {
     "clip_duration": [lambda s: s.clip_duration(3), lambda s: s.clip_duration(20)],
     "to_points_at_end": [lambda s: s.to_points_at_end()],
     "quantize": [lambda s: s.quantize(5, 5), lambda s: s.quantize(9, 4, offset=-1), lambda s: s.quantize(2, 7, offset=3)],
+    "trailing_window": [
+        lambda s: s.trailing_window(6).aggregate(n=sd.count(), v=sd.sum(lambda e: e.v)),
+        lambda s: s.trailing_window(7, 3, 1).aggregate(v=sd.max(lambda e: e.v)),
+        lambda s: s.group_by("k").trailing_window(3, 5).apply(Above(), lambda e: e.v),
+        lambda s: s.trailing_window(8, 4, clip=sd.Clip.FULL).aggregate(Ends(), lambda e: e.v),
+    ],
 }
-
-BOUNDED = {"chop"}
-"""Span-based operators that need rows that end."""
+BOUNDED = {"chop", "trailing_window"}
+"""Operators that need rows that end."""
 
 PAIRS: dict[str, list[Callable[[Stream, Stream], Stream]]] = {
     "union": [lambda s, t: s.union(t), lambda s, t: s.union(t, s), lambda s, t: s.where(lambda e: e.v > 0).union(s, t)],

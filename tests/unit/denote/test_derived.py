@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import streamdsl as sd
 from streamdsl.errors import QueryError
 from streamdsl.plan.derived import BandTime, band_join, full_join, left_join
 from streamdsl.plan.node import Matching
@@ -48,6 +49,21 @@ def test_a_band_join_pairs_what_starts_near(time: BandTime, left: CHT[Any], righ
     pairs = [(a, b) for a in left for b in right if a.payload.k == b.payload.k and a.le - before <= b.le <= a.le + after]
     at = [{"max": max(a.le, b.le), "left": a.le, "right": b.le}[time] for a, b in pairs]
     assert found == CHT.from_rows([(t, t + 1, (a.payload, b.payload)) for t, (a, b) in zip(at, pairs, strict=True)])
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(-9, 9), st.integers(1, 9)), max_size=5),
+    size=st.integers(1, 7),
+    hop=st.integers(1, 7),
+    offset=st.integers(-3, 3),
+)
+def test_a_trailing_window_looks_back_from_every_hop(rows: list[tuple[int, int]], size: int, hop: int, offset: int) -> None:
+    stream = sd.from_rows([(le, le + lasting, {"v": 1}) for le, lasting in rows])
+    found = stream.trailing_window(size, hop, offset).aggregate(sd.count()).run(engine="reference").cht()
+    for t in INSTANTS:
+        now = (t - offset) // hop * hop + offset
+        n = sum(le < now and le + lasting > now - size for le, lasting in rows)
+        assert alive(found, t) == [n] * (n > 0)
 
 
 def test_an_empty_band_and_an_unknown_time_are_refused() -> None:
