@@ -59,6 +59,18 @@ def _to_write(f: object, name: str = "") -> str:
     return f"write {name}lambda e: ..., or {field}{name}sd.lit({f!r}) for a constant"
 
 
+def constant(payload: Any) -> Expr:
+    """Return the expression that has this payload in every row.
+
+    >>> constant({"n": 0})
+    Make(schema=Schema(n), values=(Constant(value=0),))
+    """
+    schema = Schema.of_payload(payload)
+    if schema.shape in (Shape.SCALAR, Shape.OBJECT):
+        return Constant(payload)
+    return Make(schema, tuple(map(Constant, schema.values(payload))))
+
+
 def record(fields: Mapping[str, object], schema: Schema | None) -> Make:
     """Return the projection to a record with these fields.
 

@@ -514,6 +514,59 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         size, start = (to_duration(d, node.unit) for d in (period, offset))
         return self._over(algebra.Chop(node, Hopping(size, size, start)))
 
+    @overload
+    def fill(
+        self: Stream[Record],
+        every: DurationLike,
+        value: Mapping[str, object],
+        *,
+        start: TimeLike | None = None,
+        end: TimeLike = INFINITY,
+        offset: DurationLike = 0,
+    ) -> Stream[Record]: ...
+    @overload
+    def fill(
+        self: Stream[U],
+        every: DurationLike,
+        value: U,
+        *,
+        start: TimeLike | None = None,
+        end: TimeLike = INFINITY,
+        offset: DurationLike = 0,
+    ) -> Stream[U]: ...
+    def fill(
+        self,
+        every: Any,
+        value: Any,
+        *,
+        start: Any = None,
+        end: Any = INFINITY,
+        offset: Any = 0,
+    ) -> Any:
+        """Add a row with `value` for the time in which there is none, cut at every time `offset + k * every`.
+
+        From `start` (None: from the first row, as in a group always) until `end`. A cell is filled when the CTI reaches it; CTIs
+        stay. Raises `QueryError` for a value with other fields, `UnboundedOutputError` where a run without `until` has no `end`.
+
+            time    0         10        20        30
+            counts  [---3----)          [---1----)
+            out     [---3----)[---0----)[---1----)
+
+        >>> import streamdsl as sd
+        >>> counts = sd.from_rows([(3, 4, "a"), (25, 26, "b")]).tumbling_window(10).aggregate(n=sd.count())
+        >>> counts.fill(10, {"n": 0}, end=40).run().cht()
+        CHT
+          [0, 10) n=1
+          [10, 20) n=0
+          [20, 30) n=1
+          [30, 40) n=0
+        """
+        timed = self._timed(every, offset, *(time for time in (start, end) if time is not None))
+        length, shift = (to_duration(d, timed._unit) for d in (every, offset))
+        first = None if start is None else to_ticks(start, timed._unit)
+        cells = Hopping(length, length, shift)
+        return timed._over(derived.fill(timed._node, building.constant(value), cells, first, to_ticks(end, timed._unit)))
+
     def stitch(self) -> Stream[T]:
         """Make rows with equal payloads that meet, one's RE the other's LE, one row: undo what divides lifetimes. CTIs stay.
 

@@ -16,6 +16,7 @@ from streamdsl.denote.scope import Scope
 from streamdsl.denote.source import history, source, sources
 from streamdsl.denote.span import (
     alter_lifetime,
+    calendar,
     clip_duration,
     clip_interval,
     distinct,
@@ -57,6 +58,7 @@ DENOTATIONS: Final[Mapping[type[Node], Callable[..., CHT[Any]]]] = {
     plan_nodes.ToPointsAtEnd: to_points_at_end,
     plan_nodes.Quantize: quantize,
     plan_nodes.Chop: chop,
+    plan_nodes.Calendar: calendar,
     plan_nodes.Distinct: distinct,
     plan_nodes.Stitch: stitch,
     plan_nodes.Union: union,

@@ -11,6 +11,7 @@ from streamdsl.expr.nodes import Expr
 from streamdsl.expr.schema import as_payload
 from streamdsl.plan.node import (
     AlterLifetime,
+    Calendar,
     ClipDuration,
     ClipInterval,
     Distinct,
@@ -113,6 +114,12 @@ def to_edges(node: ToEdges, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
 def clip_interval(node: ClipInterval, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
     """Each row for the time that it lives inside `[lo, hi)`."""
     return CHT((CHTRow(max(le, node.lo), min(re, node.hi), p) for le, re, p in rows), rows.unit)
+
+
+def calendar(node: Calendar, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """One row from the start, or from the first LE, until the end."""
+    starts = [row.le for row in rows] if node.start is None else [node.start]
+    return CHT([CHTRow(le, node.end, None) for le in sorted(starts)[:1] if le < node.end], rows.unit)
 
 
 def distinct(node: Distinct, scope: Scope, rows: CHT[Any]) -> CHT[Any]:

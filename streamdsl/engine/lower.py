@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from streamdsl.engine.batch import EMPTY
 from streamdsl.engine.operator import Gate, Operator, Step
 from streamdsl.engine.operators.asof_join import AsofJoinOperator
+from streamdsl.engine.operators.calendar import CalendarOperator
 from streamdsl.engine.operators.chop import ChopOperator
 from streamdsl.engine.operators.clip_by import ClipByOperator
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator, why_not_columnar
@@ -36,6 +37,7 @@ from streamdsl.plan.node import (
     AlterLifetime,
     AntiJoin,
     AsofJoin,
+    Calendar,
     Chop,
     ClipBy,
     ClipDuration,
@@ -99,6 +101,7 @@ OPERATORS: dict[type[Node], type[Any]] = {
     ToPointsAtEnd: ToPointsAtEndOperator,
     Quantize: QuantizeOperator,
     Chop: ChopOperator,
+    Calendar: CalendarOperator,
     Distinct: DistinctOperator,
     Stitch: StitchOperator,
     Union: UnionOperator,

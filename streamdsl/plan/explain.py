@@ -10,6 +10,8 @@ from streamdsl.extras import need_spark
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import (
     AlterLifetime,
+    AsofJoin,
+    Calendar,
     Chop,
     ClipDuration,
     ClipInterval,
@@ -30,6 +32,7 @@ from streamdsl.plan.node import (
     Windowed,
 )
 from streamdsl.plan.properties import constant_duration, expressions, points_only
+from streamdsl.temporal import INFINITY, format_time
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.incremental import describe_state
 from streamdsl.udm.window_lambda import OpaqueWindow
@@ -122,6 +125,9 @@ def describe_node(node: Node) -> str:
         return f"size {node.size}, period {node.period}" + (f", offset {node.offset}" if node.offset else "")
     if isinstance(node, Chop):
         return f"at {node.cells.describe()}"
+    if isinstance(node, Calendar):
+        start = "the first LE" if node.start is None else format_time(node.start)
+        return f"from {start} to {format_time(node.end)}"
     if isinstance(node, ToEdges):
         return f"per {describe(node.key)}" if node.key is not None else ""
     if isinstance(node, ClipInterval):
@@ -138,9 +144,16 @@ def _describe_matching(node: TwoInputs) -> str:
         parts.append(f"on {describe(left)} == {describe(right)}")
     if where is not None:
         parts.append(f"where {describe(where)}")
-    if isinstance(node, Join) and node.projection is not None:
+    if isinstance(node, (Join, AsofJoin)) and node.projection is not None:
         parts.append(f"select {describe(node.projection)}")
+    if isinstance(node, AsofJoin):
+        parts.append(_describe_near(node))
     return ", ".join(parts)
+
+
+def _describe_near(node: AsofJoin) -> str:
+    within = "" if node.near.tolerance == INFINITY else f" within {node.near.tolerance}"
+    return f"{node.near.direction}{within}" + (" or alone" if node.outer else "")
 
 
 def _describe_windowed(node: Windowed) -> str:

@@ -170,6 +170,19 @@ class Chop(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Calendar(Node):
+    """One row, with the payload None, from `start` (None: the first LE of the input's rows) until `end`."""
+
+    input: Node
+    start: int | None
+    end: int
+
+    @property
+    def schema(self) -> Schema | None:
+        return Schema.scalar()
+
+
+@dataclass(frozen=True, slots=True)
 class Distinct(Node):
     """Each payload once, for the time that some row has it, as maximal pieces."""
 
@@ -362,6 +375,7 @@ __all__ = [
     "AlterLifetime",
     "AntiJoin",
     "AsofJoin",
+    "Calendar",
     "Chop",
     "ClipBy",
     "ClipDuration",

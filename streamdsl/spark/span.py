@@ -9,6 +9,7 @@ from pyspark.sql.functions import expr
 from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.plan.node import (
     AlterLifetime,
+    Calendar,
     ClipDuration,
     ClipInterval,
     Distinct,
@@ -30,7 +31,7 @@ from streamdsl.spark.flow import Flow, Scope, over
 from streamdsl.spark.lowering import Lowering
 from streamdsl.spark.operations import truth
 from streamdsl.spark.sql import NotNative, Sql, integer, moved_time, plus_time, raising
-from streamdsl.spark.types import Pickled, Type, as_nullable, unify
+from streamdsl.spark.types import NONE, Pickled, Type, as_nullable, unify
 from streamdsl.temporal import INFINITY, common_unit
 
 
@@ -158,6 +159,20 @@ def to_edges(low: Lowering, node: ToEdges, scope: Scope) -> Flow:
     ends = f"coalesce(min(le) {later}, 9223372036854775807L) as re"
     names = ["le", ends, "p", *flow.key_columns]
     return Flow.of(flow.type, flow.unit, lambda: keyed().selectExpr(*names), flow.keys)
+
+
+def calendar(low: Lowering, node: Calendar, scope: Scope) -> Flow:
+    """One row for each group, or for all rows."""
+    low.note(node, "native")
+    flow = low.lower(node.input, scope)
+    start = "first" if node.start is None else integer(node.start)
+    names = [f"{start} as le", f"{integer(node.end)} as re", "cast(null as boolean) as p", *flow.key_columns]
+
+    def make() -> Any:
+        first = flow.make().groupBy(*flow.key_columns).agg(expr("min(le) as first"))
+        return first.selectExpr(*names).where("le < re")
+
+    return Flow.of(NONE, flow.unit, make, flow.keys)
 
 
 def distinct(low: Lowering, node: Distinct, scope: Scope) -> Flow:

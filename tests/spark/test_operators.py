@@ -125,6 +125,8 @@ LISTED: dict[str, Any] = {
 }
 WEIGHED: dict[str, Any] = {"ints": sd.time_weighted_avg(lambda e: e.m), "floats": sd.time_weighted_avg(lambda e: e.f / 1e16)}
 ENDING: dict[str, Query] = {
+    "filled": lambda s: s.select(v=lambda e: e.v).fill(4, {"v": 0}, end=25),
+    "trailing, filled": lambda s: s.trailing_window(7, 5).aggregate(n=sd.count()).fill(5, {"n": 0}, end=40),
     "tumbling": lambda s: s.tumbling_window(5, 2).aggregate(**MERGED),
     "hopping": lambda s: s.hopping_window(7, 3, -2).aggregate(**MERGED),
     "with gaps": lambda s: s.hopping_window(3, 7).aggregate(**MERGED),
