@@ -75,6 +75,7 @@ from streamdsl.udm import (
     uda,
     udo,
 )
+from streamdsl.udm.step import Step
 from streamdsl.windows import Clip, Output
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ __all__ = [
     "Record",
     "Rejected",
     "Retract",
+    "Step",
     "Stream",
     "TimeSensitiveIncrementalUDA",
     "TimeSensitiveIncrementalUDO",

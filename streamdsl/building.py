@@ -22,6 +22,7 @@ from streamdsl.temporal import Lifetime, Record, Unit, to_duration, to_ticks
 from streamdsl.temporal.time import add_time
 from streamdsl.udm.aggregates import Agg, BoundAgg
 from streamdsl.udm.bases import AnyUDA, AnyUDO
+from streamdsl.udm.step import Step
 from streamdsl.windows import Clip, Hopping, Output, Windows, check_policies
 from streamdsl.windows.liveliness import output_cti
 
@@ -308,6 +309,14 @@ def operator(module: object) -> AnyUDO[Any, Any]:
         )
         raise QueryError(f"apply takes a user-defined operator, not {module!r}", hint=hint)
     found: AnyUDO[Any, Any] = instance(module, AnyUDO)
+    return found
+
+
+def step(module: object) -> Step[Any, Any, Any]:
+    """Return the module that `scan` was given; raises `QueryError` for anything that is no step."""
+    if not _is_module(module, Step):
+        raise QueryError(f"scan takes a step, not {module!r}", hint="derive from sd.Step; a UDO goes into <window>.apply(...)")
+    found: Step[Any, Any, Any] = instance(module, Step)
     return found
 
 

@@ -26,6 +26,7 @@ from streamdsl.engine.operators.lifetimes import (
     ShiftOperator,
     ToPointsAtEndOperator,
 )
+from streamdsl.engine.operators.scan import ScanOperator
 from streamdsl.engine.operators.span import SelectManyOperator, SelectOperator, WhereOperator
 from streamdsl.engine.operators.stitch import StitchOperator
 from streamdsl.engine.operators.to_edges import ToEdgesOperator
@@ -49,6 +50,7 @@ from streamdsl.plan.node import (
     Join,
     Node,
     Quantize,
+    Scan,
     Select,
     SelectMany,
     SemiJoin,
@@ -102,6 +104,7 @@ OPERATORS: dict[type[Node], type[Any]] = {
     Quantize: QuantizeOperator,
     Chop: ChopOperator,
     Calendar: CalendarOperator,
+    Scan: ScanOperator,
     Distinct: DistinctOperator,
     Stitch: StitchOperator,
     Union: UnionOperator,

@@ -21,6 +21,7 @@ from streamdsl.plan.node import (
     Join,
     Node,
     Quantize,
+    Scan,
     Select,
     SelectMany,
     Shift,
@@ -125,6 +126,8 @@ def describe_node(node: Node) -> str:
         return f"size {node.size}, period {node.period}" + (f", offset {node.offset}" if node.offset else "")
     if isinstance(node, Chop):
         return f"at {node.cells.describe()}"
+    if isinstance(node, Scan):
+        return node.module.label
     if isinstance(node, Calendar):
         start = "the first LE" if node.start is None else format_time(node.start)
         return f"from {start} to {format_time(node.end)}"

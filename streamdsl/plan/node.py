@@ -14,6 +14,7 @@ from streamdsl.temporal import OnViolation, Unit, common_unit
 from streamdsl.temporal.progress import Progress
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import AnyUDO
+from streamdsl.udm.step import Step
 from streamdsl.windows import Clip, Hopping, Output, Windows, check_policies
 
 
@@ -194,6 +195,18 @@ class Stitch(Node):
     """Rows with equal payloads that meet, made one: at each time those that end there, by LE, with those that start, by RE."""
 
     input: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Scan(Node):
+    """What a step makes of each row, in order of (LE, payload, RE), with its lifetime."""
+
+    input: Node
+    module: Step[Any, Any, Any]
+
+    @property
+    def schema(self) -> Schema | None:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,6 +401,7 @@ __all__ = [
     "Matching",
     "Node",
     "Quantize",
+    "Scan",
     "Select",
     "SelectMany",
     "SemiJoin",

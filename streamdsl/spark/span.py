@@ -15,6 +15,7 @@ from streamdsl.plan.node import (
     Distinct,
     Extend,
     Quantize,
+    Scan,
     Select,
     SelectMany,
     Shift,
@@ -199,6 +200,13 @@ def stitch(low: Lowering, node: Stitch, scope: Scope) -> Flow:
     keyed, _ = stages.keyed(low, node, flow, scope, Whole())
     fragment = Stitch(Source("in", None, flow.unit))
     return stages.groups(low, node, fragment, {"in": flow}, scope, "chains of rows are followed in Python", flow.type, [keyed])
+
+
+def scan(low: Lowering, node: Scan, scope: Scope) -> Flow:
+    """What a step makes of the rows of a group, or of all in one task."""
+    flow = low.lower(node.input, scope)
+    fragment = Scan(Source("in", None, flow.unit), node.module)
+    return stages.groups(low, node, fragment, {"in": flow}, scope, "a step follows the rows in Python", Pickled())
 
 
 def union(low: Lowering, node: Union, scope: Scope) -> Flow:

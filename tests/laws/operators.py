@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import streamdsl as sd
 from streamdsl.udm.bases import AnyUDA, AnyUDO
-from tests.laws.modules import Above, Alone, Ends, Halves, Latest, Spread, Through
+from tests.laws.modules import Above, Alone, Ends, Halves, Latest, Since, Spread, Through
 
 Stream: TypeAlias = "sd.Stream[Any]"
 Windowed: TypeAlias = Any
@@ -72,6 +72,11 @@ SPANS: dict[str, list[Callable[[Stream], Stream]]] = {
     "clip_duration": [lambda s: s.clip_duration(3), lambda s: s.clip_duration(20)],
     "to_points_at_end": [lambda s: s.to_points_at_end()],
     "quantize": [lambda s: s.quantize(5, 5), lambda s: s.quantize(9, 4, offset=-1), lambda s: s.quantize(2, 7, offset=3)],
+    "scan": [
+        lambda s: s.scan(Since()),
+        lambda s: s.group_by("k").apply(lambda g: g.scan(Since)),
+        lambda s: s.to_points().scan(Since).snapshot_window().aggregate(n=sd.count(), v=sd.sum(lambda e: e.v)),
+    ],
     "fill": [
         lambda s: s.fill(4, {"k": "-", "v": 0}, start=-5, end=25),
         lambda s: s.fill(3, {"k": "-", "v": 0}, end=20, offset=1),

@@ -10,6 +10,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.errors import UnsupportedOnSpark
+from tests.laws.modules import Since
 from tests.spark.helpers import check, check_many, explained, history, stream
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -57,6 +58,10 @@ SPAN_IN_PYTHON: dict[str, Query] = {
     "to edges": lambda s: s.to_edges(lambda e: str(e.m)),
     "distinct": lambda s: s.distinct(lambda e: str(e.m)),
     "after python": lambda s: s.select(lambda e: str(e.v)).where(lambda e: e.value != "1").shift(2),
+}
+SCANNED: dict[str, Query] = {
+    "scan": lambda s: s.select(k=lambda e: e.k, v=lambda e: e.v).scan(Since()),
+    "scan by key": lambda s: s.group_by("k").apply(lambda g: g.scan(Since)),
 }
 TWO: dict[str, Query] = {
     "union": lambda a, b: a.union(b),
@@ -159,6 +164,11 @@ def test_span(name: str) -> None:
 def test_span_in_python(name: str) -> None:
     assert any("Python (Arrow), row by row" in said for said in explained(SPAN_IN_PYTHON[name](stream())).values())
     check_many(SPAN_IN_PYTHON[name], native=False)
+
+
+@pytest.mark.parametrize("name", SCANNED)
+def test_steps_follow_the_rows_of_a_group(name: str) -> None:
+    check_many(SCANNED[name], native=False)
 
 
 @pytest.mark.parametrize("name", TWO)

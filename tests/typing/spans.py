@@ -55,10 +55,24 @@ def select() -> None:
     assert_type(trips.select_many(lambda e: e.vendor.split()), sd.Stream[str])
 
 
+class Total(sd.Step[float, float, float]):
+    def create_state(self) -> float:
+        return 0.0
+
+    def step(self, state: float, payload: float, le: int) -> tuple[float, list[float]]:
+        return state + payload, [state + payload]
+
+
+def scan() -> None:
+    assert_type(numbers.scan(Total()), sd.Stream[float])
+    assert_type(trips.select(lambda e: e.fare).scan(Total), sd.Stream[float])
+    trips.scan(Total)  # type: ignore[arg-type]
+
+
 def fill() -> None:
     assert_type(numbers.fill(5, 0.0, end=50), sd.Stream[float])
     assert_type(trips.tumbling_window(5).aggregate(n=sd.count()).fill("5m", {"n": 0}, end="2013-02-09"), sd.Stream[sd.Record])
-    trips.fill(5, {"n": 0}, until=50)  # type: ignore[call-overload]
+    trips.fill(5, {"n": 0}, end=50)  # type: ignore[arg-type]
 
 
 def unknown_payloads() -> None:
