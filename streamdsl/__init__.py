@@ -75,7 +75,7 @@ from streamdsl.udm import (
     uda,
     udo,
 )
-from streamdsl.udm.step import Step
+from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Clip, Output
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ __all__ = [
     "MIN_TIME",
     "UDA",
     "UDO",
+    "UDSO",
     "Agg",
     "CHTRow",
     "Clip",
@@ -114,7 +115,6 @@ __all__ = [
     "Record",
     "Rejected",
     "Retract",
-    "Step",
     "Stream",
     "TimeSensitiveIncrementalUDA",
     "TimeSensitiveIncrementalUDO",

@@ -22,7 +22,7 @@ from streamdsl.temporal import Lifetime, Record, Unit, to_duration, to_ticks
 from streamdsl.temporal.time import add_time
 from streamdsl.udm.aggregates import Agg, BoundAgg
 from streamdsl.udm.bases import AnyUDA, AnyUDO
-from streamdsl.udm.step import Step
+from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Clip, Hopping, Output, Windows, check_policies
 from streamdsl.windows.liveliness import output_cti
 
@@ -312,11 +312,13 @@ def operator(module: object) -> AnyUDO[Any, Any]:
     return found
 
 
-def step(module: object) -> Step[Any, Any, Any]:
-    """Return the module that `scan` was given; raises `QueryError` for anything that is no step."""
-    if not _is_module(module, Step):
-        raise QueryError(f"scan takes a step, not {module!r}", hint="derive from sd.Step; a UDO goes into <window>.apply(...)")
-    found: Step[Any, Any, Any] = instance(module, Step)
+def stream_operator(module: object) -> UDSO[Any, Any, Any]:
+    """Return the module that `scan` was given; raises `QueryError` for anything that is none."""
+    if not _is_module(module, UDSO):
+        raise QueryError(
+            f"scan takes a stream operator, not {module!r}", hint="derive from sd.UDSO; a UDO goes into <window>.apply(...)"
+        )
+    found: UDSO[Any, Any, Any] = instance(module, UDSO)
     return found
 
 

@@ -23,7 +23,7 @@ from streamdsl.plan.units import in_calendar, in_unit
 from streamdsl.temporal import CHRONON, INFINITY, Lifetime, Unit, to_duration, to_ticks
 from streamdsl.temporal.html import text
 from streamdsl.udm.bases import AnyUDA, AnyUDO
-from streamdsl.udm.step import Step
+from streamdsl.udm.stream_operator import UDSO
 from streamdsl.udm.top_k import TopK
 from streamdsl.windows import Clip, Count, CountBy, Hopping, Output, Snapshot
 from streamdsl.windows import Session as SessionWindow
@@ -516,20 +516,20 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         return self._over(algebra.Chop(node, Hopping(size, size, start)))
 
     @overload
-    def scan(self, module: Step[T, Any, U]) -> Stream[U]: ...
+    def scan(self, module: UDSO[T, Any, U]) -> Stream[U]: ...
     @overload
-    def scan(self, module: Callable[[], Step[T, Any, U]]) -> Stream[U]: ...
+    def scan(self, module: Callable[[], UDSO[T, Any, U]]) -> Stream[U]: ...
     def scan(self, module: Any) -> Any:
-        """Give what a step makes of each row in order of (LE, payload, RE) and of the state after the rows before it.
+        """Give what a stream operator makes of each row in order of (LE, payload, RE) and of the state after the rows before it.
 
         Results have their row's lifetime; CTIs stay. A row that comes late, or goes, has all after it in its group computed anew.
-        A group's state is kept for ever, unless the step says that it is empty. Raises `QueryError` for what is no step.
+        A group's state is kept for ever, unless the module says that it is empty. Raises `QueryError` for what is none.
 
         >>> import streamdsl as sd
-        >>> class Total(sd.Step[float, float, float]):
+        >>> class Total(sd.UDSO[float, float, float]):
         ...     def create_state(self) -> float:
         ...         return 0.0
-        ...     def step(self, state: float, payload: float, le: int) -> tuple[float, list[float]]:
+        ...     def process(self, state: float, payload: float, le: int) -> tuple[float, list[float]]:
         ...         return state + payload, [state + payload]
         >>> sd.from_rows([(1, 5, 2.0), (7, 8, 1.0), (3, 4, 4.0)]).scan(Total).run().cht()
         CHT
@@ -537,7 +537,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
           [3, 4) 6.0
           [7, 8) 7.0
         """
-        return self._over(algebra.Scan(self._node, building.step(module)))
+        return self._over(algebra.Scan(self._node, building.stream_operator(module)))
 
     @overload
     def fill(

@@ -40,7 +40,7 @@ from streamdsl.temporal import (
     to_duration,
     to_ticks,
 )
-from streamdsl.udm.step import stepped
+from streamdsl.udm.stream_operator import processed
 
 
 def where(node: Where, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
@@ -144,7 +144,7 @@ def scan(node: Scan, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
     state = module.create_state()
     for row in sorted(rows, key=lambda row: (row.le, payload_order(row.payload), row.re)):
         with UserCode(node, scope, row):
-            state, results = stepped(module, state, row.payload, row.le)
+            state, results = processed(module, state, row.payload, row.le)
         found += [row._replace(payload=result) for result in results]
     return CHT(found, rows.unit)
 

@@ -14,7 +14,7 @@ from streamdsl.temporal import OnViolation, Unit, common_unit
 from streamdsl.temporal.progress import Progress
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import AnyUDO
-from streamdsl.udm.step import Step
+from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Clip, Hopping, Output, Windows, check_policies
 
 
@@ -199,10 +199,10 @@ class Stitch(Node):
 
 @dataclass(frozen=True, slots=True)
 class Scan(Node):
-    """What a step makes of each row, in order of (LE, payload, RE), with its lifetime."""
+    """What a stream operator makes of each row, in order of (LE, payload, RE), with its lifetime."""
 
     input: Node
-    module: Step[Any, Any, Any]
+    module: UDSO[Any, Any, Any]
 
     @property
     def schema(self) -> Schema | None:

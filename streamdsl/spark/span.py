@@ -203,10 +203,10 @@ def stitch(low: Lowering, node: Stitch, scope: Scope) -> Flow:
 
 
 def scan(low: Lowering, node: Scan, scope: Scope) -> Flow:
-    """What a step makes of the rows of a group, or of all in one task."""
+    """What a stream operator makes of the rows of a group, or of all in one task."""
     flow = low.lower(node.input, scope)
     fragment = Scan(Source("in", None, flow.unit), node.module)
-    return stages.groups(low, node, fragment, {"in": flow}, scope, "a step follows the rows in Python", Pickled())
+    return stages.groups(low, node, fragment, {"in": flow}, scope, "a module follows the rows in Python", Pickled())
 
 
 def union(low: Lowering, node: Union, scope: Scope) -> Flow:

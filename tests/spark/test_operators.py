@@ -167,7 +167,7 @@ def test_span_in_python(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCANNED)
-def test_steps_follow_the_rows_of_a_group(name: str) -> None:
+def test_stream_operators_follow_the_rows_of_a_group(name: str) -> None:
     check_many(SCANNED[name], native=False)
 
 

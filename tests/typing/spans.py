@@ -55,11 +55,11 @@ def select() -> None:
     assert_type(trips.select_many(lambda e: e.vendor.split()), sd.Stream[str])
 
 
-class Total(sd.Step[float, float, float]):
+class Total(sd.UDSO[float, float, float]):
     def create_state(self) -> float:
         return 0.0
 
-    def step(self, state: float, payload: float, le: int) -> tuple[float, list[float]]:
+    def process(self, state: float, payload: float, le: int) -> tuple[float, list[float]]:
         return state + payload, [state + payload]
 
 

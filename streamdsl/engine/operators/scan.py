@@ -1,4 +1,4 @@
-"""Scan: a stateful step over rows in order of (LE, payload, RE)."""
+"""Scan: a stream operator with a state over rows in order of (LE, payload, RE)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streamdsl.engine.store import PayloadStore, SlotChange
 from streamdsl.errors import StreamDslError, UserCodeError
 from streamdsl.plan.node import Scan
 from streamdsl.temporal.payload import payload_key, payload_order
-from streamdsl.udm.step import stepped
+from streamdsl.udm.stream_operator import processed
 
 R = TypeVar("R")
 Place: TypeAlias = tuple[int, tuple[Any, ...]]
@@ -122,7 +122,7 @@ class ScanOperator(Operator):
         return self.lines[group]
 
     def _redo(self, group: GroupKey | None, first: Place, touched: Changes) -> None:
-        """Run the step over a group's rows from a place on."""
+        """Run the module over a group's rows from a place on."""
         line = self.lines[group]
         state = self._state_before(line, first)
         for n, place in enumerate(list(line.entries.irange(minimum=first)), 1):
@@ -173,7 +173,7 @@ class ScanOperator(Operator):
         ]
 
     def _step(self, state: Any, le: int, payload: Any) -> tuple[Any, list[Any]]:
-        return self._called(stepped, self.module, state, payload, le, event=(le, payload))
+        return self._called(processed, self.module, state, payload, le, event=(le, payload))
 
     def _called(self, call: Callable[..., R], *arguments: Any, event: object = None) -> R:
         self.udm_calls += 1

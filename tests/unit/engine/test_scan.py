@@ -20,13 +20,13 @@ from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS, scenario
 
 
-class Total(sd.Step[int, int, int]):
+class Total(sd.UDSO[int, int, int]):
     """The running sum; a state of 0 is a new one."""
 
     def create_state(self) -> int:
         return 0
 
-    def step(self, state: int, payload: int, le: int) -> tuple[int, list[int]]:
+    def process(self, state: int, payload: int, le: int) -> tuple[int, list[int]]:
         return state + payload, [state + payload]
 
     def is_empty(self, state: int) -> bool:
@@ -74,8 +74,8 @@ def test_settled_rows_leave_and_empty_groups_with_them() -> None:
     assert figures["state_bytes"] == 0, "the sums are 0, as they are at first"
 
 
-def test_what_is_no_step_and_what_fails_is_named() -> None:
-    with pytest.raises(QueryError, match=r"scan takes a step.*\n.*sd\.Step"):
+def test_what_is_no_stream_operator_and_what_fails_is_named() -> None:
+    with pytest.raises(QueryError, match=r"scan takes a stream operator.*\n.*sd\.UDSO"):
         sd.source("s").scan(max)  # type: ignore[arg-type]
     engines: tuple[Literal["local", "reference"], ...] = ("local", "reference")
     for engine in engines:

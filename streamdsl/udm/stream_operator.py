@@ -1,4 +1,4 @@
-"""Steps: modules that see one row after another and keep a state, StreamInsight's user-defined stream operators."""
+"""User-defined stream operators: modules that see one row after another and keep a state."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Out = TypeVar("Out", covariant=True)
 State = TypeVar("State")
 
 
-class Step(UDM, Generic[In, State, Out]):
-    """A stateful operator over rows in order of (LE, payload, RE): `stream.scan(MyStep())` runs it.
+class UDSO(UDM, Generic[In, State, Out]):
+    """A stateful operator over rows in order of (LE, payload, RE): `stream.scan(MyOperator())` runs it.
 
     The results of a row have its lifetime. The state may be changed in place, and is returned with the results. Rows that come
     late, and retractions, are no concern of the module: what they change is computed again.
 
-    >>> class Delta(Step[float, list[float], float]):
+    >>> class Delta(UDSO[float, list[float], float]):
     ...     def create_state(self) -> list[float]:
     ...         return []
-    ...     def step(self, state: list[float], payload: float, le: int) -> tuple[list[float], list[float]]:
+    ...     def process(self, state: list[float], payload: float, le: int) -> tuple[list[float], list[float]]:
     ...         return [payload], [payload - before for before in state]
-    >>> Delta().step([3.0], 5.0, le=7)
+    >>> Delta().process([3.0], 5.0, le=7)
     ([5.0], [2.0])
     """
 
@@ -38,7 +38,7 @@ class Step(UDM, Generic[In, State, Out]):
         """Return the state before the first row."""
 
     @abstractmethod
-    def step(self, state: State, payload: In, le: int) -> tuple[State, Iterable[Out]]:
+    def process(self, state: State, payload: In, le: int) -> tuple[State, Iterable[Out]]:
         """Return the state after a row, and the payloads that it causes; `le` is its LE in ticks."""
 
     def copy_state(self, state: State) -> State:
@@ -50,21 +50,21 @@ class Step(UDM, Generic[In, State, Out]):
         return False
 
 
-def stepped(module: Step[Any, Any, Any], state: Any, payload: Any, le: int) -> tuple[Any, list[Any]]:
-    """Return what a step makes of a row; `TypeError` for what is no pair of a state and an iterable of results.
+def processed(module: UDSO[Any, Any, Any], state: Any, payload: Any, le: int) -> tuple[Any, list[Any]]:
+    """Return what a stream operator makes of a row; `TypeError` for what is no pair of a state and an iterable of results.
 
-    >>> class Broken(Step[int, int, int]):
+    >>> class Broken(UDSO[int, int, int]):
     ...     def create_state(self): return 0
-    ...     def step(self, state, payload, le): return state + payload
-    >>> stepped(Broken(), 0, 1, 0)
+    ...     def process(self, state, payload, le): return state + payload
+    >>> processed(Broken(), 0, 1, 0)
     Traceback (most recent call last):
         ...
-    TypeError: Broken.step returned a value of type int; a step returns a pair: the state, and an iterable of results
+    TypeError: Broken.process returned a value of type int; a stream operator returns a pair: the state, and an iterable of results
     """
-    found: Any = module.step(state, payload, le)
+    found: Any = module.process(state, payload, le)
     if not isinstance(found, tuple) or len(found) != 2:
         raise TypeError(
-            f"{module.label}.step returned a value of type {type(found).__name__}; "
-            "a step returns a pair: the state, and an iterable of results"
+            f"{module.label}.process returned a value of type {type(found).__name__}; "
+            "a stream operator returns a pair: the state, and an iterable of results"
         )
     return found[0], [as_result(detached(item)) for item in results_of(module, found[1])]
