@@ -25,6 +25,7 @@ from streamdsl.engine.operators.lifetimes import (
     ShiftOperator,
     ToPointsAtEndOperator,
 )
+from streamdsl.engine.operators.match import MatchOperator
 from streamdsl.engine.operators.span import SelectManyOperator, SelectOperator, WhereOperator
 from streamdsl.engine.operators.stitch import StitchOperator
 from streamdsl.engine.operators.to_edges import ToEdgesOperator
@@ -45,6 +46,7 @@ from streamdsl.plan.node import (
     Group,
     GroupApply,
     Join,
+    Match,
     Node,
     Quantize,
     Select,
@@ -101,6 +103,7 @@ OPERATORS: dict[type[Node], type[Any]] = {
     Chop: ChopOperator,
     Distinct: DistinctOperator,
     Stitch: StitchOperator,
+    Match: MatchOperator,
     Union: UnionOperator,
     Join: JoinOperator,
     AntiJoin: AntiJoinOperator,

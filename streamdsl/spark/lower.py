@@ -55,6 +55,7 @@ LOWERINGS: Final[Mapping[type[Node], Rule]] = {
     plan_nodes.Chop: windows.chop,
     plan_nodes.Distinct: span.distinct,
     plan_nodes.Stitch: span.stitch,
+    plan_nodes.Match: span.match,
     plan_nodes.Union: span.union,
     plan_nodes.Join: joins.join,
     plan_nodes.AntiJoin: joins.anti_join,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql.functions import expr
@@ -13,6 +14,7 @@ from streamdsl.plan.node import (
     ClipInterval,
     Distinct,
     Extend,
+    Match,
     Quantize,
     Select,
     SelectMany,
@@ -184,6 +186,14 @@ def stitch(low: Lowering, node: Stitch, scope: Scope) -> Flow:
     keyed, _ = stages.keyed(low, node, flow, scope, Whole())
     fragment = Stitch(Source("in", None, flow.unit))
     return stages.groups(low, node, fragment, {"in": flow}, scope, "chains of rows are followed in Python", flow.type, [keyed])
+
+
+def match(low: Lowering, node: Match, scope: Scope) -> Flow:
+    """The matches of a pattern; Python follows the runs of each key."""
+    flow = low.lower(node.input, scope)
+    by = None if node.key is None else [stages.keyed(low, node, flow, scope, node.key)[0]]
+    fragment = replace(node, input=Source("in", None, flow.unit), key=None)
+    return stages.groups(low, node, fragment, {"in": flow}, scope, "runs of patterns are followed in Python", Pickled(), by)
 
 
 def union(low: Lowering, node: Union, scope: Scope) -> Flow:
