@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,7 +42,7 @@ class Run:
     start: int
     step: int
     taken: tuple[tuple[int, Row], ...]
-    record: Record
+    record: Record | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -59,12 +60,12 @@ class Out:
 class Instant:
     """The rows of a key that start at one time; the runs that are open before and after it, and those that it completes.
 
-    `moves` says what became here of the runs that did not stay as they were, None if they ended; it holds as long as the rows do.
-    Then `fitting` has the rows that each step may take, in payload order.
+    `moves` says what became here of the runs that did not stay as they were, None if they ended. It holds as long as the rows do:
+    then `fitting` has those that each step may take, in payload order.
     """
 
     after: tuple[Run, ...]
-    before: frozenset[Run] = frozenset()
+    before: tuple[Run, ...] = ()
     rows: dict[Hashable, Row] = field(default_factory=dict)
     moves: dict[Run | None, Run | None] = field(default_factory=dict)
     fitting: list[list[Row]] | None = None
@@ -102,7 +103,8 @@ class MatchOperator(Operator):
         self.steps = (*node.steps, *node.unless)
         self.last = len(node.steps) - 1
         self.reach = [_reachable(node.steps, position) for position in range(-1, len(node.steps))]
-        self.nothing = self._record(())
+        self.unless = range(self.last + 1, len(self.steps))
+        self.later = {*self.unless, *itertools.chain(*self.reach[1:])}
         self.tracks: dict[Key, Track] = {}
         self._numbers = itertools.count()
 
@@ -176,50 +178,48 @@ class MatchOperator(Operator):
 
     def _redo(self, instant: Instant, time: int, runs: tuple[Run, ...], group: Any, changes: Changes) -> None:
         """Let the rows of an instant move the runs that are open before it, and send what is complete otherwise than before."""
-        moves, known = {}, instant.fitting is not None
+        known: set[Run | None] = set() if instant.fitting is None else {None, *instant.before}
         if instant.fitting is None:
             rows = sorted(instant.rows.values(), key=lambda row: row.order)
             instant.fitting = [[row for row in rows if row.fits[n]] for n in range(len(self.steps))]
-        alive = [run for run in runs if time - run.start < self.node.within]
-        followed: list[Run] = []
-        for run in (*alive, None):
-            if known and (run is None or run in instant.before):
+        alive = runs[bisect_right(runs, time - self.node.within, key=lambda run: run.start) :]
+        moves: dict[Run | None, Run | None] = {}
+        for run in (*(alive if any(instant.fitting[n] for n in self.later) else ()), None):
+            if run in known:
                 moved = instant.moves.get(run, run)
             else:
                 moved = _same(self._moved(instant.fitting, time, run), instant.moves.get(run))
             if moved is not run:
                 moves[run] = moved
-            if moved is not None:
-                followed.append(moved)
-        complete = [run for run in followed if run.step == self.last]
-        still_open = tuple(run for run in followed if run.step != self.last)
+        followed = [moved for run in (*alive, None) if (moved := moves.get(run, run)) is not None] if moves else alive
+        complete = [run for run in followed if run.step == self.last] if moves else []
+        still_open = tuple(run for run in followed if run.step != self.last) if complete else tuple(followed)
         if complete and not self.node.overlapping:
             complete, still_open = complete[:1], ()
-        instant.moves, instant.before = moves, frozenset(alive)
+        instant.moves, instant.before = moves, runs
         instant.after = runs if still_open == runs else still_open
         self._send(instant, time, complete, group, changes)
 
     def _moved(self, fitting: list[list[Row]], time: int, run: Run | None) -> Run | None:
         """Return what becomes of a run, or of none, which may begin; a run that nothing moves is itself."""
-        so_far = self.nothing if run is None else run.record
         start, position, taken = (time, -1, ()) if run is None else (run.start, run.step, run.taken)
         moved = run
         for n in self.reach[position + 1]:
-            rows = self._satisfying(fitting, n, so_far)
+            rows = self._satisfying(fitting, n, run)
             if rows:
-                more = (*taken, *((n, row) for row in (rows if self.steps[n].many else rows[:1])))
-                moved = Run(start, n, more, self._record(more))
+                moved = Run(start, n, (*taken, *((n, row) for row in (rows if self.steps[n].many else rows[:1]))))
                 break
         is_open = moved is not None and moved.step < self.last
-        unless = range(self.last + 1, len(self.steps))
-        ended = run is not None and is_open and any(self._satisfying(fitting, n, so_far) for n in unless)
+        ended = run is not None and is_open and any(self._satisfying(fitting, n, run) for n in self.unless)
         return None if ended else moved
 
-    def _satisfying(self, fitting: list[list[Row]], n: int, so_far: Record) -> list[Row]:
-        """Return the rows that a step can take after what has been taken, in payload order."""
+    def _satisfying(self, fitting: list[list[Row]], n: int, run: Run | None) -> list[Row]:
+        """Return the rows that a step can take after what a run has taken, in payload order."""
         rows = fitting[n]
-        for test in self.steps[n].over:
-            rows = [row for row in rows if self._holds(test, row, so_far)]
+        if rows and self.steps[n].over:
+            so_far = self._record(run)
+            for test in self.steps[n].over:
+                rows = [row for row in rows if self._holds(test, row, so_far)]
         return rows
 
     def _holds(self, test: Expr, row: Row, so_far: Record) -> bool:
@@ -230,26 +230,31 @@ class MatchOperator(Operator):
         except Exception as error:
             raise UserCodeError(error, operator=self.label, event=row.id) from error
 
-    def _record(self, taken: Iterable[tuple[int, Row]]) -> Record:
-        """Return what has been taken for each step: a payload or None, of a many step a tuple of payloads."""
+    def _record(self, run: Run | None) -> Record:
+        """Return what a run has taken for each step: a payload or None, of a many step a tuple of payloads."""
+        if run is not None and run.record is not None:
+            return run.record
         found: list[list[Any]] = [[] for _ in self.node.steps]
-        for n, row in taken:
+        for n, row in () if run is None else run.taken:
             found[n].append(row.payload)
         parts = zip(self.node.steps, found, strict=True)
-        return Record((step.name, tuple(rows) if step.many else rows[0] if rows else None) for step, rows in parts)
+        record = Record((step.name, tuple(rows) if step.many else rows[0] if rows else None) for step, rows in parts)
+        if run is not None:
+            run.record = record
+        return record
 
     def _send(self, instant: Instant, time: int, complete: list[Run], group: Any, changes: Changes) -> None:
         if [out.run for out in instant.out] == complete:
             return
         ends = [add_time(run.start, self.node.within) for run in complete]
-        fresh = [Out(time, re, payload_key(run.record), run) for run, re in zip(complete, ends, strict=True)]
+        fresh = [Out(time, re, payload_key(self._record(run)), run) for run, re in zip(complete, ends, strict=True)]
         for before, after in pair(instant.out, fresh):
             if after is None:
                 assert before is not None
-                changes.add(before.id, time, before.re, time, before.run.record, group)
+                changes.add(before.id, time, before.re, time, self._record(before.run), group)
             else:
                 after.id = before.id if before else (self.label, next(self._numbers))
-                changes.add(after.id, time, before.re if before else time, after.re, after.run.record, group)
+                changes.add(after.id, time, before.re if before else time, after.re, self._record(after.run), group)
         instant.out = fresh
 
     def forget(self, cti: int) -> None:
