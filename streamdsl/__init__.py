@@ -27,6 +27,7 @@ from streamdsl.aggregates import (
     variance,
 )
 from streamdsl.expr.functions import col, is_none, lit, not_, udf, when
+from streamdsl.pattern import Pattern, Step, Steps
 from streamdsl.sources import (
     from_arrow,
     from_csv,
@@ -111,10 +112,13 @@ __all__ = [
     "IntervalEvent",
     "Lifetime",
     "Output",
+    "Pattern",
     "Progress",
     "Record",
     "Rejected",
     "Retract",
+    "Step",
+    "Steps",
     "Stream",
     "TimeSensitiveIncrementalUDA",
     "TimeSensitiveIncrementalUDO",

@@ -15,6 +15,7 @@ from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Constant, Expr
 from streamdsl.expr.schema import Schema
 from streamdsl.extras import need_spark
+from streamdsl.pattern import Pattern, Steps, traced
 from streamdsl.plan import derived
 from streamdsl.plan import node as algebra
 from streamdsl.plan.asof import Nearness
@@ -611,6 +612,73 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
           [9, 12) 'b'
         """
         return self._over(algebra.Stitch(self._node))
+
+    # Patterns.
+
+    @overload
+    def match(
+        self: Stream[S],
+        pattern: Callable[[Steps[Scalar[S]]], Pattern[Any]],
+        *,
+        by: Callable[[Scalar[S]], object] | None = None,
+        overlapping: bool = False,
+    ) -> Stream[Record]: ...
+    @overload
+    def match(
+        self: Stream[S],
+        pattern: Callable[[Steps[Scalar[S]]], Pattern[Any]],
+        *,
+        by: Callable[[Scalar[S]], object] | None = None,
+        overlapping: bool = False,
+        select: Callable[[Record], V],
+    ) -> Stream[V]: ...
+    @overload
+    def match(
+        self,
+        pattern: Callable[[Steps[T]], Pattern[Any]],
+        *,
+        by: Callable[[T], object] | str | Sequence[str] | None = None,
+        overlapping: bool = False,
+    ) -> Stream[Record]: ...
+    @overload
+    def match(
+        self,
+        pattern: Callable[[Steps[T]], Pattern[Any]],
+        *,
+        by: Callable[[T], object] | str | Sequence[str] | None = None,
+        overlapping: bool = False,
+        select: Callable[[Record], V],
+    ) -> Stream[V]: ...
+    def match(self, pattern: Any, *, by: Any = None, overlapping: bool = False, select: Any = None) -> Any:
+        """Give the matches of a pattern of events, in order of LE, for each key by itself: see docs/patterns.md.
+
+            time       0    5    10   15
+            events     a b  b  c
+            a b+ c     within 12
+            match               [--)
+
+        A match lives from the LE of its last event until `within` after the LE of its first; no RE plays a part. It is a record
+        of the steps: of each the payload that it took, None if it was left out, of a many step a tuple. `select` makes its
+        payload of that record. Matches of a key do not overlap, unless `overlapping`: then every instant may begin one. CTIs
+        stay. Raises `QueryError` for a pattern without `within`, or whose last step is many or optional.
+
+        >>> import streamdsl as sd
+        >>> prices = sd.from_rows([(t, t + 1, {"price": p}) for t, p in [(1, 10), (3, 12), (4, 9), (6, 8), (9, 11)]])
+        >>> prices.match(
+        ...     lambda p: p.top.then(p.falls.many().where(lambda e, m: e.price < m.top.price))
+        ...     .then(p.back.where(lambda e, m: e.price > m.falls[-1].price))
+        ...     .within(10),
+        ...     select=lambda m: (m.top.price, m.back.price),
+        ... ).run().cht()
+        CHT
+          [9, 11) _0=10 _1=11
+        """
+        written = traced(pattern, self._node.schema)
+        timed = self._timed(written.within)
+        key = None if by is None else building.key(by, self._node.schema)
+        within = to_duration(written.within, timed._unit)
+        found = timed._over(algebra.Match(timed._node, written.steps, within, key, written.unless, overlapping))
+        return found if select is None else found.select(select)
 
     # Combining streams.
 

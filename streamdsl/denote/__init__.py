@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamdsl.denote.combine import anti_join, asof_join, clip_by, join, semi_join, union
 from streamdsl.denote.group import group, group_apply
+from streamdsl.denote.pattern import match
 from streamdsl.denote.scope import Scope
 from streamdsl.denote.source import history, source, sources
 from streamdsl.denote.span import (
@@ -63,6 +64,7 @@ DENOTATIONS: Final[Mapping[type[Node], Callable[..., CHT[Any]]]] = {
     plan_nodes.Scan: scan,
     plan_nodes.Distinct: distinct,
     plan_nodes.Stitch: stitch,
+    plan_nodes.Match: match,
     plan_nodes.Union: union,
     plan_nodes.Join: join,
     plan_nodes.AntiJoin: anti_join,

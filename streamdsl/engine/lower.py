@@ -26,6 +26,7 @@ from streamdsl.engine.operators.lifetimes import (
     ShiftOperator,
     ToPointsAtEndOperator,
 )
+from streamdsl.engine.operators.match import MatchOperator
 from streamdsl.engine.operators.scan import ScanOperator
 from streamdsl.engine.operators.span import SelectManyOperator, SelectOperator, WhereOperator
 from streamdsl.engine.operators.stitch import StitchOperator
@@ -48,6 +49,7 @@ from streamdsl.plan.node import (
     Group,
     GroupApply,
     Join,
+    Match,
     Node,
     Quantize,
     Scan,
@@ -107,6 +109,7 @@ OPERATORS: dict[type[Node], type[Any]] = {
     Scan: ScanOperator,
     Distinct: DistinctOperator,
     Stitch: StitchOperator,
+    Match: MatchOperator,
     Union: UnionOperator,
     Join: JoinOperator,
     AntiJoin: AntiJoinOperator,

@@ -19,6 +19,7 @@ from streamdsl.plan.node import (
     Group,
     GroupApply,
     Join,
+    Match,
     Node,
     Quantize,
     Scan,
@@ -131,6 +132,8 @@ def describe_node(node: Node) -> str:
     if isinstance(node, Calendar):
         start = "the first LE" if node.start is None else format_time(node.start)
         return f"from {start} to {format_time(node.end)}"
+    if isinstance(node, Match):
+        return _describe_match(node)
     if isinstance(node, ToEdges):
         return f"per {describe(node.key)}" if node.key is not None else ""
     if isinstance(node, ClipInterval):
@@ -138,6 +141,15 @@ def describe_node(node: Node) -> str:
     if isinstance(node, TwoInputs):
         return _describe_matching(node)
     return _describe_windowed(node) if isinstance(node, Windowed) else ""
+
+
+def _describe_match(node: Match) -> str:
+    parts = [f"{' then '.join(map(str, node.steps))} within {node.within}"]
+    if node.unless:
+        parts.append(f"unless {', '.join(map(str, node.unless))}")
+    if node.key is not None:
+        parts.append(f"per {describe(node.key)}")
+    return ", ".join([*parts, "overlapping"] if node.overlapping else parts)
 
 
 def _describe_matching(node: TwoInputs) -> str:

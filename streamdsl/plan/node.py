@@ -10,6 +10,7 @@ from streamdsl.expr.nodes import Expr, schema_of
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.asof import Nearness
 from streamdsl.plan.base import Node
+from streamdsl.plan.pattern import PatternStep, check_pattern
 from streamdsl.temporal import OnViolation, Unit, common_unit
 from streamdsl.temporal.progress import Progress
 from streamdsl.udm.aggregates import BoundAgg
@@ -210,6 +211,28 @@ class Scan(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Match(Node):
+    """Per key the events that are the steps of a pattern one after the other, less than `within` ticks apart.
+
+    A payload is a record of the steps; a match lives from its last LE until `within` after its first. None of `unless` between.
+    """
+
+    input: Node
+    steps: tuple[PatternStep, ...]
+    within: int
+    key: Expr | None = None
+    unless: tuple[PatternStep, ...] = ()
+    overlapping: bool = False
+
+    def __post_init__(self) -> None:
+        check_pattern(self.steps, self.unless, self.within)
+
+    @property
+    def schema(self) -> Schema:
+        return Schema.record([step.name for step in self.steps])
+
+
+@dataclass(frozen=True, slots=True)
 class Union(Node):
     """All rows of all inputs, as a bag; the CTI is the smallest of the inputs'."""
 
@@ -398,6 +421,7 @@ __all__ = [
     "Group",
     "GroupApply",
     "Join",
+    "Match",
     "Matching",
     "Node",
     "Quantize",

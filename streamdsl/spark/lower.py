@@ -57,6 +57,7 @@ LOWERINGS: Final[Mapping[type[Node], Rule]] = {
     plan_nodes.Scan: span.scan,
     plan_nodes.Distinct: span.distinct,
     plan_nodes.Stitch: span.stitch,
+    plan_nodes.Match: span.match,
     plan_nodes.Union: span.union,
     plan_nodes.Join: joins.join,
     plan_nodes.AntiJoin: joins.anti_join,

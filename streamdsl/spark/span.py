@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql.functions import expr
@@ -14,6 +15,7 @@ from streamdsl.plan.node import (
     ClipInterval,
     Distinct,
     Extend,
+    Match,
     Quantize,
     Scan,
     Select,
@@ -207,6 +209,14 @@ def scan(low: Lowering, node: Scan, scope: Scope) -> Flow:
     flow = low.lower(node.input, scope)
     fragment = Scan(Source("in", None, flow.unit), node.module)
     return stages.groups(low, node, fragment, {"in": flow}, scope, "a module follows the rows in Python", Pickled())
+
+
+def match(low: Lowering, node: Match, scope: Scope) -> Flow:
+    """The matches of a pattern; Python follows the runs of each key."""
+    flow = low.lower(node.input, scope)
+    by = None if node.key is None else [stages.keyed(low, node, flow, scope, node.key)[0]]
+    fragment = replace(node, input=Source("in", None, flow.unit), key=None)
+    return stages.groups(low, node, fragment, {"in": flow}, scope, "runs of patterns are followed in Python", Pickled(), by)
 
 
 def union(low: Lowering, node: Union, scope: Scope) -> Flow:

@@ -59,12 +59,12 @@ def processed(module: UDSO[Any, Any, Any], state: Any, payload: Any, le: int) ->
     >>> processed(Broken(), 0, 1, 0)
     Traceback (most recent call last):
         ...
-    TypeError: Broken.process returned a value of type int; a stream operator returns a pair: the state, and an iterable of results
+    TypeError: Broken.process returned a value of type int; it returns a pair: the state, and an iterable of results
     """
     found: Any = module.process(state, payload, le)
     if not isinstance(found, tuple) or len(found) != 2:
         raise TypeError(
             f"{module.label}.process returned a value of type {type(found).__name__}; "
-            "a stream operator returns a pair: the state, and an iterable of results"
+            "it returns a pair: the state, and an iterable of results"
         )
     return found[0], [as_result(detached(item)) for item in results_of(module, found[1])]

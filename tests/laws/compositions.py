@@ -55,6 +55,14 @@ STEPS = [
     Step("top_k", lambda s: s.snapshot_window().top_k(1, by="v")),
     Step("chop", lambda s: s.chop(5, offset=2), bounded=True),
     Step("stitch", lambda s: s.select(k=lambda e: e.k, v=lambda e: e.v // 3).stitch()),
+    Step(
+        "match",
+        lambda s: s.match(
+            lambda p: p.a.then(p.b.where(lambda e, m: e.v >= m.a.v)).within(8),
+            by="k",
+            select=lambda m: {"k": m.a.k, "v": m.b.v},
+        ),
+    ),
     Step("tumbling", lambda s: s.tumbling_window(6).aggregate(k=sd.max(lambda e: e.k), v=sd.count()), bounded=True),
     Step("hopping", lambda s: record(s.hopping_window(9, 4, offset=1).apply(Above(), lambda e: e.v)), bounded=True),
     Step(

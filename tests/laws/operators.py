@@ -29,6 +29,14 @@ class Variant:
         return self.build(*(sd.source(f"s{i}") for i in range(self.inputs)))
 
 
+def rises(e: Any, m: Any) -> bool:
+    return bool(e.v > (m.b[-1] if m.b else m.a).v)
+
+
+def falls(e: Any, m: Any) -> bool:
+    return bool(e.v < m.b[0].v)
+
+
 SPANS: dict[str, list[Callable[[Stream], Stream]]] = {
     "where": [
         lambda s: s.where(lambda e: e.v > 0),
@@ -66,6 +74,28 @@ SPANS: dict[str, list[Callable[[Stream], Stream]]] = {
         lambda s: s.select(lambda e: e.k).stitch(),
         lambda s: s.select(lambda e: 1).alter_duration(3).stitch(),
         lambda s: s.select(lambda e: 1).union(s.select(lambda e: 1).shift(4)).stitch(),
+    ],
+    "match": [
+        lambda s: s.match(lambda p: p.a.then(p.b).within(4)),
+        lambda s: s.match(lambda p: p.a.where(lambda e: e.v > 0).then(p.b.where(lambda e: e.v <= 0)).within(6), by="k"),
+        lambda s: s.match(lambda p: p.a.then(p.b.many().where(rises)).then(p.c.where(falls)).within(9), overlapping=True),
+        lambda s: s.match(lambda p: p.a.then(p.b.many().where(rises)).then(p.c.where(falls)).within(30)),
+        lambda s: s.match(lambda p: p.a.optional().where(lambda e: e.k == "a").then(p.b.where(lambda e: e.v != 0)).within(7)),
+        lambda s: s.match(
+            lambda p: (
+                p.a.then(p.b.many().optional().where(lambda e, m: e.v > m.a.v))
+                .then(p.c.where(lambda e, m: e.v < m.a.v))
+                .within(12)
+            ),
+            by=lambda e: e.k == "a",
+            overlapping=True,
+            select=lambda m: (m.a.v, len(m.b), m.c.k),
+        ),
+        lambda s: s.match(
+            lambda p: p.a.then(p.b).unless(p.x.where(lambda e: e.v > 1).where(lambda e, m: e.k != m.a.k)).within(8),
+            select=lambda m: 1,
+        ),
+        lambda s: s.match(lambda p: p.a.where(lambda e: e.v == 2).within(3), overlapping=True, select=lambda m: m.a.v),
     ],
     "clip_interval": [lambda s: s.clip_interval(2, 9), lambda s: s.clip_interval(-30, 3)],
     "extend": [lambda s: s.extend(4), lambda s: s.extend(-3)],
@@ -247,6 +277,11 @@ GROUPED: list[tuple[Callable[[Stream], Stream], bool]] = [
     (lambda s: s.group_by("k").apply(lambda g: g.union(g.shift(2)).stitch()), True),
     (lambda s: s.group_by("k").apply(lambda g: g.semi_join(g.where(lambda e: e.v > 0).shift(3), on="v")), True),
     (lambda s: s.group_by("k").apply(lambda g: g.left_join(g.where(lambda e: e.v > 0), on="v")), True),
+    (lambda s: s.group_by("k").apply(lambda g: g.match(lambda p: p.a.then(p.b.where(lambda e, m: e.v > m.a.v)).within(9))), True),
+    (
+        lambda s: s.group_by("k").apply(lambda g: g.match(lambda p: p.a.many().then(p.b).within(7), by="v", overlapping=True)),
+        True,
+    ),
     (lambda s: s.group_by("k").apply(lambda g: g.extend(2).quantize(5, 5)), True),
     (lambda s: s.group_by("k").apply(lambda g: g.tumbling_window(6).top_k(2, by="v", rank=True)), False),
 ]

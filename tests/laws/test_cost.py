@@ -46,6 +46,8 @@ QUERIES: dict[str, Query] = {
     "to_edges": lambda s: s.to_edges(key="v"),
     "distinct": lambda s: s.distinct(lambda e: e.v),
     "chop": lambda s: s.chop(10),
+    "match": lambda s: s.match(lambda p: p.a.then(p.b.many().where(lambda e, m: e.v > m.a.v)).then(p.c).within(12), by="v"),
+    "match, overlapping": lambda s: s.match(lambda p: p.a.then(p.b.where(lambda e, m: e.v > m.a.v)).within(12), overlapping=True),
     "stitch": lambda s: s.select(lambda e: e.v).stitch(),
 }
 IN_ORDER: dict[str, Query] = {

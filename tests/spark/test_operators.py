@@ -231,6 +231,22 @@ def test_nearest_rows_are_found_key_by_key(on: Any) -> None:
     check_many(query, inputs=2, native=False)
 
 
+@pytest.mark.parametrize("by", [None, lambda e: e.m, lambda e: str(e.m)], ids=["alone", "by a field", "by a key of Python"])
+def test_runs_of_patterns_are_followed_key_by_key(by: Any) -> None:
+    def query(s: sd.Stream[Any]) -> sd.Stream[Any]:
+        return s.match(
+            lambda p: (
+                p.a.then(p.b.many().optional().where(lambda e, m: e.v > m.a.v)).then(p.c.where(lambda e: e.v < 0)).within(12)
+            ),
+            by=by,
+            overlapping=True,
+        )
+
+    assert "Python (Arrow)" in explained(query(stream()))["match_1"]
+    check_many(query, native=False)
+    check_many(lambda s: query(s).select(lambda m: m.c.v), native=False)
+
+
 def test_functions_that_change_their_mind_are_found_out() -> None:
     rows = {"s": [sd.Insert(i, i, i + 9, {"v": i}) for i in range(5)]}
     random_left: sd.Stream[Any] = stream().select(lambda e: {"v": e.v, "x": random.random()})
