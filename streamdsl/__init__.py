@@ -26,7 +26,7 @@ from streamdsl.aggregates import (
     time_weighted_avg,
     variance,
 )
-from streamdsl.expr.functions import col, is_none, lit, not_, udf, when
+from streamdsl.expr.functions import cast, coalesce, col, contains, is_none, length, lit, local_time, not_, udf, when
 from streamdsl.sources import (
     from_arrow,
     from_csv,
@@ -120,8 +120,11 @@ __all__ = [
     "WindowDescriptor",
     "WindowedStream",
     "avg",
+    "cast",
+    "coalesce",
     "col",
     "collect",
+    "contains",
     "correct",
     "count",
     "count_distinct",
@@ -140,7 +143,9 @@ __all__ = [
     "interval",
     "is_none",
     "last",
+    "length",
     "lit",
+    "local_time",
     "max",
     "median",
     "min",
