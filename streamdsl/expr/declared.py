@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import types
 import typing
 from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass  # noqa: F401 - the examples declare classes
 from typing import Any, Final
 
 _DYNAMIC: Final = ("__getattr__", "__getattribute__")
@@ -35,8 +35,8 @@ def attributes(hint: Any) -> tuple[str, ...] | None:
     """
     if not isinstance(hint, type) or any(name in vars(base) for base in hint.__mro__[:-1] for name in _DYNAMIC):
         return None
-    if dataclasses.is_dataclass(hint):
-        return tuple(f.name for f in dataclasses.fields(hint))
+    if is_dataclass(hint):
+        return tuple(f.name for f in fields(hint))
     return tuple(hint._fields) if issubclass(hint, tuple) and hasattr(hint, "_fields") else None
 
 

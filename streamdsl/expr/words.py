@@ -131,7 +131,7 @@ _SAME: Final[Signatures] = {pair: kind for kind in KINDS for pair in ((kind, kin
 _BOUND: Final[tuple[Kind, ...]] = ("int", "none")
 _FUNCTIONS: Final = (
     Word("[]", operator.getitem, None, _of("str", _STR, ("int",))),
-    Word("[:]", _slice, None, _of("str", _STR, _BOUND, _BOUND, ("none",))),
+    Word("[:]", _slice, None, _of("str", _STR, _BOUND, _BOUND, ("none",)), takes_none=True),
     Word("length", len, None, _of("int", _STR)),
     Word("contains", contains, None, _of("bool", _STR, _STR), is_test=True),
     Word("coalesce", coalesce, vector.first_there, _SAME, takes_none=True),

@@ -18,11 +18,12 @@ class NotNative(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class Sql:
-    """An expression as SQL text, the type of its values, and whether it may fail the task."""
+    """An expression as SQL text, the type of its values, whether it may fail the task, and whether it is a constant text."""
 
     text: str
     type: Type
     raises: bool = False
+    literal: bool = False
 
     @property
     def kind(self) -> str:
