@@ -31,8 +31,8 @@ _WHOLE: Final[tuple[Kind, ...]] = ("int", "bool")
 class Word:
     """One word: its meaning on values, over columns (None where not certain), and the types for which Spark says it exactly.
 
-    With `takes_none` None is a value like others; else a None among the arguments fails, in Python and on Spark. `is_test` says
-    that it gives a bool.
+    With `takes_none` a None among the arguments may have a meaning; else it fails, in Python and on Spark. `is_test` says that it
+    gives a bool.
     """
 
     name: str
@@ -74,8 +74,8 @@ def _prefix(name: str, op: str, python: Callable[..., Any], native: Signatures, 
     return Word(name, python, partial(vector.unary, op), native, takes_none, takes_none)
 
 
-def _method(name: str, native: Signatures | None = None, is_test: bool = False) -> Word:
-    return Word(f".{name}", partial(_call_method, name), None, native or {}, is_test=is_test)
+def _method(name: str, native: Signatures | None = None, takes_none: bool = False, is_test: bool = False) -> Word:
+    return Word(f".{name}", partial(_call_method, name), None, native or {}, takes_none, is_test)
 
 
 def _of(result: Kind, *arguments: Iterable[Kind]) -> dict[tuple[Kind, ...], Kind]:
@@ -117,11 +117,11 @@ _OPERATORS: Final = (
 _TEXT_PLAIN: Final = "upper lower title capitalize casefold swapcase removeprefix removesuffix zfill"
 _TEXT_TESTS: Final = "isalpha isalnum isdigit isdecimal isnumeric isspace isupper islower istitle"
 _OF_TIMES: Final = "weekday isoweekday date time timestamp isoformat toordinal total_seconds"
-_STRIP: Final = {**_of("str", _STR), **_of("str", _STR, _STR)}
+_STRIP: Final = {**_of("str", _STR), **_of("str", _STR, ("str", "none"))}
 _METHODS: Final = (
     *map(_method, [*_TEXT_PLAIN.split(), *_OF_TIMES.split(), "bit_length"]),
     *(_method(name, is_test=True) for name in [*_TEXT_TESTS.split(), "is_integer"]),
-    *(_method(name, _STRIP) for name in ("strip", "lstrip", "rstrip")),
+    *(_method(name, _STRIP, takes_none=True) for name in ("strip", "lstrip", "rstrip")),
     *(_method(name, _of("bool", _STR, _STR), is_test=True) for name in ("startswith", "endswith")),
     _method("find", _of("int", _STR, _STR)),
     _method("replace", _of("str", _STR, _STR, _STR)),

@@ -7,7 +7,7 @@ from typing import Final
 
 from streamdsl.expr.words import Word
 from streamdsl.spark import texts
-from streamdsl.spark.sql import NotNative, Sql, double, floor_div, raising
+from streamdsl.spark.sql import NotNative, Sql, double, floor_div, raising, there
 from streamdsl.spark.types import ANY, BOOL, FLOAT, INT, STR, Scalar, as_nullable
 
 _COMPARISONS: Final = {"==": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -25,16 +25,6 @@ def truth(condition: Sql) -> Sql:
         return Sql("false", BOOL)
     text = tests[kind].format(condition.text)
     return Sql(f"coalesce({text}, false)" if condition.type.nullable else f"({text})", BOOL, condition.raises)
-
-
-def there(value: Sql, why: str, error: str = "TypeError") -> Sql:
-    """Return a value that fails the task where it is None, as Python raises."""
-    if value.kind == "none":
-        raise NotNative("Python raises for None")
-    if not value.type.nullable:
-        return value
-    failure = raising("UserCodeError", f"{error} in user code: a value is None, and {why}")
-    return Sql(f"coalesce({value.text}, {failure})", as_nullable(value.type, False), True)
 
 
 def apply(word: Word, arguments: Sequence[Sql]) -> Sql:

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from streamdsl.spark.sql import NotNative, Sql, quote, raising
-from streamdsl.spark.types import BOOL, INT, STR, as_nullable
+from streamdsl.spark.sql import NotNative, Sql, quote, raising, there
+from streamdsl.spark.types import BOOL, INT, STR
 
 _SIDES: Final = {".strip": "BOTH", ".lstrip": "LEADING", ".rstrip": "TRAILING"}
 _INT32: Final = 2**31 - 1
@@ -32,9 +32,11 @@ def _length(name: str, text: Sql) -> Sql:
 
 
 def _strip(name: str, text: Sql, characters: Sql | None = None) -> Sql:
-    given = _white_space() if characters is None else characters.text
-    raises = text.raises or (characters is not None and characters.raises)
-    return Sql(f"trim({_SIDES[name]} {given} FROM {text.text})", STR, raises)
+    text = there(text, f"Python has no {name} of it", "AttributeError")
+    if characters is None or characters.kind == "none":
+        return Sql(f"trim({_SIDES[name]} {_white_space()} FROM {text.text})", STR, text.raises)
+    given = f"coalesce({characters.text}, {_white_space()})" if characters.type.nullable else characters.text
+    return Sql(f"trim({_SIDES[name]} {given} FROM {text.text})", STR, text.raises or characters.raises)
 
 
 def _replace(name: str, text: Sql, old: Sql, new: Sql) -> Sql:
@@ -52,9 +54,7 @@ def _item(name: str, text: Sql, index: Sql) -> Sql:
 
 
 def _slice(name: str, text: Sql, start: Sql, stop: Sql, step: Sql) -> Sql:
-    if text.type.nullable:
-        error = raising("UserCodeError", "TypeError in user code: a value is None, and it has no items")
-        text = Sql(f"coalesce({text.text}, {error})", as_nullable(text.type, False), True)
+    text = there(text, "it has no items")
     raises = text.raises or start.raises or stop.raises
     lo, hi = _literal(start, "0"), _literal(stop, str(_INT32))
     if lo is not None and hi is not None:
