@@ -33,11 +33,15 @@ def attributes(hint: Any) -> tuple[str, ...] | None:
     >>> attributes(Trip), attributes(int)
     (('fare',), None)
     """
-    if not isinstance(hint, type) or any(name in vars(base) for base in hint.__mro__[:-1] for name in _DYNAMIC):
+    if not isinstance(hint, type) or any(name in vars(base) for base in _written(hint) for name in _DYNAMIC):
         return None
     if is_dataclass(hint):
         return tuple(f.name for f in fields(hint))
     return tuple(hint._fields) if issubclass(hint, tuple) and hasattr(hint, "_fields") else None
+
+
+def _written(cls: type) -> list[type]:
+    return [base for base in cls.__mro__ if base not in (tuple, object)]
 
 
 def items(hint: Any) -> tuple[str, ...] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ from streamdsl.spark.expressions import Env, RowAt, to_sql
 from streamdsl.spark.operations import SQL
 from streamdsl.spark.sql import NotNative
 from streamdsl.spark.types import type_of_payloads
+from streamdsl.testing import assert_cht_equal
+from tests.laws.places import PLACES, SOME, bindings
 from tests.laws.words import BIG, INTS, TEXTS, VALUES, fields, native, node, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -292,6 +295,19 @@ def test_columns_of_mixed_types_run_in_python() -> None:
     events = [sd.Insert(n, *row) for n, row in enumerate(rows)]
     query = sd.source("s").where(lambda e: (e.a == 1) | (e.a == 2**80))
     assert sorted(row.le for row in query.run({"s": events}, engine="spark").cht()) == [1, 2, 4]
+
+
+def test_registered_functions_run_in_every_place() -> None:
+    streams = [sd.source(name, unit="tick") for name in "ab"]
+    queries = [PLACES[place](streams[0], streams[1]).select(partial(_shown, place)) for place in SOME]
+    query = queries[0].union(*queries[1:])
+    found = query.run(bindings(query), engine="spark").cht()
+    assert {row.payload.split(":")[0] for row in found} == set(SOME)
+    assert_cht_equal(found, query.run(bindings(query), engine="reference").cht())
+
+
+def _shown(place: str, row: Any) -> str:
+    return f"{place}:{row!r}"
 
 
 def test_settings_of_the_session_change_nothing(spark: Any) -> None:
