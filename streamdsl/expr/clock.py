@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import functools
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Literal, TypeAlias
-from zoneinfo import ZoneInfo
 
+from streamdsl.errors import QueryError
 from streamdsl.temporal.time import PER_SECOND
 
 CalendarUnit: TypeAlias = Literal["s", "ms", "us", "ns"]
@@ -24,4 +25,18 @@ def local_time(time: datetime | int, zone: str, unit: CalendarUnit | None = None
         instant = _EPOCH + timedelta(microseconds=time * 10**6 // PER_SECOND[unit])
     else:
         raise TypeError(f"{time!r} is neither a datetime nor a count of ticks with its unit")
-    return instant.astimezone(ZoneInfo(zone))
+    return instant.astimezone(zone_of(zone))
+
+
+@functools.cache
+def zone_of(name: str) -> tzinfo:
+    """Return a time zone by its name in the IANA database. Raises `QueryError` where there is none."""
+    import difflib
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        close = difflib.get_close_matches(name, available_timezones(), 1)
+        hint = f"did you mean {close[0]!r}?" if close else 'zones are named as in the IANA database, for example "Europe/Vienna"'
+        raise QueryError(f"there is no time zone {name!r}", hint=hint) from None

@@ -5,17 +5,15 @@ Called with plain values, as an opaque lambda does, the functions compute; calle
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import sys
 from collections.abc import Callable, Container, Sized
 from datetime import datetime
 from typing import Any, Final, Generic, Never, NoReturn, ParamSpec, TypeVar, overload
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from streamdsl.errors import QueryError
-from streamdsl.expr.clock import CalendarUnit
+from streamdsl.expr.clock import CalendarUnit, zone_of
 from streamdsl.expr.facade import E, build, constant, family
 from streamdsl.expr.nodes import Call, Choose, Expr, Field, Function, Unary
 from streamdsl.expr.proxies import Made, RowProxy, argument, is_value, passed, result
@@ -174,11 +172,9 @@ def _check_zone(zone: str, unit: str | None) -> None:
     if unit is not None and unit not in PER_SECOND:
         raise WriterError(f"there is no calendar unit {unit!r}; there are: {', '.join(PER_SECOND)}")
     try:
-        ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        close = difflib.get_close_matches(zone, available_timezones(), 1)
-        hint = f"did you mean {close[0]!r}?" if close else 'zones are named as in the IANA database, for example "Europe/Vienna"'
-        raise WriterError(f"there is no time zone {zone!r}", hint=hint) from None
+        zone_of(zone)
+    except QueryError as error:
+        raise WriterError(str(error)) from None
 
 
 def _word(name: str, *values: Any) -> Any:

@@ -111,6 +111,19 @@ def first_there(first: Operand, second: Operand) -> Column | None:
     return None if isinstance(first, Same) or first.dtype == object else first
 
 
+def contained(whole: Operand, part: Operand) -> Column | None:
+    """Return whether some item of a constant tuple equals each value of a typed column, or None.
+
+    >>> contained(Same((1, 3)), np.array([1, 2])).tolist(), contained(Same(("a", None)), np.array([1, 2])) is None
+    ([True, False], True)
+    """
+    if not isinstance(whole, Same) or type(whole.value) is not tuple or isinstance(part, Same):
+        return None
+    found = [binary("==", part, Same(item)) for item in whole.value]
+    tests = [test for test in found if test is not None]
+    return _array(np.logical_or.reduce(tests)) if tests and len(tests) == len(found) else None
+
+
 def _whole(column: Column) -> Column | None:
     if column.dtype.kind == "f" and not (np.abs(column) < -float(_INT64[0])).all():
         return None

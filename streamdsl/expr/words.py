@@ -133,7 +133,7 @@ _FUNCTIONS: Final = (
     Word("[]", operator.getitem, None, _of("str", _STR, ("int",))),
     Word("[:]", _slice, None, _of("str", _STR, _BOUND, _BOUND, ("none",)), takes_none=True),
     Word("length", len, None, _of("int", _STR)),
-    Word("contains", contains, None, _of("bool", _STR, _STR), is_test=True),
+    Word("contains", contains, vector.contained, _of("bool", _STR, _STR), is_test=True),
     Word("coalesce", coalesce, vector.first_there, _SAME, takes_none=True),
     Word("int", int, partial(vector.unary, "int"), _of("int", _NUMBERS)),
     Word("float", float, partial(vector.unary, "float"), _of("float", _NUMBERS)),

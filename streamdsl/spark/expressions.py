@@ -27,6 +27,7 @@ from streamdsl.expr.nodes import (
     application,
 )
 from streamdsl.expr.schema import Schema, Shape
+from streamdsl.expr.words import WORDS
 from streamdsl.spark.operations import apply, truth
 from streamdsl.spark.sql import NotNative, Sql, double, integer, quote, raising, struct
 from streamdsl.spark.types import (
@@ -215,7 +216,18 @@ def _applied(expr: Any, env: Env) -> Sql:
     applied = application(expr)
     assert applied is not None
     word, parts = applied
+    if word.name == "contains" and isinstance(parts[0], Constant) and type(parts[0].value) is tuple:
+        return _is_some(parts[0].value, parts[1], env)
     return apply(word, [to_sql(part, env) for part in parts])
+
+
+def _is_some(values: tuple[Any, ...], expr: Expr, env: Env) -> Sql:
+    """Return whether an expression equals some value of a tuple."""
+    value = to_sql(expr, env)
+    tests = [apply(WORDS["=="], [value, to_sql(Constant(item), env)]).text for item in values]
+    if value.raises and not tests:
+        raise NotNative("Spark would not compute what is in no tuple")
+    return Sql(f"({' OR '.join(tests) or 'false'})", BOOL, value.raises)
 
 
 _TRANSLATIONS: Final[Mapping[type[Expr], Callable[[Any, Env], Sql]]] = {

@@ -18,7 +18,7 @@ from streamdsl.expr.evaluate import RowError
 from streamdsl.expr.nodes import Constant, Expr, Field, Function, application
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
-from streamdsl.expr.vector import Same
+from streamdsl.expr.vector import Same, contained
 from streamdsl.expr.words import WORDS, Word
 from tests.laws.tracing.law import canon, outcome
 from tests.laws.words import OTHERS, VALUES, fields, node, rows
@@ -93,7 +93,9 @@ def test_a_word_means_the_same_with_a_constant(name: str) -> None:
                 check(node(word, arguments), [(value,) * arity for value in VALUES[kind][:6]])
 
 
-@pytest.mark.parametrize("name", [word.name for word in WORDS.values() if word.columns is not None and word.name != "**"])
+@pytest.mark.parametrize(
+    "name", [word.name for word in WORDS.values() if word.columns is not None and word.name not in ("**", "contains")]
+)
 def test_numpy_computes_where_it_is_certain(name: str) -> None:
     word = WORDS[name]
     assert word.columns is not None
@@ -103,6 +105,22 @@ def test_numpy_computes_where_it_is_certain(name: str) -> None:
         found = word.columns(column, *[Same(VALUES[kind][0] or 1)] * (arity - 1))
         assert found is not None, kind
         assert found.dtype != object
+
+
+@pytest.mark.parametrize(
+    "whole", [(), (1, 3), (True, 2.5), ("a", None), (float("nan"), 0.0), (2**53 + 1, 2**70), (1, "a")], ids=str
+)
+def test_membership_in_a_constant_tuple(whole: tuple[Any, ...]) -> None:
+    expr = Function("contains", (Constant(whole), Field("x0")))
+    for values in COLUMNS.values():
+        check(expr, [(value,) for value in values])
+
+
+def test_membership_of_typed_columns_is_computed_by_numpy() -> None:
+    for whole, values in (((1, 3), [1, 2]), (("a", "b"), ["a", "c"])):
+        found = contained(Same(whole), Table.from_payloads(values).columns["value"])
+        assert found is not None
+        assert found.tolist() == [True, False]
 
 
 def test_every_node_that_is_a_word_is_found_again() -> None:

@@ -212,6 +212,14 @@ def test_constants() -> None:
     check_values([*whole, *(Binary(op, B, Constant(c)) for op, c in pairs if op in ("<", "==", ">=", "-"))], payloads)
 
 
+def test_membership_in_a_constant_tuple() -> None:
+    tuples: list[Any] = [(), (1, 3), (True, 2.5, None), ("a", "'", None), (math.nan, 0.0, -7), (1, "a"), (2**53 + 1,)]
+    payloads = [{"a": a, "b": b, "c": c, "d": c} for a, b, c in zip(INTS, VALUES["float"], TEXTS, strict=False)]
+    payloads.append({"a": 1, "b": 1.0, "c": "a", "d": None})
+    exprs = [Function("contains", (Constant(some), Field(name))) for some in tuples for name in "abcd"]
+    check_values([*exprs, Function("contains", (Constant((1, 2)), Binary("//", A, A)))], payloads)
+
+
 def test_items_and_slices_with_constant_places() -> None:
     places: list[Any] = [None, 0, 1, 3, -1, -2, 2**40, -(2**40)]
     slices = [Function("[:]", (A, Constant(lo), Constant(hi), Constant(None))) for lo in places for hi in places]
@@ -265,6 +273,8 @@ IN_PYTHON: dict[str, Callable[[Any], Any]] = {
     "a text replaced that is not constant": lambda e: e.s.replace(e.s, "x"),
     "a slice with steps": lambda e: e.s[::2],
     "a later value that may fail": lambda e: sd.coalesce(e.a, 1 // e.a),
+    "what may fail, in no tuple": lambda e: sd.contains((), 1 // e.a),
+    "membership among what Spark has no constants of": lambda e: sd.contains((1, 2**70), e.a),
     "clocks": lambda e: sd.local_time(e.a, "Europe/Vienna", "s").hour,
     "mixed branches": lambda e: sd.when(e.a > 0).then(1).otherwise(0.5),
     "big constant": lambda e: e.a < 2**64,
