@@ -26,7 +26,7 @@ from streamdsl.aggregates import (
     time_weighted_avg,
     variance,
 )
-from streamdsl.expr.functions import col, is_none, lit, not_, udf, when
+from streamdsl.expr.functions import cast, coalesce, col, contains, is_none, length, lit, local_time, not_, udf, when
 from streamdsl.pattern import Pattern, Step, Steps
 from streamdsl.sources import (
     from_arrow,
@@ -127,8 +127,11 @@ __all__ = [
     "WindowDescriptor",
     "WindowedStream",
     "avg",
+    "cast",
+    "coalesce",
     "col",
     "collect",
+    "contains",
     "correct",
     "count",
     "count_distinct",
@@ -148,7 +151,9 @@ __all__ = [
     "interval",
     "is_none",
     "last",
+    "length",
     "lit",
+    "local_time",
     "max",
     "median",
     "min",
