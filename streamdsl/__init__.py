@@ -26,6 +26,8 @@ from streamdsl.aggregates import (
     time_weighted_avg,
     variance,
 )
+from streamdsl.checking import check
+from streamdsl.checks import Finding
 from streamdsl.expr.functions import col, is_none, lit, not_, udf, when
 from streamdsl.sources import (
     from_arrow,
@@ -100,6 +102,7 @@ __all__ = [
     "Clip",
     "Cti",
     "Event",
+    "Finding",
     "GroupedStream",
     "GroupedWindowedStream",
     "IncrementalUDA",
@@ -120,6 +123,7 @@ __all__ = [
     "WindowDescriptor",
     "WindowedStream",
     "avg",
+    "check",
     "col",
     "collect",
     "correct",

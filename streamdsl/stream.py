@@ -18,6 +18,7 @@ from streamdsl.extras import need_spark
 from streamdsl.plan import derived
 from streamdsl.plan import node as algebra
 from streamdsl.plan.node import Group, GroupApply, Node
+from streamdsl.plan.places import placed
 from streamdsl.plan.units import in_calendar, in_unit
 from streamdsl.temporal import CHRONON, INFINITY, Lifetime, Unit, to_duration, to_ticks
 from streamdsl.temporal.html import text
@@ -878,7 +879,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         return WindowedStream(self, frame)
 
     def _over(self, node: Node, *others: Stream[Any]) -> Stream[Any]:
-        node = in_unit(node, node.unit)
+        node = placed(in_unit(node, node.unit))
         return Stream(node, building.merge_bindings(node, self._bindings, *(other._bindings for other in others)))
 
     def _joined(self, other: Any, on: Any, where: Any, select: Any) -> tuple[Node, Node, algebra.Matching, Expr | None]:
