@@ -10,7 +10,7 @@ from streamdsl.checks.finding import Finding
 from streamdsl.checks.plans import Checked
 from streamdsl.checks.state import (
     last_samples,
-    lifetimes_without_cti,
+    no_cti_passes,
     rows_that_never_end,
     sources_that_may_have_edges,
     windows_that_hold_the_cti,
@@ -23,7 +23,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     sources_that_may_have_edges,
     rows_that_never_end,
     windows_that_hold_the_cti,
-    lifetimes_without_cti,
+    no_cti_passes,
     last_samples,
     opaque_lambdas,
     filters_above_modules,

@@ -15,10 +15,12 @@ from streamdsl.plan.node import (
     ClipBy,
     Distinct,
     Node,
+    Select,
     Source,
     Stitch,
     ToEdges,
     TwoInputs,
+    Where,
     WindowAggregate,
     WindowApply,
 )
@@ -88,18 +90,19 @@ def _held_by_open_rows(node: WindowAggregate | WindowApply, frame: Frame, plan: 
     yield plan.finding(node, "note" if rows.depends_on_data else "warning", what, _any(found, END_ROWS))
 
 
-def lifetimes_without_cti(node: Node, plan: Checked) -> Iterator[Finding]:
-    """Find lifetimes that are computed in a way that no CTI passes."""
-    if not isinstance(node, AlterLifetime) or (node.start is None and not reads_re(node)):
-        return
-    if node.start is not None:
+def no_cti_passes(node: Node, plan: Checked) -> Iterator[Finding]:
+    """Find operators that no CTI passes: those that compute LEs, or read REs, which may still change."""
+    if isinstance(node, AlterLifetime) and node.start is not None:
         what = f"computes starts, {describe(node.start)}, so that no CTI passes it before the last, and all above it waits"
         yield plan.finding(node, "warning", what, "move by a constant, shift(d), or keep LE: alter_duration(...)")
-    else:
+    elif isinstance(node, AlterLifetime) and reads_re(node):
         what = f"computes durations from RE, {describe(node.duration)}, so that no CTI passes it before the last"
         yield plan.finding(
             node, "warning", what, "extend(d), clip_duration(d), to_points_at_end(), or a duration without life.re"
         )
+    elif isinstance(node, (Where, Select)) and reads_re(node):
+        what = "reads RE, which may still change, so that no CTI passes it before the last, and all above it waits"
+        yield plan.finding(node, "warning", what, "read life.le alone; after to_points_at_end() it is the end")
 
 
 def last_samples(node: Node, plan: Checked) -> Iterator[Finding]:

@@ -147,6 +147,20 @@ HELD = [
         "computed starts", S.alter_lifetime(lambda e, life: life.le + 1, 5), "alter_lifetime_1", once, S.shift(1), then="shift_1"
     ),
     Case(
+        "a filter that reads RE",
+        S.where(lambda e, life: life.re > 3),
+        "where_1",
+        once,
+        S.to_points_at_end().where(lambda e, life: life.le > 3),
+    ),
+    Case(
+        "a projection that reads RE",
+        S.select(end=lambda e, life: life.re),
+        "select_1",
+        once,
+        S.to_points_at_end().select(end=lambda e, life: life.le),
+    ),
+    Case(
         "durations that read RE",
         S.alter_duration(lambda e, life: life.re - life.le + 1),
         "alter_lifetime_1",
