@@ -28,7 +28,7 @@ from streamdsl.aggregates import (
 )
 from streamdsl.checking import check
 from streamdsl.checks import Finding
-from streamdsl.expr.functions import col, is_none, lit, not_, udf, when
+from streamdsl.expr.functions import col, is_none, lit, not_, param, udf, when
 from streamdsl.sources import (
     from_arrow,
     from_csv,
@@ -149,6 +149,7 @@ __all__ = [
     "median",
     "min",
     "not_",
+    "param",
     "point",
     "quantile",
     "source",

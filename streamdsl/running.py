@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 from streamdsl.errors import QueryError
 from streamdsl.extras import need_spark
 from streamdsl.plan.node import Group, Node, Source
+from streamdsl.plan.parameters import settled, with_defaults
 from streamdsl.plan.units import in_unit
 from streamdsl.temporal import common_unit, to_ticks
 
@@ -27,6 +28,7 @@ def run(
 ) -> Result[Any]:
     """Run a plan over its bounded inputs on an engine."""
     check_engine(engine)
+    plan = settled(plan)
     bindings = bound(plan, own, given or {})
     plan = in_unit(plan, common_unit(plan.unit, *(input.unit for input in bindings.values())))
     end = None if until is None else to_ticks(until, plan.unit)
@@ -56,7 +58,7 @@ def explain(plan: Node, engine: str) -> str:
     check_engine(engine)
     from streamdsl.rewrite import explain as explain_plan
 
-    return explain_plan(plan, engine)
+    return explain_plan(settled(plan) if engine == "spark" else with_defaults(plan), engine)
 
 
 def check_engine(engine: str) -> None:
@@ -68,6 +70,7 @@ def check_engine(engine: str) -> None:
 def open_session(plan: Node, own: Mapping[str, Bound], emit: Emit, options: Options) -> Session[Any]:
     """Start a session of the local engine."""
     sources(plan)
+    plan = settled(plan)
     from streamdsl.engine.session import open_session as open_local
     from streamdsl.rewrite import as_chosen
 

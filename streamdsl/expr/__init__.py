@@ -13,7 +13,7 @@ from streamdsl.expr.evaluate import (
     truth,
 )
 from streamdsl.expr.facade import E
-from streamdsl.expr.functions import Udf, col, is_none, lit, not_, udf, when
+from streamdsl.expr.functions import Udf, col, is_none, lit, not_, param, udf, when
 from streamdsl.expr.sides import swapped, without_row
 from streamdsl.expr.trace import trace
 from streamdsl.expr.tracing import NotTraceable
@@ -33,6 +33,7 @@ __all__ = [
     "key_values",
     "lit",
     "not_",
+    "param",
     "project",
     "project_row",
     "swapped",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Literal, assert_type
 
 import streamdsl as sd
-from tests.typing.payloads import trips
+from streamdsl.result import Result
+from tests.typing.payloads import Trip, trips
 
 
 def checks() -> None:
@@ -15,3 +16,13 @@ def checks() -> None:
     assert_type(found[0].line, int | None)
     sd.check(trips.tumbling_window("1h"))  # type: ignore[arg-type]
     found[0].line = 5  # type: ignore[misc]
+
+
+def parameters() -> None:
+    limit = sd.param("limit", float)
+    assert_type(limit, float)
+    assert_type(sd.param("limit", int, default=3), int)
+    assert_type(trips.where(lambda e: e.fare > limit), sd.Stream[Trip])
+    assert_type(trips.select(lambda e: e.fare * limit), sd.Stream[float])
+    assert_type(trips.bind(limit=3.5), sd.Stream[Trip])
+    assert_type(trips.bind(trips=trips.shift("1h")).run(), Result[Trip])
