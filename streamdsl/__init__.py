@@ -28,6 +28,7 @@ from streamdsl.aggregates import (
 )
 from streamdsl.checking import check
 from streamdsl.checks import Finding
+from streamdsl.composing import run_all
 from streamdsl.expr.functions import col, is_none, lit, not_, param, udf, when
 from streamdsl.sources import (
     from_arrow,
@@ -152,6 +153,7 @@ __all__ = [
     "param",
     "point",
     "quantile",
+    "run_all",
     "source",
     "stddev",
     "sum",

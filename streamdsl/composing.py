@@ -3,17 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from streamdsl.building import merge_bindings
 from streamdsl.errors import QueryError, SchemaError, UnitError
 from streamdsl.expr.functions import accepted
 from streamdsl.expr.nodes import Constant
 from streamdsl.plan.node import Node, Source
+from streamdsl.plan.outputs import Outputs, shared
 from streamdsl.plan.parameters import bound_to, parameters, with_sources
 from streamdsl.plan.units import in_unit
-from streamdsl.running import sources
+from streamdsl.running import run_outputs, sources
 from streamdsl.stream import Stream
+
+if TYPE_CHECKING:
+    from streamdsl.result import Result
+    from streamdsl.running import EngineName
+    from streamdsl.temporal import TimeLike
+
+T = TypeVar("T")
+
+
+def run_all(
+    queries: Mapping[str, Stream[T]],
+    bindings: Mapping[str, Any] | None = None,
+    engine: EngineName = "local",
+    until: TimeLike | None = None,
+    engine_options: Mapping[str, Any] | None = None,
+) -> dict[str, Result[T]]:
+    """Run several queries as one graph, and return the result of each, as `run` would give it.
+
+    A stream that several of them read is computed once, and each source is read once; on Spark each output is a batch of its own.
+    The other arguments are those of `run`; `bindings` names the sources of all. LEs, REs and CTIs are those of each query alone.
+    An error in one ends all. Raises `QueryError` where two different sources have one name, or two different parameters.
+
+    >>> import streamdsl as sd
+    >>> busy = sd.from_rows([(1, 2, 7), (3, 4, 12)]).where(lambda e: e.value > 5)
+    >>> results = sd.run_all({"each": busy, "count": busy.tumbling_window(10).aggregate(n=sd.count())})
+    >>> results["count"]
+    Result
+      [0, 10) n=2
+    """
+    if not isinstance(queries, Mapping) or not queries or not all(isinstance(query, Stream) for query in queries.values()):
+        raise QueryError(f"run_all takes queries by name, not {queries!r}", hint='sd.run_all({"trips": trips, "fares": fares})')
+    plan: Node = Outputs(tuple(query._node for query in queries.values()))
+    plan = shared(in_unit(plan, plan.unit))
+    own = merge_bindings(plan, *(query._bindings for query in queries.values()))
+    return dict(zip(queries, run_outputs(plan, own, bindings, engine, until, engine_options), strict=True))
 
 
 def bind(query: Stream[Any], named: Mapping[str, Any]) -> Stream[Any]:

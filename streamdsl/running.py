@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 from streamdsl.errors import QueryError
 from streamdsl.extras import need_spark
 from streamdsl.plan.node import Group, Node, Source
+from streamdsl.plan.outputs import Outputs, outputs_of
 from streamdsl.plan.parameters import settled, with_defaults
 from streamdsl.plan.units import in_unit
 from streamdsl.temporal import common_unit, to_ticks
@@ -27,19 +28,28 @@ def run(
     plan: Node, own: Mapping[str, Bound], given: Mapping[str, Any] | None, engine: str, until: object, options: Options
 ) -> Result[Any]:
     """Run a plan over its bounded inputs on an engine."""
+    return run_outputs(Outputs((plan,)), own, given, engine, until, options)[0]
+
+
+def run_outputs(
+    plan: Node, own: Mapping[str, Bound], given: Mapping[str, Any] | None, engine: str, until: object, options: Options
+) -> list[Result[Any]]:
+    """Run several plans over their bounded inputs on an engine, as one graph where the engine can."""
     check_engine(engine)
     plan = settled(plan)
     bindings = bound(plan, own, given or {})
     plan = in_unit(plan, common_unit(plan.unit, *(input.unit for input in bindings.values())))
     end = None if until is None else to_ticks(until, plan.unit)
-    return _run_on(engine, plan, bindings, end, options).with_fields(plan.schema.names if plan.schema else ())
+    results = _run_on(engine, plan, bindings, end, options)
+    schemas = [part.schema for part in outputs_of(plan)]
+    return [result.with_fields(schema.names if schema else ()) for result, schema in zip(results, schemas, strict=True)]
 
 
-def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | None, options: Options) -> Result[Any]:
+def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | None, options: Options) -> list[Result[Any]]:
     if engine == "reference":
         from streamdsl.denote import run_reference
 
-        return run_reference(plan, bindings, end)
+        return [run_reference(part, bindings, end) for part in outputs_of(plan)]
     from streamdsl.rewrite import as_chosen
 
     plan, options = as_chosen(plan, "run", options)
@@ -47,10 +57,10 @@ def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | N
         need_spark()
         from streamdsl.spark import run_batch
 
-        return run_batch(plan, bindings, end)
-    from streamdsl.engine.run import run as run_local
+        return [run_batch(part, bindings, end) for part in outputs_of(plan)]
+    from streamdsl.engine.run import run_outputs as run_local
 
-    return run_local(plan, bindings, end, options)
+    return run_local(Outputs(outputs_of(plan)), bindings, end, options)
 
 
 def explain(plan: Node, engine: str) -> str:

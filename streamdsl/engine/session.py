@@ -136,11 +136,14 @@ class Session(Generic[T]):
     def _step(self, pieces: Mapping[str, Piece]) -> list[Event[T]]:
         self._ctis.update({name: piece.cti for name, piece in pieces.items()})
         try:
-            out = self._graph.step({name: Step(*piece) for name, piece in pieces.items()}, self._ctis)
-            return self._egress.send(out.batch, out.cti)
+            return self._sent(self._graph.step({name: Step(*piece) for name, piece in pieces.items()}, self._ctis))
         except BaseException as error:
             self._failure = error
             raise
+
+    def _sent(self, outputs: Sequence[Step]) -> list[Event[T]]:
+        (out,) = outputs
+        return self._egress.send(out.batch, out.cti)
 
     def _read(self, pushed: Any, ingress: Ingress) -> Sequence[Event[Any]] | Inserts:
         if isinstance(pushed, Inserts):

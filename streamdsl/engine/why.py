@@ -85,7 +85,7 @@ class Why:
 
     def _holder(self) -> Operator | None:
         """Return the operator nearest to the output that is settled less far than its input."""
-        at = len(self.graph.stages) - 1
+        (at,) = self.graph.outputs
         while (operator := self.graph.stages[at].operator) is not None:
             if operator.input_ctis and operator.cti < min(operator.input_ctis) and not isinstance(operator, _MOVING):
                 return operator

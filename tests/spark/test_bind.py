@@ -34,3 +34,12 @@ def test_a_query_in_the_place_of_a_source() -> None:
     busy = stream("s").where(lambda e: e.v > LIMIT).shift(3)
     query = stream("t").join(stream("u"), on="k", select=lambda a, b: {"v": a.v - b.v}).bind(t=busy, u=busy.shift(2))
     check(query.bind(limit=-1), {"s": history(4)})
+
+
+def test_several_outputs_are_what_each_query_gives() -> None:
+    rows = [(row.le, row.re, row.payload) for row in history(5, unending=False)]
+    busy = stream().where(lambda e: e.v > LIMIT)
+    queries: dict[str, sd.Stream[Any]] = {"busy": busy, "n": busy.tumbling_window(5).aggregate(n=sd.count())}
+    on_spark = sd.run_all(queries, {"s": rows}, engine="spark")
+    for name, result in sd.run_all(queries, {"s": rows}, engine="reference").items():
+        assert on_spark[name].cht() == result.cht()

@@ -26,3 +26,9 @@ def parameters() -> None:
     assert_type(trips.select(lambda e: e.fare * limit), sd.Stream[float])
     assert_type(trips.bind(limit=3.5), sd.Stream[Trip])
     assert_type(trips.bind(trips=trips.shift("1h")).run(), Result[Trip])
+
+
+def outputs() -> None:
+    assert_type(sd.run_all({"a": trips, "b": trips.shift("1h")}), dict[str, Result[Trip]])
+    sd.run_all([trips])  # type: ignore[arg-type]
+    sd.run_all({"a": trips}, engine="flink")  # type: ignore[arg-type]
