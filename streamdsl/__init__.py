@@ -26,7 +26,23 @@ from streamdsl.aggregates import (
     time_weighted_avg,
     variance,
 )
-from streamdsl.expr.functions import cast, coalesce, col, contains, is_none, length, lit, local_time, not_, udf, when
+from streamdsl.checking import check
+from streamdsl.checks import Finding
+from streamdsl.composing import run_all
+from streamdsl.expr.functions import (
+    cast,
+    coalesce,
+    col,
+    contains,
+    is_none,
+    length,
+    lit,
+    local_time,
+    not_,
+    param,
+    udf,
+    when,
+)
 from streamdsl.pattern import Pattern, Step, Steps
 from streamdsl.sources import (
     from_arrow,
@@ -104,6 +120,7 @@ __all__ = [
     "Clip",
     "Cti",
     "Event",
+    "Finding",
     "GroupedStream",
     "GroupedWindowedStream",
     "IncrementalUDA",
@@ -128,6 +145,7 @@ __all__ = [
     "WindowedStream",
     "avg",
     "cast",
+    "check",
     "coalesce",
     "col",
     "collect",
@@ -158,8 +176,10 @@ __all__ = [
     "median",
     "min",
     "not_",
+    "param",
     "point",
     "quantile",
+    "run_all",
     "source",
     "stddev",
     "sum",

@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 from streamdsl.errors import QueryError
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import Source
+from streamdsl.plan.places import placed
 from streamdsl.stream import Stream
 from streamdsl.temporal import OnViolation, Progress, Record, TimeLike, Unit, check_unit
 from streamdsl.temporal.events import PhysicalEvent
@@ -362,4 +363,4 @@ def _node(name: str, payload: Schema | None, unit: str | None, progress: Progres
         raise QueryError(f"a source has a name, not {name!r}", hint='for example sd.source("trips", Trip)')
     if progress is not None and not isinstance(progress, Progress):
         raise QueryError(f"{progress!r} is not a progress policy", hint='for example progress=sd.Progress.slack("5m")')
-    return Source(name, payload, check_unit(unit), progress, on_violation)
+    return placed(Source(name, payload, check_unit(unit), progress, on_violation))

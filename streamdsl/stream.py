@@ -20,6 +20,7 @@ from streamdsl.plan import derived
 from streamdsl.plan import node as algebra
 from streamdsl.plan.asof import Nearness
 from streamdsl.plan.node import Group, GroupApply, Node
+from streamdsl.plan.places import placed
 from streamdsl.plan.units import in_calendar, in_unit
 from streamdsl.temporal import CHRONON, INFINITY, Lifetime, Unit, to_duration, to_ticks
 from streamdsl.temporal.html import text
@@ -997,6 +998,28 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         return GroupedStream(self, building.key(key, self._node.schema))
 
+    def bind(self, **named: Any) -> Stream[T]:
+        """Give parameters (`sd.param`) their values, and named sources their inputs: data, or other queries.
+
+        A query in the place of a source is read as if the source were fed with its output: its LEs, REs and CTIs. Both then run
+        as one plan. Raises `QueryError` for a name that is neither a source nor a parameter, and for a value of another type,
+        and `SchemaError` or `UnitError` for a query that is not what the source declares.
+
+        >>> import streamdsl as sd
+        >>> limit = sd.param("limit", int)
+        >>> dear = sd.source("fares").where(lambda e: e.value > limit)
+        >>> fares = sd.from_rows([(1, 2, 7), (3, 4, 12)])
+        >>> dear.bind(limit=10, fares=fares.shift(100)).run().cht()
+        CHT
+          [103, 104) 12
+        >>> dear.bind(limit=5, fares=[(1, 2, 7)]).run().cht()
+        CHT
+          [1, 2) 7
+        """
+        from streamdsl.composing import bind
+
+        return bind(self, named)
+
     # Running.
 
     def run(
@@ -1116,10 +1139,11 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         Hint: give a DataFrame: batch({'numbers': frame})
         """
         need_spark()
+        from streamdsl.plan.parameters import settled
         from streamdsl.rewrite import optimize
         from streamdsl.spark import OnSpark
 
-        return OnSpark(optimize(self._node), spark, self._bindings)
+        return OnSpark(optimize(settled(self._node)), spark, self._bindings)
 
     # What the methods share.
 
@@ -1134,7 +1158,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         return WindowedStream(self, frame)
 
     def _over(self, node: Node, *others: Stream[Any]) -> Stream[Any]:
-        node = in_unit(node, node.unit)
+        node = placed(in_unit(node, node.unit))
         return Stream(node, building.merge_bindings(node, self._bindings, *(other._bindings for other in others)))
 
     def _joined(self, other: Any, on: Any, where: Any, select: Any) -> tuple[Node, Node, algebra.Matching, Expr | None]:

@@ -111,7 +111,7 @@ class FinalEgress:
     def __init__(self, fixed_end: bool) -> None:
         self.cti = MIN_TIME
         self._settled = MIN_TIME
-        self._fixed_end = fixed_end
+        self.fixed_end = fixed_end
         self._held: dict[Hashable, OutRow] = {}
         self._by_re: list[tuple[int, int, Hashable]] = []
         self._by_le: list[tuple[int, int, Hashable]] = []
@@ -129,6 +129,10 @@ class FinalEgress:
             self.cti = cti
             events.append(Cti(cti))
         return events
+
+    def held_ends(self) -> list[int]:
+        """Return the REs of the rows that are held back."""
+        return [row.re_new for row in self._held.values()]
 
     def _hold(self, row: OutRow) -> None:
         if row.re_new == row.le:
@@ -149,7 +153,7 @@ class FinalEgress:
     def _is_final(self, re: int) -> bool:
         if self._settled == INFINITY:
             return True
-        return re <= self._settled if self._fixed_end else re < self._settled
+        return re <= self._settled if self.fixed_end else re < self._settled
 
     def _first_held(self) -> int:
         while self._by_le:

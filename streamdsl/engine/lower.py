@@ -66,6 +66,7 @@ from streamdsl.plan.node import (
     WindowAggregate,
     WindowApply,
 )
+from streamdsl.plan.outputs import outputs_of
 
 Options: TypeAlias = Mapping[str, str]
 
@@ -146,20 +147,24 @@ class Stage:
 
 @dataclass(slots=True)
 class Graph:
-    """The running operators of a plan in an order in which every input comes before its reader; the last one is the output."""
+    """The running operators of a plan in an order in which every input comes before its reader, and which of them are outputs."""
 
     stages: list[Stage] = field(default_factory=list)
     sources: dict[str, Source] = field(default_factory=dict)
+    outputs: list[int] = field(default_factory=list)
 
-    def step(self, pieces: Mapping[str, Step], ctis: Mapping[str, int]) -> Step:
-        """Run one piece of every source through the plan; each operator runs once, when all its inputs have."""
+    def step(self, pieces: Mapping[str, Step], ctis: Mapping[str, int]) -> list[Step]:
+        """Run one piece of every source through the plan, and return what comes of each output.
+
+        Each operator runs once, when all its inputs have.
+        """
         out: list[Step] = []
         for stage in self.stages:
             if stage.operator is None:
                 out.append(pieces.get(stage.source) or Step(EMPTY, ctis[stage.source]))
             else:
                 out.append(stage.operator.step([out[i] for i in stage.inputs]))
-        return out[-1]
+        return [out[i] for i in self.outputs]
 
     @property
     def operators(self) -> list[Operator]:
@@ -178,7 +183,8 @@ def lower(plan: Node, gate: Gate | None = None, options: Options | None = None) 
         if name != "window":
             raise QueryError(f"there is no engine option {name!r}; the options are: rewrite, window")
     graph = Graph()
-    _Builder(graph, labels(plan), Lowering(gate or Gate(), options or {})).build(plan)
+    builder = _Builder(graph, labels(plan), Lowering(gate or Gate(), options or {}))
+    graph.outputs = [builder.build(output) for output in outputs_of(plan)]
     return graph
 
 

@@ -12,13 +12,14 @@ from streamdsl.engine.egress import FinalEgress, SpeculativeEgress
 from streamdsl.engine.ingress import Ingress, Piece
 from streamdsl.engine.lower import Options, lower
 from streamdsl.engine.operator import Gate, Step
+from streamdsl.engine.why import Why
 from streamdsl.errors import QueryError, SessionError
 from streamdsl.io.binding import Bound, Inserts
 from streamdsl.io.columns import is_frame
 from streamdsl.io.sources import read_frame
 from streamdsl.plan.node import Node
 from streamdsl.plan.properties import fixed_end
-from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejected, Unit, check_unit, common_unit, format_time
+from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejected, Unit, check_unit, common_unit
 
 Emit: TypeAlias = Literal["speculative", "watermark", "final"]
 EMIT_MODES: tuple[Emit, ...] = ("speculative", "watermark", "final")
@@ -106,15 +107,25 @@ class Session(Generic[T]):
         return figures
 
     def why_no_output(self) -> str | None:
-        """Return which input's CTI holds the output back, None if none does."""
-        if not self._sources or self._closed:
+        """Return what holds the output back, None if nothing does: an input whose CTI is behind, an operator, or `emit`.
+
+        It names rows that are held back, then the operator nearest to the output whose CTI is behind its input's, or the source
+        that is behind the others; and the filter that has let nothing pass. Nothing runs (api, section 5).
+
+        >>> import streamdsl as sd
+        >>> session = sd.source("x").union(sd.source("y")).open()
+        >>> session.push([sd.point("a", 7, "A"), sd.Cti(9)], source="x")
+        [Insert(id=(0, 'a'), le=7, re=8, payload='A')]
+        >>> session.why_no_output()
+        "source 'y' has sent no CTI yet; give it one, or a progress policy (progress=sd.Progress.slack(...))"
+        >>> session.push([sd.Cti(9)], source="y")
+        [Cti(time=9)]
+        >>> session.why_no_output() is None
+        True
+        """
+        if not self._sources or self._closed or self._failure is not None:
             return None
-        name, cti = min(self._ctis.items(), key=lambda item: item[1])
-        if cti == MIN_TIME:
-            return f"source {name!r} has sent no CTI yet; give it one, or a progress policy (progress=sd.Progress.slack(...))"
-        if self._egress.cti >= max(self._ctis.values()):
-            return None
-        return f"source {name!r} has only reached the CTI {format_time(cti, self._sources[name].unit)}"
+        return str(Why(self._graph, self._egress, self._sources, self._ctis, self.unit)) or None
 
     @property
     def sources(self) -> list[str]:
@@ -141,11 +152,14 @@ class Session(Generic[T]):
     def _step(self, pieces: Mapping[str, Piece]) -> list[Event[T]]:
         self._ctis.update({name: piece.cti for name, piece in pieces.items()})
         try:
-            out = self._graph.step({name: Step(*piece) for name, piece in pieces.items()}, self._ctis)
-            return self._egress.send(out.batch, out.cti)
+            return self._sent(self._graph.step({name: Step(*piece) for name, piece in pieces.items()}, self._ctis))
         except BaseException as error:
             self._failure = error
             raise
+
+    def _sent(self, outputs: Sequence[Step]) -> list[Event[T]]:
+        (out,) = outputs
+        return self._egress.send(out.batch, out.cti)
 
     def _read(self, pushed: Any, ingress: Ingress) -> Sequence[Event[Any]] | Inserts:
         if isinstance(pushed, Inserts):

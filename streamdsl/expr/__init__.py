@@ -13,7 +13,7 @@ from streamdsl.expr.evaluate import (
     truth,
 )
 from streamdsl.expr.facade import E
-from streamdsl.expr.functions import Udf, cast, coalesce, col, contains, is_none, length, lit, local_time, not_, udf, when
+from streamdsl.expr.functions import Udf, cast, coalesce, col, contains, is_none, length, lit, local_time, not_, param, udf, when
 from streamdsl.expr.sides import swapped, without_row
 from streamdsl.expr.trace import trace
 from streamdsl.expr.tracing import NotTraceable
@@ -38,6 +38,7 @@ __all__ = [
     "lit",
     "local_time",
     "not_",
+    "param",
     "project",
     "project_row",
     "swapped",

@@ -16,6 +16,7 @@ from streamdsl.expr.nodes import (
     Make,
     Method,
     Opaque,
+    Parameter,
     Unary,
     Whole,
 )
@@ -47,6 +48,8 @@ def _text(expr: Expr, rows: tuple[str, ...]) -> str:
             return "key"
         case Constant(value):
             return repr(value)
+        case Parameter(name):
+            return f"${name}"
         case Binary(op, left, right):
             return f"{_inner(left, rows)} {op} {_inner(right, rows)}"
         case Unary(op, operand):

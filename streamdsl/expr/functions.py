@@ -1,4 +1,4 @@
-"""What users write expressions with: `col`, `lit`, `when`, `not_`, `is_none`, `@udf`, and the functions of the table of words.
+"""What users write expressions with: `col`, `lit`, `param`, `when`, `not_`, `is_none`, `@udf`, and the table of words.
 
 Called with plain values, as an opaque lambda does, the functions compute; called with expressions they build.
 """
@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, Never, NoReturn, ParamSpec, TypeVar, ove
 from streamdsl.errors import QueryError
 from streamdsl.expr.clock import CalendarUnit, zone_of
 from streamdsl.expr.facade import E, build, constant, family
-from streamdsl.expr.nodes import Call, Choose, Expr, Field, Function, Unary
+from streamdsl.expr.nodes import Call, Choose, Constant, Expr, Field, Function, Parameter, Unary
 from streamdsl.expr.proxies import Made, RowProxy, argument, is_value, passed, result
 from streamdsl.expr.schema import ScalarRow
 from streamdsl.expr.tracing import Refusing, WriterError, is_tracing, refuse
@@ -45,6 +45,57 @@ def lit(value: object) -> E:
     1 + e.x
     """
     return E(constant(value))
+
+
+@overload
+def param(name: str, type: type[T], default: T = ...) -> T: ...
+@overload
+def param(name: str, type: Any = object, default: Any = ...) -> Any: ...
+def param(name: str, type: Any = object, default: Any = ...) -> Any:
+    """Return the expression of a value that is bound when the query is: `query.bind(limit=10)`.
+
+    `type` is the class of its values, or a union of classes; to a type checker the parameter is a value of that type. Without a
+    `default` a query with it runs only when it is bound. It is made outside of the lambdas that read it. Raises `QueryError` for
+    a name that is none, and for a default of another type, or one that may change.
+
+    >>> limit = param("limit", int, default=5)
+    >>> col("price") > limit
+    e.price > $limit
+    >>> import streamdsl as sd
+    >>> dear = sd.from_rows([(1, 2, 7), (3, 4, 12)]).where(lambda e: e.value > limit)
+    >>> len(dear.run().cht()), len(dear.bind(limit=10).run().cht())
+    (2, 1)
+    """
+    if not isinstance(name, str) or not name.isidentifier():
+        raise QueryError(f"a parameter has the name that bind(...) takes, not {name!r}", hint='sd.param("limit", int)')
+    made = Parameter(name, type)
+    given = None if default is ... else accepted(made, default)
+    return E(Parameter(name, type, given), hint=type)
+
+
+def accepted(parameter: Parameter, value: object) -> Constant:
+    """Return a value as a constant; raises `QueryError` where it is none, or not of the parameter's type.
+
+    >>> accepted(Parameter("limit", int | None), None)
+    Constant(value=None)
+    >>> accepted(Parameter("limit", int), "ten")
+    Traceback (most recent call last):
+        ...
+    streamdsl.errors.QueryError: the parameter 'limit' is of type int, not str: 'ten'
+    """
+    found = constant(value)
+    types = (parameter.accepts,) if parameter.accepts is not float else (float, int)
+    try:
+        fits = any(isinstance(found.value, each) for each in types)
+    except TypeError:
+        raise QueryError(
+            f"the type of the parameter {parameter.name!r} is {parameter.accepts!r}, which says nothing of a single value",
+            hint='a class or a union of classes: sd.param("limit", int | None)',
+        ) from None
+    if not fits:
+        wanted = getattr(parameter.accepts, "__name__", parameter.accepts)
+        raise QueryError(f"the parameter {parameter.name!r} is of type {wanted}, not {type(value).__name__}: {value!r}")
+    return found
 
 
 @overload

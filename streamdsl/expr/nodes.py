@@ -105,6 +105,15 @@ class Constant(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class Parameter(Expr):
+    """A value that is bound before the query runs: of the types that `accepts` says, `default` where nothing else is bound."""
+
+    name: str
+    accepts: Any = object
+    default: Constant | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Binary(Expr):
     """`left op right`."""
 

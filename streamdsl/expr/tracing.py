@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any, Final, NoReturn
 
 from streamdsl.errors import QueryError
-from streamdsl.expr.nodes import Binary, Constant, Expr, Field, Life
+from streamdsl.expr.nodes import Binary, Constant, Expr, Field, Life, Parameter
 from streamdsl.expr.words import METHODS
 
 _EXPRESSION_HINT: Final = "inside a lambda this makes it an opaque Python function; sd.col(...) builds expressions only"
@@ -42,7 +42,7 @@ class Tracing:
         Fields do not: one that is missing is missing in every order.
         """
         places = {id(node): place for place, node in enumerate(expr.evaluated())}
-        built = [places[id(node)] for node in self.nodes if not isinstance(node, (Field, Life, Constant))]
+        built = [places[id(node)] for node in self.nodes if not isinstance(node, (Field, Life, Constant, Parameter))]
         return built == sorted(built)
 
     def remainders(self) -> int:

@@ -57,13 +57,19 @@ def fixed_end(node: Node) -> bool:
     if isinstance(node, AlterLifetime):
         return node.start is None and isinstance(node.duration, Constant)
     if isinstance(node, (Where, Select, Shift)):
-        return not _reads_re(node) and fixed_end(node.inputs[0])
+        return not reads_re(node) and fixed_end(node.inputs[0])
     if isinstance(node, GroupApply):
         return fixed_end(node.body)
     return isinstance(node, ToPointsAtEnd) or (isinstance(node, Union) and all(map(fixed_end, node.parts)))
 
 
-def _reads_re(node: Node) -> bool:
+def reads_re(node: Node) -> bool:
+    """Say whether some expression of a node may read RE.
+
+    >>> from streamdsl.plan.node import Source
+    >>> reads_re(AlterLifetime(Source("trips"), None, Life("re"))), reads_re(Shift(Source("trips"), 5))
+    (True, False)
+    """
     parts = (part for expr in expressions(node) for part in expr.walk())
     return any(part == Life("re") or (isinstance(part, Opaque) and part.life) for part in parts)
 
