@@ -51,12 +51,12 @@ def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | N
     return run_local(plan, bindings, end, options)
 
 
-def explain(plan: Node, engine: str) -> str:
-    """Return a plan as text, as an engine would run it."""
+def explain(plan: Node, engine: str, rules: bool = False) -> str:
+    """Return a plan as text, as an engine would run it, with `rules` also how the optimizer came to it."""
     check_engine(engine)
     from streamdsl.rewrite import explain as explain_plan
 
-    return explain_plan(plan, engine)
+    return explain_plan(plan, engine, rules)
 
 
 def check_engine(engine: str) -> None:

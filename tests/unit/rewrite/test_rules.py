@@ -11,7 +11,8 @@ import streamdsl as sd
 from streamdsl.errors import QueryError
 from streamdsl.plan.node import GroupApply, Node, Select, Shift, Where, WindowAggregate, WindowApply
 from streamdsl.rewrite import RULES, Mode, Setting, optimize, rewriting
-from streamdsl.rewrite.optimizer import MOST_STEPS, nodes
+from streamdsl.rewrite.optimizer import MOST_STEPS
+from streamdsl.rewrite.tree import nodes
 from tests.unit.rewrite.cases import FIRES, MUST_NOT_FIRE, Build, best, source
 from tests.unit.rewrite.modules import Best, Tally, Total
 
@@ -127,7 +128,7 @@ def undone(node: Node, setting: Setting) -> Node | None:
 
 
 def test_rules_that_undo_one_another_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamdsl.rewrite.optimizer.RULES", (undone,))
+    monkeypatch.setattr("streamdsl.rewrite.optimizer.PHASES", ((undone,),))
     assert len(rewriting(source().shift(3).plan()).fired) == MOST_STEPS * 2
 
 
@@ -145,7 +146,7 @@ def test_rewriting_can_be_turned_off() -> None:
     "start", [lambda q: q.open(engine_options={"rewrite": False}), lambda q: q.run({"s0": []}, engine_options={"rewrite": 1})]
 )
 def test_the_choice_is_on_or_off(start: Build) -> None:
-    with pytest.raises(QueryError, match=r'engine_options\["rewrite"\] is "on" or "off", not'):
+    with pytest.raises(QueryError, match=r'engine_options\["rewrite"\] is "on" or "off", or the names of rules, not'):
         start(source())
 
 
