@@ -40,7 +40,7 @@ def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | N
         return run_reference(plan, bindings, end)
     from streamdsl.rewrite import as_chosen
 
-    plan, options = as_chosen(plan, "run", options)
+    plan, options = as_chosen(plan, "run", options, engine)
     if engine == "spark":
         need_spark()
         from streamdsl.spark import run_batch

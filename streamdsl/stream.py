@@ -873,7 +873,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         from streamdsl.rewrite import optimize
         from streamdsl.spark import OnSpark
 
-        return OnSpark(optimize(self._node), spark, self._bindings)
+        return OnSpark(optimize(self._node, engine="spark"), spark, self._bindings)
 
     # What the methods share.
 

@@ -11,7 +11,7 @@ from streamdsl.rewrite.optimizer import RULES, optimize
 from streamdsl.rewrite.rule import Mode
 
 
-def as_chosen(plan: Node, mode: Mode, options: Mapping[str, Any] | None) -> tuple[Node, dict[str, Any]]:
+def as_chosen(plan: Node, mode: Mode, options: Mapping[str, Any] | None, engine: str = "local") -> tuple[Node, dict[str, Any]]:
     """Return the plan to run, and the options that are the engine's own; by default all rules rewrite it.
 
     Raises `QueryError` for a choice that is none, and for a rule that there is none of.
@@ -21,7 +21,7 @@ def as_chosen(plan: Node, mode: Mode, options: Mapping[str, Any] | None) -> tupl
     {'window': 'general'}
     """
     rest = dict(options or {})
-    return optimize(plan, mode, chosen(rest.pop("rewrite", "on"))), rest
+    return optimize(plan, mode, chosen(rest.pop("rewrite", "on")), engine), rest
 
 
 def chosen(choice: object) -> Collection[str] | None:

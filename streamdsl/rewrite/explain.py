@@ -32,11 +32,11 @@ def explain(plan: Node, engine: str = "local", rules: bool = False) -> str:
     └─ source:trips
     no rule has fired
     """
-    found = rewriting(plan)
+    found = rewriting(plan, engine=engine)
     as_written = explain_plan(plan, engine)
     if not found.steps or engine == "reference":
         return f"{as_written}\n{NO_RULE}" if rules else as_written
-    parts = [explain_plan(found.plan, engine), *_rules(plan, found.fired), AS_WRITTEN, as_written]
+    parts = [explain_plan(found.plan, engine), *_rules(plan, found.fired, engine), AS_WRITTEN, as_written]
     return "\n".join([*parts, *(_steps(found) if rules else ())])
 
 
@@ -48,9 +48,9 @@ def _steps(found: Rewriting) -> Iterator[str]:
         yield tree(step.new, step.after)
 
 
-def _rules(plan: Node, fired: tuple[Rule, ...]) -> Iterator[str]:
+def _rules(plan: Node, fired: tuple[Rule, ...], engine: str) -> Iterator[str]:
     often = Counter(fired)
-    in_sessions = {mode: Counter(rewriting(plan, mode).fired) for mode in SESSIONS}
+    in_sessions = {mode: Counter(rewriting(plan, mode, engine=engine).fired) for mode in SESSIONS}
     for rule, times in often.items():
         modes = [f'emit="{mode}"' for mode in SESSIONS if in_sessions[mode][rule] == times]
         where = "" if len(modes) == len(SESSIONS) else f" (in sessions: {', '.join(modes) or 'never'})"

@@ -17,6 +17,7 @@ from streamdsl.rewrite.push_filter_below_module import push_filter_below_module
 from streamdsl.rewrite.push_filter_below_select import push_filter_below_select
 from streamdsl.rewrite.push_filter_below_union import push_filter_below_union
 from streamdsl.rewrite.rule import Mode, Rule, Setting
+from streamdsl.rewrite.share_equals import share_equals
 from streamdsl.rewrite.tree import nodes, replaced
 
 PHASES: tuple[tuple[Rule, ...], ...] = (
@@ -31,6 +32,7 @@ PHASES: tuple[tuple[Rule, ...], ...] = (
         fuse_filters,
     ),
     (narrow_to_reads,),
+    (share_equals,),
 )
 """The rules, each in a file of its own. Those of a phase are tried in this order on each node, inputs before their readers; a
 later phase has its turn where no rule of an earlier one fires."""
@@ -68,7 +70,7 @@ class Rewriting(NamedTuple):
         return tuple(step.rule for step in self.steps)
 
 
-def optimize(plan: Node, mode: Mode = "run", names: Collection[str] | None = None) -> Node:
+def optimize(plan: Node, mode: Mode = "run", names: Collection[str] | None = None, engine: str = "local") -> Node:
     """Return a plan with the same meaning in which no rule fires any more; it shares what it has not changed.
 
     >>> from streamdsl.plan.node import Shift, Source
@@ -76,11 +78,11 @@ def optimize(plan: Node, mode: Mode = "run", names: Collection[str] | None = Non
     >>> optimize(plan) is plan
     True
     """
-    return rewriting(plan, mode, names).plan
+    return rewriting(plan, mode, names, engine).plan
 
 
-def rewriting(plan: Node, mode: Mode = "run", names: Collection[str] | None = None) -> Rewriting:
-    """Return the rewritten plan with the rules that have fired, of those with these names (None: of all).
+def rewriting(plan: Node, mode: Mode = "run", names: Collection[str] | None = None, engine: str = "local") -> Rewriting:
+    """Return the plan as rewritten for an engine with the rules that have fired, of those with these names (None: of all).
 
     >>> from streamdsl.plan.node import Source
     >>> rewriting(Source("trips")).fired
@@ -89,7 +91,7 @@ def rewriting(plan: Node, mode: Mode = "run", names: Collection[str] | None = No
     phases = [[rule for rule in phase if names is None or rule.__name__ in names] for phase in PHASES]
     steps: list[Fired] = []
     for _ in range(MOST_STEPS * len(list(nodes(plan)))):
-        step = _step(plan, mode, phases)
+        step = _step(plan, Setting.of(plan, mode, engine), phases)
         if step is None:
             break
         steps.append(step)
@@ -97,9 +99,8 @@ def rewriting(plan: Node, mode: Mode = "run", names: Collection[str] | None = No
     return Rewriting(plan, tuple(steps))
 
 
-def _step(plan: Node, mode: Mode, phases: list[list[Rule]]) -> Fired | None:
+def _step(plan: Node, setting: Setting, phases: list[list[Rule]]) -> Fired | None:
     """Return what the first rule that fires does."""
-    setting = Setting.of(plan, mode)
     for phase in phases:
         for node in nodes(plan):
             for rule in phase:

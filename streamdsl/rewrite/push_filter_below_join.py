@@ -17,7 +17,8 @@ def push_filter_below_join(node: Node, setting: Setting) -> Node | None:
     """Move a condition that reads one side of a `join` to that side; of a semi-join, anti-join or `clip_by` to the left.
 
     Lifetimes, CTIs and ids stay. A condition that can fail stays above too, as rows without a match never meet it there; below
-    goes one that keeps the rows on which it fails. Outer joins are unions of a join and an anti-join, so it reaches both.
+    goes one that keeps the rows on which it fails (not on Spark). Outer joins are unions of a join and an anti-join: it reaches
+    both.
 
     Law: `where(p on l)(join(l, r)) == join(where(p)(l), r)`, and `where(p)(anti_join(l, r)) == anti_join(where(p)(l), r)`.
 
@@ -52,8 +53,11 @@ def _below(node: Node, condition: Expr, setting: Setting) -> Below | None:
     if any(isinstance(part, (Call, Key, Life, Opaque)) for part in condition.walk()):
         return None
     if isinstance(node, (AntiJoin, ClipBy, SemiJoin)):
-        return Below({0: condition}, "more rows", forgives=_is_of_fields(condition))
-    return _of_one_side(node, condition) if isinstance(node, Join) else None
+        found: Below | None = Below({0: condition}, "more rows", forgives=_is_of_fields(condition))
+    else:
+        found = _of_one_side(node, condition) if isinstance(node, Join) else None
+    # A forgiving condition is a Python function, for which Spark would leave its own code.
+    return found and found._replace(forgives=found.forgives and setting.engine != "spark")
 
 
 def _of_one_side(node: Join, condition: Expr) -> Below | None:

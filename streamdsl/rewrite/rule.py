@@ -16,14 +16,15 @@ Mode: TypeAlias = Literal["run", "speculative", "watermark", "final"]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a rule may know besides its node: the mode, the plan, and how many nodes read each node, by its `id()`."""
+    """What a rule may know besides its node: the mode, the engine, the plan, and how many nodes read each node, by its `id()`."""
 
     mode: Mode = "run"
+    engine: str = "local"
     plan: Node | None = None
     readers: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, plan: Node, mode: Mode) -> Setting:
+    def of(cls, plan: Node, mode: Mode, engine: str = "local") -> Setting:
         """Return the setting of a plan's nodes.
 
         >>> from streamdsl.plan.node import Source, Union
@@ -31,7 +32,7 @@ class Setting:
         >>> Setting.of(Union((trips, trips)), "run").is_shared(trips)
         True
         """
-        return cls(mode, plan, Counter(id(input) for node in nodes(plan) for input in below(node)))
+        return cls(mode, engine, plan, Counter(id(input) for node in nodes(plan) for input in below(node)))
 
     def is_shared(self, node: Node) -> bool:
         """Say whether several nodes read a node: a copy changed for one of them would be run besides it."""

@@ -300,6 +300,7 @@ BETWEEN: list[Step] = [
     lambda s: s.where(lambda e: (e.k != "b") & (e.v == 1)),
     lambda s: s.where(lambda e: e.v > 0),
     lambda s: s.where(lambda e: e.v != 0).where(lambda e: e.k == "b"),
+    lambda s: s.where(lambda e: e.v > 0).union(s.where(lambda e: e.v > 0).shift(1)),
     lambda s: s.select(k=lambda e: e.k, v=lambda e: e.v - 1),
     lambda s: s.select(v=lambda e: e.v, k=lambda e: e.k, w=lambda e: e.v * 2),
     lambda s: s.select(w=lambda e: e.k, v=lambda e: e.v).select(k=lambda e: e.w, v=lambda e: e.v),
@@ -442,6 +443,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "groups may come at any time": {"streamdsl.rewrite.push_filter_below_groups._shows_the_same": always},
     "a projection forgets that it read an end": {"streamdsl.rewrite.fuse_selects.reads_lifetime": never},
     "a filter meets rows that the one before has kept from it": {"streamdsl.rewrite.fuse_filters.cannot_fail": always},
+    "all values are equal": {"streamdsl.rewrite.share_equals._Sharing._of_value": lambda self, value: -1},
     "a filter is lost": {"streamdsl.rewrite.optimizer.PHASES": ((lossy,),)},
 }
 

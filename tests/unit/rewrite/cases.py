@@ -31,6 +31,33 @@ def doubled(results: Any) -> Any:
     return results.where(lambda e: e.k == "a").union(results)
 
 
+def totals(s: Any) -> Any:
+    return s.tumbling_window(5).aggregate(n=sd.sum(lambda e: e.v))
+
+
+def tally(s: Any) -> Any:
+    return s.tumbling_window(5).aggregate(k=sd.max(lambda e: e.k))
+
+
+def counted(s: Any) -> Any:
+    return grouped(s, "k")
+
+
+def grouped(s: Any, key: str) -> Any:
+    return s.group_by(key).snapshot_window().aggregate(lambda w: {"n": w.count()})
+
+
+def points(s: Any) -> Any:
+    return s.where(lambda e: e.v != 0).to_points()
+
+
+def alike(make: Callable[[], Any]) -> Any:
+    return make().union(make().shift(5))
+
+
+SAMPLED = Sampled()
+
+
 def with_none(s: Any) -> Any:
     return s.select(k=lambda e: e.k, v=lambda e: sd.when(e.v == 0).then(None).otherwise(e.v))
 
@@ -151,6 +178,15 @@ FIRES: dict[str, dict[str, Build]] = {
         "two": lambda s: s.where(lambda e: e.v > 0).where(lambda e: e.k == "a"),
         "three": lambda s: s.where(lambda e: e.v > 0).where(lambda e: e.k == "a").where(lambda e: e.v != 3),
     },
+    "share_equals": {
+        "windows": lambda s: totals(s).union(totals(s).shift(5)),
+        "three": lambda s: totals(s).union(totals(s).shift(5), totals(s)),
+        "a join": lambda s: tally(s).join(tally(s).shift(5), on="k"),
+        "what is grouped": lambda s: counted(s).union(counted(s).shift(5)),
+        "filters inside of groups": lambda s: s.group_by("k").apply(lambda g: points(g).union(points(g).shift(5))),
+        "a function of the user": lambda s: alike(lambda: s.where(lambda e: short(e.k)).to_points()),
+        "both are the same": lambda s: totals(s).union(totals(s)),
+    },
     "narrow_to_reads": {
         "an aggregate": lambda s: s.tumbling_window(5).aggregate(Total()),
         "a vectorized aggregate": lambda s: s.hopping_window(6, 2).aggregate(Columns()),
@@ -255,6 +291,18 @@ MUST_NOT_FIRE: dict[str, dict[str, Build]] = {
         "the second is opaque": lambda s: s.where(lambda e: e.v > 0).where(lambda e: e.k in ("a", "b")),
         "the first reads the lifetime": lambda s: s.where(lambda e, life: life.re > 4).where(lambda e: e.k == "a"),
         "read elsewhere too": lambda s: doubled(s.where(lambda e: e.k == "a")),
+    },
+    "share_equals": {
+        "functions that look alike": lambda s: alike(lambda: s.where(lambda e: e.k in ("a", "b"))),
+        "constants of other types": lambda s: (
+            s.to_points().where(lambda e: e.v == 1).union(s.to_points().where(lambda e: e.v == 1.0))
+        ),
+        "modules that look alike": lambda s: s.tumbling_window(5).apply(Best()).union(s.tumbling_window(5).apply(Best())),
+        "windows of another size": lambda s: (
+            s.tumbling_window(5).aggregate(sd.count()).union(s.tumbling_window(6).aggregate(sd.count()))
+        ),
+        "a module that is not deterministic": lambda s: alike(lambda: s.tumbling_window(5).apply(SAMPLED)),
+        "groups of another key": lambda s: grouped(s, "k").union(grouped(s, "v")),
     },
     "narrow_to_reads": {
         "the fields are not known": lambda s: sd.source("s0").tumbling_window(5).aggregate(Total()),
