@@ -52,7 +52,7 @@ def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | N
         return [run_reference(part, bindings, end) for part in outputs_of(plan)]
     from streamdsl.rewrite import as_chosen
 
-    plan, options = as_chosen(plan, "run", options)
+    plan, options = as_chosen(plan, "run", options, engine)
     if engine == "spark":
         need_spark()
         from streamdsl.spark import run_batch
@@ -63,12 +63,12 @@ def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | N
     return run_local(Outputs(outputs_of(plan)), bindings, end, options)
 
 
-def explain(plan: Node, engine: str) -> str:
-    """Return a plan as text, as an engine would run it."""
+def explain(plan: Node, engine: str, rules: bool = False) -> str:
+    """Return a plan as text, as an engine would run it, with `rules` also how the optimizer came to it."""
     check_engine(engine)
     from streamdsl.rewrite import explain as explain_plan
 
-    return explain_plan(settled(plan) if engine == "spark" else with_defaults(plan), engine)
+    return explain_plan(settled(plan) if engine == "spark" else with_defaults(plan), engine, rules)
 
 
 def check_engine(engine: str) -> None:

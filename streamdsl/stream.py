@@ -1101,17 +1101,27 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         return self.run().to_polars()
 
-    def explain(self, engine: EngineName = "local") -> str:
-        """Return the plan as text, as an engine would run it.
+    def explain(self, engine: EngineName = "local", *, rules: bool = False) -> str:
+        """Return the plan as text, as an engine would run it; with `rules` also each step of the optimizer, before and after.
 
         >>> import streamdsl as sd
         >>> print(sd.source("trips").shift(5).explain())
         shift_1 by 5  <shift (columnar)>
         └─ source:trips
+        >>> distant = sd.source("trips").to_points().where(lambda e: e.km > 9)
+        >>> print(distant.explain(rules=True).partition("step 1: ")[2])
+        push_filter_below_lifetimes at where_1, before:
+        where_1 e.km > 9 [points]
+        └─ alter_lifetime_1 duration 1 [points]
+           └─ source:trips
+        after:
+        alter_lifetime_1 duration 1 [points]
+        └─ where_1 e.km > 9
+           └─ source:trips
         """
         from streamdsl import running
 
-        return running.explain(self._node, engine)
+        return running.explain(self._node, engine, rules)
 
     def plan(self) -> Node:
         """Return the plan: the immutable algebra that this query is.
@@ -1143,7 +1153,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         from streamdsl.rewrite import optimize
         from streamdsl.spark import OnSpark
 
-        return OnSpark(optimize(settled(self._node)), spark, self._bindings)
+        return OnSpark(optimize(settled(self._node), engine="spark"), spark, self._bindings)
 
     # What the methods share.
 

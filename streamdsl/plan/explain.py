@@ -53,6 +53,19 @@ def explain(plan: Node, engine: str = "local") -> str:
     return "\n".join(_lines(plan, names, _runs_on(plan, engine), "", ""))
 
 
+def tree(part: Node, plan: Node) -> str:
+    """Return a part of a plan as a tree, with the labels that its operators have in the plan, without what runs them.
+
+    >>> from streamdsl.plan.node import Source
+    >>> twice = Shift(Shift(Source("trips"), 5), 7)
+    >>> print(tree(twice, twice))
+    shift_2 by 7
+    └─ shift_1 by 5
+       └─ source:trips
+    """
+    return "\n".join(_lines(part, labels(plan), {}, "", ""))
+
+
 def _runs_on(plan: Node, engine: str) -> Mapping[str, str]:
     """Return what runs each operator, by its label; the engine itself is asked."""
     if engine == "spark":
