@@ -29,6 +29,7 @@ from streamdsl.aggregates import (
 from streamdsl.checking import check
 from streamdsl.checks import Finding
 from streamdsl.composing import run_all
+from streamdsl.emit import Emit
 from streamdsl.expr.functions import (
     cast,
     coalesce,
@@ -119,6 +120,7 @@ __all__ = [
     "CHTRow",
     "Clip",
     "Cti",
+    "Emit",
     "Event",
     "Finding",
     "GroupedStream",

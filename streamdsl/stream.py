@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 
 from streamdsl import building
 from streamdsl.building import PAIR, Aggregation, Frame
+from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Constant, Expr
 from streamdsl.expr.schema import Schema
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from streamdsl.engine.session import Emit, Session
+    from streamdsl.engine.session import Session
     from streamdsl.io.binding import Bound
     from streamdsl.plan.asof import Direction
     from streamdsl.plan.derived import BandTime
@@ -1044,7 +1045,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         return running.run(self._node, self._bindings, bindings, engine, until, engine_options)
 
-    def open(self, emit: Emit = "speculative", *, engine_options: Mapping[str, Any] | None = None) -> Session[T]:
+    def open(self, emit: EmitMode | Emit = "speculative", *, engine_options: Mapping[str, Any] | None = None) -> Session[T]:
         """Start a session: events are pushed into it, and each push returns the output that it causes.
 
         >>> import streamdsl as sd
@@ -1057,7 +1058,11 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         return running.open_session(self._node, self._bindings, emit, engine_options)
 
     def stream(
-        self, events: AsyncIterable[Any], *, emit: Emit = "speculative", engine_options: Mapping[str, Any] | None = None
+        self,
+        events: AsyncIterable[Any],
+        *,
+        emit: EmitMode | Emit = "speculative",
+        engine_options: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[Event[T]]:
         """Push the events of an asynchronous source one by one and yield the output; where it ends, `Cti(INFINITY)` follows.
 
