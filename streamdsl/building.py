@@ -60,13 +60,15 @@ def _to_write(f: object, name: str = "") -> str:
     return f"write {name}lambda e: ..., or {field}{name}sd.lit({f!r}) for a constant"
 
 
-def constant(payload: Any) -> Expr:
-    """Return the expression that has this payload in every row.
+def constant(payload: Any, like: Schema | None = None) -> Expr:
+    """Return the expression that has this payload in every row, a mapping's fields in the order of another schema that has them.
 
     >>> constant({"n": 0})
     Make(schema=Schema(n), values=(Constant(value=0),))
     """
     schema = Schema.of_payload(payload)
+    if like is not None and schema.shape is Shape.RECORD is like.shape and set(schema.names) == set(like.names):
+        schema = like
     if schema.shape in (Shape.SCALAR, Shape.OBJECT):
         return Constant(payload)
     return Make(schema, tuple(map(Constant, schema.values(payload))))

@@ -593,7 +593,9 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         length, shift = (to_duration(d, timed._unit) for d in (every, offset))
         first = None if start is None else to_ticks(start, timed._unit)
         cells = Hopping(length, length, shift)
-        return timed._over(derived.fill(timed._node, building.constant(value), cells, first, to_ticks(end, timed._unit)))
+        return timed._over(
+            derived.fill(timed._node, building.constant(value, timed._node.schema), cells, first, to_ticks(end, timed._unit))
+        )
 
     def stitch(self) -> Stream[T]:
         """Make rows with equal payloads that meet, one's RE the other's LE, one row: undo what divides lifetimes. CTIs stay.

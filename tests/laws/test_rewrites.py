@@ -350,7 +350,7 @@ def test_any_rules_leave_every_push_of_any_query_as_it_is(seed: int) -> None:
 
 def test_random_queries_try_every_rule_that_they_can() -> None:
     fired: Counter[str] = Counter()
-    for seed in range(400):
+    for seed in range(700):
         made = mixed(Random(seed))
         for mode in MODES:
             fired.update({f"{mode} {rule.__name__}" for rule in rewriting(made.plan(), mode).fired})
