@@ -558,8 +558,9 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         A match lives from the LE of its last event until `within` after the LE of its first; no RE plays a part. It is a record
         of the steps: of each the payload that it took, None if it was left out, of a many step a tuple. `select` makes its
-        payload of that record. Matches of a key do not overlap, unless `overlapping`: then every instant may begin one. CTIs
-        stay. Raises `QueryError` for a pattern without `within`, or whose last step is many or optional.
+        payload of that record. A match of a key begins after the last event of the one before; with `overlapping` every
+        instant may begin one. CTIs stay. Raises `QueryError` for a pattern without `within`, or whose last step is many or
+        optional.
 
         >>> import streamdsl as sd
         >>> prices = sd.from_rows([(t, t + 1, {"price": p}) for t, p in [(1, 10), (3, 12), (4, 9), (6, 8), (9, 11)]])
