@@ -26,7 +26,24 @@ from streamdsl.aggregates import (
     time_weighted_avg,
     variance,
 )
-from streamdsl.expr.functions import col, is_none, lit, not_, udf, when
+from streamdsl.checking import check
+from streamdsl.checks import Finding
+from streamdsl.composing import run_all
+from streamdsl.emit import Emit
+from streamdsl.expr.functions import (
+    cast,
+    coalesce,
+    col,
+    contains,
+    is_none,
+    length,
+    lit,
+    local_time,
+    not_,
+    param,
+    udf,
+    when,
+)
 from streamdsl.pattern import Pattern, Step, Steps
 from streamdsl.sources import (
     from_arrow,
@@ -37,6 +54,7 @@ from streamdsl.sources import (
     from_parquet,
     from_polars,
     from_rows,
+    from_table,
     source,
 )
 from streamdsl.stream import GroupedStream, GroupedWindowedStream, Stream, WindowedStream
@@ -75,6 +93,7 @@ from streamdsl.udm import (
     uda,
     udo,
 )
+from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Clip, Output
 
 if TYPE_CHECKING:
@@ -96,11 +115,14 @@ __all__ = [
     "MIN_TIME",
     "UDA",
     "UDO",
+    "UDSO",
     "Agg",
     "CHTRow",
     "Clip",
     "Cti",
+    "Emit",
     "Event",
+    "Finding",
     "GroupedStream",
     "GroupedWindowedStream",
     "IncrementalUDA",
@@ -124,8 +146,12 @@ __all__ = [
     "WindowDescriptor",
     "WindowedStream",
     "avg",
+    "cast",
+    "check",
+    "coalesce",
     "col",
     "collect",
+    "contains",
     "correct",
     "count",
     "count_distinct",
@@ -141,16 +167,21 @@ __all__ = [
     "from_parquet",
     "from_polars",
     "from_rows",
+    "from_table",
     "interval",
     "is_none",
     "last",
+    "length",
     "lit",
+    "local_time",
     "max",
     "median",
     "min",
     "not_",
+    "param",
     "point",
     "quantile",
+    "run_all",
     "source",
     "stddev",
     "sum",

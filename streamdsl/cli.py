@@ -11,10 +11,21 @@ from pathlib import Path
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status."""
     options = _parser().parse_args(arguments)
+    status: int = options.run(options)
+    return status
+
+
+def _demo(options: argparse.Namespace) -> int:
     from streamdsl.demo.files import FEBRUARY, YEAR
     from streamdsl.demo.main import demo
 
     return demo(YEAR if options.all else FEBRUARY, options.out, spark=not options.no_spark)
+
+
+def _check(options: argparse.Namespace) -> int:
+    from streamdsl.checking import check_named
+
+    return max(map(check_named, options.queries))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -31,6 +42,14 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, default=Path("demo-results"), metavar="DIR", help="where to write (default: %(default)s)"
     )
     demo.add_argument("--no-spark", action="store_true", help="run the local half only")
+    demo.set_defaults(run=_demo)
+    check = commands.add_parser(
+        "check",
+        help="say what is wrong with queries before they run",
+        description="Prints what sd.check finds, with file and line. The exit status is 1 if there is a warning, 2 for no query.",
+    )
+    check.add_argument("queries", nargs="+", metavar="module:query", help="a query, by its name in a module that can be imported")
+    check.set_defaults(run=_check)
     return parser
 
 

@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 
 from streamdsl import building
 from streamdsl.building import PAIR, Aggregation, Frame
+from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Constant, Expr
 from streamdsl.expr.schema import Schema
@@ -20,10 +21,12 @@ from streamdsl.plan import derived
 from streamdsl.plan import node as algebra
 from streamdsl.plan.asof import Nearness
 from streamdsl.plan.node import Group, GroupApply, Node
+from streamdsl.plan.places import placed
 from streamdsl.plan.units import in_calendar, in_unit
 from streamdsl.temporal import CHRONON, INFINITY, Lifetime, Unit, to_duration, to_ticks
 from streamdsl.temporal.html import text
 from streamdsl.udm.bases import AnyUDA, AnyUDO
+from streamdsl.udm.stream_operator import UDSO
 from streamdsl.udm.top_k import TopK
 from streamdsl.windows import Clip, Count, CountBy, Hopping, Output, Snapshot
 from streamdsl.windows import Session as SessionWindow
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from streamdsl.engine.session import Emit, Session
+    from streamdsl.engine.session import Session
     from streamdsl.io.binding import Bound
     from streamdsl.plan.asof import Direction
     from streamdsl.plan.derived import BandTime
@@ -119,6 +122,28 @@ class _Windowing(ABC, Generic[W]):
           [10, 20) n=1
         """
         return self.hopping_window(size, size, offset, clip=clip, output=output)
+
+    def trailing_window(
+        self, size: DurationLike, hop: DurationLike | None = None, offset: DurationLike = 0, *, clip: Clip = Clip.NONE
+    ) -> W:
+        """Look back at every `offset + k * hop`: the result over the last `size` holds from then until the next time.
+
+            time        0         10        20        30
+            size 10     [---------)
+            result                [---------)
+
+        `hop` is `size` if it is not given. The rows of a window are those of a hopping window; the CTI is `size` later than its.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 2, "a"), (8, 12, "b")]).trailing_window(10).aggregate(n=sd.count()).run().cht()
+        CHT
+          [10, 20) n=2
+          [20, 30) n=1
+        """
+        every = size if hop is None else hop
+        timed = self._timed(size, every, offset)
+        length, step, first = (to_duration(d, timed._unit) for d in (size, every, offset))
+        return timed._windowed(Frame(Hopping(length, step, first - length), clip, Output.ALIGN, step))
 
     def snapshot_window(self, *, clip: Clip = Clip.NONE, output: Output = Output.ALIGN) -> W:
         """Divide time at every LE and RE: the windows are the maximal periods in which nothing changes.
@@ -492,6 +517,83 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         node = in_calendar(self._node, period, offset)
         size, start = (to_duration(d, node.unit) for d in (period, offset))
         return self._over(algebra.Chop(node, Hopping(size, size, start)))
+
+    @overload
+    def scan(self, module: UDSO[T, Any, U]) -> Stream[U]: ...
+    @overload
+    def scan(self, module: Callable[[], UDSO[T, Any, U]]) -> Stream[U]: ...
+    def scan(self, module: Any) -> Any:
+        """Give what a stream operator makes of each row in order of (LE, payload, RE) and of the state after the rows before it.
+
+        Results have their row's lifetime; CTIs stay. A row that comes late, or goes, has all after it in its group computed anew.
+        A group's state is kept for ever, unless the module says that it is empty. Raises `QueryError` for what is none.
+
+        >>> import streamdsl as sd
+        >>> class Total(sd.UDSO[float, float, float]):
+        ...     def create_state(self) -> float:
+        ...         return 0.0
+        ...     def process(self, state: float, payload: float, le: int) -> tuple[float, list[float]]:
+        ...         return state + payload, [state + payload]
+        >>> sd.from_rows([(1, 5, 2.0), (7, 8, 1.0), (3, 4, 4.0)]).scan(Total).run().cht()
+        CHT
+          [1, 5) 2.0
+          [3, 4) 6.0
+          [7, 8) 7.0
+        """
+        return self._over(algebra.Scan(self._node, building.stream_operator(module)))
+
+    @overload
+    def fill(
+        self: Stream[Record],
+        every: DurationLike,
+        value: Mapping[str, object],
+        *,
+        start: TimeLike | None = None,
+        end: TimeLike = INFINITY,
+        offset: DurationLike = 0,
+    ) -> Stream[Record]: ...
+    @overload
+    def fill(
+        self: Stream[U],
+        every: DurationLike,
+        value: U,
+        *,
+        start: TimeLike | None = None,
+        end: TimeLike = INFINITY,
+        offset: DurationLike = 0,
+    ) -> Stream[U]: ...
+    def fill(
+        self,
+        every: Any,
+        value: Any,
+        *,
+        start: Any = None,
+        end: Any = INFINITY,
+        offset: Any = 0,
+    ) -> Any:
+        """Add a row with `value` for the time in which there is none, cut at every time `offset + k * every`.
+
+        From `start` (None: from the first row, as in a group always) until `end`. A cell is filled when the CTI reaches it; CTIs
+        stay. Raises `QueryError` for a value with other fields, `UnboundedOutputError` where a run without `until` has no `end`.
+
+            time    0         10        20        30
+            counts  [---3----)          [---1----)
+            out     [---3----)[---0----)[---1----)
+
+        >>> import streamdsl as sd
+        >>> counts = sd.from_rows([(3, 4, "a"), (25, 26, "b")]).tumbling_window(10).aggregate(n=sd.count())
+        >>> counts.fill(10, {"n": 0}, end=40).run().cht()
+        CHT
+          [0, 10) n=1
+          [10, 20) n=0
+          [20, 30) n=1
+          [30, 40) n=0
+        """
+        timed = self._timed(every, offset, *(time for time in (start, end) if time is not None))
+        length, shift = (to_duration(d, timed._unit) for d in (every, offset))
+        first = None if start is None else to_ticks(start, timed._unit)
+        cells = Hopping(length, length, shift)
+        return timed._over(derived.fill(timed._node, building.constant(value), cells, first, to_ticks(end, timed._unit)))
 
     def stitch(self) -> Stream[T]:
         """Make rows with equal payloads that meet, one's RE the other's LE, one row: undo what divides lifetimes. CTIs stay.
@@ -897,6 +999,28 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         return GroupedStream(self, building.key(key, self._node.schema))
 
+    def bind(self, **named: Any) -> Stream[T]:
+        """Give parameters (`sd.param`) their values, and named sources their inputs: data, or other queries.
+
+        A query in the place of a source is read as if the source were fed with its output: its LEs, REs and CTIs. Both then run
+        as one plan. Raises `QueryError` for a name that is neither a source nor a parameter, and for a value of another type,
+        and `SchemaError` or `UnitError` for a query that is not what the source declares.
+
+        >>> import streamdsl as sd
+        >>> limit = sd.param("limit", int)
+        >>> dear = sd.source("fares").where(lambda e: e.value > limit)
+        >>> fares = sd.from_rows([(1, 2, 7), (3, 4, 12)])
+        >>> dear.bind(limit=10, fares=fares.shift(100)).run().cht()
+        CHT
+          [103, 104) 12
+        >>> dear.bind(limit=5, fares=[(1, 2, 7)]).run().cht()
+        CHT
+          [1, 2) 7
+        """
+        from streamdsl.composing import bind
+
+        return bind(self, named)
+
     # Running.
 
     def run(
@@ -921,7 +1045,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         return running.run(self._node, self._bindings, bindings, engine, until, engine_options)
 
-    def open(self, emit: Emit = "speculative", *, engine_options: Mapping[str, Any] | None = None) -> Session[T]:
+    def open(self, emit: EmitMode | Emit = "speculative", *, engine_options: Mapping[str, Any] | None = None) -> Session[T]:
         """Start a session: events are pushed into it, and each push returns the output that it causes.
 
         >>> import streamdsl as sd
@@ -934,7 +1058,11 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         return running.open_session(self._node, self._bindings, emit, engine_options)
 
     def stream(
-        self, events: AsyncIterable[Any], *, emit: Emit = "speculative", engine_options: Mapping[str, Any] | None = None
+        self,
+        events: AsyncIterable[Any],
+        *,
+        emit: EmitMode | Emit = "speculative",
+        engine_options: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[Event[T]]:
         """Push the events of an asynchronous source one by one and yield the output; where it ends, `Cti(INFINITY)` follows.
 
@@ -978,17 +1106,27 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         return self.run().to_polars()
 
-    def explain(self, engine: EngineName = "local") -> str:
-        """Return the plan as text, as an engine would run it.
+    def explain(self, engine: EngineName = "local", *, rules: bool = False) -> str:
+        """Return the plan as text, as an engine would run it; with `rules` also each step of the optimizer, before and after.
 
         >>> import streamdsl as sd
         >>> print(sd.source("trips").shift(5).explain())
         shift_1 by 5  <shift (columnar)>
         └─ source:trips
+        >>> distant = sd.source("trips").to_points().where(lambda e: e.km > 9)
+        >>> print(distant.explain(rules=True).partition("step 1: ")[2])
+        push_filter_below_lifetimes at where_1, before:
+        where_1 e.km > 9 [points]
+        └─ alter_lifetime_1 duration 1 [points]
+           └─ source:trips
+        after:
+        alter_lifetime_1 duration 1 [points]
+        └─ where_1 e.km > 9
+           └─ source:trips
         """
         from streamdsl import running
 
-        return running.explain(self._node, engine)
+        return running.explain(self._node, engine, rules)
 
     def plan(self) -> Node:
         """Return the plan: the immutable algebra that this query is.
@@ -1016,10 +1154,11 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         Hint: give a DataFrame: batch({'numbers': frame})
         """
         need_spark()
+        from streamdsl.plan.parameters import settled
         from streamdsl.rewrite import optimize
         from streamdsl.spark import OnSpark
 
-        return OnSpark(optimize(self._node), spark, self._bindings)
+        return OnSpark(optimize(settled(self._node), engine="spark"), spark, self._bindings)
 
     # What the methods share.
 
@@ -1034,7 +1173,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         return WindowedStream(self, frame)
 
     def _over(self, node: Node, *others: Stream[Any]) -> Stream[Any]:
-        node = in_unit(node, node.unit)
+        node = placed(in_unit(node, node.unit))
         return Stream(node, building.merge_bindings(node, self._bindings, *(other._bindings for other in others)))
 
     def _joined(self, other: Any, on: Any, where: Any, select: Any) -> tuple[Node, Node, algebra.Matching, Expr | None]:
@@ -1258,10 +1397,8 @@ class WindowedStream(Generic[T]):
         >>> stream.tumbling_window(10).output_cti(stream.run().cht(), 17)
         10
         """
-        from streamdsl.windows.liveliness import output_cti
-
-        frame, lifetimes = self._frame, [Lifetime(row.le, row.re) for row in cht.rows]
-        return output_cti(frame.windows, frame.clip, frame.output, time_sensitive, lifetimes, to_ticks(c, self._unit(cht)))
+        lifetimes = [Lifetime(row.le, row.re) for row in cht.rows]
+        return self._frame.output_cti(lifetimes, to_ticks(c, self._unit(cht)), time_sensitive)
 
     def _unit(self, cht: CHT[Any]) -> Unit | None:
         return self._input._node.unit or cht.unit

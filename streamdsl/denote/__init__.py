@@ -17,11 +17,13 @@ from streamdsl.denote.scope import Scope
 from streamdsl.denote.source import history, source, sources
 from streamdsl.denote.span import (
     alter_lifetime,
+    calendar,
     clip_duration,
     clip_interval,
     distinct,
     extend,
     quantize,
+    scan,
     select,
     select_many,
     shift,
@@ -58,6 +60,8 @@ DENOTATIONS: Final[Mapping[type[Node], Callable[..., CHT[Any]]]] = {
     plan_nodes.ToPointsAtEnd: to_points_at_end,
     plan_nodes.Quantize: quantize,
     plan_nodes.Chop: chop,
+    plan_nodes.Calendar: calendar,
+    plan_nodes.Scan: scan,
     plan_nodes.Distinct: distinct,
     plan_nodes.Stitch: stitch,
     plan_nodes.Match: match,

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from streamdsl.engine.batch import EMPTY
 from streamdsl.engine.operator import Gate, Operator, Step
 from streamdsl.engine.operators.asof_join import AsofJoinOperator
+from streamdsl.engine.operators.calendar import CalendarOperator
 from streamdsl.engine.operators.chop import ChopOperator
 from streamdsl.engine.operators.clip_by import ClipByOperator
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator, why_not_columnar
@@ -26,6 +27,7 @@ from streamdsl.engine.operators.lifetimes import (
     ToPointsAtEndOperator,
 )
 from streamdsl.engine.operators.match import MatchOperator
+from streamdsl.engine.operators.scan import ScanOperator
 from streamdsl.engine.operators.span import SelectManyOperator, SelectOperator, WhereOperator
 from streamdsl.engine.operators.stitch import StitchOperator
 from streamdsl.engine.operators.to_edges import ToEdgesOperator
@@ -37,6 +39,7 @@ from streamdsl.plan.node import (
     AlterLifetime,
     AntiJoin,
     AsofJoin,
+    Calendar,
     Chop,
     ClipBy,
     ClipDuration,
@@ -49,6 +52,7 @@ from streamdsl.plan.node import (
     Match,
     Node,
     Quantize,
+    Scan,
     Select,
     SelectMany,
     SemiJoin,
@@ -62,6 +66,7 @@ from streamdsl.plan.node import (
     WindowAggregate,
     WindowApply,
 )
+from streamdsl.plan.outputs import outputs_of
 
 Options: TypeAlias = Mapping[str, str]
 
@@ -101,6 +106,8 @@ OPERATORS: dict[type[Node], type[Any]] = {
     ToPointsAtEnd: ToPointsAtEndOperator,
     Quantize: QuantizeOperator,
     Chop: ChopOperator,
+    Calendar: CalendarOperator,
+    Scan: ScanOperator,
     Distinct: DistinctOperator,
     Stitch: StitchOperator,
     Match: MatchOperator,
@@ -140,20 +147,24 @@ class Stage:
 
 @dataclass(slots=True)
 class Graph:
-    """The running operators of a plan in an order in which every input comes before its reader; the last one is the output."""
+    """The running operators of a plan in an order in which every input comes before its reader, and which of them are outputs."""
 
     stages: list[Stage] = field(default_factory=list)
     sources: dict[str, Source] = field(default_factory=dict)
+    outputs: list[int] = field(default_factory=list)
 
-    def step(self, pieces: Mapping[str, Step], ctis: Mapping[str, int]) -> Step:
-        """Run one piece of every source through the plan; each operator runs once, when all its inputs have."""
+    def step(self, pieces: Mapping[str, Step], ctis: Mapping[str, int]) -> list[Step]:
+        """Run one piece of every source through the plan, and return what comes of each output.
+
+        Each operator runs once, when all its inputs have.
+        """
         out: list[Step] = []
         for stage in self.stages:
             if stage.operator is None:
                 out.append(pieces.get(stage.source) or Step(EMPTY, ctis[stage.source]))
             else:
                 out.append(stage.operator.step([out[i] for i in stage.inputs]))
-        return out[-1]
+        return [out[i] for i in self.outputs]
 
     @property
     def operators(self) -> list[Operator]:
@@ -172,7 +183,8 @@ def lower(plan: Node, gate: Gate | None = None, options: Options | None = None) 
         if name != "window":
             raise QueryError(f"there is no engine option {name!r}; the options are: rewrite, window")
     graph = Graph()
-    _Builder(graph, labels(plan), Lowering(gate or Gate(), options or {})).build(plan)
+    builder = _Builder(graph, labels(plan), Lowering(gate or Gate(), options or {}))
+    graph.outputs = [builder.build(output) for output in outputs_of(plan)]
     return graph
 
 

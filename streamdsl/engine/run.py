@@ -2,29 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from streamdsl.engine.egress import SpeculativeEgress
 from streamdsl.engine.lower import Options
+from streamdsl.engine.operator import Step
 from streamdsl.engine.session import Session
 from streamdsl.errors import QueryError
 from streamdsl.io.binding import Bound
-from streamdsl.plan.node import Node
+from streamdsl.plan.node import Node, Source
+from streamdsl.plan.outputs import Outputs
 from streamdsl.result import Result
-from streamdsl.temporal import INFINITY, Event
+from streamdsl.temporal import INFINITY, Event, Rejected
 
 
 def run(
     plan: Node, bindings: Mapping[str, Bound], until: int | None = None, engine_options: Options | None = None
 ) -> Result[Any]:
-    """Push each source whole, in the order of the bindings, then close; `until` ends the inputs with `Cti(until)` instead."""
+    """Push each source whole, tables first, then close; `until` ends the inputs with `Cti(until)` instead."""
+    return run_outputs(Outputs((plan,)), bindings, until, engine_options)[0]
+
+
+def run_outputs(
+    plan: Outputs, bindings: Mapping[str, Bound], until: int | None = None, engine_options: Options | None = None
+) -> list[Result[Any]]:
+    """Run several plans as one graph, as `run` does one, and return their results in order."""
     limit = INFINITY if until is None else until
-    session: Session[Any] = Session(plan, bindings, engine_options=engine_options, until=limit)
+    session = _Run(plan, bindings, engine_options, limit)
     missing = [name for name in session.sources if name not in bindings]
     if missing:
         raise QueryError(f"nothing is bound to the source {missing[0]!r}", hint=f"query.run({{{missing[0]!r}: events_or_frame}})")
-    out: list[Event[Any]] = []
+    session.load({name: bound for name, bound in bindings.items() if name in session.tables})
     for name, bound in bindings.items():
-        if name in session.sources:
-            out += session.push(bound.whole(), source=name)
-    return Result.from_events(out + session.end(limit), session.unit, session.rejected())
+        if name in session.sources and name not in session.tables:
+            session.push(bound.whole(), source=name)
+    session.end(limit)
+    rejected = {name: session.rejected_by(name) for name in session.sources}
+    return [
+        Result.from_events(events, session.unit, [each for name in sources_of(part) for each in rejected[name]])
+        for part, events in zip(plan.parts, session.events, strict=True)
+    ]
+
+
+def sources_of(plan: Node) -> list[str]:
+    """Return the names of the sources that a plan reads.
+
+    >>> sources_of(Source("trips"))
+    ['trips']
+    """
+    return list(dict.fromkeys(node.source for node in plan.walk() if isinstance(node, Source)))
+
+
+class _Run(Session[Any]):
+    """A session of several outputs, which keeps the events of each."""
+
+    def __init__(self, plan: Outputs, bindings: Mapping[str, Bound], options: Options | None, until: int) -> None:
+        super().__init__(plan, bindings, engine_options=options, until=until)
+        self._egresses = [SpeculativeEgress() for _ in plan.parts]
+        self.events: list[list[Event[Any]]] = [[] for _ in plan.parts]
+
+    def _sent(self, outputs: Sequence[Step]) -> list[Event[Any]]:
+        for events, egress, out in zip(self.events, self._egresses, outputs, strict=True):
+            events += egress.send(out.batch, out.cti)
+        return []
+
+    def rejected_by(self, source: str) -> Sequence[Rejected]:
+        """Return what a source has dropped or adjusted."""
+        return self._sources[source].table.rejected

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import CellType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from streamdsl.expr.bytecode import writes_names
+from streamdsl.errors import QueryError
+from streamdsl.expr.bytecode import tree, writes_names
+from streamdsl.expr.functions import param
 
 
 def snapshot(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function with its globals and outer variables as they are now.
 
     So of a partial the function that it completes. What is no plain function, or assigns such names itself, stays as it is.
+    Raises `QueryError` for one that makes a parameter, `sd.param(...)`, which nobody could bind.
 
     >>> limit = 5
     >>> f = snapshot(lambda x: x > limit)
@@ -23,12 +26,23 @@ def snapshot(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     if type(function) is partial:
         return partial(snapshot(function.func), *function.args, **function.keywords)
+    if type(function) is FunctionType and any(_makes_parameter(code, function.__globals__) for code in tree(function.__code__)):
+        raise QueryError(
+            "a parameter is made outside of the lambda that reads it",
+            hint='limit = sd.param("limit", int), and then where(lambda e: e.fare > limit)',
+        )
     if type(function) is not FunctionType or writes_names(function.__code__):
         return function
     cells = tuple(map(_copied, function.__closure__ or ()))
     copy = with_environment(function, dict(function.__globals__), cells, function.__defaults__, function.__kwdefaults__)
     copy.__dict__.update(function.__dict__)
     return copy
+
+
+def _makes_parameter(code: CodeType, names: Mapping[str, Any]) -> bool:
+    if "param" not in code.co_names:
+        return False
+    return any(names.get(name) is param or getattr(names.get(name), "param", None) is param for name in code.co_names)
 
 
 def with_environment(

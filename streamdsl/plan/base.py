@@ -5,17 +5,23 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from streamdsl.expr.schema import Schema
 from streamdsl.temporal import Unit, common_unit
 from streamdsl.temporal.html import text
 
+if TYPE_CHECKING:
+    from streamdsl.plan.places import Place
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """The base of all operators. Two nodes are equal if their structure is."""
+
+    written: Place | None = field(default=None, kw_only=True, compare=False, repr=False)
+    """The line of the query that made it, where that is known."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -59,7 +65,7 @@ class Node:
 
     def map_inputs(self, change: Callable[[Node], Node]) -> Node:
         """Return this node over changed inputs (the same node if none changed)."""
-        changes: dict[str, object] = {}
+        changes: dict[str, Any] = {}
         for name, old in self._inputs().items():
             if isinstance(old, Node):
                 new = change(old)
@@ -79,7 +85,7 @@ class Node:
 
 @functools.cache
 def _names(cls: type[Node]) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(cls))
+    return tuple(each.name for each in dataclasses.fields(cls))
 
 
 def _are_nodes(value: object) -> bool:

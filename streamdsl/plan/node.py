@@ -15,18 +15,20 @@ from streamdsl.temporal import OnViolation, Unit, common_unit
 from streamdsl.temporal.progress import Progress
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import AnyUDO
+from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Clip, Hopping, Output, Windows, check_policies
 
 
 @dataclass(frozen=True, slots=True)
 class Source(Node):
-    """A stream that comes from outside, bound by its name."""
+    """A stream that comes from outside, bound by its name; the rows of a `table` are there before all others."""
 
     source: str
     payload: Schema | None = None
     time_unit: Unit | None = None
     progress: Progress | None = None
     on_violation: OnViolation = "error"
+    table: bool = field(default=False, repr=False)
 
     @property
     def schema(self) -> Schema | None:
@@ -170,6 +172,19 @@ class Chop(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Calendar(Node):
+    """One row, with the payload None, from `start` (None: the first LE of the input's rows) until `end`."""
+
+    input: Node
+    start: int | None
+    end: int
+
+    @property
+    def schema(self) -> Schema | None:
+        return Schema.scalar()
+
+
+@dataclass(frozen=True, slots=True)
 class Distinct(Node):
     """Each payload once, for the time that some row has it, as maximal pieces."""
 
@@ -181,6 +196,18 @@ class Stitch(Node):
     """Rows with equal payloads that meet, made one: at each time those that end there, by LE, with those that start, by RE."""
 
     input: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Scan(Node):
+    """What a stream operator makes of each row, in order of (LE, payload, RE), with its lifetime."""
+
+    input: Node
+    module: UDSO[Any, Any, Any]
+
+    @property
+    def schema(self) -> Schema | None:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,6 +411,7 @@ __all__ = [
     "AlterLifetime",
     "AntiJoin",
     "AsofJoin",
+    "Calendar",
     "Chop",
     "ClipBy",
     "ClipDuration",
@@ -397,6 +425,7 @@ __all__ = [
     "Matching",
     "Node",
     "Quantize",
+    "Scan",
     "Select",
     "SelectMany",
     "SemiJoin",

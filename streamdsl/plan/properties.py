@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
+from typing import Final
 
 from streamdsl.expr.nodes import Constant, Expr, Life, Opaque
 from streamdsl.plan.node import (
@@ -24,6 +25,9 @@ from streamdsl.plan.pattern import PatternStep
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.windows import Hopping, Output
 
+HOLDERS: Final = (Matching, BoundAgg, PatternStep)
+"""What in a node, besides itself, has expressions as its fields."""
+
 
 def expressions(node: Node) -> Iterator[Expr]:
     """Yield the expressions of a node, those of its matching and its aggregates too; none of the nodes below it.
@@ -42,7 +46,7 @@ def _inside(value: object) -> Iterator[Expr]:
     elif isinstance(value, tuple):
         for item in value:
             yield from _inside(item)
-    elif isinstance(value, (Matching, BoundAgg, PatternStep)):
+    elif isinstance(value, HOLDERS):
         for field in fields(value):
             yield from _inside(getattr(value, field.name))
 
@@ -57,13 +61,19 @@ def fixed_end(node: Node) -> bool:
     if isinstance(node, AlterLifetime):
         return node.start is None and isinstance(node.duration, Constant)
     if isinstance(node, (Where, Select, Shift)):
-        return not _reads_re(node) and fixed_end(node.inputs[0])
+        return not reads_re(node) and fixed_end(node.inputs[0])
     if isinstance(node, GroupApply):
         return fixed_end(node.body)
     return isinstance(node, ToPointsAtEnd) or (isinstance(node, Union) and all(map(fixed_end, node.parts)))
 
 
-def _reads_re(node: Node) -> bool:
+def reads_re(node: Node) -> bool:
+    """Say whether some expression of a node may read RE.
+
+    >>> from streamdsl.plan.node import Source
+    >>> reads_re(AlterLifetime(Source("trips"), None, Life("re"))), reads_re(Shift(Source("trips"), 5))
+    (True, False)
+    """
     parts = (part for expr in expressions(node) for part in expr.walk())
     return any(part == Life("re") or (isinstance(part, Opaque) and part.life) for part in parts)
 

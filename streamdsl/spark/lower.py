@@ -53,6 +53,8 @@ LOWERINGS: Final[Mapping[type[Node], Rule]] = {
     plan_nodes.Quantize: span.quantize,
     plan_nodes.ToEdges: span.to_edges,
     plan_nodes.Chop: windows.chop,
+    plan_nodes.Calendar: span.calendar,
+    plan_nodes.Scan: span.scan,
     plan_nodes.Distinct: span.distinct,
     plan_nodes.Stitch: span.stitch,
     plan_nodes.Match: span.match,

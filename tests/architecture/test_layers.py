@@ -24,6 +24,7 @@ LAYERS: dict[str, set[str]] = {
     "udm": MODEL | {"expr", "windows"},
     "plan": VALUES,
     "rewrite": PLAN,
+    "checks": PLAN | {"rewrite"},
     "result": MODEL,
     "io": PLAN | {"result"},
     "denote": PLAN | {"io", "result"},

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 import streamdsl as sd
-from tests.laws.modules import Above, Alone, Ends
+from tests.laws.modules import Above, Alone, Ends, Since
 
 Stream: TypeAlias = "sd.Stream[Any]"
 
@@ -117,6 +117,8 @@ STEPS = [
         inputs=2,
     ),
     Step("full_join", lambda s, t: s.full_join(t, on="v", select=lambda a, b: {"k": (a or b).k, "v": (b or a).v}), inputs=2),
+    Step("scan", lambda s: s.scan(Since).select(lambda e: {"k": e.k, "v": e.v})),
+    Step("fill", lambda s: s.fill(7, {"k": "-", "v": 0}, start=-3, end=33)),
     Step("asof_join", lambda s, t: s.asof_join(t, on="k", select=lambda a, b: {"k": a.k, "v": a.v - b.v}), inputs=2),
     Step("semi_join", lambda s, t: s.semi_join(t, on="k"), inputs=2),
     Step("semi_join (where)", lambda s, t: s.semi_join(t, where=lambda a, b: a.v <= b.v), inputs=2),

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import streamdsl as sd
 from streamdsl.udm.bases import AnyUDA, AnyUDO
-from tests.laws.modules import Above, Alone, Ends, Halves, Latest, Spread, Through
+from tests.laws.modules import Above, Alone, Ends, Halves, Latest, Since, Spread, Through
 
 Stream: TypeAlias = "sd.Stream[Any]"
 Windowed: TypeAlias = Any
@@ -102,10 +102,27 @@ SPANS: dict[str, list[Callable[[Stream], Stream]]] = {
     "clip_duration": [lambda s: s.clip_duration(3), lambda s: s.clip_duration(20)],
     "to_points_at_end": [lambda s: s.to_points_at_end()],
     "quantize": [lambda s: s.quantize(5, 5), lambda s: s.quantize(9, 4, offset=-1), lambda s: s.quantize(2, 7, offset=3)],
+    "scan": [
+        lambda s: s.scan(Since()),
+        lambda s: s.group_by("k").apply(lambda g: g.scan(Since)),
+        lambda s: s.to_points().scan(Since).snapshot_window().aggregate(n=sd.count(), v=sd.sum(lambda e: e.v)),
+    ],
+    "fill": [
+        lambda s: s.fill(4, {"k": "-", "v": 0}, start=-5, end=25),
+        lambda s: s.fill(3, {"k": "-", "v": 0}, end=20, offset=1),
+        lambda s: s.group_by("k").tumbling_window(5).aggregate(n=sd.count()).fill(5, {"k": "-", "n": 0}, start=0, end=30),
+        lambda s: s.group_by("k").apply(lambda g: g.fill(6, {"k": "-", "v": 0}, end=15)),
+        lambda s: s.group_by("k").apply(lambda g: g.tumbling_window(4).aggregate(n=sd.count()).fill(4, {"n": 0}, end=24)),
+    ],
+    "trailing_window": [
+        lambda s: s.trailing_window(6).aggregate(n=sd.count(), v=sd.sum(lambda e: e.v)),
+        lambda s: s.trailing_window(7, 3, 1).aggregate(v=sd.max(lambda e: e.v)),
+        lambda s: s.group_by("k").trailing_window(3, 5).apply(Above(), lambda e: e.v),
+        lambda s: s.trailing_window(8, 4, clip=sd.Clip.FULL).aggregate(Ends(), lambda e: e.v),
+    ],
 }
-
-BOUNDED = {"chop"}
-"""Span-based operators that need rows that end."""
+BOUNDED = {"chop", "fill", "trailing_window"}
+"""Operators that need rows that end."""
 
 PAIRS: dict[str, list[Callable[[Stream, Stream], Stream]]] = {
     "union": [lambda s, t: s.union(t), lambda s, t: s.union(t, s), lambda s, t: s.where(lambda e: e.v > 0).union(s, t)],

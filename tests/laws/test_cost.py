@@ -16,6 +16,7 @@ import streamdsl as sd
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
 from streamdsl.io.binding import Inserts
+from tests.laws.modules import Since
 
 Query = Callable[["sd.Stream[Any]"], "sd.Stream[Any]"]
 
@@ -49,6 +50,10 @@ QUERIES: dict[str, Query] = {
     "match, overlapping": lambda s: s.match(lambda p: p.a.then(p.b.where(lambda e, m: e.v > m.a.v)).within(12), overlapping=True),
     "stitch": lambda s: s.select(lambda e: e.v).stitch(),
 }
+IN_ORDER: dict[str, Query] = {
+    "scan": lambda s: s.select(k=lambda e: e.v, v=lambda e: e.v).scan(Since()),
+}
+"""Queries in which a late event costs what comes after it."""
 
 
 def _points(first: int, size: int, step: int = 1) -> Inserts:
@@ -111,9 +116,9 @@ def test_a_late_event_costs_the_same_after_a_million_earlier_ones() -> None:
     assert sum(cost[2] for cost in few.values()) == 1, "the one window that it falls into is computed again, once"
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", [*QUERIES, *IN_ORDER])
 def test_memory_is_flat_over_cti_periods(name: str) -> None:
-    session = QUERIES[name](sd.source("s")).open()
+    session = {**QUERIES, **IN_ORDER}[name](sd.source("s")).open()
     used = []
     tracemalloc.start()
     try:
@@ -127,9 +132,9 @@ def test_memory_is_flat_over_cti_periods(name: str) -> None:
     assert max(used[5:]) <= 1.1 * used[5] + 4096, f"bytes after each period: {used}"
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", [*QUERIES, *IN_ORDER])
 def test_state_holds_only_what_a_later_change_can_need(name: str) -> None:
-    session = QUERIES[name](sd.source("s")).open()
+    session = {**QUERIES, **IN_ORDER}[name](sd.source("s")).open()
     session.push(_points(0, 500, step=2))
     full = sum(figures["events"] + figures["windows"] for figures in session.stats().values())
     session.push([sd.Cti(2_000)])

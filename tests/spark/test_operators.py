@@ -10,6 +10,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.errors import UnsupportedOnSpark
+from tests.laws.modules import Since
 from tests.spark.helpers import check, check_many, explained, history, stream
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -57,6 +58,10 @@ SPAN_IN_PYTHON: dict[str, Query] = {
     "to edges": lambda s: s.to_edges(lambda e: str(e.m)),
     "distinct": lambda s: s.distinct(lambda e: str(e.m)),
     "after python": lambda s: s.select(lambda e: str(e.v)).where(lambda e: e.value != "1").shift(2),
+}
+SCANNED: dict[str, Query] = {
+    "scan": lambda s: s.select(k=lambda e: e.k, v=lambda e: e.v).scan(Since()),
+    "scan by key": lambda s: s.group_by("k").apply(lambda g: g.scan(Since)),
 }
 TWO: dict[str, Query] = {
     "union": lambda a, b: a.union(b),
@@ -125,6 +130,8 @@ LISTED: dict[str, Any] = {
 }
 WEIGHED: dict[str, Any] = {"ints": sd.time_weighted_avg(lambda e: e.m), "floats": sd.time_weighted_avg(lambda e: e.f / 1e16)}
 ENDING: dict[str, Query] = {
+    "filled": lambda s: s.select(v=lambda e: e.v).fill(4, {"v": 0}, end=25),
+    "trailing, filled": lambda s: s.trailing_window(7, 5).aggregate(n=sd.count()).fill(5, {"n": 0}, end=40),
     "tumbling": lambda s: s.tumbling_window(5, 2).aggregate(**MERGED),
     "hopping": lambda s: s.hopping_window(7, 3, -2).aggregate(**MERGED),
     "with gaps": lambda s: s.hopping_window(3, 7).aggregate(**MERGED),
@@ -157,6 +164,11 @@ def test_span(name: str) -> None:
 def test_span_in_python(name: str) -> None:
     assert any("Python (Arrow), row by row" in said for said in explained(SPAN_IN_PYTHON[name](stream())).values())
     check_many(SPAN_IN_PYTHON[name], native=False)
+
+
+@pytest.mark.parametrize("name", SCANNED)
+def test_stream_operators_follow_the_rows_of_a_group(name: str) -> None:
+    check_many(SCANNED[name], native=False)
 
 
 @pytest.mark.parametrize("name", TWO)

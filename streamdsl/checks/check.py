@@ -1,0 +1,43 @@
+"""Checks of a query as it is written: nothing runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Final, TypeAlias
+
+from streamdsl.checks.cost import filters_above_modules, opaque_lambdas
+from streamdsl.checks.finding import Finding
+from streamdsl.checks.plans import Checked
+from streamdsl.checks.state import (
+    last_samples,
+    no_cti_passes,
+    rows_that_never_end,
+    sources_that_may_have_edges,
+    windows_that_hold_the_cti,
+)
+from streamdsl.plan.node import Node, Source
+
+Check: TypeAlias = Callable[[Node, Checked], Iterator[Finding]]
+
+CHECKS: Final[tuple[Check, ...]] = (
+    sources_that_may_have_edges,
+    rows_that_never_end,
+    windows_that_hold_the_cti,
+    no_cti_passes,
+    last_samples,
+    opaque_lambdas,
+    filters_above_modules,
+)
+"""What is looked for at each operator, in this order."""
+
+
+def findings(plan: Node, bounded: Collection[str] = ()) -> list[Finding]:
+    """Return what is found at the operators of a plan, inputs before their readers; nothing is said of bounded sources.
+
+    >>> from streamdsl.plan.node import Shift, Source
+    >>> findings(Shift(Source("trips"), 5))
+    []
+    """
+    checked = Checked(plan)
+    nodes = [node for node in checked.nodes() if not (isinstance(node, Source) and node.source in bounded)]
+    return [found for node in nodes for check in CHECKS for found in check(node, checked)]

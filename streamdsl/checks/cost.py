@@ -1,0 +1,53 @@
+"""Checks of what costs time only: Python row by row, and filters that stay above a module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from streamdsl.checks.finding import Finding
+from streamdsl.checks.plans import Checked
+from streamdsl.expr import describe
+from streamdsl.expr.nodes import Opaque, reads
+from streamdsl.plan.node import Node, Where, WindowAggregate, WindowApply
+from streamdsl.plan.properties import expressions
+from streamdsl.rewrite.conditions import conjuncts, is_plain
+from streamdsl.udm.window_lambda import OpaqueWindow
+from streamdsl.windows import Hopping
+
+WRITE_EXPRESSIONS = (
+    "write & | sd.not_ for and or not, sd.when(c).then(a).otherwise(b) for if; put other code into a function under @sd.udf"
+)
+
+
+def opaque_lambdas(node: Node, plan: Checked) -> Iterator[Finding]:
+    """Find what runs as Python row by row, or window by window."""
+    if any(isinstance(part, Opaque) for expr in expressions(node) for part in expr.walk()):
+        yield plan.finding(
+            node, "note", "calls its lambda row by row: it could not be traced to an expression", WRITE_EXPRESSIONS
+        )
+    aggregates = node.aggregates if isinstance(node, WindowAggregate) else ()
+    if any(isinstance(agg.function, OpaqueWindow) for agg in aggregates):
+        what = "calls its window lambda for every window: it could not be traced to aggregates"
+        yield plan.finding(node, "note", what, WRITE_EXPRESSIONS)
+
+
+def filters_above_modules(node: Node, plan: Checked) -> Iterator[Finding]:
+    """Find filters that would go below a module if it promised that they may."""
+    if not isinstance(node, Where):
+        return
+    below = node.input
+    while isinstance(below, Where):
+        below = below.input
+    if not isinstance(below, WindowApply) or not isinstance(below.windows, Hopping) or not below.module.deterministic:
+        return
+    promised = set(below.module.commutes_with_filter_on)
+    for condition in conjuncts(node.predicate):
+        names = reads(condition)
+        if names and is_plain(condition) and not names <= promised:
+            fields = ", ".join(map(repr, sorted(names | promised)))
+            yield plan.finding(
+                node,
+                "note",
+                f"filters what {below.module.label} has made: {describe(condition)} stays above the module",
+                f"filter before the window; or, if that gives the same, promise it: commutes_with_filter_on = ({fields},)",
+            )

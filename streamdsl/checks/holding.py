@@ -1,0 +1,132 @@
+"""What holds the CTI of a window operator back for ever, and which settings free it: the rules of liveliness are asked.
+
+A *situation* is an input that goes on as long as one likes. An operator is held back if its CTI is the same however far the
+input's has gone; a remedy counts if with it the CTI follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, TypeAlias
+
+from streamdsl.errors import UnboundedOutputError
+from streamdsl.plan.node import Windowed
+from streamdsl.temporal import INFINITY, Lifetime
+from streamdsl.windows import Clip, Count, Hopping, Output, Session, Windows
+from streamdsl.windows.liveliness import output_cti
+
+Situation: TypeAlias = Callable[[int, int], list[Lifetime]]
+"""The rows until a time, by that time and a step that is long for the windows."""
+
+_FAR: Final = INFINITY // 64
+
+
+def idle(until: int, step: int) -> list[Lifetime]:
+    """Return a row, after which there are no more."""
+    return [Lifetime(0, 1)]
+
+
+def unending(until: int, step: int) -> list[Lifetime]:
+    """Return a row that never ends."""
+    return [Lifetime(0, INFINITY)]
+
+
+def busy(until: int, step: int) -> list[Lifetime]:
+    """Return rows that follow one another without a pause; each ends."""
+    return [Lifetime(time, time + step) for time in range(0, 2 * until, step)]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What the CTI of a window operator depends on."""
+
+    windows: Windows
+    clip: Clip
+    output: Output
+    time_sensitive: bool
+
+    def is_held(self, situation: Situation) -> bool:
+        """Say whether the CTI stays where it is."""
+        windows = _few(self.windows)
+        near = _far(windows)
+        ctis = {self._cti(windows, situation, until, near // 8) for until in (near, 2 * near)}
+        return len(ctis) == 1
+
+    def _cti(self, windows: Windows, situation: Situation, until: int, step: int) -> int | None:
+        return output_cti(windows, self.clip, self.output, self.time_sensitive, situation(until, step), until)
+
+
+def _few(windows: Windows) -> Windows:
+    """Return windows that the same things hold back, of which there are few."""
+    if isinstance(windows, Hopping):
+        return Hopping(windows.hop, windows.hop)
+    if isinstance(windows, Count):
+        return replace(windows, n=min(windows.n, 2))
+    if isinstance(windows, Session) and windows.max_duration is not None:
+        return replace(windows, gap=min(windows.gap, windows.max_duration))
+    return windows
+
+
+def _far(windows: Windows) -> int:
+    """Return a time that is long for these windows."""
+    values: list[Any] = [getattr(windows, field.name) for field in fields(windows)]
+    return min(_FAR, 8 * (1 + sum(abs(value) for value in values if isinstance(value, int))))
+
+
+def needs_later_rows(windows: Windows) -> bool:
+    """Say whether a row that is long past may still get into a new window, so that a group with it is not forgotten.
+
+    >>> needs_later_rows(Count(3)), needs_later_rows(Hopping(10, 10))
+    (True, False)
+    """
+    few = _few(windows)
+    past, far = Lifetime(0, 1), _far(few)
+    return any(far < window.re and few.belongs(past, window) for window in few.over([past, Lifetime(far, far + 1)]))
+
+
+def frame_of(node: Windowed, time_sensitive: bool, sees_ends: bool) -> Frame:
+    """Return a node's frame; a module that clips for itself is one over clipped windows."""
+    clip = node.clip if sees_ends or not time_sensitive or node.clip.right else Clip.FULL
+    return Frame(node.windows, clip, node.output, time_sensitive)
+
+
+def remedies(frame: Frame, situation: Situation) -> list[str]:
+    """Return the settings of the window that let the CTI follow.
+
+    >>> remedies(Frame(Count(3), Clip.NONE, Output.ALIGN, False), idle)
+    ['output=sd.Output.POINT_AT_END']
+    >>> remedies(Frame(Hopping(10, 10), Clip.NONE, Output.ALIGN, True), unending)
+    ['clip=sd.Clip.RIGHT']
+    """
+    return [text for text, changed in _changes(frame) if not changed.is_held(situation)]
+
+
+def _changes(frame: Frame) -> Iterator[tuple[str, Frame]]:
+    windows = frame.windows
+    if isinstance(windows, Session) and windows.max_duration is None:
+        yield "max_duration=...", replace(frame, windows=replace(windows, max_duration=windows.gap))
+    if frame.time_sensitive and not frame.clip.right:
+        clip = Clip.FULL if frame.clip.left else Clip.RIGHT
+        yield f"clip=sd.{clip}", replace(frame, clip=clip)
+    if not isinstance(windows, (Hopping, Session)) and frame.output is not Output.POINT_AT_END:
+        yield "output=sd.Output.POINT_AT_END", replace(frame, output=Output.POINT_AT_END)
+
+
+def keeps_open_rows(node: Windowed, sees_ends: bool) -> bool:
+    """Say whether a row without end stays in the state: its window never closes, or its end may still count.
+
+    >>> from streamdsl.plan.node import Source
+    >>> from streamdsl.windows import Snapshot
+    >>> keeps_open_rows(Windowed(Source("s"), Snapshot(), Clip.NONE, Output.ALIGN), False)
+    True
+    >>> keeps_open_rows(Windowed(Source("s"), Count(1), Clip.NONE, Output.ALIGN), False)
+    False
+    """
+    windows = node.windows
+    if sees_ends or (isinstance(windows, Count) and windows.by == "end"):
+        return True
+    try:
+        return any(window.re == INFINITY for window in windows.over([Lifetime(0, INFINITY)]))
+    except UnboundedOutputError:
+        return True

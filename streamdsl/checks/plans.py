@@ -1,0 +1,61 @@
+"""A plan as checks see it: the label and the line of every operator, and the group-apply that a group's rows come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from streamdsl.checks.finding import Finding, Level
+from streamdsl.plan.labels import labels
+from streamdsl.plan.node import Group, GroupApply, Node
+from streamdsl.plan.places import Place
+
+
+@dataclass(slots=True)
+class Checked:
+    """A plan with what checks ask about its nodes, by `id()`; a node without a line has that of the nearest one above it."""
+
+    plan: Node
+    names: dict[int, str] = field(init=False)
+    places: dict[int, Place | None] = field(default_factory=dict)
+    groups: dict[int, Node] = field(default_factory=dict)
+    inside: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.names = labels(self.plan)
+        self._visit(self.plan, None, False)
+
+    def _visit(self, node: Node, place: Place | None, is_inside: bool) -> None:
+        if id(node) in self.places:
+            return
+        place = self.places[id(node)] = node.written or place
+        if is_inside:
+            self.inside.add(id(node))
+        for below in node.inputs:
+            self._visit(below, place, is_inside)
+        if isinstance(node, GroupApply):
+            for below in node.body.walk():
+                if isinstance(below, Group):
+                    self.groups.setdefault(id(below), node.input)
+            self._visit(node.body, place, True)
+
+    def nodes(self) -> Iterator[Node]:
+        """Yield all nodes, in the order of their labels."""
+        by_id = {id(node): node for node in _all(self.plan)}
+        yield from (by_id[key] for key in self.names)
+
+    def name(self, node: Node) -> str:
+        """Return a node's label."""
+        return self.names[id(node)]
+
+    def finding(self, node: Node, level: Level, what: str, remedy: str) -> Finding:
+        """Return a finding at a node."""
+        place = self.places[id(node)]
+        return Finding(self.name(node), level, what, remedy, place and place.file, place and place.line)
+
+
+def _all(plan: Node) -> Iterator[Node]:
+    for node in plan.walk():
+        if isinstance(node, GroupApply):
+            yield from _all(node.body)
+        yield node

@@ -1,0 +1,124 @@
+"""Checks of state that no CTI frees, and of CTIs that are held back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from streamdsl.checks.ends import Open, open_rows
+from streamdsl.checks.finding import Finding
+from streamdsl.checks.holding import Frame, busy, frame_of, idle, keeps_open_rows, needs_later_rows, remedies, unending
+from streamdsl.checks.plans import Checked
+from streamdsl.expr import describe
+from streamdsl.plan.node import (
+    AlterLifetime,
+    Chop,
+    ClipBy,
+    Distinct,
+    Node,
+    Select,
+    Source,
+    Stitch,
+    ToEdges,
+    TwoInputs,
+    Where,
+    WindowAggregate,
+    WindowApply,
+)
+from streamdsl.plan.properties import reads_re
+
+END_ROWS = "end the rows below it: clip_duration(d), or to_points() where only starts count"
+
+
+def rows_that_never_end(node: Node, plan: Checked) -> Iterator[Finding]:
+    """Find operators that keep rows which the query itself leaves without end."""
+    certain = [open for open in _kept(node, plan) if not open.depends_on_data]
+    if certain:
+        origins = " and ".join(sorted({plan.name(open.origin) for open in certain}))
+        yield plan.finding(node, "warning", f"keeps the rows of {origins} that never end until the input is closed", END_ROWS)
+
+
+def sources_that_may_have_edges(node: Node, plan: Checked) -> Iterator[Finding]:
+    """Find sources whose rows, where they have no end, stay somewhere."""
+    if isinstance(node, Source):
+        keepers = [plan.name(other) for other in plan.nodes() if Open(node) in _kept(other, plan)]
+        if keepers:
+            what = f"may have rows without end; {_and(keepers)} {_verb(keepers)} each until its end comes"
+            yield plan.finding(node, "note", what, "where ends may fail to come, clip_duration(d) after the source")
+
+
+def _kept(node: Node, plan: Checked) -> list[Open]:
+    """Return the open rows that an operator has in its state as long as they live."""
+    if isinstance(node, (WindowAggregate, WindowApply)):
+        keeps = keeps_open_rows(node, node.sees_ends)
+    else:
+        keeps = isinstance(node, (TwoInputs, Distinct, Stitch, Chop))
+    # The right rows of a clip_by count as points.
+    kept = node.inputs[:1] if isinstance(node, ClipBy) else node.inputs
+    return [found for each in kept if (found := open_rows(each, plan))] if keeps else []
+
+
+def windows_that_hold_the_cti(node: Node, plan: Checked) -> Iterator[Finding]:
+    """Find window operators whose CTI stays where it is however far the input's goes."""
+    if not isinstance(node, (WindowAggregate, WindowApply)):
+        return
+    frame = frame_of(node, node.time_sensitive, node.sees_ends)
+    windows = node.windows.describe()
+    grouped = id(node) in plan.inside
+    if frame.is_held(idle) and (not grouped or needs_later_rows(node.windows)):
+        who = "a group that gets no more rows holds back the CTI of all groups" if grouped else "after the last row the CTI stays"
+        what = f"waits for its windows, {windows}, to be cut by a later row: {who}"
+        yield plan.finding(node, "warning" if grouped else "note", what, _any(remedies(frame, idle)))
+        return
+    if frame.is_held(busy):
+        what = f"has windows without a bound, {windows}: its CTI and its rows wait as long as a session goes on"
+        yield plan.finding(node, "warning", what, _any(remedies(frame, busy)))
+    yield from _held_by_open_rows(node, frame, plan)
+
+
+def _held_by_open_rows(node: WindowAggregate | WindowApply, frame: Frame, plan: Checked) -> Iterator[Finding]:
+    rows = open_rows(node.inputs[0], plan)
+    found = remedies(frame, unending)
+    if rows is None or not frame.is_held(unending) or (frame.is_held(busy) and set(found) & set(remedies(frame, busy))):
+        return
+    origin = plan.name(rows.origin)
+    if rows.depends_on_data:
+        what = f"may wait for the ends of rows of {origin}: a row without end holds its CTI back at the row's first window"
+    else:
+        what = f"waits for the ends of the rows of {origin}, which never come: its CTI stays at their first window"
+    if node.sees_ends:
+        what += ", because its module sees ends beyond the window"
+    yield plan.finding(node, "note" if rows.depends_on_data else "warning", what, _any(found, END_ROWS))
+
+
+def no_cti_passes(node: Node, plan: Checked) -> Iterator[Finding]:
+    """Find operators that no CTI passes: those that compute LEs, or read REs, which may still change."""
+    if isinstance(node, AlterLifetime) and node.start is not None:
+        what = f"computes starts, {describe(node.start)}, so that no CTI passes it before the last, and all above it waits"
+        yield plan.finding(node, "warning", what, "move by a constant, shift(d), or keep LE: alter_duration(...)")
+    elif isinstance(node, AlterLifetime) and reads_re(node):
+        what = f"computes durations from RE, {describe(node.duration)}, so that no CTI passes it before the last"
+        yield plan.finding(
+            node, "warning", what, "extend(d), clip_duration(d), to_points_at_end(), or a duration without life.re"
+        )
+    elif isinstance(node, (Where, Select)) and reads_re(node):
+        what = "reads RE, which may still change, so that no CTI passes it before the last, and all above it waits"
+        yield plan.finding(node, "warning", what, "read life.le alone; after to_points_at_end() it is the end")
+
+
+def last_samples(node: Node, plan: Checked) -> Iterator[Finding]:
+    """Find the samples of keys that get no other."""
+    if isinstance(node, ToEdges) and (node.key is not None or id(node) in plan.inside):
+        what = "keeps the last row of every key for ever, also of keys that get no more rows"
+        yield plan.finding(node, "note", what, "where keys come and go, end rows after a time instead: alter_duration(d)")
+
+
+def _any(settings: Sequence[str], *others: str) -> str:
+    return ", or ".join([*(f"give the window {setting}" for setting in settings), *others])
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _verb(names: Sequence[str]) -> str:
+    return "keeps" if len(names) == 1 else "keep"

@@ -1,0 +1,103 @@
+"""Queries made of queries: what a query leaves open is bound to values, inputs, and other queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from streamdsl.building import merge_bindings
+from streamdsl.errors import QueryError, SchemaError, UnitError
+from streamdsl.expr.functions import accepted
+from streamdsl.expr.nodes import Constant
+from streamdsl.plan.node import Node, Source
+from streamdsl.plan.outputs import Outputs, shared
+from streamdsl.plan.parameters import bound_to, parameters, with_sources
+from streamdsl.plan.units import in_unit
+from streamdsl.running import run_outputs, sources
+from streamdsl.stream import Stream
+
+if TYPE_CHECKING:
+    from streamdsl.result import Result
+    from streamdsl.running import EngineName
+    from streamdsl.temporal import TimeLike
+
+T = TypeVar("T")
+
+
+def run_all(
+    queries: Mapping[str, Stream[T]],
+    bindings: Mapping[str, Any] | None = None,
+    engine: EngineName = "local",
+    until: TimeLike | None = None,
+    engine_options: Mapping[str, Any] | None = None,
+) -> dict[str, Result[T]]:
+    """Run several queries as one graph, and return the result of each, as `run` would give it.
+
+    A stream that several of them read is computed once, and each source is read once; on Spark each output is a batch of its own.
+    The other arguments are those of `run`; `bindings` names the sources of all. LEs, REs and CTIs are those of each query alone.
+    An error in one ends all. Raises `QueryError` where two different sources have one name, or two different parameters.
+
+    >>> import streamdsl as sd
+    >>> busy = sd.from_rows([(1, 2, 7), (3, 4, 12)]).where(lambda e: e.value > 5)
+    >>> results = sd.run_all({"each": busy, "count": busy.tumbling_window(10).aggregate(n=sd.count())})
+    >>> results["count"]
+    Result
+      [0, 10) n=2
+    """
+    if not isinstance(queries, Mapping) or not queries or not all(isinstance(query, Stream) for query in queries.values()):
+        raise QueryError(f"run_all takes queries by name, not {queries!r}", hint='sd.run_all({"trips": trips, "fares": fares})')
+    plan: Node = Outputs(tuple(query._node for query in queries.values()))
+    plan = shared(in_unit(plan, plan.unit))
+    own = merge_bindings(plan, *(query._bindings for query in queries.values()))
+    return dict(zip(queries, run_outputs(plan, own, bindings, engine, until, engine_options), strict=True))
+
+
+def bind(query: Stream[Any], named: Mapping[str, Any]) -> Stream[Any]:
+    """Return a query with some of its parameters and sources bound."""
+    from streamdsl.io.sources import bind as bind_input
+
+    plan, bindings = query._node, dict(query._bindings)
+    open_sources, open_parameters = sources(plan), parameters(plan)
+    values: dict[str, Constant] = {}
+    inputs: dict[str, Any] = {}
+    for name, value in named.items():
+        if name in open_sources and name in open_parameters:
+            raise QueryError(f"{name!r} is both a source and a parameter of this query", hint="give one of them another name")
+        if name in open_parameters:
+            values[name] = accepted(open_parameters[name], value)
+        elif name in open_sources:
+            inputs[name] = value
+        else:
+            listed = [f"{what}: {', '.join(names) or '(none)'}" for what, names in _open(open_sources, open_parameters)]
+            raise QueryError(f"the query leaves no {name!r} open; it has the {'; the '.join(listed)}")
+    streams = {name: value for name, value in inputs.items() if isinstance(value, Stream)}
+    for name in inputs:
+        bindings.pop(name, None)
+        if name not in streams:
+            bindings[name] = bind_input(inputs[name], open_sources[name])
+    plan = bound_to(plan, values)
+    plan = with_sources(plan, {name: _fitting(stream._node, open_sources[name]) for name, stream in streams.items()})
+    plan = in_unit(plan, plan.unit)
+    return Stream(plan, merge_bindings(plan, bindings, *(stream._bindings for stream in streams.values())))
+
+
+def _open(*kinds: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    return [(what, list(names)) for what, names in zip(("sources", "parameters"), kinds, strict=True)]
+
+
+def _fitting(input: Node, source: Source) -> Node:
+    """Return the plan that is read as a source; raises where it is not what the source declares."""
+    what = f"the source {source.source!r}"
+    if source.progress is not None or source.on_violation != "error":
+        raise QueryError(
+            f"{what} says where its CTIs come from or what is done with late events, and a query that it reads does so itself",
+            hint="give progress= and on_violation= to the sources of the query that is bound",
+        )
+    if None not in (source.time_unit, input.unit) and source.time_unit != input.unit:
+        raise UnitError(f"{what} counts time in {source.time_unit}, the query that is bound to it in {input.unit}")
+    if None not in (source.payload, input.schema) and source.payload != input.schema:
+        raise SchemaError(
+            f"{what} has payloads of {source.payload!r}, the query that is bound to it gives {input.schema!r}",
+            hint="end it with a select(...) that makes them",
+        )
+    return in_unit(input, source.time_unit)

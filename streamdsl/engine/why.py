@@ -1,0 +1,138 @@
+"""Why a session gives no output, or no more: rows that are held back, and what keeps the CTI from going on.
+
+The way of the CTI is followed from the output back: to the operator that is settled less far than its input, else to the source
+that is behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from streamdsl.engine.egress import FinalEgress, SpeculativeEgress
+from streamdsl.engine.ingress import Ingress
+from streamdsl.engine.lower import Graph
+from streamdsl.engine.operator import Operator
+from streamdsl.engine.operators.lifetimes import ExtendOperator, QuantizeOperator, ShiftOperator
+from streamdsl.engine.operators.span import WhereOperator
+from streamdsl.engine.operators.window import WindowOperator
+from streamdsl.expr import describe
+from streamdsl.plan.node import WindowAggregate, WindowApply
+from streamdsl.temporal import INFINITY, MIN_TIME, Unit, format_time
+from streamdsl.windows import Count, Hopping, Output, Session
+
+_MOVING: Final = (ShiftOperator, ExtendOperator, QuantizeOperator)
+"""Operators whose CTI follows at a distance, and so holds back nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """A session as it stands."""
+
+    graph: Graph
+    egress: FinalEgress | SpeculativeEgress
+    sources: Mapping[str, Ingress]
+    ctis: Mapping[str, int]
+    unit: Unit | None
+
+    def __str__(self) -> str:
+        """Return the reason, empty if nothing is held back."""
+        waiting, cause = self._waiting(), self._cause()
+        if waiting:
+            return f"{waiting}; {cause or self._slowest_source()}"
+        return cause or self._swallowed()
+
+    def _waiting(self) -> str:
+        """Return which rows wait to be sent."""
+        if isinstance(self.egress, FinalEgress) and (ends := self.egress.held_ends()):
+            first, what = min(ends), "1 row" if len(ends) == 1 else f"{len(ends)} rows"
+            if first == INFINITY:
+                return (
+                    f'emit="final" holds back {what} without end until the session is closed (hint: clip_duration(d) ends rows)'
+                )
+            until = "reaches" if self.egress.fixed_end else "passes"
+            return f'emit="final" holds back {what}, the first until the CTI {until} {self._time(first)}'
+        for operator in self.graph.operators:
+            if (first := operator.held_back()) < INFINITY:
+                watermark = self._time(getattr(operator, "watermark", MIN_TIME))
+                return (
+                    f'{operator.label} holds back its windows from {self._time(first)} on: emit="watermark" shows a window '
+                    f"once an event or a CTI reaches its end, and they have reached {watermark}"
+                )
+        return ""
+
+    def _cause(self) -> str:
+        """Return what keeps the CTI from going on."""
+        name, cti = min(self.ctis.items(), key=lambda item: item[1])
+        if cti == MIN_TIME and not any(source.events_in for source in self.sources.values()):
+            return f"no events yet, and no CTI: source {name!r} has got nothing"
+        if cti == MIN_TIME:
+            return f"source {name!r} has sent no CTI yet; give it one, or a progress policy (progress=sd.Progress.slack(...))"
+        held = self._holder()
+        behind = [self._slowest_source()] if cti < max(self.ctis.values()) else []
+        return "; ".join([*([self._reason(held)] if held else []), *behind])
+
+    def _slowest_source(self) -> str:
+        name, cti = min(self.ctis.items(), key=lambda item: item[1])
+        if cti == max(self.ctis.values()):
+            return f"source {name!r} has only reached the CTI {self._time(cti)}"
+        ahead = max(self.ctis, key=lambda each: self.ctis[each])
+        return (
+            f"source {name!r} has only reached the CTI {self._time(cti)}, while {ahead!r} is at {self._time(self.ctis[ahead])} "
+            f"(hint: if {name!r} is idle, push([sd.Cti(time)], source={name!r}))"
+        )
+
+    def _holder(self) -> Operator | None:
+        """Return the operator nearest to the output that is settled less far than its input."""
+        (at,) = self.graph.outputs
+        while (operator := self.graph.stages[at].operator) is not None:
+            if operator.input_ctis and operator.cti < min(operator.input_ctis) and not isinstance(operator, _MOVING):
+                return operator
+            at = min(self.graph.stages[at].inputs, key=self._cti_of)
+        return None
+
+    def _cti_of(self, stage: int) -> int:
+        found = self.graph.stages[stage]
+        return self.ctis[found.source] if found.operator is None else found.operator.cti
+
+    def _reason(self, operator: Operator) -> str:
+        input = self._time(min(operator.input_ctis))
+        node = getattr(operator, "node", None)
+        if isinstance(node, (WindowAggregate, WindowApply)):
+            settled = "not settled" if operator.cti == MIN_TIME else f"settled only up to {self._time(operator.cti)}"
+            return f"{operator.label} has got the CTI {input}, but is {settled}: {self._window_reason(node, operator)}"
+        return f"{operator.label} reads RE or computes starts, so no CTI passes it before the last (hint: see sd.check(query))"
+
+    def _window_reason(self, node: WindowAggregate | WindowApply, operator: Operator) -> str:
+        group, windows = _slowest_group(operator), node.windows
+        if isinstance(windows, Count):
+            return f"{group}{windows.describe()} waits for later rows (hint: output=sd.Output.POINT_AT_END)"
+        if isinstance(windows, Session) and windows.max_duration is None:
+            return f"{group}a session goes on (hint: max_duration=... cuts it)"
+        if node.sees_ends and not (isinstance(windows, Hopping) and operator.cti + windows.size > min(operator.input_ctis)):
+            return f"{group}its module sees ends beyond the window, and a row's may still change (hint: clip=sd.Clip.RIGHT)"
+        if isinstance(windows, Hopping) and node.output is not Output.POINT_AT_END:
+            return f"{group}its window [{self._time(operator.cti)}, {self._time(operator.cti + windows.size)}) has not ended"
+        return f"{group}{windows.describe()} waits for the end of a window"
+
+    def _swallowed(self) -> str:
+        """Return which filter has let no row pass, if so no row came out."""
+        operators = self.graph.operators
+        if operators and not operators[-1].rows_out:
+            for operator in operators:
+                if isinstance(operator, WhereOperator) and operator.rows_in and not operator.rows_out:
+                    return f"{operator.label} has let none of {operator.rows_in} rows pass: {describe(operator.predicate)}"
+        return ""
+
+    def _time(self, time: int) -> str:
+        return format_time(time, self.unit)
+
+
+def _slowest_group(operator: Any) -> str:
+    """Return the group whose windows are settled least far."""
+    if not isinstance(operator, WindowOperator) or not any(operator.groups):
+        return ""
+    cti = operator.input_ctis[0]
+    key = min(operator.groups, key=lambda key: operator.groups[key].output_cti(cti))
+    return "" if key is None else f"in group {key.shown!r} "

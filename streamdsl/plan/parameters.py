@@ -1,0 +1,143 @@
+"""What a plan leaves open: the values of its parameters, and which plan gives the rows of a named source."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from streamdsl.errors import QueryError
+from streamdsl.expr.nodes import Constant, Expr, Parameter
+from streamdsl.expr.parameters import function_with_values, parameters_of, parameters_of_function, with_values
+from streamdsl.plan.node import AlterLifetime, GroupApply, Node, Source, WindowAggregate
+from streamdsl.plan.properties import HOLDERS, expressions
+from streamdsl.temporal import to_duration, to_ticks
+from streamdsl.udm.window_lambda import OpaqueWindow
+
+
+def parameters(plan: Node) -> dict[str, Parameter]:
+    """Return the parameters of a plan by name; raises `QueryError` where two different ones have one name.
+
+    >>> from streamdsl.plan.node import Source, Where
+    >>> list(parameters(Where(Source("trips"), Parameter("busy", bool))))
+    ['busy']
+    """
+    found: dict[str, Parameter] = {}
+    for node in _all(plan):
+        for parameter in _of(node):
+            if found.setdefault(parameter.name, parameter) != parameter:
+                raise QueryError(
+                    f"two different parameters of this query are called {parameter.name!r}",
+                    hint="give them different names, or use one sd.param(...) object for both",
+                )
+    return found
+
+
+def _all(plan: Node) -> Iterator[Node]:
+    for node in plan.walk():
+        if isinstance(node, GroupApply):
+            yield from _all(node.body)
+        yield node
+
+
+def _of(node: Node) -> Iterator[Parameter]:
+    for expr in expressions(node):
+        yield from parameters_of(expr)
+    for agg in node.aggregates if isinstance(node, WindowAggregate) else ():
+        if isinstance(agg.function, OpaqueWindow):
+            yield from parameters_of_function(agg.function.function)
+
+
+def with_defaults(plan: Node) -> Node:
+    """Return a plan with the defaults of its parameters for those that have one."""
+    found = parameters(plan)
+    return bound_to(plan, {name: each.default for name, each in found.items() if each.default is not None})
+
+
+def settled(plan: Node) -> Node:
+    """Return a plan without parameters; raises `QueryError` that lists those without a value.
+
+    >>> from streamdsl.plan.node import Where
+    >>> settled(Where(Source("trips"), Parameter("busy", bool)))
+    Traceback (most recent call last):
+        ...
+    streamdsl.errors.QueryError: the query has parameters without a value: busy (bool)
+    Hint: query.bind(busy=...)
+    """
+    plan = with_defaults(plan)
+    left = parameters(plan)
+    if left:
+        listed = ", ".join(f"{name} ({getattr(each.accepts, '__name__', each.accepts)})" for name, each in left.items())
+        raise QueryError(
+            f"the query has parameters without a value: {listed}",
+            hint=f"query.bind({', '.join(f'{name}=...' for name in left)})",
+        )
+    return plan
+
+
+def bound_to(plan: Node, values: Mapping[str, Constant]) -> Node:
+    """Return a plan with constants for the parameters of these names; it shares what it has not changed.
+
+    >>> from streamdsl.plan.node import Where
+    >>> bound_to(Where(Source("trips"), Parameter("busy", bool)), {"busy": Constant(True)}).predicate
+    Constant(value=True)
+    """
+
+    def change(node: Node) -> Node:
+        return _with_values(node, values) if any(found.name in values for found in _of(node)) else node
+
+    return mapped(plan, change) if values else plan
+
+
+def _with_values(node: Node, values: Mapping[str, Constant]) -> Node:
+    changes: dict[str, Any] = {each.name: _valued(getattr(node, each.name), values) for each in fields(node)}
+    new = replace(node, **changes)
+    if not isinstance(new, AlterLifetime) or new.unit is None:
+        return new
+    start, duration = new.start, new.duration
+    if isinstance(start, Constant):
+        start = Constant(to_ticks(start.value, new.unit))
+    if isinstance(duration, Constant):
+        duration = Constant(to_duration(duration.value, new.unit))
+    return replace(new, start=start, duration=duration)
+
+
+def _valued(value: Any, values: Mapping[str, Constant]) -> Any:
+    """Return a field of a node with values in the place of parameters; nodes stay."""
+    if isinstance(value, Expr):
+        return with_values(value, values)
+    if type(value) is tuple:
+        return tuple(_valued(item, values) for item in value)
+    if isinstance(value, HOLDERS):
+        return replace(value, **{each.name: _valued(getattr(value, each.name), values) for each in fields(value)})
+    if isinstance(value, OpaqueWindow):
+        module = copy.copy(value)
+        module.function = function_with_values(value.function, values)
+        return module
+    return value
+
+
+def with_sources(plan: Node, inputs: Mapping[str, Node]) -> Node:
+    """Return a plan that reads other plans in the place of its sources of these names.
+
+    >>> from streamdsl.plan.node import Shift
+    >>> with_sources(Shift(Source("trips"), 5), {"trips": Shift(Source("rides"), 1)}).input.input.source
+    'rides'
+    """
+    return mapped(plan, lambda node: inputs.get(node.source, node) if isinstance(node, Source) else node)
+
+
+def mapped(plan: Node, change: Callable[[Node], Node]) -> Node:
+    """Return a plan with each node changed after its inputs, a shared one once."""
+    done: dict[int, Node] = {}
+
+    def visit(node: Node) -> Node:
+        if id(node) not in done:
+            over = node.map_inputs(visit)
+            if isinstance(over, GroupApply) and (body := visit(over.body)) is not over.body:
+                over = replace(over, body=body)
+            done[id(node)] = change(over)
+        return done[id(node)]
+
+    return visit(plan)

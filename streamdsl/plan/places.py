@@ -1,0 +1,34 @@
+"""Where a query is written: file and line of the call that made an operator."""
+
+from __future__ import annotations
+
+import sys
+from typing import NamedTuple, TypeVar
+
+from streamdsl.plan.base import Node
+
+N = TypeVar("N", bound=Node)
+
+
+class Place(NamedTuple):
+    """A line of a file."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+def placed(node: N) -> N:
+    """Note in a new node the line outside of this package that is running; equality and `explain()` do not see it.
+
+    >>> from streamdsl.plan.node import Source
+    >>> placed(Source("trips")) == Source("trips")
+    True
+    """
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("streamdsl."):
+        frame = frame.f_back
+    object.__setattr__(node, "written", Place(frame.f_code.co_filename, frame.f_lineno))
+    return node

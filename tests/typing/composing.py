@@ -1,0 +1,34 @@
+"""What type checkers infer for checks and compositions of queries, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Literal, assert_type
+
+import streamdsl as sd
+from streamdsl.result import Result
+from tests.typing.payloads import Trip, trips
+
+
+def checks() -> None:
+    found = sd.check(trips)
+    assert_type(found, list[sd.Finding])
+    assert_type(found[0].level, Literal["warning", "note"])
+    assert_type(found[0].line, int | None)
+    sd.check(trips.tumbling_window("1h"))  # type: ignore[arg-type]
+    found[0].line = 5  # type: ignore[misc]
+
+
+def parameters() -> None:
+    limit = sd.param("limit", float)
+    assert_type(limit, float)
+    assert_type(sd.param("limit", int, default=3), int)
+    assert_type(trips.where(lambda e: e.fare > limit), sd.Stream[Trip])
+    assert_type(trips.select(lambda e: e.fare * limit), sd.Stream[float])
+    assert_type(trips.bind(limit=3.5), sd.Stream[Trip])
+    assert_type(trips.bind(trips=trips.shift("1h")).run(), Result[Trip])
+
+
+def outputs() -> None:
+    assert_type(sd.run_all({"a": trips, "b": trips.shift("1h")}), dict[str, Result[Trip]])
+    sd.run_all([trips])  # type: ignore[arg-type]
+    sd.run_all({"a": trips}, engine="flink")  # type: ignore[arg-type]
