@@ -695,15 +695,15 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     def match(self, pattern: Any, *, by: Any = None, overlapping: bool = False, select: Any = None) -> Any:
         """Give the matches of a pattern of events, in order of LE, for each key by itself: see docs/patterns.md.
 
-            time       0    5    10   15
-            events     a b  b  c
-            a b+ c     within 12
-            match               [--)
+            time     0    5    10   15
+            events   a b  b  c
+            match            [---)      a, then b+, then c, within 12
 
         A match lives from the LE of its last event until `within` after the LE of its first; no RE plays a part. It is a record
         of the steps: of each the payload that it took, None if it was left out, of a many step a tuple. `select` makes its
-        payload of that record. Matches of a key do not overlap, unless `overlapping`: then every instant may begin one. CTIs
-        stay. Raises `QueryError` for a pattern without `within`, or whose last step is many or optional.
+        payload of that record. A match of a key begins after the last event of the one before; with `overlapping` every
+        instant may begin one. CTIs stay. Raises `QueryError` for a pattern without `within`, or whose last step is many or
+        optional.
 
         >>> import streamdsl as sd
         >>> prices = sd.from_rows([(t, t + 1, {"price": p}) for t, p in [(1, 10), (3, 12), (4, 9), (6, 8), (9, 11)]])

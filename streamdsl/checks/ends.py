@@ -16,6 +16,7 @@ from streamdsl.plan.node import (
     Group,
     GroupApply,
     Join,
+    Match,
     Node,
     SemiJoin,
     Source,
@@ -60,7 +61,7 @@ def open_rows(node: Node, plan: Checked) -> Open | None:
         return open_rows(node.body, plan)
     if isinstance(node, (AlterLifetime, Extend, ClipDuration, ClipInterval)):
         return _of_durations(node, plan)
-    if isinstance(node, (ToPointsAtEnd, Chop)) or (isinstance(node, Windowed) and _windows_end(node)):
+    if isinstance(node, (ToPointsAtEnd, Chop, Match)) or (isinstance(node, Windowed) and _windows_end(node)):
         return None
     below = [open_rows(each, plan) for each in node.inputs]
     if isinstance(node, (Join, SemiJoin)):
