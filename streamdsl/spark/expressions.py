@@ -216,6 +216,8 @@ def _applied(expr: Any, env: Env) -> Sql:
     applied = application(expr)
     assert applied is not None
     word, parts = applied
+    if not word.native:
+        raise NotNative(f"{word.name} runs in Python")
     if word.name == "contains" and isinstance(parts[0], Constant) and type(parts[0].value) is tuple:
         return _is_some(parts[0].value, parts[1], env)
     return apply(word, [to_sql(part, env) for part in parts])
