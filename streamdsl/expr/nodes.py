@@ -258,7 +258,7 @@ def is_boolean(expr: Expr) -> bool:
     if isinstance(expr, Binary) and expr.op in _LOGICAL:
         return is_boolean(expr.left) and is_boolean(expr.right)
     applied = application(expr)
-    return applied is not None and applied[0].is_test
+    return applied is not None and applied[0].gives == "bool"
 
 
 def application(expr: Expr) -> tuple[Word, tuple[Expr, ...]] | None:
@@ -290,5 +290,6 @@ def schema_of(expr: Expr, inputs: tuple[Schema | None, ...]) -> Schema | None:
         return expr.schema
     if isinstance(expr, Whole):
         return inputs[expr.side]
+    applied = application(expr)
     is_scalar = isinstance(expr, Life) or (isinstance(expr, Constant) and type(expr.value) in IMMUTABLE) or is_boolean(expr)
-    return Schema.scalar() if is_scalar else None
+    return Schema.scalar() if is_scalar or (applied is not None and applied[0].gives is not None) else None

@@ -112,7 +112,18 @@ def infer(expr: Expr, env: Env) -> Type:
     except NotNative:
         if isinstance(expr, Make) and is_struct(expr.schema):
             return Row(expr.schema, tuple(infer(value, env) for value in expr.values))
-        return Pickled(declared(expr))
+        return _certain(expr, env) or Pickled(declared(expr))
+
+
+def _certain(expr: Expr, env: Env) -> Type | None:
+    """Return the type of what Python computes, where the table of words says it."""
+    applied = application(expr)
+    if applied is None:
+        return None
+    word, parts = applied
+    types = [infer(part, env) for part in parts]
+    kind = word.result([part.kind if isinstance(part, Scalar) else "" for part in types])
+    return None if kind is None else Scalar(kind, word.name == "coalesce" and all(part.nullable for part in types))
 
 
 def declared(expr: Expr) -> Type | None:

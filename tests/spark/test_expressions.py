@@ -20,7 +20,7 @@ from streamdsl.expr.words import WORDS, Word
 from streamdsl.io.sources import bind
 from streamdsl.plan.node import Select, Source, Where
 from streamdsl.spark import run_batch
-from streamdsl.spark.expressions import Env, RowAt, to_sql
+from streamdsl.spark.expressions import Env, RowAt, infer, to_sql
 from streamdsl.spark.operations import SQL
 from streamdsl.spark.sql import NotNative
 from streamdsl.spark.types import type_of_payloads
@@ -291,6 +291,20 @@ def test_what_is_not_certain_runs_in_python(name: str) -> None:
     assert isinstance(plan, Select)
     with pytest.raises(NotNative):
         to_sql(plan.projection, Env((RowAt(kind),)))
+
+
+def test_what_python_computes_has_a_type_where_that_is_certain() -> None:
+    rows = [(n, n + 1, {"a": n, "f": n / 2, "s": text}) for n, text in enumerate(TEXTS)]
+    query = sd.source("s").select(
+        u=lambda e: e.s.upper(), f=lambda e: e.f // 1, t=lambda e: sd.cast(e.f, str), z=lambda e: e.s[::-1].zfill(e.a)
+    )
+    plan = query.plan()
+    assert isinstance(plan, Select)
+    row = RowAt(type_of_payloads(Schema.record(("a", "f", "s")), [rows[0][2]]))
+    assert infer(plan.projection, Env((row,))).ddl == "struct<f0:string,f1:double,f2:string,f3:string>"
+    given = {"s": [sd.Insert(n, *row) for n, row in enumerate(rows)]}
+    longer = query.where(lambda e: (sd.length(e.u) > 0) & (e.f >= 1))
+    assert_cht_equal(longer.run(given, engine="spark").cht(), longer.run(given, engine="reference").cht())
 
 
 def test_columns_of_mixed_types_run_in_python() -> None:
