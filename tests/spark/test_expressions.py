@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -26,7 +27,7 @@ from streamdsl.spark.sql import NotNative
 from streamdsl.spark.types import type_of_payloads
 from streamdsl.testing import assert_cht_equal
 from tests.laws.places import PLACES, SOME, bindings
-from tests.laws.words import BIG, INTS, TEXTS, VALUES, fields, native, node, rows
+from tests.laws.words import BIG, INTS, OTHERS, TEXTS, VALUES, fields, native, node, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -346,6 +347,15 @@ def test_settings_of_the_session_change_nothing(spark: Any) -> None:
             spark.conf.set(name, value)
         compare(Binary("+", A, B), [{"a": a, "b": b} for a in INTS for b in INTS])
         compare(Binary("/", A, B), [{"a": a, "b": b} for a in INTS for b in VALUES["float"]])
+        clocks = sd.source("s", unit="s").select(
+            lambda e, life: (
+                sd.local_time(e.t, "Europe/Vienna").isoformat(),
+                sd.local_time(life.le, "America/New_York", unit="s").hour,
+            )
+        )
+        instants = [value for value in OTHERS if isinstance(value, datetime) and 1900 < value.year < 2100]
+        events = [sd.point(n, int(value.timestamp()), {"t": value}) for n, value in enumerate(instants)]
+        assert_cht_equal(clocks.run({"s": events}, engine="spark").cht(), clocks.run({"s": events}, engine="reference").cht())
         compare(Binary("==", A, Constant("it's \\n ${x}")), [{"a": "it's \\n ${x}"}, {"a": "x"}], Schema.record(("a",)))
     finally:
         for name, value in before.items():
