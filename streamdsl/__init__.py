@@ -28,7 +28,7 @@ from streamdsl.aggregates import (
 )
 from streamdsl.checking import check
 from streamdsl.checks import Finding
-from streamdsl.composing import run_all
+from streamdsl.composing import plan_from_json, run_all
 from streamdsl.expr.functions import col, is_none, lit, not_, param, udf, when
 from streamdsl.sources import (
     from_arrow,
@@ -151,6 +151,7 @@ __all__ = [
     "min",
     "not_",
     "param",
+    "plan_from_json",
     "point",
     "quantile",
     "run_all",
