@@ -137,7 +137,8 @@ MORE: list[sd.Stream[Any]] = [
     sd.source("trips", Trip, unit="ms", progress=sd.Progress.slack("5m"), on_violation="drop").shift("1h"),
     S.select(lambda e: Stats(e.zone.upper(), e.at.year)),
     S.select(v=lambda e: sd.when(e.v > 1).then(e.v).otherwise(None)),
-    S.select(v=lambda e: -(abs(e.v) ** 2), s=lambda e, life: life.re - life.le, w=lambda e: sd.not_(e.v)),
+    S.select(v=lambda e: -(abs(e.v) ** 2), w=lambda e: sd.not_(e.v)).where(lambda e, life: life.re > life.le),
+    S.select_many(lambda e: e.tags),
     S.group_by(["zone", "day"])
     .tumbling_window(5)
     .aggregate(n=sd.count(where=lambda e: e.v > 1), q=sd.quantile(lambda e: e.v, 0.9)),
