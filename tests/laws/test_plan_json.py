@@ -104,6 +104,13 @@ def has_text(plan: Node) -> bool:
     )
 
 
+def is_written(plan: Node) -> bool:
+    try:
+        return bool(plan.to_json())
+    except QueryError:
+        return False
+
+
 @examples(600)
 @given(SEEDS)
 def test_a_plan_is_read_as_it_was_written(seed: int) -> None:
@@ -125,7 +132,7 @@ def test_every_type_of_a_plan_but_opaque_lambdas_is_tried() -> None:
     plans = [composition(Random(seed))[1].plan() for seed in range(300)]
     plans += [query_of(load(path)).plan() for path in files()]
     plans += [each.plan() for each in MORE]
-    for plan in filter(has_text, plans):
+    for plan in filter(is_written, plans):
         assert back(plan, Trip, Stats) == plan
         tried |= {part["type"] for part in json.loads(plan.to_json())["parts"]} | set(plan.to_json().replace('"', " ").split())
     assert [name for name in TYPES if name not in tried and name != "Outputs"] == []
