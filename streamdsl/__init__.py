@@ -28,7 +28,7 @@ from streamdsl.aggregates import (
 )
 from streamdsl.checking import check
 from streamdsl.checks import Finding
-from streamdsl.composing import run_all
+from streamdsl.composing import plan_from_json, run_all
 from streamdsl.emit import Emit
 from streamdsl.expr.functions import (
     cast,
@@ -179,6 +179,7 @@ __all__ = [
     "min",
     "not_",
     "param",
+    "plan_from_json",
     "point",
     "quantile",
     "run_all",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from streamdsl.building import merge_bindings
@@ -50,6 +50,30 @@ def run_all(
     plan = shared(in_unit(plan, plan.unit))
     own = merge_bindings(plan, *(query._bindings for query in queries.values()))
     return dict(zip(queries, run_outputs(plan, own, bindings, engine, until, engine_options), strict=True))
+
+
+def plan_from_json(text: str, classes: Iterable[type] = ()) -> Node:
+    """Return the plan that a text of `plan.to_json()` holds: equal to the one that was written, and sharing what that shared.
+
+    `classes` are the payload classes that the text may name. Nothing is imported or unpickled; modules come from the repository
+    (`sd.udm`) by name. Raises `QueryError` for another version, and for whatever the text holds that is no plan.
+
+    >>> import streamdsl as sd
+    >>> query = sd.source("trips").where(lambda e: e.fare > 10).tumbling_window(60).aggregate(n=sd.count())
+    >>> sd.plan_from_json(query.plan().to_json()) == query.plan()
+    True
+    >>> sd.Stream(sd.plan_from_json(query.plan().to_json())).run({"trips": [(1, 2, {"fare": 12})]}).cht()
+    CHT
+      [0, 60) n=1
+    >>> sd.plan_from_json('{"format": "streamdsl plan", "version": 99}')
+    Traceback (most recent call last):
+        ...
+    streamdsl.errors.QueryError: the text holds a plan of version 99, and this is streamdsl with version 1
+    Hint: write it again with this version, or read it with the one that wrote it
+    """
+    from streamdsl.plan.json import from_json
+
+    return from_json(text, classes)
 
 
 def bind(query: Stream[Any], named: Mapping[str, Any]) -> Stream[Any]:

@@ -40,4 +40,6 @@ def findings(plan: Node, bounded: Collection[str] = ()) -> list[Finding]:
     """
     checked = Checked(plan)
     nodes = [node for node in checked.nodes() if not (isinstance(node, Source) and node.source in bounded)]
-    return [found for node in nodes for check in CHECKS for found in check(node, checked)]
+    everything = [found for node in nodes for check in CHECKS for found in check(node, checked)]
+    # A source may be several equal nodes.
+    return list({(found.operator, found.what): found for found in reversed(everything)}.values())[::-1]

@@ -117,7 +117,11 @@ class Why:
         return f"{group}{windows.describe()} waits for the end of a window"
 
     def _swallowed(self) -> str:
-        """Return which filter has let no row pass, if so no row came out."""
+        """Return which source has dropped all its events, or which filter has let no row pass, if so no row came out."""
+        for name, source in self.sources.items():
+            if source.events_in and not source.changes_out and source.table.rejected:
+                dropped = f"source {name!r} has dropped its {source.events_in} events"
+                return f"{dropped}, which broke its CTI: session.rejected() lists them"
         operators = self.graph.operators
         if operators and not operators[-1].rows_out:
             for operator in operators:

@@ -6,14 +6,18 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from streamdsl.expr.schema import Schema
 from streamdsl.temporal import Unit, common_unit
 from streamdsl.temporal.html import text
 
-if TYPE_CHECKING:
-    from streamdsl.plan.places import Place
+
+class Place(NamedTuple):
+    """A line of a file."""
+
+    file: str
+    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,17 @@ class Node:
                 if any(a is not b for a, b in zip(parts, old, strict=True)):
                     changes[name] = parts
         return dataclasses.replace(self, **changes) if changes else self
+
+    def to_json(self) -> str:
+        """Return this plan as JSON text, which `sd.plan_from_json` reads; raises `QueryError` for what has none.
+
+        >>> from streamdsl.plan.node import Shift, Source
+        >>> '"type": "Shift"' in Shift(Source("trips"), 5).to_json()
+        True
+        """
+        from streamdsl.plan.json import to_json
+
+        return to_json(self)
 
     def _repr_html_(self) -> str:
         from streamdsl.plan.explain import explain

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from streamdsl.plan.base import Node
+from streamdsl.plan.base import Node, Place
 
 N = TypeVar("N", bound=Node)
-
-
-class Place(NamedTuple):
-    """A line of a file."""
-
-    file: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
 
 
 def placed(node: N) -> N:

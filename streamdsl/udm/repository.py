@@ -197,6 +197,16 @@ class Repository:
             )
         return self._choose(name).load()
 
+    def _name_of(self, module: object) -> str | None:
+        path = _path(module)
+        for name in self._names():
+            offers = self._offers(name)
+            if len(offers) == 1 and offers[0].path == path:
+                found = offers[0].load()
+                if found is module or (type(found) is type(module) and found == module):
+                    return name
+        return None
+
     def _choose(self, name: str) -> Offer:
         """Return the only offer of a name."""
         offers = self._offers(name)
@@ -287,3 +297,12 @@ def _rank(entry: Entry) -> tuple[int, str, str]:
 
 repository: Final = Repository()
 """The repository of this program: `sd.udm`."""
+
+
+def name_of(module: object) -> str | None:
+    """Return the name that stands for a module, a class of modules or a function in this program, None if none does.
+
+    >>> name_of(builtin.Median)
+    'median'
+    """
+    return repository._name_of(module)

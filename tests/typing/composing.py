@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, assert_type
 
 import streamdsl as sd
+from streamdsl.plan.node import Node
 from streamdsl.result import Result
 from tests.typing.payloads import Trip, trips
 
@@ -32,3 +33,10 @@ def outputs() -> None:
     assert_type(sd.run_all({"a": trips, "b": trips.shift("1h")}), dict[str, Result[Trip]])
     sd.run_all([trips])  # type: ignore[arg-type]
     sd.run_all({"a": trips}, engine="flink")  # type: ignore[arg-type]
+
+
+def plans() -> None:
+    text = trips.plan().to_json()
+    assert_type(text, str)
+    assert_type(sd.plan_from_json(text, [Trip]), Node)
+    sd.plan_from_json(text, classes=["Trip"])  # type: ignore[list-item]

@@ -63,6 +63,15 @@ def test_findings_come_in_the_order_of_the_plan_and_a_shared_operator_once() -> 
     assert found == ["to_edges_1", "distinct_1", "stitch_1", "join_1"]
 
 
+def test_a_source_that_is_written_twice_is_found_once() -> None:
+    assert [each.operator for each in sd.check(sd.source("s").join(sd.source("s").shift("1s"), on="k"))] == ["source:s"]
+
+
+def test_parameters_are_checked_as_what_they_stand_for() -> None:
+    longest, limit = sd.param("longest", int), sd.param("limit", int)
+    assert sd.check(S.alter_duration(longest).where(lambda e: e.v > limit).distinct()) == []
+
+
 def test_bounded_inputs_end_but_what_the_query_makes_of_them_may_not() -> None:
     rows = sd.from_rows([(1, sd.INFINITY, {"k": 1})])
     assert sd.check(rows.join(rows, on="k")) == []

@@ -110,6 +110,16 @@ def test_a_filter_that_lets_nothing_pass_is_named() -> None:
     assert session.why_no_output() is None
 
 
+def test_a_source_that_drops_everything_is_named() -> None:
+    dropping: Stream = sd.source("s", on_violation="drop")
+    session = pushed(dropping.shift(1), "speculative", s=[sd.Cti(9), row(1, 3), row(2, 4)])
+    told = "source 's' has dropped its 2 events, which broke its CTI: session.rejected() lists them"
+    assert session.why_no_output() == told
+    assert len(session.rejected()) == 2
+    session.push([row(3, 10), sd.Cti(11)])
+    assert session.why_no_output() is None
+
+
 def test_a_count_window_names_the_group_that_waits() -> None:
     def count(**policy: Any) -> Stream:
         return S.group_by("k").count_window(3, **policy).aggregate(**COUNT)

@@ -1,0 +1,77 @@
+"""A plan as text: the version, the parts, and which part is the output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Final
+
+from streamdsl.errors import QueryError
+from streamdsl.plan.base import Node
+from streamdsl.plan.json.reader import Reader
+from streamdsl.plan.json.writer import Writer
+from streamdsl.plan.labels import labels
+
+VERSION: Final = 1
+"""The version of the text; a reader takes only its own."""
+FORMAT: Final = "streamdsl plan"
+
+
+def to_json(plan: Node) -> str:
+    """Return a plan as JSON text; raises `QueryError` for what has no text, such as an opaque lambda.
+
+    >>> from streamdsl.plan.node import Shift, Source
+    >>> print(to_json(Shift(Source("trips"), 5)))  # doctest: +ELLIPSIS
+    {
+     "format": "streamdsl plan",
+     "version": 1,
+     "parts": [
+      {"type": "Source", "source": "trips", "payload": null, "time_unit": null, "progress": null, "on_violation": "error"},
+      {"type": "Shift", "input": {"$ref": 0}, "duration": 5}
+     ],
+     "output": {"$ref": 1}
+    }
+    """
+    writer = Writer(labels(plan))
+    output = writer.value(plan)
+    parts = ",\n  ".join(json.dumps(part, allow_nan=False) for part in writer.parts)
+    return (
+        f'{{\n "format": {json.dumps(FORMAT)},\n "version": {VERSION},\n "parts": [\n  {parts}\n ],\n'
+        f' "output": {json.dumps(output)}\n}}'
+    )
+
+
+def from_json(text: str, classes: Iterable[type] = ()) -> Node:
+    """Return the plan that a text holds: equal to the one that was written, and sharing what that shared.
+
+    `classes` are the payload classes that the text may name. Nothing is imported or unpickled; modules come from the repository
+    by name. Raises `QueryError` for another version, and for whatever the text holds that is no plan.
+
+    >>> from streamdsl.plan.node import Shift, Source
+    >>> from_json(to_json(Shift(Source("trips"), 5))) == Shift(Source("trips"), 5)
+    True
+    """
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise _no_plan(f"it is no JSON: {error}") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise _no_plan(f'it has no "format": "{FORMAT}"')
+    if found.get("version") != VERSION:
+        raise QueryError(
+            f"the text holds a plan of version {found.get('version')}, and this is streamdsl with version {VERSION}",
+            hint="write it again with this version, or read it with the one that wrote it",
+        )
+    if not isinstance(found.get("parts"), list) or "output" not in found:
+        raise _no_plan('it has no "parts" and "output"')
+    reader = Reader({f"{each.__module__}:{each.__qualname__}": each for each in classes})
+    for part in found["parts"]:
+        reader.parts.append(reader.object(part))
+    plan = reader.value(found["output"])
+    if not isinstance(plan, Node):
+        raise _no_plan(f"its output is no operator but {plan!r}")
+    return plan
+
+
+def _no_plan(what: str) -> QueryError:
+    return QueryError(f"the text holds no plan: {what}", hint="plan.to_json() writes one")

@@ -1,0 +1,46 @@
+"""What the text of a plan may name: the types of its values, and their modules."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, Final
+
+from streamdsl import windows
+from streamdsl.expr import nodes as expressions
+from streamdsl.expr.nodes import Expr, Opaque
+from streamdsl.expr.schema import Schema, Shape
+from streamdsl.expr.vocabulary import IMMUTABLE
+from streamdsl.plan import node as algebra
+from streamdsl.plan.base import Node
+from streamdsl.plan.node import Matching
+from streamdsl.plan.outputs import Outputs
+from streamdsl.temporal import Progress
+from streamdsl.udm import builtin
+from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.bases import UDM
+from streamdsl.udm.top_k import TopK
+from streamdsl.windows import Clip, Output, Windows
+
+
+def _of(module: Any, base: type) -> list[type]:
+    return [each for each in vars(module).values() if isinstance(each, type) and issubclass(each, base) and each is not base]
+
+
+_ABSTRACT: Final = {algebra.TwoInputs, algebra.Windowed, Opaque}
+TYPES: Final[dict[str, type]] = {
+    each.__name__: each
+    for each in (
+        *_of(algebra, Node),
+        *_of(expressions, Expr),
+        *_of(windows, Windows),
+        *(Outputs, Matching, BoundAgg, Schema, Progress),
+    )
+    if each not in _ABSTRACT
+}
+"""The types of a plan's values, by their names."""
+ENUMS: Final[dict[str, type[Enum]]] = {each.__name__: each for each in (Clip, Output, Shape)}
+MODULES: Final[dict[str, type[UDM]]] = {
+    each.__name__: each for each in (*_of(builtin, builtin.Builtin), builtin.TimeWeightedAvg, TopK)
+}
+"""The modules of the package, which are written with their settings."""
+PLAIN_TYPES: Final[dict[str, Any]] = {getattr(each, "__name__", ""): each for each in (*IMMUTABLE, object)}
