@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import Final, TypeAlias
 
-from streamdsl.checks.cost import filters_above_modules, opaque_lambdas
+from streamdsl.checks.cost import every_row_with_every_other, filters_above_modules, opaque_lambdas
 from streamdsl.checks.finding import Finding
 from streamdsl.checks.plans import Checked
 from streamdsl.checks.state import (
@@ -13,6 +13,8 @@ from streamdsl.checks.state import (
     no_cti_passes,
     rows_that_never_end,
     sources_that_may_have_edges,
+    states_of_groups,
+    unbounded_reach,
     windows_that_hold_the_cti,
 )
 from streamdsl.plan.node import Node, Source
@@ -25,6 +27,9 @@ CHECKS: Final[tuple[Check, ...]] = (
     windows_that_hold_the_cti,
     no_cti_passes,
     last_samples,
+    unbounded_reach,
+    states_of_groups,
+    every_row_with_every_other,
     opaque_lambdas,
     filters_above_modules,
 )

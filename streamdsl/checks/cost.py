@@ -8,7 +8,7 @@ from streamdsl.checks.finding import Finding
 from streamdsl.checks.plans import Checked
 from streamdsl.expr import describe
 from streamdsl.expr.nodes import Opaque, reads
-from streamdsl.plan.node import Node, Where, WindowAggregate, WindowApply
+from streamdsl.plan.node import Join, Matching, Node, Where, WindowAggregate, WindowApply
 from streamdsl.plan.properties import expressions
 from streamdsl.rewrite.conditions import conjuncts, is_plain
 from streamdsl.udm.window_lambda import OpaqueWindow
@@ -29,6 +29,15 @@ def opaque_lambdas(node: Node, plan: Checked) -> Iterator[Finding]:
     if any(isinstance(agg.function, OpaqueWindow) for agg in aggregates):
         what = "calls its window lambda for every window: it could not be traced to aggregates"
         yield plan.finding(node, "note", what, WRITE_EXPRESSIONS)
+
+
+def every_row_with_every_other(node: Node, plan: Checked) -> Iterator[Finding]:
+    """Find joins in which nothing but time says what belongs together."""
+    if isinstance(node, Join) and node.matching == Matching():
+        what = "pairs every left row with every right row that lives at the same time"
+        yield plan.finding(
+            node, "note", what, 'give on="field", or on=(lambda l: ..., lambda r: ...), if only some belong together'
+        )
 
 
 def filters_above_modules(node: Node, plan: Checked) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from streamdsl.checks.plans import Checked
 from streamdsl.expr.nodes import Constant
 from streamdsl.plan.node import (
     AlterLifetime,
+    Calendar,
     Chop,
     ClipDuration,
     ClipInterval,
@@ -59,6 +60,8 @@ def open_rows(node: Node, plan: Checked) -> Open | None:
         return open_rows(plan.groups[id(node)], plan)
     if isinstance(node, GroupApply):
         return open_rows(node.body, plan)
+    if isinstance(node, Calendar):
+        return None if node.end < INFINITY else Open(node)
     if isinstance(node, (AlterLifetime, Extend, ClipDuration, ClipInterval)):
         return _of_durations(node, plan)
     if isinstance(node, (ToPointsAtEnd, Chop, Match)) or (isinstance(node, Windowed) and _windows_end(node)):

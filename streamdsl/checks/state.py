@@ -11,10 +11,12 @@ from streamdsl.checks.plans import Checked
 from streamdsl.expr import describe
 from streamdsl.plan.node import (
     AlterLifetime,
+    AsofJoin,
     Chop,
     ClipBy,
     Distinct,
     Node,
+    Scan,
     Select,
     Source,
     Stitch,
@@ -25,7 +27,10 @@ from streamdsl.plan.node import (
     WindowApply,
 )
 from streamdsl.plan.properties import reads_re
+from streamdsl.temporal import INFINITY
+from streamdsl.udm.stream_operator import UDSO
 
+TOLERANCE = "give a tolerance"
 END_ROWS = "end the rows below it: clip_duration(d), or to_points() where only starts count"
 
 
@@ -39,7 +44,7 @@ def rows_that_never_end(node: Node, plan: Checked) -> Iterator[Finding]:
 
 def sources_that_may_have_edges(node: Node, plan: Checked) -> Iterator[Finding]:
     """Find sources whose rows, where they have no end, stay somewhere."""
-    if isinstance(node, Source):
+    if isinstance(node, Source) and not node.table:
         keepers = [plan.name(other) for other in plan.nodes() if Open(node) in _kept(other, plan)]
         if keepers:
             what = f"may have rows without end; {_and(keepers)} {_verb(keepers)} each until its end comes"
@@ -51,9 +56,9 @@ def _kept(node: Node, plan: Checked) -> list[Open]:
     if isinstance(node, (WindowAggregate, WindowApply)):
         keeps = keeps_open_rows(node, node.sees_ends)
     else:
-        keeps = isinstance(node, (TwoInputs, Distinct, Stitch, Chop))
-    # The right rows of a clip_by count as points.
-    kept = node.inputs[:1] if isinstance(node, ClipBy) else node.inputs
+        keeps = isinstance(node, (TwoInputs, Distinct, Stitch, Chop, Scan))
+    # The right rows of a clip_by or an asof_join count as points.
+    kept = node.inputs[:1] if isinstance(node, (ClipBy, AsofJoin)) else node.inputs
     return [found for each in kept if (found := open_rows(each, plan))] if keeps else []
 
 
@@ -110,6 +115,27 @@ def last_samples(node: Node, plan: Checked) -> Iterator[Finding]:
     if isinstance(node, ToEdges) and (node.key is not None or id(node) in plan.inside):
         what = "keeps the last row of every key for ever, also of keys that get no more rows"
         yield plan.finding(node, "note", what, "where keys come and go, end rows after a time instead: alter_duration(d)")
+
+
+def unbounded_reach(node: Node, plan: Checked) -> Iterator[Finding]:
+    """Find as-of joins without a tolerance that keep rows, or wait, for ever."""
+    if not isinstance(node, AsofJoin) or node.near.tolerance < INFINITY:
+        return
+    if node.near.direction != "back":
+        what = f"looks {node.near.direction}: a left row for which no right row comes holds its CTI back"
+        yield plan.finding(node, "warning", what, TOLERANCE)
+    if node.near.direction != "forward" and node.matching.where is not None:
+        what = f"keeps every right row for ever: a later left row may want any of them, {describe(node.matching.where)}"
+        yield plan.finding(node, "warning", what, f"{TOLERANCE}, or on=... without where")
+    elif node.near.direction != "forward":
+        yield plan.finding(node, "note", "keeps the last right row of every key for ever", TOLERANCE)
+
+
+def states_of_groups(node: Node, plan: Checked) -> Iterator[Finding]:
+    """Find stream operators whose state stays, whatever becomes of their group."""
+    if isinstance(node, Scan) and type(node.module).is_empty is UDSO.is_empty and id(node) in plan.inside:
+        what = f"keeps the state of {node.module.label} of every group for ever"
+        yield plan.finding(node, "note", what, "where groups come and go, define is_empty(state) on the class")
 
 
 def _any(settings: Sequence[str], *others: str) -> str:

@@ -13,7 +13,7 @@ from streamdsl.expr.table import Table, object_column
 from streamdsl.io.binding import Inserts
 from streamdsl.io.payloads import schema_for
 from streamdsl.plan.node import Source
-from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, EventTable, Insert, Retract, TimeReader, Unit
+from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, EventTable, Insert, Retract, TimeReader, Unit, to_duration
 from streamdsl.temporal.time import Ticks
 
 
@@ -46,7 +46,9 @@ class Ingress:
         self.reader = TimeReader(unit)
         self.schema = source.payload
         self.table = EventTable(source.source, source.on_violation)
-        self.progress = source.progress.generator(unit) if source.progress else None
+        policy = source.progress
+        self.progress = None if policy is None or policy.source else policy.generator(unit)
+        self.import_delay = to_duration(policy.delay, unit) if policy else 0
         self.rows = 0
         self.events_in = 0
         self.changes_out = 0

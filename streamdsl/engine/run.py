@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streamdsl.engine.egress import SpeculativeEgress
+from streamdsl.engine.ingress import Piece
 from streamdsl.engine.lower import Options
 from streamdsl.engine.operator import Step
 from streamdsl.engine.session import Session
@@ -61,6 +62,9 @@ class _Run(Session[Any]):
         super().__init__(plan, bindings, engine_options=options, until=until)
         self._egresses = [SpeculativeEgress() for _ in plan.parts]
         self.events: list[list[Event[Any]]] = [[] for _ in plan.parts]
+
+    def _imported(self, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
+        return {}  # the sources are pushed one after the other, and none must wait
 
     def _sent(self, outputs: Sequence[Step]) -> list[Event[Any]]:
         for events, egress, out in zip(self.events, self._egresses, outputs, strict=True):

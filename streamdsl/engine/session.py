@@ -20,7 +20,7 @@ from streamdsl.io.columns import is_frame
 from streamdsl.io.sources import read_frame
 from streamdsl.plan.node import Node
 from streamdsl.plan.properties import fixed_end
-from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejected, Unit, check_unit, common_unit, to_duration
+from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejected, Unit, add_time, check_unit, common_unit, to_duration
 
 T = TypeVar("T", default=Any)
 
@@ -46,6 +46,13 @@ class Session(Generic[T]):
             name: Ingress(source, source.time_unit or (bound[name].unit if name in bound else None))
             for name, source in self._graph.sources.items()
         }
+        for name, ingress in self._sources.items():
+            policy = ingress.source.progress
+            if policy is not None and policy.source and policy.source not in self._sources:
+                raise QueryError(
+                    f"the source {name!r} imports its CTIs from {policy.source!r}, which this query does not read",
+                    hint=f"the sources of this query are: {', '.join(self._sources)}",
+                )
         self._egress = _egress(plan, emit, self.unit)
         self._ctis = dict.fromkeys(self._sources, MIN_TIME)
         self._now = MIN_TIME
@@ -148,6 +155,7 @@ class Session(Generic[T]):
         return [*early, *out]
 
     def _step(self, pieces: Mapping[str, Piece]) -> list[Event[T]]:
+        pieces = {**pieces, **self._imported(pieces)}
         self._ctis.update({name: piece.cti for name, piece in pieces.items()})
         self._now = max(self._now, *(max(piece.cti, piece.batch.watermark) for piece in pieces.values()))
         try:
@@ -155,6 +163,17 @@ class Session(Generic[T]):
         except BaseException as error:
             self._failure = error
             raise
+
+    def _imported(self, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
+        """Return what the CTIs of some sources mean for those that import them."""
+        imported = {}
+        for name, ingress in self._sources.items():
+            policy = ingress.source.progress
+            if policy is not None and policy.source in pieces and name not in pieces:
+                cti = pieces[policy.source].cti
+                ingress.table.advance(cti if cti in (MIN_TIME, INFINITY) else add_time(cti, -ingress.import_delay))
+                imported[name] = Piece(EMPTY, ingress.cti)
+        return imported
 
     def _sent(self, outputs: Sequence[Step]) -> list[Event[T]]:
         (out,) = outputs

@@ -8,12 +8,12 @@ from typing import Literal, TypeAlias
 from streamdsl.errors import QueryError
 from streamdsl.temporal.time import MIN_TIME, DurationLike, Unit, is_integer, to_duration
 
-ProgressKind: TypeAlias = Literal["slack", "count", "period"]
+ProgressKind: TypeAlias = Literal["slack", "count", "period", "imported"]
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the CTI follows the largest LE seen; made by `ordered`, `slack` and `every`.
+    """How far the CTI follows the largest LE seen, or another source's; made by `ordered`, `slack`, `every`, `imported_from`.
 
     Lateness is judged event by event, so it never depends on how events are batched.
     """
@@ -21,6 +21,7 @@ class Progress:
     kind: ProgressKind
     delay: DurationLike = 0
     step: DurationLike = 1
+    source: str = ""
 
     @staticmethod
     def ordered() -> Progress:
@@ -51,6 +52,23 @@ class Progress:
         """
         return Progress("count" if is_integer(step) else "period", delay, step)
 
+    @staticmethod
+    def imported_from(stream: object, delay: DurationLike = 0) -> Progress:
+        """Return the policy of a slow source, or one that may fall silent: in sessions its CTI is another source's minus `delay`.
+
+        So it holds no join or union back. `stream` is the other source, or its name. An event may come too late for such a CTI as
+        for any other. Bounded runs need no CTIs, and import none. Raises `QueryError` for what is no source.
+
+        >>> Progress.imported_from("trips", "5m").source
+        'trips'
+        """
+        name = stream if isinstance(stream, str) else getattr(getattr(stream, "_node", None), "source", None)
+        if not isinstance(name, str) or not name:
+            raise QueryError(
+                f"CTIs are imported from a source, not from {stream!r}", hint='Progress.imported_from(sd.source("trips"))'
+            )
+        return Progress("imported", delay, source=name)
+
     def generator(self, unit: Unit | None) -> ProgressGenerator:
         """Return a fresh generator of CTIs for a stream with this unit."""
         delay = to_duration(self.delay, unit)
@@ -76,7 +94,7 @@ class ProgressGenerator:
         if le is not None:
             self.largest = max(self.largest, le)
         self.seen += 1
-        if self.largest == MIN_TIME or (self.kind == "count" and self.seen % self.step):
+        if self.largest == MIN_TIME or self.kind == "imported" or (self.kind == "count" and self.seen % self.step):
             return self.cti
         base = self.largest // self.step * self.step if self.kind == "period" else self.largest
         self.cti = max(self.cti, base - self.delay, MIN_TIME)

@@ -15,7 +15,7 @@ import pytest
 
 import streamdsl as sd
 from tests.laws.compositions import composition
-from tests.laws.modules import Ends
+from tests.laws.modules import Ends, Since
 
 Stream: TypeAlias = "sd.Stream[Any]"
 Rows: TypeAlias = Callable[[int], list[tuple[int, int]]]
@@ -252,8 +252,53 @@ def test_the_last_sample_of_a_key_stays_until_rows_end_otherwise() -> None:
     assert size(remedied, "alter_lifetime_1", once) == 0
 
 
+def test_an_as_of_join_without_a_tolerance_keeps_rows_or_waits() -> None:
+    any_row = S.asof_join(T, where=lambda a, b: a.v > b.v)
+    forward = S.asof_join(T, on="k", direction="forward")
+    assert found_at(any_row, "asof_join_1", "keeps every right row for ever") == ["warning"]
+    assert found_at(forward, "asof_join_1", "holds its CTI back") == ["warning"]
+    assert found_at(S.asof_join(T, on="k"), "asof_join_1", "last right row of every key") == ["note"]
+    assert size(any_row, "asof_join_1", steadily) >= FAR / 2
+    assert figures(S.asof_join(T.where(lambda e: e.v > 99), direction="forward"), once, FAR)["asof_join_1"]["output_cti"] < FAR
+    for remedied in (
+        S.asof_join(T, tolerance=9, where=lambda a, b: a.v > b.v),
+        S.asof_join(T, on="k", tolerance=9, direction="forward"),
+        S.asof_join(T.where(lambda e: e.v > 99), tolerance=9, direction="forward"),
+    ):
+        assert not [found for found in sd.check(remedied) if found.operator == "asof_join_1"]
+        here = figures(remedied, once, FAR)["asof_join_1"]
+        assert here["events"] == 0
+        assert here["output_cti"] >= FAR - 10
+
+
+def test_the_states_of_groups_stay_unless_they_say_that_they_are_empty() -> None:
+    class Rarely(Since):
+        def is_empty(self, state: list[Any]) -> bool:
+            return True
+
+    class Never(sd.UDSO[Any, int, int]):
+        def create_state(self) -> int:
+            return 0
+
+        def process(self, state: int, payload: Any, le: int) -> tuple[int, list[int]]:
+            return state + 1, [state]
+
+    def scanned(module: Any) -> Stream:
+        return S.group_by("k").apply(lambda g: g.scan(module))
+
+    assert found_at(scanned(Never), "scan_1", "the state of Never of every group") == ["note"]
+    assert figures(scanned(Never), once, FAR)["scan_1"]["state_bytes"] > 0
+    assert not [found for found in sd.check(scanned(Rarely)) if found.operator == "scan_1"]
+    assert figures(scanned(Rarely), once, FAR)["scan_1"]["state_bytes"] == 0
+
+
+def test_a_join_of_all_with_all_is_noted() -> None:
+    assert found_at(S.join(T), "join_1", "every left row with every right row") == ["note"]
+    assert not [found for found in sd.check(S.join(T, on="k")) if "every right row" in found.what]
+
+
 def findings_that_hold(query: Stream) -> Sequence[sd.Finding]:
-    texts = ("row by row", "stays above the module")
+    texts = ("row by row", "stays above the module", "every left row")
     return [found for found in sd.check(query) if not any(text in found.what for text in texts)]
 
 

@@ -236,12 +236,11 @@ class AsofJoinOperator(Operator):
                 del self.rows[key]
 
     def _forget_rights(self, rows: Rows, bound: int) -> None:
-        """Drop the right rows to which, for every left row that starts at the bound or later, another is nearer."""
-        if self.node.matching.where is not None:
-            last = bound - self.near.tolerance
-        else:
-            last = next(rows.right.irange(maximum=bound, inclusive=(True, False), reverse=True), bound)
-        for start in list(rows.right.irange(maximum=last, inclusive=(True, False))):
+        """Drop the right rows that no left row that starts at the bound or later can have: too far, or another is nearer."""
+        first = bound if self.near.direction == "forward" else bound - self.near.tolerance
+        if self.node.matching.where is None:
+            first = max(first, next(rows.right.irange(maximum=bound, inclusive=(True, False), reverse=True), bound))
+        for start in list(rows.right.irange(maximum=first, inclusive=(True, False))):
             self.stores[1].free([row.payload for row in rows.right.pop(start).values()])
 
     @staticmethod

@@ -49,6 +49,34 @@ def test_a_table_holds_for_ever(engine: Any) -> None:
     assert found.run(engine=engine).cht() == CHT.from_rows([(1, 5, "Bay"), (3, 4, "c")])
 
 
+def test_a_slow_source_takes_the_ctis_of_another() -> None:
+    trips = sd.source("trips")
+    rates = sd.source("rates", progress=Progress.imported_from(trips, delay=2))
+    session = trips.join(rates, on="k", select=lambda a, b: (a.v, b.v)).open(emit="final")
+    session.push([Insert("r", 0, INFINITY, {"k": "a", "v": 5})], source="rates")
+    out = session.push([Insert("t", 3, 6, {"k": "a", "v": 1}), Cti(10)], source="trips")
+    assert out == [Insert(("t", "r"), 3, 6, (1, 5)), Cti(8)]
+    assert session.push([Insert("r2", 9, 12, {"k": "a", "v": 6})], source="rates") == []
+    with refused(CtiViolation, "r3", "8"):
+        session.push([Insert("r3", 7, 12, {"k": "a", "v": 6})], source="rates")
+    assert session.push([Cti(INFINITY)], source="trips")[-1] == Cti(INFINITY)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_bounded_run_imports_no_ctis(engine: Any) -> None:
+    late = sd.source("late", progress=Progress.imported_from("first"))
+    query = sd.source("first").union(late)
+    bindings = {"first": [Insert("a", 5, 6, 1), Cti(9)], "late": [Insert("b", 1, 2, 2)]}
+    assert query.run(bindings, engine=engine).cht() == CHT.from_rows([(5, 6, 1), (1, 2, 2)])
+
+
+def test_ctis_come_from_a_source_of_the_query() -> None:
+    with refused(QueryError, "'x' imports its CTIs from 'y'", "x"):
+        sd.source("x", progress=Progress.imported_from("y")).open()
+    with refused(QueryError, "not from 5"):
+        Progress.imported_from(5)
+
+
 def test_a_session_reads_its_tables_when_it_is_opened() -> None:
     zones = sd.from_table([{"k": "a", "n": 1}])
     session = sd.source("trips").join(zones, on="k", select=lambda a, b: b.n).open(emit="final")
