@@ -29,7 +29,22 @@ from streamdsl.aggregates import (
 from streamdsl.checking import check
 from streamdsl.checks import Finding
 from streamdsl.composing import plan_from_json, run_all
-from streamdsl.expr.functions import col, is_none, lit, not_, param, udf, when
+from streamdsl.emit import Emit
+from streamdsl.expr.functions import (
+    cast,
+    coalesce,
+    col,
+    contains,
+    is_none,
+    length,
+    lit,
+    local_time,
+    not_,
+    param,
+    udf,
+    when,
+)
+from streamdsl.pattern import Pattern, Step, Steps
 from streamdsl.sources import (
     from_arrow,
     from_csv,
@@ -39,6 +54,7 @@ from streamdsl.sources import (
     from_parquet,
     from_polars,
     from_rows,
+    from_table,
     source,
 )
 from streamdsl.stream import GroupedStream, GroupedWindowedStream, Stream, WindowedStream
@@ -77,6 +93,7 @@ from streamdsl.udm import (
     uda,
     udo,
 )
+from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Clip, Output
 
 if TYPE_CHECKING:
@@ -98,10 +115,12 @@ __all__ = [
     "MIN_TIME",
     "UDA",
     "UDO",
+    "UDSO",
     "Agg",
     "CHTRow",
     "Clip",
     "Cti",
+    "Emit",
     "Event",
     "Finding",
     "GroupedStream",
@@ -112,10 +131,13 @@ __all__ = [
     "IntervalEvent",
     "Lifetime",
     "Output",
+    "Pattern",
     "Progress",
     "Record",
     "Rejected",
     "Retract",
+    "Step",
+    "Steps",
     "Stream",
     "TimeSensitiveIncrementalUDA",
     "TimeSensitiveIncrementalUDO",
@@ -124,9 +146,12 @@ __all__ = [
     "WindowDescriptor",
     "WindowedStream",
     "avg",
+    "cast",
     "check",
+    "coalesce",
     "col",
     "collect",
+    "contains",
     "correct",
     "count",
     "count_distinct",
@@ -142,10 +167,13 @@ __all__ = [
     "from_parquet",
     "from_polars",
     "from_rows",
+    "from_table",
     "interval",
     "is_none",
     "last",
+    "length",
     "lit",
+    "local_time",
     "max",
     "median",
     "min",

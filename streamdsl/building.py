@@ -15,12 +15,16 @@ from streamdsl.expr.functions import Then, When
 from streamdsl.expr.nodes import Attribute, Call, Constant, Expr, Field, Key, Make, Opaque, Whole
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.trace import trace
+from streamdsl.plan import derived
 from streamdsl.plan.node import Group, Matching, Node, Source, WindowAggregate, WindowApply
 from streamdsl.plan.units import in_unit
-from streamdsl.temporal import Record, Unit, to_duration, to_ticks
+from streamdsl.temporal import Lifetime, Record, Unit, to_duration, to_ticks
+from streamdsl.temporal.time import add_time
 from streamdsl.udm.aggregates import Agg, BoundAgg
 from streamdsl.udm.bases import AnyUDA, AnyUDO
-from streamdsl.windows import Clip, Output, Windows, check_policies
+from streamdsl.udm.stream_operator import UDSO
+from streamdsl.windows import Clip, Hopping, Output, Windows, check_policies
+from streamdsl.windows.liveliness import output_cti
 
 if TYPE_CHECKING:
     from streamdsl.io.binding import Bound
@@ -54,6 +58,20 @@ def _to_write(f: object, name: str = "") -> str:
         return "end it: sd.when(condition).then(value).otherwise(value)"
     field = f"{name}sd.col({f!r}) for a field, " if isinstance(f, str) else ""
     return f"write {name}lambda e: ..., or {field}{name}sd.lit({f!r}) for a constant"
+
+
+def constant(payload: Any, like: Schema | None = None) -> Expr:
+    """Return the expression that has this payload in every row, a mapping's fields in the order of another schema that has them.
+
+    >>> constant({"n": 0})
+    Make(schema=Schema(n), values=(Constant(value=0),))
+    """
+    schema = Schema.of_payload(payload)
+    if like is not None and schema.shape is Shape.RECORD is like.shape and set(schema.names) == set(like.names):
+        schema = like
+    if schema.shape in (Shape.SCALAR, Shape.OBJECT):
+        return Constant(payload)
+    return Make(schema, tuple(map(Constant, schema.values(payload))))
 
 
 def record(fields: Mapping[str, object], schema: Schema | None) -> Make:
@@ -296,6 +314,14 @@ def operator(module: object) -> AnyUDO[Any, Any]:
     return found
 
 
+def stream_operator(module: object) -> UDSO[Any, Any, Any]:
+    """Return the module that `scan` was given; raises `QueryError` for anything that is none."""
+    if not _is_module(module, UDSO):
+        raise QueryError(f"scan takes a stream operator, not {module!r}", hint="derive from sd.UDSO; a UDO goes into .apply(...)")
+    found: UDSO[Any, Any, Any] = instance(module, UDSO)
+    return found
+
+
 def _is_module(value: object, base: type) -> bool:
     return isinstance(value, base) or (isinstance(value, type) and issubclass(value, base))
 
@@ -353,22 +379,38 @@ class _Maker:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A kind of window with its policies, before it is known what is done with the windows."""
+    """A kind of window with its policies, before it is known what is done with the windows.
+
+    `lasting`: for how long results hold from the end of their window on; None: they hold as `output` says.
+    """
 
     windows: Windows
     clip: Clip
     output: Output
+    lasting: int | None = None
 
     def __post_init__(self) -> None:
         check_policies(self.clip, self.output)
 
-    def aggregate(self, input: Node, made: Aggregation) -> WindowAggregate:
-        """Return the node of an aggregation over these windows."""
-        return WindowAggregate(input, self.windows, self.clip, self.output, made.aggregates, made.projection)
+    def aggregate(self, input: Node, made: Aggregation) -> Node:
+        """Return the plan of an aggregation over these windows."""
+        return self._placed(WindowAggregate(input, self.windows, self.clip, self.output, made.aggregates, made.projection))
 
-    def operate(self, input: Node, module: AnyUDO[Any, Any], argument: Expr | None) -> WindowApply:
-        """Return the node of an operator over these windows."""
-        return WindowApply(input, self.windows, self.clip, self.output, module, argument)
+    def operate(self, input: Node, module: AnyUDO[Any, Any], argument: Expr | None) -> Node:
+        """Return the plan of an operator over these windows."""
+        return self._placed(WindowApply(input, self.windows, self.clip, self.output, module, argument))
+
+    def output_cti(self, lifetimes: Sequence[Lifetime], cti: int, time_sensitive: bool) -> int | None:
+        """Return the output CTI after an input with these lifetimes and `Cti(cti)`, None: none yet."""
+        found = output_cti(self.windows, self.clip, self.output, time_sensitive, lifetimes, cti)
+        return found if found is None or self.lasting is None else add_time(found, self._delay)
+
+    @property
+    def _delay(self) -> int:
+        return self.windows.size if isinstance(self.windows, Hopping) else 0
+
+    def _placed(self, results: Node) -> Node:
+        return results if self.lasting is None else derived.lasting(results, self._delay, self.lasting)
 
 
 def ranked(by: Any, schema: Schema | None) -> Make:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
+from streamdsl.emit import Emit, EmitMode, mode_of
 from streamdsl.errors import QueryError
 from streamdsl.extras import need_spark
 from streamdsl.plan.node import Group, Node, Source
 from streamdsl.plan.outputs import Outputs, outputs_of
 from streamdsl.plan.parameters import settled, with_defaults
-from streamdsl.plan.units import in_unit
+from streamdsl.plan.units import in_calendar, in_unit
 from streamdsl.temporal import common_unit, to_ticks
 
 if TYPE_CHECKING:
-    from streamdsl.engine.session import Emit, Session
+    from streamdsl.engine.session import Session
     from streamdsl.io.binding import Bound
     from streamdsl.result import Result
 
@@ -52,7 +53,7 @@ def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | N
         return [run_reference(part, bindings, end) for part in outputs_of(plan)]
     from streamdsl.rewrite import as_chosen
 
-    plan, options = as_chosen(plan, "run", options)
+    plan, options = as_chosen(plan, "run", options, engine)
     if engine == "spark":
         need_spark()
         from streamdsl.spark import run_batch
@@ -63,12 +64,12 @@ def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | N
     return run_local(Outputs(outputs_of(plan)), bindings, end, options)
 
 
-def explain(plan: Node, engine: str) -> str:
-    """Return a plan as text, as an engine would run it."""
+def explain(plan: Node, engine: str, rules: bool = False) -> str:
+    """Return a plan as text, as an engine would run it, with `rules` also how the optimizer came to it."""
     check_engine(engine)
     from streamdsl.rewrite import explain as explain_plan
 
-    return explain_plan(settled(plan) if engine == "spark" else with_defaults(plan), engine)
+    return explain_plan(settled(plan) if engine == "spark" else with_defaults(plan), engine, rules)
 
 
 def check_engine(engine: str) -> None:
@@ -77,14 +78,17 @@ def check_engine(engine: str) -> None:
         raise QueryError(f"there is no engine {engine!r}; the engines are: {', '.join(ENGINES)}")
 
 
-def open_session(plan: Node, own: Mapping[str, Bound], emit: Emit, options: Options) -> Session[Any]:
+def open_session(plan: Node, own: Mapping[str, Bound], emit: EmitMode | Emit, options: Options) -> Session[Any]:
     """Start a session of the local engine."""
     sources(plan)
     plan = settled(plan)
     from streamdsl.engine.session import open_session as open_local
     from streamdsl.rewrite import as_chosen
 
-    plan, options = as_chosen(plan, emit, options)
+    if isinstance(emit, Emit):
+        plan = in_calendar(plan, emit.hold)
+        emit = emit.in_ticks(plan.unit)
+    plan, options = as_chosen(plan, mode_of(emit), options)
     return open_local(plan, own, emit, options)
 
 

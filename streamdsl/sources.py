@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, get_args, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args, overload
 
 from typing_extensions import TypeVar
 
@@ -30,6 +30,8 @@ Named = TypeVar("Named", default=Any)
 Row = TypeVar("Row", default=Record)
 """The payload of a frame's rows: what was declared, else records."""
 
+Frame: TypeAlias = "pd.DataFrame | pl.DataFrame | pl.LazyFrame"
+
 _numbers = itertools.count(1)
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "from_parquet",
     "from_polars",
     "from_rows",
+    "from_table",
     "source",
 ]
 
@@ -316,6 +319,36 @@ def from_jsonl(
     from streamdsl.io.sources import read_jsonl
 
     return _bounded("jsonl", read_jsonl(paths, payload, start, end, unit), progress, on_violation)
+
+
+@overload
+def from_table(rows: Frame, payload: type[Row] | None = None, *, unit: Unit | None = None) -> Stream[Row]: ...
+@overload
+def from_table(rows: Iterable[Any], payload: type[T], *, unit: Unit | None = None) -> Stream[T]: ...
+@overload
+def from_table(rows: Iterable[Mapping[str, Any]], payload: None = None, *, unit: Unit | None = None) -> Stream[Record]: ...
+@overload
+def from_table(rows: Iterable[T], payload: None = None, *, unit: Unit | None = None) -> Stream[T]: ...
+@overload
+def from_table(rows: pa.Table, payload: type[Row] | None = None, *, unit: Unit | None = None) -> Stream[Row]: ...
+def from_table(rows: Any, payload: Any = None, *, unit: Unit | None = None) -> Stream[Any]:
+    """Return reference data as a stream: rows, or a frame of them, that hold from MIN_TIME until INFINITY.
+
+    Its CTI is INFINITY from the beginning, so it holds nothing back in a join; a session reads it when it is opened, and the
+    first push gives what comes of that. Raises `QueryError` for what is neither rows nor a pandas, polars or Arrow frame.
+
+    >>> zones = from_table([{"zone": "A", "name": "Airport"}, {"zone": "B", "name": "Bay"}])
+    >>> trips = from_rows([(1, 8, {"zone": "B"}), (4, 12, {"zone": "A"})])
+    >>> trips.join(zones, on="zone", select=lambda trip, zone: zone.name).run().cht()
+    CHT
+      [1, 8) 'Bay'
+      [4, 12) 'Airport'
+    """
+    from streamdsl.io.sources import read_table
+
+    data = read_table(rows, payload, check_unit(unit))
+    node = Source(f"table_{next(_numbers)}", data.schema, data.unit, table=True)
+    return Stream(node, {node.source: data})
 
 
 def _bounded(kind: str, data: Bound, progress: Progress | None, on_violation: OnViolation) -> Stream[Any]:

@@ -11,18 +11,22 @@ from typing_extensions import TypeVar
 
 from streamdsl import building
 from streamdsl.building import PAIR, Aggregation, Frame
+from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Constant, Expr
 from streamdsl.expr.schema import Schema
 from streamdsl.extras import need_spark
+from streamdsl.pattern import Pattern, Steps, traced
 from streamdsl.plan import derived
 from streamdsl.plan import node as algebra
+from streamdsl.plan.asof import Nearness
 from streamdsl.plan.node import Group, GroupApply, Node
 from streamdsl.plan.places import placed
 from streamdsl.plan.units import in_calendar, in_unit
 from streamdsl.temporal import CHRONON, INFINITY, Lifetime, Unit, to_duration, to_ticks
 from streamdsl.temporal.html import text
 from streamdsl.udm.bases import AnyUDA, AnyUDO
+from streamdsl.udm.stream_operator import UDSO
 from streamdsl.udm.top_k import TopK
 from streamdsl.windows import Clip, Count, CountBy, Hopping, Output, Snapshot
 from streamdsl.windows import Session as SessionWindow
@@ -32,8 +36,9 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from streamdsl.engine.session import Emit, Session
+    from streamdsl.engine.session import Session
     from streamdsl.io.binding import Bound
+    from streamdsl.plan.asof import Direction
     from streamdsl.plan.derived import BandTime
     from streamdsl.result import Result
     from streamdsl.running import EngineName
@@ -117,6 +122,28 @@ class _Windowing(ABC, Generic[W]):
           [10, 20) n=1
         """
         return self.hopping_window(size, size, offset, clip=clip, output=output)
+
+    def trailing_window(
+        self, size: DurationLike, hop: DurationLike | None = None, offset: DurationLike = 0, *, clip: Clip = Clip.NONE
+    ) -> W:
+        """Look back at every `offset + k * hop`: the result over the last `size` holds from then until the next time.
+
+            time        0         10        20        30
+            size 10     [---------)
+            result                [---------)
+
+        `hop` is `size` if it is not given. The rows of a window are those of a hopping window; the CTI is `size` later than its.
+
+        >>> import streamdsl as sd
+        >>> sd.from_rows([(1, 2, "a"), (8, 12, "b")]).trailing_window(10).aggregate(n=sd.count()).run().cht()
+        CHT
+          [10, 20) n=2
+          [20, 30) n=1
+        """
+        every = size if hop is None else hop
+        timed = self._timed(size, every, offset)
+        length, step, first = (to_duration(d, timed._unit) for d in (size, every, offset))
+        return timed._windowed(Frame(Hopping(length, step, first - length), clip, Output.ALIGN, step))
 
     def snapshot_window(self, *, clip: Clip = Clip.NONE, output: Output = Output.ALIGN) -> W:
         """Divide time at every LE and RE: the windows are the maximal periods in which nothing changes.
@@ -491,6 +518,85 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         size, start = (to_duration(d, node.unit) for d in (period, offset))
         return self._over(algebra.Chop(node, Hopping(size, size, start)))
 
+    @overload
+    def scan(self, module: UDSO[T, Any, U]) -> Stream[U]: ...
+    @overload
+    def scan(self, module: Callable[[], UDSO[T, Any, U]]) -> Stream[U]: ...
+    def scan(self, module: Any) -> Any:
+        """Give what a stream operator makes of each row in order of (LE, payload, RE) and of the state after the rows before it.
+
+        Results have their row's lifetime; CTIs stay. A row that comes late, or goes, has all after it in its group computed anew.
+        A group's state is kept for ever, unless the module says that it is empty. Raises `QueryError` for what is none.
+
+        >>> import streamdsl as sd
+        >>> class Total(sd.UDSO[float, float, float]):
+        ...     def create_state(self) -> float:
+        ...         return 0.0
+        ...     def process(self, state: float, payload: float, le: int) -> tuple[float, list[float]]:
+        ...         return state + payload, [state + payload]
+        >>> sd.from_rows([(1, 5, 2.0), (7, 8, 1.0), (3, 4, 4.0)]).scan(Total).run().cht()
+        CHT
+          [1, 5) 2.0
+          [3, 4) 6.0
+          [7, 8) 7.0
+        """
+        return self._over(algebra.Scan(self._node, building.stream_operator(module)))
+
+    @overload
+    def fill(
+        self: Stream[Record],
+        every: DurationLike,
+        value: Mapping[str, object],
+        *,
+        start: TimeLike | None = None,
+        end: TimeLike = INFINITY,
+        offset: DurationLike = 0,
+    ) -> Stream[Record]: ...
+    @overload
+    def fill(
+        self: Stream[U],
+        every: DurationLike,
+        value: U,
+        *,
+        start: TimeLike | None = None,
+        end: TimeLike = INFINITY,
+        offset: DurationLike = 0,
+    ) -> Stream[U]: ...
+    def fill(
+        self,
+        every: Any,
+        value: Any,
+        *,
+        start: Any = None,
+        end: Any = INFINITY,
+        offset: Any = 0,
+    ) -> Any:
+        """Add a row with `value` for the time in which there is none, cut at every time `offset + k * every`.
+
+        From `start` (None: from the first row, as in a group always) until `end`. A cell is filled when the CTI reaches it; CTIs
+        stay. Raises `QueryError` for a value with other fields, `UnboundedOutputError` where a run without `until` has no `end`.
+
+            time    0         10        20        30
+            counts  [---3----)          [---1----)
+            out     [---3----)[---0----)[---1----)
+
+        >>> import streamdsl as sd
+        >>> counts = sd.from_rows([(3, 4, "a"), (25, 26, "b")]).tumbling_window(10).aggregate(n=sd.count())
+        >>> counts.fill(10, {"n": 0}, end=40).run().cht()
+        CHT
+          [0, 10) n=1
+          [10, 20) n=0
+          [20, 30) n=1
+          [30, 40) n=0
+        """
+        timed = self._timed(every, offset, *(time for time in (start, end) if time is not None))
+        length, shift = (to_duration(d, timed._unit) for d in (every, offset))
+        first = None if start is None else to_ticks(start, timed._unit)
+        cells = Hopping(length, length, shift)
+        return timed._over(
+            derived.fill(timed._node, building.constant(value, timed._node.schema), cells, first, to_ticks(end, timed._unit))
+        )
+
     def stitch(self) -> Stream[T]:
         """Make rows with equal payloads that meet, one's RE the other's LE, one row: undo what divides lifetimes. CTIs stay.
 
@@ -510,6 +616,73 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
           [9, 12) 'b'
         """
         return self._over(algebra.Stitch(self._node))
+
+    # Patterns.
+
+    @overload
+    def match(
+        self: Stream[S],
+        pattern: Callable[[Steps[Scalar[S]]], Pattern[Any]],
+        *,
+        by: Callable[[Scalar[S]], object] | None = None,
+        overlapping: bool = False,
+    ) -> Stream[Record]: ...
+    @overload
+    def match(
+        self: Stream[S],
+        pattern: Callable[[Steps[Scalar[S]]], Pattern[Any]],
+        *,
+        by: Callable[[Scalar[S]], object] | None = None,
+        overlapping: bool = False,
+        select: Callable[[Record], V],
+    ) -> Stream[V]: ...
+    @overload
+    def match(
+        self,
+        pattern: Callable[[Steps[T]], Pattern[Any]],
+        *,
+        by: Callable[[T], object] | str | Sequence[str] | None = None,
+        overlapping: bool = False,
+    ) -> Stream[Record]: ...
+    @overload
+    def match(
+        self,
+        pattern: Callable[[Steps[T]], Pattern[Any]],
+        *,
+        by: Callable[[T], object] | str | Sequence[str] | None = None,
+        overlapping: bool = False,
+        select: Callable[[Record], V],
+    ) -> Stream[V]: ...
+    def match(self, pattern: Any, *, by: Any = None, overlapping: bool = False, select: Any = None) -> Any:
+        """Give the matches of a pattern of events, in order of LE, for each key by itself: see docs/patterns.md.
+
+            time       0    5    10   15
+            events     a b  b  c
+            a b+ c     within 12
+            match               [--)
+
+        A match lives from the LE of its last event until `within` after the LE of its first; no RE plays a part. It is a record
+        of the steps: of each the payload that it took, None if it was left out, of a many step a tuple. `select` makes its
+        payload of that record. Matches of a key do not overlap, unless `overlapping`: then every instant may begin one. CTIs
+        stay. Raises `QueryError` for a pattern without `within`, or whose last step is many or optional.
+
+        >>> import streamdsl as sd
+        >>> prices = sd.from_rows([(t, t + 1, {"price": p}) for t, p in [(1, 10), (3, 12), (4, 9), (6, 8), (9, 11)]])
+        >>> prices.match(
+        ...     lambda p: p.top.then(p.falls.many().where(lambda e, m: e.price < m.top.price))
+        ...     .then(p.back.where(lambda e, m: e.price > m.falls[-1].price))
+        ...     .within(10),
+        ...     select=lambda m: (m.top.price, m.back.price),
+        ... ).run().cht()
+        CHT
+          [9, 11) _0=10 _1=11
+        """
+        written = traced(pattern, self._node.schema)
+        timed = self._timed(written.within)
+        key = None if by is None else building.key(by, self._node.schema)
+        within = to_duration(written.within, timed._unit)
+        found = timed._over(algebra.Match(timed._node, written.steps, within, key, written.unless, overlapping))
+        return found if select is None else found.select(select)
 
     # Combining streams.
 
@@ -679,6 +852,92 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         lo, hi = (to_duration(d, timed._unit) for d in (before, after))
         return timed._over(derived.band_join(*timed._joined(other, on, where, select), lo, hi, time), other)
 
+    @overload
+    def asof_join(
+        self,
+        other: Stream[U],
+        on: On[T, U] | None = None,
+        where: Callable[[T, U], object] | None = None,
+        *,
+        tolerance: DurationLike | None = None,
+        how: Literal["inner"] = "inner",
+        direction: Direction = "back",
+    ) -> Stream[tuple[T, U]]: ...
+    @overload
+    def asof_join(
+        self,
+        other: Stream[U],
+        on: On[T, U] | None = None,
+        where: Callable[[T, U], object] | None = None,
+        *,
+        tolerance: DurationLike | None = None,
+        how: Literal["left"],
+        direction: Direction = "back",
+    ) -> Stream[tuple[T, U | None]]: ...
+    @overload
+    def asof_join(
+        self,
+        other: Stream[U],
+        on: On[T, U] | None = None,
+        where: Callable[[T, U], object] | None = None,
+        *,
+        tolerance: DurationLike | None = None,
+        how: Literal["inner"] = "inner",
+        direction: Direction = "back",
+        select: Callable[[T, U], V],
+    ) -> Stream[V]: ...
+    @overload
+    def asof_join(
+        self,
+        other: Stream[U],
+        on: On[T, U] | None = None,
+        where: Callable[[T, U], object] | None = None,
+        *,
+        tolerance: DurationLike | None = None,
+        how: Literal["left"],
+        direction: Direction = "back",
+        select: Callable[[T, U | None], V],
+    ) -> Stream[V]: ...
+    def asof_join(
+        self,
+        other: Any,
+        on: Any = None,
+        where: Any = None,
+        *,
+        tolerance: Any = None,
+        how: Literal["inner", "left"] = "inner",
+        direction: Direction = "back",
+        select: Any = None,
+    ) -> Any:
+        """Give each left row with the matching right rows that last started by its LE: those of the greatest LE <= left LE.
+
+            time     0    5    10
+            quotes   a    b     c
+            trade            |
+            pair             (trade, b)
+
+        The left lifetime stays, and the right one plays no part. `tolerance` is the longest time between both LEs. A left row
+        without a match is dropped or, by `how="left"`, paired with None. `direction="forward"` looks for the smallest LE >= left
+        LE, `"nearest"` both ways, of two as near back. The CTI is the smaller of the two; where it looks forward, no later than
+        the first left LE for which a nearer row may still come: give a tolerance. With `where` and no tolerance no right row is
+        ever forgotten.
+
+        >>> import streamdsl as sd
+        >>> quotes = sd.from_rows([(0, 1, 10.0), (5, 6, 11.0), (11, 12, 12.0)])
+        >>> trades = sd.from_rows([(8, 9, "buy"), (11, 12, "sell")])
+        >>> trades.asof_join(quotes).run().cht()
+        CHT
+          [8, 9) _0='buy' _1=11.0
+          [11, 12) _0='sell' _1=12.0
+        """
+        if how not in ("inner", "left"):
+            raise QueryError(f'how is "inner" or "left", not {how!r}')
+        timed = self._timed(tolerance)
+        longest = INFINITY if tolerance is None else to_duration(tolerance, timed._unit)
+        left, right, matching, projection = timed._joined(other, on, where, select)
+        node = algebra.AsofJoin(left, right, matching, projection, Nearness(direction, longest), how == "left")
+        return timed._over(node, other)
+
     def semi_join(self, other: Stream[U], on: On[T, U] | None = None, where: Callable[[T, U], object] | None = None) -> Stream[T]:
         """Give each left row for the time that some matching right row lives, as maximal pieces; `on` and `where` as for `join`.
 
@@ -788,7 +1047,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         return running.run(self._node, self._bindings, bindings, engine, until, engine_options)
 
-    def open(self, emit: Emit = "speculative", *, engine_options: Mapping[str, Any] | None = None) -> Session[T]:
+    def open(self, emit: EmitMode | Emit = "speculative", *, engine_options: Mapping[str, Any] | None = None) -> Session[T]:
         """Start a session: events are pushed into it, and each push returns the output that it causes.
 
         >>> import streamdsl as sd
@@ -801,7 +1060,11 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         return running.open_session(self._node, self._bindings, emit, engine_options)
 
     def stream(
-        self, events: AsyncIterable[Any], *, emit: Emit = "speculative", engine_options: Mapping[str, Any] | None = None
+        self,
+        events: AsyncIterable[Any],
+        *,
+        emit: EmitMode | Emit = "speculative",
+        engine_options: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[Event[T]]:
         """Push the events of an asynchronous source one by one and yield the output; where it ends, `Cti(INFINITY)` follows.
 
@@ -845,17 +1108,27 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         return self.run().to_polars()
 
-    def explain(self, engine: EngineName = "local") -> str:
-        """Return the plan as text, as an engine would run it.
+    def explain(self, engine: EngineName = "local", *, rules: bool = False) -> str:
+        """Return the plan as text, as an engine would run it; with `rules` also each step of the optimizer, before and after.
 
         >>> import streamdsl as sd
         >>> print(sd.source("trips").shift(5).explain())
         shift_1 by 5  <shift (columnar)>
         └─ source:trips
+        >>> distant = sd.source("trips").to_points().where(lambda e: e.km > 9)
+        >>> print(distant.explain(rules=True).partition("step 1: ")[2])
+        push_filter_below_lifetimes at where_1, before:
+        where_1 e.km > 9 [points]
+        └─ alter_lifetime_1 duration 1 [points]
+           └─ source:trips
+        after:
+        alter_lifetime_1 duration 1 [points]
+        └─ where_1 e.km > 9
+           └─ source:trips
         """
         from streamdsl import running
 
-        return running.explain(self._node, engine)
+        return running.explain(self._node, engine, rules)
 
     def plan(self) -> Node:
         """Return the plan: the immutable algebra that this query is.
@@ -887,7 +1160,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         from streamdsl.rewrite import optimize
         from streamdsl.spark import OnSpark
 
-        return OnSpark(optimize(settled(self._node)), spark, self._bindings)
+        return OnSpark(optimize(settled(self._node), engine="spark"), spark, self._bindings)
 
     # What the methods share.
 
@@ -1126,10 +1399,8 @@ class WindowedStream(Generic[T]):
         >>> stream.tumbling_window(10).output_cti(stream.run().cht(), 17)
         10
         """
-        from streamdsl.windows.liveliness import output_cti
-
-        frame, lifetimes = self._frame, [Lifetime(row.le, row.re) for row in cht.rows]
-        return output_cti(frame.windows, frame.clip, frame.output, time_sensitive, lifetimes, to_ticks(c, self._unit(cht)))
+        lifetimes = [Lifetime(row.le, row.re) for row in cht.rows]
+        return self._frame.output_cti(lifetimes, to_ticks(c, self._unit(cht)), time_sensitive)
 
     def _unit(self, cht: CHT[Any]) -> Unit | None:
         return self._input._node.unit or cht.unit

@@ -9,6 +9,7 @@ from streamdsl.checks.cost import filters_above_modules, opaque_lambdas
 from streamdsl.checks.finding import Finding
 from streamdsl.checks.plans import Checked
 from streamdsl.checks.state import (
+    asof_joins,
     last_samples,
     no_cti_passes,
     rows_that_never_end,
@@ -25,6 +26,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     windows_that_hold_the_cti,
     no_cti_passes,
     last_samples,
+    asof_joins,
     opaque_lambdas,
     filters_above_modules,
 )

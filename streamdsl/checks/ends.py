@@ -9,6 +9,7 @@ from streamdsl.checks.plans import Checked
 from streamdsl.expr.nodes import Constant
 from streamdsl.plan.node import (
     AlterLifetime,
+    Calendar,
     Chop,
     ClipDuration,
     ClipInterval,
@@ -16,6 +17,7 @@ from streamdsl.plan.node import (
     Group,
     GroupApply,
     Join,
+    Match,
     Node,
     SemiJoin,
     Source,
@@ -60,7 +62,9 @@ def open_rows(node: Node, plan: Checked) -> Open | None:
         return open_rows(node.body, plan)
     if isinstance(node, (AlterLifetime, Extend, ClipDuration, ClipInterval)):
         return _of_durations(node, plan)
-    if isinstance(node, (ToPointsAtEnd, Chop)) or (isinstance(node, Windowed) and _windows_end(node)):
+    if isinstance(node, Calendar):
+        return Open(node) if node.end == INFINITY else None
+    if isinstance(node, (ToPointsAtEnd, Chop, Match)) or (isinstance(node, Windowed) and _windows_end(node)):
         return None
     below = [open_rows(each, plan) for each in node.inputs]
     if isinstance(node, (Join, SemiJoin)):

@@ -11,10 +11,12 @@ from streamdsl.checks.plans import Checked
 from streamdsl.expr import describe
 from streamdsl.plan.node import (
     AlterLifetime,
+    AsofJoin,
     Chop,
     ClipBy,
     Distinct,
     Node,
+    Scan,
     Select,
     Source,
     Stitch,
@@ -25,6 +27,7 @@ from streamdsl.plan.node import (
     WindowApply,
 )
 from streamdsl.plan.properties import reads_re
+from streamdsl.temporal import INFINITY
 
 END_ROWS = "end the rows below it: clip_duration(d), or to_points() where only starts count"
 
@@ -51,9 +54,9 @@ def _kept(node: Node, plan: Checked) -> list[Open]:
     if isinstance(node, (WindowAggregate, WindowApply)):
         keeps = keeps_open_rows(node, node.sees_ends)
     else:
-        keeps = isinstance(node, (TwoInputs, Distinct, Stitch, Chop))
-    # The right rows of a clip_by count as points.
-    kept = node.inputs[:1] if isinstance(node, ClipBy) else node.inputs
+        keeps = isinstance(node, (TwoInputs, Distinct, Stitch, Scan, Chop))
+    # The right rows of a clip_by and of an asof_join count as points.
+    kept = node.inputs[:1] if isinstance(node, (ClipBy, AsofJoin)) else node.inputs
     return [found for each in kept if (found := open_rows(each, plan))] if keeps else []
 
 
@@ -110,6 +113,18 @@ def last_samples(node: Node, plan: Checked) -> Iterator[Finding]:
     if isinstance(node, ToEdges) and (node.key is not None or id(node) in plan.inside):
         what = "keeps the last row of every key for ever, also of keys that get no more rows"
         yield plan.finding(node, "note", what, "where keys come and go, end rows after a time instead: alter_duration(d)")
+
+
+def asof_joins(node: Node, plan: Checked) -> Iterator[Finding]:
+    """Find joins with the nearest row that keep the last one, or wait for one, as long as there are rows."""
+    if not isinstance(node, AsofJoin):
+        return
+    if node.near.direction != "back" and node.near.tolerance == INFINITY:
+        what = "waits for a right row after each left row, however late: until one comes its CTI stays at the left row's LE"
+        yield plan.finding(node, "warning", what, "say how far to look: tolerance=...")
+    if node.near.direction != "forward":
+        what = "keeps the last right row of every key for ever, also of keys that get no more rows"
+        yield plan.finding(node, "note", what, "where keys come and go, join(...) with right rows that end: alter_duration(d)")
 
 
 def _any(settings: Sequence[str], *others: str) -> str:

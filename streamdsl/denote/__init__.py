@@ -10,17 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from streamdsl.denote.combine import anti_join, clip_by, join, semi_join, union
+from streamdsl.denote.combine import anti_join, asof_join, clip_by, join, semi_join, union
 from streamdsl.denote.group import group, group_apply
+from streamdsl.denote.pattern import match
 from streamdsl.denote.scope import Scope
 from streamdsl.denote.source import history, source, sources
 from streamdsl.denote.span import (
     alter_lifetime,
+    calendar,
     clip_duration,
     clip_interval,
     distinct,
     extend,
     quantize,
+    scan,
     select,
     select_many,
     shift,
@@ -57,12 +60,16 @@ DENOTATIONS: Final[Mapping[type[Node], Callable[..., CHT[Any]]]] = {
     plan_nodes.ToPointsAtEnd: to_points_at_end,
     plan_nodes.Quantize: quantize,
     plan_nodes.Chop: chop,
+    plan_nodes.Calendar: calendar,
+    plan_nodes.Scan: scan,
     plan_nodes.Distinct: distinct,
     plan_nodes.Stitch: stitch,
+    plan_nodes.Match: match,
     plan_nodes.Union: union,
     plan_nodes.Join: join,
     plan_nodes.AntiJoin: anti_join,
     plan_nodes.SemiJoin: semi_join,
+    plan_nodes.AsofJoin: asof_join,
     plan_nodes.ClipBy: clip_by,
     plan_nodes.GroupApply: group_apply,
     plan_nodes.WindowAggregate: window_aggregate,

@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from streamdsl.denote.scope import Scope, holds, key_of, project
-from streamdsl.plan.node import AntiJoin, ClipBy, Join, SemiJoin, TwoInputs, Union
+from streamdsl.expr import without_row
+from streamdsl.expr.nodes import Make, Whole
+from streamdsl.expr.schema import Schema
+from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, SemiJoin, TwoInputs, Union
 from streamdsl.temporal import CHT, CHTRow, Lifetime, Unit, common_unit, merge, subtract
 
 
@@ -43,6 +46,23 @@ def semi_join(node: SemiJoin, scope: Scope, left: CHT[Any], right: CHT[Any]) -> 
         for piece in merge(life(a).intersect(life(b)) for b in matching)
     )
     return CHT((CHTRow(*piece, a.payload) for a, piece in pieces), unit_of(left, right))
+
+
+def asof_join(node: AsofJoin, scope: Scope, left: CHT[Any], right: CHT[Any]) -> CHT[Any]:
+    """Each left row, its lifetime as it is, with all matching right rows of the LE nearest to its own."""
+
+    def in_reach(a: CHTRow[Any], b: CHTRow[Any]) -> bool:
+        return node.near.of(a.le, b.le) is not None
+
+    pair = node.projection or Make(Schema.tuple(2), (Whole(0), Whole(1)))
+    rows = []
+    for a, matching in matches(node, scope, left, right, in_reach):
+        nearest = min((node.near.of(a.le, b.le) or (0, False) for b in matching), default=None)
+        met = [b for b in matching if node.near.of(a.le, b.le) == nearest]
+        rows += [a._replace(payload=project(node, scope, pair, a, b)) for b in met]
+        if not met and node.outer:
+            rows.append(a._replace(payload=project(node, scope, without_row(pair, 1), a)))
+    return CHT(rows, unit_of(left, right))
 
 
 def clip_by(node: ClipBy, scope: Scope, left: CHT[Any], right: CHT[Any]) -> CHT[Any]:

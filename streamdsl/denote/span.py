@@ -11,11 +11,13 @@ from streamdsl.expr.nodes import Expr
 from streamdsl.expr.schema import as_payload
 from streamdsl.plan.node import (
     AlterLifetime,
+    Calendar,
     ClipDuration,
     ClipInterval,
     Distinct,
     Extend,
     Quantize,
+    Scan,
     Select,
     SelectMany,
     Shift,
@@ -24,7 +26,21 @@ from streamdsl.plan.node import (
     ToPointsAtEnd,
     Where,
 )
-from streamdsl.temporal import CHRONON, CHT, INFINITY, CHTRow, Lifetime, Unit, add_time, merge, payload_key, to_duration, to_ticks
+from streamdsl.temporal import (
+    CHRONON,
+    CHT,
+    INFINITY,
+    CHTRow,
+    Lifetime,
+    Unit,
+    add_time,
+    merge,
+    payload_key,
+    payload_order,
+    to_duration,
+    to_ticks,
+)
+from streamdsl.udm.stream_operator import processed
 
 
 def where(node: Where, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
@@ -113,6 +129,24 @@ def to_edges(node: ToEdges, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
 def clip_interval(node: ClipInterval, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
     """Each row for the time that it lives inside `[lo, hi)`."""
     return CHT((CHTRow(max(le, node.lo), min(re, node.hi), p) for le, re, p in rows), rows.unit)
+
+
+def calendar(node: Calendar, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """One row from the start, or from the first LE, until the end."""
+    starts = [row.le for row in rows] if node.start is None else [node.start]
+    return CHT([CHTRow(le, node.end, None) for le in sorted(starts)[:1] if le < node.end], rows.unit)
+
+
+def scan(node: Scan, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """Each row's results, from the state after all before it."""
+    module = node.module
+    found: list[CHTRow[Any]] = []
+    state = module.create_state()
+    for row in sorted(rows, key=lambda row: (row.le, payload_order(row.payload), row.re)):
+        with UserCode(node, scope, row):
+            state, results = processed(module, state, row.payload, row.le)
+        found += [row._replace(payload=result) for result in results]
+    return CHT(found, rows.unit)
 
 
 def distinct(node: Distinct, scope: Scope, rows: CHT[Any]) -> CHT[Any]:

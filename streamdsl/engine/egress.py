@@ -58,25 +58,16 @@ def in_order(rows: list[OutRow]) -> list[OutRow]:
     return ordered
 
 
-class SpeculativeEgress:
-    """Sends every change at once; a row that comes back after a full retraction gets a new version of its id."""
+class Versions:
+    """The ids of output rows: one that comes back after a full retraction gets a new version of its id."""
 
     def __init__(self) -> None:
-        self.cti = MIN_TIME
         self._versions: dict[Hashable, tuple[int, int]] = {}
         self._deaths: list[tuple[int, int, Hashable]] = []
         self._tickets = itertools.count()
 
-    def send(self, batch: Batch, cti: int) -> list[Event[Any]]:
-        """Return the events of one piece, its CTI last if it has risen."""
-        events: list[Event[Any]] = [self._event(row) for row in rows_of(batch)]
-        if cti > self.cti:
-            self.cti = cti
-            self._forget()
-            events.append(Cti(cti))
-        return events
-
-    def _event(self, row: OutRow) -> Event[Any]:
+    def event(self, row: OutRow) -> Event[Any]:
+        """Return the event that tells of a change."""
         known = self._versions.get(row.id)
         version = known[0] if known else 0
         if row.is_insertion:
@@ -94,8 +85,9 @@ class SpeculativeEgress:
         self._versions[id] = (version, last_time)
         heapq.heappush(self._deaths, (last_time, next(self._tickets), id))
 
-    def _forget(self) -> None:
-        while self._deaths and self._deaths[0][0] < self.cti:
+    def forget(self, cti: int) -> None:
+        """Forget the versions of rows that nothing can reach after an output CTI."""
+        while self._deaths and self._deaths[0][0] < cti:
             time, _, id = heapq.heappop(self._deaths)
             if id in self._versions and self._versions[id][1] == time:
                 del self._versions[id]
@@ -103,6 +95,23 @@ class SpeculativeEgress:
 
 def _versioned(id: Hashable, version: int) -> Hashable:
     return RowVersion(id, version) if version else id
+
+
+class SpeculativeEgress:
+    """Sends every change at once."""
+
+    def __init__(self) -> None:
+        self.cti = MIN_TIME
+        self._versions = Versions()
+
+    def send(self, batch: Batch, cti: int, now: int = INFINITY) -> list[Event[Any]]:
+        """Return the events of one piece, its CTI last if it has risen; `now` is the largest LE or CTI of the input."""
+        events: list[Event[Any]] = [self._versions.event(row) for row in rows_of(batch)]
+        if cti > self.cti:
+            self.cti = cti
+            self._versions.forget(cti)
+            events.append(Cti(cti))
+        return events
 
 
 class FinalEgress:
@@ -117,13 +126,15 @@ class FinalEgress:
         self._by_le: list[tuple[int, int, Hashable]] = []
         self._tickets = itertools.count()
 
-    def send(self, batch: Batch, cti: int) -> list[Event[Any]]:
+    def send(self, batch: Batch, cti: int, now: int = INFINITY) -> list[Event[Any]]:
         """Return the rows that the CTI makes final, then the CTI, as far as the first row that is still held."""
         for row in rows_of(batch):
             self._hold(row)
         self._settled = max(self._settled, cti)
         final = in_order(self._release())
-        events: list[Event[Any]] = [Insert(row.id, row.le, row.re_new, row.payload) for row in final]
+        return self._with_cti([Insert(row.id, row.le, row.re_new, row.payload) for row in final])
+
+    def _with_cti(self, events: list[Event[Any]]) -> list[Event[Any]]:
         cti = min(self._settled, self._first_held())
         if cti > self.cti:
             self.cti = cti
@@ -162,3 +173,35 @@ class FinalEgress:
                 return le
             heapq.heappop(self._by_le)
         return INFINITY
+
+
+class HoldingEgress(FinalEgress):
+    """Holds each row back until it is final, or application time is so much later than its LE; then come its corrections."""
+
+    def __init__(self, fixed_end: bool, hold: int) -> None:
+        super().__init__(fixed_end)
+        self._hold_for = hold
+        self._versions = Versions()
+
+    def send(self, batch: Batch, cti: int, now: int = INFINITY) -> list[Event[Any]]:
+        """Return the corrections of rows that are out and the rows that need not wait any more, then the CTI."""
+        going = []
+        for row in rows_of(batch):
+            if row.is_insertion or row.id in self._held:
+                self._hold(row)
+            else:
+                going.append(row)
+        self._settled = max(self._settled, cti)
+        going += self._release() + self._ripe(now)
+        events = self._with_cti(list(map(self._versions.event, in_order(going))))
+        self._versions.forget(self.cti)
+        return events
+
+    def _ripe(self, now: int) -> list[OutRow]:
+        """Return the rows that have waited for long enough."""
+        ripe = []
+        while self._by_le and self._by_le[0][0] <= now - self._hold_for:
+            le, _, id = heapq.heappop(self._by_le)
+            if id in self._held and self._held[id].le == le:
+                ripe.append(self._held.pop(id))
+        return ripe

@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 
 from streamdsl.engine.batch import EMPTY
 from streamdsl.engine.operator import Gate, Operator, Step
+from streamdsl.engine.operators.asof_join import AsofJoinOperator
+from streamdsl.engine.operators.calendar import CalendarOperator
 from streamdsl.engine.operators.chop import ChopOperator
 from streamdsl.engine.operators.clip_by import ClipByOperator
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator, why_not_columnar
@@ -24,6 +26,8 @@ from streamdsl.engine.operators.lifetimes import (
     ShiftOperator,
     ToPointsAtEndOperator,
 )
+from streamdsl.engine.operators.match import MatchOperator
+from streamdsl.engine.operators.scan import ScanOperator
 from streamdsl.engine.operators.span import SelectManyOperator, SelectOperator, WhereOperator
 from streamdsl.engine.operators.stitch import StitchOperator
 from streamdsl.engine.operators.to_edges import ToEdgesOperator
@@ -34,6 +38,8 @@ from streamdsl.plan.labels import labels
 from streamdsl.plan.node import (
     AlterLifetime,
     AntiJoin,
+    AsofJoin,
+    Calendar,
     Chop,
     ClipBy,
     ClipDuration,
@@ -43,8 +49,10 @@ from streamdsl.plan.node import (
     Group,
     GroupApply,
     Join,
+    Match,
     Node,
     Quantize,
+    Scan,
     Select,
     SelectMany,
     SemiJoin,
@@ -98,12 +106,16 @@ OPERATORS: dict[type[Node], type[Any]] = {
     ToPointsAtEnd: ToPointsAtEndOperator,
     Quantize: QuantizeOperator,
     Chop: ChopOperator,
+    Calendar: CalendarOperator,
+    Scan: ScanOperator,
     Distinct: DistinctOperator,
     Stitch: StitchOperator,
+    Match: MatchOperator,
     Union: UnionOperator,
     Join: JoinOperator,
     AntiJoin: AntiJoinOperator,
     SemiJoin: SemiJoinOperator,
+    AsofJoin: AsofJoinOperator,
     ClipBy: ClipByOperator,
     GroupApply: GroupExitOperator,
     WindowAggregate: WindowOperator,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
-from typing import Any, Generic, Literal, TypeAlias
+from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
+from streamdsl.emit import Emit, EmitMode, mode_of
 from streamdsl.engine.batch import EMPTY
-from streamdsl.engine.egress import FinalEgress, SpeculativeEgress
+from streamdsl.engine.egress import FinalEgress, HoldingEgress, SpeculativeEgress
 from streamdsl.engine.ingress import Ingress, Piece
 from streamdsl.engine.lower import Options, lower
 from streamdsl.engine.operator import Gate, Step
@@ -19,10 +20,8 @@ from streamdsl.io.columns import is_frame
 from streamdsl.io.sources import read_frame
 from streamdsl.plan.node import Node
 from streamdsl.plan.properties import fixed_end
-from streamdsl.temporal import INFINITY, MIN_TIME, Event, Rejected, Unit, check_unit, common_unit
+from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejected, Unit, check_unit, common_unit, to_duration
 
-Emit: TypeAlias = Literal["speculative", "watermark", "final"]
-EMIT_MODES: tuple[Emit, ...] = ("speculative", "watermark", "final")
 T = TypeVar("T", default=Any)
 
 
@@ -37,20 +36,20 @@ class Session(Generic[T]):
         self,
         plan: Node,
         bindings: Mapping[str, Bound] | None = None,
-        emit: Emit = "speculative",
+        emit: EmitMode | Emit = "speculative",
         engine_options: Options | None = None,
         until: int = INFINITY,
     ) -> None:
-        if emit not in EMIT_MODES:
-            raise QueryError(f"emit is one of {', '.join(map(repr, EMIT_MODES))}, not {emit!r}")
-        self._graph = lower(plan, Gate(by_end=emit == "watermark", until=until), engine_options)
-        self._egress = FinalEgress(fixed_end(plan)) if emit == "final" else SpeculativeEgress()
+        self._graph = lower(plan, Gate(by_end=mode_of(emit) == "watermark", until=until), engine_options)
         bound = bindings or {}
         self._sources = {
             name: Ingress(source, source.time_unit or (bound[name].unit if name in bound else None))
             for name, source in self._graph.sources.items()
         }
+        self._egress = _egress(plan, emit, self.unit)
         self._ctis = dict.fromkeys(self._sources, MIN_TIME)
+        self._now = MIN_TIME
+        self._early: list[Event[T]] = []
         self._failure: BaseException | None = None
         self._closed = False
 
@@ -63,7 +62,13 @@ class Session(Generic[T]):
         self._check_open()
         ingress = self._ingress(source)
         pieces = ingress.stage(self._read(events, ingress))
-        return [event for piece in pieces for event in self._step({ingress.source.source: piece})]
+        return self._with_early([event for piece in pieces for event in self._step({ingress.source.source: piece})])
+
+    def load(self, tables: Mapping[str, Bound]) -> None:
+        """Take reference data in, whole; what comes of it is returned by the next push, or by the close."""
+        for name, bound in tables.items():
+            out = self.push(bound.whole(), source=name)
+            self._early = [*out, *self.push([Cti(INFINITY)], source=name)]
 
     def close(self) -> list[Event[T]]:
         """End every source with `Cti(INFINITY)` and return the output that is left; it then ends with that CTI too."""
@@ -78,7 +83,7 @@ class Session(Generic[T]):
             ingress.table.advance(time)
         out = self._step({name: Piece(EMPTY, max(time, self._ctis[name])) for name in self._sources})
         self._closed = True
-        return out
+        return self._with_early(out)
 
     async def stream(self, source: AsyncIterable[Any]) -> AsyncIterator[Event[T]]:
         """Yield the output of an asynchronous source of events, and of the close when it ends."""
@@ -126,6 +131,11 @@ class Session(Generic[T]):
         return list(self._sources)
 
     @property
+    def tables(self) -> list[str]:
+        """The names of the sources that are reference data."""
+        return [name for name, ingress in self._sources.items() if ingress.source.table]
+
+    @property
     def unit(self) -> Unit | None:
         """The unit of time of the sources, None if it is not known."""
         declared = common_unit(*(ingress.unit for ingress in self._sources.values()))
@@ -133,8 +143,13 @@ class Session(Generic[T]):
         # Integers are ticks of any unit, so they tell something only where there are no dates.
         return declared or next(iter(sorted(found - {"tick"}, key=str)), "tick" if found else None)
 
+    def _with_early(self, out: list[Event[T]]) -> list[Event[T]]:
+        early, self._early = self._early, []
+        return [*early, *out]
+
     def _step(self, pieces: Mapping[str, Piece]) -> list[Event[T]]:
         self._ctis.update({name: piece.cti for name, piece in pieces.items()})
+        self._now = max(self._now, *(max(piece.cti, piece.batch.watermark) for piece in pieces.values()))
         try:
             return self._sent(self._graph.step({name: Step(*piece) for name, piece in pieces.items()}, self._ctis))
         except BaseException as error:
@@ -143,7 +158,7 @@ class Session(Generic[T]):
 
     def _sent(self, outputs: Sequence[Step]) -> list[Event[T]]:
         (out,) = outputs
-        return self._egress.send(out.batch, out.cti)
+        return self._egress.send(out.batch, out.cti, self._now)
 
     def _read(self, pushed: Any, ingress: Ingress) -> Sequence[Event[Any]] | Inserts:
         if isinstance(pushed, Inserts):
@@ -155,8 +170,9 @@ class Session(Generic[T]):
         return list(pushed)
 
     def _ingress(self, source: str | None) -> Ingress:
-        if source is None and len(self._sources) == 1:
-            return next(iter(self._sources.values()))
+        live = [ingress for ingress in self._sources.values() if not ingress.source.table]
+        if source is None and len(live) == 1:
+            return live[0]
         if source is None or source not in self._sources:
             what = "the push does not say for which source it is" if source is None else f"there is no source {source!r}"
             raise QueryError(
@@ -173,6 +189,12 @@ class Session(Generic[T]):
             raise SessionError("the session is closed")
 
 
+def _egress(plan: Node, emit: EmitMode | Emit, unit: Unit | None) -> SpeculativeEgress | FinalEgress:
+    if isinstance(emit, Emit) and mode_of(emit) != "final":
+        return HoldingEgress(fixed_end(plan), to_duration(emit.in_ticks(unit).hold))
+    return FinalEgress(fixed_end(plan)) if mode_of(emit) == "final" else SpeculativeEgress()
+
+
 def _together(entered: dict[str, int] | None, left: dict[str, int]) -> dict[str, int]:
     """Return the figures of an operator that runs as two, the first where rows enter it (a group-apply)."""
     if entered is None:
@@ -184,8 +206,10 @@ def _together(entered: dict[str, int] | None, left: dict[str, int]) -> dict[str,
 def open_session(
     plan: Node,
     bindings: Mapping[str, Bound] | None = None,
-    emit: Emit = "speculative",
+    emit: EmitMode | Emit = "speculative",
     engine_options: Options | None = None,
 ) -> Session[Any]:
-    """Return a new session of a plan; bindings tell its sources' units and are not read."""
-    return Session(plan, bindings, emit, engine_options)
+    """Return a new session of a plan; bindings tell its sources' units, and only those of tables are read."""
+    session: Session[Any] = Session(plan, bindings, emit, engine_options)
+    session.load({name: bound for name, bound in (bindings or {}).items() if name in session.tables})
+    return session

@@ -13,7 +13,7 @@ from streamdsl.expr.evaluate import (
     truth,
 )
 from streamdsl.expr.facade import E
-from streamdsl.expr.functions import Udf, col, is_none, lit, not_, param, udf, when
+from streamdsl.expr.functions import Udf, cast, coalesce, col, contains, is_none, length, lit, local_time, not_, param, udf, when
 from streamdsl.expr.sides import swapped, without_row
 from streamdsl.expr.trace import trace
 from streamdsl.expr.tracing import NotTraceable
@@ -24,14 +24,19 @@ __all__ = [
     "NotTraceable",
     "RowError",
     "Udf",
+    "cast",
+    "coalesce",
     "col",
+    "contains",
     "describe",
     "evaluate",
     "evaluate_row",
     "is_none",
     "key_row",
     "key_values",
+    "length",
     "lit",
+    "local_time",
     "not_",
     "param",
     "project",

@@ -10,6 +10,7 @@ from streamdsl.expr.nodes import (
     Constant,
     Expr,
     Field,
+    Function,
     Key,
     Life,
     Make,
@@ -20,6 +21,7 @@ from streamdsl.expr.nodes import (
     Whole,
 )
 from streamdsl.expr.schema import Shape
+from streamdsl.expr.words import CASTS
 
 _CALLS = {"abs": "abs", "not": "not_", "is_none": "is_none"}
 
@@ -56,7 +58,14 @@ def _text(expr: Expr, rows: tuple[str, ...]) -> str:
             return f"{_inner(operand, rows)}.{name}"
         case Method(operand, name, arguments):
             return f"{_inner(operand, rows)}.{name}({_list(arguments, rows)})"
-        case Call(_, arguments, name):
+        case Function("[]", (operand, index)):
+            return f"{_inner(operand, rows)}[{_text(index, rows)}]"
+        case Function("[:]", (operand, *bounds)):
+            start, stop, step = ("" if bound == Constant(None) else _text(bound, rows) for bound in bounds)
+            return f"{_inner(operand, rows)}[{start}:{stop}{':' + step if step else ''}]"
+        case Function(name, (operand,)) if name in CASTS.values():
+            return f"cast({_text(operand, rows)}, {name})"
+        case Call(_, arguments, name) | Function(name, arguments):
             return f"{name}({_list(arguments, rows)})"
         case Choose(branches, otherwise):
             parts = [f"when({_text(c, rows)}).then({_text(value, rows)})" for c, value in branches]

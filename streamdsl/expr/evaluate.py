@@ -14,7 +14,6 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.expr import vector
 from streamdsl.expr.functions import plain_function
 from streamdsl.expr.nodes import (
     Attribute,
@@ -24,6 +23,7 @@ from streamdsl.expr.nodes import (
     Constant,
     Expr,
     Field,
+    Function,
     Key,
     Life,
     Make,
@@ -31,8 +31,9 @@ from streamdsl.expr.nodes import (
     Opaque,
     Unary,
     Whole,
+    application,
 )
-from streamdsl.expr.rows import BINARY, UNARY, evaluate_row, field_of, no_lifetime, project_row, settle
+from streamdsl.expr.rows import evaluate_row, field_of, no_lifetime, project_row, settle
 from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import Column, Rows, Table, column_of, object_column
 from streamdsl.expr.vector import Operand, Same
@@ -244,26 +245,19 @@ class _Columns:
     def key(self, expr: Key) -> Operand:
         return Same(None) if self.inputs.keys is None else self.taken(self.inputs.keys)
 
-    def binary(self, expr: Binary) -> Operand:
-        left, right = self.operand(expr.left), self.operand(expr.right)
-        if isinstance(left, Same) and isinstance(right, Same):
-            return Same(BINARY[expr.op](left.value, right.value))
-        found = vector.binary(expr.op, left, right)
-        return self.each(BINARY[expr.op], left, right) if found is None else found
-
-    def unary(self, expr: Unary) -> Operand:
-        operand = self.operand(expr.operand)
-        if isinstance(operand, Same):
-            return Same(UNARY[expr.op](operand.value))
-        found = vector.unary(expr.op, operand)
-        return self.each(UNARY[expr.op], operand) if found is None else found
+    def apply(self, expr: Expr) -> Operand:
+        applied = application(expr)
+        assert applied is not None
+        word, parts = applied
+        operands = list(map(self.operand, parts))
+        values = [operand.value for operand in operands if isinstance(operand, Same)]
+        if len(values) == len(operands):
+            return Same(word.python(*values))
+        found = None if word.columns is None else word.columns(*operands)
+        return self.each(word.python, *operands) if found is None else found
 
     def attribute(self, expr: Attribute) -> Operand:
         return self.each(lambda value: getattr(value, expr.name), self.operand(expr.operand))
-
-    def method(self, expr: Method) -> Operand:
-        arguments = map(self.operand, expr.arguments)
-        return self.each(lambda value, *rest: getattr(value, expr.name)(*rest), self.operand(expr.operand), *arguments)
 
     def call(self, expr: Call) -> Operand:
         function = plain_function(expr.function)
@@ -332,10 +326,8 @@ _MEANINGS: Final[Mapping[type[Expr], Callable[[_Columns, Any], Operand]]] = {
     Life: _Columns.end,
     Key: _Columns.key,
     Constant: lambda _, expr: Same(expr.value),
-    Binary: _Columns.binary,
-    Unary: _Columns.unary,
+    **dict.fromkeys((Binary, Unary, Method, Function), _Columns.apply),
     Attribute: _Columns.attribute,
-    Method: _Columns.method,
     Call: _Columns.call,
     Choose: _Columns.choose,
     Make: _Columns.make,

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from streamdsl.errors import QueryError
+from streamdsl.errors import FieldNotFound
 from streamdsl.expr.bytecode import is_private
+from streamdsl.expr.declared import attributes, declared, items
 from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import (
     Attribute,
@@ -19,6 +20,8 @@ from streamdsl.expr.nodes import (
     Call,
     Constant,
     Expr,
+    Field,
+    Function,
     Make,
     Method,
     Unary,
@@ -26,8 +29,9 @@ from streamdsl.expr.nodes import (
     is_boolean,
 )
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.tracing import Refusing, is_tracing, note, refuse
-from streamdsl.expr.vocabulary import METHODS, is_constant
+from streamdsl.expr.tracing import Refusing, WriterError, is_tracing, note, refuse
+from streamdsl.expr.vocabulary import is_constant
+from streamdsl.expr.words import METHODS
 
 _FRACTION_POWER: Final = getattr(Fraction.__pow__, "__code__", None)
 
@@ -42,13 +46,13 @@ class E(Refusing):
     (e.price * 2) > 10
     """
 
-    __slots__ = ("_boolean", "_is_value", "_node")
+    __slots__ = ("_hint", "_is_value", "_node")
     __array_ufunc__ = None
     _node: Expr
 
-    def __init__(self, node: Expr, boolean: bool = False, is_value: bool = True) -> None:
+    def __init__(self, node: Expr, hint: Any = None, is_value: bool = True) -> None:
         self._node = node
-        self._boolean = boolean
+        self._hint = hint  # the type that an annotation declares
         self._is_value = is_value
         note(node)
 
@@ -154,17 +158,49 @@ class E(Refusing):
         return self._unary("abs")
 
     def __invert__(self) -> E:
-        if self._boolean or is_boolean(self._node):
+        if self._hint is bool or is_boolean(self._node):
             raise invert_error(describe(self._node))
         return build(lambda operand: Call(invert, (operand,), "~"), self)
 
     def __getattr__(self, name: str) -> Any:
         if is_private(name):
             raise AttributeError(name)
-        return BoundMethod(self, name) if name in METHODS else build(lambda operand: Attribute(operand, name), self)
+        names = attributes(self._hint)
+        if names is not None and name not in names and not hasattr(self._hint, name):
+            raise self._no_field(name, names)
+        if name in METHODS and name not in (names or ()):
+            return BoundMethod(self, name)
+        return type(self)(Attribute(self._operand(), name), declared(self._hint, name) if names else None)
+
+    def __getitem__(self, item: Any) -> E:
+        if isinstance(item, slice):
+            return build(lambda *parts: Function("[:]", parts), self, item.start, item.stop, item.step)
+        names = items(self._hint)
+        if names is None or type(item) is not str:
+            return build(lambda *parts: Function("[]", parts), self, item)
+        if item not in names:
+            raise self._no_field(item, names)
+        return type(self)(Function("[]", (self._operand(), Constant(item))), declared(self._hint, item))
+
+    def _operand(self) -> Expr:
+        return operand(self)
+
+    def _no_field(self, name: str, names: tuple[str, ...]) -> FieldNotFound:
+        path = "".join(f"{part}." for part in _path(self._node))
+        return FieldNotFound(path + name, [path + known for known in names])
 
     def __repr__(self) -> str:
         return super().__repr__() if is_tracing() else describe(self._node)
+
+
+def _path(node: Expr) -> list[str]:
+    """Return the names that lead from a row to a nested value."""
+    match node:
+        case Field(name):
+            return [name]
+        case Attribute(inside, name) | Function("[]", (inside, Constant(name))):
+            return [*_path(inside), str(name)]
+    return []
 
 
 class BoundMethod(Refusing):
@@ -223,7 +259,7 @@ def constant(value: Any) -> Constant:
     return Constant(value.item() if isinstance(value, np.generic) else value)
 
 
-class InvertError(QueryError):
+class InvertError(WriterError):
     """`~` was used on a boolean."""
 
 

@@ -1,4 +1,4 @@
-"""What users write expressions with: `col`, `lit`, `param`, `when`, `not_`, `is_none`, `@udf`.
+"""What users write expressions with: `col`, `lit`, `param`, `when`, `not_`, `is_none`, `@udf`, and the table of words.
 
 Called with plain values, as an opaque lambda does, the functions compute; called with expressions they build.
 """
@@ -8,20 +8,25 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sized
+from datetime import datetime
 from typing import Any, Final, Generic, Never, NoReturn, ParamSpec, TypeVar, overload
 
 from streamdsl.errors import QueryError
-from streamdsl.expr.facade import E, constant, family
-from streamdsl.expr.nodes import Call, Choose, Constant, Expr, Field, Parameter, Unary
+from streamdsl.expr.clock import CalendarUnit, zone_of
+from streamdsl.expr.facade import E, build, constant, family
+from streamdsl.expr.nodes import Call, Choose, Constant, Expr, Field, Function, Parameter, Unary
 from streamdsl.expr.proxies import Made, RowProxy, argument, is_value, passed, result
 from streamdsl.expr.schema import ScalarRow
-from streamdsl.expr.tracing import is_tracing, refuse
+from streamdsl.expr.tracing import Refusing, WriterError, is_tracing, refuse
+from streamdsl.expr.words import CASTS, WORDS
+from streamdsl.temporal.time import PER_SECOND
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 U = TypeVar("U")
+V = TypeVar("V", int, float, str, bool)
 
 
 def col(name: str) -> E:
@@ -65,7 +70,7 @@ def param(name: str, type: Any = object, default: Any = ...) -> Any:
         raise QueryError(f"a parameter has the name that bind(...) takes, not {name!r}", hint='sd.param("limit", int)')
     made = Parameter(name, type)
     given = None if default is ... else accepted(made, default)
-    return E(Parameter(name, type, given), boolean=type is bool)
+    return E(Parameter(name, type, given), hint=type)
 
 
 def accepted(parameter: Parameter, value: object) -> Constant:
@@ -121,6 +126,113 @@ def is_none(value: Any) -> Any:
     if not _is_expression(value):
         return value is None or (isinstance(value, ScalarRow) and value.value is None)
     return family(value)(Unary("is_none", argument(value)))
+
+
+@overload
+def coalesce(first: E, /, *rest: object) -> E: ...
+@overload
+def coalesce(first: T | None, last: U, /) -> T | U: ...
+@overload
+def coalesce(first: T | None, /, *rest: T | None) -> T | None: ...
+def coalesce(first: Any, /, *rest: Any) -> Any:
+    """Return the first value that is not None, of values or expressions; all of them are evaluated.
+
+    >>> coalesce(col("tip"), 0.0), coalesce(None, 2, 3)
+    (coalesce(e.tip, 0.0), 2)
+    """
+    return _word("coalesce", first, coalesce(*rest)) if rest else first
+
+
+@overload
+def cast(value: E, kind: type[int | float | str | bool]) -> E: ...  # type: ignore[overload-overlap]
+@overload
+def cast(value: object, kind: type[V]) -> V: ...
+def cast(value: Any, kind: Any) -> Any:
+    """Return `int(value)`, `float(value)`, `str(value)` or `bool(value)`, of a value or of an expression, with Python's errors.
+
+    >>> cast(col("price"), int), cast("12", int)
+    (cast(e.price, int), 12)
+    """
+    cls = kind._cls if isinstance(kind, CastType) else kind
+    if cls not in CASTS:
+        raise WriterError(f"there is no cast to {kind!r}", hint=f"the types are: {', '.join(CASTS.values())}")
+    return _word(CASTS[cls], value)
+
+
+class CastType(Refusing):
+    """A type that `cast` converts to, in a lambda that is traced."""
+
+    __slots__ = ("_cls",)
+
+    def __init__(self, cls: type) -> None:
+        self._cls = cls
+
+
+@overload
+def length(value: E) -> E: ...  # type: ignore[overload-overlap]
+@overload
+def length(value: Sized) -> int: ...
+def length(value: Any) -> Any:
+    """Return `len(value)`, of a value or of an expression: the code points of a text, the items of a collection.
+
+    >>> length(col("name")) > 3, length("abc")
+    (length(e.name) > 3, 3)
+    """
+    return _word("length", value)
+
+
+@overload
+def contains(whole: E, part: object) -> E: ...  # type: ignore[overload-overlap]
+@overload
+def contains(whole: object, part: E) -> E: ...  # type: ignore[overload-overlap]
+@overload
+def contains(whole: Container[Any], part: object) -> bool: ...
+def contains(whole: Any, part: Any) -> Any:
+    """Say whether a text has a part, or a collection an item that is equal; NaN is equal to nothing.
+
+    >>> contains(col("name"), "van"), contains(("EWR", "JFK"), col("origin")), contains("Vienna", "en")
+    (contains(e.name, 'van'), contains(('EWR', 'JFK'), e.origin), True)
+    """
+    return _word("contains", whole, part)
+
+
+@overload
+def local_time(time: E, zone: str, unit: CalendarUnit | None = None) -> E: ...
+@overload
+def local_time(time: datetime, zone: str) -> datetime: ...
+@overload
+def local_time(time: int, zone: str, unit: CalendarUnit) -> datetime: ...
+def local_time(time: Any, zone: str, unit: CalendarUnit | None = None) -> Any:
+    """Return the datetime that the clocks of a time zone show, of a datetime field (a naive one is UTC) or of ticks of a unit.
+
+    Its `hour`, `weekday()`, `date()` are those of that place, daylight saving time included. Ticks are rounded down to
+    microseconds. Raises an error for a zone that the IANA database does not have.
+
+    >>> local_time(col("t"), "America/New_York").hour
+    local_time(e.t, 'America/New_York').hour
+    >>> local_time(1774746000, "Europe/Vienna", unit="s").isoformat()
+    '2026-03-29T03:00:00+02:00'
+    """
+    _check_zone(zone, unit)
+    return _word("local_time", time, zone) if unit is None else _word("local_time", time, zone, unit)
+
+
+def _check_zone(zone: str, unit: str | None) -> None:
+    if isinstance(zone, Refusing) or isinstance(unit, Refusing):
+        refuse("the zone and the unit are constants", "use a function under @sd.udf")
+    if unit is not None and unit not in PER_SECOND:
+        raise WriterError(f"there is no calendar unit {unit!r}; there are: {', '.join(PER_SECOND)}")
+    try:
+        zone_of(zone)
+    except QueryError as error:
+        raise WriterError(str(error)) from None
+
+
+def _word(name: str, *values: Any) -> Any:
+    """Return what a function of the table of words is of expressions, or its value."""
+    if any(map(_is_expression, _flat(values))):
+        return build(lambda *parts: Function(name, parts), *values)
+    return WORDS[name].python(*(value.value if isinstance(value, ScalarRow) else value for value in values))
 
 
 class When(Generic[T]):
@@ -261,7 +373,7 @@ def udf(function: Callable[P, R]) -> Udf[P, R]:
     return Udf(function)
 
 
-FUNCTIONS: Final = (col, lit, when, not_, is_none, abs)
+FUNCTIONS: Final = (col, lit, when, not_, is_none, abs, coalesce, cast, length, contains, local_time)
 """The functions that a traced lambda may call."""
 
 

@@ -10,11 +10,12 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.vocabulary import IMMUTABLE, TESTS
+from streamdsl.expr.vocabulary import IMMUTABLE
+from streamdsl.expr.words import WORDS, Word
 
 BinaryOp: TypeAlias = Literal["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "==", "!=", "<", "<=", ">", ">="]
 UnaryOp: TypeAlias = Literal["-", "+", "abs", "not", "is_none"]
-_COMPARISONS: Final = frozenset({"==", "!=", "<", "<=", ">", ">="})
+_LOGICAL: Final = ("&", "|", "^")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +140,19 @@ class Attribute(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Method(Expr):
-    """`operand.name(*arguments)`, for the methods that `vocabulary.METHODS` lists."""
+    """`operand.name(*arguments)`, for the methods that `words.METHODS` lists."""
 
     operand: Expr
     name: str
     arguments: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Function(Expr):
+    """A function of the table of words (`words.py`), of its arguments, all of which are evaluated."""
+
+    name: str
+    arguments: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,13 +260,33 @@ def is_boolean(expr: Expr) -> bool:
     >>> is_boolean(Binary("<", Field("x"), Constant(1))), is_boolean(Field("x"))
     (True, False)
     """
-    if isinstance(expr, Binary):
-        return expr.op in _COMPARISONS or (expr.op in ("&", "|", "^") and is_boolean(expr.left) and is_boolean(expr.right))
     if isinstance(expr, Choose):
         return all(is_boolean(value) for _, value in expr.branches) and is_boolean(expr.otherwise)
     if isinstance(expr, Constant):
         return type(expr.value) is bool
-    return (isinstance(expr, Unary) and expr.op in ("not", "is_none")) or (isinstance(expr, Method) and expr.name in TESTS)
+    if isinstance(expr, Binary) and expr.op in _LOGICAL:
+        return is_boolean(expr.left) and is_boolean(expr.right)
+    applied = application(expr)
+    return applied is not None and applied[0].is_test
+
+
+def application(expr: Expr) -> tuple[Word, tuple[Expr, ...]] | None:
+    """Return the word of the table that an expression is, and what it is of; None for what is no word.
+
+    >>> word, parts = application(Unary("-", Field("x")))
+    >>> word.name, parts
+    ('-x', (Field(name='x', side=0),))
+    """
+    match expr:
+        case Binary(op, left, right):
+            return WORDS[op], (left, right)
+        case Unary(op, operand):
+            return WORDS[f"{op}x" if op in ("-", "+") else op], (operand,)
+        case Method(operand, name, arguments):
+            return WORDS[f".{name}"], (operand, *arguments)
+        case Function(name, arguments):
+            return WORDS[name], arguments
+    return None
 
 
 def schema_of(expr: Expr, inputs: tuple[Schema | None, ...]) -> Schema | None:

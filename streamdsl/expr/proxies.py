@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-import typing
 from typing import Any, NoReturn
 
 from streamdsl.errors import FieldNotFound
 from streamdsl.expr.bytecode import is_private
+from streamdsl.expr.declared import declared
 from streamdsl.expr.facade import E, holds_values, node_of, operand
 from streamdsl.expr.nodes import Expr, Field, Life, Make, Whole
 from streamdsl.expr.schema import Schema, Shape
@@ -57,7 +56,7 @@ class RowProxy(Refusing):
         return self._field(names[name])
 
     def _field(self, name: str) -> E:
-        return E(Field(name, self._side), _is_declared_bool(self._schema, name))
+        return E(Field(name, self._side), declared(self._schema.cls, name) if self._schema is not None else None)
 
 
 class LifeProxy(Refusing):
@@ -111,18 +110,6 @@ def _refuse_unless_missing(schema: Schema, name: str) -> NoReturn:
     if owner is not None and (schema.shape is Shape.OBJECT or hasattr(owner, name)):
         refuse(f"{name!r} is not a field but an attribute of {owner.__name__}")
     raise FieldNotFound(name, schema.names)
-
-
-def _is_declared_bool(schema: Schema | None, name: str) -> bool:
-    return schema is not None and schema.cls is not None and name in _booleans(schema.cls)
-
-
-@functools.lru_cache(maxsize=256)
-def _booleans(cls: type) -> frozenset[str]:
-    try:
-        return frozenset(name for name, hint in typing.get_type_hints(cls).items() if hint is bool)
-    except Exception:  # an annotation may name anything
-        return frozenset()
 
 
 def argument(value: object) -> Expr:

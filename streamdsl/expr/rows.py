@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from streamdsl.expr.nodes import (
     Constant,
     Expr,
     Field,
+    Function,
     Key,
     Life,
     Make,
@@ -26,44 +26,12 @@ from streamdsl.expr.nodes import (
     Opaque,
     Unary,
     Whole,
+    application,
 )
 from streamdsl.expr.schema import ScalarRow, TupleRow, as_payload, row_view
 from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import Record, map_parts, plain
-
-BINARY: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-
-
-def is_none(value: Any) -> bool:
-    """Say whether a value is None."""
-    return value is None
-
-
-UNARY: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "-": operator.neg,
-    "+": operator.pos,
-    "abs": operator.abs,
-    "not": operator.not_,
-    "is_none": is_none,
-}
 
 
 def evaluate_row(expr: Expr, payloads: tuple[Any, ...], life: Lifetime | None = None, key: Any = None) -> Any:
@@ -115,6 +83,12 @@ class _Row:
             raise no_lifetime()
         return self.life.le if expr.end == "le" else self.life.re
 
+    def apply(self, expr: Expr) -> Any:
+        applied = application(expr)
+        assert applied is not None
+        word, parts = applied
+        return word.python(*self.values(parts))
+
     def choose(self, expr: Choose) -> Any:
         for condition, value in expr.branches:
             if self.value(condition):
@@ -139,10 +113,8 @@ _MEANINGS: Final[Mapping[type[Expr], Callable[[_Row, Any], Any]]] = {
     Life: _Row.end,
     Key: lambda row, _: row.key,
     Constant: lambda _, expr: expr.value,
-    Binary: lambda row, expr: BINARY[expr.op](row.value(expr.left), row.value(expr.right)),
-    Unary: lambda row, expr: UNARY[expr.op](row.value(expr.operand)),
+    **dict.fromkeys((Binary, Unary, Method, Function), _Row.apply),
     Attribute: lambda row, expr: getattr(row.value(expr.operand), expr.name),
-    Method: lambda row, expr: getattr(row.value(expr.operand), expr.name)(*row.values(expr.arguments)),
     Call: _Row.call,
     Choose: _Row.choose,
     Make: lambda row, expr: expr.schema.build(row.values(expr.values)),

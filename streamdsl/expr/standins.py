@@ -14,13 +14,14 @@ from typing import Any, Final
 
 from streamdsl.expr.bytecode import global_names
 from streamdsl.expr.facade import E
-from streamdsl.expr.functions import FUNCTIONS, Udf
+from streamdsl.expr.functions import FUNCTIONS, CastType, Udf
 from streamdsl.expr.nodes import Make
 from streamdsl.expr.proxies import Made, argument, is_value
 from streamdsl.expr.schema import Schema, is_plain_class
 from streamdsl.expr.snapshot import with_environment
 from streamdsl.expr.tracing import Refusing, refuse
 from streamdsl.expr.vocabulary import is_constant
+from streamdsl.expr.words import CASTS
 from streamdsl.temporal.payload import Record
 
 _PACKAGES: Final = ("streamdsl", "streamdsl.expr", "streamdsl.expr.functions")
@@ -97,6 +98,8 @@ def stand_in(value: Any) -> Any:
         return value
     if is_package(value):
         return Package(value, stand_in)
+    if isinstance(value, type) and value in CASTS:
+        return CastType(value)
     if value is Record:
         return RecordConstructor()
     if isinstance(value, type) and value in _CONSTANT_MAKERS:

@@ -16,14 +16,14 @@ from typing import Any, Final
 
 from streamdsl.errors import FieldNotFound, QueryError
 from streamdsl.expr.bytecode import is_traceable, remainders
-from streamdsl.expr.facade import E, InvertError
+from streamdsl.expr.facade import E
 from streamdsl.expr.functions import Udf, call
 from streamdsl.expr.nodes import Expr, Field, Opaque, Whole, depth
 from streamdsl.expr.proxies import LifeProxy, RowProxy, argument, result
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.snapshot import snapshot
 from streamdsl.expr.standins import with_stand_ins
-from streamdsl.expr.tracing import Tracing, tracing
+from streamdsl.expr.tracing import Tracing, WriterError, tracing
 
 Schemas = tuple[Schema | None, ...]
 _DEEPEST: Final = 100
@@ -69,7 +69,7 @@ def _recorded(function: FunctionType, schemas: Schemas, takes_life: bool) -> Exp
             copy = with_stand_ins(function)
             rows = map(RowProxy, schemas, range(len(schemas)))
             expr = result(copy(*rows, LifeProxy()) if takes_life else copy(*rows))
-        except (FieldNotFound, InvertError):
+        except (FieldNotFound, WriterError):
             raise
         except Exception:
             return None

@@ -9,13 +9,17 @@ from typing import Any, Final, NoReturn
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Binary, Constant, Expr, Field, Life, Parameter
-from streamdsl.expr.vocabulary import METHODS
+from streamdsl.expr.words import METHODS
 
 _EXPRESSION_HINT: Final = "inside a lambda this makes it an opaque Python function; sd.col(...) builds expressions only"
 
 
 class NotTraceable(QueryError, TypeError):  # noqa: N818 - it is a signal first
     """Something was asked of an expression that only a value can answer; a lambda that asks it is opaque."""
+
+
+class WriterError(QueryError):
+    """A mistake in what is written, which is told when it is written, also in a lambda that could run as an opaque function."""
 
 
 class Tracing:
@@ -102,13 +106,13 @@ class Refusing:
         )
 
     def __len__(self) -> int:
-        refuse("an expression has no length before it is evaluated")
+        refuse("an expression has no length before it is evaluated", "write sd.length(...)")
 
     def __iter__(self) -> Iterator[Any]:
         refuse("an expression cannot be iterated over before it is evaluated")
 
     def __contains__(self, item: object) -> bool:
-        refuse("`in` asks an expression for its contents", "compare with == and combine with |")
+        refuse("`in` asks an expression for its contents", "write sd.contains(whole, part)")
 
     def __hash__(self) -> int:
         refuse("an expression is not hashable: it is no dictionary key or set member")
@@ -120,7 +124,10 @@ class Refusing:
         refuse(f"{self!r} cannot be compared", "compare its fields")
 
     def __str__(self) -> str:
-        refuse("an expression has no text before it is evaluated", "an f-string or str() belongs into a function under @sd.udf")
+        refuse(
+            "an expression has no text before it is evaluated",
+            "write sd.cast(..., str), or an f-string in a function under @sd.udf",
+        )
 
     def __repr__(self) -> str:
         if is_tracing():
@@ -134,10 +141,10 @@ class Refusing:
         refuse("an expression is no integer before it is evaluated")
 
     def __int__(self) -> int:
-        refuse("an expression is no integer before it is evaluated")
+        refuse("an expression is no integer before it is evaluated", "write sd.cast(..., int)")
 
     def __float__(self) -> float:
-        refuse("an expression is no number before it is evaluated")
+        refuse("an expression is no number before it is evaluated", "write sd.cast(..., float)")
 
     def __complex__(self) -> complex:
         refuse("an expression is no number before it is evaluated")

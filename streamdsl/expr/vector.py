@@ -77,12 +77,21 @@ def _binary(op: str, left: Operand, right: Operand) -> Column | None:
     return _array(_ARITHMETIC[op](_raw(left), _raw(right)))
 
 
-def unary(op: str, column: Column) -> Column | None:
-    """Return `op column` for a typed column, or None."""
-    if column.dtype == object or not column.size:
+def unary(op: str, column: Operand) -> Column | None:
+    """Return `op column` for a typed column, or None.
+
+    >>> unary("int", np.array([2.9, -2.9])).tolist(), unary("int", np.array([np.inf])) is None
+    ([2, -2], True)
+    """
+    if isinstance(column, Same) or column.dtype == object or not column.size:
         return None
-    if op == "not":
-        return ~column.astype(np.bool_)
+    if op in ("not", "bool"):
+        truth = column.astype(np.bool_)
+        return ~truth if op == "not" else truth
+    if op == "float":
+        return column.astype(np.float64)
+    if op == "int":
+        return _whole(column)
     if op == "is_none":
         return np.zeros(len(column), dtype=np.bool_)
     number = _number(column)
@@ -91,6 +100,34 @@ def unary(op: str, column: Column) -> Column | None:
     if number.dtype.kind == "i" and int(number.min()) == _INT64[0]:
         return None
     return _array(np.negative(number) if op == "-" else np.abs(number))
+
+
+def first_there(first: Operand, second: Operand) -> Column | None:
+    """Return the first of two columns where none of its values can be None, or None.
+
+    >>> first_there(np.array([1, 2]), Same(0)).tolist()
+    [1, 2]
+    """
+    return None if isinstance(first, Same) or first.dtype == object else first
+
+
+def contained(whole: Operand, part: Operand) -> Column | None:
+    """Return whether some item of a constant tuple equals each value of a typed column, or None.
+
+    >>> contained(Same((1, 3)), np.array([1, 2])).tolist(), contained(Same(("a", None)), np.array([1, 2])) is None
+    ([True, False], True)
+    """
+    if not isinstance(whole, Same) or type(whole.value) is not tuple or isinstance(part, Same):
+        return None
+    found = [binary("==", part, Same(item)) for item in whole.value]
+    tests = [test for test in found if test is not None]
+    return _array(np.logical_or.reduce(tests)) if tests and len(tests) == len(found) else None
+
+
+def _whole(column: Column) -> Column | None:
+    if column.dtype.kind == "f" and not (np.abs(column) < -float(_INT64[0])).all():
+        return None
+    return column.astype(np.int64)
 
 
 def _array(column: Any) -> Column:

@@ -14,11 +14,11 @@ from streamdsl.extras import need_pyarrow
 from streamdsl.io.binding import Bound, Inserts, Piece
 from streamdsl.io.columns import Columns, columns_of, is_frame
 from streamdsl.io.files import Files, JsonLines, ParquetFiles, Paths, paths_of
-from streamdsl.io.layout import Layout, PayloadLike, as_schema, frame_schema
+from streamdsl.io.layout import Layout, PayloadLike, as_schema, frame_schema, payloads_of
 from streamdsl.io.payloads import schema_for, table_of
 from streamdsl.io.physical import PhysicalLayout, has_physical_columns
 from streamdsl.result import Result
-from streamdsl.temporal import CHT, Cti, Event, Insert, Retract, TimeReader, Unit, check_unit, plain
+from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Event, Insert, Retract, TimeReader, Unit, check_unit, plain
 from streamdsl.temporal.events import PhysicalEvent
 
 if TYPE_CHECKING:
@@ -62,6 +62,22 @@ def read_rows(rows: Iterable[tuple[Any, Any, Any]], unit: Unit | None = None, pa
     table = table_of([plain(row[2]) for row in checked], as_schema(payload))
     piece = Inserts(None, ends[:, 0].copy(), ends[:, 1].copy(), table)
     return Bound(reader.found, table.schema if checked else as_schema(payload), lambda: iter([piece]), len(checked))
+
+
+def read_table(rows: object, payload: PayloadLike = None, unit: Unit | None = None) -> Bound:
+    """Return payloads, or a frame's rows, that live from MIN_TIME until INFINITY.
+
+    >>> list(read_table(["x"]).events()) == [Insert(0, MIN_TIME, INFINITY, "x")]
+    True
+    """
+    columns = columns_of(rows)
+    if columns is None:
+        table = table_of(list(map(plain, _items(rows, "rows"))), as_schema(payload))
+    else:
+        payloads = payloads_of(columns, (), frame_schema(payload))
+        table = payloads.table(payloads.values(columns), columns.size)
+    piece = Inserts(None, np.full(table.size, MIN_TIME), np.full(table.size, INFINITY), table)
+    return Bound(unit, table.schema if table.size else as_schema(payload), lambda: iter([piece]), table.size)
 
 
 def _items(items: Any, what: str) -> Iterable[Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from streamdsl.errors import QueryError
-from streamdsl.expr.nodes import Constant, Expr, Make, Whole
+from streamdsl.expr.nodes import Constant, Expr, Make, Whole, schema_of
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.sides import swapped, without_row
-from streamdsl.plan.node import AlterLifetime, AntiJoin, Join, Matching, Node, Select, Shift, Union
+from streamdsl.plan.node import AlterLifetime, AntiJoin, Calendar, Chop, Group, Join, Matching, Node, Select, Shift, Union
 from streamdsl.temporal import INFINITY
+from streamdsl.windows import Hopping
 
 BandTime: TypeAlias = Literal["max", "left", "right"]
 """Where the result of a band join is: at the later of both LEs, at the left one, at the right one."""
@@ -74,16 +75,53 @@ def band_join(
     if time not in ("max", "left", "right"):
         raise QueryError(f'time is "max", "left" or "right", not {time!r}')
     if time == "left" or (time == "max" and after < 0):
-        sides = _lasting(left, 0, 1), _lasting(right, -after, before + after + 1)
+        sides = lasting(left, 0, 1), lasting(right, -after, before + after + 1)
     elif time == "right" or before < 0:
-        sides = _lasting(left, -before, before + after + 1), _lasting(right, 0, 1)
+        sides = lasting(left, -before, before + after + 1), lasting(right, 0, 1)
     else:
-        sides = _lasting(left, 0, after + 1), _lasting(right, 0, before + 1)
-    return _lasting(Join(*sides, matching, projection), 0, 1)
+        sides = lasting(left, 0, after + 1), lasting(right, 0, before + 1)
+    return lasting(Join(*sides, matching, projection), 0, 1)
 
 
-def _lasting(node: Node, shift: int, duration: int) -> Node:
-    """Return rows that start so much later, for a duration."""
+def fill(node: Node, value: Expr, cells: Hopping, start: int | None, end: int) -> Node:
+    """Return the rows, and a value in each cell of the calendar for the time that no row lives.
+
+    A cell is filled when a CTI reaches it, not when a row comes: until then its own rows may be on their way.
+
+    >>> from streamdsl.plan.explain import explain
+    >>> from streamdsl.plan.node import Source
+    >>> print(explain(fill(Source("s"), Constant(0), Hopping(10, 10), 0, 60), "reference"))
+    union_1  <denotation>
+    ├─ source:s  <denotation>
+    └─ anti_join_1  (value)  <denotation>
+       ├─ select_1 0  (value)  <denotation>
+       │  └─ chop_1 at tumbling(10)  (value)  <denotation>
+       │     └─ calendar_1 from 0 to 60  (value)  <denotation>
+       │        └─ source:s  <denotation>
+       └─ source:s  <denotation>
+    """
+    if start is not None and any(isinstance(below, Group) for below in node.walk()):
+        raise QueryError("the calendar of a group begins with the group's first row", hint="leave start out, or fill the whole")
+    schema, given = node.schema, schema_of(value, ())
+    if schema is not None and given is not None and schema.names != given.names:
+        raise QueryError(
+            f"the value has the fields {', '.join(given.names)}, the rows have {', '.join(schema.names)}",
+            hint="give a value like the rows' payloads",
+        )
+    gaps = AntiJoin(Select(Chop(Calendar(node, start, end), cells), value), node, Matching())
+    return Union((node, gaps))
+
+
+def lasting(node: Node, shift: int, duration: int) -> Node:
+    """Return rows that start so much later, for a duration.
+
+    >>> from streamdsl.plan.explain import explain
+    >>> from streamdsl.plan.node import Source
+    >>> print(explain(lasting(Source("s"), 10, 5), "reference"))
+    alter_lifetime_1 duration 5 [duration 5]  <denotation>
+    └─ shift_1 by 10  <denotation>
+       └─ source:s  <denotation>
+    """
     if abs(shift) >= INFINITY:
         raise QueryError(
             "the result of a band without a bound is to be where it could never be settled", hint='take time="max", or a bound'

@@ -10,6 +10,8 @@ from streamdsl.extras import need_spark
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import (
     AlterLifetime,
+    AsofJoin,
+    Calendar,
     Chop,
     ClipDuration,
     ClipInterval,
@@ -17,8 +19,10 @@ from streamdsl.plan.node import (
     Group,
     GroupApply,
     Join,
+    Match,
     Node,
     Quantize,
+    Scan,
     Select,
     SelectMany,
     Shift,
@@ -30,6 +34,7 @@ from streamdsl.plan.node import (
     Windowed,
 )
 from streamdsl.plan.properties import constant_duration, expressions, points_only
+from streamdsl.temporal import INFINITY, format_time
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.incremental import describe_state
 from streamdsl.udm.window_lambda import OpaqueWindow
@@ -46,6 +51,19 @@ def explain(plan: Node, engine: str = "local") -> str:
     """
     names = labels(plan)
     return "\n".join(_lines(plan, names, _runs_on(plan, engine), "", ""))
+
+
+def tree(part: Node, plan: Node) -> str:
+    """Return a part of a plan as a tree, with the labels that its operators have in the plan, without what runs them.
+
+    >>> from streamdsl.plan.node import Source
+    >>> twice = Shift(Shift(Source("trips"), 5), 7)
+    >>> print(tree(twice, twice))
+    shift_2 by 7
+    └─ shift_1 by 5
+       └─ source:trips
+    """
+    return "\n".join(_lines(part, labels(plan), {}, "", ""))
 
 
 def _runs_on(plan: Node, engine: str) -> Mapping[str, str]:
@@ -122,6 +140,13 @@ def describe_node(node: Node) -> str:
         return f"size {node.size}, period {node.period}" + (f", offset {node.offset}" if node.offset else "")
     if isinstance(node, Chop):
         return f"at {node.cells.describe()}"
+    if isinstance(node, Scan):
+        return node.module.label
+    if isinstance(node, Calendar):
+        start = "the first LE" if node.start is None else format_time(node.start)
+        return f"from {start} to {format_time(node.end)}"
+    if isinstance(node, Match):
+        return _describe_match(node)
     if isinstance(node, ToEdges):
         return f"per {describe(node.key)}" if node.key is not None else ""
     if isinstance(node, ClipInterval):
@@ -131,6 +156,15 @@ def describe_node(node: Node) -> str:
     return _describe_windowed(node) if isinstance(node, Windowed) else ""
 
 
+def _describe_match(node: Match) -> str:
+    parts = [f"{' then '.join(map(str, node.steps))} within {node.within}"]
+    if node.unless:
+        parts.append(f"unless {', '.join(map(str, node.unless))}")
+    if node.key is not None:
+        parts.append(f"per {describe(node.key)}")
+    return ", ".join([*parts, "overlapping"] if node.overlapping else parts)
+
+
 def _describe_matching(node: TwoInputs) -> str:
     left, right, where = node.matching.left_key, node.matching.right_key, node.matching.where
     parts = []
@@ -138,9 +172,16 @@ def _describe_matching(node: TwoInputs) -> str:
         parts.append(f"on {describe(left)} == {describe(right)}")
     if where is not None:
         parts.append(f"where {describe(where)}")
-    if isinstance(node, Join) and node.projection is not None:
+    if isinstance(node, (Join, AsofJoin)) and node.projection is not None:
         parts.append(f"select {describe(node.projection)}")
+    if isinstance(node, AsofJoin):
+        parts.append(_describe_near(node))
     return ", ".join(parts)
+
+
+def _describe_near(node: AsofJoin) -> str:
+    within = "" if node.near.tolerance == INFINITY else f" within {node.near.tolerance}"
+    return f"{node.near.direction}{within}" + (" or alone" if node.outer else "")
 
 
 def _describe_windowed(node: Windowed) -> str:

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Expr, schema_of
 from streamdsl.expr.schema import Schema
+from streamdsl.plan.asof import Nearness
 from streamdsl.plan.base import Node
+from streamdsl.plan.pattern import PatternStep, check_pattern
 from streamdsl.temporal import OnViolation, Unit, common_unit
 from streamdsl.temporal.progress import Progress
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import AnyUDO
+from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Clip, Hopping, Output, Windows, check_policies
 
 
 @dataclass(frozen=True, slots=True)
 class Source(Node):
-    """A stream that comes from outside, bound by its name."""
+    """A stream that comes from outside, bound by its name; the rows of a `table` are there before all others."""
 
     source: str
     payload: Schema | None = None
     time_unit: Unit | None = None
     progress: Progress | None = None
     on_violation: OnViolation = "error"
+    table: bool = field(default=False, repr=False)
 
     @property
     def schema(self) -> Schema | None:
@@ -168,6 +172,19 @@ class Chop(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Calendar(Node):
+    """One row, with the payload None, from `start` (None: the first LE of the input's rows) until `end`."""
+
+    input: Node
+    start: int | None
+    end: int
+
+    @property
+    def schema(self) -> Schema | None:
+        return Schema.scalar()
+
+
+@dataclass(frozen=True, slots=True)
 class Distinct(Node):
     """Each payload once, for the time that some row has it, as maximal pieces."""
 
@@ -179,6 +196,40 @@ class Stitch(Node):
     """Rows with equal payloads that meet, made one: at each time those that end there, by LE, with those that start, by RE."""
 
     input: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Scan(Node):
+    """What a stream operator makes of each row, in order of (LE, payload, RE), with its lifetime."""
+
+    input: Node
+    module: UDSO[Any, Any, Any]
+
+    @property
+    def schema(self) -> Schema | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Match(Node):
+    """Per key the events that are the steps of a pattern one after the other, less than `within` ticks apart.
+
+    A payload is a record of the steps; a match lives from its last LE until `within` after its first. None of `unless` between.
+    """
+
+    input: Node
+    steps: tuple[PatternStep, ...]
+    within: int
+    key: Expr | None = None
+    unless: tuple[PatternStep, ...] = ()
+    overlapping: bool = False
+
+    def __post_init__(self) -> None:
+        check_pattern(self.steps, self.unless, self.within)
+
+    @property
+    def schema(self) -> Schema:
+        return Schema.record([step.name for step in self.steps])
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +294,21 @@ class SemiJoin(TwoInputs):
 @dataclass(frozen=True, slots=True)
 class ClipBy(TwoInputs):
     """Each left row, ended at the first matching right LE strictly after its own LE."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsofJoin(TwoInputs):
+    """Each left row, its lifetime as it is, with all matching right rows of the LE nearest to its own; `outer`: or with None."""
+
+    projection: Expr | None = None
+    near: Nearness = field(default_factory=Nearness)
+    outer: bool = False
+
+    @property
+    def schema(self) -> Schema | None:
+        if self.projection is None:
+            return Schema.tuple(2)
+        return schema_of(self.projection, (self.left.schema, self.right.schema))
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,6 +410,8 @@ class WindowApply(Windowed):
 __all__ = [
     "AlterLifetime",
     "AntiJoin",
+    "AsofJoin",
+    "Calendar",
     "Chop",
     "ClipBy",
     "ClipDuration",
@@ -353,9 +421,11 @@ __all__ = [
     "Group",
     "GroupApply",
     "Join",
+    "Match",
     "Matching",
     "Node",
     "Quantize",
+    "Scan",
     "Select",
     "SelectMany",
     "SemiJoin",

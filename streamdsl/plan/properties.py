@@ -20,6 +20,7 @@ from streamdsl.plan.node import (
     WindowApply,
     Windowed,
 )
+from streamdsl.plan.pattern import PatternStep
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.windows import Hopping, Output
 
@@ -41,7 +42,7 @@ def _inside(value: object) -> Iterator[Expr]:
     elif isinstance(value, tuple):
         for item in value:
             yield from _inside(item)
-    elif isinstance(value, (Matching, BoundAgg)):
+    elif isinstance(value, (Matching, BoundAgg, PatternStep)):
         for field in fields(value):
             yield from _inside(getattr(value, field.name))
 

@@ -1,25 +1,42 @@
-"""Whether a plan is rewritten before it runs: `engine_options={"rewrite": "on" | "off"}`."""
+"""Which rules rewrite a plan before it runs: `engine_options={"rewrite": "on" | "off" | [names]}`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from streamdsl.errors import QueryError
 from streamdsl.plan.node import Node
-from streamdsl.rewrite.optimizer import optimize
+from streamdsl.rewrite.optimizer import RULES, optimize
 from streamdsl.rewrite.rule import Mode
 
 
-def as_chosen(plan: Node, mode: Mode, options: Mapping[str, Any] | None) -> tuple[Node, dict[str, Any]]:
-    """Return the plan to run, and the options that are the engine's own; by default plans are rewritten.
+def as_chosen(plan: Node, mode: Mode, options: Mapping[str, Any] | None, engine: str = "local") -> tuple[Node, dict[str, Any]]:
+    """Return the plan to run, and the options that are the engine's own; by default all rules rewrite it.
+
+    Raises `QueryError` for a choice that is none, and for a rule that there is none of.
 
     >>> from streamdsl.plan.node import Source
     >>> as_chosen(Source("trips"), "run", {"rewrite": "off", "window": "general"})[1]
     {'window': 'general'}
     """
     rest = dict(options or {})
-    choice = rest.pop("rewrite", "on")
-    if choice not in ("on", "off"):
-        raise QueryError(f'engine_options["rewrite"] is "on" or "off", not {choice!r}')
-    return (optimize(plan, mode) if choice == "on" else plan), rest
+    return optimize(plan, mode, chosen(rest.pop("rewrite", "on")), engine), rest
+
+
+def chosen(choice: object) -> Collection[str] | None:
+    """Return the names of the rules that are on, None for all.
+
+    >>> chosen("off"), chosen(["fuse_selects"])
+    ((), ('fuse_selects',))
+    """
+    if isinstance(choice, str) and choice in ("on", "off"):
+        return None if choice == "on" else ()
+    if not isinstance(choice, Collection) or isinstance(choice, (str, bytes)):
+        raise QueryError(f'engine_options["rewrite"] is "on" or "off", or the names of rules, not {choice!r}')
+    names = tuple(choice)
+    known = [rule.__name__ for rule in RULES]
+    for name in names:
+        if name not in known:
+            raise QueryError(f"there is no rule {name!r}; the rules are: {', '.join(known)}")
+    return names

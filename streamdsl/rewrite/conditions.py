@@ -23,8 +23,10 @@ from streamdsl.expr.nodes import (
     is_boolean,
     reads,
     rebuilt,
+    schema_of,
 )
 from streamdsl.expr.rows import field_of
+from streamdsl.expr.schema import Schema, Shape
 from streamdsl.temporal import Record
 
 _EQUALITIES = ("==", "!=")
@@ -83,7 +85,6 @@ def is_plain(expr: Expr) -> bool:
 def of_members(condition: Expr, argument: Expr | None) -> Expr | None:
     """Return a condition on what a module is given as one on the rows of its window; None if the argument cannot be looked into.
 
-    >>> from streamdsl.expr.schema import Schema
     >>> quote = Make(Schema.record(["name"]), (Field("symbol"),))
     >>> describe(of_members(Binary("==", Field("name"), Constant("A")), quote))
     "e.symbol == 'A'"
@@ -146,6 +147,39 @@ def forgiving(condition: Expr) -> Expr:
     """
     names = tuple(sorted(reads(condition) or ()))
     return Call(Forgiving(condition, names), tuple(map(Field, names)), f"holds_or_fails[{describe(condition)}]")
+
+
+def is_forgiving(condition: Expr) -> bool:
+    """Say whether a condition is one that `forgiving` has made: the given one is left where it was.
+
+    >>> is_forgiving(forgiving(Binary("<", Field("x"), Constant(1)))), is_forgiving(Field("x"))
+    (True, False)
+    """
+    return isinstance(condition, Call) and isinstance(condition.function, Forgiving)
+
+
+def before(expr: Expr, projection: Expr) -> Expr | None:
+    """Return an expression over what a projection makes as one over what it is made of; None where that cannot be told.
+
+    >>> quote = Make(Schema.record(["name", "cents"]), (Field("symbol"), Binary("*", Field("price"), Constant(100))))
+    >>> describe(before(Binary("<", Field("cents"), Constant(500)), quote))
+    '(e.price * 100) < 500'
+    """
+    names, parts = reads(expr), made_of(projection)
+    return substituted(expr, parts) if names is not None and names <= parts.keys() else None
+
+
+def made_of(projection: Expr) -> dict[str, Expr]:
+    """Return the fields of what a projection makes that are plain expressions.
+
+    >>> made_of(Binary(">", Field("x"), Constant(1)))
+    {'value': Binary(op='>', left=Field(name='x', side=0), right=Constant(value=1))}
+    """
+    if isinstance(projection, Make):
+        made = zip(projection.schema.names, projection.values, strict=True)
+        return {name: part for name, part in made if is_plain(part)} if projection.schema.shape is not Shape.OBJECT else {}
+    is_scalar = schema_of(projection, (None, None)) == Schema.scalar()
+    return {"value": projection} if is_scalar and is_plain(projection) else {}
 
 
 def substituted(expr: Expr, parts: Mapping[str, Expr]) -> Expr:

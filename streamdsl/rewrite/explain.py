@@ -7,34 +7,50 @@ from collections.abc import Iterator
 from typing import Final
 
 from streamdsl.plan.explain import explain as explain_plan
+from streamdsl.plan.explain import tree
 from streamdsl.plan.node import Node
-from streamdsl.rewrite.optimizer import rewriting
+from streamdsl.rewrite.optimizer import Rewriting, rewriting
 from streamdsl.rewrite.rule import Mode, Rule
 
 SESSIONS: Final[tuple[Mode, ...]] = ("speculative", "watermark", "final")
 AS_WRITTEN: Final = 'as written, and with engine_options={"rewrite": "off"}:'
+NO_RULE: Final = "no rule has fired"
 
 
-def explain(plan: Node, engine: str = "local") -> str:
+def explain(plan: Node, engine: str = "local", rules: bool = False) -> str:
     """Return the plan that runs; where rules have fired, also their names, and the plan as written, which the reference runs.
 
-    A session may run the plan as written where a run does not: the text says for which ways to emit a rule fires.
+    A session may run the plan as written where a run does not: the text says for which ways to emit a rule fires. With `rules`
+    each step follows: its rule, the operator that it replaced, and the trees before and after.
 
     >>> from streamdsl.plan.node import Shift, Source
     >>> print(explain(Shift(Source("trips"), 5)))
     shift_1 by 5  <shift (columnar)>
     └─ source:trips
+    >>> print(explain(Shift(Source("trips"), 5), rules=True))
+    shift_1 by 5  <shift (columnar)>
+    └─ source:trips
+    no rule has fired
     """
-    runs, fired = rewriting(plan)
+    found = rewriting(plan, engine=engine)
     as_written = explain_plan(plan, engine)
-    if not fired or engine == "reference":
-        return as_written
-    return "\n".join([explain_plan(runs, engine), *_rules(plan, fired), AS_WRITTEN, as_written])
+    if not found.steps or engine == "reference":
+        return f"{as_written}\n{NO_RULE}" if rules else as_written
+    parts = [explain_plan(found.plan, engine), *_rules(plan, found.fired, engine), AS_WRITTEN, as_written]
+    return "\n".join([*parts, *(_steps(found) if rules else ())])
 
 
-def _rules(plan: Node, fired: tuple[Rule, ...]) -> Iterator[str]:
+def _steps(found: Rewriting) -> Iterator[str]:
+    for number, step in enumerate(found.steps, 1):
+        yield f"step {number}: {step.rule.__name__} at {step.label}, before:"
+        yield tree(step.old, step.before)
+        yield "after:"
+        yield tree(step.new, step.after)
+
+
+def _rules(plan: Node, fired: tuple[Rule, ...], engine: str) -> Iterator[str]:
     often = Counter(fired)
-    in_sessions = {mode: Counter(rewriting(plan, mode).fired) for mode in SESSIONS}
+    in_sessions = {mode: Counter(rewriting(plan, mode, engine=engine).fired) for mode in SESSIONS}
     for rule, times in often.items():
         modes = [f'emit="{mode}"' for mode in SESSIONS if in_sessions[mode][rule] == times]
         where = "" if len(modes) == len(SESSIONS) else f" (in sessions: {', '.join(modes) or 'never'})"

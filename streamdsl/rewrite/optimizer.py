@@ -2,31 +2,75 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
-from streamdsl.plan.node import GroupApply, Node
+from streamdsl.plan.labels import labels
+from streamdsl.plan.node import Node
+from streamdsl.rewrite.fuse_filters import fuse_filters
+from streamdsl.rewrite.fuse_selects import fuse_selects
 from streamdsl.rewrite.narrow_to_reads import narrow_to_reads
+from streamdsl.rewrite.push_filter_below_groups import push_filter_below_groups
+from streamdsl.rewrite.push_filter_below_join import push_filter_below_join
+from streamdsl.rewrite.push_filter_below_lifetimes import push_filter_below_lifetimes
 from streamdsl.rewrite.push_filter_below_module import push_filter_below_module
+from streamdsl.rewrite.push_filter_below_select import push_filter_below_select
+from streamdsl.rewrite.push_filter_below_union import push_filter_below_union
 from streamdsl.rewrite.rule import Mode, Rule, Setting
+from streamdsl.rewrite.share_equals import share_equals
+from streamdsl.rewrite.tree import nodes, replaced
 
-RULES: Final[tuple[Rule, ...]] = (push_filter_below_module, narrow_to_reads)
-"""The rules, each in a file of its own, tried in this order on each node, inputs before their readers."""
+PHASES: tuple[tuple[Rule, ...], ...] = (
+    (
+        push_filter_below_module,
+        push_filter_below_groups,
+        push_filter_below_join,
+        push_filter_below_union,
+        push_filter_below_lifetimes,
+        push_filter_below_select,
+        fuse_selects,
+        fuse_filters,
+    ),
+    (narrow_to_reads,),
+    (share_equals,),
+)
+"""The rules, each in a file of its own. Those of a phase are tried in this order on each node, inputs before their readers; a
+later phase has its turn where no rule of an earlier one fires."""
+
+RULES: Final[tuple[Rule, ...]] = tuple(rule for phase in PHASES for rule in phase)
 
 MOST_STEPS: Final = 10
 """Steps per node of the plan as written, after which rewriting ends: rules that undo one another would go on for ever."""
 
 
+class Fired(NamedTuple):
+    """One step: the rule, the node that it has replaced by another, and the plans that these are in."""
+
+    rule: Rule
+    old: Node
+    new: Node
+    before: Node
+    after: Node
+
+    @property
+    def label(self) -> str:
+        """The label of the operator that was replaced, in the plan before the step."""
+        return labels(self.before)[id(self.old)]
+
+
 class Rewriting(NamedTuple):
-    """A rewritten plan, and the rules that have fired, in order."""
+    """A rewritten plan, and the steps to it, in order."""
 
     plan: Node
-    fired: tuple[Rule, ...]
+    steps: tuple[Fired, ...]
+
+    @property
+    def fired(self) -> tuple[Rule, ...]:
+        """The rules that have fired, in order."""
+        return tuple(step.rule for step in self.steps)
 
 
-def optimize(plan: Node, mode: Mode = "run") -> Node:
+def optimize(plan: Node, mode: Mode = "run", names: Collection[str] | None = None, engine: str = "local") -> Node:
     """Return a plan with the same meaning in which no rule fires any more; it shares what it has not changed.
 
     >>> from streamdsl.plan.node import Shift, Source
@@ -34,75 +78,33 @@ def optimize(plan: Node, mode: Mode = "run") -> Node:
     >>> optimize(plan) is plan
     True
     """
-    return rewriting(plan, mode).plan
+    return rewriting(plan, mode, names, engine).plan
 
 
-def rewriting(plan: Node, mode: Mode = "run") -> Rewriting:
-    """Return the rewritten plan with the rules that have fired.
+def rewriting(plan: Node, mode: Mode = "run", names: Collection[str] | None = None, engine: str = "local") -> Rewriting:
+    """Return the plan as rewritten for an engine with the rules that have fired, of those with these names (None: of all).
 
     >>> from streamdsl.plan.node import Source
     >>> rewriting(Source("trips")).fired
     ()
     """
-    fired: list[Rule] = []
+    phases = [[rule for rule in phase if names is None or rule.__name__ in names] for phase in PHASES]
+    steps: list[Fired] = []
     for _ in range(MOST_STEPS * len(list(nodes(plan)))):
-        step = _step(plan, mode)
+        step = _step(plan, Setting.of(plan, mode, engine), phases)
         if step is None:
             break
-        plan, rule = step
-        fired.append(rule)
-    return Rewriting(plan, tuple(fired))
+        steps.append(step)
+        plan = step.after
+    return Rewriting(plan, tuple(steps))
 
 
-def nodes(plan: Node) -> Iterator[Node]:
-    """Yield the nodes of a plan, those of the bodies of groups too, inputs before their readers.
-
-    >>> from streamdsl.plan.node import Shift, Source
-    >>> [node.name for node in nodes(Shift(Source("trips"), 5))]
-    ['Source', 'Shift']
-    """
-    for node in plan.walk():
-        if isinstance(node, GroupApply):
-            yield from nodes(node.body)
-        yield node
-
-
-def _step(plan: Node, mode: Mode) -> tuple[Node, Rule] | None:
-    """Return the plan after the first rule that fires, and that rule."""
-    setting = Setting(mode, Counter(id(below) for node in nodes(plan) for below in _below(node)))
-    for node in nodes(plan):
-        for rule in RULES:
-            new = rule(node, setting)
-            if new is not None:
-                return replaced(plan, node, new), rule
+def _step(plan: Node, setting: Setting, phases: list[list[Rule]]) -> Fired | None:
+    """Return what the first rule that fires does."""
+    for phase in phases:
+        for node in nodes(plan):
+            for rule in phase:
+                new = rule(node, setting)
+                if new is not None:
+                    return Fired(rule, node, new, plan, replaced(plan, node, new))
     return None
-
-
-def _below(node: Node) -> tuple[Node, ...]:
-    return (*node.inputs, node.body) if isinstance(node, GroupApply) else node.inputs
-
-
-def replaced(plan: Node, old: Node, new: Node) -> Node:
-    """Return a plan with one node replaced, for all that read it.
-
-    >>> from streamdsl.plan.node import Shift, Source
-    >>> trips = Source("trips")
-    >>> replaced(Shift(trips, 5), trips, Source("rides"))
-    Shift(input=Source(source='rides', payload=None, time_unit=None, progress=None, on_violation='error'), duration=5)
-    """
-    done: dict[int, Node] = {id(old): new}
-
-    def change(node: Node) -> Node:
-        if id(node) not in done:
-            done[id(node)] = _over(node, change)
-        return done[id(node)]
-
-    return change(plan)
-
-
-def _over(node: Node, change: Callable[[Node], Node]) -> Node:
-    """Return a node over changed inputs, and of a changed body."""
-    changed = node.map_inputs(change)
-    if isinstance(changed, GroupApply) and (body := change(changed.body)) is not changed.body:
-        return replace(changed, body=body)
-    return changed

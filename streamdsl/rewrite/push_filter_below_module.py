@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import NamedTuple
-
-from streamdsl.expr.nodes import Constant, Expr, Life, Opaque, reads
-from streamdsl.plan.node import AlterLifetime, Node, Select, Shift, Source, Where, WindowApply
-from streamdsl.plan.properties import points_only
-from streamdsl.rewrite.conditions import cannot_fail, conjunction, conjuncts, forgiving, is_plain, of_members
-from streamdsl.rewrite.rule import Mode, Setting
+from streamdsl.expr.nodes import Expr, reads
+from streamdsl.plan.node import Node, WindowApply
+from streamdsl.rewrite.conditions import is_plain, of_members
+from streamdsl.rewrite.pushing import Below, pushed
+from streamdsl.rewrite.rule import Setting
+from streamdsl.rewrite.sessions import shows_the_same
 from streamdsl.windows import Hopping
-
-
-class Moved(NamedTuple):
-    """A plan with a filter below its module, and whether nothing of the filter is left to do above."""
-
-    node: Node
-    is_done: bool
 
 
 def push_filter_below_module(node: Node, setting: Setting) -> Node | None:
@@ -59,39 +50,14 @@ def push_filter_below_module(node: Node, setting: Setting) -> Node | None:
     >>> [push_filter_below_module(query.plan(), Setting()) for query in (snapshots, by_fare)]
     [None, None]
     """
-    if not isinstance(node, Where):
-        return None
-    conditions = conjuncts(node.predicate)
-    for condition in conditions:
-        moved = _moved(node.input, condition, setting)
-        if moved is not None:
-            left = [other for other in conditions if not (moved.is_done and other is condition)]
-            return replace(node, input=moved.node, predicate=conjunction(left)) if left else moved.node
-    return None
+    return pushed(node, setting, _below)
 
 
-def _moved(node: Node, condition: Expr, setting: Setting) -> Moved | None:
-    """Return a node's output filtered, the filter below the module, if other filters alone are between."""
-    if setting.is_shared(node):
-        return None
-    if isinstance(node, Where):
-        found = _moved(node.input, condition, setting)
-        return found and Moved(replace(node, input=found.node), found.is_done)
+def _below(node: Node, condition: Expr, setting: Setting) -> Below | None:
     if not isinstance(node, WindowApply) or not commutes(node, condition) or not shows_the_same(node, setting.mode):
         return None
     below = of_members(condition, node.argument)
-    if below is None:
-        return None
-    is_done = cannot_fail(below)
-    if not is_done:
-        below = forgiving(below)
-        if below in _filters(node.input):
-            return None
-    return Moved(replace(node, input=Where(node.input, below)), is_done)
-
-
-def _filters(node: Node) -> list[Expr]:
-    return [node.predicate, *_filters(node.input)] if isinstance(node, Where) else []
+    return None if below is None else Below({0: below}, "more rows", forgives=True)
 
 
 def commutes(node: WindowApply, condition: Expr) -> bool:
@@ -104,34 +70,3 @@ def commutes(node: WindowApply, condition: Expr) -> bool:
         and bool(names)
         and set(names or ()) <= set(node.module.commutes_with_filter_on)
     )
-
-
-def shows_the_same(node: WindowApply, mode: Mode) -> bool:
-    """Say whether a session cannot show that some rows no longer reach a window operator.
-
-    They raise its watermark, the largest LE or CTI received, which opens windows. Final results do not depend on it. Nor do point
-    events: each opens its windows itself. Nor does an ordered input: its CTI is the largest LE. And rows that may still change
-    hold back the CTI of a module that sees ends beyond its window.
-    """
-    if mode == "run":
-        return True
-    if node.sees_ends:
-        return False
-    return mode == "final" or cti_is_largest_start(node.input) or (mode == "speculative" and points_only(node.input))
-
-
-def cti_is_largest_start(node: Node) -> bool:
-    """Say whether the CTI is never behind a row's LE: the source is ordered, and what follows treats both alike."""
-    if isinstance(node, Source):
-        return node.progress is not None and node.progress.kind == "slack" and node.progress.delay == 0
-    if isinstance(node, (Where, Select)):
-        keeps = not _reads_lifetime(node.predicate if isinstance(node, Where) else node.projection)
-    else:
-        keeps = isinstance(node, Shift) or (
-            isinstance(node, AlterLifetime) and node.start is None and isinstance(node.duration, Constant)
-        )
-    return keeps and cti_is_largest_start(node.inputs[0])
-
-
-def _reads_lifetime(expr: Expr) -> bool:
-    return any(isinstance(part, Life) or (isinstance(part, Opaque) and part.life) for part in expr.walk())

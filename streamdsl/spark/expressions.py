@@ -10,9 +10,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from streamdsl.expr.nodes import Attribute, Binary, Choose, Constant, Expr, Field, Key, Life, Make, Method, Unary, Whole
+from streamdsl.expr.nodes import (
+    Attribute,
+    Binary,
+    Choose,
+    Constant,
+    Expr,
+    Field,
+    Function,
+    Key,
+    Life,
+    Make,
+    Method,
+    Unary,
+    Whole,
+    application,
+)
 from streamdsl.expr.schema import Schema, Shape
-from streamdsl.spark.operations import binary, there, truth, unary
+from streamdsl.expr.words import WORDS
+from streamdsl.spark.operations import apply, truth
 from streamdsl.spark.sql import NotNative, Sql, double, integer, quote, raising, struct
 from streamdsl.spark.types import (
     ANY,
@@ -159,7 +175,7 @@ def _constant(expr: Any, env: Env) -> Sql:
     if type(value) is float:
         return Sql(double(value), FLOAT)
     if type(value) is str:
-        return Sql(quote(value), STR)
+        return Sql(quote(value), STR, literal=True)
     raise NotNative(f"the constant {value!r} has no exact counterpart on Spark")
 
 
@@ -185,15 +201,6 @@ def _attribute(expr: Any, env: Env) -> Sql:
     return Sql(f"if({operand.text} IS NULL, {error}, {found.text})", found.type, True)
 
 
-def _method(expr: Any, env: Env) -> Sql:
-    operand, arguments = to_sql(expr.operand, env), [to_sql(argument, env) for argument in expr.arguments]
-    strings = all(value.kind in ("str", "any") for value in (operand, *arguments))
-    if expr.name not in ("startswith", "endswith") or len(arguments) != 1 or not strings:
-        raise NotNative(f"the method {expr.name} runs in Python")
-    texts = [there(value, f"it has no method {expr.name}") for value in (operand, *arguments)]
-    return Sql(f"{expr.name}({', '.join(text.text for text in texts)})", BOOL, any(text.raises for text in texts))
-
-
 def _choose(expr: Any, env: Env) -> Sql:
     conditions = [truth(to_sql(condition, env)) for condition, _ in expr.branches]
     values = [to_sql(value, env) for value in (*(value for _, value in expr.branches), expr.otherwise)]
@@ -205,12 +212,22 @@ def _choose(expr: Any, env: Env) -> Sql:
     return Sql(f"CASE {branches} ELSE {texts[-1]} END", kind, any(value.raises for value in (*conditions, *values)))
 
 
-def _binary(expr: Any, env: Env) -> Sql:
-    return binary(expr.op, to_sql(expr.left, env), to_sql(expr.right, env))
+def _applied(expr: Any, env: Env) -> Sql:
+    applied = application(expr)
+    assert applied is not None
+    word, parts = applied
+    if word.name == "contains" and isinstance(parts[0], Constant) and type(parts[0].value) is tuple:
+        return _is_some(parts[0].value, parts[1], env)
+    return apply(word, [to_sql(part, env) for part in parts])
 
 
-def _unary(expr: Any, env: Env) -> Sql:
-    return unary(expr.op, to_sql(expr.operand, env))
+def _is_some(values: tuple[Any, ...], expr: Expr, env: Env) -> Sql:
+    """Return whether an expression equals some value of a tuple."""
+    value = to_sql(expr, env)
+    tests = [apply(WORDS["=="], [value, to_sql(Constant(item), env)]).text for item in values]
+    if value.raises and not tests:
+        raise NotNative("Spark would not compute what is in no tuple")
+    return Sql(f"({' OR '.join(tests) or 'false'})", BOOL, value.raises)
 
 
 _TRANSLATIONS: Final[Mapping[type[Expr], Callable[[Any, Env], Sql]]] = {
@@ -219,10 +236,8 @@ _TRANSLATIONS: Final[Mapping[type[Expr], Callable[[Any, Env], Sql]]] = {
     Life: _life,
     Key: _key,
     Constant: _constant,
-    Binary: _binary,
-    Unary: _unary,
+    **dict.fromkeys((Binary, Unary, Method, Function), _applied),
     Attribute: _attribute,
-    Method: _method,
     Choose: _choose,
     Make: _make,
 }

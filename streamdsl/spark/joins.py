@@ -10,14 +10,14 @@ from typing import Any
 from pyspark.sql.functions import broadcast, expr
 
 from streamdsl.expr.schema import Schema
-from streamdsl.plan.node import AntiJoin, ClipBy, Join, SemiJoin, TwoInputs
+from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, SemiJoin, Source, TwoInputs
 from streamdsl.spark import stages
 from streamdsl.spark.expressions import Env, RowAt, infer, to_sql
 from streamdsl.spark.flow import Flow, GroupKey, Make, Scope, over
 from streamdsl.spark.lowering import Lowering
 from streamdsl.spark.operations import truth
 from streamdsl.spark.sql import NotNative, Sql, integer, raising, struct
-from streamdsl.spark.types import Row, Type, is_groupable
+from streamdsl.spark.types import Pickled, Row, Type, is_groupable
 from streamdsl.temporal import INFINITY, common_unit
 
 _TIMES = ("lle", "lre", "rle", "rre", "rend")
@@ -203,6 +203,17 @@ def semi_join(low: Lowering, node: SemiJoin, scope: Scope) -> Flow:
     return _in_pieces(low, node, scope, _without(_without("matches")))
 
 
+def asof_join(low: Lowering, node: AsofJoin, scope: Scope) -> Flow:
+    """Each left row with the matching right rows of the LE nearest to its own; Python walks along the rows of each key."""
+    flows = low.align([low.lower(node.left, scope), low.lower(node.right, scope)], scope)
+    unit = common_unit(*(flow.unit for flow in flows))
+    keys = (node.matching.left_key, node.matching.right_key)
+    by = stages.join_keys(low, node, flows, keys, scope) if keys[0] is not None else None
+    fragment = dataclasses.replace(node, left=Source("left", None, unit), right=Source("right", None, unit))
+    inputs = dict(zip(("left", "right"), flows, strict=True))
+    return stages.groups(low, node, fragment, inputs, scope, "nearest rows are found in Python", Pickled(), by)
+
+
 def _in_pieces(low: Lowering, node: AntiJoin | SemiJoin, scope: Scope, pieces: str) -> Flow:
     """Return each left row in pieces, made of the lifetimes `matches` of the right rows that match it, in order."""
     low.note(node, "native")
@@ -274,4 +285,4 @@ def _clip_by_key(low: Lowering, node: ClipBy, scope: Scope) -> Flow:
     return Flow.of(left.type, left.unit, make, left.keys)
 
 
-__all__ = ["anti_join", "clip_by", "join", "semi_join"]
+__all__ = ["anti_join", "asof_join", "clip_by", "join", "semi_join"]

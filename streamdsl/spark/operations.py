@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from streamdsl.expr.nodes import BinaryOp, UnaryOp
-from streamdsl.spark.sql import NotNative, Sql, double, floor_div, raising
+from streamdsl.expr.words import Word
+from streamdsl.spark import texts
+from streamdsl.spark.sql import NotNative, Sql, double, floor_div, raising, there
 from streamdsl.spark.types import ANY, BOOL, FLOAT, INT, STR, Scalar, as_nullable
 
 _COMPARISONS: Final = {"==": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -26,30 +27,39 @@ def truth(condition: Sql) -> Sql:
     return Sql(f"coalesce({text}, false)" if condition.type.nullable else f"({text})", BOOL, condition.raises)
 
 
-def there(value: Sql, why: str) -> Sql:
-    """Return a value that fails the task where it is None, as Python raises."""
-    if value.kind == "none":
-        raise NotNative("Python raises for None")
-    if not value.type.nullable:
-        return value
-    error = raising("UserCodeError", f"TypeError in user code: a value is None, and {why}")
-    return Sql(f"coalesce({value.text}, {error})", as_nullable(value.type, False), True)
+def apply(word: Word, arguments: Sequence[Sql]) -> Sql:
+    """Return what a word is of its arguments, where the table has an SQL form for their types; else raises `NotNative`."""
+    if word.name == "is_none":
+        return _is_none(arguments[0])
+    kinds = tuple(argument.kind for argument in arguments)
+    if word.native and "any" in kinds:
+        return Sql("null", BOOL if word.is_test else ANY)
+    if kinds not in word.native:
+        raise NotNative(f"{word.name} of {', '.join(kinds)} runs in Python")
+    if not word.takes_none:
+        why = f"Python has no {word.name} of it"
+        first = there(arguments[0], why, "AttributeError" if word.name.startswith(".") else "TypeError")
+        arguments = [first, *(there(argument, why) for argument in arguments[1:])]
+    return SQL[word.name](word.name, *arguments)
 
 
-def unary(op: UnaryOp, operand: Sql) -> Sql:
-    """Return `op operand`."""
-    if op == "is_none":
-        return Sql(f"({operand.text} IS NULL)", BOOL, operand.raises)
-    if op == "not":
-        held = truth(operand)
-        return Sql(f"(NOT {held.text})", BOOL, held.raises)
-    value = number(there(operand, f"there is no {op} of it"), op)
-    if value.kind == "any" or op == "+":
+def _is_none(operand: Sql) -> Sql:
+    return Sql(f"({operand.text} IS NULL)", BOOL, operand.raises)
+
+
+def _not(op: str, operand: Sql) -> Sql:
+    held = truth(operand)
+    return Sql(f"(NOT {held.text})", BOOL, held.raises)
+
+
+def _signed(op: str, operand: Sql) -> Sql:
+    value = number(operand, op)
+    if op == "+x":
         return value
     if value.kind == "float":
-        return Sql(f"(- {value.text})" if op == "-" else f"abs({value.text})", FLOAT, value.raises)
+        return Sql(f"(- {value.text})" if op == "-x" else f"abs({value.text})", FLOAT, value.raises)
     negative = _checked(f"try_subtract(0L, {value.text})")
-    text = negative if op == "-" else f"CASE WHEN {value.text} < 0L THEN {negative} ELSE {value.text} END"
+    text = negative if op == "-x" else f"CASE WHEN {value.text} < 0L THEN {negative} ELSE {value.text} END"
     return Sql(text, INT, True)
 
 
@@ -64,18 +74,6 @@ def number(value: Sql, name: str) -> Sql:
 
 def _checked(text: str) -> str:
     return f"coalesce({text}, {raising('OverflowError', 'an integer leaves int64')})"
-
-
-def binary(op: BinaryOp, left: Sql, right: Sql) -> Sql:
-    """Return `left op right`."""
-    if op in ("==", "!="):
-        return _equality(op, left, right)
-    if op not in _OPERATIONS:
-        raise NotNative(f"{op} is computed in Python")
-    left, right = (there(value, f"Python has no {op} of it") for value in (left, right))
-    if "any" in (left.kind, right.kind):
-        return Sql("null", BOOL if op in _COMPARISONS else ANY)
-    return _OPERATIONS[op](op, left, right)
 
 
 def _equality(op: str, left: Sql, right: Sql) -> Sql:
@@ -207,10 +205,54 @@ def _bits(op: str, left: Sql, right: Sql) -> Sql:
     return Sql(f"({number(left, op).text} {op} {number(right, op).text})", INT, raises)
 
 
-_OPERATIONS: dict[str, Callable[[str, Sql, Sql], Sql]] = {
+def _int(op: str, operand: Sql) -> Sql:
+    if operand.kind != "float":
+        return number(operand, op)
+    text = operand.text
+    nan = raising("UserCodeError", "ValueError in user code: cannot convert float NaN to integer")
+    beyond = raising("OverflowError", "an integer leaves int64")
+    outside = f"{text} >= 9.223372036854775807E18D OR {text} < -9.223372036854775808E18D"
+    return Sql(f"CASE WHEN isnan({text}) THEN {nan} WHEN {outside} THEN {beyond} ELSE cast({text} as bigint) END", INT, True)
+
+
+def _float(op: str, operand: Sql) -> Sql:
+    return Sql(_real(number(operand, op)), FLOAT, operand.raises)
+
+
+def _bool(op: str, operand: Sql) -> Sql:
+    return truth(operand)
+
+
+def _str(op: str, operand: Sql) -> Sql:
+    if operand.kind == "none":
+        return Sql("'None'", STR)
+    text = f"if({operand.text}, 'True', 'False')" if operand.kind == "bool" else f"cast({operand.text} as string)"
+    return Sql(f"if({operand.text} IS NULL, 'None', {text})" if operand.type.nullable else text, STR, operand.raises)
+
+
+def _coalesce(op: str, first: Sql, second: Sql) -> Sql:
+    if second.raises:
+        raise NotNative("a later value of coalesce may fail, and Spark would not compute it")
+    if "none" in (first.kind, second.kind):
+        return second if first.kind == "none" else first
+    nullable = first.type.nullable and second.type.nullable
+    return Sql(f"coalesce({first.text}, {second.text})", as_nullable(first.type, nullable), first.raises)
+
+
+SQL: Final[Mapping[str, Callable[..., Sql]]] = {
+    **dict.fromkeys(("==", "!="), _equality),
     **dict.fromkeys(("<", "<=", ">", ">="), _compare),
     **dict.fromkeys(("+", "-", "*"), _add),
     **dict.fromkeys(("%", "//"), _modulo),
     **dict.fromkeys(("&", "|", "^"), _bits),
+    **dict.fromkeys(("-x", "+x", "abs"), _signed),
     "/": _divide,
+    "not": _not,
+    "int": _int,
+    "float": _float,
+    "bool": _bool,
+    "str": _str,
+    "coalesce": _coalesce,
+    **texts.SQL,
 }
+"""How each word is written, for the types that the table of words (`streamdsl/expr/words.py`) calls native; but `is_none`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql.functions import expr
@@ -9,11 +10,14 @@ from pyspark.sql.functions import expr
 from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.plan.node import (
     AlterLifetime,
+    Calendar,
     ClipDuration,
     ClipInterval,
     Distinct,
     Extend,
+    Match,
     Quantize,
+    Scan,
     Select,
     SelectMany,
     Shift,
@@ -30,7 +34,7 @@ from streamdsl.spark.flow import Flow, Scope, over
 from streamdsl.spark.lowering import Lowering
 from streamdsl.spark.operations import truth
 from streamdsl.spark.sql import NotNative, Sql, integer, moved_time, plus_time, raising
-from streamdsl.spark.types import Pickled, Type, as_nullable, unify
+from streamdsl.spark.types import NONE, Pickled, Type, as_nullable, unify
 from streamdsl.temporal import INFINITY, common_unit
 
 
@@ -160,6 +164,20 @@ def to_edges(low: Lowering, node: ToEdges, scope: Scope) -> Flow:
     return Flow.of(flow.type, flow.unit, lambda: keyed().selectExpr(*names), flow.keys)
 
 
+def calendar(low: Lowering, node: Calendar, scope: Scope) -> Flow:
+    """One row for each group, or for all rows."""
+    low.note(node, "native")
+    flow = low.lower(node.input, scope)
+    start = "first" if node.start is None else integer(node.start)
+    names = [f"{start} as le", f"{integer(node.end)} as re", "cast(null as boolean) as p", *flow.key_columns]
+
+    def make() -> Any:
+        first = flow.make().groupBy(*flow.key_columns).agg(expr("min(le) as first"))
+        return first.selectExpr(*names).where("le < re")
+
+    return Flow.of(NONE, flow.unit, make, flow.keys)
+
+
 def distinct(low: Lowering, node: Distinct, scope: Scope) -> Flow:
     """Each payload once, for the time that some row has it: a row that starts after all before it have ended starts a piece."""
     flow = low.lower(node.input, scope)
@@ -184,6 +202,21 @@ def stitch(low: Lowering, node: Stitch, scope: Scope) -> Flow:
     keyed, _ = stages.keyed(low, node, flow, scope, Whole())
     fragment = Stitch(Source("in", None, flow.unit))
     return stages.groups(low, node, fragment, {"in": flow}, scope, "chains of rows are followed in Python", flow.type, [keyed])
+
+
+def scan(low: Lowering, node: Scan, scope: Scope) -> Flow:
+    """What a stream operator makes of the rows of a group, or of all in one task."""
+    flow = low.lower(node.input, scope)
+    fragment = Scan(Source("in", None, flow.unit), node.module)
+    return stages.groups(low, node, fragment, {"in": flow}, scope, "a module follows the rows in Python", Pickled())
+
+
+def match(low: Lowering, node: Match, scope: Scope) -> Flow:
+    """The matches of a pattern; Python follows the runs of each key."""
+    flow = low.lower(node.input, scope)
+    by = None if node.key is None else [stages.keyed(low, node, flow, scope, node.key)[0]]
+    fragment = replace(node, input=Source("in", None, flow.unit), key=None)
+    return stages.groups(low, node, fragment, {"in": flow}, scope, "runs of patterns are followed in Python", Pickled(), by)
 
 
 def union(low: Lowering, node: Union, scope: Scope) -> Flow:

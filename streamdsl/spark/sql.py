@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from streamdsl.spark.types import Scalar, Type
+from streamdsl.spark.types import Scalar, Type, as_nullable
 from streamdsl.temporal import INFINITY
 
 _SAFE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _.,:;/+-()[]<>=*#@!?|~^&")
@@ -18,11 +18,12 @@ class NotNative(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class Sql:
-    """An expression as SQL text, the type of its values, and whether it may fail the task."""
+    """An expression as SQL text, the type of its values, whether it may fail the task, and whether it is a constant text."""
 
     text: str
     type: Type
     raises: bool = False
+    literal: bool = False
 
     @property
     def kind(self) -> str:
@@ -41,6 +42,16 @@ def struct(parts: tuple[str, ...]) -> str:
 def raising(error: str, message: str) -> str:
     """Return the SQL that fails the task with an error's name and message."""
     return f"raise_error({quote(f'{error}: {message}')})"
+
+
+def there(value: Sql, why: str, error: str = "TypeError") -> Sql:
+    """Return a value that fails the task where it is None, as Python raises."""
+    if value.kind == "none":
+        raise NotNative("Python raises for None")
+    if not value.type.nullable:
+        return value
+    failure = raising("UserCodeError", f"{error} in user code: a value is None, and {why}")
+    return Sql(f"coalesce({value.text}, {failure})", as_nullable(value.type, False), True)
 
 
 def quote(text: str) -> str:

@@ -13,7 +13,7 @@ from streamdsl.expr.rows import settle
 from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import column_of
 from streamdsl.temporal import CHRONON, Lifetime, add_time, fields_of, payload_order, to_ticks
-from streamdsl.udm.bases import AnyModule, AnyUDA, AnyUDO, IntervalEvent, WindowDescriptor
+from streamdsl.udm.bases import UDM, AnyModule, AnyUDA, AnyUDO, IntervalEvent, WindowDescriptor
 from streamdsl.windows import Clip, Output
 
 R = TypeVar("R")
@@ -112,7 +112,7 @@ def operate(module: AnyUDO[Any, Any], members: Sequence[Member], window: Lifetim
     return stamped(module, results_of(module, _compute(module, seen(module, members, 0, window, clip), window)), window, output)
 
 
-def results_of(module: AnyUDO[Any, Any], found: Any) -> list[Any]:
+def results_of(module: UDM, found: Any) -> list[Any]:
     """Return the results in what a UDO has returned; `TypeError` for what is one payload by itself, or no iterable.
 
     >>> from streamdsl.udm.functions import udo

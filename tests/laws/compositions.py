@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 import streamdsl as sd
-from tests.laws.modules import Above, Alone, Ends
+from tests.laws.modules import Above, Alone, Ends, Since
 
 Stream: TypeAlias = "sd.Stream[Any]"
 
@@ -55,6 +55,14 @@ STEPS = [
     Step("top_k", lambda s: s.snapshot_window().top_k(1, by="v")),
     Step("chop", lambda s: s.chop(5, offset=2), bounded=True),
     Step("stitch", lambda s: s.select(k=lambda e: e.k, v=lambda e: e.v // 3).stitch()),
+    Step(
+        "match",
+        lambda s: s.match(
+            lambda p: p.a.then(p.b.where(lambda e, m: e.v >= m.a.v)).within(8),
+            by="k",
+            select=lambda m: {"k": m.a.k, "v": m.b.v},
+        ),
+    ),
     Step("tumbling", lambda s: s.tumbling_window(6).aggregate(k=sd.max(lambda e: e.k), v=sd.count()), bounded=True),
     Step("hopping", lambda s: record(s.hopping_window(9, 4, offset=1).apply(Above(), lambda e: e.v)), bounded=True),
     Step(
@@ -109,6 +117,9 @@ STEPS = [
         inputs=2,
     ),
     Step("full_join", lambda s, t: s.full_join(t, on="v", select=lambda a, b: {"k": (a or b).k, "v": (b or a).v}), inputs=2),
+    Step("scan", lambda s: s.scan(Since).select(lambda e: {"k": e.k, "v": e.v})),
+    Step("fill", lambda s: s.select(v=lambda e: e.v, k=lambda e: e.k).fill(7, {"k": "-", "v": 0}, start=-3, end=33)),
+    Step("asof_join", lambda s, t: s.asof_join(t, on="k", select=lambda a, b: {"k": a.k, "v": a.v - b.v}), inputs=2),
     Step("semi_join", lambda s, t: s.semi_join(t, on="k"), inputs=2),
     Step("semi_join (where)", lambda s, t: s.semi_join(t, where=lambda a, b: a.v <= b.v), inputs=2),
     Step("clip_by", lambda s, t: s.clip_by(t, on="k"), inputs=2),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import streamdsl as sd
 from streamdsl.denote import denote
+from streamdsl.emit import EMIT_MODES, EmitMode
 from streamdsl.errors import StreamDslError
 from streamdsl.plan.node import Node, Windowed
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, CHTRow, Cti, Event, Insert, payload_key, payload_order
@@ -28,10 +29,10 @@ from tests.laws.expected import (
 from tests.laws.fold import Fold, Slot
 from tests.laws.scenarios import Push, Scenario, smallest
 
-Emit: TypeAlias = Literal["speculative", "watermark", "final"]
+Emit: TypeAlias = EmitMode | sd.Emit
 Query: TypeAlias = Callable[..., "sd.Stream[Any]"]
 Options: TypeAlias = Mapping[str, str] | None
-EMITS: tuple[Emit, ...] = ("speculative", "watermark", "final")
+EMITS: tuple[EmitMode, ...] = EMIT_MODES
 
 
 class Run:

@@ -7,6 +7,23 @@ from typing import Any, ClassVar
 
 from streamdsl.temporal import INFINITY
 from streamdsl.udm.bases import UDA, UDO, IntervalEvent, TimeSensitiveUDA, TimeSensitiveUDO, WindowDescriptor
+from streamdsl.udm.stream_operator import UDSO
+
+
+class Since(UDSO[Any, list[Any], Any]):
+    """The last three rows, and how long ago the one before was; no result for even values, two for negative ones."""
+
+    def create_state(self) -> list[Any]:
+        return []
+
+    def process(self, state: list[Any], payload: Any, le: int) -> tuple[list[Any], list[Any]]:
+        state.append((le, payload.v))
+        del state[:-3]
+        seen = {"k": payload.k, "v": sum(v for _, v in state), "ago": le - state[0][0]}
+        return state, [seen] * (2 if payload.v < 0 else payload.v % 2)
+
+    def is_empty(self, state: list[Any]) -> bool:
+        return not state
 
 
 class Spread(UDA[int, int]):

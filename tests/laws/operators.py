@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import streamdsl as sd
 from streamdsl.udm.bases import AnyUDA, AnyUDO
-from tests.laws.modules import Above, Alone, Ends, Halves, Latest, Spread, Through
+from tests.laws.modules import Above, Alone, Ends, Halves, Latest, Since, Spread, Through
 
 Stream: TypeAlias = "sd.Stream[Any]"
 Windowed: TypeAlias = Any
@@ -27,6 +27,14 @@ class Variant:
 
     def query(self) -> Stream:
         return self.build(*(sd.source(f"s{i}") for i in range(self.inputs)))
+
+
+def rises(e: Any, m: Any) -> bool:
+    return bool(e.v > (m.b[-1] if m.b else m.a).v)
+
+
+def falls(e: Any, m: Any) -> bool:
+    return bool(e.v < m.b[0].v)
 
 
 SPANS: dict[str, list[Callable[[Stream], Stream]]] = {
@@ -67,15 +75,54 @@ SPANS: dict[str, list[Callable[[Stream], Stream]]] = {
         lambda s: s.select(lambda e: 1).alter_duration(3).stitch(),
         lambda s: s.select(lambda e: 1).union(s.select(lambda e: 1).shift(4)).stitch(),
     ],
+    "match": [
+        lambda s: s.match(lambda p: p.a.then(p.b).within(4)),
+        lambda s: s.match(lambda p: p.a.where(lambda e: e.v > 0).then(p.b.where(lambda e: e.v <= 0)).within(6), by="k"),
+        lambda s: s.match(lambda p: p.a.then(p.b.many().where(rises)).then(p.c.where(falls)).within(9), overlapping=True),
+        lambda s: s.match(lambda p: p.a.then(p.b.many().where(rises)).then(p.c.where(falls)).within(30)),
+        lambda s: s.match(lambda p: p.a.optional().where(lambda e: e.k == "a").then(p.b.where(lambda e: e.v != 0)).within(7)),
+        lambda s: s.match(
+            lambda p: (
+                p.a.then(p.b.many().optional().where(lambda e, m: e.v > m.a.v))
+                .then(p.c.where(lambda e, m: e.v < m.a.v))
+                .within(12)
+            ),
+            by=lambda e: e.k == "a",
+            overlapping=True,
+            select=lambda m: (m.a.v, len(m.b), m.c.k),
+        ),
+        lambda s: s.match(
+            lambda p: p.a.then(p.b).unless(p.x.where(lambda e: e.v > 1).where(lambda e, m: e.k != m.a.k)).within(8),
+            select=lambda m: 1,
+        ),
+        lambda s: s.match(lambda p: p.a.where(lambda e: e.v == 2).within(3), overlapping=True, select=lambda m: m.a.v),
+    ],
     "clip_interval": [lambda s: s.clip_interval(2, 9), lambda s: s.clip_interval(-30, 3)],
     "extend": [lambda s: s.extend(4), lambda s: s.extend(-3)],
     "clip_duration": [lambda s: s.clip_duration(3), lambda s: s.clip_duration(20)],
     "to_points_at_end": [lambda s: s.to_points_at_end()],
     "quantize": [lambda s: s.quantize(5, 5), lambda s: s.quantize(9, 4, offset=-1), lambda s: s.quantize(2, 7, offset=3)],
+    "scan": [
+        lambda s: s.scan(Since()),
+        lambda s: s.group_by("k").apply(lambda g: g.scan(Since)),
+        lambda s: s.to_points().scan(Since).snapshot_window().aggregate(n=sd.count(), v=sd.sum(lambda e: e.v)),
+    ],
+    "fill": [
+        lambda s: s.fill(4, {"k": "-", "v": 0}, start=-5, end=25),
+        lambda s: s.fill(3, {"k": "-", "v": 0}, end=20, offset=1),
+        lambda s: s.group_by("k").tumbling_window(5).aggregate(n=sd.count()).fill(5, {"k": "-", "n": 0}, start=0, end=30),
+        lambda s: s.group_by("k").apply(lambda g: g.fill(6, {"k": "-", "v": 0}, end=15)),
+        lambda s: s.group_by("k").apply(lambda g: g.tumbling_window(4).aggregate(n=sd.count()).fill(4, {"n": 0}, end=24)),
+    ],
+    "trailing_window": [
+        lambda s: s.trailing_window(6).aggregate(n=sd.count(), v=sd.sum(lambda e: e.v)),
+        lambda s: s.trailing_window(7, 3, 1).aggregate(v=sd.max(lambda e: e.v)),
+        lambda s: s.group_by("k").trailing_window(3, 5).apply(Above(), lambda e: e.v),
+        lambda s: s.trailing_window(8, 4, clip=sd.Clip.FULL).aggregate(Ends(), lambda e: e.v),
+    ],
 }
-
-BOUNDED = {"chop"}
-"""Span-based operators that need rows that end."""
+BOUNDED = {"chop", "fill", "trailing_window"}
+"""Operators that need rows that end."""
 
 PAIRS: dict[str, list[Callable[[Stream, Stream], Stream]]] = {
     "union": [lambda s, t: s.union(t), lambda s, t: s.union(t, s), lambda s, t: s.where(lambda e: e.v > 0).union(s, t)],
@@ -111,6 +158,15 @@ PAIRS: dict[str, list[Callable[[Stream, Stream], Stream]]] = {
         lambda s, t: s.band_join(t, before=9, after=-4),
         lambda s, t: s.band_join(t, before=3, after=4, time="left"),
         lambda s, t: s.band_join(s, on="k", before=3, after=4, time="right", select=lambda a, b: a.v - b.v),
+    ],
+    "asof_join": [
+        lambda s, t: s.asof_join(t, on="k"),
+        lambda s, t: s.asof_join(t, on="k", tolerance=4, how="left"),
+        lambda s, t: s.asof_join(t, where=lambda a, b: a.v < b.v, select=lambda a, b: a.v * 10 + b.v),
+        lambda s, t: s.asof_join(t, on="k", direction="forward", how="left"),
+        lambda s, t: s.asof_join(t, direction="forward", tolerance=3, where=lambda a, b: a.v <= b.v),
+        lambda s, t: s.asof_join(t, on="k", direction="nearest"),
+        lambda s, t: s.asof_join(s, on="v", direction="nearest", tolerance=5, how="left", where=lambda a, b: a.k != b.k),
     ],
     "semi_join": [
         lambda s, t: s.semi_join(t, on="k"),
@@ -221,6 +277,11 @@ GROUPED: list[tuple[Callable[[Stream], Stream], bool]] = [
     (lambda s: s.group_by("k").apply(lambda g: g.union(g.shift(2)).stitch()), True),
     (lambda s: s.group_by("k").apply(lambda g: g.semi_join(g.where(lambda e: e.v > 0).shift(3), on="v")), True),
     (lambda s: s.group_by("k").apply(lambda g: g.left_join(g.where(lambda e: e.v > 0), on="v")), True),
+    (lambda s: s.group_by("k").apply(lambda g: g.match(lambda p: p.a.then(p.b.where(lambda e, m: e.v > m.a.v)).within(9))), True),
+    (
+        lambda s: s.group_by("k").apply(lambda g: g.match(lambda p: p.a.many().then(p.b).within(7), by="v", overlapping=True)),
+        True,
+    ),
     (lambda s: s.group_by("k").apply(lambda g: g.extend(2).quantize(5, 5)), True),
     (lambda s: s.group_by("k").apply(lambda g: g.tumbling_window(6).top_k(2, by="v", rank=True)), False),
 ]

@@ -16,6 +16,7 @@ import streamdsl as sd
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
 from streamdsl.io.binding import Inserts
+from tests.laws.modules import Since
 
 Query = Callable[["sd.Stream[Any]"], "sd.Stream[Any]"]
 
@@ -41,11 +42,18 @@ QUERIES: dict[str, Query] = {
     "anti_join": lambda s: s.anti_join(s.where(lambda e: e.v > 3).shift(1), on="v"),
     "semi_join": lambda s: s.semi_join(s.where(lambda e: e.v > 3).shift(1), on="v"),
     "clip_by": lambda s: s.clip_by(s.shift(2), on="v"),
+    "asof_join": lambda s: s.asof_join(s.shift(2), on="v"),
     "to_edges": lambda s: s.to_edges(key="v"),
     "distinct": lambda s: s.distinct(lambda e: e.v),
     "chop": lambda s: s.chop(10),
+    "match": lambda s: s.match(lambda p: p.a.then(p.b.many().where(lambda e, m: e.v > m.a.v)).then(p.c).within(12), by="v"),
+    "match, overlapping": lambda s: s.match(lambda p: p.a.then(p.b.where(lambda e, m: e.v > m.a.v)).within(12), overlapping=True),
     "stitch": lambda s: s.select(lambda e: e.v).stitch(),
 }
+IN_ORDER: dict[str, Query] = {
+    "scan": lambda s: s.select(k=lambda e: e.v, v=lambda e: e.v).scan(Since()),
+}
+"""Queries in which a late event costs what comes after it."""
 
 
 def _points(first: int, size: int, step: int = 1) -> Inserts:
@@ -108,9 +116,9 @@ def test_a_late_event_costs_the_same_after_a_million_earlier_ones() -> None:
     assert sum(cost[2] for cost in few.values()) == 1, "the one window that it falls into is computed again, once"
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", [*QUERIES, *IN_ORDER])
 def test_memory_is_flat_over_cti_periods(name: str) -> None:
-    session = QUERIES[name](sd.source("s")).open()
+    session = {**QUERIES, **IN_ORDER}[name](sd.source("s")).open()
     used = []
     tracemalloc.start()
     try:
@@ -124,9 +132,9 @@ def test_memory_is_flat_over_cti_periods(name: str) -> None:
     assert max(used[5:]) <= 1.1 * used[5] + 4096, f"bytes after each period: {used}"
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", [*QUERIES, *IN_ORDER])
 def test_state_holds_only_what_a_later_change_can_need(name: str) -> None:
-    session = QUERIES[name](sd.source("s")).open()
+    session = {**QUERIES, **IN_ORDER}[name](sd.source("s")).open()
     session.push(_points(0, 500, step=2))
     full = sum(figures["events"] + figures["windows"] for figures in session.stats().values())
     session.push([sd.Cti(2_000)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Any, TypeAlias, TypeVar
@@ -16,17 +17,20 @@ from hypothesis import given, note
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.errors import StreamDslError
-from streamdsl.plan.node import Node
+from streamdsl.expr.nodes import Expr, Field, Whole, rebuilt
+from streamdsl.plan.node import AlterLifetime, ClipInterval, Extend, Node
 from streamdsl.rewrite import RULES, Mode, Setting, optimize, rewriting
 from streamdsl.temporal import CHT, Event
 from streamdsl.testing import assert_cht_equal
+from tests.laws.compositions import STEPS
 from tests.laws.expected import sources_of
-from tests.laws.harness import EMITS, Emit, Run
+from tests.laws.harness import EMITS, Emit, Run, check_law, check_same
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS, Scenario, scenario
 from tests.unit.rewrite.cases import FIRES, MUST_NOT_FIRE
 from tests.unit.rewrite.modules import Best, Busy, Columns, Distinct, InOrder, Known, Row, Spells, Tally, Total
 
+MODES: tuple[Mode, ...] = ("run", *EMITS)
 Query: TypeAlias = Any
 """A stream, of payloads that only the random choices know."""
 Step: TypeAlias = Callable[[Any], Any]
@@ -144,13 +148,31 @@ def narrowed(rng: Random, others: Sequence[Callable[..., Any]] = OTHERS) -> Quer
     return result(over(stream, **policies))
 
 
-def query(rng: Random) -> Query:
-    build = rng.choice([filtered, narrowed])
-    return rng.choice(AFTER)(build(rng))
+def case(rule: str, rng: Random) -> Query:
+    """Return a case of a rule over a random stream."""
+    cases = (FIRES if rng.random() < 0.8 else MUST_NOT_FIRE)[rule]
+    stream = rng.choice(BEFORE)(rng.choice(SOURCES)())
+    return rng.choice([build for name, build in cases.items() if name not in FAILING])(stream)
 
 
-LAWS = {"push_filter_below_module": filtered, "narrow_to_reads": narrowed}
+FAILING = {
+    "the argument does not have the field",
+    "the payload is a tuple",
+    "the module reads another field",
+    "a field that fails is not read",
+}
+"""Cases in which what is written fails on its rows, rewritten or not."""
+LAWS: dict[str, Callable[[Random], Query]] = {
+    **{rule.__name__: partial(case, rule.__name__) for rule in RULES},
+    "push_filter_below_module": filtered,
+    "narrow_to_reads": narrowed,
+}
 """For each rule the random queries that try it."""
+
+
+def query(rng: Random) -> Query:
+    build = rng.choice([filtered, narrowed, *LAWS.values()])
+    return rng.choice(AFTER)(build(rng))
 
 
 def drawn(rng: Random, made: Callable[[Random], Query] = query) -> tuple[Query, Scenario]:
@@ -249,6 +271,10 @@ def test_the_random_queries_try_every_rule_often() -> None:
     for name, made in LAWS.items():
         fired = [Counter(rule.__name__ for rule in rewriting(made(Random(seed)).plan()).fired)[name] for seed in range(300)]
         assert 60 <= sum(map(bool, fired)) <= 270, f"{name} fires in {sum(map(bool, fired))} of 300"
+    assert_filters_move_in_sessions()
+
+
+def assert_filters_move_in_sessions() -> None:
     for emit in EMITS:
         sessions = [rewriting(filtered(Random(seed)).plan(), emit).fired for seed in range(300)]
         assert sum(map(bool, sessions)) >= 15, f"nothing is rewritten in sessions with emit={emit!r}"
@@ -259,12 +285,81 @@ def test_what_is_rewritten_seldom_fails_and_often_gives_rows() -> None:
     for seed in range(300):
         rng = Random(seed)
         made, events = query(rng), scenario(rng, 1, unending=False)
-        if rewriting(made.plan()).fired:
+        if rewriting(made.plan()).steps:
             inputs = history(made, events)
             found = unless_it_fails(lambda: denote(made.plan(), inputs))  # noqa: B023
             seen["failed" if found is None else "rows" if found.rows else "empty"] += 1
     assert seen["rows"] >= 100, seen
     assert seen["failed"] <= 30, seen
+
+
+# Any rules, of any query.
+
+BETWEEN: list[Step] = [
+    *FILTERS[:2],
+    lambda s: s.where(lambda e: (e.k != "b") & (e.v == 1)),
+    lambda s: s.where(lambda e: e.v > 0),
+    lambda s: s.where(lambda e: e.v != 0).where(lambda e: e.k == "b"),
+    lambda s: s.where(lambda e: e.v > 0).union(s.where(lambda e: e.v > 0).shift(1)),
+    lambda s: s.select(k=lambda e: e.k, v=lambda e: e.v - 1),
+    lambda s: s.select(v=lambda e: e.v, k=lambda e: e.k, w=lambda e: e.v * 2),
+    lambda s: s.select(w=lambda e: e.k, v=lambda e: e.v).select(k=lambda e: e.w, v=lambda e: e.v),
+]
+
+
+def mixed(rng: Random) -> Query:
+    """Return a random query over two sources, with filters and projections between its operators."""
+    made: list[tuple[Query, bool]] = [(sd.source("s0"), False), (sd.source("s1", Row), False)]
+    for number in range(rng.randint(2, 4)):
+        step = rng.choice(STEPS)
+        reads = [len(made) - 1 if number and not i else rng.randrange(len(made)) for i in range(step.inputs)]
+        unending = any(made[i][1] for i in reads)
+        streams = [made[i][0].clip_interval(-20, 50) if step.bounded and unending else made[i][0] for i in reads]
+        stream = step.apply(*streams)
+        for between in rng.sample(BETWEEN, rng.choice([0, 1, 1, 2])):
+            stream = between(stream)
+        made.append((stream, step.unbounds or (unending and not step.bounded)))
+    return made[-1][0]
+
+
+def as_options(names: list[str]) -> dict[str, Any]:
+    return {"rewrite": names}
+
+
+def some_rules(rng: Random) -> list[str]:
+    return [rule.__name__ for rule in RULES if rng.random() < 0.7]
+
+
+@examples(800)
+@given(SEEDS)
+def test_any_rules_leave_any_query_as_the_reference_has_it(seed: int) -> None:
+    rng = Random(seed)
+    made, names = mixed(rng), some_rules(rng)
+    note(f"{names}: {made.explain(rules=True)}")
+    check_law(made, scenario(rng, 2, unending=False, max_size=5), rng.choice(EMITS), as_options(names))
+
+
+@examples(800)
+@given(SEEDS)
+def test_any_rules_leave_every_push_of_any_query_as_it_is(seed: int) -> None:
+    rng = Random(seed)
+    made, names = mixed(rng), some_rules(rng)
+    note(f"{names}: {made.explain(rules=True)}")
+    check_same(made, scenario(rng, 2, unending=False, max_size=5), rng.choice(EMITS), {"rewrite": "off"}, as_options(names))
+
+
+def test_random_queries_try_every_rule_that_they_can() -> None:
+    fired: Counter[str] = Counter()
+    for seed in range(700):
+        made = mixed(Random(seed))
+        for mode in MODES:
+            fired.update({f"{mode} {rule.__name__}" for rule in rewriting(made.plan(), mode).fired})
+    expected = {f"{mode} {rule.__name__}" for mode in MODES for rule in RULES} - SELDOM
+    assert {name: fired[name] for name in expected if fired[name] < 8} == {}
+
+
+SELDOM = {f"{mode} {rule}" for mode in MODES for rule in ("push_filter_below_module", "narrow_to_reads")}
+"""Rules of modules with promises, which only the queries above have."""
 
 
 @pytest.mark.parametrize("rule", FIRES)
@@ -288,13 +383,11 @@ def check_case(build: Step, seed: int) -> str:
     return "rows" if expected.rows else "nothing"
 
 
-FAILING = {"the argument does not have the field", "the payload is a tuple", "the module reads another field"}
-"""Cases in which the module fails on what it is given, rewritten or not."""
-
-
 # Rules that are wrong: the law must notice.
 
 PUSH = "streamdsl.rewrite.push_filter_below_module"
+PUSHING = "streamdsl.rewrite.pushing"
+SESSIONS = "streamdsl.rewrite.sessions"
 NARROW = "streamdsl.rewrite.narrow_to_reads"
 
 
@@ -305,19 +398,53 @@ def lossy(node: Node, setting: Setting) -> Node | None:
     return node.input if isinstance(node, Where) and isinstance(node.input, WindowApply) else None
 
 
+def always(*arguments: Any) -> bool:
+    return True
+
+
+def never(*arguments: Any) -> bool:
+    return False
+
+
+def drops_or_not(node: Node) -> bool:
+    return isinstance(node, (AlterLifetime, ClipInterval, Extend))
+
+
+def as_it_is(condition: Expr, projection: Expr) -> Expr:
+    return condition
+
+
+def as_left(part: Expr, parts: dict[str, Expr], schemas: Any) -> Expr | None:
+    """Take every field of a pair for one of the left row."""
+    return (
+        rebuilt(parts[part.name], lambda own: replace(own, side=0) if isinstance(own, (Field, Whole)) else None)
+        if isinstance(part, Field)
+        else None
+    )
+
+
 WRONG: dict[str, dict[str, Any]] = {
     "filters go below windows of every kind": {f"{PUSH}.Hopping": object},
     "filters go below on every field": {f"{PUSH}.set": lambda names: set()},
-    "filters that fail go below": {f"{PUSH}.cannot_fail": lambda condition: True},
+    "filters that fail go below": {f"{PUSHING}.cannot_fail": lambda condition: True},
     "filters go below in every session": {f"{PUSH}.shows_the_same": lambda node, mode: True},
     "sessions forget that a module sees ends": {
         f"{PUSH}.shows_the_same": lambda node, mode: mode in ("run", "final"),
     },
-    "every source counts as ordered": {f"{PUSH}.cti_is_largest_start": lambda node: True},
-    "every event counts as a point": {f"{PUSH}.points_only": lambda node: True},
+    "every source counts as ordered": {f"{SESSIONS}.cti_is_largest_start": lambda node: True},
+    "every event counts as a point": {f"{SESSIONS}.points_only": lambda node: True},
     "one field too few is kept": {f"{NARROW}._given": lambda use: frozenset()},
     "the order of members is changed": {f"{NARROW}._takes_any_order": lambda use: True},
-    "a filter is lost": {"streamdsl.rewrite.optimizer.RULES": (lossy,)},
+    "a field of a projection is read as one of its input": {"streamdsl.rewrite.push_filter_below_select.before": as_it_is},
+    "lifetimes are read before they are altered": {"streamdsl.rewrite.push_filter_below_lifetimes.reads_lifetime": never},
+    "rows that are dropped are forgotten": {"streamdsl.rewrite.push_filter_below_lifetimes.keeps_every_row": drops_or_not},
+    "pieces may come at any time": {"streamdsl.rewrite.push_filter_below_lifetimes.shows_the_same": always},
+    "the right side is filtered as the left": {"streamdsl.rewrite.push_filter_below_join._put": as_left},
+    "groups may come at any time": {"streamdsl.rewrite.push_filter_below_groups._shows_the_same": always},
+    "a projection forgets that it read an end": {"streamdsl.rewrite.fuse_selects.reads_lifetime": never},
+    "a filter meets rows that the one before has kept from it": {"streamdsl.rewrite.fuse_filters.cannot_fail": always},
+    "all values are equal": {"streamdsl.rewrite.share_equals._Sharing._of_value": lambda self, value: -1},
+    "a filter is lost": {"streamdsl.rewrite.optimizer.PHASES": ((lossy,),)},
 }
 
 
@@ -337,8 +464,7 @@ def breaks(seed: int) -> bool:
     """Say whether the law fails on an example."""
     rng = Random(seed)
     made, events = query(rng), scenario(rng, 1, unending=False)
-    modes: list[Mode] = ["run", *EMITS]
-    if not any(rewriting(made.plan(), mode).fired for mode in modes):
+    if not any(rewriting(made.plan(), mode).fired for mode in MODES):
         return False
     checks: list[Callable[[], None]] = [
         partial(check_meaning, made, events),

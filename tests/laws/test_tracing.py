@@ -43,6 +43,8 @@ from tests.laws.tracing.traced import ITEMS, TRACED
 pytestmark = [
     pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning"),
     pytest.mark.filterwarnings("ignore:.* with .*literal:SyntaxWarning"),
+    pytest.mark.filterwarnings("ignore:.*is not subscriptable:SyntaxWarning"),
+    pytest.mark.filterwarnings("ignore:.*indices must be integers:SyntaxWarning"),
 ]
 
 SCALARS: list[Lambda] = [

@@ -2,56 +2,37 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 
 import streamdsl as sd
 from streamdsl.errors import UserCodeError
+from streamdsl.expr import describe
 from streamdsl.expr.evaluate import evaluate_row
-from streamdsl.expr.nodes import Attribute, Binary, Choose, Constant, Expr, Field, Make, Method, Unary
+from streamdsl.expr.nodes import Attribute, Binary, Choose, Constant, Expr, Field, Function, Make, Method
 from streamdsl.expr.schema import Schema
+from streamdsl.expr.words import WORDS, Word
 from streamdsl.io.sources import bind
 from streamdsl.plan.node import Select, Source, Where
 from streamdsl.spark import run_batch
 from streamdsl.spark.expressions import Env, RowAt, to_sql
+from streamdsl.spark.operations import SQL
 from streamdsl.spark.sql import NotNative
 from streamdsl.spark.types import type_of_payloads
+from streamdsl.testing import assert_cht_equal
+from tests.laws.places import PLACES, SOME, bindings
+from tests.laws.words import BIG, INTS, TEXTS, VALUES, fields, native, node, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 AB = Schema.record(("a", "b"))
-BIG = 2**63 - 1
-INTS: list[Any] = [0, 1, -1, 2, 3, -3, 7, -7, 10, 2**31, 2**53 + 1, -(2**53) - 1, BIG, BIG - 1, -BIG - 1]
-FLOATS: list[Any] = [
-    0.0,
-    -0.0,
-    1.0,
-    -1.5,
-    0.1,
-    2.0,
-    3.75,
-    1e16,
-    -1e300,
-    5e-324,
-    2.0**53,
-    2.0**63,
-    -(2.0**63),
-    math.inf,
-    -math.inf,
-    math.nan,
-]
-BOOLS: list[Any] = [True, False]
-TEXTS: list[Any] = ["", "a", "b", "ab", "é", "z", "\U0001f600", "\uffff", "'", "A"]
-KINDS: dict[str, list[Any]] = {"int": INTS, "float": FLOATS, "bool": BOOLS, "str": TEXTS}
-NUMBERS = [(a, b) for a in ("int", "float", "bool") for b in ("int", "float", "bool")]
-
-
-def pairs(left: str, right: str, none: bool = False) -> list[dict[str, Any]]:
-    missing = [None] if none else []
-    return [{"a": a, "b": b} for a in KINDS[left] + missing for b in KINDS[right] + missing]
+A, B = Field("a"), Field("b")
+SMALL: list[Any] = [0, 1, -1, 2, -3, 5, 2**40, -BIG - 1, BIG]
 
 
 def outcome(expr: Expr, payload: Any) -> Any:
@@ -109,66 +90,141 @@ def _check_raises(expr: Expr, payload: Any, others: list[Any], error: Exception,
         assert type(error).__name__ in str(raised.value)
 
 
-A, B = Field("a"), Field("b")
+SIGNATURES: dict[tuple[str, ...], list[Word]] = {}
+for _word, _kinds, _ in native():
+    SIGNATURES.setdefault(_kinds, []).append(_word)
 
 
-def each(*ops: Any) -> Expr:
-    """Return the tuple of several operators' values, none of which raises."""
-    return Make(Schema.tuple(len(ops)), tuple(Binary(op, A, B) for op in ops))
+def columns(kinds: Sequence[str]) -> list[list[Any]]:
+    """Return values for the arguments: fewer where there are three or more."""
+    if len(kinds) < 3:
+        return [VALUES[kind] for kind in kinds]
+    return [TEXTS[::2] if kind == "str" else SMALL if kind == "int" else VALUES[kind] for kind in kinds]
 
 
-@pytest.mark.parametrize("op", ["+", "-", "*", "/", "%"])
-@pytest.mark.parametrize(("left", "right"), NUMBERS)
-def test_arithmetic(op: Any, left: str, right: str) -> None:
-    compare(Binary(op, A, B), pairs(left, right))
+def cases(kinds: Sequence[str]) -> list[dict[str, Any]]:
+    """Return payloads: all combinations in `x0`, ..., and in `y0`, ... the same, or with a None in some place."""
+    full = rows(columns(kinds))
+    places = itertools.product((False, True), repeat=len(kinds))
+    holes = [tuple(None if hole else v for v, hole in zip(full[0], some, strict=True)) for some in places]
+    pairs = [*((row, row) for row in full), *((full[0], row) for row in holes)]
+    return [{f"{name}{i}": v for name, row in zip("xy", pair, strict=True) for i, v in enumerate(row)} for pair in pairs]
 
 
-@pytest.mark.parametrize(("left", "right"), [*NUMBERS, ("str", "str")])
-def test_comparisons(left: str, right: str) -> None:
-    compare(each("==", "!=", "<", "<=", ">", ">="), pairs(left, right))
+def tries(word: Word, kinds: Sequence[str]) -> list[Expr]:
+    """Return a word of columns without None, and of columns with None where that may matter."""
+    names = "xy" if word.takes_none or "str" in kinds or tuple(kinds) == next(iter(word.native)) else "x"
+    if word.name != ".replace":
+        return [node(word, fields(len(kinds), name)) for name in names]
+    old = map(Constant, ("a", "\U0001f600", " "))  # on Spark this one must be a constant
+    return [Method(Field(f"{name}0"), "replace", (part, Field(f"{name}2"))) for part in old for name in names]
 
 
-@pytest.mark.parametrize(
-    ("op", "left", "right"), [("//", "int", "int"), ("//", "int", "bool"), *((o, "int", "int") for o in "&|^")]
-)
-def test_integers(op: Any, left: str, right: str) -> None:
-    compare(Binary(op, A, B), pairs(left, right))
+@pytest.mark.parametrize("kinds", SIGNATURES, ids=str)
+def test_native_words_mean_what_python_means(kinds: tuple[str, ...]) -> None:
+    check_values([expr for word in SIGNATURES[kinds] for expr in tries(word, kinds)], cases(kinds))
 
 
-def test_bools_and_texts() -> None:
-    compare(each("&", "|", "^"), pairs("bool", "bool"))
-    compare(Binary("+", A, B), pairs("str", "str"))
+def check_values(exprs: Sequence[Expr], payloads: Sequence[dict[str, Any]]) -> None:
+    """Assert that Spark gives Python's values, of many expressions at once, each in the rows where Python does not raise."""
+    expected = [[outcome(expr, payload) for payload in payloads] for expr in exprs]
+    guarded = [
+        {**payload, **{f"g{i}": not isinstance(values[n], Exception) for i, values in enumerate(expected)}}
+        for n, payload in enumerate(payloads)
+    ]
+    schema = Schema.record(tuple(guarded[0]))
+    for some in batches(exprs, Env((RowAt(type_of_payloads(schema, guarded)),))):
+        made = Make(Schema.tuple(len(some)), tuple(Choose(((Field(f"g{i}"), exprs[i]),), Constant(None)) for i in some))
+        for n, values in enumerate(on_spark(made, guarded, schema)):
+            for i, value in zip(some, values, strict=True):
+                wanted = None if isinstance(expected[i][n], Exception) else expected[i][n]
+                rel = 3e-16 if getattr(exprs[i], "op", "") == "/" else 0.0
+                assert same(value, wanted, rel), f"{describe(exprs[i])} of {payloads[n]}: {value!r}, not {wanted!r}"
 
 
-@pytest.mark.parametrize("constant", [2, -3, 0, 1, 2.5, -0.0, 2**53 + 1, math.nan, math.inf, True])
-def test_constants(constant: Any) -> None:
-    for kind in ("int", "float"):
-        payloads = [{"a": a} for a in KINDS[kind]]
-        made = [Binary("<", A, Constant(constant)), Binary("==", A, Constant(constant)), Binary(">=", A, Constant(constant))]
-        compare(Make(Schema.tuple(len(made)), tuple(made)), payloads, Schema.record(("a",)))
-    ops: list[Any] = ["%", "/", "-", *(["//"] if type(constant) is int else [])]
-    for op in ops:
-        compare(Binary(op, A, Constant(constant)), [{"a": a} for a in INTS], Schema.record(("a",)))
+def batches(exprs: Sequence[Expr], env: Env) -> list[list[int]]:
+    """Return the places of the expressions, so many at a time as make no SQL that is too long."""
+    found: list[list[int]] = [[]]
+    size = 0
+    for place, expr in enumerate(exprs):
+        length = len(to_sql(expr, env).text) + 60
+        if size + length > 19_500:
+            found.append([])
+            size = 0
+        found[-1].append(place)
+        size += length
+    return found
 
 
-@pytest.mark.parametrize(
-    ("left", "right"), [("int", "int"), ("float", "float"), ("int", "float"), ("str", "str"), ("str", "int")]
-)
-def test_none_is_equal_to_none_only(left: str, right: str) -> None:
-    compare(each("==", "!="), pairs(left, right, none=True))
+def errors() -> dict[str, tuple[Expr, Any, list[Any], Exception]]:
+    """Return one failing row, and one that does not fail, for each word and kind of error."""
+    found: dict[str, tuple[Expr, Any, list[Any], Exception]] = {}
+    for word, kinds, _ in native():
+        expr = tries(word, kinds)[-1]
+        payloads = cases(kinds)
+        outcomes = [outcome(expr, payload) for payload in payloads]
+        good = next(payload for payload, value in zip(payloads, outcomes, strict=True) if not isinstance(value, Exception))
+        for payload, error in zip(payloads, outcomes, strict=True):
+            if isinstance(error, Exception):
+                found.setdefault(f"{word.name} {type(error).__name__}", (expr, payload, [good], error))
+    return found
 
 
-@pytest.mark.parametrize("op", ["<", "+", "/", "%", "&"])
-def test_none_raises(op: Any) -> None:
-    compare(Binary(op, A, B), [{"a": 1, "b": 2}, {"a": None, "b": 2}, {"a": 1, "b": None}])
+ERRORS = errors()
 
 
-@pytest.mark.parametrize("op", ["-", "+", "abs", "not", "is_none"])
-def test_unary(op: Any) -> None:
-    for kind in ("int", "float", "bool") if op != "not" else KINDS:
-        compare(Unary(op, A), [{"a": a} for a in KINDS[kind]], Schema.record(("a",)))
-    compare(Unary("is_none", A), [{"a": 1}, {"a": None}], Schema.record(("a",)))
-    compare(Unary("not", A), [{"a": 1}, {"a": None}, {"a": 0}], Schema.record(("a",)))
+@pytest.mark.parametrize("name", ERRORS)
+def test_what_raises_in_python_fails_the_task(name: str) -> None:
+    expr, payload, others, error = ERRORS[name]
+    _check_raises(expr, payload, others, error, Schema.record(tuple(payload)))
+
+
+def test_spark_writes_the_words_that_the_table_calls_native_and_no_others() -> None:
+    assert {*SQL, "is_none"} == {word.name for word in WORDS.values() if word.native}
+
+
+def test_words_of_other_types_run_in_python() -> None:
+    for word in WORDS.values():
+        for arity in {len(kinds) for kinds in word.native}:
+            for kinds in set(itertools.product(VALUES, repeat=arity)) - set(word.native):
+                payload = {f"x{i}": VALUES[kind][0] for i, kind in enumerate(kinds)}
+                row = RowAt(type_of_payloads(Schema.record(tuple(payload)), [payload]))
+                with pytest.raises(NotNative):
+                    to_sql(node(word, fields(arity)), Env((row,)))
+
+
+def test_the_table_says_of_what_type_a_native_word_is() -> None:
+    for word, kinds, result in native():
+        payload = {f"x{i}": VALUES[kind][0] for i, kind in enumerate(kinds)}
+        row = Env((RowAt(type_of_payloads(Schema.record(tuple(payload)), [payload])),))
+        expr = tries(word, kinds)[0]
+        assert to_sql(expr, row).kind == result, (word.name, kinds)
+
+
+CONSTANTS: list[Any] = [2, -3, 0, 1, 2.5, -0.0, 2**53 + 1, math.nan, math.inf, True]
+OF_CONSTANTS: list[Any] = ["<", "==", ">=", "%", "/", "-", "//", "*", "+"]
+
+
+def test_constants() -> None:
+    payloads = [{"a": a, "b": b} for a, b in zip(INTS, VALUES["float"], strict=False)]
+    pairs = [(op, constant) for op in OF_CONSTANTS for constant in CONSTANTS]
+    whole = [Binary(op, A, Constant(c)) for op, c in pairs if op != "//" or type(c) is not float]
+    check_values([*whole, *(Binary(op, B, Constant(c)) for op, c in pairs if op in ("<", "==", ">=", "-"))], payloads)
+
+
+def test_membership_in_a_constant_tuple() -> None:
+    tuples: list[Any] = [(), (1, 3), (True, 2.5, None), ("a", "'", None), (math.nan, 0.0, -7), (1, "a"), (2**53 + 1,)]
+    payloads = [{"a": a, "b": b, "c": c, "d": c} for a, b, c in zip(INTS, VALUES["float"], TEXTS, strict=False)]
+    payloads.append({"a": 1, "b": 1.0, "c": "a", "d": None})
+    exprs = [Function("contains", (Constant(some), Field(name))) for some in tuples for name in "abcd"]
+    check_values([*exprs, Function("contains", (Constant((1, 2)), Binary("//", A, A)))], payloads)
+
+
+def test_items_and_slices_with_constant_places() -> None:
+    places: list[Any] = [None, 0, 1, 3, -1, -2, 2**40, -(2**40)]
+    slices = [Function("[:]", (A, Constant(lo), Constant(hi), Constant(None))) for lo in places for hi in places]
+    items = [Function("[]", (A, Constant(place))) for place in places[1:]]
+    check_values([*slices, *items], [{"a": text} for text in TEXTS])
 
 
 CHOICES: dict[str, Expr] = {
@@ -188,11 +244,6 @@ def test_both_sides_of_a_conjunction_are_computed() -> None:
     compare(guarded, [{"a": 6, "b": 2}, {"a": 1, "b": 2}, {"a": 1, "b": 0}])
 
 
-@pytest.mark.parametrize("name", ["startswith", "endswith"])
-def test_methods(name: str) -> None:
-    compare(Method(A, name, (B,)), [payload for payload in pairs("str", "str") if payload["b"]])
-
-
 def test_fields_of_nested_records() -> None:
     inner = Make(Schema.record(("x", "y")), (A, Binary("*", B, Constant(2))))
     plan = Select(Select(Source("s"), Make(Schema.record(("r",)), (inner,))), Attribute(Field("r"), "y"))
@@ -201,7 +252,7 @@ def test_fields_of_nested_records() -> None:
 
 
 def test_truth_of_every_kind() -> None:
-    for kind, values in KINDS.items():
+    for kind, values in VALUES.items():
         for none in ([], [None]):
             plan = Where(Source("s"), Field("a"))
             rows = [sd.Insert(n, n, n + 1, {"a": a}) for n, a in enumerate([*values, *none])]
@@ -215,7 +266,16 @@ IN_PYTHON: dict[str, Callable[[Any], Any]] = {
     "text compared with a number": lambda e: e.s < e.a,
     "repeated text": lambda e: e.s * 2,
     "upper": lambda e: e.s.upper(),
-    "strip": lambda e: e.s.strip(),
+    "title": lambda e: e.s.title(),
+    "a cast of a float to text": lambda e: sd.cast(e.f, str),
+    "a cast of text to a number": lambda e: sd.cast(e.s, int),
+    "an empty text replaced": lambda e: e.s.replace("", "x"),
+    "a text replaced that is not constant": lambda e: e.s.replace(e.s, "x"),
+    "a slice with steps": lambda e: e.s[::2],
+    "a later value that may fail": lambda e: sd.coalesce(e.a, 1 // e.a),
+    "what may fail, in no tuple": lambda e: sd.contains((), 1 // e.a),
+    "membership among what Spark has no constants of": lambda e: sd.contains((1, 2**70), e.a),
+    "clocks": lambda e: sd.local_time(e.a, "Europe/Vienna", "s").hour,
     "mixed branches": lambda e: sd.when(e.a > 0).then(1).otherwise(0.5),
     "big constant": lambda e: e.a < 2**64,
     "a function": lambda e: len(e.s),
@@ -247,6 +307,19 @@ def test_columns_of_mixed_types_run_in_python() -> None:
     assert sorted(row.le for row in query.run({"s": events}, engine="spark").cht()) == [1, 2, 4]
 
 
+def test_registered_functions_run_in_every_place() -> None:
+    streams = [sd.source(name, unit="tick") for name in "ab"]
+    queries = [PLACES[place](streams[0], streams[1]).select(partial(_shown, place)) for place in SOME]
+    query = queries[0].union(*queries[1:])
+    found = query.run(bindings(query), engine="spark").cht()
+    assert {row.payload.split(":")[0] for row in found} == set(SOME)
+    assert_cht_equal(found, query.run(bindings(query), engine="reference").cht())
+
+
+def _shown(place: str, row: Any) -> str:
+    return f"{place}:{row!r}"
+
+
 def test_settings_of_the_session_change_nothing(spark: Any) -> None:
     settings = {
         "spark.sql.ansi.enabled": "false",
@@ -257,8 +330,8 @@ def test_settings_of_the_session_change_nothing(spark: Any) -> None:
     try:
         for name, value in settings.items():
             spark.conf.set(name, value)
-        compare(Binary("+", A, B), pairs("int", "int"))
-        compare(Binary("/", A, B), pairs("int", "float"))
+        compare(Binary("+", A, B), [{"a": a, "b": b} for a in INTS for b in INTS])
+        compare(Binary("/", A, B), [{"a": a, "b": b} for a in INTS for b in VALUES["float"]])
         compare(Binary("==", A, Constant("it's \\n ${x}")), [{"a": "it's \\n ${x}"}, {"a": "x"}], Schema.record(("a",)))
     finally:
         for name, value in before.items():

@@ -10,6 +10,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.errors import UnsupportedOnSpark
+from tests.laws.modules import Since
 from tests.spark.helpers import check, check_many, explained, history, stream
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -57,6 +58,10 @@ SPAN_IN_PYTHON: dict[str, Query] = {
     "to edges": lambda s: s.to_edges(lambda e: str(e.m)),
     "distinct": lambda s: s.distinct(lambda e: str(e.m)),
     "after python": lambda s: s.select(lambda e: str(e.v)).where(lambda e: e.value != "1").shift(2),
+}
+SCANNED: dict[str, Query] = {
+    "scan": lambda s: s.select(k=lambda e: e.k, v=lambda e: e.v).scan(Since()),
+    "scan by key": lambda s: s.group_by("k").apply(lambda g: g.scan(Since)),
 }
 TWO: dict[str, Query] = {
     "union": lambda a, b: a.union(b),
@@ -125,6 +130,8 @@ LISTED: dict[str, Any] = {
 }
 WEIGHED: dict[str, Any] = {"ints": sd.time_weighted_avg(lambda e: e.m), "floats": sd.time_weighted_avg(lambda e: e.f / 1e16)}
 ENDING: dict[str, Query] = {
+    "filled": lambda s: s.select(v=lambda e: e.v).fill(4, {"v": 0}, end=25),
+    "trailing, filled": lambda s: s.trailing_window(7, 5).aggregate(n=sd.count()).fill(5, {"n": 0}, end=40),
     "tumbling": lambda s: s.tumbling_window(5, 2).aggregate(**MERGED),
     "hopping": lambda s: s.hopping_window(7, 3, -2).aggregate(**MERGED),
     "with gaps": lambda s: s.hopping_window(3, 7).aggregate(**MERGED),
@@ -157,6 +164,11 @@ def test_span(name: str) -> None:
 def test_span_in_python(name: str) -> None:
     assert any("Python (Arrow), row by row" in said for said in explained(SPAN_IN_PYTHON[name](stream())).values())
     check_many(SPAN_IN_PYTHON[name], native=False)
+
+
+@pytest.mark.parametrize("name", SCANNED)
+def test_stream_operators_follow_the_rows_of_a_group(name: str) -> None:
+    check_many(SCANNED[name], native=False)
 
 
 @pytest.mark.parametrize("name", TWO)
@@ -209,6 +221,30 @@ def test_chains_of_rows_are_followed_payload_by_payload(payload: Any) -> None:
 
     assert "Python (Arrow), one call per group" in explained(query(stream()))["stitch_1"]
     check_many(query, native=False)
+
+
+@pytest.mark.parametrize("on", ["k", "m", None])
+def test_nearest_rows_are_found_key_by_key(on: Any) -> None:
+    def query(a: sd.Stream[Any], b: sd.Stream[Any]) -> sd.Stream[Any]:
+        return a.asof_join(b, on=on, how="left", tolerance=6).union(a.asof_join(b, on=on, direction="nearest"))
+
+    check_many(query, inputs=2, native=False)
+
+
+@pytest.mark.parametrize("by", [None, lambda e: e.m, lambda e: str(e.m)], ids=["alone", "by a field", "by a key of Python"])
+def test_runs_of_patterns_are_followed_key_by_key(by: Any) -> None:
+    def query(s: sd.Stream[Any]) -> sd.Stream[Any]:
+        return s.match(
+            lambda p: (
+                p.a.then(p.b.many().optional().where(lambda e, m: e.v > m.a.v)).then(p.c.where(lambda e: e.v < 0)).within(12)
+            ),
+            by=by,
+            overlapping=True,
+        )
+
+    assert "Python (Arrow)" in explained(query(stream()))["match_1"]
+    check_many(query, native=False)
+    check_many(lambda s: query(s).select(lambda m: m.c.v), native=False)
 
 
 def test_functions_that_change_their_mind_are_found_out() -> None:

@@ -55,6 +55,26 @@ def select() -> None:
     assert_type(trips.select_many(lambda e: e.vendor.split()), sd.Stream[str])
 
 
+class Total(sd.UDSO[float, float, float]):
+    def create_state(self) -> float:
+        return 0.0
+
+    def process(self, state: float, payload: float, le: int) -> tuple[float, list[float]]:
+        return state + payload, [state + payload]
+
+
+def scan() -> None:
+    assert_type(numbers.scan(Total()), sd.Stream[float])
+    assert_type(trips.select(lambda e: e.fare).scan(Total), sd.Stream[float])
+    trips.scan(Total)  # type: ignore[arg-type]
+
+
+def fill() -> None:
+    assert_type(numbers.fill(5, 0.0, end=50), sd.Stream[float])
+    assert_type(trips.tumbling_window(5).aggregate(n=sd.count()).fill("5m", {"n": 0}, end="2013-02-09"), sd.Stream[sd.Record])
+    trips.fill(5, {"n": 0}, end=50)  # type: ignore[arg-type]
+
+
 def unknown_payloads() -> None:
     anything = sd.source("anything")
     records = sd.from_rows([(1, 5, {"zone": 1, "fare": 2.0})])

@@ -147,12 +147,15 @@ TEXT: list[Lambda] = [
 ]
 
 ITEMS: list[Lambda] = [
-    lambda e: e.s[0],
-    lambda e: e.s[-1:],
-    lambda e: e.o[0],
     lambda e: LIST[0] + e.i,
     lambda e: DICT["a"] + e.i,
     lambda e: (e.i // e.j, 1)[1],
+    lambda e: (e.i // e.j, 1)[1:],
+    lambda e: "abc"[e.i],
+    lambda e: "abc"[: e.i],
+    lambda e: (1, 2)[e.i],
+    lambda e: "abc" % e.o["a"],
+    lambda e: "%(a)s" % e.o,
 ]
 
 # What a proxy has for itself is not what a row or a value has.
@@ -184,6 +187,19 @@ COLLECTIONS: list[Lambda] = [
 ]
 
 OBJECTS: list[Lambda] = [
+    lambda e: sd.cast(e, str),
+    lambda e: sd.length(e),  # a row that has no length, or has one
+    lambda e: sd.length((e.i, e)),
+    lambda e: sd.coalesce(e, 1),
+    lambda e: sd.coalesce({"a": e.i}, 1),
+    lambda e: sd.contains([e.i], e.j),
+    lambda e: sd.local_time(e.t, e.s),
+    lambda e: (int, e.i),
+    lambda e: e.m == int,  # noqa: E721
+    lambda e: int == e.m,  # noqa: E721
+    lambda e: kind(int),
+    lambda e: Out(int),
+    lambda e: {"a": int},
     lambda e: LIST,
     lambda e, seen=LIST: e.i,
     lambda e: e.i + ODD,

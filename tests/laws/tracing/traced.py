@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import streamdsl.expr as sd
-from streamdsl.expr.functions import is_none, lit, not_, when
+from streamdsl.expr.functions import cast, coalesce, contains, is_none, lit, local_time, not_, when
 from streamdsl.temporal import Record
 from tests.laws.tracing.names import (
     BIG,
@@ -179,9 +179,9 @@ VALUES_OF_ANY_TYPE: list[Lambda] = [
     lambda e: e.p.x,
     lambda e: e.p.y,
     lambda e: e.p.x * e.p.y,
-    lambda e: e.p.missing,
-    lambda e: e.p.node,
-    lambda e: ((y := e.p).node == 1, y),
+    lambda e: e.o.missing,
+    lambda e: e.o.node,
+    lambda e: ((y := e.o).node == 1, y),
 ]
 
 FREE_NAMES: list[Lambda] = [
@@ -247,6 +247,91 @@ TEXT: list[Lambda] = [
     lambda e: e.s >= e.s,
     lambda e: e.s != "ab",
     lambda e: e.s % 3,
+]
+
+ITEMS_OF_VALUES: list[Lambda] = [
+    lambda e: e.s[0],
+    lambda e: e.s[-1],
+    lambda e: e.s[e.j],
+    lambda e: e.s[:1],
+    lambda e: e.s[1:],
+    lambda e: e.s[-1:],
+    lambda e: e.s[: e.j],
+    lambda e: e.s[e.i :],
+    lambda e: e.s[e.j : -1],
+    lambda e: e.s[::-1],
+    lambda e: e.s[:: e.j],
+    lambda e: e.s[: e.f],
+    lambda e: e.o[0],
+    lambda e: e.o[:1],
+    lambda e: e.o[e.o],
+    lambda e: e.o["a"],
+    lambda e: e.m[0],
+    lambda e: e.i[0],
+]
+
+NONES: list[Lambda] = [
+    lambda e: sd.coalesce(e.m, 0),
+    lambda e: sd.coalesce(e.o, e.m, e.s),
+    lambda e: sd.coalesce(e.i, e.j),
+    lambda e: sd.coalesce(e.f, 1 / e.j),
+    lambda e: sd.coalesce(None, e.m),
+    lambda e: sd.coalesce(e.o),
+    lambda e: sd.coalesce(e.o, None) == 1,
+    lambda e: coalesce(e.m, e.o, 1) * 2,
+]
+
+CASTS: list[Lambda] = [
+    lambda e: sd.cast(e.i, int),
+    lambda e: sd.cast(e.f, int),
+    lambda e: cast(e.b, int),
+    lambda e: sd.cast(e.s, int),
+    lambda e: sd.cast(e.m, int),
+    lambda e: sd.cast(e.o, int),
+    lambda e: sd.cast(e.i, float),
+    lambda e: sd.cast(e.f, float),
+    lambda e: sd.cast(e.b, float),
+    lambda e: sd.cast(e.s, float),
+    lambda e: sd.cast(e.m, float),
+    lambda e: sd.cast(e.i, bool),
+    lambda e: sd.cast(e.f, bool),
+    lambda e: sd.cast(e.s, bool),
+    lambda e: sd.cast(e.m, bool),
+    lambda e: sd.cast(e.o, bool),
+    lambda e: sd.cast(e.i, str),
+    lambda e: sd.cast(e.f, str),
+    lambda e: sd.cast(e.b, str),
+    lambda e: sd.cast(e.s, str),
+    lambda e: sd.cast(e.m, str),
+    lambda e: sd.cast(e.t, str)[:4],
+    lambda e: sd.cast(e.d, str),
+    lambda e: sd.cast(e.f // 1, int) % 7,
+]
+
+LENGTHS_AND_CONTENTS: list[Lambda] = [
+    lambda e: sd.length(e.s),
+    lambda e: sd.length(e.o) > 1,
+    lambda e: sd.length(e.m),
+    lambda e: sd.length("text") + e.i,
+    lambda e: sd.contains(e.s, "a"),
+    lambda e: sd.contains(e.s, e.s),
+    lambda e: sd.contains("abc", e.o),
+    lambda e: sd.contains(e.o, e.i),
+    lambda e: sd.contains(PREFIXES, e.s),
+    lambda e: sd.contains((1, 2, NAN, None), e.m),
+    lambda e: sd.contains((e.i, e.f), e.j),
+    lambda e: contains((e.f, NAN), e.f) | sd.contains((), e.i),
+]
+
+CLOCKS: list[Lambda] = [
+    lambda e: sd.local_time(e.t, "America/New_York").hour,
+    lambda e: local_time(e.t, zone="Europe/Vienna").weekday(),
+    lambda e: sd.local_time(e.t, "Australia/Lord_Howe").date(),
+    lambda e: sd.local_time(e.t + e.d, "Europe/Vienna").isoformat(),
+    lambda e: sd.local_time(e.j, "Asia/Kathmandu", unit="s").minute,
+    lambda e: sd.local_time(e.i, "UTC", "ns").isoformat(),
+    lambda e: sd.local_time(e.i, "Europe/Vienna"),
+    lambda e: sd.local_time(e.o, "Europe/Vienna"),
 ]
 
 PAYLOADS: list[Lambda] = [
@@ -349,6 +434,11 @@ TRACED: list[Lambda] = [
     *FREE_NAMES,
     *TIMES,
     *TEXT,
+    *ITEMS_OF_VALUES,
+    *NONES,
+    *CASTS,
+    *LENGTHS_AND_CONTENTS,
+    *CLOCKS,
     *PAYLOADS,
     *CHOICES,
     *FUNCTIONS,

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import streamdsl as sd
-from streamdsl import CHT, INFINITY, Cti, Insert, Progress, Retract
-from streamdsl.errors import QueryError
+from streamdsl import CHT, INFINITY, MIN_TIME, Cti, Insert, Progress, Retract
+from streamdsl.errors import CtiViolation, QueryError
 from tests.unit.contract.common import EMITS, ENGINES, X, Y, cht_of, payloads_of, refused, rows
 
 
@@ -34,6 +34,30 @@ def test_all_sources_read_the_same_rows(tmp_path: Any) -> None:
     ):
         assert cht_of(stream) == expected
         assert stream.run().events()[-1] == Cti(INFINITY)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_table_holds_for_ever(engine: Any) -> None:
+    named = [{"k": "a", "name": "Airport"}, {"k": "b", "name": "Bay"}]
+    frame = pd.DataFrame(named)
+    expected = CHT.from_rows([(MIN_TIME, INFINITY, row) for row in named])
+    for rows_ in (named, frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        assert sd.from_table(rows_).run(engine=engine).cht() == expected
+    trips: sd.Stream[Any] = sd.from_rows([(1, 5, {"k": "b"}), (3, 4, {"k": "c"})])
+    zones: sd.Stream[Any] = sd.from_table(frame)
+    found = trips.left_join(zones, on="k", select=lambda a, b: a.k if b is None else b.name)
+    assert found.run(engine=engine).cht() == CHT.from_rows([(1, 5, "Bay"), (3, 4, "c")])
+
+
+def test_a_session_reads_its_tables_when_it_is_opened() -> None:
+    zones = sd.from_table([{"k": "a", "n": 1}])
+    session = sd.source("trips").join(zones, on="k", select=lambda a, b: b.n).open(emit="final")
+    assert session.push([Insert("x", 1, 4, {"k": "a"}), Cti(6)]) == [Insert(("x", 0), 1, 4, 1), Cti(6)]
+    alone = zones.select(lambda e: e.n).open()
+    assert alone.close() == [Insert(0, MIN_TIME, INFINITY, 1), Cti(INFINITY)]
+    (table,) = set(session.sources) - {"trips"}
+    with refused(CtiViolation, table):
+        session.push([Insert("y", 1, 2, {"k": "a", "n": 1})], source=table)
 
 
 def test_no_end_means_point_events_and_naive_times_are_utc() -> None:

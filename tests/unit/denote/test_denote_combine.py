@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from streamdsl.errors import UnitError, UserCodeError
-from streamdsl.plan.node import AntiJoin, ClipBy, Join, Matching, Node, SemiJoin, Union, Where
+from streamdsl.plan.asof import Direction, Nearness
+from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, Matching, Node, SemiJoin, Union, Where
 from streamdsl.temporal import CHT, INFINITY
 from tests.unit.denote.reading import BY_KEY, INSTANTS, LEFT, RIGHT, alive, bag, histories, meaning, means, of
 
@@ -59,6 +61,27 @@ def test_semi_join_keeps_what_has_a_match_at_each_instant(how: Matching, left: C
 def test_semi_join_gives_maximal_pieces_of_each_row() -> None:
     right = [(2, 4, "r"), (4, 5, "r"), (8, INFINITY, "r")]
     means(SemiJoin(LEFT, RIGHT, ALL), [(0, 10, "l"), (0, 10, "l")], right, gives=[(2, 5, "l"), (8, 10, "l")] * 2)
+
+
+@pytest.mark.parametrize("direction", ["back", "forward", "nearest"])
+@pytest.mark.parametrize("outer", [False, True])
+@given(left=histories, right=histories, tolerance=st.sampled_from([0, 3, INFINITY]))
+def test_asof_join_pairs_each_row_with_the_nearest(
+    direction: Direction, outer: bool, left: CHT[Any], right: CHT[Any], tolerance: int
+) -> None:
+    found = meaning(AsofJoin(LEFT, RIGHT, SMALLER, None, Nearness(direction, tolerance), outer), left, right)
+    expected: list[tuple[int, int, Any]] = []
+    for a in left:
+        rights = [b for b in right if matching(a.payload, b.payload, SMALLER) and abs(a.le - b.le) <= tolerance]
+        before = max((b.le for b in rights if b.le <= a.le), default=None) if direction != "forward" else None
+        later = min((b.le for b in rights if b.le >= a.le), default=None) if direction != "back" else None
+        if before is not None and later is not None:
+            chosen: int | None = before if a.le - before <= later - a.le else later
+        else:
+            chosen = later if before is None else before
+        met = [b.payload for b in rights if b.le == chosen]
+        expected += [(a.le, a.re, (a.payload, b)) for b in met or ([None] if outer else [])]
+    assert found == CHT.from_rows(expected)
 
 
 @given(histories, histories)

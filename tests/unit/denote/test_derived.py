@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdsl.errors import QueryError
-from streamdsl.plan.derived import BandTime, band_join, full_join, left_join
+import streamdsl as sd
+from streamdsl.errors import QueryError, UnboundedOutputError
+from streamdsl.expr.nodes import Constant
+from streamdsl.plan.derived import BandTime, band_join, fill, full_join, left_join
 from streamdsl.plan.node import Matching
 from streamdsl.temporal import CHT, INFINITY
+from streamdsl.windows import Hopping
 from tests.unit.denote.reading import BY_KEY, INSTANTS, LEFT, RIGHT, alive, bag, histories, meaning
 
 TIMES: list[BandTime] = ["max", "left", "right"]
@@ -48,6 +51,43 @@ def test_a_band_join_pairs_what_starts_near(time: BandTime, left: CHT[Any], righ
     pairs = [(a, b) for a in left for b in right if a.payload.k == b.payload.k and a.le - before <= b.le <= a.le + after]
     at = [{"max": max(a.le, b.le), "left": a.le, "right": b.le}[time] for a, b in pairs]
     assert found == CHT.from_rows([(t, t + 1, (a.payload, b.payload)) for t, (a, b) in zip(at, pairs, strict=True)])
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(-9, 9), st.integers(1, 9)), max_size=5),
+    size=st.integers(1, 7),
+    hop=st.integers(1, 7),
+    offset=st.integers(-3, 3),
+)
+def test_a_trailing_window_looks_back_from_every_hop(rows: list[tuple[int, int]], size: int, hop: int, offset: int) -> None:
+    stream = sd.from_rows([(le, le + lasting, {"v": 1}) for le, lasting in rows])
+    found = stream.trailing_window(size, hop, offset).aggregate(sd.count()).run(engine="reference").cht()
+    for t in INSTANTS:
+        now = (t - offset) // hop * hop + offset
+        n = sum(le < now and le + lasting > now - size for le, lasting in rows)
+        assert alive(found, t) == [n] * (n > 0)
+
+
+@given(rows=histories, start=st.none() | st.integers(-9, 9), length=st.integers(-2, 30), every=st.integers(1, 9))
+def test_fill_has_a_value_wherever_there_is_no_row(rows: CHT[Any], start: int | None, length: int, every: int) -> None:
+    first = min((row.le for row in rows), default=INFINITY) if start is None else start
+    end = (0 if first == INFINITY else first) + length
+    found = meaning(fill(LEFT, Constant("-"), Hopping(every, every, 1), start, end), rows)
+    for t in INSTANTS:
+        is_empty = not alive(rows, t) and first <= t < end
+        assert bag(alive(found, t)) == bag([*alive(rows, t), *(["-"] * is_empty)])
+    filled = [row for row in found if row.payload == "-"]
+    assert all((row.le - 1) // every == (row.re - 2) // every for row in filled), "cut at the cells"
+
+
+def test_a_fill_that_cannot_be_is_refused() -> None:
+    counts = sd.source("s", int).tumbling_window(5).aggregate(n=sd.count())
+    with pytest.raises(QueryError, match="the value has the fields m, the rows have n"):
+        counts.fill(5, {"m": 0})
+    with pytest.raises(QueryError, match="begins with the group's first row"):
+        sd.source("s", int).group_by(lambda e: e.value).apply(lambda g: g.fill(5, 0, start=3))
+    with pytest.raises(UnboundedOutputError, match="until"):
+        sd.from_rows([(1, 2, 7)]).fill(5, 0).run()
 
 
 def test_an_empty_band_and_an_unknown_time_are_refused() -> None:

@@ -86,11 +86,12 @@ TRACED: list[Callable[[Any], Any]] = [
     lambda w: sd.when(w.count() > 2).then(Stats(w.count(), 0.0)).otherwise(None),
     lambda w: w.sum(lambda e, k=2: e.fare * k) + 1,
     lambda w: 7,
+    lambda w: w.collect(lambda e: e.fare)[0],
+    lambda w: sd.coalesce(w.max(lambda e: e.fare), 0) + sd.cast(w.avg(lambda e: e.fare), int),
 ]
 OPAQUE: list[Callable[[Any], Any]] = [
     lambda w: w.count() if w.count() > 1 else None,
     lambda w: [w.count()],
-    lambda w: w.collect(lambda e: e.fare)[0],
     lambda w: round(w.avg(lambda e: e.fare), 1),
     lambda w: len(w.collect(lambda e: e)) + w.udm(Lives(), lambda e: e),
     lambda w: w.time_weighted_avg(lambda e: e.fare) or 0.0,

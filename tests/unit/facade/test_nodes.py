@@ -13,14 +13,17 @@ import streamdsl as sd
 from streamdsl.expr.nodes import Attribute, Binary, Call, Constant, Expr, Field, Key, Life, Make, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.plan import node as algebra
+from streamdsl.plan.asof import Nearness
 from streamdsl.plan.derived import full_join, left_join
 from streamdsl.plan.node import Group, GroupApply, Matching, Source, WindowAggregate, WindowApply
+from streamdsl.plan.pattern import PatternStep
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.builtin import Avg, Count, Median
 from streamdsl.windows import Clip, Hopping, Output, Snapshot
 from streamdsl.windows import Count as CountWindow
 from tests.unit.facade.trips import FARE, STATS, TRIP, TRIPS, ZONES, Stats, Top, trips, zones
 
+DEAR = Binary(">", FARE, Constant(3))
 NODES: list[tuple[sd.Stream[Any], algebra.Node]] = [
     (trips, Source("trips", TRIP, "s")),
     (trips.where(lambda e: e.fare > 3), algebra.Where(TRIPS, Binary(">", FARE, Constant(3)))),
@@ -49,12 +52,45 @@ NODES: list[tuple[sd.Stream[Any], algebra.Node]] = [
     (trips.distinct(lambda e: e.fare), algebra.Distinct(algebra.Select(TRIPS, FARE))),
     (trips.chop("1m", offset=5), algebra.Chop(TRIPS, Hopping(60, 60, 5))),
     (trips.stitch(), algebra.Stitch(TRIPS)),
+    (
+        trips.match(
+            lambda p: (
+                p.a.optional()
+                .then(p.b.many().where(lambda e: e.fare > 3).where(lambda e, m: e.fare > m.a.fare))
+                .then(p.c)
+                .unless(p.x.where(lambda e: e.fare > 3))
+                .within("1m")
+            ),
+            by="zone",
+            overlapping=True,
+            select=lambda m: m.c,
+        ),
+        algebra.Select(
+            algebra.Match(
+                TRIPS,
+                (
+                    PatternStep("a", optional=True),
+                    PatternStep("b", (DEAR,), (Binary(">", FARE, Attribute(Field("a", 1), "fare")),), many=True),
+                    PatternStep("c"),
+                ),
+                60,
+                Field("zone"),
+                (PatternStep("x", (DEAR,)),),
+                overlapping=True,
+            ),
+            Field("c"),
+        ),
+    ),
     (trips.extend("1m"), algebra.Extend(TRIPS, 60)),
     (trips.clip_duration(timedelta(minutes=2)), algebra.ClipDuration(TRIPS, 120)),
     (trips.to_points_at_end(), algebra.ToPointsAtEnd(TRIPS)),
     (trips.quantize("1m", "30s", offset=5), algebra.Quantize(TRIPS, 60, 30, 5)),
     (trips.left_join(zones, on="fare"), left_join(TRIPS, ZONES, Matching(FARE, FARE))),
     (trips.full_join(zones, on="fare", select=lambda t, z: z), full_join(TRIPS, ZONES, Matching(FARE, FARE), Whole(1))),
+    (
+        trips.asof_join(zones, on="fare", tolerance="1m", how="left"),
+        algebra.AsofJoin(TRIPS, ZONES, Matching(FARE, FARE), None, Nearness("back", 60), True),
+    ),
     (trips.semi_join(zones, on="fare"), algebra.SemiJoin(TRIPS, ZONES, Matching(FARE, FARE))),
     (trips.union(zones, trips), algebra.Union((TRIPS, ZONES, TRIPS))),
     (trips.join(zones), algebra.Join(TRIPS, ZONES, Matching())),

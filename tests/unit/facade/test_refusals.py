@@ -29,6 +29,29 @@ REFUSED: list[tuple[Callable[[], object], type[Exception], tuple[str, ...]]] = [
     (lambda: trips.select(x=5), QueryError, ("x=5", "sd.lit(5)")),  # type: ignore[call-overload]
     (lambda: trips.alter_lifetime(5), QueryError, ("needs a duration", "shift(d)")),
     (lambda: trips.clip_interval(5, 3), QueryError, ("lo <= hi",)),
+    (lambda: trips.asof_join(zones, how="outer"), QueryError, ('"inner" or "left"',)),  # type: ignore[call-overload]
+    (lambda: trips.asof_join(zones, direction="up"), QueryError, ('"nearest"', "'up'")),  # type: ignore[call-overload]
+    (lambda: trips.asof_join(zones, tolerance=-1), QueryError, (">= 0",)),
+    (lambda: trips.match(lambda p: p.a.then(p.b)), QueryError, ("a then b has no within", 'within("5m")')),
+    (lambda: trips.match(lambda p: p.a.then(p.b.many()).within(5)), QueryError, ("last step, 'b', is many", "single, required")),
+    (lambda: trips.match(lambda p: p.a.optional().within(5)), QueryError, ("last step, 'a', is many or optional",)),
+    (lambda: trips.match(lambda p: p.a.then(p.b).then(p.a).within(5)), QueryError, ("called 'a'", "a, b, a", "p.a.many()")),
+    (lambda: trips.match(lambda p: p.a.then(p.b).within(0)), QueryError, ("within > 0, not 0",)),
+    (lambda: trips.match(lambda p: p.a.within(5).then(p.b)), QueryError, ("then comes before within",)),
+    (lambda: trips.match(lambda p: p.a.within(5).within(6)), QueryError, ("has a within already: 5",)),
+    (lambda: trips.match(lambda p: p.a.then("b").within(6)), QueryError, ("then takes a pattern, not 'b'", "p.b.many()")),  # type: ignore[arg-type]
+    (lambda: trips.match(lambda p: "a then b"), QueryError, ("match takes a pattern, not 'a then b'",)),  # type: ignore[arg-type, return-value]
+    (lambda: trips.match("a then b"), QueryError, ("match takes a lambda, not 'a then b'",)),  # type: ignore[call-overload]
+    (lambda: trips.match(lambda p: p.a.then(p.b).unless(p.x.many()).within(5)), QueryError, ("one event is enough",)),
+    (lambda: trips.match(lambda p: p.a.where(lambda e: e.faer > 3).within(5)), FieldNotFound, ("'faer'", "zone, fare")),  # type: ignore[attr-defined]
+    (
+        lambda: trips.match(lambda p: p.top.then(p.fall.where(lambda e, m: e.fare < m.tops.fare)).within(5)),
+        FieldNotFound,
+        ("'tops'", "top, fall", "did you mean 'top'"),
+    ),
+    (lambda: trips.match(lambda p: p.a.where("fare").within(5)), QueryError, ("'fare'", "sd.col('fare')")),  # type: ignore[call-overload]
+    (lambda: trips.match(lambda p: p.a.then(p.b).within(5), by="zoen"), FieldNotFound, ("'zoen'", "zone, fare")),
+    (lambda: trips.match(lambda p: p.a.then(p.b).within(5), select=lambda m: m.c), FieldNotFound, ("'c'", "a, b")),
     (lambda: trips.quantize(0, 5), QueryError, ("size and a period > 0",)),
     (lambda: trips.quantize(5, -5), QueryError, ("size and a period > 0",)),
     (lambda: trips.shift("five"), UnitError, ("'five'",)),

@@ -27,9 +27,47 @@ def best(s: Any) -> Any:
     return s.tumbling_window(5).apply(Best())
 
 
-def shared(s: Any) -> Any:
-    results = best(s)
+def doubled(results: Any) -> Any:
     return results.where(lambda e: e.k == "a").union(results)
+
+
+def totals(s: Any) -> Any:
+    return s.tumbling_window(5).aggregate(n=sd.sum(lambda e: e.v))
+
+
+def tally(s: Any) -> Any:
+    return s.tumbling_window(5).aggregate(k=sd.max(lambda e: e.k))
+
+
+def counted(s: Any) -> Any:
+    return grouped(s, "k")
+
+
+def grouped(s: Any, key: str) -> Any:
+    return s.group_by(key).snapshot_window().aggregate(lambda w: {"n": w.count()})
+
+
+def points(s: Any) -> Any:
+    return s.where(lambda e: e.v != 0).to_points()
+
+
+def alike(make: Callable[[], Any]) -> Any:
+    return make().union(make().shift(5))
+
+
+SAMPLED = Sampled()
+
+
+def with_none(s: Any) -> Any:
+    return s.select(k=lambda e: e.k, v=lambda e: sd.when(e.v == 0).then(None).otherwise(e.v))
+
+
+def none_before_5(s: Any) -> Any:
+    return s.to_points().select(lambda e, life: {"k": e.k, "v": sd.when(life.le < 5).then(None).otherwise(e.v)})
+
+
+def joined(s: Any) -> Any:
+    return s.join(s.shift(1), on="k", select=lambda a, b: {"k": a.k, "v": a.v, "w": b.v})
 
 
 FIRES: dict[str, dict[str, Build]] = {
@@ -52,6 +90,102 @@ FIRES: dict[str, dict[str, Build]] = {
         ),
         "a scalar argument": lambda s: s.tumbling_window(5).apply(Distinct(), lambda e: e.v).where(lambda e: e.value == 1),
         "inside groups": lambda s: s.group_by("v").apply(lambda g: best(g).where(lambda e: e.k == "a")),
+    },
+    "push_filter_below_select": {
+        "a renamed field": lambda s: s.select(w=lambda e: e.v, k=lambda e: e.k).where(lambda e: e.w == 1),
+        "a computed field": lambda s: s.select(w=lambda e: e.v * 2 + 1).where(lambda e: e.w > 1),
+        "tuples": lambda s: s.select(lambda e: (e.k, e.v)).where(lambda e: e._1 > 0),
+        "a class": lambda s: s.select(lambda e: Pair(e.k, e.v)).where(lambda e: e.v > 0),
+        "a scalar": lambda s: s.select(lambda e: e.v > 0).where(lambda e: sd.not_(e.value)),
+        "beside an opaque field": lambda s: s.select(k=lambda e: e.k, v=lambda e: str(e.v)).where(lambda e: e.k == "a"),
+        "beside the lifetime": lambda s: s.select(lambda e, life: {"k": e.k, "v": life.re}).where(lambda e: e.k != "a"),
+        "one of two conditions": lambda s: s.select(k=lambda e: e.k, v=lambda e: str(e.v)).where(
+            lambda e: (e.k == "a") & (e.v != "1")
+        ),
+    },
+    "push_filter_below_union": {
+        "two inputs": lambda s: s.union(s.shift(2)).where(lambda e: e.v > 0),
+        "three inputs": lambda s: s.union(s.shift(2), s.shift(3)).where(lambda e: e.k == "a"),
+        "an opaque condition": lambda s: s.union(s.shift(2)).where(lambda e: e.k in ("a", "b")),
+        "a condition on the lifetime": lambda s: s.union(s.shift(2)).where(lambda e, life: life.re > 4),
+        "an opaque condition on the lifetime": lambda s: s.union(s.shift(2)).where(lambda e, life: life.re in (4, 5, 6)),
+        "a function of the user": lambda s: s.union(s.shift(2)).where(lambda e: short(e.k)),
+        "payloads that differ": lambda s: s.union(s.select(v=lambda e: e.v, w=lambda e: e.v)).where(lambda e: e.v > 0),
+        "an outer join": lambda s: s.left_join(s.shift(1), on="k", select=lambda a, b: {"k": a.k}).where(lambda e: e.k == "a"),
+    },
+    "push_filter_below_lifetimes": {
+        "points": lambda s: s.to_points().where(lambda e: e.v > 0),
+        "an opaque condition": lambda s: s.to_points().where(lambda e: e.k in ("a", "b")),
+        "durations": lambda s: s.alter_duration(7).where(lambda e: e.v > 0),
+        "durations of rows": lambda s: s.alter_duration(lambda e: e.v).where(lambda e: e.k == "a"),
+        "starts": lambda s: s.alter_lifetime(start=lambda e, life: life.le + e.v, duration=5).where(lambda e: e.k == "a"),
+        "a shift": lambda s: s.shift(3).where(lambda e: e.k == "a"),
+        "longer": lambda s: s.extend(3).where(lambda e: e.v > 0),
+        "shorter": lambda s: s.extend(-3).where(lambda e: e.v == 1),
+        "a clipped duration": lambda s: s.clip_duration(3).where(lambda e: e.v == 1),
+        "a clipped interval": lambda s: s.clip_interval(2, 9).where(lambda e: e.v == 1),
+        "points at the end": lambda s: s.to_points_at_end().where(lambda e: e.k == "b"),
+        "a grid": lambda s: s.quantize(6, 3, offset=1).where(lambda e: e.v > 0),
+        "pieces": lambda s: s.chop(4).where(lambda e: e.k == "a"),
+        "stitched": lambda s: s.stitch().where(lambda e: e.k == "a"),
+        "distinct": lambda s: s.distinct(lambda e: {"k": e.k}).where(lambda e: e.k == "a"),
+    },
+    "push_filter_below_join": {
+        "the left of pairs": lambda s: s.join(s.shift(1), on="k").where(lambda e: e._0.v > 0),
+        "the right of pairs": lambda s: s.join(s.shift(1), on="k").where(lambda e: e._1.v == 1),
+        "the left of a projection": lambda s: joined(s).where(lambda e: e.v == 1),
+        "the right of a projection": lambda s: joined(s).where(lambda e: e.w > 0),
+        "both, one by one": lambda s: joined(s).where(lambda e: (e.v == 1) & (e.w == 1)),
+        "one of two": lambda s: joined(s).where(lambda e: (e.v == e.w) & (e.k == "a")),
+        "a computed field": lambda s: s.join(s.shift(1), on="k", select=lambda a, b: {"v": a.v * 2, "w": b.v}).where(
+            lambda e: e.v == 2
+        ),
+        "an anti-join": lambda s: s.anti_join(s.shift(3), on="k").where(lambda e: e.k == "a"),
+        "a semi-join": lambda s: s.semi_join(s.shift(3), on="k").where(lambda e: e.v > 0),
+        "clipped rows": lambda s: s.clip_by(s.shift(3), on="k").where(lambda e: e.v != 1),
+        "an outer join": lambda s: s.left_join(s.shift(1), on="k", select=lambda a, b: {"k": a.k, "n": sd.is_none(b)}).where(
+            lambda e: e.k == "a"
+        ),
+        "a full join": lambda s: s.full_join(
+            s.shift(1), on="k", select=lambda a, b: {"n": sd.is_none(a), "m": sd.is_none(b)}
+        ).where(lambda e: e.n),
+    },
+    "push_filter_below_groups": {
+        "tumbling windows": lambda s: s.group_by("k").tumbling_window(5).aggregate(n=sd.count()).where(lambda e: e.k == "a"),
+        "sessions": lambda s: s.group_by("k").session_window(2).aggregate(n=sd.count()).where(lambda e: e.k == "a"),
+        "snapshots": lambda s: s.group_by("k").snapshot_window().aggregate(n=sd.count()).where(lambda e: e.k != "a"),
+        "count windows": lambda s: s.group_by("k").count_window(2).aggregate(n=sd.count()).where(lambda e: e.k != "c"),
+        "two keys": lambda s: (
+            s.group_by(["k", "v"]).tumbling_window(5).aggregate(n=sd.count()).where(lambda e: (e.k == "a") & (e.v != 0))
+        ),
+        "a key of the window": lambda s: (
+            s.group_by("k").tumbling_window(5).aggregate(lambda w: {"z": w.key, "n": w.count()}).where(lambda e: e.z == "a")
+        ),
+        "a query": lambda s: s.group_by("k").apply(lambda g: g.clip_by(g)).where(lambda e: e._0 == "a"),
+        "beside a condition on the result": lambda s: (
+            s.group_by("k").tumbling_window(5).aggregate(n=sd.count()).where(lambda e: (e.k != "c") & (e.n != 7))
+        ),
+    },
+    "fuse_selects": {
+        "a renamed field": lambda s: s.select(w=lambda e: e.v, k=lambda e: e.k).select(x=lambda e: e.w + e.w),
+        "a computed field": lambda s: s.select(w=lambda e: e.v * 2).select(x=lambda e: e.w + 1),
+        "a field that fails is not read": lambda s: s.select(w=lambda e: e.v // 0, k=lambda e: e.k).select(k=lambda e: e.k),
+        "three": lambda s: s.select(w=lambda e: e.v).select(x=lambda e: e.w - 1).select(k=lambda e: e.x),
+        "to a scalar": lambda s: s.select(w=lambda e: e.v > 0).select(lambda e: sd.not_(e.w)),
+        "of a scalar": lambda s: s.select(lambda e: e.v > 0).select(n=lambda e: e.value),
+    },
+    "fuse_filters": {
+        "two": lambda s: s.where(lambda e: e.v > 0).where(lambda e: e.k == "a"),
+        "three": lambda s: s.where(lambda e: e.v > 0).where(lambda e: e.k == "a").where(lambda e: e.v != 3),
+    },
+    "share_equals": {
+        "windows": lambda s: totals(s).union(totals(s).shift(5)),
+        "three": lambda s: totals(s).union(totals(s).shift(5), totals(s)),
+        "a join": lambda s: tally(s).join(tally(s).shift(5), on="k"),
+        "what is grouped": lambda s: counted(s).union(counted(s).shift(5)),
+        "filters inside of groups": lambda s: s.group_by("k").apply(lambda g: points(g).union(points(g).shift(5))),
+        "a function of the user": lambda s: alike(lambda: s.where(lambda e: short(e.k)).to_points()),
+        "both are the same": lambda s: totals(s).union(totals(s)),
     },
     "narrow_to_reads": {
         "an aggregate": lambda s: s.tumbling_window(5).aggregate(Total()),
@@ -86,8 +220,89 @@ MUST_NOT_FIRE: dict[str, dict[str, Build]] = {
             s.tumbling_window(5).apply(Known(), lambda e: {"v": e.v}).where(lambda e: e.k == "a")
         ),
         "the module is not deterministic": lambda s: s.tumbling_window(5).apply(Sampled()).where(lambda e: e.k == "a"),
-        "the results are read elsewhere too": shared,
+        "the results are read elsewhere too": lambda s: doubled(best(s)),
         "results are aggregates": lambda s: s.tumbling_window(5).aggregate(Total()).where(lambda e: e.value == 1),
+    },
+    "push_filter_below_select": {
+        "the condition is opaque": lambda s: s.select(k=lambda e: e.k).where(lambda e: e.k in ("a", "b")),
+        "the condition calls a function of the user": lambda s: s.select(k=lambda e: e.k).where(lambda e: short(e.k)),
+        "the condition reads the lifetime": lambda s: s.select(k=lambda e: e.k).where(lambda e, life: life.re > 4),
+        "the field is opaque": lambda s: s.select(k=lambda e: str(e.k)).where(lambda e: e.k == "a"),
+        "the field is the lifetime": lambda s: s.select(lambda e, life: {"le": life.le}).where(lambda e: e.le > 3),
+        "the whole payload": lambda s: s.select(lambda e: e).where(lambda e: e.k == "a"),
+        "many": lambda s: s.select_many(lambda e: [{"k": e.k}]).where(lambda e: e.k == "a"),
+        "read elsewhere too": lambda s: doubled(s.select(k=lambda e: e.k, v=lambda e: e.v)),
+        "a method of the record": lambda s: s.select(k=lambda e: e.k).where(lambda e: sd.not_(sd.is_none(e.items))),
+    },
+    "push_filter_below_union": {
+        "read elsewhere too": lambda s: doubled(s.union(s.shift(2))),
+    },
+    "push_filter_below_lifetimes": {
+        "the condition reads the lifetime": lambda s: s.to_points().where(lambda e, life: life.re > 4),
+        "an opaque condition reads the lifetime": lambda s: s.alter_duration(9).where(lambda e, life: life.re not in (9, 12)),
+        "rows that are dropped could fail": lambda s: s.clip_interval(2, 9).where(lambda e: e.v > 0),
+        "rows that are dropped fail": lambda s: none_before_5(s).clip_interval(5, 60).where(lambda e: e.v > 0),
+        "rows that are dropped fail too": lambda s: none_before_5(s).clip_interval(5, 60).where(lambda e: e.v < 2),
+        "a row that is moved beyond the end of time would fail": lambda s: s.shift(3).where(lambda e: e.v > 0),
+        "a duration of a row may be none": lambda s: s.alter_duration(lambda e: e.v).where(lambda e: e.v > 0),
+        "a row ends as the next starts": lambda s: s.to_edges(key="k").where(lambda e: e.k == "a"),
+        "equal payloads may fail or not": lambda s: s.stitch().where(lambda e: e.v > 0),
+        "read elsewhere too": lambda s: doubled(s.to_points()),
+    },
+    "push_filter_below_join": {
+        "both sides are read": lambda s: joined(s).where(lambda e: e.v == e.w),
+        "the pair is read": lambda s: s.join(s.shift(1), on="k").where(lambda e: sd.not_(sd.is_none(e))),
+        "the condition is opaque": lambda s: joined(s).where(lambda e: e.k in ("a", "b")),
+        "the condition reads the lifetime": lambda s: joined(s).where(lambda e, life: (e.v == 1) | (life.le > 4)),
+        "nothing is read": lambda s: joined(s).where(lambda e: sd.lit(1) == 1),
+        "the projection is opaque": lambda s: s.join(s.shift(1), on="k", select=lambda a, b: {"v": str(a.v)}).where(
+            lambda e: e.v == "1"
+        ),
+        "read elsewhere too": lambda s: doubled(joined(s)),
+    },
+    "push_filter_below_groups": {
+        "the condition reads the result": lambda s: (
+            s.group_by("k").tumbling_window(5).aggregate(n=sd.count()).where(lambda e: e.n == 1)
+        ),
+        "the condition can fail": lambda s: s.group_by("k").tumbling_window(5).aggregate(n=sd.count()).where(lambda e: e.k > "a"),
+        "the key is computed": lambda s: (
+            s.group_by(lambda e: e.v % 2).tumbling_window(5).aggregate(n=sd.count()).where(lambda e: e.key == 1)
+        ),
+        "the field is not the key": lambda s: (
+            s.group_by("k").tumbling_window(5).aggregate(v=sd.max(lambda e: e.v)).where(lambda e: e.v == 1)
+        ),
+        "read elsewhere too": lambda s: doubled(s.group_by("k").tumbling_window(5).aggregate(v=sd.count())),
+    },
+    "fuse_selects": {
+        "a computed field is read twice": lambda s: s.select(w=lambda e: e.v * 2).select(x=lambda e: e.w + e.w),
+        "the second is opaque": lambda s: s.select(w=lambda e: e.v).select(x=lambda e: str(e.w)),
+        "the field is opaque": lambda s: s.select(w=lambda e: str(e.v)).select(x=lambda e: e.w),
+        "the second reads the lifetime": lambda s: s.select(w=lambda e: e.v).select(lambda e, life: {"x": e.w, "y": life.le}),
+        "the first reads the lifetime": lambda s: s.select(lambda e, life: {"k": e.k, "y": life.re}).select(x=lambda e: e.k),
+        "the whole payload": lambda s: s.select(w=lambda e: e.v).select(lambda e: {"x": e}),
+        "read elsewhere too": lambda s: (lambda t: t.select(k=lambda e: e.k).union(t))(s.select(k=lambda e: e.k)),
+    },
+    "fuse_filters": {
+        "the second can fail": lambda s: s.where(lambda e: e.v != 1).where(lambda e: e.v > 0),
+        "the second fails": lambda s: with_none(s).where(lambda e: sd.not_(sd.is_none(e.v))).where(lambda e: e.v > 0),
+        "the second fails elsewhere": lambda s: with_none(s).where(lambda e: e.v != None).where(lambda e: e.v < 2),  # noqa: E711
+        "the first is no bool": lambda s: s.where(lambda e: e.v).where(lambda e: e.k == "a"),
+        "the second is no bool": lambda s: s.where(lambda e: e.v > 0).where(lambda e: e.k),
+        "the second is opaque": lambda s: s.where(lambda e: e.v > 0).where(lambda e: e.k in ("a", "b")),
+        "the first reads the lifetime": lambda s: s.where(lambda e, life: life.re > 4).where(lambda e: e.k == "a"),
+        "read elsewhere too": lambda s: doubled(s.where(lambda e: e.k == "a")),
+    },
+    "share_equals": {
+        "functions that look alike": lambda s: alike(lambda: s.where(lambda e: e.k in ("a", "b"))),
+        "constants of other types": lambda s: (
+            s.to_points().where(lambda e: e.v == 1).union(s.to_points().where(lambda e: e.v == 1.0))
+        ),
+        "modules that look alike": lambda s: s.tumbling_window(5).apply(Best()).union(s.tumbling_window(5).apply(Best())),
+        "windows of another size": lambda s: (
+            s.tumbling_window(5).aggregate(sd.count()).union(s.tumbling_window(6).aggregate(sd.count()))
+        ),
+        "a module that is not deterministic": lambda s: alike(lambda: s.tumbling_window(5).apply(SAMPLED)),
+        "groups of another key": lambda s: grouped(s, "k").union(grouped(s, "v")),
     },
     "narrow_to_reads": {
         "the fields are not known": lambda s: sd.source("s0").tumbling_window(5).aggregate(Total()),

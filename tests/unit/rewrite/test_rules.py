@@ -11,9 +11,10 @@ import streamdsl as sd
 from streamdsl.errors import QueryError
 from streamdsl.plan.node import GroupApply, Node, Select, Shift, Where, WindowAggregate, WindowApply
 from streamdsl.rewrite import RULES, Mode, Setting, optimize, rewriting
-from streamdsl.rewrite.optimizer import MOST_STEPS, nodes
+from streamdsl.rewrite.optimizer import MOST_STEPS
+from streamdsl.rewrite.tree import nodes
 from tests.unit.rewrite.cases import FIRES, MUST_NOT_FIRE, Build, best, source
-from tests.unit.rewrite.modules import Best, Tally, Total
+from tests.unit.rewrite.modules import Best, Row, Tally, Total
 
 EVERY = [(rule.__name__, name) for rule in RULES for name in FIRES[rule.__name__]]
 NEVER = [(rule.__name__, name) for rule in RULES for name in MUST_NOT_FIRE[rule.__name__]]
@@ -31,7 +32,7 @@ def filtered(s: Any) -> Any:
 def test_rule_fires(rule: str, name: str) -> None:
     plan = FIRES[rule][name](source()).plan()
     assert rule in fired(plan)
-    assert optimize(plan) != plan
+    assert optimize(plan) is not plan
 
 
 @pytest.mark.parametrize(("rule", "name"), NEVER)
@@ -93,6 +94,31 @@ def test_what_several_nodes_read_stays_shared() -> None:
     assert [node.name for node in nodes(plan)] == ["Source", "Select", "WindowAggregate", "Shift", "Union"]
 
 
+def test_equal_parts_run_once() -> None:
+    def totals() -> Any:
+        return source().tumbling_window(5).aggregate(n=sd.sum(lambda e: e.v))
+
+    query = totals().union(totals().shift(5))
+    written, shared = (query.open(engine_options={"rewrite": choice}) for choice in ("off", ["share_equals"]))
+    assert list(written.stats()) == ["source:s0", "window_aggregate_1", "window_aggregate_2", "shift_1", "union_1"]
+    assert list(shared.stats()) == ["source:s0", "window_aggregate_1", "shift_1", "union_1"]
+
+
+def test_a_filter_of_an_outer_join_reaches_its_sources_and_runs_once() -> None:
+    left: Any = sd.source("l", Row)
+    right: Any = sd.source("r", Row)
+    joined = left.left_join(right, on="k", select=lambda a, b: {"k": a.k, "v": a.v}).where(lambda e: e.k == "a")
+    assert [node.name for node in nodes(optimize(joined.plan()))] == [
+        "Source",
+        "Where",
+        "Source",
+        "Join",
+        "AntiJoin",
+        "Select",
+        "Union",
+    ]
+
+
 MODES: list[tuple[str, Build, set[Mode]]] = [
     ("events of any length", filtered, {"run", "final"}),
     ("points", lambda s: filtered(s.to_points()), {"run", "final", "speculative"}),
@@ -127,7 +153,7 @@ def undone(node: Node, setting: Setting) -> Node | None:
 
 
 def test_rules_that_undo_one_another_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamdsl.rewrite.optimizer.RULES", (undone,))
+    monkeypatch.setattr("streamdsl.rewrite.optimizer.PHASES", ((undone,),))
     assert len(rewriting(source().shift(3).plan()).fired) == MOST_STEPS * 2
 
 
@@ -145,8 +171,37 @@ def test_rewriting_can_be_turned_off() -> None:
     "start", [lambda q: q.open(engine_options={"rewrite": False}), lambda q: q.run({"s0": []}, engine_options={"rewrite": 1})]
 )
 def test_the_choice_is_on_or_off(start: Build) -> None:
-    with pytest.raises(QueryError, match=r'engine_options\["rewrite"\] is "on" or "off", not'):
+    with pytest.raises(QueryError, match=r'engine_options\["rewrite"\] is "on" or "off", or the names of rules, not'):
         start(source())
+
+
+def test_the_choice_may_be_rules_by_name() -> None:
+    query = source().tumbling_window(5).apply(Best()).where(lambda e: e.k == "a").where(lambda e: e.v > 0)
+    assert query.run({"s0": []}, engine_options={"rewrite": ["fuse_filters"]}).cht() == sd.CHT([])
+    with pytest.raises(QueryError, match=r"there is no rule 'fuse'; the rules are: push_filter_below_module, .*fuse_filters"):
+        query.open(engine_options={"rewrite": ["fuse"]})
+
+
+def test_explain_shows_the_steps() -> None:
+    text = filtered(source()).explain(rules=True)
+    assert text.startswith(filtered(source()).explain())
+    assert text.splitlines()[8:] == [
+        "step 1: push_filter_below_module at where_1, before:",
+        "where_1 e.k == 'a' [duration 5]",
+        "└─ window_apply_1 tumbling(5), Best() [duration 5]",
+        "   └─ source:s0  (k, v)",
+        "after:",
+        "window_apply_1 tumbling(5), Best() [duration 5]",
+        "└─ where_1 e.k == 'a'  (k, v)",
+        "   └─ source:s0  (k, v)",
+    ]
+    assert source().shift(3).explain(rules=True).splitlines()[-1] == "no rule has fired"
+
+
+def test_on_spark_no_filter_leaves_spark() -> None:
+    joined = source().join(source().shift(1), on="k", select=lambda a, b: {"v": a.v}).where(lambda e: e.v > 0)
+    assert "holds_or_fails" in joined.explain()
+    assert "holds_or_fails" not in joined.explain("spark")
 
 
 def test_an_unknown_option_is_answered_with_those_that_there_are() -> None:

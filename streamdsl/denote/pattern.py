@@ -1,0 +1,89 @@
+"""What pattern matching means (semantics, operators): the run that begins at each instant, then which of them count."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from streamdsl.denote.scope import Scope, UserCode, holds, key_of
+from streamdsl.expr import evaluate_row
+from streamdsl.plan.node import Match
+from streamdsl.plan.pattern import PatternStep
+from streamdsl.temporal import CHT, CHTRow, Record, add_time, payload_order
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A complete run: the LEs of its first and last event, and its payload."""
+
+    first: int
+    last: int
+    payload: Record
+
+
+def match(node: Match, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
+    """The matches of each key by itself, each from its last LE until `within` after its first."""
+    tracks: dict[Hashable, list[CHTRow[Any]]] = {}
+    for row in rows:
+        tracks.setdefault(key_of(node, scope, node.key, row), []).append(row)
+    found = (match for track in tracks.values() for match in _reported(node, scope, track))
+    return CHT((CHTRow(match.last, add_time(match.first, node.within), match.payload) for match in found), rows.unit)
+
+
+def _reported(node: Match, scope: Scope, track: list[CHTRow[Any]]) -> Iterator[Found]:
+    """Yield the complete runs that count: all, or of those that overlap in time the one complete first, then begun first."""
+    fitting = {step.name: [row for row in track if _fits(node, scope, step, row)] for step in (*node.steps, *node.unless)}
+    runs = (_run(node, scope, fitting, start) for start in {row.le for row in track})
+    end: int | None = None
+    for run in sorted((run for run in runs if run is not None), key=lambda run: (run.last, run.first)):
+        if node.overlapping or end is None or run.first > end:
+            end = run.last
+            yield run
+
+
+def _run(node: Match, scope: Scope, fitting: dict[str, list[CHTRow[Any]]], start: int) -> Found | None:
+    """Return the run that begins at an instant, if there is one and it is completed."""
+    taken: list[tuple[int, CHTRow[Any]]] = []
+    position = -1
+    for time in sorted({start} | {row.le for rows in fitting.values() for row in rows if start < row.le < start + node.within}):
+        so_far = _record(node, taken)
+        reachable = [n for n in range(len(node.steps)) if _may_follow(node, position, n)]
+        moves = {n: _satisfying(node, scope, node.steps[n], fitting, time, so_far) for n in reachable}
+        furthest = max((n for n in reachable if moves[n]), default=None)
+        if furthest is not None:
+            position = furthest
+            taken += [(position, row) for row in (moves[position] if node.steps[position].many else moves[position][:1])]
+        if position == len(node.steps) - 1:
+            return Found(start, time, _record(node, taken))
+        if not taken or (time > start and any(_satisfying(node, scope, x, fitting, time, so_far) for x in node.unless)):
+            return None
+    return None
+
+
+def _may_follow(node: Match, position: int, n: int) -> bool:
+    """Say whether a run may take step n after a step: itself again if it is many, another if only optional ones lie between."""
+    return node.steps[n].many if n == position else n > position and all(s.optional for s in node.steps[position + 1 : n])
+
+
+def _satisfying(
+    node: Match, scope: Scope, step: PatternStep, fitting: dict[str, list[CHTRow[Any]]], time: int, so_far: Record
+) -> list[CHTRow[Any]]:
+    """Return the rows of an instant that a step can take after what has been taken, in payload order."""
+    here = sorted((row for row in fitting[step.name] if row.le == time), key=lambda row: payload_order(row.payload))
+    return [row for row in here if all(_holds_over(node, scope, test, row, so_far) for test in step.over)]
+
+
+def _fits(node: Match, scope: Scope, step: PatternStep, row: CHTRow[Any]) -> bool:
+    return all(holds(node, scope, test, row) for test in step.tests)
+
+
+def _holds_over(node: Match, scope: Scope, test: Any, row: CHTRow[Any], so_far: Record) -> bool:
+    with UserCode(node, scope, row):
+        return bool(evaluate_row(test, (row.payload, so_far)))
+
+
+def _record(node: Match, taken: list[tuple[int, CHTRow[Any]]]) -> Record:
+    """Return what has been taken for each step: a payload, None if there is none; of a many step a tuple of payloads."""
+    payloads = {step.name: tuple(row.payload for at, row in taken if at == n) for n, step in enumerate(node.steps)}
+    return Record({s.name: payloads[s.name] if s.many else next(iter(payloads[s.name]), None) for s in node.steps})

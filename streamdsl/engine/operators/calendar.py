@@ -1,0 +1,85 @@
+"""Calendar: one row per group, from its first LE until the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sortedcontainers import SortedDict
+
+from streamdsl.engine.batch import Batch
+from streamdsl.engine.keys import GroupKey
+from streamdsl.engine.operator import Operator
+from streamdsl.engine.store import PayloadStore, SlotChange
+from streamdsl.expr.table import Table
+from streamdsl.plan.node import Calendar
+
+
+class CalendarOperator(Operator):
+    """Per group the LEs that may still go, by how many rows have them, and the one that is out."""
+
+    kind = "calendar"
+
+    def __init__(self, label: str, node: Calendar) -> None:
+        super().__init__(label)
+        self.node = node
+        self.starts: dict[GroupKey | None, Any] = {}
+        self.out: dict[GroupKey | None, int] = {}
+        self.begun: set[GroupKey | None] = set()
+        self.store = PayloadStore()
+        (self.slot,) = self.store.put(Table.from_payloads([None]))
+        if node.start is not None:
+            self.starts[None] = SortedDict({node.start: 1})
+
+    def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
+        (batch,) = batches
+        if self.node.start is None:
+            touched = self._count(batch)
+        else:
+            touched = set(self.starts) - set(self.out)
+        changes = [change for group in touched for change in self._redo(group)]
+        return self.store.batch(changes, batch.keys is not None)
+
+    def _count(self, batch: Batch) -> set[GroupKey | None]:
+        """Count the rows that come and go, and return the groups whose first may be another now."""
+        touched = set()
+        columns = (batch.group_keys(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist())
+        for group, le, re_old, re_new in zip(*columns, strict=True):
+            step = (re_new > le) - (re_old > le)
+            if not step or group in self.begun:
+                continue
+            starts = self.starts.setdefault(group, SortedDict())
+            starts[le] = starts.get(le, 0) + step
+            if starts[le] <= 0:
+                del starts[le]
+            touched.add(group)
+        return touched
+
+    def _redo(self, group: GroupKey | None) -> list[SlotChange]:
+        """Return what changes in a group's row: one with another LE is another row."""
+        end, starts = self.node.end, self.starts[group]
+        now = next((le for le in starts if le < end), None)
+        was = self.out.pop(group, None)
+        if now is not None:
+            self.out[group] = now
+        elif not starts:
+            del self.starts[group]
+        if was == now:
+            return []
+        return [
+            SlotChange((self.label, group, le), le, old, new, self.slot, group)
+            for le, old, new in ((was, end, was), (now, now, end))
+            if le is not None and old is not None and new is not None
+        ]
+
+    def forget(self, cti: int) -> None:
+        """Let go of the LEs of groups whose first row can no longer go, and of groups whose calendar is over."""
+        for group in [group for group, starts in self.starts.items() if starts.peekitem(0)[0] < cti]:
+            del self.starts[group]
+            self.begun.add(group)
+        if self.node.end < cti:
+            self.begun.clear()
+            self.out.clear()
+
+    def state(self) -> dict[str, int]:
+        n = sum(map(len, self.starts.values()))
+        return {"windows": 0, "events": n, "state_bytes": 100 * (n + len(self.out) + len(self.begun))}

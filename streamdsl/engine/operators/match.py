@@ -1,0 +1,291 @@
+"""Pattern matching: runs that events move from step to step, followed again from a change on for as long as it matters."""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_right
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sortedcontainers import SortedDict
+
+from streamdsl.engine.batch import EMPTY, Batch, Changes
+from streamdsl.engine.operator import Operator, inputs_of
+from streamdsl.errors import StreamDslError, UserCodeError
+from streamdsl.expr import RowError, evaluate_row, key_values
+from streamdsl.expr.nodes import Expr
+from streamdsl.plan.node import Match
+from streamdsl.plan.pattern import PatternStep
+from streamdsl.temporal import Record, add_time, payload_key, payload_order
+from streamdsl.temporal.change import pair
+
+Key = tuple[Any, Hashable]
+"""The group that a row is in, and its key."""
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """A row that some step may take: of each step whether the tests over the row alone hold."""
+
+    id: Hashable
+    payload: Any
+    fits: tuple[bool, ...]
+    order: tuple[Any, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """What has been taken since an instant, with the positions of the steps. Runs are compared by identity."""
+
+    start: int
+    step: int
+    taken: tuple[tuple[int, Row], ...]
+    record: Record | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Out:
+    """An output row: a run that is complete and reported."""
+
+    le: int
+    re: int
+    key: Hashable
+    run: Run
+    id: Hashable = None
+
+
+@dataclass(slots=True, eq=False)
+class Instant:
+    """The rows of a key that start at one time; the runs that are open before and after it, and those that it completes.
+
+    `moves` says what became here of the runs that did not stay as they were, None if they ended. It holds as long as the rows do:
+    then `fitting` has those that each step may take, in payload order.
+    """
+
+    after: tuple[Run, ...]
+    before: tuple[Run, ...] = ()
+    rows: dict[Hashable, Row] = field(default_factory=dict)
+    moves: dict[Run | None, Run | None] = field(default_factory=dict)
+    fitting: list[list[Row]] | None = None
+    out: list[Out] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Track:
+    """The instants of a key that may still change, and the runs that are open before them."""
+
+    runs: tuple[Run, ...] = ()
+    instants: Any = field(default_factory=SortedDict)
+
+    def at(self, time: int) -> Instant:
+        """Return an instant; a new one has moved no run yet."""
+        if time not in self.instants:
+            self.instants[time] = Instant(self.runs_before(time))
+        found: Instant = self.instants[time]
+        return found
+
+    def runs_before(self, time: int) -> tuple[Run, ...]:
+        """Return the runs that are open before an instant."""
+        earlier = next(self.instants.irange(maximum=time, inclusive=(True, False), reverse=True), None)
+        return self.runs if earlier is None else self.instants[earlier].after
+
+
+class MatchOperator(Operator):
+    """A change is followed from its instant on, until the same runs are open as before it; what starts earlier never changes."""
+
+    kind = "match (runs)"
+
+    def __init__(self, label: str, node: Match) -> None:
+        super().__init__(label)
+        self.node = node
+        self.steps = (*node.steps, *node.unless)
+        self.last = len(node.steps) - 1
+        self.reach = [_reachable(node.steps, position) for position in range(-1, len(node.steps))]
+        self.unless = range(self.last + 1, len(self.steps))
+        self.later = {*self.unless, *itertools.chain(*self.reach[1:])}
+        self.tracks: dict[Key, Track] = {}
+        self._numbers = itertools.count()
+
+    def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
+        (batch,) = batches
+        came = (batch.re_old == batch.le) & (batch.re_new > batch.le)
+        went = (batch.re_new == batch.le) & (batch.re_old > batch.le)
+        batch = batch.take(np.flatnonzero(came | went))
+        if not len(batch):
+            return EMPTY
+        changed = self._take(batch)
+        changes = Changes()
+        for key, times in changed.items():
+            self._follow(key, sorted(times), changes)
+        return changes.batch(batch.keys is not None)
+
+    def _take(self, batch: Batch) -> dict[Key, set[int]]:
+        """Let rows come and go, and return the instants of each key that have changed."""
+        changed: dict[Key, set[int]] = {}
+        columns = (batch.ids.tolist(), batch.le.tolist(), (batch.re_old == batch.le).tolist(), batch.table.payloads())
+        for id, le, comes, payload, key, fits in zip(*columns, self._keys(batch), self._fits(batch), strict=True):
+            if not any(fits):
+                continue
+            track = self.tracks.setdefault(key, Track())
+            instant = track.at(le)
+            if comes:
+                instant.rows[id] = Row(id, payload, fits, payload_order(payload))
+            else:
+                del instant.rows[id]
+            instant.fitting = None
+            changed.setdefault(key, set()).add(le)
+        return changed
+
+    def _keys(self, batch: Batch) -> list[Key]:
+        groups = batch.group_keys()
+        if self.node.key is None:
+            return [(group, None) for group in groups]
+        try:
+            return list(zip(groups, key_values(self.node.key, inputs_of(batch)), strict=True))
+        except RowError as error:
+            raise self.user_error(error, batch.ids) from error.cause
+
+    def _fits(self, batch: Batch) -> list[tuple[bool, ...]]:
+        """Return for each row and step whether the tests hold; a test is asked where those before it hold."""
+        found = np.ones((len(batch), len(self.steps)), dtype=np.bool_)
+        for n, step in enumerate(self.steps):
+            for test in step.tests:
+                rows = np.flatnonzero(found[:, n])
+                part = batch.take(rows)
+                found[rows, n] = self.holds(test, inputs_of(part), part.ids)
+        return list(map(tuple, found.tolist()))
+
+    def _follow(self, key: Key, changed: Sequence[int], changes: Changes) -> None:
+        track = self.tracks[key]
+        done: int | None = None
+        for first in changed:
+            if done is not None and first <= done:
+                continue
+            runs = track.runs_before(first)
+            for time in track.instants.irange(minimum=first):
+                instant = track.instants[time]
+                known = instant.after
+                self._redo(instant, time, runs, key[0], changes)
+                runs, done = instant.after, time
+                if runs == known:
+                    break
+        for time in changed:
+            if not track.instants[time].rows:
+                del track.instants[time]
+        self._drop_if_empty(key)
+
+    def _redo(self, instant: Instant, time: int, runs: tuple[Run, ...], group: Any, changes: Changes) -> None:
+        """Let the rows of an instant move the runs that are open before it, and send what is complete otherwise than before."""
+        known: set[Run | None] = set() if instant.fitting is None else {None, *instant.before}
+        if instant.fitting is None:
+            rows = sorted(instant.rows.values(), key=lambda row: row.order)
+            instant.fitting = [[row for row in rows if row.fits[n]] for n in range(len(self.steps))]
+        alive = runs[bisect_right(runs, time - self.node.within, key=lambda run: run.start) :]
+        moves: dict[Run | None, Run | None] = {}
+        for run in (*(alive if any(instant.fitting[n] for n in self.later) else ()), None):
+            if run in known:
+                moved = instant.moves.get(run, run)
+            else:
+                moved = _same(self._moved(instant.fitting, time, run), instant.moves.get(run))
+            if moved is not run:
+                moves[run] = moved
+        followed = [moved for run in (*alive, None) if (moved := moves.get(run, run)) is not None] if moves else alive
+        complete = [run for run in followed if run.step == self.last] if moves else []
+        still_open = tuple(run for run in followed if run.step != self.last) if complete else tuple(followed)
+        if complete and not self.node.overlapping:
+            complete, still_open = complete[:1], ()
+        instant.moves, instant.before = moves, runs
+        instant.after = runs if still_open == runs else still_open
+        self._send(instant, time, complete, group, changes)
+
+    def _moved(self, fitting: list[list[Row]], time: int, run: Run | None) -> Run | None:
+        """Return what becomes of a run, or of none, which may begin; a run that nothing moves is itself."""
+        start, position, taken = (time, -1, ()) if run is None else (run.start, run.step, run.taken)
+        moved = run
+        for n in self.reach[position + 1]:
+            rows = self._satisfying(fitting, n, run)
+            if rows:
+                moved = Run(start, n, (*taken, *((n, row) for row in (rows if self.steps[n].many else rows[:1]))))
+                break
+        is_open = moved is not None and moved.step < self.last
+        ended = run is not None and is_open and any(self._satisfying(fitting, n, run) for n in self.unless)
+        return None if ended else moved
+
+    def _satisfying(self, fitting: list[list[Row]], n: int, run: Run | None) -> list[Row]:
+        """Return the rows that a step can take after what a run has taken, in payload order."""
+        rows = fitting[n]
+        if rows and self.steps[n].over:
+            so_far = self._record(run)
+            for test in self.steps[n].over:
+                rows = [row for row in rows if self._holds(test, row, so_far)]
+        return rows
+
+    def _holds(self, test: Expr, row: Row, so_far: Record) -> bool:
+        try:
+            return bool(evaluate_row(test, (row.payload, so_far)))
+        except StreamDslError:
+            raise
+        except Exception as error:
+            raise UserCodeError(error, operator=self.label, event=row.id) from error
+
+    def _record(self, run: Run | None) -> Record:
+        """Return what a run has taken for each step: a payload or None, of a many step a tuple of payloads."""
+        if run is not None and run.record is not None:
+            return run.record
+        found: list[list[Any]] = [[] for _ in self.node.steps]
+        for n, row in () if run is None else run.taken:
+            found[n].append(row.payload)
+        parts = zip(self.node.steps, found, strict=True)
+        record = Record((step.name, tuple(rows) if step.many else rows[0] if rows else None) for step, rows in parts)
+        if run is not None:
+            run.record = record
+        return record
+
+    def _send(self, instant: Instant, time: int, complete: list[Run], group: Any, changes: Changes) -> None:
+        if [out.run for out in instant.out] == complete:
+            return
+        ends = [add_time(run.start, self.node.within) for run in complete]
+        fresh = [Out(time, re, payload_key(self._record(run)), run) for run, re in zip(complete, ends, strict=True)]
+        for before, after in pair(instant.out, fresh):
+            if after is None:
+                assert before is not None
+                changes.add(before.id, time, before.re, time, self._record(before.run), group)
+            else:
+                after.id = before.id if before else (self.label, next(self._numbers))
+                changes.add(after.id, time, before.re if before else time, after.re, self._record(after.run), group)
+        instant.out = fresh
+
+    def forget(self, cti: int) -> None:
+        """Drop the instants before a CTI, and of the runs those that no later event can move."""
+        for key, track in list(self.tracks.items()):
+            while track.instants and track.instants.peekitem(0)[0] < cti:
+                track.runs = track.instants.popitem(0)[1].after
+            track.runs = tuple(run for run in track.runs if cti - run.start < self.node.within)
+            self._drop_if_empty(key)
+
+    def _drop_if_empty(self, key: Key) -> None:
+        if not self.tracks[key].instants and not self.tracks[key].runs:
+            del self.tracks[key]
+
+    def state(self) -> dict[str, int]:
+        events = sum(len(instant.rows) for track in self.tracks.values() for instant in track.instants.values())
+        events += sum(len(run.taken) for track in self.tracks.values() for run in track.runs)
+        return {"windows": 0, "events": events, "state_bytes": 500 * events}
+
+
+def _reachable(steps: Sequence[PatternStep], position: int) -> list[int]:
+    """Return the steps that may follow a step, the furthest first, the step itself last."""
+    reach = [position] if position >= 0 and steps[position].many else []
+    for following in range(position + 1, len(steps)):
+        reach.append(following)
+        if not steps[following].optional:
+            break
+    return reach[::-1]
+
+
+def _same(moved: Run | None, known: Run | None) -> Run | None:
+    """Return the run that was known if the other one has taken the same; what is open later is then known too."""
+    same = moved is not None and known is not None and (moved.step, moved.taken) == (known.step, known.taken)
+    return known if same else moved

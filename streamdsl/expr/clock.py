@@ -1,0 +1,42 @@
+"""Instants as the clocks of a time zone show them."""
+
+from __future__ import annotations
+
+import functools
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final, Literal, TypeAlias
+
+from streamdsl.errors import QueryError
+from streamdsl.temporal.time import PER_SECOND
+
+CalendarUnit: TypeAlias = Literal["s", "ms", "us", "ns"]
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def local_time(time: datetime | int, zone: str, unit: CalendarUnit | None = None) -> datetime:
+    """Return what the clocks of a time zone show at a datetime (a naive one is UTC), or at a count of ticks of a unit.
+
+    >>> local_time(datetime(2026, 3, 29, 1, 0), "Europe/Vienna").isoformat()
+    '2026-03-29T03:00:00+02:00'
+    """
+    if isinstance(time, datetime):
+        instant = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    elif type(time) is int and unit is not None:
+        instant = _EPOCH + timedelta(microseconds=time * 10**6 // PER_SECOND[unit])
+    else:
+        raise TypeError(f"{time!r} is neither a datetime nor a count of ticks with its unit")
+    return instant.astimezone(zone_of(zone))
+
+
+@functools.cache
+def zone_of(name: str) -> tzinfo:
+    """Return a time zone by its name in the IANA database. Raises `QueryError` where there is none."""
+    import difflib
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        close = difflib.get_close_matches(name, available_timezones(), 1)
+        hint = f"did you mean {close[0]!r}?" if close else 'zones are named as in the IANA database, for example "Europe/Vienna"'
+        raise QueryError(f"there is no time zone {name!r}", hint=hint) from None

@@ -1,0 +1,64 @@
+"""What annotations declare of the values inside a payload, so that a wrong field is found when the query is written."""
+
+from __future__ import annotations
+
+import functools
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass  # noqa: F401 - the examples declare classes
+from typing import Any, Final
+
+_DYNAMIC: Final = ("__getattr__", "__getattribute__")
+
+
+def declared(cls: Any, name: str) -> Any:
+    """Return the type that a class declares for a field, without None; None where it declares nothing that can be read.
+
+    >>> @dataclass
+    ... class Trip:
+    ...     fare: float | None
+    >>> declared(Trip, "fare"), declared(Trip, "zone")
+    (<class 'float'>, None)
+    """
+    return _hints(cls).get(name) if isinstance(cls, type) else None
+
+
+def attributes(hint: Any) -> tuple[str, ...] | None:
+    """Return the fields that the values of a declared type have as attributes; None if it is no dataclass or named tuple.
+
+    >>> @dataclass
+    ... class Trip:
+    ...     fare: float
+    >>> attributes(Trip), attributes(int)
+    (('fare',), None)
+    """
+    if not isinstance(hint, type) or any(name in vars(base) for base in _written(hint) for name in _DYNAMIC):
+        return None
+    if is_dataclass(hint):
+        return tuple(f.name for f in fields(hint))
+    return tuple(hint._fields) if issubclass(hint, tuple) and hasattr(hint, "_fields") else None
+
+
+def _written(cls: type) -> list[type]:
+    return [base for base in cls.__mro__ if base not in (tuple, object)]
+
+
+def items(hint: Any) -> tuple[str, ...] | None:
+    """Return the keys of a typed dictionary; None for other types."""
+    return tuple(typing.get_type_hints(hint)) if typing.is_typeddict(hint) else None
+
+
+@functools.lru_cache(maxsize=256)
+def _hints(cls: type) -> Mapping[str, Any]:
+    try:
+        return {name: _without_none(hint) for name, hint in typing.get_type_hints(cls).items()}
+    except Exception:  # an annotation may name anything
+        return {}
+
+
+def _without_none(hint: Any) -> Any:
+    if typing.get_origin(hint) not in (typing.Union, types.UnionType):
+        return hint
+    options = [option for option in typing.get_args(hint) if option is not type(None)]
+    return options[0] if len(options) == 1 else None

@@ -1,0 +1,150 @@
+"""The words of expressions, in one table: what each means in Python, and who else can say it.
+
+A word is an operator (`+`), a method (`.upper`) or a function (`coalesce`). Its `python` is its meaning. `columns` says the same
+over numpy columns, or gives None where that is not certain. `native` lists the types for which Spark has an SQL form of the same
+meaning (`streamdsl/spark/operations.py` writes it). What a word does not have runs in Python, row by row.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Literal, TypeAlias
+
+from streamdsl.expr import vector
+from streamdsl.expr.clock import local_time
+from streamdsl.expr.table import Column
+
+Kind: TypeAlias = Literal["int", "float", "bool", "str", "none"]
+"""A type that Spark holds as Python does; ints are in int64, text is valid Unicode, `none` has no value but None."""
+Signatures: TypeAlias = Mapping[tuple[Kind, ...], Kind]
+
+KINDS: Final[tuple[Kind, ...]] = ("int", "float", "bool", "str", "none")
+_NUMBERS: Final[tuple[Kind, ...]] = ("int", "float", "bool")
+_WHOLE: Final[tuple[Kind, ...]] = ("int", "bool")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word: its meaning on values, over columns (None where not certain), and the types for which Spark says it exactly.
+
+    With `takes_none` a None among the arguments may have a meaning; else it fails, in Python and on Spark. `is_test` says that it
+    gives a bool.
+    """
+
+    name: str
+    python: Callable[..., Any]
+    columns: Callable[..., Column | None] | None = None
+    native: Signatures = field(default_factory=dict)
+    takes_none: bool = False
+    is_test: bool = False
+
+
+def coalesce(first: Any, second: Any) -> Any:
+    """Return the first value that is not None."""
+    return second if first is None else first
+
+
+def contains(whole: Any, part: Any) -> bool:
+    """Say whether a text has a part, or whether some item is equal; NaN is equal to nothing, not even to itself."""
+    return part in whole if isinstance(whole, (str, bytes)) else any(part == item for item in whole)
+
+
+def is_none(value: Any) -> bool:
+    """Say whether a value is None."""
+    return value is None
+
+
+def _call_method(name: str, value: Any, *arguments: Any) -> Any:
+    return getattr(value, name)(*arguments)
+
+
+def _slice(value: Any, start: Any, stop: Any, step: Any) -> Any:
+    return value[start:stop:step]
+
+
+def _infix(name: str, python: Callable[..., Any], native: Signatures, takes_none: bool = False, is_test: bool = False) -> Word:
+    return Word(name, python, partial(vector.binary, name), native, takes_none, is_test)
+
+
+def _prefix(name: str, op: str, python: Callable[..., Any], native: Signatures, takes_none: bool = False) -> Word:
+    return Word(name, python, partial(vector.unary, op), native, takes_none, takes_none)
+
+
+def _method(name: str, native: Signatures | None = None, takes_none: bool = False, is_test: bool = False) -> Word:
+    return Word(f".{name}", partial(_call_method, name), None, native or {}, takes_none, is_test)
+
+
+def _of(result: Kind, *arguments: Iterable[Kind]) -> dict[tuple[Kind, ...], Kind]:
+    """Return the signatures of all combinations of arguments, with one kind of result."""
+    return dict.fromkeys(itertools.product(*arguments), result)
+
+
+_STR: Final[tuple[Kind, ...]] = ("str",)
+_SUMS: Final = {**_of("float", _NUMBERS, _NUMBERS), **_of("int", _WHOLE, _WHOLE)}
+_BITS: Final = {**_of("int", _WHOLE, _WHOLE), **_of("bool", ("bool",), ("bool",))}
+_SIGNED: Final = {**_of("int", _WHOLE), **_of("float", ("float",))}
+_ORDERED: Final = {**_of("bool", _NUMBERS, _NUMBERS), **_of("bool", _STR, _STR)}
+_ANYTHING: Final = _of("bool", KINDS)
+_EQUALS: Final = _of("bool", KINDS, KINDS)
+_OPERATORS: Final = (
+    _infix("+", operator.add, {**_SUMS, **_of("str", _STR, _STR)}),
+    _infix("-", operator.sub, _SUMS),
+    _infix("*", operator.mul, _SUMS),
+    _infix("/", operator.truediv, _of("float", _NUMBERS, _NUMBERS)),
+    _infix("//", operator.floordiv, _of("int", _WHOLE, _WHOLE)),
+    _infix("%", operator.mod, _SUMS),
+    _infix("**", operator.pow, {}),
+    _infix("&", operator.and_, _BITS),
+    _infix("|", operator.or_, _BITS),
+    _infix("^", operator.xor, _BITS),
+    _infix("==", operator.eq, _EQUALS, takes_none=True, is_test=True),
+    _infix("!=", operator.ne, _EQUALS, takes_none=True, is_test=True),
+    _infix("<", operator.lt, _ORDERED, is_test=True),
+    _infix("<=", operator.le, _ORDERED, is_test=True),
+    _infix(">", operator.gt, _ORDERED, is_test=True),
+    _infix(">=", operator.ge, _ORDERED, is_test=True),
+    _prefix("-x", "-", operator.neg, _SIGNED),
+    _prefix("+x", "+", operator.pos, _SIGNED),
+    _prefix("abs", "abs", operator.abs, _SIGNED),
+    _prefix("not", "not", operator.not_, _ANYTHING, takes_none=True),
+    _prefix("is_none", "is_none", is_none, _ANYTHING, takes_none=True),
+)
+
+_TEXT_PLAIN: Final = "upper lower title capitalize casefold swapcase removeprefix removesuffix zfill"
+_TEXT_TESTS: Final = "isalpha isalnum isdigit isdecimal isnumeric isspace isupper islower istitle"
+_OF_TIMES: Final = "weekday isoweekday date time timestamp isoformat toordinal total_seconds"
+_STRIP: Final = {**_of("str", _STR), **_of("str", _STR, ("str", "none"))}
+_METHODS: Final = (
+    *map(_method, [*_TEXT_PLAIN.split(), *_OF_TIMES.split(), "bit_length"]),
+    *(_method(name, is_test=True) for name in [*_TEXT_TESTS.split(), "is_integer"]),
+    *(_method(name, _STRIP, takes_none=True) for name in ("strip", "lstrip", "rstrip")),
+    *(_method(name, _of("bool", _STR, _STR), is_test=True) for name in ("startswith", "endswith")),
+    _method("find", _of("int", _STR, _STR)),
+    _method("replace", _of("str", _STR, _STR, _STR)),
+)
+
+_SAME: Final[Signatures] = {pair: kind for kind in KINDS for pair in ((kind, kind), (kind, "none"), ("none", kind))}
+_BOUND: Final[tuple[Kind, ...]] = ("int", "none")
+_FUNCTIONS: Final = (
+    Word("[]", operator.getitem, None, _of("str", _STR, ("int",))),
+    Word("[:]", _slice, None, _of("str", _STR, _BOUND, _BOUND, ("none",)), takes_none=True),
+    Word("length", len, None, _of("int", _STR)),
+    Word("contains", contains, vector.contained, _of("bool", _STR, _STR), is_test=True),
+    Word("coalesce", coalesce, vector.first_there, _SAME, takes_none=True),
+    Word("int", int, partial(vector.unary, "int"), _of("int", _NUMBERS)),
+    Word("float", float, partial(vector.unary, "float"), _of("float", _NUMBERS)),
+    Word("bool", bool, partial(vector.unary, "bool"), _ANYTHING, takes_none=True, is_test=True),
+    Word("str", str, None, _of("str", ("int", "bool", "str", "none")), takes_none=True),
+    Word("local_time", local_time),
+)
+
+WORDS: Final[Mapping[str, Word]] = {word.name: word for word in (*_OPERATORS, *_METHODS, *_FUNCTIONS)}
+"""Every word by its name: an operator's symbol (`-x` of one operand), `.name` of a method, a function's name."""
+METHODS: Final = frozenset(word.name[1:] for word in _METHODS)
+"""The methods that an expression may call; each gives a new value and changes nothing."""
+CASTS: Final[Mapping[type, str]] = {int: "int", float: "float", str: "str", bool: "bool"}
+"""The types that `sd.cast` converts to."""

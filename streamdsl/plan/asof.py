@@ -1,0 +1,53 @@
+"""Which right row an as-of join prefers for a left row: a distance in time, in one direction or in both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from streamdsl.errors import QueryError
+from streamdsl.temporal import INFINITY
+
+Direction: TypeAlias = Literal["back", "forward", "nearest"]
+Distance: TypeAlias = tuple[int, bool]
+"""How far a right LE is from a left one, and whether it is later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """How near a right LE is to a left LE: the smaller the better; of two as near `nearest` prefers the earlier.
+
+    >>> back, nearest = Nearness("back", 5), Nearness("nearest")
+    >>> back.of(10, 7), back.of(10, 4), back.of(10, 11), nearest.of(10, 11) > nearest.of(10, 9)
+    ((3, False), None, None, True)
+    """
+
+    direction: Direction = "back"
+    tolerance: int = INFINITY
+
+    def __post_init__(self) -> None:
+        if self.direction not in ("back", "forward", "nearest"):
+            raise QueryError(f'direction is "back", "forward" or "nearest", not {self.direction!r}')
+        if self.tolerance < 0:
+            raise QueryError(f"a tolerance is a duration >= 0, not {self.tolerance}")
+
+    def of(self, left: int, right: int) -> Distance | None:
+        """Return the nearness, None if the right row is on the wrong side or too far."""
+        is_later = right > left
+        if (is_later and self.direction == "back") or (right < left and self.direction == "forward"):
+            return None
+        distance = abs(right - left)
+        return (distance, is_later) if distance <= self.tolerance else None
+
+    def settles(self, left: int, best: Distance | None) -> int:
+        """Return the CTI from which no right row can still come that is as near to a left row as its best so far.
+
+        >>> Nearness("back").settles(10, None), Nearness("forward", 5).settles(10, None)
+        (11, 16)
+        >>> Nearness("nearest").settles(10, (3, True))
+        14
+        """
+        if self.direction == "back":
+            return left + 1
+        wait = self.tolerance + 1 if best is None else max(1, best[0] + best[1])
+        return min(left + wait, INFINITY)

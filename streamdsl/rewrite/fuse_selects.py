@@ -1,0 +1,75 @@
+"""Two projections in a row become one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Final
+
+from streamdsl.expr.nodes import Call, Constant, Expr, Field, Key, Life, depth, reads
+from streamdsl.plan.node import Node, Select
+from streamdsl.rewrite.conditions import made_of, substituted
+from streamdsl.rewrite.rule import Setting
+from streamdsl.rewrite.sessions import reads_lifetime
+
+DEEPEST: Final = 60
+"""How deep a fused expression may be: what walks expressions calls itself at every level."""
+
+
+def fuse_selects(node: Node, setting: Setting) -> Node | None:
+    """Make one `select` of two: in the place of each field of the first stands what it is made of.
+
+    Lifetimes, CTIs and ids stay. What is computed is so once: a field that is more than a field or a constant must be read at
+    most once. A field that is not read is not computed any more, so an error there is spared.
+
+    Law: `select(g)(select(f)(s)) == select(g after f)(s)`.
+
+    Before and after:
+
+    >>> from typing import TypedDict
+    >>> import streamdsl as sd
+    >>> from streamdsl.plan.explain import explain
+    >>> class Trip(TypedDict):
+    ...     zone: str
+    ...     cents: int
+    >>> trips = sd.source("trips", Trip)
+    >>> before = trips.select(zone=lambda e: e.zone, fare=lambda e: e.cents / 100).select(tip=lambda e: e.fare * 0.1)
+    >>> print(explain(before.plan(), "reference"))
+    select_2 {tip: e.fare * 0.1}  (tip)  <denotation>
+    └─ select_1 {zone: e.zone, fare: e.cents / 100}  (zone, fare)  <denotation>
+       └─ source:trips  (zone, cents)  <denotation>
+    >>> print(explain(fuse_selects(before.plan(), Setting()), "reference"))
+    select_1 {tip: (e.cents / 100) * 0.1}  (tip)  <denotation>
+    └─ source:trips  (zone, cents)  <denotation>
+
+    Must not fire: where a computed field is read twice, and where an expression is opaque or reads the lifetime.
+
+    >>> twice = trips.select(fare=lambda e: e.cents / 100).select(square=lambda e: e.fare * e.fare)
+    >>> opaque = trips.select(fare=lambda e: e.cents / 100).select(fare=lambda e: str(e.fare))
+    >>> [fuse_selects(query.plan(), Setting()) for query in (twice, opaque)]
+    [None, None]
+    """
+    if not isinstance(node, Select) or not isinstance(node.input, Select) or setting.is_shared(node.input):
+        return None
+    first, parts = node.input, made_of(node.input.projection)
+    if not _can_be_told(node.projection) or reads_lifetime(first.projection) or not _reads_once(node.projection, parts):
+        return None
+    fused = substituted(node.projection, parts)
+    return replace(node, input=first.input, projection=fused) if depth(fused) <= DEEPEST else None
+
+
+def _can_be_told(projection: Expr) -> bool:
+    return reads(projection) is not None and not any(isinstance(part, (Call, Key, Life)) for part in projection.walk())
+
+
+def _reads_once(projection: Expr, parts: dict[str, Expr]) -> bool:
+    """Say whether each field is made of a plain expression, and those that are computed are read at most once."""
+    often = Counter(_fields(projection))
+    return all(name in parts and (times == 1 or isinstance(parts[name], (Constant, Field))) for name, times in often.items())
+
+
+def _fields(expr: Expr) -> list[str]:
+    """Return the names of the fields that an expression reads, as often as it reads them."""
+    if isinstance(expr, Field):
+        return [expr.name]
+    return [name for child in expr.children() for name in _fields(child)]

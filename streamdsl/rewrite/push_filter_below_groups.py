@@ -1,0 +1,94 @@
+"""A filter on the key of groups becomes a filter of the rows that go into them."""
+
+from __future__ import annotations
+
+from streamdsl.expr.nodes import Attribute, Expr, Field, Key, Make, Whole, reads
+from streamdsl.expr.schema import Shape
+from streamdsl.plan.node import Chop, Group, GroupApply, Node, WindowAggregate, WindowApply, Windowed
+from streamdsl.rewrite.conditions import cannot_fail, is_plain, substituted
+from streamdsl.rewrite.pushing import Below, pushed
+from streamdsl.rewrite.rule import Mode, Setting
+from streamdsl.rewrite.sessions import shows_the_same
+from streamdsl.rewrite.tree import nodes, replaced
+from streamdsl.windows import Hopping
+
+
+def push_filter_below_groups(node: Node, setting: Setting) -> Node | None:
+    """Move a condition on the key of groups, that cannot fail, below `group_by`: groups know nothing of one another.
+
+    Lifetimes and ids stay. All groups share the watermark, so in sessions the filter moves only if the windows inside are of a
+    grid, and no push shows it (see `shows_the_same`); a run may have windows of any kind inside.
+
+    Law: `where(p on key)(group_by(k).apply(q)(s)) == group_by(k).apply(q)(where(p after k)(s))`.
+
+    Before and after:
+
+    >>> import streamdsl as sd
+    >>> from streamdsl.plan.explain import explain
+    >>> counts = sd.source("trips").group_by("zone").session_window(60).aggregate(trips=sd.count())
+    >>> before = counts.where(lambda e: e.zone == "A")
+    >>> print(explain(before.plan(), "reference"))
+    where_1 e.zone == 'A'  (zone, trips)  <denotation>
+    └─ group_apply_1 [grouped by e.zone]  (zone, trips)  <denotation>
+       ├─ source:trips  <denotation>
+       └─ window_aggregate_1 session(60), a0 = count(), -> {trips: e.a0}  (trips)  <denotation>
+          └─ the rows of one group
+    >>> print(explain(push_filter_below_groups(before.plan(), Setting()), "reference"))
+    group_apply_1 [grouped by e.zone]  (zone, trips)  <denotation>
+    ├─ where_1 e.zone == 'A'  <denotation>
+    │  └─ source:trips  <denotation>
+    └─ window_aggregate_1 session(60), a0 = count(), -> {trips: e.a0}  (trips)  <denotation>
+       └─ the rows of one group
+
+    Must not fire: on what the groups compute, on a condition that can fail, and in a session that could show it.
+
+    >>> many, later = counts.where(lambda e: e.trips == 7), counts.where(lambda e: e.zone > "A")
+    >>> [push_filter_below_groups(query.plan(), Setting()) for query in (many, later)]
+    [None, None]
+    >>> push_filter_below_groups(before.plan(), Setting("final"))
+    """
+    return pushed(node, setting, _below)
+
+
+def _below(node: Node, condition: Expr, setting: Setting) -> Below | None:
+    if not isinstance(node, GroupApply) or not is_plain(condition) or not cannot_fail(condition):
+        return None
+    names, parts = reads(condition), _keys(node)
+    if not names or not names <= parts.keys() or not _shows_the_same(node, setting.mode):
+        return None
+    return Below({0: substituted(condition, parts)}, "keys")
+
+
+def _keys(node: GroupApply) -> dict[str, Expr]:
+    """Return the fields of the output that are the key or a part of it, and what of a row they are made of."""
+    projection = node.projection
+    if isinstance(projection, Whole) and isinstance(node.body, WindowAggregate):
+        projection = node.body.projection
+    if not isinstance(projection, Make) or projection.schema.shape is Shape.OBJECT:
+        return {}
+    made = zip(projection.schema.names, projection.values, strict=True)
+    return {name: key for name, part in made if (key := _of_row(part, node.key)) is not None}
+
+
+def _of_row(part: Expr, key: Expr) -> Expr | None:
+    if isinstance(part, Key):
+        return key if isinstance(key, Field) else None
+    if isinstance(part, Attribute) and isinstance(part.operand, Key) and isinstance(key, Make):
+        found = dict(zip(key.schema.names, key.values, strict=True)).get(part.name)
+        return found if isinstance(found, Field) else None
+    return None
+
+
+def _shows_the_same(node: GroupApply, mode: Mode) -> bool:
+    """Say whether a session cannot show that some groups are not there."""
+    if mode == "run":
+        return True
+    inside = list(nodes(node.body))
+    if any(isinstance(below, Windowed) and not isinstance(below.windows, Hopping) for below in inside):
+        return False
+    body = node.body
+    for group in [below for below in inside if isinstance(below, Group)]:
+        body = replaced(body, group, node.input)
+    before = {id(below) for below in nodes(node.input)}
+    watching = [below for below in nodes(body) if isinstance(below, (Chop, WindowAggregate, WindowApply))]
+    return all(shows_the_same(below, mode) for below in watching if id(below) not in before)

@@ -1,0 +1,53 @@
+"""A filter of projected rows becomes a filter of the rows that are projected."""
+
+from __future__ import annotations
+
+from streamdsl.expr.nodes import Expr
+from streamdsl.plan.node import Node, Select
+from streamdsl.rewrite.conditions import before, is_plain
+from streamdsl.rewrite.pushing import Below, pushed
+from streamdsl.rewrite.rule import Setting
+
+
+def push_filter_below_select(node: Node, setting: Setting) -> Node | None:
+    """Move a filter below a `select`: in the place of each field stands what it is made of.
+
+    Lifetimes, CTIs and ids stay. The condition meets the same rows as above; what is filtered out is not projected, so an error
+    there is spared.
+
+    Law: `where(p)(select(f)(s)) == select(f)(where(p after f)(s))`.
+
+    Before and after:
+
+    >>> from typing import TypedDict
+    >>> import streamdsl as sd
+    >>> from streamdsl.plan.explain import explain
+    >>> class Trip(TypedDict):
+    ...     zone: str
+    ...     cents: int
+    >>> trips = sd.source("trips", Trip)
+    >>> before = trips.select(zone=lambda e: e.zone, fare=lambda e: e.cents / 100).where(lambda e: e.fare > 7)
+    >>> print(explain(before.plan(), "reference"))
+    where_1 e.fare > 7  (zone, fare)  <denotation>
+    └─ select_1 {zone: e.zone, fare: e.cents / 100}  (zone, fare)  <denotation>
+       └─ source:trips  (zone, cents)  <denotation>
+    >>> print(explain(push_filter_below_select(before.plan(), Setting()), "reference"))
+    select_1 {zone: e.zone, fare: e.cents / 100}  (zone, fare)  <denotation>
+    └─ where_1 (e.cents / 100) > 7  (zone, cents)  <denotation>
+       └─ source:trips  (zone, cents)  <denotation>
+
+    Must not fire: where the condition cannot be told from the fields, or a field that it reads is made by a function of the user.
+
+    >>> opaque = trips.select(zone=lambda e: e.zone).where(lambda e: e.zone in ("A", "B"))
+    >>> called = trips.select(zone=lambda e: str(e.zone)).where(lambda e: e.zone == "A")
+    >>> [push_filter_below_select(query.plan(), Setting()) for query in (opaque, called)]
+    [None, None]
+    """
+    return pushed(node, setting, _below)
+
+
+def _below(node: Node, condition: Expr, setting: Setting) -> Below | None:
+    if not isinstance(node, Select) or not is_plain(condition):
+        return None
+    found = before(condition, node.projection)
+    return None if found is None else Below({0: found}, "the same rows")

@@ -1,0 +1,57 @@
+"""Plans as trees with bodies: their nodes, and one node replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from streamdsl.plan.node import GroupApply, Node
+
+
+def nodes(plan: Node) -> Iterator[Node]:
+    """Yield the nodes of a plan, those of the bodies of groups too, inputs before their readers.
+
+    >>> from streamdsl.plan.node import Shift, Source
+    >>> [node.name for node in nodes(Shift(Source("trips"), 5))]
+    ['Source', 'Shift']
+    """
+    for node in plan.walk():
+        if isinstance(node, GroupApply):
+            yield from nodes(node.body)
+        yield node
+
+
+def below(node: Node) -> tuple[Node, ...]:
+    """Return the nodes that a node stands on: its inputs, and the body of groups.
+
+    >>> from streamdsl.plan.node import Shift, Source
+    >>> below(Shift(Source("trips"), 5))[0].source
+    'trips'
+    """
+    return (*node.inputs, node.body) if isinstance(node, GroupApply) else node.inputs
+
+
+def replaced(plan: Node, old: Node, new: Node) -> Node:
+    """Return a plan with one node replaced, for all that read it.
+
+    >>> from streamdsl.plan.node import Shift, Source
+    >>> trips = Source("trips")
+    >>> replaced(Shift(trips, 5), trips, Source("rides"))
+    Shift(input=Source(source='rides', payload=None, time_unit=None, progress=None, on_violation='error'), duration=5)
+    """
+    done: dict[int, Node] = {id(old): new}
+
+    def change(node: Node) -> Node:
+        if id(node) not in done:
+            done[id(node)] = _over(node, change)
+        return done[id(node)]
+
+    return change(plan)
+
+
+def _over(node: Node, change: Callable[[Node], Node]) -> Node:
+    """Return a node over changed inputs, and of a changed body."""
+    changed = node.map_inputs(change)
+    if isinstance(changed, GroupApply) and (body := change(changed.body)) is not changed.body:
+        return replace(changed, body=body)
+    return changed

@@ -1,0 +1,41 @@
+"""What type checkers infer for the functions of expressions, and what they refuse."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import assert_type
+
+import streamdsl as sd
+from tests.typing.payloads import Trip, trips
+
+
+def of_values() -> None:
+    tip: float | None = None
+    assert_type(sd.coalesce(tip, 0.0), float)
+    assert_type(sd.coalesce(tip, "none"), float | str)
+    assert_type(sd.coalesce(tip, None, tip), float | None)
+    assert_type(sd.cast("3", int), int)
+    assert_type(sd.cast(3, str), str)
+    assert_type(sd.length("abc"), int)
+    assert_type(sd.contains("abc", "b"), bool)
+    assert_type(sd.local_time(datetime(2026, 1, 1), "UTC"), datetime)
+    assert_type(sd.local_time(0, "UTC", unit="s"), datetime)
+    sd.local_time(0, "UTC")  # type: ignore[call-overload]
+    sd.local_time(0, "UTC", unit="h")  # type: ignore[call-overload]
+    sd.cast(3, list)  # type: ignore[type-var]
+    sd.length(3)  # type: ignore[call-overload]
+
+
+def in_lambdas() -> None:
+    assert_type(trips.where(lambda e: sd.contains(e.vendor, "x") & (sd.length(e.vendor) > 3)), sd.Stream[Trip])
+    assert_type(trips.select(lambda e: sd.cast(e.fare, int)), sd.Stream[int])
+    assert_type(trips.select(lambda e, life: sd.local_time(life.le, "UTC", unit="s").date()), sd.Stream[date])
+    assert_type(trips.select(lambda e: e.vendor[:3]), sd.Stream[str])
+    trips.select(lambda e: sd.length(e.fare))  # type: ignore[call-overload]
+    trips.select(lambda e: sd.length(e.vender))  # type: ignore[attr-defined]
+
+
+def of_expressions() -> None:
+    trips.where(sd.contains(sd.col("vendor"), "x") & (sd.length(sd.col("vendor")) > 3))
+    trips.select(a=sd.coalesce(sd.col("value"), 0), b=sd.cast(sd.col("fare"), int) + 1, c=sd.col("vendor")[:3])
+    trips.where(sd.local_time(sd.col("value"), "UTC", unit="s").hour < 6)
