@@ -13,7 +13,7 @@ JAVA_VERSION = $(shell $(JAVA) -version 2>&1 | sed -n 's/.* version "\([0-9]*\).
 HAS_JAVA = $(shell test "0$(JAVA_VERSION)" -ge 17 2>/dev/null && echo yes)
 INSTALL_JAVA = Java 17 or newer (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)
 
-.PHONY: help environment java demo test laws lint format types doctest notebooks sabotage check ci clean
+.PHONY: help environment java demo test laws lint format types doctest docs notebooks sabotage check ci clean
 
 help: ## show what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -51,6 +51,9 @@ types: $(READY) ## mypy --strict over package, examples and tests
 
 doctest: java $(READY) ## the examples in docstrings, README and docs
 	$(BIN)/python -m pytest -q --doctest-modules --doctest-glob='*.md' streamdsl udm_examples README.md docs
+
+docs: $(READY) ## write docs/operators from the docstrings
+	$(BIN)/python -m tests.operator_pages
 
 notebooks: java $(READY) ## run every notebook
 	$(BIN)/python -m tests.run_notebooks

@@ -227,11 +227,10 @@ def traced(write: Callable[[Steps[Any]], Pattern[Any]], schema: Schema | None) -
 
 
 def _traced(step: Step[Any], schema: Schema | None, names: Schema) -> PatternStep:
-    over = [predicate for predicate in step._where if _is_over_earlier(predicate)]
-    tests = tuple(building.row_expression(predicate, schema, life=False) for predicate in step._where if predicate not in over)
-    return PatternStep(
-        step._name, tests, tuple(building.expression(predicate, schema, names) for predicate in over), step._many, step._optional
-    )
+    over = [_is_over_earlier(predicate) for predicate in step._where]
+    tests = (building.row_expression(f, schema, life=False) for f, both in zip(step._where, over, strict=True) if not both)
+    on_both = (building.expression(f, schema, names) for f, both in zip(step._where, over, strict=True) if both)
+    return PatternStep(step._name, tuple(tests), tuple(on_both), step._many, step._optional)
 
 
 def _is_over_earlier(predicate: Callable[..., object]) -> bool:

@@ -331,6 +331,10 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         Both are constants or lambdas over the row, or over the row and its lifetime, that give ticks. CTIs pass on if LE is kept
         and the duration does not read RE; otherwise there is none before the last.
 
+            time      0         10        20
+            row           [-----------)
+            out             [----)
+
         >>> import streamdsl as sd
         >>> sd.from_rows([(1, 5, 3), (2, 6, 0)]).alter_lifetime(lambda e, life: life.le + 10, lambda e: e.value).run().cht()
         CHT
@@ -357,6 +361,10 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         CTIs pass on unless the duration reads RE.
 
+            time      0         10        20
+            rows        [-----------)  [-)
+            5           [----)         [----)
+
         >>> import streamdsl as sd
         >>> sd.from_rows([(1, 2, "a"), (4, 5, "b")]).alter_duration(10).run().cht()
         CHT
@@ -368,6 +376,10 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     def shift(self, d: DurationLike) -> Stream[T]:
         """Move LE, RE and the CTIs by a duration, which may be negative.
 
+            time      0         10        20
+            row         [------)
+            shift 5          [------)
+
         >>> import streamdsl as sd
         >>> sd.from_rows([(11, 15, "a")]).shift(-10).run().cht()
         CHT
@@ -378,6 +390,10 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
     def to_points(self) -> Stream[T]:
         """Make each row the point `[LE, LE + 1)`; CTIs stay.
+
+            time      0         10        20
+            rows        [------)  [-------)
+            out         |         |
 
         >>> import streamdsl as sd
         >>> sd.from_rows([(1, 5, "a")]).to_points().run().cht()
@@ -393,6 +409,12 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     def to_edges(self, key: Any = None) -> Any:
         """Let each row live until the next strictly later LE of the same key, else for ever: samples become a signal. CTIs stay.
 
+            time      0         10        20
+            rows        |      |    |
+            out         [------)
+                               [----)
+                                    [------->
+
         >>> import streamdsl as sd
         >>> sd.from_rows([(1, 2, 20.5), (4, 5, 21.0)]).to_edges().run().cht()
         CHT
@@ -404,6 +426,10 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     def clip_interval(self, lo: TimeLike, hi: TimeLike) -> Stream[T]:
         """Intersect each lifetime with `[lo, hi)`; rows outside vanish, CTIs stay. Raises `QueryError` where lo > hi.
 
+            time      0         10        20
+            rows        [------)  [-------)
+            5 to 15        [---)  [--)
+
         >>> import streamdsl as sd
         >>> sd.from_rows([(1, 5, "a"), (8, 9, "b")]).clip_interval(3, 7).run().cht()
         CHT
@@ -414,6 +440,10 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
     def to_points_at_end(self) -> Stream[T]:
         """Make each row the point `[RE, RE + 1)`; a row without end gives none, CTIs stay.
+
+            time      0         10        20
+            rows        [------)  [-------)
+            out                |          |
 
         >>> import streamdsl as sd
         >>> sd.from_rows([(1, 5, "a"), (2, sd.INFINITY, "b")]).to_points_at_end().run().cht()
@@ -427,6 +457,11 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         The CTI stays, or moves by a negative duration: until then a row that ends at the CTI may be lengthened.
 
+            time      0         10        20
+            row         [------)
+            by 5        [-----------)
+            by -4       [--)
+
         >>> import streamdsl as sd
         >>> sd.from_rows([(1, 5, "a"), (2, 4, "b")]).extend(-2).run().cht()
         CHT
@@ -437,6 +472,10 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
     def clip_duration(self, d: DurationLike) -> Stream[T]:
         """Make RE no later than LE + a duration, which drops all rows if it is <= 0; CTIs stay.
+
+            time      0         10        20
+            rows        [-----------)  [-)
+            to 5        [----)         [-)
 
         >>> import streamdsl as sd
         >>> sd.from_rows([(1, 9, "a"), (2, 4, "b")]).clip_duration(3).run().cht()
@@ -656,15 +695,15 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     def match(self, pattern: Any, *, by: Any = None, overlapping: bool = False, select: Any = None) -> Any:
         """Give the matches of a pattern of events, in order of LE, for each key by itself: see docs/patterns.md.
 
-            time       0    5    10   15
-            events     a b  b  c
-            a b+ c     within 12
-            match               [--)
+            time     0    5    10   15
+            events   a b  b  c
+            match            [---)      a, then b+, then c, within 12
 
         A match lives from the LE of its last event until `within` after the LE of its first; no RE plays a part. It is a record
         of the steps: of each the payload that it took, None if it was left out, of a many step a tuple. `select` makes its
-        payload of that record. Matches of a key do not overlap, unless `overlapping`: then every instant may begin one. CTIs
-        stay. Raises `QueryError` for a pattern without `within`, or whose last step is many or optional.
+        payload of that record. A match of a key begins after the last event of the one before; with `overlapping` every
+        instant may begin one. CTIs stay. Raises `QueryError` for a pattern without `within`, or whose last step is many or
+        optional.
 
         >>> import streamdsl as sd
         >>> prices = sd.from_rows([(t, t + 1, {"price": p}) for t, p in [(1, 10), (3, 12), (4, 9), (6, 8), (9, 11)]])
@@ -688,6 +727,12 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
     def union(self, *others: Stream[U]) -> Stream[T | U]:
         """Give all rows of all inputs; the CTI is the smallest of theirs. Raises `UnitError` where the units of time differ.
+
+            time      0         10        20
+            left        [------)
+            right          [--------)
+            out         [------)
+                           [--------)
 
         >>> import streamdsl as sd
         >>> sd.from_rows([(1, 5, "a")]).union(sd.from_rows([(3, 9, "b")])).run().cht()
@@ -716,6 +761,11 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         `on` is a field name, a list of names, a pair of lambdas for the left and the right key, or absent; `where` is a condition
         over both rows. The payload is the pair `(l, r)`, or what `select` makes of it.
 
+            time      0         10        20
+            left        [---------)
+            right          [---)[-------)
+            pairs          [---)[-)
+
         >>> import streamdsl as sd
         >>> trades = sd.from_rows([(3, 4, {"symbol": "A", "n": 5}), (8, 9, {"symbol": "A", "n": 1})])
         >>> quotes = sd.from_rows([(1, 6, {"symbol": "A", "bid": 10})])
@@ -742,6 +792,12 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """Give what `join` does, and each left row for the time that it has no match, as maximal pieces, with None for the right.
 
         The CTI is the smaller of the two. `select` is given None for the missing row too.
+
+            time      0         10        20
+            left        [---------)
+            right          [---)
+            pair           [---)
+            alone       [--)   [--)
 
         >>> import streamdsl as sd
         >>> machines = sd.from_rows([(1, 10, {"id": "x"})])
@@ -772,6 +828,12 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         The CTI is the smaller of the two.
 
+            time      0         10        20
+            left        [---------)
+            right             [---------)
+            pair              [---)
+            alone       [-----)   [-----)
+
         >>> import streamdsl as sd
         >>> sd.from_rows([(1, 4, "a")]).full_join(sd.from_rows([(3, 6, "b")])).run().cht()
         CHT
@@ -785,6 +847,11 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """Give each left row for the time that no matching right row lives, as maximal pieces; `on` and `where` as for `join`.
 
         The CTI is the smaller of the two.
+
+            time      0         10        20
+            left        [-----------)
+            right          [---)
+            out         [--)   [----)
 
         >>> import streamdsl as sd
         >>> sd.from_rows([(1, 10, "busy")]).anti_join(sd.from_rows([(3, 5, "pause")])).run().cht()
@@ -943,6 +1010,12 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         The CTI is the smaller of the two.
 
+            time      0         10        20
+            left        [-----------)
+            right          [---)
+                             [---)
+            out            [-----)
+
         >>> import streamdsl as sd
         >>> lit = sd.from_rows([(3, 5, "lamp"), (4, 7, "moon")])
         >>> sd.from_rows([(1, 6, "reading")]).semi_join(lit).run().cht()
@@ -956,6 +1029,11 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """End each left row at the first matching right LE strictly after its own LE; `on` and `where` as for `join`.
 
         The CTI is the smaller of the two.
+
+            time      0         10        20
+            left        [-----------)
+            right       [--)   [--)
+            out         [------)
 
         >>> import streamdsl as sd
         >>> sd.from_rows([(1, 10, "on")]).clip_by(sd.from_rows([(1, 2, "off"), (6, 7, "off")])).run().cht()

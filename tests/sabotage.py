@@ -104,6 +104,13 @@ SABOTAGES = (
         "reference_says and anti_join",
     ),
     Sabotage(
+        "a changed run not followed to its end",
+        "streamdsl/engine/operators/match.py",
+        "if runs == known:",
+        "if True:",
+        "reference_says and match",
+    ),
+    Sabotage(
         "a window closed one too early",
         "streamdsl/engine/operators/columnar.py",
         "self.cells.pop_until(self.numbers.grid.first_ending_after(cti) - 1)",

@@ -13,6 +13,8 @@ SIGMOD 2008 (SASE+). Which matches are reported is fixed, so that every engine a
 6. *Leftmost.* Matches of a key do not overlap in time: a complete run ends all others, and of runs that are complete at the same
    instant the one that began first counts. With `overlapping=True` every run that is completed is reported.
 
+Without windows, and with predicates over what has been taken, there is `Stream.match`, by the same rules (docs/patterns.md).
+
 From rule 3 follows: no match that begins at the same instant is complete earlier than the one that is reported.
 """
 

@@ -26,14 +26,14 @@ from streamdsl.expr.words import CASTS
 _CALLS = {"abs": "abs", "not": "not_", "is_none": "is_none"}
 
 
-def describe(expr: Expr) -> str:
-    """Return an expression in a short form close to the lambda that it came from.
+def describe(expr: Expr, rows: tuple[str, ...] = ()) -> str:
+    """Return an expression in a short form close to the lambda that it came from; `rows` are the names of its parameters.
 
     >>> describe(Binary("&", Binary(">", Field("price"), Constant(10)), Binary("==", Field("venue"), Constant("X"))))
     "(e.price > 10) & (e.venue == 'X')"
     """
     pair = any(isinstance(part, (Field, Whole)) and part.side == 1 for part in expr.walk())
-    return _text(expr, ("l", "r") if pair else ("e",))
+    return _text(expr, rows or (("l", "r") if pair else ("e",)))
 
 
 def _text(expr: Expr, rows: tuple[str, ...]) -> str:

@@ -5,7 +5,7 @@ Comparing two nodes compares them; the facade (`facade.py`) is what builds nodes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal, TypeAlias
 
@@ -267,7 +267,7 @@ def is_boolean(expr: Expr) -> bool:
     if isinstance(expr, Binary) and expr.op in _LOGICAL:
         return is_boolean(expr.left) and is_boolean(expr.right)
     applied = application(expr)
-    return applied is not None and applied[0].is_test
+    return applied is not None and applied[0].gives == "bool"
 
 
 def application(expr: Expr) -> tuple[Word, tuple[Expr, ...]] | None:
@@ -277,16 +277,17 @@ def application(expr: Expr) -> tuple[Word, tuple[Expr, ...]] | None:
     >>> word.name, parts
     ('-x', (Field(name='x', side=0),))
     """
-    match expr:
-        case Binary(op, left, right):
-            return WORDS[op], (left, right)
-        case Unary(op, operand):
-            return WORDS[f"{op}x" if op in ("-", "+") else op], (operand,)
-        case Method(operand, name, arguments):
-            return WORDS[f".{name}"], (operand, *arguments)
-        case Function(name, arguments):
-            return WORDS[name], arguments
-    return None
+    found = _APPLICATIONS.get(type(expr))
+    return None if found is None else found(expr)
+
+
+_SIGNS: Final = {"-": "-x", "+": "+x"}
+_APPLICATIONS: Final[Mapping[type[Expr], Callable[[Any], tuple[Word, tuple[Expr, ...]]]]] = {
+    Binary: lambda expr: (WORDS[expr.op], (expr.left, expr.right)),
+    Unary: lambda expr: (WORDS[_SIGNS.get(expr.op, expr.op)], (expr.operand,)),
+    Method: lambda expr: (WORDS[f".{expr.name}"], (expr.operand, *expr.arguments)),
+    Function: lambda expr: (WORDS[expr.name], expr.arguments),
+}
 
 
 def schema_of(expr: Expr, inputs: tuple[Schema | None, ...]) -> Schema | None:
@@ -299,5 +300,6 @@ def schema_of(expr: Expr, inputs: tuple[Schema | None, ...]) -> Schema | None:
         return expr.schema
     if isinstance(expr, Whole):
         return inputs[expr.side]
+    applied = application(expr)
     is_scalar = isinstance(expr, Life) or (isinstance(expr, Constant) and type(expr.value) in IMMUTABLE) or is_boolean(expr)
-    return Schema.scalar() if is_scalar else None
+    return Schema.scalar() if is_scalar or (applied is not None and applied[0].gives is not None) else None

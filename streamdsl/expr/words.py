@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
@@ -31,16 +31,26 @@ _WHOLE: Final[tuple[Kind, ...]] = ("int", "bool")
 class Word:
     """One word: its meaning on values, over columns (None where not certain), and the types for which Spark says it exactly.
 
-    With `takes_none` a None among the arguments may have a meaning; else it fails, in Python and on Spark. `is_test` says that it
-    gives a bool.
+    `others` lists types with which only Python computes, and the type of the result. `gives` is its type whatever the arguments
+    are. With `takes_none` a None among the arguments may have a meaning; else it fails, in Python and on Spark.
     """
 
     name: str
     python: Callable[..., Any]
     columns: Callable[..., Column | None] | None = None
     native: Signatures = field(default_factory=dict)
+    others: Signatures = field(default_factory=dict)
     takes_none: bool = False
-    is_test: bool = False
+    gives: Kind | None = None
+
+    def result(self, kinds: Sequence[str]) -> Kind | None:
+        """Return the type of the result for arguments of these kinds, where that is certain.
+
+        >>> WORDS["/"].result(("int", "bool")), WORDS[".upper"].result(("str",)), WORDS[".upper"].result(("",))
+        ('float', 'str', None)
+        """
+        found: Mapping[Any, Kind] = {**self.native, **self.others}
+        return self.gives or found.get(tuple(kinds))
 
 
 def coalesce(first: Any, second: Any) -> Any:
@@ -66,16 +76,16 @@ def _slice(value: Any, start: Any, stop: Any, step: Any) -> Any:
     return value[start:stop:step]
 
 
-def _infix(name: str, python: Callable[..., Any], native: Signatures, takes_none: bool = False, is_test: bool = False) -> Word:
-    return Word(name, python, partial(vector.binary, name), native, takes_none, is_test)
+def _infix(name: str, python: Callable[..., Any], native: Signatures, others: Signatures | None = None, **more: Any) -> Word:
+    return Word(name, python, partial(vector.binary, name), native, others or {}, **more)
 
 
-def _prefix(name: str, op: str, python: Callable[..., Any], native: Signatures, takes_none: bool = False) -> Word:
-    return Word(name, python, partial(vector.unary, op), native, takes_none, takes_none)
+def _prefix(name: str, op: str, python: Callable[..., Any], native: Signatures, **more: Any) -> Word:
+    return Word(name, python, partial(vector.unary, op), native, **more)
 
 
-def _method(name: str, native: Signatures | None = None, takes_none: bool = False, is_test: bool = False) -> Word:
-    return Word(f".{name}", partial(_call_method, name), None, native or {}, takes_none, is_test)
+def _method(name: str, native: Signatures | None = None, others: Signatures | None = None, **more: Any) -> Word:
+    return Word(f".{name}", partial(_call_method, name), None, native or {}, others or {}, **more)
 
 
 def _of(result: Kind, *arguments: Iterable[Kind]) -> dict[tuple[Kind, ...], Kind]:
@@ -85,6 +95,7 @@ def _of(result: Kind, *arguments: Iterable[Kind]) -> dict[tuple[Kind, ...], Kind
 
 _STR: Final[tuple[Kind, ...]] = ("str",)
 _SUMS: Final = {**_of("float", _NUMBERS, _NUMBERS), **_of("int", _WHOLE, _WHOLE)}
+_FLOATS: Final = {**_of("float", _NUMBERS, ("float",)), **_of("float", ("float",), _NUMBERS)}
 _BITS: Final = {**_of("int", _WHOLE, _WHOLE), **_of("bool", ("bool",), ("bool",))}
 _SIGNED: Final = {**_of("int", _WHOLE), **_of("float", ("float",))}
 _ORDERED: Final = {**_of("bool", _NUMBERS, _NUMBERS), **_of("bool", _STR, _STR)}
@@ -93,36 +104,39 @@ _EQUALS: Final = _of("bool", KINDS, KINDS)
 _OPERATORS: Final = (
     _infix("+", operator.add, {**_SUMS, **_of("str", _STR, _STR)}),
     _infix("-", operator.sub, _SUMS),
-    _infix("*", operator.mul, _SUMS),
+    _infix("*", operator.mul, _SUMS, _of("str", _STR, _WHOLE)),
     _infix("/", operator.truediv, _of("float", _NUMBERS, _NUMBERS)),
-    _infix("//", operator.floordiv, _of("int", _WHOLE, _WHOLE)),
+    _infix("//", operator.floordiv, _of("int", _WHOLE, _WHOLE), _FLOATS),
     _infix("%", operator.mod, _SUMS),
     _infix("**", operator.pow, {}),
     _infix("&", operator.and_, _BITS),
     _infix("|", operator.or_, _BITS),
     _infix("^", operator.xor, _BITS),
-    _infix("==", operator.eq, _EQUALS, takes_none=True, is_test=True),
-    _infix("!=", operator.ne, _EQUALS, takes_none=True, is_test=True),
-    _infix("<", operator.lt, _ORDERED, is_test=True),
-    _infix("<=", operator.le, _ORDERED, is_test=True),
-    _infix(">", operator.gt, _ORDERED, is_test=True),
-    _infix(">=", operator.ge, _ORDERED, is_test=True),
+    _infix("==", operator.eq, _EQUALS, takes_none=True, gives="bool"),
+    _infix("!=", operator.ne, _EQUALS, takes_none=True, gives="bool"),
+    _infix("<", operator.lt, _ORDERED, gives="bool"),
+    _infix("<=", operator.le, _ORDERED, gives="bool"),
+    _infix(">", operator.gt, _ORDERED, gives="bool"),
+    _infix(">=", operator.ge, _ORDERED, gives="bool"),
     _prefix("-x", "-", operator.neg, _SIGNED),
     _prefix("+x", "+", operator.pos, _SIGNED),
     _prefix("abs", "abs", operator.abs, _SIGNED),
-    _prefix("not", "not", operator.not_, _ANYTHING, takes_none=True),
-    _prefix("is_none", "is_none", is_none, _ANYTHING, takes_none=True),
+    _prefix("not", "not", operator.not_, _ANYTHING, takes_none=True, gives="bool"),
+    _prefix("is_none", "is_none", is_none, _ANYTHING, takes_none=True, gives="bool"),
 )
 
-_TEXT_PLAIN: Final = "upper lower title capitalize casefold swapcase removeprefix removesuffix zfill"
+_TEXT_CASES: Final = "upper lower title capitalize casefold swapcase"
 _TEXT_TESTS: Final = "isalpha isalnum isdigit isdecimal isnumeric isspace isupper islower istitle"
 _OF_TIMES: Final = "weekday isoweekday date time timestamp isoformat toordinal total_seconds"
 _STRIP: Final = {**_of("str", _STR), **_of("str", _STR, ("str", "none"))}
 _METHODS: Final = (
-    *map(_method, [*_TEXT_PLAIN.split(), *_OF_TIMES.split(), "bit_length"]),
-    *(_method(name, is_test=True) for name in [*_TEXT_TESTS.split(), "is_integer"]),
+    *map(_method, [*_OF_TIMES.split(), "bit_length"]),
+    *(_method(name, None, _of("str", _STR)) for name in _TEXT_CASES.split()),
+    *(_method(name, None, _of("str", _STR, _STR)) for name in ("removeprefix", "removesuffix")),
+    _method("zfill", None, _of("str", _STR, _WHOLE)),
+    *(_method(name, gives="bool") for name in [*_TEXT_TESTS.split(), "is_integer"]),
     *(_method(name, _STRIP, takes_none=True) for name in ("strip", "lstrip", "rstrip")),
-    *(_method(name, _of("bool", _STR, _STR), is_test=True) for name in ("startswith", "endswith")),
+    *(_method(name, _of("bool", _STR, _STR), gives="bool") for name in ("startswith", "endswith")),
     _method("find", _of("int", _STR, _STR)),
     _method("replace", _of("str", _STR, _STR, _STR)),
 )
@@ -131,14 +145,14 @@ _SAME: Final[Signatures] = {pair: kind for kind in KINDS for pair in ((kind, kin
 _BOUND: Final[tuple[Kind, ...]] = ("int", "none")
 _FUNCTIONS: Final = (
     Word("[]", operator.getitem, None, _of("str", _STR, ("int",))),
-    Word("[:]", _slice, None, _of("str", _STR, _BOUND, _BOUND, ("none",)), takes_none=True),
-    Word("length", len, None, _of("int", _STR)),
-    Word("contains", contains, vector.contained, _of("bool", _STR, _STR), is_test=True),
+    Word("[:]", _slice, None, _of("str", _STR, _BOUND, _BOUND, ("none",)), _of("str", _STR, _BOUND, _BOUND, ("int",)), True),
+    Word("length", len, None, _of("int", _STR), gives="int"),
+    Word("contains", contains, vector.contained, _of("bool", _STR, _STR), gives="bool"),
     Word("coalesce", coalesce, vector.first_there, _SAME, takes_none=True),
-    Word("int", int, partial(vector.unary, "int"), _of("int", _NUMBERS)),
-    Word("float", float, partial(vector.unary, "float"), _of("float", _NUMBERS)),
-    Word("bool", bool, partial(vector.unary, "bool"), _ANYTHING, takes_none=True, is_test=True),
-    Word("str", str, None, _of("str", ("int", "bool", "str", "none")), takes_none=True),
+    Word("int", int, partial(vector.unary, "int"), _of("int", _NUMBERS), gives="int"),
+    Word("float", float, partial(vector.unary, "float"), _of("float", _NUMBERS), gives="float"),
+    Word("bool", bool, partial(vector.unary, "bool"), _ANYTHING, takes_none=True, gives="bool"),
+    Word("str", str, None, _of("str", ("int", "bool", "str", "none")), takes_none=True, gives="str"),
     Word("local_time", local_time),
 )
 

@@ -33,6 +33,7 @@ from streamdsl.plan.node import (
     WindowApply,
     Windowed,
 )
+from streamdsl.plan.pattern import PatternStep
 from streamdsl.plan.properties import constant_duration, expressions, points_only
 from streamdsl.temporal import INFINITY, format_time
 from streamdsl.udm.aggregates import BoundAgg
@@ -157,12 +158,17 @@ def describe_node(node: Node) -> str:
 
 
 def _describe_match(node: Match) -> str:
-    parts = [f"{' then '.join(map(str, node.steps))} within {node.within}"]
+    parts = [f"{' then '.join(map(_describe_step, node.steps))} within {node.within}"]
     if node.unless:
-        parts.append(f"unless {', '.join(map(str, node.unless))}")
+        parts.append(f"unless {' or '.join(map(_describe_step, node.unless))}")
     if node.key is not None:
         parts.append(f"per {describe(node.key)}")
     return ", ".join([*parts, "overlapping"] if node.overlapping else parts)
+
+
+def _describe_step(step: PatternStep) -> str:
+    tests = [describe(test, ("e", "m")) for test in (*step.tests, *step.over)]
+    return f"{step}[{', '.join(tests)}]" if tests else str(step)
 
 
 def _describe_matching(node: TwoInputs) -> str:

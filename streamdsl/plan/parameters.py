@@ -10,10 +10,9 @@ from typing import Any
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Constant, Expr, Parameter
 from streamdsl.expr.parameters import function_with_values, parameters_of, parameters_of_function, with_values
-from streamdsl.plan.node import AlterLifetime, GroupApply, Matching, Node, Source, WindowAggregate
-from streamdsl.plan.properties import expressions
+from streamdsl.plan.node import AlterLifetime, GroupApply, Node, Source, WindowAggregate
+from streamdsl.plan.properties import HOLDERS, expressions
 from streamdsl.temporal import to_duration, to_ticks
-from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.window_lambda import OpaqueWindow
 
 
@@ -110,7 +109,7 @@ def _valued(value: Any, values: Mapping[str, Constant]) -> Any:
         return with_values(value, values)
     if type(value) is tuple:
         return tuple(_valued(item, values) for item in value)
-    if isinstance(value, (Matching, BoundAgg)):
+    if isinstance(value, HOLDERS):
         return replace(value, **{each.name: _valued(getattr(value, each.name), values) for each in fields(value)})
     if isinstance(value, OpaqueWindow):
         module = copy.copy(value)

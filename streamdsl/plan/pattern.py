@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Expr
+from streamdsl.temporal import INFINITY
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,5 +43,8 @@ def check_pattern(steps: Sequence[PatternStep], unless: Sequence[PatternStep], w
             f"the last step, {steps[-1].name!r}, is many or optional, so nothing says when a match is complete",
             hint="end the pattern with a single, required step",
         )
-    if within <= 0:
-        raise QueryError(f"a pattern needs within > 0, not {within}", hint="within(1) is one instant")
+    if not 0 < within < INFINITY:
+        raise QueryError(
+            f"a pattern needs a finite within > 0, not {within}",
+            hint="it says how long a match lives, and when its events can be forgotten; within(1) is one instant",
+        )

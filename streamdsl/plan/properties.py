@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
+from typing import Final
 
 from streamdsl.expr.nodes import Constant, Expr, Life, Opaque
 from streamdsl.plan.node import (
@@ -24,6 +25,9 @@ from streamdsl.plan.pattern import PatternStep
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.windows import Hopping, Output
 
+HOLDERS: Final = (Matching, BoundAgg, PatternStep)
+"""What in a node, besides itself, has expressions as its fields."""
+
 
 def expressions(node: Node) -> Iterator[Expr]:
     """Yield the expressions of a node, those of its matching and its aggregates too; none of the nodes below it.
@@ -42,7 +46,7 @@ def _inside(value: object) -> Iterator[Expr]:
     elif isinstance(value, tuple):
         for item in value:
             yield from _inside(item)
-    elif isinstance(value, (Matching, BoundAgg, PatternStep)):
+    elif isinstance(value, HOLDERS):
         for field in fields(value):
             yield from _inside(getattr(value, field.name))
 

@@ -112,7 +112,18 @@ def infer(expr: Expr, env: Env) -> Type:
     except NotNative:
         if isinstance(expr, Make) and is_struct(expr.schema):
             return Row(expr.schema, tuple(infer(value, env) for value in expr.values))
-        return Pickled(declared(expr))
+        return _certain(expr, env) or Pickled(declared(expr))
+
+
+def _certain(expr: Expr, env: Env) -> Type | None:
+    """Return the type of what Python computes, where the table of words says it."""
+    applied = application(expr)
+    if applied is None:
+        return None
+    word, parts = applied
+    types = [infer(part, env) for part in parts]
+    kind = word.result([part.kind if isinstance(part, Scalar) else "" for part in types])
+    return None if kind is None else Scalar(kind, word.name == "coalesce" and all(part.nullable for part in types))
 
 
 def declared(expr: Expr) -> Type | None:
@@ -216,6 +227,8 @@ def _applied(expr: Any, env: Env) -> Sql:
     applied = application(expr)
     assert applied is not None
     word, parts = applied
+    if not word.native:
+        raise NotNative(f"{word.name} runs in Python")
     if word.name == "contains" and isinstance(parts[0], Constant) and type(parts[0].value) is tuple:
         return _is_some(parts[0].value, parts[1], env)
     return apply(word, [to_sql(part, env) for part in parts])

@@ -16,14 +16,13 @@ from streamdsl.denote import denote
 from streamdsl.engine.run import run
 from streamdsl.expr.nodes import Constant, Expr, Key
 from streamdsl.io.binding import Bound, Inserts, Piece
-from streamdsl.plan.node import GroupApply, Matching, Node, Source, Windowed
-from streamdsl.plan.pattern import PatternStep
+from streamdsl.plan.node import GroupApply, Node, Source, Windowed
+from streamdsl.plan.properties import HOLDERS
 from streamdsl.spark.codec import decode, decode_table, encode
 from streamdsl.spark.portion import Portion
 from streamdsl.spark.row_stage import Payload
 from streamdsl.spark.types import Type
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Unit
-from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.windows import Hopping
 
 TAG: Final = "tag"
@@ -116,7 +115,7 @@ def bind_key(value: Any, key: Any) -> Any:
     if isinstance(value, tuple):
         bound = tuple(bind_key(item, key) for item in value)
         return value if all(map(operator.is_, bound, value)) else bound
-    if not isinstance(value, (Node, Expr, BoundAgg, Matching, PatternStep)):
+    if not isinstance(value, (Node, Expr, *HOLDERS)):
         return value
     changes = {f.name: bind_key(getattr(value, f.name), key) for f in dataclasses.fields(value)}
     same = all(changed is getattr(value, name) for name, changed in changes.items())

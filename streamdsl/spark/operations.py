@@ -33,7 +33,7 @@ def apply(word: Word, arguments: Sequence[Sql]) -> Sql:
         return _is_none(arguments[0])
     kinds = tuple(argument.kind for argument in arguments)
     if word.native and "any" in kinds:
-        return Sql("null", BOOL if word.is_test else ANY)
+        return Sql("null", Scalar(word.gives) if word.gives is not None else ANY)
     if kinds not in word.native:
         raise NotNative(f"{word.name} of {', '.join(kinds)} runs in Python")
     if not word.takes_none:

@@ -34,7 +34,7 @@ from streamdsl.spark.flow import Flow, Scope, over
 from streamdsl.spark.lowering import Lowering
 from streamdsl.spark.operations import truth
 from streamdsl.spark.sql import NotNative, Sql, integer, moved_time, plus_time, raising
-from streamdsl.spark.types import NONE, Pickled, Type, as_nullable, unify
+from streamdsl.spark.types import NONE, Pickled, Row, Type, as_nullable, unify
 from streamdsl.temporal import INFINITY, common_unit
 
 
@@ -216,7 +216,9 @@ def match(low: Lowering, node: Match, scope: Scope) -> Flow:
     flow = low.lower(node.input, scope)
     by = None if node.key is None else [stages.keyed(low, node, flow, scope, node.key)[0]]
     fragment = replace(node, input=Source("in", None, flow.unit), key=None)
-    return stages.groups(low, node, fragment, {"in": flow}, scope, "runs of patterns are followed in Python", Pickled(), by)
+    taken = (Pickled() if step.many else as_nullable(flow.type, step.optional) for step in node.steps)
+    out = Row(node.schema, tuple(taken))
+    return stages.groups(low, node, fragment, {"in": flow}, scope, "runs of patterns are followed in Python", out, by)
 
 
 def union(low: Lowering, node: Union, scope: Scope) -> Flow:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -14,9 +15,11 @@ from streamdsl.plan.node import Group, GroupApply, Node, Source, TwoInputs, Wind
 from streamdsl.spark.lower import LOWERINGS
 from streamdsl.spark.support import explain_spark
 from streamdsl.stream import GroupedStream, GroupedWindowedStream, Stream, WindowedStream
+from tests.operator_pages import FAMILIES, FOLDER, pages
 from tests.transcripts.test_transcripts import query
 from tests.transcripts.transcript import files, load
 
+FACADES = [Stream, WindowedStream, GroupedStream, GroupedWindowedStream]
 ABSTRACT = {Node, TwoInputs, Windowed}
 LEAVES = {Source, Group}
 NODES = sorted(
@@ -57,7 +60,29 @@ def test_every_node_has_a_transcript() -> None:
     assert [cls.__name__ for cls in NODES if cls not in shown] == []
 
 
-@pytest.mark.parametrize("facade", [Stream, WindowedStream, GroupedStream, GroupedWindowedStream])
+def doc_of(cls: type, name: str) -> str:
+    return inspect.getdoc(inspect.getattr_static(cls, name)) or ""
+
+
+def test_every_operator_is_on_a_page_and_the_pages_are_those_of_the_docstrings() -> None:
+    shown = {name for _, methods in FAMILIES.values() for _, name in methods}
+    methods = {name for facade in FACADES for name, _ in inspect.getmembers(facade, inspect.isfunction) if name[0] != "_"}
+    assert methods - shown == set(), "list it in tests/operator_pages.py"
+    assert {path: path.read_text() for path in FOLDER.iterdir()} == pages(), "run `make docs`"
+
+
+LIFETIMES = ("rows", "order", "combining")
+KEEPS_LIFETIMES = {"where", "select", "select_many", "scan", "multicast", "bind"}
+DRAWN = re.compile(r"\n    .*(\[[-\w]+\)|\|)")
+
+
+def test_every_operator_that_makes_lifetimes_shows_them_on_a_timeline() -> None:
+    methods = [method for family in LIFETIMES for method in FAMILIES[family][1] if method[1] not in KEEPS_LIFETIMES]
+    windows = [(Stream, f"{kind}_window") for kind in ("hopping", "snapshot", "count", "session", "trailing")]
+    assert [name for cls, name in [*methods, *windows] if not DRAWN.search(doc_of(cls, name))] == []
+
+
+@pytest.mark.parametrize("facade", FACADES)
 def test_every_operator_of_the_facade_has_an_example_that_runs(facade: type) -> None:
     public = [method for name, method in inspect.getmembers(facade, inspect.isfunction) if not name.startswith("_")]
     assert [method.__qualname__ for method in public if ">>>" not in (inspect.getdoc(method) or "")] == []

@@ -57,6 +57,7 @@ SPANS: dict[str, Query] = {
     "clip_duration to anything": lambda s: s.clip_duration(INFINITY),
     "clip_interval": lambda s: s.clip_interval(MIN_TIME, INFINITY),
     "alter_duration": lambda s: s.alter_duration(12),
+    "match": lambda s: s.match(lambda p: p.a.within(12)),
     "to_points_at_end": lambda s: s.to_points_at_end(),
 }
 NEVER_REFUSED = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -20,13 +21,13 @@ from streamdsl.expr.words import WORDS, Word
 from streamdsl.io.sources import bind
 from streamdsl.plan.node import Select, Source, Where
 from streamdsl.spark import run_batch
-from streamdsl.spark.expressions import Env, RowAt, to_sql
+from streamdsl.spark.expressions import Env, RowAt, infer, to_sql
 from streamdsl.spark.operations import SQL
 from streamdsl.spark.sql import NotNative
 from streamdsl.spark.types import type_of_payloads
 from streamdsl.testing import assert_cht_equal
 from tests.laws.places import PLACES, SOME, bindings
-from tests.laws.words import BIG, INTS, TEXTS, VALUES, fields, native, node, rows
+from tests.laws.words import BIG, INTS, OTHERS, TEXTS, VALUES, fields, native, node, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -293,6 +294,20 @@ def test_what_is_not_certain_runs_in_python(name: str) -> None:
         to_sql(plan.projection, Env((RowAt(kind),)))
 
 
+def test_what_python_computes_has_a_type_where_that_is_certain() -> None:
+    rows = [(n, n + 1, {"a": n, "f": n / 2, "s": text}) for n, text in enumerate(TEXTS)]
+    query = sd.source("s").select(
+        u=lambda e: e.s.upper(), f=lambda e: e.f // 1, t=lambda e: sd.cast(e.f, str), z=lambda e: e.s[::-1].zfill(e.a)
+    )
+    plan = query.plan()
+    assert isinstance(plan, Select)
+    row = RowAt(type_of_payloads(Schema.record(("a", "f", "s")), [rows[0][2]]))
+    assert infer(plan.projection, Env((row,))).ddl == "struct<f0:string,f1:double,f2:string,f3:string>"
+    given = {"s": [sd.Insert(n, *row) for n, row in enumerate(rows)]}
+    longer = query.where(lambda e: (sd.length(e.u) > 0) & (e.f >= 1))
+    assert_cht_equal(longer.run(given, engine="spark").cht(), longer.run(given, engine="reference").cht())
+
+
 def test_columns_of_mixed_types_run_in_python() -> None:
     rows: list[tuple[int, int, Any]] = [
         (1, 2, {"a": 1}),
@@ -332,6 +347,15 @@ def test_settings_of_the_session_change_nothing(spark: Any) -> None:
             spark.conf.set(name, value)
         compare(Binary("+", A, B), [{"a": a, "b": b} for a in INTS for b in INTS])
         compare(Binary("/", A, B), [{"a": a, "b": b} for a in INTS for b in VALUES["float"]])
+        clocks = sd.source("s", unit="s").select(
+            lambda e, life: (
+                sd.local_time(e.t, "Europe/Vienna").isoformat(),
+                sd.local_time(life.le, "America/New_York", unit="s").hour,
+            )
+        )
+        instants = [value for value in OTHERS if isinstance(value, datetime) and 1900 < value.year < 2100]
+        events = [sd.point(n, int(value.timestamp()), {"t": value}) for n, value in enumerate(instants)]
+        assert_cht_equal(clocks.run({"s": events}, engine="spark").cht(), clocks.run({"s": events}, engine="reference").cht())
         compare(Binary("==", A, Constant("it's \\n ${x}")), [{"a": "it's \\n ${x}"}, {"a": "x"}], Schema.record(("a",)))
     finally:
         for name, value in before.items():

@@ -245,6 +245,27 @@ def test_runs_of_patterns_are_followed_key_by_key(by: Any) -> None:
     assert "Python (Arrow)" in explained(query(stream()))["match_1"]
     check_many(query, native=False)
     check_many(lambda s: query(s).select(lambda m: m.c.v), native=False)
+    optional = stream().match(lambda p: p.a.then(p.b.optional().where(lambda e: e.v > 0)).then(p.c).within(9), by=by)
+    check(optional, {"s": history(3)}, native=False)
+    check(optional.select(lambda m: (sd.is_none(m.b), m.c.k)), {"s": history(3)}, native=False)
+
+
+@pytest.mark.parametrize("payload", [lambda e: e.m, lambda e: str(e.m), lambda e: (e.k, (e.v, e.m))])
+def test_steps_take_payloads_of_every_kind(payload: Any) -> None:
+    def query(s: sd.Stream[Any]) -> sd.Stream[Any]:
+        return s.select(payload).match(lambda p: p.a.many().then(p.b.optional()).then(p.c).within(9), overlapping=True)
+
+    check_many(query, native=False)
+    check_many(lambda s: s.group_by("k").apply(query), native=False)
+
+
+def test_the_steps_of_a_match_are_columns_of_the_public_frame(spark: Any) -> None:
+    query = sd.source("s", Key, unit="tick").match(
+        lambda p: p.a.then(p.b.many().optional().where(lambda e, m: e.number > m.a.number)).then(p.c).within(9), by="text"
+    )
+    frame = spark.createDataFrame([(1, "x", 5), (2, "x", 7), (3, "x", 1)], "le long, text string, number long")
+    found = query.on_spark(spark).batch({"s": frame}).select("le", "re", "a.number", "c.text").collect()
+    assert [tuple(row) for row in found] == [(2, 10, 5, "x")]
 
 
 def test_functions_that_change_their_mind_are_found_out() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from bisect import bisect_right
 from collections.abc import Hashable, Sequence
@@ -79,13 +80,6 @@ class Track:
     runs: tuple[Run, ...] = ()
     instants: Any = field(default_factory=SortedDict)
 
-    def at(self, time: int) -> Instant:
-        """Return an instant; a new one has moved no run yet."""
-        if time not in self.instants:
-            self.instants[time] = Instant(self.runs_before(time))
-        found: Instant = self.instants[time]
-        return found
-
     def runs_before(self, time: int) -> tuple[Run, ...]:
         """Return the runs that are open before an instant."""
         earlier = next(self.instants.irange(maximum=time, inclusive=(True, False), reverse=True), None)
@@ -106,6 +100,8 @@ class MatchOperator(Operator):
         self.unless = range(self.last + 1, len(self.steps))
         self.later = {*self.unless, *itertools.chain(*self.reach[1:])}
         self.tracks: dict[Key, Track] = {}
+        self._due: list[tuple[int, int, Key]] = []
+        self._tickets = itertools.count()
         self._numbers = itertools.count()
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
@@ -129,7 +125,10 @@ class MatchOperator(Operator):
             if not any(fits):
                 continue
             track = self.tracks.setdefault(key, Track())
-            instant = track.at(le)
+            if le not in track.instants:
+                track.instants[le] = Instant(track.runs_before(le))
+                heapq.heappush(self._due, (le, next(self._tickets), key))
+            instant = track.instants[le]
             if comes:
                 instant.rows[id] = Row(id, payload, fits, payload_order(payload))
             else:
@@ -182,7 +181,7 @@ class MatchOperator(Operator):
         if instant.fitting is None:
             rows = sorted(instant.rows.values(), key=lambda row: row.order)
             instant.fitting = [[row for row in rows if row.fits[n]] for n in range(len(self.steps))]
-        alive = runs[bisect_right(runs, time - self.node.within, key=lambda run: run.start) :]
+        alive = self._alive(runs, time)
         moves: dict[Run | None, Run | None] = {}
         for run in (*(alive if any(instant.fitting[n] for n in self.later) else ()), None):
             if run in known:
@@ -199,6 +198,10 @@ class MatchOperator(Operator):
         instant.moves, instant.before = moves, runs
         instant.after = runs if still_open == runs else still_open
         self._send(instant, time, complete, group, changes)
+
+    def _alive(self, runs: tuple[Run, ...], time: int) -> tuple[Run, ...]:
+        """Return the runs that an event at this time can still move; runs are in order of their start."""
+        return runs[bisect_right(runs, time - self.node.within, key=lambda run: run.start) :]
 
     def _moved(self, fitting: list[list[Row]], time: int, run: Run | None) -> Run | None:
         """Return what becomes of a run, or of none, which may begin; a run that nothing moves is itself."""
@@ -259,14 +262,21 @@ class MatchOperator(Operator):
 
     def forget(self, cti: int) -> None:
         """Drop the instants before a CTI, and of the runs those that no later event can move."""
-        for key, track in list(self.tracks.items()):
+        keys: dict[Key, None] = {}
+        while self._due and self._due[0][0] < cti:
+            keys[heapq.heappop(self._due)[2]] = None
+        for key in keys:
+            track = self.tracks.get(key, Track())
             while track.instants and track.instants.peekitem(0)[0] < cti:
                 track.runs = track.instants.popitem(0)[1].after
-            track.runs = tuple(run for run in track.runs if cti - run.start < self.node.within)
+            track.runs = self._alive(track.runs, cti)
+            if track.runs:
+                heapq.heappush(self._due, (track.runs[0].start + self.node.within - 1, next(self._tickets), key))
             self._drop_if_empty(key)
 
     def _drop_if_empty(self, key: Key) -> None:
-        if not self.tracks[key].instants and not self.tracks[key].runs:
+        track = self.tracks.get(key)
+        if track is not None and not track.instants and not track.runs:
             del self.tracks[key]
 
     def state(self) -> dict[str, int]:

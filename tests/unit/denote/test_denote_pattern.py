@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 
 import streamdsl as sd
+from streamdsl.checks.ends import open_rows
+from streamdsl.checks.plans import Checked
 from streamdsl.denote import denote
 from streamdsl.errors import UserCodeError
 from streamdsl.temporal import CHT
@@ -188,3 +190,16 @@ def test_it_gives_what_the_gallery_operator_gives_over_one_window(seed: int) -> 
         result = stream.match(written(steps, within), overlapping=overlapping).run(engine=engine)
         matches = [(row.le, row.re, taken(row.payload)) for row in result.cht()]
         assert sorted(matches) == sorted(expected)
+
+
+def test_predicates_have_parameters_and_matches_end() -> None:
+    limit = sd.param("limit", int)
+    edges = sd.source("s", sd.Record).to_edges()
+    query = edges.match(
+        lambda p: p.a.where(lambda e: e.v > limit).then(p.b.where(lambda e, m: (e.v > m.a.v) & (e.v > limit + 5))).within(9),
+        select=lambda m: m.b.v,
+    )
+    rows = [(1, {"v": 2}), (2, {"v": 4}), (3, {"v": 8}), (4, {"v": 12})]
+    assert found(query.bind(limit=3), *rows) == [(4, 11, 12)]
+    assert found(query.bind(limit=1), *rows) == [(3, 10, 8)]
+    assert open_rows(query.plan(), Checked(query.plan())) is None

@@ -56,9 +56,9 @@ NODES: list[tuple[sd.Stream[Any], algebra.Node]] = [
         trips.match(
             lambda p: (
                 p.a.optional()
-                .then(p.b.many().where(lambda e: e.fare > 3).where(lambda e, m: e.fare > m.a.fare))
+                .then(p.b.many().where(lambda e, m: e.fare > m.a.fare).where(sd.col("fare") > 3))
                 .then(p.c)
-                .unless(p.x.where(lambda e: e.fare > 3))
+                .unless(p.x.where(sd.col("fare") > 3))
                 .within("1m")
             ),
             by="zone",
