@@ -64,6 +64,8 @@ def open_rows(node: Node, plan: Checked) -> Open | None:
         return None if node.end < INFINITY else Open(node)
     if isinstance(node, (AlterLifetime, Extend, ClipDuration, ClipInterval)):
         return _of_durations(node, plan)
+    if isinstance(node, Calendar):
+        return Open(node) if node.end == INFINITY else None
     if isinstance(node, (ToPointsAtEnd, Chop, Match)) or (isinstance(node, Windowed) and _windows_end(node)):
         return None
     below = [open_rows(each, plan) for each in node.inputs]

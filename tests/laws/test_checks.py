@@ -79,6 +79,7 @@ KEPT = [
     *kept("count by end", lambda s: s.count_window(1, by="end").aggregate(n=sd.count()), "window_aggregate_1"),
     *kept("top_k", lambda s: s.tumbling_window(10).top_k(1, by="v"), "window_apply_1"),
     *kept("in a group", lambda s: s.group_by("k").apply(lambda g: g.distinct()), "distinct_1"),
+    *kept("asof_join", lambda s: s.asof_join(T.where(lambda e: e.v > 99), on="k", tolerance=9), "asof_join_1"),
     Case("a constant without end", S.alter_duration(sd.INFINITY).distinct(), "distinct_1", once, S.alter_duration(9).distinct()),
     Case("extended for ever", S.extend(sd.INFINITY).distinct(), "distinct_1", once, S.extend(9).distinct()),
 ]
@@ -146,6 +147,13 @@ HELD = [
     ),
     Case(
         "computed starts", S.alter_lifetime(lambda e, life: life.le + 1, 5), "alter_lifetime_1", once, S.shift(1), then="shift_1"
+    ),
+    Case(
+        "asof_join forward",
+        S.asof_join(T.where(lambda e: e.v > 99), direction="forward"),
+        "asof_join_1",
+        once,
+        S.asof_join(T.where(lambda e: e.v > 99), direction="forward", tolerance=9),
     ),
     Case(
         "a filter that reads RE",
@@ -310,7 +318,7 @@ def test_of_rows_that_end_nothing_stays_where_nothing_is_found(seed: int) -> Non
         return
     here = figures(query, once, FAR)
     # to_edges keeps one row of all, without keys too; the operators above it are then warned about.
-    left = {label: each["events"] + each["windows"] for label, each in here.items() if not label.startswith("to_edges")}
+    left = {label: each["events"] + each["windows"] for label, each in here.items() if not label.startswith(("to_edges", "asof"))}
     assert not any(left.values()), left
     assert here[list(here)[-1]]["output_cti"] >= FAR - 50
 
@@ -323,5 +331,5 @@ def test_what_keeps_rows_without_end_is_named(seed: int) -> None:
         return  # They give new rows for ever, of which those above keep the latest.
     # Above an operator that no CTI passes, which is told, everything waits.
     here = {label: each for label, each in figures(query, edge, FAR).items() if each["input_cti"] > FAR - 50}
-    keeping = {label for label, each in here.items() if each["events"] and not label.startswith(("source", "to_edges"))}
+    keeping = {label for label, each in here.items() if each["events"] and not label.startswith(("source", "to_edges", "asof"))}
     assert keeping <= told

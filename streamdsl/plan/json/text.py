@@ -26,7 +26,7 @@ def to_json(plan: Node) -> str:
      "format": "streamdsl plan",
      "version": 1,
      "parts": [
-      {"type": "Source", "source": "trips", "payload": null, "time_unit": null, "progress": null, "on_violation": "error"},
+      {"type": "Source", "source": "trips", "payload": null, ...},
       {"type": "Shift", "input": {"$ref": 0}, "duration": 5}
      ],
      "output": {"$ref": 1}

@@ -11,9 +11,11 @@ from streamdsl.expr.nodes import Expr, Opaque
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.plan import node as algebra
+from streamdsl.plan.asof import Nearness
 from streamdsl.plan.base import Node
 from streamdsl.plan.node import Matching
 from streamdsl.plan.outputs import Outputs
+from streamdsl.plan.pattern import PatternStep
 from streamdsl.temporal import Progress
 from streamdsl.udm import builtin
 from streamdsl.udm.aggregates import BoundAgg
@@ -33,7 +35,7 @@ TYPES: Final[dict[str, type]] = {
         *_of(algebra, Node),
         *_of(expressions, Expr),
         *_of(windows, Windows),
-        *(Outputs, Matching, BoundAgg, Schema, Progress),
+        *(Outputs, Matching, Nearness, PatternStep, BoundAgg, Schema, Progress),
     )
     if each not in _ABSTRACT
 }

@@ -101,7 +101,7 @@ def test_a_filter_that_stays_above_a_module_is_a_note_until_the_module_promises_
     assert not rewriting(stays.plan()).fired
     moves = windows.apply(Promising).where(lambda e: e.zone == "A")
     assert sd.check(moves) == []
-    assert [rule.__name__ for rule in rewriting(moves.plan()).fired] == ["push_filter_below_module"]
+    assert "push_filter_below_module" in [rule.__name__ for rule in rewriting(moves.plan()).fired]
     before = S.to_points().where(lambda e: e.zone == "A").tumbling_window(5).apply(Highest)
     assert sd.check(before) == []
 
