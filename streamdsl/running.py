@@ -38,17 +38,18 @@ def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | N
         from streamdsl.denote import run_reference
 
         return run_reference(plan, bindings, end)
-    from streamdsl.rewrite import as_chosen
+    from streamdsl.rewrite import as_chosen, reading_less
 
-    plan, options = as_chosen(plan, "run", options, engine)
+    plan, own = as_chosen(plan, "run", options, engine)
     if engine == "spark":
         need_spark()
         from streamdsl.spark import run_batch
 
         return run_batch(plan, bindings, end)
+    plan, bindings = reading_less(plan, bindings, options)
     from streamdsl.engine.run import run as run_local
 
-    return run_local(plan, bindings, end, options)
+    return run_local(plan, bindings, end, own)
 
 
 def explain(plan: Node, engine: str, rules: bool = False) -> str:
