@@ -10,7 +10,7 @@ from streamdsl.errors import QueryError, SchemaError, UnitError
 from streamdsl.expr.functions import accepted
 from streamdsl.expr.nodes import Constant
 from streamdsl.plan.node import Node, Source
-from streamdsl.plan.outputs import Outputs, shared
+from streamdsl.plan.outputs import Outputs
 from streamdsl.plan.parameters import bound_to, parameters, with_sources
 from streamdsl.plan.units import in_unit
 from streamdsl.running import run_outputs, sources
@@ -47,7 +47,7 @@ def run_all(
     if not isinstance(queries, Mapping) or not queries or not all(isinstance(query, Stream) for query in queries.values()):
         raise QueryError(f"run_all takes queries by name, not {queries!r}", hint='sd.run_all({"trips": trips, "fares": fares})')
     plan: Node = Outputs(tuple(query._node for query in queries.values()))
-    plan = shared(in_unit(plan, plan.unit))
+    plan = in_unit(plan, plan.unit)
     own = merge_bindings(plan, *(query._bindings for query in queries.values()))
     return dict(zip(queries, run_outputs(plan, own, bindings, engine, until, engine_options), strict=True))
 

@@ -44,6 +44,8 @@ Piece: TypeAlias = list[Event[Any]] | Inserts
 class Bound:
     """An input: its unit of time and its payloads' schema, as far as they are known, and how to read it.
 
+    `narrow`, where an input is in columns, gives the same input with records of some of the fields, which alone are read.
+
     >>> bound = Bound("tick", None, lambda: iter([[Insert("a", 1, 5, "x")]]))
     >>> list(bound.events()) == list(bound.events())
     True
@@ -53,6 +55,7 @@ class Bound:
     schema: Schema | None
     reader: Callable[[], Iterator[Piece]]
     size_hint: int | None = None
+    narrow: Callable[[Schema], Bound] | None = None
 
     def pieces(self) -> Iterator[Piece]:
         """Read the input from its beginning, piece by piece; times are int ticks."""

@@ -106,6 +106,7 @@ class CsvFiles:
     declared: Mapping[str, Kind]
 
     rows = None
+    in_columns = True
 
     def peek(self) -> tuple[Columns, str]:
         """Return the first rows, and the name of their file."""

@@ -30,6 +30,10 @@ class Files(Protocol):
     def rows(self) -> int | None:
         """The number of rows, None if only a whole reading can tell."""
 
+    @property
+    def in_columns(self) -> bool:
+        """Whether columns that are not needed cost nothing, or little."""
+
 
 def paths_of(paths: Paths, suffix: str) -> list[str]:
     """Return the paths of files; a directory stands for the files in it with this suffix, in order of name."""
@@ -55,6 +59,8 @@ class ParquetFiles:
     """Parquet files, read in batches of rows, only the columns that are needed."""
 
     paths: Sequence[str]
+
+    in_columns = True
 
     def peek(self) -> tuple[Columns, str]:
         """Return the first rows, and the name of their file."""
@@ -105,6 +111,7 @@ class JsonLines:
     extras: bool = False
 
     rows = None
+    in_columns = False
 
     def peek(self) -> tuple[Columns, str]:
         """Return the first row, and the name of its file."""

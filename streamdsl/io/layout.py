@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import UnionType
 from typing import Any, Final, NewType, TypeAlias, Union, get_origin
 
@@ -149,12 +149,22 @@ class Layout:
         """The columns that are read."""
         return list(dict.fromkeys([self.start, *([self.end] if self.end else []), *self.payloads.columns]))
 
+    def narrowed(self, schema: Schema) -> Layout:
+        """Return the layout of records of some of the payloads' fields."""
+        columns = dict(zip(self.payloads.schema.names, self.payloads.columns, strict=True))
+        return replace(self, payloads=Payloads(schema, tuple(columns[name] for name in schema.names)))
+
     def inserts(self, columns: Columns, first_row: int = 0) -> Inserts:
         """Return the rows of a piece as insertions."""
-        le, re = self._lifetimes(columns, first_row)
-        return Inserts(None, le, re, self.payloads.table(self.payloads.values(columns, self.file), columns.size))
+        le, re = self.lifetimes(columns, first_row)
+        return Inserts(None, le, re, self.table(columns))
 
-    def _lifetimes(self, columns: Columns, first_row: int) -> tuple[Ticks, Ticks]:
+    def table(self, columns: Columns) -> Table:
+        """Return the payloads of a piece."""
+        return self.payloads.table(self.payloads.values(columns, self.file), columns.size)
+
+    def lifetimes(self, columns: Columns, first_row: int = 0) -> tuple[Ticks, Ticks]:
+        """Return the ends of the rows of a piece; raises `EventError` and `UnitError` for what is no time."""
         le = columns.times(self.start).starts(self.unit, Where(self.start, self.file, first_row))
         if self.end is None:
             return le, add_times(le, CHRONON)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamdsl.errors import QueryError, UnitError
-from streamdsl.expr.schema import Schema
+from streamdsl.expr.schema import Schema, Shape
+from streamdsl.expr.table import Table
 from streamdsl.extras import need_pyarrow
 from streamdsl.io.binding import Bound, Inserts, Piece
 from streamdsl.io.columns import Columns, columns_of, is_frame
@@ -20,6 +22,7 @@ from streamdsl.io.physical import PhysicalLayout, has_physical_columns
 from streamdsl.result import Result
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Event, Insert, Retract, TimeReader, Unit, check_unit, plain
 from streamdsl.temporal.events import PhysicalEvent
+from streamdsl.temporal.time import Ticks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,18 +143,45 @@ def _read_frame(frame: object, what: str, payload: PayloadLike, start: str, end:
 
 def _bind_columns(columns: Columns, payload: Schema | None, start: str, end: str | None, unit: Unit | None) -> Bound:
     layout = _layout(columns, payload, start, end, unit)
-    return Bound(layout.unit, layout.payloads.schema, _InMemory(columns, _piece(columns, layout)), columns.size)
+    schema = layout.payloads.schema
+    if isinstance(layout, PhysicalLayout):
+        return Bound(layout.unit, schema, _Given(layout.events(columns)), columns.size)
+    return _in_memory(columns, layout, layout.lifetimes(columns))
+
+
+def _in_memory(columns: Columns, layout: Layout, ends: tuple[Ticks, Ticks]) -> Bound:
+    reader = _InMemory(columns, layout, *ends)
+    if layout.payloads.schema.shape is Shape.OBJECT:
+        reader()  # it is made by code of its own, whose errors are to come here
+    schema = layout.payloads.schema
+    return Bound(layout.unit, schema, reader, columns.size, lambda less: _in_memory(columns, layout.narrowed(less), ends))
 
 
 @dataclass(frozen=True, slots=True)
-class _InMemory:
-    """Reads the one piece that a frame is; it holds the frame's columns too, whose memory the piece shares."""
+class _Given:
+    """Reads the one piece of events that a physical frame is."""
 
-    columns: Columns
-    piece: Piece
+    events: list[Event[Any]]
 
     def __call__(self) -> Iterator[Piece]:
-        yield list(self.piece) if isinstance(self.piece, list) else self.piece
+        yield list(self.events)
+
+
+@dataclass(frozen=True, eq=False)
+class _InMemory:
+    """Reads the one piece that a frame is, its payloads where they are first asked for; the piece shares the columns' memory."""
+
+    columns: Columns
+    layout: Layout
+    le: Ticks
+    re: Ticks
+
+    def __call__(self) -> Iterator[Piece]:
+        return iter([Inserts(None, self.le, self.re, self._table)])
+
+    @cached_property
+    def _table(self) -> Table:
+        return self.layout.table(self.columns)
 
 
 def _layout(
@@ -196,13 +226,18 @@ def read_jsonl(
 
 def _read_files(files: Files, payload: PayloadLike, start: str, end: str | None, unit: Unit | None) -> Bound:
     columns, file = files.peek()
-    layout = _layout(columns, frame_schema(payload), start, end, check_unit(unit), file)
+    return _in_files(files, _layout(columns, frame_schema(payload), start, end, check_unit(unit), file))
 
+
+def _in_files(files: Files, layout: Layout | PhysicalLayout) -> Bound:
     def pieces() -> Iterator[Piece]:
         for piece, path, first_row in files.pieces(layout.needed):
             yield _piece(piece, replace(layout, file=path), first_row)
 
-    return Bound(layout.unit, layout.payloads.schema, pieces, files.rows)
+    narrow = None
+    if isinstance(layout, Layout) and files.in_columns:
+        narrow = lambda less: _in_files(files, layout.narrowed(less))  # noqa: E731
+    return Bound(layout.unit, layout.payloads.schema, pieces, files.rows, narrow)
 
 
 def read_frame(frame: object, payload: PayloadLike = None, unit: Unit | None = None) -> list[Event[Any]] | Inserts:

@@ -6,11 +6,13 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from streamdsl.expr.schema import Schema
 from streamdsl.temporal import Unit, common_unit
 from streamdsl.temporal.html import text
+
+_INPUTS: Final = ("Node", "tuple[Node, ...]")
 
 
 class Place(NamedTuple):
@@ -35,8 +37,7 @@ class Node:
     def _inputs(self) -> dict[str, Node | tuple[Node, ...]]:
         """Return the fields that hold inputs: a node, or a tuple of nodes; the body of a group-apply reads its group only."""
         cls: Any = type(self)
-        values = {name: getattr(self, name) for name in _names(cls) if name != "body"}
-        return {name: value for name, value in values.items() if isinstance(value, Node) or _are_nodes(value)}
+        return {name: getattr(self, name) for name in _names(cls)}
 
     @property
     def schema(self) -> Schema | None:
@@ -46,7 +47,8 @@ class Node:
     @property
     def unit(self) -> Unit | None:
         """The unit of time of the output; None where only a run can tell."""
-        return common_unit(*(node.unit for node in self.inputs))
+        # Not of the inputs: a node that many paths lead to would be asked once for each of them.
+        return common_unit(*(leaf.unit for leaf in self.walk() if not leaf.inputs))
 
     @property
     def name(self) -> str:
@@ -55,17 +57,17 @@ class Node:
 
     def walk(self) -> Iterator[Node]:
         """Yield this node and all below it, each input before its reader, a shared one once."""
-        seen: set[int] = set()
-
-        def visit(node: Node) -> Iterator[Node]:
-            if id(node) in seen:
-                return
-            seen.add(id(node))
-            for below in node.inputs:
-                yield from visit(below)
-            yield node
-
-        return visit(self)
+        seen = {id(self)}
+        open_: list[tuple[Node, Iterator[Node]]] = [(self, iter(self.inputs))]
+        while open_:
+            node, rest = open_[-1]
+            below = next((below for below in rest if id(below) not in seen), None)
+            if below is None:
+                yield node
+                open_.pop()
+            else:
+                seen.add(id(below))
+                open_.append((below, iter(below.inputs)))
 
     def map_inputs(self, change: Callable[[Node], Node]) -> Node:
         """Return this node over changed inputs (the same node if none changed)."""
@@ -100,8 +102,5 @@ class Node:
 
 @functools.cache
 def _names(cls: type[Node]) -> tuple[str, ...]:
-    return tuple(each.name for each in dataclasses.fields(cls))
-
-
-def _are_nodes(value: object) -> bool:
-    return isinstance(value, tuple) and bool(value) and all(isinstance(item, Node) for item in value)
+    """Return the names of the fields that are declared to hold inputs."""
+    return tuple(each.name for each in dataclasses.fields(cls) if each.name != "body" and each.type in _INPUTS)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.base import Node
-from streamdsl.plan.parameters import mapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +33,3 @@ def outputs_of(plan: Node) -> tuple[Node, ...]:
     True
     """
     return plan.parts if isinstance(plan, Outputs) else (plan,)
-
-
-def shared(plan: Node) -> Node:
-    """Return a plan in which equal nodes over the same inputs are one node, so that they run once.
-
-    >>> from streamdsl.plan.node import Shift, Source
-    >>> twice = shared(Outputs((Shift(Source("trips"), 1), Shift(Source("trips"), 1))))
-    >>> twice.parts[0] is twice.parts[1]
-    True
-    """
-    known: dict[tuple[object, ...], list[Node]] = {}
-
-    def change(node: Node) -> Node:
-        # Their inputs are one by now, so that comparing two nodes is comparing what they do.
-        alike = known.setdefault((type(node), *map(id, node.inputs)), [])
-        for other in alike:
-            if other == node:
-                return other
-        alike.append(node)
-        return node
-
-    return mapped(plan, change)

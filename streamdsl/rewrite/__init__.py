@@ -8,6 +8,19 @@
 from streamdsl.rewrite.choice import as_chosen
 from streamdsl.rewrite.explain import explain
 from streamdsl.rewrite.optimizer import RULES, Fired, Rewriting, optimize, rewriting
+from streamdsl.rewrite.reading import reading_less
 from streamdsl.rewrite.rule import Mode, Rule, Setting
 
-__all__ = ["RULES", "Fired", "Mode", "Rewriting", "Rule", "Setting", "as_chosen", "explain", "optimize", "rewriting"]
+__all__ = [
+    "RULES",
+    "Fired",
+    "Mode",
+    "Rewriting",
+    "Rule",
+    "Setting",
+    "as_chosen",
+    "explain",
+    "optimize",
+    "reading_less",
+    "rewriting",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, Final
 
 from streamdsl.expr import describe, evaluate_row
 from streamdsl.expr.nodes import (
@@ -149,6 +149,23 @@ def forgiving(condition: Expr) -> Expr:
     return Call(Forgiving(condition, names), tuple(map(Field, names)), f"holds_or_fails[{describe(condition)}]")
 
 
+HEAVIEST: Final = 100
+"""How many parts an expression may get by substitution: what walks expressions as trees would else take ever longer."""
+
+
+def weight(expr: Expr) -> int:
+    """Return the number of parts of an expression written out as a tree: what is shared counts as often as it is read.
+
+    >>> double = Binary("+", Field("x"), Field("x"))
+    >>> weight(double), weight(Binary("*", double, double))
+    (3, 7)
+    """
+    weights: dict[int, int] = {}
+    for part in expr.evaluated():
+        weights[id(part)] = 1 + sum(weights[id(child)] for child in part.children())
+    return weights[id(expr)]
+
+
 def is_forgiving(condition: Expr) -> bool:
     """Say whether a condition is one that `forgiving` has made: the given one is left where it was.
 
@@ -159,14 +176,19 @@ def is_forgiving(condition: Expr) -> bool:
 
 
 def before(expr: Expr, projection: Expr) -> Expr | None:
-    """Return an expression over what a projection makes as one over what it is made of; None where that cannot be told.
+    """Return an expression over what a projection makes as one over what it is made of.
+
+    None where that cannot be told, or would be too long.
 
     >>> quote = Make(Schema.record(["name", "cents"]), (Field("symbol"), Binary("*", Field("price"), Constant(100))))
     >>> describe(before(Binary("<", Field("cents"), Constant(500)), quote))
     '(e.price * 100) < 500'
     """
     names, parts = reads(expr), made_of(projection)
-    return substituted(expr, parts) if names is not None and names <= parts.keys() else None
+    if names is None or not names <= parts.keys():
+        return None
+    found = substituted(expr, parts)
+    return found if weight(found) <= HEAVIEST else None
 
 
 def made_of(projection: Expr) -> dict[str, Expr]:

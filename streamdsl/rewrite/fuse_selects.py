@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Final
 
-from streamdsl.expr.nodes import Call, Constant, Expr, Field, Key, Life, depth, reads
+from streamdsl.expr.nodes import Call, Constant, Expr, Field, Key, Life
 from streamdsl.plan.node import Node, Select
-from streamdsl.rewrite.conditions import made_of, substituted
+from streamdsl.rewrite.conditions import before, made_of
 from streamdsl.rewrite.rule import Setting
 from streamdsl.rewrite.sessions import reads_lifetime
-
-DEEPEST: Final = 60
-"""How deep a fused expression may be: what walks expressions calls itself at every level."""
 
 
 def fuse_selects(node: Node, setting: Setting) -> Node | None:
@@ -52,14 +48,11 @@ def fuse_selects(node: Node, setting: Setting) -> Node | None:
     if not isinstance(node, Select) or not isinstance(node.input, Select) or setting.is_shared(node.input):
         return None
     first, parts = node.input, made_of(node.input.projection)
-    if not _can_be_told(node.projection) or reads_lifetime(first.projection) or not _reads_once(node.projection, parts):
+    is_told = not any(isinstance(part, (Call, Key, Life)) for part in node.projection.walk())
+    if not is_told or reads_lifetime(first.projection) or not _reads_once(node.projection, parts):
         return None
-    fused = substituted(node.projection, parts)
-    return replace(node, input=first.input, projection=fused) if depth(fused) <= DEEPEST else None
-
-
-def _can_be_told(projection: Expr) -> bool:
-    return reads(projection) is not None and not any(isinstance(part, (Call, Key, Life)) for part in projection.walk())
+    fused = before(node.projection, first.projection)
+    return None if fused is None else replace(node, input=first.input, projection=fused)
 
 
 def _reads_once(projection: Expr, parts: dict[str, Expr]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -70,34 +70,47 @@ def narrow_to_reads(node: Node, setting: Setting) -> Node | None:
     """
     if not isinstance(node, (WindowAggregate, WindowApply)):
         return None
-    schema, needed = node.input.schema, fields_read(list(_uses(node)))
+    schema, needed = node.input.schema, fields_read(uses(node))
     if schema is None or schema.shape is not Shape.RECORD or needed is None or not needed < set(schema.names):
         return None
     kept = tuple(name for name in schema.names if name in needed)
     return replace(node, input=Select(node.input, Make(Schema.record(kept), tuple(map(Field, kept)))))
 
 
-def _uses(node: WindowAggregate | WindowApply) -> Iterable[Use]:
+def uses(node: WindowAggregate | WindowApply) -> Sequence[Use]:
+    """Return the modules of a window operator.
+
+    >>> from streamdsl.plan.node import Source
+    >>> from streamdsl.udm.aggregates import BoundAgg
+    >>> from streamdsl.windows import Clip, Hopping, Output
+    >>> counts = WindowAggregate(Source("s"), Hopping(5, 5), Clip.NONE, Output.ALIGN, (BoundAgg(Count()),), Field("a0"))
+    >>> [use.module.label for use in uses(counts)]
+    ['count']
+    """
     if isinstance(node, WindowApply):
         return [Use(node.module, node.argument, None)]
     return [Use(agg.function, agg.argument, agg.where) for agg in node.aggregates]
 
 
-def fields_read(uses: list[Use]) -> set[str] | None:
+def fields_read(uses: Sequence[Use]) -> set[str] | None:
     """Return the fields of a record that modules read; None if some are not known, order matters, or none are promised."""
     found: set[str] = set()
     if all(use.argument is not None or use.module.reads is None for use in uses) or not all(map(_takes_any_order, uses)):
         return None
     for use in uses:
-        fields = [_given(use), frozenset() if use.where is None else reads(use.where)]
+        fields = [given(use), frozenset() if use.where is None else reads(use.where)]
         if any(names is None for names in fields):
             return None
         found.update(*(names for names in fields if names is not None))
     return found
 
 
-def _given(use: Use) -> frozenset[str] | None:
-    """Return the fields that a module is given and reads, None if that is not known."""
+def given(use: Use) -> frozenset[str] | None:
+    """Return the fields that a module is given and reads, None if that is not known.
+
+    >>> given(Use(Count(), None, None)), given(Use(Count(), Field("fare"), None))
+    (frozenset(), frozenset({'fare'}))
+    """
     if use.argument is not None:
         return reads(use.argument)
     if isinstance(use.module, Count):  # a record is counted whatever it holds

@@ -10,6 +10,7 @@ from streamdsl.plan.node import Node
 from streamdsl.rewrite.fuse_filters import fuse_filters
 from streamdsl.rewrite.fuse_selects import fuse_selects
 from streamdsl.rewrite.narrow_to_reads import narrow_to_reads
+from streamdsl.rewrite.prune_columns import prune_columns
 from streamdsl.rewrite.push_filter_below_groups import push_filter_below_groups
 from streamdsl.rewrite.push_filter_below_join import push_filter_below_join
 from streamdsl.rewrite.push_filter_below_lifetimes import push_filter_below_lifetimes
@@ -31,7 +32,7 @@ PHASES: tuple[tuple[Rule, ...], ...] = (
         fuse_selects,
         fuse_filters,
     ),
-    (narrow_to_reads,),
+    (narrow_to_reads, prune_columns),
     (share_equals,),
 )
 """The rules, each in a file of its own. Those of a phase are tried in this order on each node, inputs before their readers; a

@@ -66,8 +66,7 @@ def _of_one_side(node: Join, condition: Expr) -> Below | None:
         isinstance(part, Whole) for part in condition.walk()
     ):
         return None
-    schemas = (node.left.schema, node.right.schema)
-    found = rebuilt(condition, lambda part: _put(part, parts, schemas))
+    found = rebuilt(condition, lambda part: _put(part, parts, node))
     sides = {part.side for part in found.walk() if isinstance(part, (Field, Whole))}
     if len(sides) != 1:
         return None
@@ -86,10 +85,10 @@ def _parts(node: Join) -> dict[str, Expr]:
     return {name: part for name, part in made if not any(isinstance(below, (Call, Life, Opaque)) for below in part.walk())}
 
 
-def _put(part: Expr, parts: dict[str, Expr], schemas: tuple[Schema | None, ...]) -> Expr | None:
+def _put(part: Expr, parts: dict[str, Expr], node: Join) -> Expr | None:
     if isinstance(part, Attribute) and isinstance(part.operand, Field):
         row: Any = parts[part.operand.name]
-        if isinstance(row, Whole) and _is_field(part.name, schemas[row.side]):
+        if isinstance(row, Whole) and _is_field(part.name, node.inputs[row.side].schema):
             return Field(part.name, row.side)
     return parts[part.name] if isinstance(part, Field) else None
 

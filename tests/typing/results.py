@@ -24,6 +24,7 @@ def running() -> None:
     assert_type(stats.open("final"), Session[Stats])
     assert_type(stats.open().push([sd.Insert("a", 1, 5, Trip(1, 2.0, "x", 3.0)), sd.Cti(8)]), list[sd.Event[Stats]])
     assert_type(stats.explain(), str)
+    assert_type(stats.explain(rules=True), str)
     assert_type(stats.plan(), Node)
     stats.run(engine="flink")  # type: ignore[arg-type]
     stats.open("sometimes")  # type: ignore[arg-type]

@@ -112,6 +112,7 @@ def test_a_filter_of_an_outer_join_reaches_its_sources_and_runs_once() -> None:
         "Source",
         "Where",
         "Source",
+        "Select",
         "Join",
         "AntiJoin",
         "Select",

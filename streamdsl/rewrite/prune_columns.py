@@ -1,0 +1,77 @@
+"""The fields that nothing reads are left behind right above the source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from streamdsl.expr.nodes import Field, Make
+from streamdsl.expr.schema import Schema, Shape
+from streamdsl.plan.node import Chop, Node, Select, Source, ToEdges, TwoInputs
+from streamdsl.rewrite.demand import PASSING, demands
+from streamdsl.rewrite.rule import Setting
+from streamdsl.rewrite.tree import nodes
+
+_KEEPING: Final = (Chop, ToEdges, TwoInputs)
+"""Operators that keep the payloads of their rows."""
+
+
+def prune_columns(node: Node, setting: Setting) -> Node | None:
+    """Project a source to the fields that something reads, where joins or other operators would keep whole payloads.
+
+    Lifetimes, CTIs and ids stay. What is read as a whole, by an opaque function, by a module or as a result, has all its fields.
+    Runs also read the columns that are used alone, from Parquet and CSV files and from frames, whatever is above (`reading.py`).
+
+    Law: `join(l, r) == join(select(fields that are read of l)(l), r)`, if the join's projection reads fields.
+
+    Before and after:
+
+    >>> from typing import TypedDict
+    >>> import streamdsl as sd
+    >>> from streamdsl.plan.explain import explain
+    >>> class Trip(TypedDict):
+    ...     zone: str
+    ...     fare: int
+    ...     notes: str
+    >>> class Rain(TypedDict):
+    ...     zone: str
+    ...     mm: int
+    >>> trips, rain = sd.source("trips", Trip), sd.source("rain", Rain)
+    >>> before = trips.join(rain, on="zone", select=lambda t, r: {"fare": t.fare, "mm": r.mm}).plan()
+    >>> print(explain(before, "reference"))
+    join_1 on e.zone == e.zone, select {fare: l.fare, mm: r.mm}  (fare, mm)  <denotation>
+    ├─ source:trips  (zone, fare, notes)  <denotation>
+    └─ source:rain  (zone, mm)  <denotation>
+    >>> print(explain(prune_columns(before.left, Setting.of(before, "run")), "reference"))
+    select_1 {zone: e.zone, fare: e.fare}  (zone, fare)  <denotation>
+    └─ source:trips  (zone, fare, notes)  <denotation>
+
+    Must not fire: where all fields are read, or payloads as a whole, and where nothing keeps them.
+
+    >>> pairs = trips.join(rain, on="zone").plan()
+    >>> total = trips.tumbling_window(10).aggregate(fares=sd.sum(lambda e: e.fare)).plan()
+    >>> [prune_columns(source, Setting.of(plan, "run")) for plan, source in ((before, before.right), (pairs, pairs.left))]
+    [None, None]
+    >>> prune_columns(total.input, Setting.of(total, "run"))
+    """
+    if not isinstance(node, Source) or node.schema is None or setting.plan is None or not _is_kept(node, setting.plan):
+        return None
+    wanted = demands(setting.plan).get(id(node))
+    if wanted is None or node.schema.shape is not Shape.RECORD or not wanted < set(node.schema.names):
+        return None
+    kept = tuple(name for name in node.schema.names if name in wanted)
+    return Select(node, Make(Schema.record(kept), tuple(map(Field, kept))))
+
+
+def _is_kept(source: Node, plan: Node) -> bool:
+    """Say whether some operator keeps the payloads of a source, as they are."""
+    keeping = [node for node in nodes(plan) if isinstance(node, _KEEPING)]
+    return any(source is found for node in keeping for found in _carried(node.inputs))
+
+
+def _carried(inputs: tuple[Node, ...]) -> Iterator[Node]:
+    """Yield the nodes whose payloads come through to one of these."""
+    for node in inputs:
+        yield node
+        if isinstance(node, PASSING):
+            yield from _carried(node.inputs)

@@ -1,0 +1,57 @@
+"""Runs read from their inputs the columns alone that something above uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from streamdsl.expr.schema import Schema, Shape
+from streamdsl.plan.node import Node, Source
+from streamdsl.rewrite.choice import chosen
+from streamdsl.rewrite.demand import demands
+from streamdsl.rewrite.prune_columns import prune_columns
+from streamdsl.rewrite.tree import nodes, replaced
+
+if TYPE_CHECKING:
+    from streamdsl.io.binding import Bound
+
+
+def reading_less(plan: Node, bindings: Mapping[str, Bound], options: Mapping[str, Any] | None) -> tuple[Node, dict[str, Bound]]:
+    """Return a plan and its inputs without the columns that nothing reads, where an input is in columns; see `prune_columns`.
+
+    Lifetimes and ids stay. A source that drops or moves late events reads all of its columns, as `rejected()` shows its payloads.
+
+    >>> import pandas as pd
+    >>> import streamdsl as sd
+    >>> query = sd.from_pandas(pd.DataFrame({"le": [1], "zone": ["A"], "km": [7]})).select(lambda e: e.km)
+    >>> name, bound = next(iter(query._bindings.items()))
+    >>> less = reading_less(query.plan(), {name: bound}, None)[1][name]
+    >>> [event.payload for event in bound.events()], [event.payload for event in less.events()]
+    ([Record(zone='A', km=7)], [Record(km=7)])
+    """
+    names = chosen((options or {}).get("rewrite", "on"))
+    less = dict(bindings)
+    if names is not None and prune_columns.__name__ not in names:
+        return plan, less
+    wanted = demands(plan)
+    for name, bound in bindings.items():
+        sources = [node for node in nodes(plan) if isinstance(node, Source) and node.source == name]
+        fields = [wanted.get(id(source)) for source in sources]
+        known = [names for names in fields if names is not None]
+        if not sources or len(known) < len(fields) or any(source.on_violation != "error" for source in sources):
+            continue
+        schema = _narrowed(bound.schema, frozenset().union(*known))
+        if schema is None or bound.narrow is None:
+            continue
+        less[name] = bound.narrow(schema)
+        for source in sources:
+            plan = replaced(plan, source, source if source.payload is None else replace(source, payload=schema))
+    return plan, less
+
+
+def _narrowed(schema: Schema | None, wanted: frozenset[str]) -> Schema | None:
+    """Return the schema of records of these fields, None where the fields are not fewer or cannot be told."""
+    if schema is None or schema.shape not in (Shape.RECORD, Shape.CLASS) or not wanted < set(schema.names):
+        return None
+    return Schema.record([name for name in schema.names if name in wanted])
