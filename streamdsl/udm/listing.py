@@ -13,6 +13,7 @@ from streamdsl.expr.functions import Udf
 from streamdsl.temporal.html import table
 from streamdsl.udm.bases import UDM, AnyUDA, AnyUDO
 from streamdsl.udm.signatures import parameters, signature
+from streamdsl.udm.stream_operator import UDSO
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +31,7 @@ PROPERTIES: Final = (
 )
 """The attributes by which a module says what it is and promises, as in `UDM`."""
 
+_KINDS: Final[dict[str, type]] = {"uda": AnyUDA, "udo": AnyUDO, "udso": UDSO}
 _TITLES: Final = ("name", "kind", "signature", "parameters", "properties", "description", "origin")
 _NAME_WIDTH: Final = 40
 
@@ -133,11 +135,11 @@ def entry_of(name: str, module: Any, origin: str, path: str) -> Entry:
 
 
 def kind_of(module: object) -> str:
-    """Return `"uda"`, `"udo"` or `"udf"`, or nothing for what is no module, a class or an instance."""
+    """Return `"uda"`, `"udo"`, `"udso"` or `"udf"`, or nothing for what is no module, a class or an instance."""
     if isinstance(module, Udf):
         return "udf"
     cls = module if isinstance(module, type) else type(module)
-    return "uda" if issubclass(cls, AnyUDA) else "udo" if issubclass(cls, AnyUDO) else ""
+    return next((kind for kind, base in _KINDS.items() if issubclass(cls, base)), "")
 
 
 def _word(name: str, value: object) -> str:

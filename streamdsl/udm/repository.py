@@ -101,8 +101,9 @@ class Repository:
         """
         module = self.get(name, **parameters)
         if not isinstance(module, AnyUDA):
-            use = f"apply(sd.udm.get({name!r}))" if isinstance(module, AnyUDO) else f"f = sd.udm.get({name!r}), then f(e.x)"
-            raise QueryError(f"{name!r} is a {kind_of(module).upper()}, not an aggregate", hint=f"write {use}")
+            kind, found = kind_of(module), f"sd.udm.get({name!r})"
+            uses = {"udo": f"apply({found})", "udso": f"scan({found})", "udf": f"f = {found}, then f(e.x)"}
+            raise QueryError(f"{name!r} is a {kind.upper()}, not an aggregate", hint=f"write {uses[kind]}")
         for given in (f, where):
             if given is not None and not callable(given):
                 raise QueryError(
@@ -278,7 +279,7 @@ def _checked(module: Any, shown: str) -> Module:
             f"{shown} is no module",
             hint="decorate the function with @sd.uda, @sd.udo or @sd.udf"
             if is_function
-            else "a module is a class that derives from sd.UDA or sd.UDO, or an instance of one",
+            else "a module is a class that derives from sd.UDA, sd.UDO or sd.UDSO, or an instance of one",
         )
     checked: Module = module
     return checked

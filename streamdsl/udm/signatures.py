@@ -12,6 +12,7 @@ from typing_extensions import get_original_bases
 from streamdsl.expr.functions import Udf
 from streamdsl.udm.bases import UDM, AnyUDA, AnyUDO, IntervalEvent
 from streamdsl.udm.functions import FunctionModule
+from streamdsl.udm.stream_operator import UDSO
 
 
 def signature(module: object) -> str:
@@ -70,9 +71,9 @@ def _of_class(cls: type) -> tuple[object, object]:
 
 
 def _passed_on(cls: type, given: tuple[Any, ...]) -> tuple[object, object] | None:
-    """Return what a class with these type arguments passes on to `AnyUDA` or `AnyUDO`, if it derives from one."""
-    if cls in (AnyUDA, AnyUDO):
-        return given[0], given[1]
+    """Return what a class with these type arguments passes on to `AnyUDA`, `AnyUDO` or `UDSO`, if it derives from one."""
+    if cls in (AnyUDA, AnyUDO, UDSO):
+        return given[0], given[-1]
     known = dict(zip(getattr(cls, "__parameters__", ()), given, strict=True))
     for base in get_original_bases(cls):
         origin = get_origin(base) or base

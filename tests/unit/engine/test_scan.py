@@ -13,6 +13,7 @@ import streamdsl as sd
 from streamdsl.engine.operators import scan
 from streamdsl.engine.session import Session
 from streamdsl.errors import QueryError, UserCodeError
+from streamdsl.udm.repository import Repository
 from tests.laws.harness import EMITS, check_law
 from tests.laws.modules import Since
 from tests.laws.operators import operators
@@ -72,6 +73,15 @@ def test_settled_rows_leave_and_empty_groups_with_them() -> None:
     figures = session.stats()["scan_1"]
     assert figures["events"] == 0
     assert figures["state_bytes"] == 0, "the sums are 0, as they are at first"
+
+
+def test_a_stream_operator_has_a_name_in_the_repository() -> None:
+    repository = Repository()
+    repository.register("total", Total)
+    assert "total udso int -> int" in " ".join(str(repository.catalog()).split())
+    assert isinstance(repository.get("total"), Total)
+    with pytest.raises(QueryError, match=r"total.*UDSO(?s:.*)scan\(sd\.udm\.get\('total'\)\)"):
+        repository("total")
 
 
 def test_what_is_no_stream_operator_and_what_fails_is_named() -> None:
