@@ -22,6 +22,7 @@ from streamdsl.udm.bases import AnyUDA, AnyUDO
 from streamdsl.udm.functions import FunctionModule
 from streamdsl.udm.listing import Catalog, Entry, entry_of, kind_of
 from streamdsl.udm.signatures import parameters as parameters_of
+from streamdsl.udm.stream_operator import UDSO
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -32,7 +33,8 @@ GROUP: Final = "streamdsl.udms"
 OWN: Final = "this program"
 BUILT_IN: Final = "streamdsl"
 
-Module: TypeAlias = AnyUDA[Any, Any] | AnyUDO[Any, Any] | type[AnyUDA[Any, Any]] | type[AnyUDO[Any, Any]] | Udf[..., Any]
+Made: TypeAlias = AnyUDA[Any, Any] | AnyUDO[Any, Any] | UDSO[Any, Any, Any]
+Module: TypeAlias = Made | type[AnyUDA[Any, Any]] | type[AnyUDO[Any, Any]] | type[UDSO[Any, Any, Any]] | Udf[..., Any]
 T = TypeVar("T", default=Any)
 M = TypeVar("M", bound=Module)
 
