@@ -11,7 +11,7 @@ import numpy as np
 
 from streamdsl.errors import QueryError, UnitError
 from streamdsl.expr.schema import Schema, Shape
-from streamdsl.expr.table import Table
+from streamdsl.expr.table import Column, Table
 from streamdsl.extras import need_pyarrow
 from streamdsl.io.binding import Bound, Inserts, Piece
 from streamdsl.io.columns import Columns, columns_of, is_frame
@@ -146,7 +146,7 @@ def _bind_columns(columns: Columns, payload: Schema | None, start: str, end: str
     schema = layout.payloads.schema
     if isinstance(layout, PhysicalLayout):
         return Bound(layout.unit, schema, _Given(layout.events(columns)), columns.size)
-    return _in_memory(columns, layout, layout.lifetimes(columns))
+    return _in_memory(_Converted(columns), layout, layout.lifetimes(columns))
 
 
 def _in_memory(columns: Columns, layout: Layout, ends: tuple[Ticks, Ticks]) -> Bound:
@@ -155,6 +155,22 @@ def _in_memory(columns: Columns, layout: Layout, ends: tuple[Ticks, Ticks]) -> B
         reader()  # it is made by code of its own, whose errors are to come here
     schema = layout.payloads.schema
     return Bound(layout.unit, schema, reader, columns.size, lambda less: _in_memory(columns, layout.narrowed(less), ends))
+
+
+class _Converted:
+    """The columns of a frame, each made payload values once, however many runs use it."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.names, self.size, self.memo = columns.names, columns.size, columns.memo
+        self.times = columns.times
+        self._columns = columns
+        self._values: dict[str, Column] = {}
+
+    def values(self, name: str) -> Column:
+        """Return a column as payload values."""
+        if name not in self._values:
+            self._values[name] = self._columns.values(name)
+        return self._values[name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,6 @@ from streamdsl.plan.node import (
     Shift,
     ToEdges,
     ToPointsAtEnd,
-    TwoInputs,
     Union,
     Where,
     WindowAggregate,
@@ -100,12 +99,12 @@ def _of_input(node: Node, side: int, wanted: Fields) -> Fields:
         return _together(wanted, _used(expressions(node)))
     if isinstance(node, (Select, SelectMany)):
         return _used(expressions(node))
-    if isinstance(node, TwoInputs):
+    if isinstance(node, (AntiJoin, ClipBy, Join, SemiJoin)):
         return _of_side(node, side, wanted)
     return _of_window(node) if isinstance(node, (WindowAggregate, WindowApply)) else None
 
 
-def _of_side(node: TwoInputs, side: int, wanted: Fields) -> Fields:
+def _of_side(node: AntiJoin | ClipBy | Join | SemiJoin, side: int, wanted: Fields) -> Fields:
     matching = node.matching
     key = matching.right_key if side else matching.left_key
     parts = [_used([expr for expr in (key,) if expr is not None])]
@@ -113,7 +112,7 @@ def _of_side(node: TwoInputs, side: int, wanted: Fields) -> Fields:
         parts.append(_used([matching.where], side))
     if isinstance(node, Join):
         parts.append(None if node.projection is None else _used([node.projection], side))
-    elif isinstance(node, (AntiJoin, ClipBy, SemiJoin)) and side == 0:
+    elif side == 0:
         parts.append(wanted)
     return _together(*parts)
 
