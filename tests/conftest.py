@@ -13,6 +13,7 @@ SPARK = Path(__file__).parent / "spark"
 load_profile()
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if SPARK in item.path.parents or item.get_closest_marker("spark"):

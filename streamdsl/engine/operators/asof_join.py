@@ -127,6 +127,7 @@ class AsofJoinOperator(Operator):
                 heapq.heappush(self._deaths, (row.re, next(self._tickets), left))
 
     def _take_right(self, batch: Batch, touched: dict[Left, Before]) -> None:
+        changed: dict[MatchKey, set[int]] = {}
         for key, row, re_old in self._entries(1, batch):
             rows = self.rows.setdefault(key, Rows())
             if re_old == row.le:
@@ -136,17 +137,24 @@ class AsofJoinOperator(Operator):
                 self.stores[1].free([gone.payload])
             else:
                 continue
-            for left in self._affected(rows, row.le):
+            changed.setdefault(key, set()).add(row.le)
+        for key, starts in changed.items():
+            for left in self._affected(self.rows[key], sorted(starts)):
                 touched.setdefault(left, Before(left, left.row.re, dict(left.out))).is_stale = True
 
-    def _affected(self, rows: Rows, start: int) -> Iterator[Left]:
-        """Yield the left rows that have nothing nearer than a right row that starts here."""
-        for starts in (rows.left.irange(minimum=start), rows.left.irange(maximum=start, inclusive=(True, False), reverse=True)):
-            for le, nearness in self._in_reach(starts, start, is_left=True):
-                concerned = [left for left in rows.left[le].values() if left.best is None or nearness <= left.best]
-                yield from concerned
-                if not concerned and self.node.matching.where is None:
-                    break  # what is nearer to these is nearer to all beyond them
+    def _affected(self, rows: Rows, starts: Sequence[int]) -> Iterator[Left]:
+        """Yield the left rows that have nothing nearer than the right rows that start here; each looks at its neighbours only."""
+        for before, start, after in zip([None, *starts], starts, [*starts[1:], None], strict=False):
+            yield from self._concerned(rows, start, rows.left.irange(start, after, inclusive=(True, False)))
+            yield from self._concerned(rows, start, rows.left.irange(before, start, inclusive=(False, False), reverse=True))
+
+    def _concerned(self, rows: Rows, start: int, lefts: Iterator[int]) -> Iterator[Left]:
+        """Yield the left rows, from the nearest on, to which a right row that starts here is as near as what they have."""
+        for le, nearness in self._in_reach(lefts, start, is_left=True):
+            concerned = [left for left in rows.left[le].values() if left.best is None or nearness <= left.best]
+            yield from concerned
+            if not concerned and self.node.matching.where is None:
+                return  # what is nearer to these is nearer to all beyond them
 
     def _in_reach(self, starts: Iterator[int], start: int, is_left: bool) -> Iterator[tuple[int, Distance]]:
         """Yield the starts of one side, from the other side's outwards, with their nearness, as far as there is any."""
