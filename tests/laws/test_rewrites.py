@@ -461,6 +461,23 @@ WRONG: dict[str, dict[str, Any]] = {
 }
 
 
+NOTICED: dict[str, int] = {
+    "filters go below windows of every kind": 200,
+    "filters go below on every field": 82,
+    "filters that fail go below": 414,
+    "sessions forget that a module sees ends": 547,
+    "the order of members is changed": 499,
+    "lifetimes are read before they are altered": 770,
+    "rows that are dropped are forgotten": 414,
+    "pieces may come at any time": 344,
+    "a projection forgets that it read an end": 1132,
+    "a filter meets rows that the one before has kept from it": 763,
+    "a key is not read": 103,
+    "a filter reads nothing": 323,
+}
+"""Where a late example is that shows a wrong rule, so that it is tried first; without it all are tried."""
+
+
 @contextmanager
 def sabotaged(changes: dict[str, Any]) -> Iterator[None]:
     patches = [patch(target, value, create=target.endswith(".set")) for target, value in changes.items()]
@@ -495,7 +512,7 @@ def breaks(seed: int) -> bool:
 @pytest.mark.parametrize("name", WRONG)
 def test_the_law_notices_a_wrong_rule(name: str) -> None:
     with sabotaged(WRONG[name]):
-        assert any(map(breaks, range(1500)))
+        assert any(map(breaks, [NOTICED.get(name, 0), *range(1500)]))
 
 
 def test_the_law_holds_on_the_same_examples_without_sabotage() -> None:
