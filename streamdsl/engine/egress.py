@@ -197,6 +197,10 @@ class HoldingEgress(FinalEgress):
         self._versions.forget(self.cti)
         return events
 
+    def first_release(self) -> int:
+        """Return the time of the input at which the next row goes out, if nothing else settles it."""
+        return min(self._first_held() + self._hold_for, INFINITY)
+
     def _ripe(self, now: int) -> list[OutRow]:
         """Return the rows that have waited for long enough."""
         ripe = []

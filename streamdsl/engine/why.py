@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from streamdsl.engine.egress import FinalEgress, SpeculativeEgress
+from streamdsl.engine.egress import FinalEgress, HoldingEgress, SpeculativeEgress
 from streamdsl.engine.ingress import Ingress
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Operator
@@ -18,7 +18,7 @@ from streamdsl.engine.operators.lifetimes import ExtendOperator, QuantizeOperato
 from streamdsl.engine.operators.span import WhereOperator
 from streamdsl.engine.operators.window import WindowOperator
 from streamdsl.expr import describe
-from streamdsl.plan.node import WindowAggregate, WindowApply
+from streamdsl.plan.node import AsofJoin, WindowAggregate, WindowApply
 from streamdsl.temporal import INFINITY, MIN_TIME, Unit, format_time
 from streamdsl.windows import Count, Hopping, Output, Session
 
@@ -47,6 +47,9 @@ class Why:
         """Return which rows wait to be sent."""
         if isinstance(self.egress, FinalEgress) and (ends := self.egress.held_ends()):
             first, what = min(ends), "1 row" if len(ends) == 1 else f"{len(ends)} rows"
+            if isinstance(self.egress, HoldingEgress):
+                until = self._time(self.egress.first_release())
+                return f"sd.Emit(hold=...) holds back {what}, the first until an event or a CTI of the input reaches {until}"
             if first == INFINITY:
                 return (
                     f'emit="final" holds back {what} without end until the session is closed (hint: clip_duration(d) ends rows)'
@@ -102,6 +105,12 @@ class Why:
         if isinstance(node, (WindowAggregate, WindowApply)):
             settled = "not settled" if operator.cti == MIN_TIME else f"settled only up to {self._time(operator.cti)}"
             return f"{operator.label} has got the CTI {input}, but is {settled}: {self._window_reason(node, operator)}"
+        if isinstance(node, AsofJoin):
+            first = self._time(operator.cti)
+            return (
+                f"{operator.label} has got the CTI {input}, but the left row at {first} may still have a nearer right row "
+                "(hint: tolerance=... says how far to look)"
+            )
         return f"{operator.label} reads RE or computes starts, so no CTI passes it before the last (hint: see sd.check(query))"
 
     def _window_reason(self, node: WindowAggregate | WindowApply, operator: Operator) -> str:

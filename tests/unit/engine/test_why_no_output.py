@@ -189,3 +189,22 @@ def test_no_reason_means_that_the_cti_follows_and_a_reason_that_it_does_not(seed
         behind = [each["output_cti"] < each["input_cti"] for label, each in session.stats().items() if label in told]
         assert any(behind) or "has let none" in told
         assert [label for label in session.stats() if label in told], told
+
+
+def test_rows_that_wait_for_a_while_are_told_with_the_time_at_which_they_go() -> None:
+    session = sd.source("s").open(emit=sd.Emit(hold=5))
+    session.push([sd.Insert("a", 3, 20, "x"), sd.Insert("b", 4, 20, "y")])
+    assert session.why_no_output() == (
+        "sd.Emit(hold=...) holds back 2 rows, the first until an event or a CTI of the input reaches 8; "
+        "source 's' has sent no CTI yet; give it one, or a progress policy (progress=sd.Progress.slack(...))"
+    )
+    assert len(session.push([sd.point("c", 8, "z")])) == 1
+
+
+def test_an_as_of_join_that_looks_forward_waits_for_the_right_row() -> None:
+    session = sd.source("a").asof_join(sd.source("b"), direction="forward").open()
+    session.push([sd.point("x", 7, "x"), sd.Cti(20)], source="a")
+    session.push([sd.Cti(20)], source="b")
+    why = str(session.why_no_output())
+    assert "asof_join_1 has got the CTI 20, but the left row at 7 may still have a nearer right row" in why
+    assert "tolerance" in why
