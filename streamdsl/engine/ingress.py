@@ -47,7 +47,7 @@ class Ingress:
         self.schema = source.payload
         self.table = EventTable(source.source, source.on_violation)
         policy = source.progress
-        self.progress = None if policy is None or policy.source else policy.generator(unit)
+        self.progress = None if policy is None or policy.kind in ("imported", "wall") else policy.generator(unit)
         self.import_delay = to_duration(policy.delay, unit) if policy else 0
         self.rows = 0
         self.events_in = 0

@@ -66,6 +66,9 @@ class _Run(Session[Any]):
     def _imported(self, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
         return {}  # the sources are pushed one after the other, and none must wait
 
+    def _tick(self) -> list[Event[Any]]:
+        return []  # what a bounded input means depends on no clock
+
     def _sent(self, outputs: Sequence[Step]) -> list[Event[Any]]:
         for events, egress, out in zip(self.events, self._egresses, outputs, strict=True):
             events += egress.send(out.batch, out.cti)

@@ -69,7 +69,8 @@ class Session(Generic[T]):
         self._check_open()
         ingress = self._ingress(source)
         pieces = ingress.stage(self._read(events, ingress))
-        return self._with_early([event for piece in pieces for event in self._step({ingress.source.source: piece})])
+        out = [event for piece in pieces for event in self._step({ingress.source.source: piece})]
+        return self._with_early([*out, *self._tick()])
 
     def load(self, tables: Mapping[str, Bound]) -> None:
         """Take reference data in, whole; what comes of it is returned by the next push, or by the close."""
@@ -163,6 +164,16 @@ class Session(Generic[T]):
         except BaseException as error:
             self._failure = error
             raise
+
+    def _tick(self) -> list[Event[T]]:
+        """Let the clocks of sources give their CTIs, and return what that causes."""
+        pieces = {}
+        for name, ingress in self._sources.items():
+            policy = ingress.source.progress
+            if policy is not None and policy.kind == "wall" and (cti := policy.time_of_day(ingress.unit)) > ingress.cti:
+                ingress.table.advance(cti)
+                pieces[name] = Piece(EMPTY, cti)
+        return self._step(pieces) if pieces else []
 
     def _imported(self, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
         """Return what the CTIs of some sources mean for those that import them."""

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from streamdsl.errors import QueryError
-from streamdsl.temporal.time import MIN_TIME, DurationLike, Unit, is_integer, to_duration
+from streamdsl.errors import QueryError, UnitError
+from streamdsl.temporal.time import MIN_TIME, PER_SECOND, DurationLike, Unit, is_integer, to_duration
 
-ProgressKind: TypeAlias = Literal["slack", "count", "period", "imported"]
+ProgressKind: TypeAlias = Literal["slack", "count", "period", "imported", "wall"]
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the CTI follows the largest LE seen, or another source's; made by `ordered`, `slack`, `every`, `imported_from`.
+    """How far the CTI follows the largest LE seen, a clock, or another source's CTI.
+
+    Made by `ordered`, `slack`, `every`, `wall_clock` and `imported_from`.
 
     Lateness is judged event by event, so it never depends on how events are batched.
     """
@@ -22,6 +26,7 @@ class Progress:
     delay: DurationLike = 0
     step: DurationLike = 1
     source: str = ""
+    clock: Callable[[], int] | None = None
 
     @staticmethod
     def ordered() -> Progress:
@@ -51,6 +56,26 @@ class Progress:
         120
         """
         return Progress("count" if is_integer(step) else "period", delay, step)
+
+    @staticmethod
+    def wall_clock(period: DurationLike, delay: DurationLike = 0, clock: Callable[[], int] | None = None) -> Progress:
+        """Return the policy of a source whose events tell of now: in sessions the CTI is the time of day minus `delay`.
+
+        It is rounded down to a multiple of `period`, and looked at after each push into any source of the query; `push([])` lets
+        time pass. `clock` gives nanoseconds since 1970, by default as `time.time_ns` does. Bounded runs look at no clock.
+
+        >>> Progress.wall_clock("10s", clock=lambda: 47 * 10**9).time_of_day("s")
+        40
+        """
+        return Progress("wall", delay, period, clock=clock)
+
+    def time_of_day(self, unit: Unit | None) -> int:
+        """Return the CTI that a clock gives; raises `UnitError` for ticks, which no clock tells."""
+        if unit == "tick":
+            raise UnitError("a clock tells no ticks", hint='give the source a unit of the calendar, such as unit="s"')
+        generator = self.generator(unit)
+        now = (self.clock or time.time_ns)() * PER_SECOND[unit or "us"] // PER_SECOND["ns"]
+        return now // generator.step * generator.step - generator.delay
 
     @staticmethod
     def imported_from(stream: object, delay: DurationLike = 0) -> Progress:
@@ -94,7 +119,7 @@ class ProgressGenerator:
         if le is not None:
             self.largest = max(self.largest, le)
         self.seen += 1
-        if self.largest == MIN_TIME or self.kind == "imported" or (self.kind == "count" and self.seen % self.step):
+        if self.largest == MIN_TIME or self.kind in ("imported", "wall") or (self.kind == "count" and self.seen % self.step):
             return self.cti
         base = self.largest // self.step * self.step if self.kind == "period" else self.largest
         self.cti = max(self.cti, base - self.delay, MIN_TIME)

@@ -12,7 +12,8 @@ import pytest
 
 import streamdsl as sd
 from streamdsl import CHT, INFINITY, MIN_TIME, Cti, Insert, Progress, Retract
-from streamdsl.errors import CtiViolation, QueryError
+from streamdsl.errors import CtiViolation, QueryError, UnitError
+from streamdsl.testing import VirtualClock
 from tests.unit.contract.common import EMITS, ENGINES, X, Y, cht_of, payloads_of, refused, rows
 
 
@@ -60,6 +61,33 @@ def test_a_slow_source_takes_the_ctis_of_another() -> None:
     with refused(CtiViolation, "r3", "8"):
         session.push([Insert("r3", 7, 12, {"k": "a", "v": 6})], source="rates")
     assert session.push([Cti(INFINITY)], source="trips")[-1] == Cti(INFINITY)
+
+
+def test_ctis_of_a_clock_come_with_every_push() -> None:
+    clock = VirtualClock("2013-01-01T00:00:00Z")
+    start = clock() // 10**9
+    policy = Progress.wall_clock("10s", delay="2s", clock=clock)
+    session = sd.source("s", unit="s", progress=policy).tumbling_window("10s").aggregate(n=sd.count()).open(emit="final")
+    assert session.push([sd.point("a", start + 1, 7)]) == [Cti(start - 10)]
+    clock.advance("15s")
+    assert session.push([]) == [Cti(start)]
+    assert session.stats()["source:s"]["input_cti"] == start + 8
+    clock.advance("5s")
+    assert [event.le for event in session.push([]) if isinstance(event, Insert)] == [start]
+    with refused(CtiViolation, "late"):
+        session.push([sd.point("late", start + 17, 7)])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_bounded_run_looks_at_no_clock(engine: Any) -> None:
+    old = sd.from_rows([("1970-01-02", "1970-01-03", 1)], progress=Progress.wall_clock("1s"))
+    assert len(old.run(engine=engine).cht()) == 1
+
+
+def test_a_clock_tells_no_ticks() -> None:
+    session = sd.source("s", unit="tick", progress=Progress.wall_clock(1)).open()
+    with refused(UnitError, "no ticks", "calendar"):
+        session.push([])
 
 
 @pytest.mark.parametrize("engine", ENGINES)
