@@ -92,7 +92,7 @@ SABOTAGES = (
     Sabotage(
         "a final row sent while its end may still change",
         "streamdsl/engine/egress.py",
-        "return re <= self._settled if self._fixed_end else re < self._settled",
+        "return re <= self._settled if self.fixed_end else re < self._settled",
         "return re <= self._settled",
         "reference_says and (where or shift)",
     ),
@@ -109,6 +109,27 @@ SABOTAGES = (
         "if runs == known:",
         "if True:",
         "reference_says and match",
+    ),
+    Sabotage(
+        "a right row as near as another is forgotten",
+        "streamdsl/engine/operators/asof_join.py",
+        "left.best is None or nearness <= left.best",
+        "left.best is None or nearness < left.best",
+        "reference_says and asof_join",
+    ),
+    Sabotage(
+        "a row let go while another like it may still end",
+        "streamdsl/engine/operators/scan.py",
+        "if entry.ends[-1] >= cti:",
+        "if entry.ends[0] >= cti:",
+        "reference_says and scan",
+    ),
+    Sabotage(
+        "a calendar that keeps the first row's place",
+        "streamdsl/engine/operators/calendar.py",
+        "if starts[le] <= 0:",
+        "if starts[le] < 0:",
+        "reference_says and fill",
     ),
     Sabotage(
         "a window closed one too early",

@@ -130,7 +130,7 @@ def composition(rng: Random) -> tuple[str, Stream]:
     """Return a random query over sources `s0` and `s1`, and how it was made; a second input may be the stream itself."""
     made: list[tuple[Stream, bool]] = [(sd.source("s0"), False), (sd.source("s1"), False)]
     names = []
-    for number in range(rng.randint(2, 4)):
+    for number in range(rng.randint(2, 6)):
         step = rng.choice(STEPS)
         reads = [len(made) - 1 if number and not i else rng.randrange(len(made)) for i in range(step.inputs)]
         unending = any(made[i][1] for i in reads)

@@ -105,6 +105,7 @@ SPANS: dict[str, list[Callable[[Stream], Stream]]] = {
     "scan": [
         lambda s: s.scan(Since()),
         lambda s: s.group_by("k").apply(lambda g: g.scan(Since)),
+        lambda s: s.quantize(3, 3).select(k=lambda e: 0, v=lambda e: e.v % 2).scan(Since),
         lambda s: s.to_points().scan(Since).snapshot_window().aggregate(n=sd.count(), v=sd.sum(lambda e: e.v)),
     ],
     "fill": [
