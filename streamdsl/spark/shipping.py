@@ -6,6 +6,7 @@ import functools
 import pickle
 import sys
 import sysconfig
+import threading
 import types
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -17,6 +18,7 @@ from pyspark import cloudpickle
 from streamdsl.errors import UnsupportedOnSpark
 
 _INSTALLED: Final = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+_REGISTERING: Final = threading.RLock()
 _PACKAGE: Final = __name__.partition(".")[0]
 _BUILTIN: Final = frozenset({int, float, bool, str, bytes})
 
@@ -62,7 +64,13 @@ def _dump(value: Any) -> bytes:
 
 @contextmanager
 def by_value() -> Iterator[None]:
-    """Let cloudpickle send modules by value that the workers may not have: those that are not installed."""
+    """Let cloudpickle send modules by value that the workers may not have: those that are not installed; one thread at a time."""
+    with _REGISTERING, _registered():
+        yield
+
+
+@contextmanager
+def _registered() -> Iterator[None]:
     known = cloudpickle.list_registry_pickle_by_value()
     added = [module for name, module in list(sys.modules.items()) if name not in known and _is_local(module)]
     for module in added:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import streamdsl as sd
@@ -84,17 +85,22 @@ def check_many(
     seeds: Sequence[int] = range(12),
     native: bool | None = None,
 ) -> None:
-    """Check a query on many histories at once, each of which is a group, and on one without groups; one must give rows."""
+    """Check a query on many histories at once, each of which is a group, and on one without groups; one must give rows.
+
+    Both run at the same time, each in a thread.
+    """
     alone = {f"s{i}": history(99 + i, 12, unending) for i in range(inputs)}
-    found = check(query(*map(stream, alone)), alone, native=native)
     grouped = {
         name: sd.CHT.from_rows([row for seed in seeds for row in _marked(history(seed * 10 + i, 9, unending), seed, i)])
         for i, name in enumerate(alone)
     }
     streams = list(map(stream, grouped))
     whole = streams[0].union(*streams[1:]) if inputs > 1 else streams[0]
-    groups = check(whole.group_by(lambda e: e.seed).apply(lambda group: query(*_sides(group, inputs))), grouped)
-    assert len(found) + len(groups) > 0
+    by_seed = whole.group_by(lambda e: e.seed).apply(lambda group: query(*_sides(group, inputs)))
+    with ThreadPoolExecutor(2) as pool:
+        found = pool.submit(check, query(*map(stream, alone)), alone, native=native)
+        groups = pool.submit(check, by_seed, grouped)
+    assert len(found.result()) + len(groups.result()) > 0
 
 
 def _marked(rows: sd.CHT[Any], seed: int, side: int) -> list[tuple[int, int, Any]]:
