@@ -5,18 +5,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.errors import UserCodeError
-from streamdsl.expr import Inputs, RowError, evaluate, truth
+from streamdsl.expr import Inputs, RowError, evaluate, key_values, truth
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.table import Column
 from streamdsl.temporal.payload import plain
 from streamdsl.temporal.time import INFINITY, MIN_TIME
+
+MatchKey: TypeAlias = tuple[Any, Hashable]
+"""The group that a row is in, and what its key has in common with equal ones."""
 
 
 class Step(NamedTuple):
@@ -138,6 +141,16 @@ class Operator(ABC):
         column = np.full(len(batch), None, dtype=object) if values.dtype == object else np.zeros(len(batch), dtype=values.dtype)
         column[rows] = values
         return column, chosen
+
+    def keys(self, key: Expr | None, batch: Batch) -> list[MatchKey]:
+        """Return each row's group, and what equal keys have in common; errors as in `evaluate`."""
+        groups = batch.group_keys()
+        if key is None:
+            return [(group, None) for group in groups]
+        try:
+            return list(zip(groups, key_values(key, inputs_of(batch)), strict=True))
+        except RowError as error:
+            raise self.user_error(error, batch.ids) from error.cause
 
     def user_error(self, error: RowError, ids: Column | None = None, window: Hashable = None) -> UserCodeError:
         """Return what a user sees of an error in row `error.row`."""

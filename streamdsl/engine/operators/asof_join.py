@@ -14,12 +14,11 @@ from sortedcontainers import SortedDict, SortedSet
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.index import EventRow
-from streamdsl.engine.operator import Operator, inputs_of
+from streamdsl.engine.operator import MatchKey, Operator
 from streamdsl.engine.operators.join import PAIR
-from streamdsl.engine.operators.sides import MatchKey
 from streamdsl.engine.store import PayloadStore, SlotChange
 from streamdsl.errors import UserCodeError
-from streamdsl.expr import Inputs, RowError, key_values, project, truth, without_row
+from streamdsl.expr import Inputs, RowError, project, truth, without_row
 from streamdsl.expr.evaluate import evaluate
 from streamdsl.plan.asof import Distance
 from streamdsl.plan.node import AsofJoin
@@ -102,17 +101,9 @@ class AsofJoinOperator(Operator):
         batch = batch.take(np.flatnonzero(batch.re_old != batch.re_new))
         slots = iter(self.stores[side].put(batch.table.take(np.flatnonzero(batch.re_old == batch.le))))
         columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist())
-        for id, le, re_old, re_new, key in zip(*columns, self._keys(side, batch), strict=True):
-            yield key, EventRow(id, le, re_new, next(slots) if re_old == le else None), re_old
-
-    def _keys(self, side: int, batch: Batch) -> list[MatchKey]:
         key = (self.node.matching.left_key, self.node.matching.right_key)[side]
-        if key is None:
-            return [(group, None) for group in batch.group_keys()]
-        try:
-            return list(zip(batch.group_keys(), key_values(key, inputs_of(batch)), strict=True))
-        except RowError as error:
-            raise self.user_error(error, batch.ids) from error.cause
+        for id, le, re_old, re_new, found in zip(*columns, self.keys(key, batch), strict=True):
+            yield found, EventRow(id, le, re_new, next(slots) if re_old == le else None), re_old
 
     def _take_left(self, batch: Batch, touched: dict[Left, Before]) -> None:
         for key, row, re_old in self._entries(0, batch):

@@ -65,11 +65,9 @@ class CalendarOperator(Operator):
             del self.starts[group]
         if was == now:
             return []
-        return [
-            SlotChange((self.label, group, le), le, old, new, self.slot, group)
-            for le, old, new in ((was, end, was), (now, now, end))
-            if le is not None and old is not None and new is not None
-        ]
+        lost = [] if was is None else [SlotChange((self.label, group, was), was, end, was, self.slot, group)]
+        came = [] if now is None else [SlotChange((self.label, group, now), now, now, end, self.slot, group)]
+        return [*lost, *came]
 
     def forget(self, cti: int) -> None:
         """Let go of the LEs of groups whose first row can no longer go, and of groups whose calendar is over."""

@@ -8,7 +8,8 @@ import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.index import EventRow
-from streamdsl.engine.operators.sides import MatchKey, TwoSidedOperator
+from streamdsl.engine.operator import MatchKey
+from streamdsl.engine.operators.sides import TwoSidedOperator
 from streamdsl.expr.table import object_column
 from streamdsl.plan.node import ClipBy
 from streamdsl.temporal.time import INFINITY

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.index import Pieces
-from streamdsl.engine.operator import Operator
-from streamdsl.engine.operators.sides import MatchKey, Side
+from streamdsl.engine.operator import MatchKey, Operator
+from streamdsl.engine.operators.sides import Side
 from streamdsl.engine.store import SlotChange
 from streamdsl.expr.nodes import Whole
 from streamdsl.plan.node import Distinct

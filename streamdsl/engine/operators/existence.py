@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.index import EventRow, PieceChange, Pieces
-from streamdsl.engine.operators.sides import MatchKey, TwoSidedOperator
+from streamdsl.engine.operator import MatchKey
+from streamdsl.engine.operators.sides import TwoSidedOperator
 from streamdsl.engine.store import SlotChange
 from streamdsl.plan.node import AntiJoin, SemiJoin
 from streamdsl.temporal.lifetime import Lifetime, merge, subtract

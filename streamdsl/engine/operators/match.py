@@ -13,17 +13,14 @@ import numpy as np
 from sortedcontainers import SortedDict
 
 from streamdsl.engine.batch import EMPTY, Batch, Changes
-from streamdsl.engine.operator import Operator, inputs_of
+from streamdsl.engine.operator import MatchKey, Operator, inputs_of
 from streamdsl.errors import StreamDslError, UserCodeError
-from streamdsl.expr import RowError, evaluate_row, key_values
+from streamdsl.expr import evaluate_row
 from streamdsl.expr.nodes import Expr
 from streamdsl.plan.node import Match
 from streamdsl.plan.pattern import PatternStep
 from streamdsl.temporal import Record, add_time, payload_key, payload_order
 from streamdsl.temporal.change import pair
-
-Key = tuple[Any, Hashable]
-"""The group that a row is in, and its key."""
 
 
 @dataclass(slots=True, eq=False)
@@ -99,8 +96,8 @@ class MatchOperator(Operator):
         self.reach = [_reachable(node.steps, position) for position in range(-1, len(node.steps))]
         self.unless = range(self.last + 1, len(self.steps))
         self.later = {*self.unless, *itertools.chain(*self.reach[1:])}
-        self.tracks: dict[Key, Track] = {}
-        self._due: list[tuple[int, int, Key]] = []
+        self.tracks: dict[MatchKey, Track] = {}
+        self._due: list[tuple[int, int, MatchKey]] = []
         self._tickets = itertools.count()
         self._numbers = itertools.count()
 
@@ -117,11 +114,11 @@ class MatchOperator(Operator):
             self._follow(key, sorted(times), changes)
         return changes.batch(batch.keys is not None)
 
-    def _take(self, batch: Batch) -> dict[Key, set[int]]:
+    def _take(self, batch: Batch) -> dict[MatchKey, set[int]]:
         """Let rows come and go, and return the instants of each key that have changed."""
-        changed: dict[Key, set[int]] = {}
+        changed: dict[MatchKey, set[int]] = {}
         columns = (batch.ids.tolist(), batch.le.tolist(), (batch.re_old == batch.le).tolist(), batch.table.payloads())
-        for id, le, comes, payload, key, fits in zip(*columns, self._keys(batch), self._fits(batch), strict=True):
+        for id, le, comes, payload, key, fits in zip(*columns, self.keys(self.node.key, batch), self._fits(batch), strict=True):
             if not any(fits):
                 continue
             track = self.tracks.setdefault(key, Track())
@@ -137,15 +134,6 @@ class MatchOperator(Operator):
             changed.setdefault(key, set()).add(le)
         return changed
 
-    def _keys(self, batch: Batch) -> list[Key]:
-        groups = batch.group_keys()
-        if self.node.key is None:
-            return [(group, None) for group in groups]
-        try:
-            return list(zip(groups, key_values(self.node.key, inputs_of(batch)), strict=True))
-        except RowError as error:
-            raise self.user_error(error, batch.ids) from error.cause
-
     def _fits(self, batch: Batch) -> list[tuple[bool, ...]]:
         """Return for each row and step whether the tests hold; a test is asked where those before it hold."""
         found = np.ones((len(batch), len(self.steps)), dtype=np.bool_)
@@ -156,7 +144,7 @@ class MatchOperator(Operator):
                 found[rows, n] = self.holds(test, inputs_of(part), part.ids)
         return list(map(tuple, found.tolist()))
 
-    def _follow(self, key: Key, changed: Sequence[int], changes: Changes) -> None:
+    def _follow(self, key: MatchKey, changed: Sequence[int], changes: Changes) -> None:
         track = self.tracks[key]
         done: int | None = None
         for first in changed:
@@ -262,7 +250,7 @@ class MatchOperator(Operator):
 
     def forget(self, cti: int) -> None:
         """Drop the instants before a CTI, and of the runs those that no later event can move."""
-        keys: dict[Key, None] = {}
+        keys: dict[MatchKey, None] = {}
         while self._due and self._due[0][0] < cti:
             keys[heapq.heappop(self._due)[2]] = None
         for key in keys:
@@ -274,7 +262,7 @@ class MatchOperator(Operator):
                 heapq.heappush(self._due, (track.runs[0].start + self.node.within - 1, next(self._tickets), key))
             self._drop_if_empty(key)
 
-    def _drop_if_empty(self, key: Key) -> None:
+    def _drop_if_empty(self, key: MatchKey) -> None:
         track = self.tracks.get(key)
         if track is not None and not track.instants and not track.runs:
             del self.tracks[key]

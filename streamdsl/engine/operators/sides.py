@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.index import EventIndex, EventRow
-from streamdsl.engine.operator import Operator, inputs_of
+from streamdsl.engine.operator import MatchKey, Operator
 from streamdsl.engine.store import PayloadStore
 from streamdsl.errors import UserCodeError
-from streamdsl.expr import Inputs, RowError, evaluate, key_values, truth
+from streamdsl.expr import Inputs, RowError, evaluate, truth
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.table import Column
 from streamdsl.plan.node import Matching
-
-MatchKey = tuple[Any, Hashable]
-"""The group that a row is in, and its value of the join key."""
 
 
 class SideChange(NamedTuple):
@@ -54,7 +51,7 @@ class Side:
         inserted = np.flatnonzero(batch.re_old == batch.le)
         slots = iter(self.store.put(batch.table.take(inserted)))
         columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist())
-        for id, le, re_old, re_new, key in zip(*columns, self._keys(batch), strict=True):
+        for id, le, re_old, re_new, key in zip(*columns, self._operator.keys(self._key, batch), strict=True):
             index = self._by_key.setdefault(key, EventIndex())
             if re_old > le:
                 row = index.remove(id, le)
@@ -71,15 +68,6 @@ class Side:
                 if not len(index):
                     del self._by_key[key]
             yield SideChange(row, key, re_old, re_new)
-
-    def _keys(self, batch: Batch) -> list[MatchKey]:
-        groups = batch.group_keys()
-        if self._key is None:
-            return [(group, None) for group in groups]
-        try:
-            return list(zip(groups, key_values(self._key, inputs_of(batch)), strict=True))
-        except RowError as error:
-            raise self._operator.user_error(error, batch.ids) from error.cause
 
     def overlapping(self, key: MatchKey, lo: int, hi: int) -> list[EventRow]:
         """Return the rows with this key that live some time in `[lo, hi)`."""

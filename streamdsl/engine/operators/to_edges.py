@@ -10,9 +10,8 @@ import numpy as np
 from sortedcontainers import SortedDict
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.operator import Operator, inputs_of
+from streamdsl.engine.operator import Operator
 from streamdsl.engine.store import PayloadStore, SlotChange
-from streamdsl.expr import RowError, key_values
 from streamdsl.plan.node import ToEdges
 from streamdsl.temporal.time import INFINITY
 
@@ -47,7 +46,7 @@ class ToEdgesOperator(Operator):
         touched: dict[tuple[Any, int], None] = {}
         slots = iter(self.store.put(batch.table.take(np.flatnonzero(batch.re_old == batch.le))))
         freed, fresh = [], set()
-        rows = zip(batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), self._keys(batch), strict=True)
+        rows = zip(batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), self.keys(self.key, batch), strict=True)
         for id, le, re_old, key in rows:
             line = self.samples.setdefault(key, SortedDict())
             if re_old > le:
@@ -78,15 +77,6 @@ class ToEdgesOperator(Operator):
         re_old, sample.re = sample.re, (line.keys()[later] if later < len(line) else INFINITY)
         ends = {id: le if (key, le, id) in fresh else re_old for id in sample.rows}
         return [SlotChange(id, le, ends[id], sample.re, slot, key[0]) for id, slot in sample.rows.items()]
-
-    def _keys(self, batch: Batch) -> list[tuple[Any, Hashable]]:
-        groups = batch.group_keys()
-        if self.key is None:
-            return [(group, None) for group in groups]
-        try:
-            return list(zip(groups, key_values(self.key, inputs_of(batch)), strict=True))
-        except RowError as error:
-            raise self.user_error(error, batch.ids) from error.cause
 
     def forget(self, cti: int) -> None:
         for key, line in list(self.samples.items()):
