@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
-from streamdsl.emit import Emit, EmitMode, mode_of
+from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import QueryError
 from streamdsl.extras import need_spark
 from streamdsl.plan.node import Group, Node, Source
 from streamdsl.plan.outputs import Outputs, outputs_of
 from streamdsl.plan.parameters import settled, with_defaults
-from streamdsl.plan.units import in_calendar, in_unit
+from streamdsl.plan.units import in_unit
 from streamdsl.temporal import common_unit, to_ticks
 
 if TYPE_CHECKING:
@@ -84,12 +84,7 @@ def open_session(plan: Node, own: Mapping[str, Bound], emit: EmitMode | Emit, op
     sources(plan)
     plan = settled(plan)
     from streamdsl.engine.session import open_session as open_local
-    from streamdsl.rewrite import as_chosen
 
-    if isinstance(emit, Emit):
-        plan = in_calendar(plan, emit.hold)
-        emit = emit.in_ticks(plan.unit)
-    plan, options = as_chosen(plan, mode_of(emit), options)
     return open_local(plan, own, emit, options)
 
 

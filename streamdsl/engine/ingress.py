@@ -13,7 +13,19 @@ from streamdsl.expr.table import Table, object_column
 from streamdsl.io.binding import Inserts
 from streamdsl.io.payloads import schema_for
 from streamdsl.plan.node import Source
-from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, EventTable, Insert, Retract, TimeReader, Unit, to_duration
+from streamdsl.temporal import (
+    INFINITY,
+    MIN_TIME,
+    Cti,
+    Event,
+    EventTable,
+    Insert,
+    Rejected,
+    Retract,
+    TimeReader,
+    Unit,
+    to_duration,
+)
 from streamdsl.temporal.time import Ticks
 
 
@@ -57,6 +69,11 @@ class Ingress:
     def cti(self) -> int:
         """The CTI that the source has reached."""
         return self.table.cti
+
+    @property
+    def rejected(self) -> Sequence[Rejected]:
+        """The events that the source has dropped or adjusted."""
+        return self.table.rejected
 
     def stage(self, pushed: Sequence[Event[Any]] | Inserts) -> list[Piece]:
         """Return the pieces of a push; if something in it is refused, raise, and be as if it had never come."""

@@ -69,7 +69,7 @@ class _Run(Session[Any]):
     def _tick(self) -> list[Event[Any]]:
         return []  # what a bounded input means depends on no clock
 
-    def _sent(self, outputs: Sequence[Step]) -> list[Event[Any]]:
+    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Step]) -> list[Event[Any]]:
         for events, egress, out in zip(self.events, self._egresses, outputs, strict=True):
             events += egress.send(out.batch, out.cti)
         return []

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
-from typing import Any, Generic
+from typing import Any
 
 from typing_extensions import TypeVar
 
-from streamdsl.emit import Emit, EmitMode, mode_of
+from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.batch import EMPTY
-from streamdsl.engine.egress import FinalEgress, HoldingEgress, SpeculativeEgress
 from streamdsl.engine.ingress import Ingress, Piece
-from streamdsl.engine.lower import Options, lower
-from streamdsl.engine.operator import Gate, Step
-from streamdsl.engine.why import Why
-from streamdsl.errors import QueryError, SessionError
+from streamdsl.engine.lower import Options
+from streamdsl.engine.opening import Opening
+from streamdsl.engine.running_query import RunningQuery
+from streamdsl.engine.why import Feed
+from streamdsl.errors import QueryError
 from streamdsl.io.binding import Bound, Inserts
 from streamdsl.io.columns import is_frame
 from streamdsl.io.sources import read_frame
 from streamdsl.plan.node import Node
-from streamdsl.plan.properties import fixed_end
-from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejected, Unit, add_time, check_unit, common_unit, to_duration
+from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejected, Unit, add_time, check_unit, common_unit
 
 T = TypeVar("T", default=Any)
 
 
-class Session(Generic[T]):
+class Session(RunningQuery[T]):
     """A running query: events in by `push`, the output that they cause out, CTIs included.
 
     Made by `query.open(...)`. A push that is refused for its input changes nothing; after an exception of user code only
@@ -39,8 +38,9 @@ class Session(Generic[T]):
         emit: EmitMode | Emit = "speculative",
         engine_options: Options | None = None,
         until: int = INFINITY,
+        written: Node | None = None,
     ) -> None:
-        self._graph = lower(plan, Gate(by_end=mode_of(emit) == "watermark", until=until), engine_options)
+        super().__init__(plan, plan if written is None else written, emit, engine_options, until)
         bound = bindings or {}
         self._sources = {
             name: Ingress(source, source.time_unit or (bound[name].unit if name in bound else None))
@@ -53,12 +53,7 @@ class Session(Generic[T]):
                     f"the source {name!r} imports its CTIs from {policy.source!r}, which this query does not read",
                     hint=f"the sources of this query are: {', '.join(self._sources)}",
                 )
-        self._egress = _egress(plan, emit, self.unit)
-        self._ctis = dict.fromkeys(self._sources, MIN_TIME)
-        self._now = MIN_TIME
         self._early: list[Event[T]] = []
-        self._failure: BaseException | None = None
-        self._closed = False
 
     def push(self, events: Iterable[Event[Any]] | Any, source: str | None = None) -> list[Event[T]]:
         """Take a batch (events in order of arrival, or a frame) into a source, and return the output that it causes.
@@ -85,8 +80,7 @@ class Session(Generic[T]):
     def end(self, time: int) -> list[Event[T]]:
         """End every source with `Cti(time)` and return the output that is left; the session is then closed."""
         self._check_open()
-        for operator in self._graph.operators:
-            operator.ending = True
+        self._end()
         for ingress in self._sources.values():
             ingress.table.advance(time)
         out = self._step({name: Piece(EMPTY, max(time, self._ctis[name])) for name in self._sources})
@@ -104,34 +98,6 @@ class Session(Generic[T]):
     def rejected(self) -> Sequence[Rejected]:
         """Return the events that the sources have dropped or adjusted, each with the CTI that it broke."""
         return [rejection for ingress in self._sources.values() for rejection in ingress.table.rejected]
-
-    def stats(self) -> dict[str, dict[str, int]]:
-        """Return each operator's figures, by its label in `explain()`."""
-        figures = {f"source:{name}": ingress.stats() for name, ingress in self._sources.items()}
-        for operator in self._graph.operators:
-            figures[operator.label] = _together(figures.get(operator.label), operator.stats())
-        return figures
-
-    def why_no_output(self) -> str | None:
-        """Return what holds the output back, None if nothing does: an input whose CTI is behind, an operator, or `emit`.
-
-        It names rows that are held back, then the operator nearest to the output whose CTI is behind its input's, or the source
-        that is behind the others; and the filter that has let nothing pass. Nothing runs (api, section 5).
-
-        >>> import streamdsl as sd
-        >>> session = sd.source("x").union(sd.source("y")).open()
-        >>> session.push([sd.point("a", 7, "A"), sd.Cti(9)], source="x")
-        [Insert(id=(0, 'a'), le=7, re=8, payload='A')]
-        >>> session.why_no_output()
-        "source 'y' has sent no CTI yet; give it one, or a progress policy (progress=sd.Progress.slack(...))"
-        >>> session.push([sd.Cti(9)], source="y")
-        [Cti(time=9)]
-        >>> session.why_no_output() is None
-        True
-        """
-        if not self._sources or self._closed or self._failure is not None:
-            return None
-        return str(Why(self._graph, self._egress, self._sources, self._ctis, self.unit)) or None
 
     @property
     def sources(self) -> list[str]:
@@ -155,15 +121,11 @@ class Session(Generic[T]):
         early, self._early = self._early, []
         return [*early, *out]
 
+    def _feeds(self) -> Mapping[str, Feed]:
+        return self._sources
+
     def _step(self, pieces: Mapping[str, Piece]) -> list[Event[T]]:
-        pieces = {**pieces, **self._imported(pieces)}
-        self._ctis.update({name: piece.cti for name, piece in pieces.items()})
-        self._now = max(self._now, *(max(piece.cti, piece.batch.watermark) for piece in pieces.values()))
-        try:
-            return self._sent(self._graph.step({name: Step(*piece) for name, piece in pieces.items()}, self._ctis))
-        except BaseException as error:
-            self._failure = error
-            raise
+        return super()._step({**pieces, **self._imported(pieces)})
 
     def _tick(self) -> list[Event[T]]:
         """Let the clocks of sources give their CTIs, and return what that causes."""
@@ -186,10 +148,6 @@ class Session(Generic[T]):
                 imported[name] = Piece(EMPTY, ingress.cti)
         return imported
 
-    def _sent(self, outputs: Sequence[Step]) -> list[Event[T]]:
-        (out,) = outputs
-        return self._egress.send(out.batch, out.cti, self._now)
-
     def _read(self, pushed: Any, ingress: Ingress) -> Sequence[Event[Any]] | Inserts:
         if isinstance(pushed, Inserts):
             return pushed
@@ -210,36 +168,15 @@ class Session(Generic[T]):
             )
         return self._sources[source]
 
-    def _check_open(self) -> None:
-        if self._failure is not None:
-            raise SessionError(
-                f"the session has failed: {self._failure}", hint="open a new one; rejected() and stats() still work"
-            )
-        if self._closed:
-            raise SessionError("the session is closed")
-
-
-def _egress(plan: Node, emit: EmitMode | Emit, unit: Unit | None) -> SpeculativeEgress | FinalEgress:
-    if isinstance(emit, Emit) and mode_of(emit) != "final":
-        return HoldingEgress(fixed_end(plan), to_duration(emit.in_ticks(unit).hold))
-    return FinalEgress(fixed_end(plan)) if mode_of(emit) == "final" else SpeculativeEgress()
-
-
-def _together(entered: dict[str, int] | None, left: dict[str, int]) -> dict[str, int]:
-    """Return the figures of an operator that runs as two, the first where rows enter it (a group-apply)."""
-    if entered is None:
-        return left
-    sizes = {name: entered[name] + left[name] for name in ("windows", "events", "state_bytes", "udm_calls")}
-    return {**entered, **sizes, "out": left["out"], "output_cti": left["output_cti"]}
-
 
 def open_session(
     plan: Node,
     bindings: Mapping[str, Bound] | None = None,
     emit: EmitMode | Emit = "speculative",
-    engine_options: Options | None = None,
+    engine_options: Mapping[str, Any] | None = None,
 ) -> Session[Any]:
     """Return a new session of a plan; bindings tell its sources' units, and only those of tables are read."""
-    session: Session[Any] = Session(plan, bindings, emit, engine_options)
+    opened = Opening.of(plan, emit, engine_options)
+    session: Session[Any] = Session(opened.plan, bindings, opened.emit, opened.options, written=opened.written)
     session.load({name: bound for name, bound in (bindings or {}).items() if name in session.tables})
     return session

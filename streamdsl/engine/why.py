@@ -6,12 +6,11 @@ that is behind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from streamdsl.engine.egress import FinalEgress, HoldingEgress, SpeculativeEgress
-from streamdsl.engine.ingress import Ingress
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Operator
 from streamdsl.engine.operators.lifetimes import ExtendOperator, QuantizeOperator, ShiftOperator
@@ -19,11 +18,28 @@ from streamdsl.engine.operators.span import WhereOperator
 from streamdsl.engine.operators.window import WindowOperator
 from streamdsl.expr import describe
 from streamdsl.plan.node import AsofJoin, WindowAggregate, WindowApply
-from streamdsl.temporal import INFINITY, MIN_TIME, Unit, format_time
+from streamdsl.temporal import INFINITY, MIN_TIME, Rejected, Unit, format_time
 from streamdsl.windows import Count, Hopping, Output, Session
 
 _MOVING: Final = (ShiftOperator, ExtendOperator, QuantizeOperator)
 """Operators whose CTI follows at a distance, and so holds back nothing."""
+
+
+class Feed(Protocol):
+    """What feeds a source: how much has come, how much of it went on, and what did not."""
+
+    events_in: int
+
+    @property
+    def changes_out(self) -> int:
+        """The number of changes that went on."""
+
+    @property
+    def rejected(self) -> Sequence[Rejected]:
+        """The events that were dropped or adjusted."""
+
+    def stats(self) -> dict[str, int]:
+        """Return its figures for `stats()`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +48,7 @@ class Why:
 
     graph: Graph
     egress: FinalEgress | SpeculativeEgress
-    sources: Mapping[str, Ingress]
+    sources: Mapping[str, Feed]
     ctis: Mapping[str, int]
     unit: Unit | None
 
@@ -128,7 +144,7 @@ class Why:
     def _swallowed(self) -> str:
         """Return which source has dropped all its events, or which filter has let no row pass, if so no row came out."""
         for name, source in self.sources.items():
-            if source.events_in and not source.changes_out and source.table.rejected:
+            if source.events_in and not source.changes_out and source.rejected:
                 dropped = f"source {name!r} has dropped its {source.events_in} events"
                 return f"{dropped}, which broke its CTI: session.rejected() lists them"
         operators = self.graph.operators

@@ -10,6 +10,7 @@ from streamdsl.rewrite.explain import explain
 from streamdsl.rewrite.optimizer import RULES, Fired, Rewriting, optimize, rewriting
 from streamdsl.rewrite.reading import reading_less
 from streamdsl.rewrite.rule import Mode, Rule, Setting
+from streamdsl.rewrite.share_equals import with_equal_parts
 
 __all__ = [
     "RULES",
@@ -23,4 +24,5 @@ __all__ = [
     "optimize",
     "reading_less",
     "rewriting",
+    "with_equal_parts",
 ]

@@ -11,6 +11,7 @@ from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.plan.node import Node, Source
 from streamdsl.rewrite.conditions import FieldOf, Forgiving
 from streamdsl.rewrite.rule import Setting
+from streamdsl.rewrite.tree import nodes, replaced
 from streamdsl.udm.bases import UDM
 
 
@@ -54,6 +55,21 @@ def share_equals(node: Node, setting: Setting) -> Node | None:
     return shared if _operators(shared) < _operators(node) else None
 
 
+def with_equal_parts(plan: Node, part: Node, new: Node) -> Node:
+    """Return a plan that reads `new` wherever it has `part`, or a part that is equal to it.
+
+    >>> from streamdsl.plan.node import Shift
+    >>> trips = Shift(Source("trips"), 5)
+    >>> with_equal_parts(Shift(Shift(Source("trips"), 5), 2), trips, Source("later")) == Shift(Source("later"), 2)
+    True
+    """
+    sharing = _Sharing()
+    first = sharing.visit(part)
+    while (found := next((node for node in nodes(plan) if sharing.visit(node) is first), None)) is not None:
+        plan = replaced(plan, found, new)
+    return plan
+
+
 def _operators(plan: Node) -> int:
     """Return how many operators a plan has; sources of one name are one already."""
     return sum(not isinstance(node, Source) for node in plan.walk())
@@ -77,7 +93,7 @@ class _Sharing:
 
     def of_parts(self, value: Any) -> int:
         """Return the number of what is equal to another if its parts are."""
-        parts = tuple(self.number(getattr(value, part.name)) for part in fields(value))
+        parts = tuple(self.number(getattr(value, part.name)) for part in fields(value) if part.compare)
         return self._numbered((type(value), parts))
 
     def number(self, value: Any) -> int:

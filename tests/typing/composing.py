@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, assert_type
 
 import streamdsl as sd
+from streamdsl.engine.attached import Attached
 from streamdsl.plan.node import Node
 from streamdsl.result import Result
 from tests.typing.payloads import Trip, trips
@@ -33,6 +34,15 @@ def outputs() -> None:
     assert_type(sd.run_all({"a": trips, "b": trips.shift("1h")}), dict[str, Result[Trip]])
     sd.run_all([trips])  # type: ignore[arg-type]
     sd.run_all({"a": trips}, engine="flink")  # type: ignore[arg-type]
+
+
+def attaching() -> None:
+    session = trips.open()
+    attached = session.attach(trips.select(lambda e: e.fare), emit="final")
+    assert_type(attached, Attached[float])
+    assert_type(attached.pull(), list[sd.Event[float]])
+    assert_type(session.detach(attached), list[sd.Event[float]])
+    session.attach(trips, emit="soon")  # type: ignore[arg-type]
 
 
 def plans() -> None:

@@ -98,7 +98,8 @@ def test_equal_parts_run_once() -> None:
     def totals() -> Any:
         return source().tumbling_window(5).aggregate(n=sd.sum(lambda e: e.v))
 
-    query = totals().union(totals().shift(5))
+    again = source().tumbling_window(5).aggregate(n=sd.sum(lambda e: e.v))  # written on another line
+    query = totals().union(again.shift(5))
     written, shared = (query.open(engine_options={"rewrite": choice}) for choice in ("off", ["share_equals"]))
     assert list(written.stats()) == ["source:s0", "window_aggregate_1", "window_aggregate_2", "shift_1", "union_1"]
     assert list(shared.stats()) == ["source:s0", "window_aggregate_1", "shift_1", "union_1"]

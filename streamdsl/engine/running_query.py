@@ -1,0 +1,178 @@
+"""Running queries: pieces of the sources in, events of the output out, and on to the queries that are attached."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic
+
+from typing_extensions import TypeVar
+
+from streamdsl.emit import Emit, EmitMode, mode_of
+from streamdsl.engine.egress import FinalEgress, HoldingEgress, SpeculativeEgress
+from streamdsl.engine.ingress import Piece
+from streamdsl.engine.lower import Options, lower
+from streamdsl.engine.operator import Gate, Step
+from streamdsl.engine.published import Published
+from streamdsl.engine.why import Feed, Why
+from streamdsl.errors import SessionError
+from streamdsl.plan.node import Node
+from streamdsl.plan.properties import fixed_end
+from streamdsl.temporal import INFINITY, MIN_TIME, Event, Unit, to_duration
+
+if TYPE_CHECKING:
+    from streamdsl.engine.attached import Attached
+    from streamdsl.stream import Stream
+
+T = TypeVar("T", default=Any)
+U = TypeVar("U")
+
+
+class RunningQuery(ABC, Generic[T]):
+    """A plan that runs. Its sources and its output are published: other queries may be attached to them, and leave again.
+
+    `written` is the plan before it was rewritten; `published` (the sources, by name) and `output` hold what is live, and their
+    `stats()` say how much that is.
+    """
+
+    def __init__(
+        self, plan: Node, written: Node, emit: EmitMode | Emit, options: Options | None = None, until: int = INFINITY
+    ) -> None:
+        self._graph = lower(plan, Gate(by_end=mode_of(emit) == "watermark", until=until), options)
+        self._egress = _egress(plan, emit)
+        self._ctis = dict.fromkeys(self._graph.sources, MIN_TIME)
+        self._now = MIN_TIME
+        self._failure: BaseException | None = None
+        self._closed = False
+        self.written = written
+        self.published = {name: Published() for name in self._graph.sources}
+        self.output = Published()
+        self._attached: list[Attached[Any]] = []
+
+    def attach(
+        self, query: Stream[U], emit: EmitMode | Emit = "speculative", *, engine_options: Mapping[str, Any] | None = None
+    ) -> Attached[U]:
+        """Start another query on the streams of this one as they stand, and return it.
+
+        Its sources are this query's, by name; a part of it that equals this query reads this query's output. Each stream begins
+        at its current CTI, with its live rows (RE >= CTI) as insertions; LEs and REs stay. Raises `QueryError` or `SchemaError`
+        for a source that is not here or declares something else, `UnitError` for another unit of time (docs/composition.md).
+
+        >>> import streamdsl as sd
+        >>> trips = sd.source("trips")
+        >>> session = trips.where(lambda e: e.fare > 5).open()
+        >>> _ = session.push([sd.interval("a", 1, 4, {"fare": 7}), sd.interval("b", 2, 9, {"fare": 12}), sd.Cti(5)])
+        >>> dear = session.attach(trips.where(lambda e: e.fare > 10))
+        >>> dear.pull()
+        [Insert(id='b', le=2, re=9, payload=Record(fare=12)), Cti(time=5)]
+        >>> session.push([sd.interval("c", 6, 8, {"fare": 20})])
+        [Insert(id='c', le=6, re=8, payload=Record(fare=20))]
+        >>> session.detach(dear)
+        [Insert(id='c', le=6, re=8, payload=Record(fare=20))]
+        """
+        from streamdsl.engine.attached import attached
+
+        self._check_open()
+        new = attached(self, query, emit, engine_options)
+        self._attached.append(new)
+        return new
+
+    def detach(self, attached: Attached[U]) -> list[Event[U]]:
+        """Stop a query that is attached to this one, and return the output that it has left; no CTI ends it.
+
+        Raises `SessionError` for a query that is not attached here.
+        """
+        if attached not in self._attached:
+            raise SessionError("this query is not attached here", hint="detach what attach(query) has returned, and once")
+        self._attached.remove(attached)
+        return attached.leave()
+
+    def stats(self) -> dict[str, dict[str, int]]:
+        """Return each operator's figures, by its label in `explain()`."""
+        figures = {f"source:{name}": feed.stats() for name, feed in self._feeds().items()}
+        for operator in self._graph.operators:
+            figures[operator.label] = _together(figures.get(operator.label), operator.stats())
+        return figures
+
+    def why_no_output(self) -> str | None:
+        """Return what holds the output back, None if nothing does: an input whose CTI is behind, an operator, or `emit`.
+
+        It names rows that are held back, then the operator nearest to the output whose CTI is behind its input's, or the source
+        that is behind the others; and the filter that has let nothing pass. Nothing runs (api, section 5).
+
+        >>> import streamdsl as sd
+        >>> session = sd.source("x").union(sd.source("y")).open()
+        >>> session.push([sd.point("a", 7, "A"), sd.Cti(9)], source="x")
+        [Insert(id=(0, 'a'), le=7, re=8, payload='A')]
+        >>> session.why_no_output()
+        "source 'y' has sent no CTI yet; give it one, or a progress policy (progress=sd.Progress.slack(...))"
+        >>> session.push([sd.Cti(9)], source="y")
+        [Cti(time=9)]
+        >>> session.why_no_output() is None
+        True
+        """
+        if not self._ctis or self._closed or self._failure is not None:
+            return None
+        return str(Why(self._graph, self._egress, self._feeds(), self._ctis, self.unit)) or None
+
+    @property
+    @abstractmethod
+    def unit(self) -> Unit | None:
+        """The unit of time of the sources, None if it is not known."""
+
+    @abstractmethod
+    def _feeds(self) -> Mapping[str, Feed]:
+        """Return what is known of the sources, by name."""
+
+    def _step(self, pieces: Mapping[str, Piece]) -> list[Event[T]]:
+        """Run one piece of some sources through the plan, and return the events that it causes."""
+        self._ctis.update({name: piece.cti for name, piece in pieces.items()})
+        self._now = max(self._now, *(max(piece.cti, piece.batch.watermark) for piece in pieces.values()))
+        try:
+            return self._sent(pieces, self._graph.step({name: Step(*piece) for name, piece in pieces.items()}, self._ctis))
+        except BaseException as error:
+            self._failure = error
+            raise
+
+    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Step]) -> list[Event[T]]:
+        """Return the events that are sent of one step, when it has been published."""
+        (out,) = outputs
+        self._publish(pieces, Piece(*out))
+        return self._egress.send(out.batch, out.cti, self._now)
+
+    def _publish(self, pieces: Mapping[str, Piece], out: Piece) -> None:
+        """Keep what a query needs that is attached later, and hand the step on to those that are."""
+        for name, piece in pieces.items():
+            self.published[name].take(piece)
+        self.output.take(out)
+        for attached in self._attached:
+            attached.take(pieces, out)
+
+    def _end(self) -> None:
+        """Let every operator know that the next step is the last."""
+        for operator in self._graph.operators:
+            operator.ending = True
+        for attached in self._attached:
+            attached._end()
+
+    def _check_open(self) -> None:
+        if self._failure is not None:
+            raise SessionError(
+                f"the session has failed: {self._failure}", hint="open a new one; rejected() and stats() still work"
+            )
+        if self._closed:
+            raise SessionError("the session is closed")
+
+
+def _egress(plan: Node, emit: EmitMode | Emit) -> SpeculativeEgress | FinalEgress:
+    if isinstance(emit, Emit) and mode_of(emit) != "final":
+        return HoldingEgress(fixed_end(plan), to_duration(emit.in_ticks(plan.unit).hold))
+    return FinalEgress(fixed_end(plan)) if mode_of(emit) == "final" else SpeculativeEgress()
+
+
+def _together(entered: dict[str, int] | None, left: dict[str, int]) -> dict[str, int]:
+    """Return the figures of an operator that runs as two, the first where rows enter it (a group-apply)."""
+    if entered is None:
+        return left
+    sizes = {name: entered[name] + left[name] for name in ("windows", "events", "state_bytes", "udm_calls")}
+    return {**entered, **sizes, "out": left["out"], "output_cti": left["output_cti"]}
