@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-LAWS = "tests/laws/test_operators.py"
+LAWS = ("tests/laws/test_operators.py", "tests/laws/test_attach.py")
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,20 @@ class Sabotage:
 
 
 SABOTAGES = (
+    Sabotage(
+        "a row that ends at the CTI is not replayed",
+        "streamdsl/engine/published.py",
+        "(changes.re_new >= cti)",
+        "(changes.re_new > cti)",
+        "attached",
+    ),
+    Sabotage(
+        "a row is replayed as it came first",
+        "streamdsl/engine/published.py",
+        "last = {id: place for place, id in enumerate(ids.tolist())}",
+        "last = {id: -place - 1 for place, id in enumerate(ids[::-1].tolist())}",
+        "attached",
+    ),
     Sabotage(
         "off by one at a window's edge",
         "streamdsl/engine/windows/grid.py",
@@ -173,7 +187,7 @@ def control(tests: Sequence[str]) -> str | None:
 
 
 def run_laws(folder: Path, tests: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", LAWS, "-k", tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *LAWS, "-k", tests]
     environment = os.environ | {"PYTHONPATH": str(folder)}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
