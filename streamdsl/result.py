@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, Insert, Rejected, Unit
 from streamdsl.temporal.events import PhysicalEvent
@@ -12,13 +12,74 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from streamdsl.temporal.frames import History
+
 T = TypeVar("T")
+
+
+class Output(Protocol[T]):
+    """The output of a run, in the form in which the engine leaves it."""
+
+    unit: Unit | None
+
+    def events(self) -> list[Event[T]]:
+        """Return it as physical events, CTIs included."""
+
+    def cht(self) -> CHT[T]:
+        """Return it as a canonical history table."""
+
+    def history(self, fields: Sequence[str]) -> History:
+        """Return it as a canonical history table in columns; `fields` are columns even where there is no row."""
+
+
+class Rows(Generic[T]):
+    """An output that is a history; its physical form is insertions numbered in order, then `Cti(INFINITY)`."""
+
+    def __init__(self, cht: CHT[T]) -> None:
+        self.unit = cht.unit
+        self._cht = cht
+
+    def events(self) -> list[Event[T]]:
+        """Return insertions numbered in order, then `Cti(INFINITY)`."""
+        return [*(Insert(number, row.le, row.re, row.payload) for number, row in enumerate(self._cht)), Cti(INFINITY)]
+
+    def cht(self) -> CHT[T]:
+        """Return the history."""
+        return self._cht
+
+    def history(self, fields: Sequence[str]) -> History:
+        """Return the history in columns."""
+        from streamdsl.temporal.frames import History
+
+        return History.of(self._cht, fields)
+
+
+class Physical(Generic[T]):
+    """An output that is a physical stream with times in ticks; it is folded to a history when that is asked for."""
+
+    def __init__(self, events: Iterable[PhysicalEvent[T]], unit: Unit | None) -> None:
+        self.unit = unit
+        self._events = list(cast(Iterable[Event[T]], events))
+
+    def events(self) -> list[Event[T]]:
+        """Return the events."""
+        return list(self._events)
+
+    def cht(self) -> CHT[T]:
+        """Return what they mean."""
+        return CHT.from_events(self._events, self.unit)
+
+    def history(self, fields: Sequence[str]) -> History:
+        """Return what they mean in columns."""
+        return Rows(self.cht()).history(fields)
 
 
 class Result(Generic[T]):
     """The output of a run: iterable as `(le, re, payload)` in order of the history, times in ticks of `unit`.
 
-    >>> result = Result.from_events([Insert("a", 1, 5, "x"), Cti(INFINITY)])
+    Events, rows and frames are made of it when they are asked for.
+
+    >>> result = Result.from_cht(CHT.from_rows([(1, 5, "x")]))
     >>> result
     Result
       [1, 5) 'x'
@@ -26,59 +87,58 @@ class Result(Generic[T]):
     ['x']
     """
 
-    __slots__ = ("_cht", "_events", "_fields", "_rejected", "unit")
+    __slots__ = ("_cht", "_fields", "_output", "_rejected")
 
-    def __init__(
-        self,
-        cht: CHT[T] | None,
-        events: list[Event[T]] | None,
-        unit: Unit | None,
-        rejected: Sequence[Rejected],
-        fields: Sequence[str] = (),
-    ) -> None:
-        self._cht = cht
-        self._events = events
+    def __init__(self, output: Output[T], rejected: Sequence[Rejected] = (), fields: Sequence[str] = ()) -> None:
+        self._output = output
         self._rejected = rejected
         self._fields = fields
-        self.unit = unit
+        self._cht: CHT[T] | None = None
 
     @classmethod
     def from_cht(cls, cht: CHT[T], unit: Unit | None = None, rejected: Sequence[Rejected] = ()) -> Result[T]:
-        """Return the result that is a history; its physical form is insertions numbered in order, then `Cti(INFINITY)`.
+        """Return the result that is a history.
 
         >>> Result.from_cht(CHT.from_rows([(1, 5, "x")])).events()[0]
         Insert(id=0, le=1, re=5, payload='x')
         """
         unit = unit or cht.unit
-        return cls(cht if cht.unit == unit else CHT(cht, unit), None, unit, rejected)
+        return cls(Rows(cht if cht.unit == unit else CHT(cht, unit)), rejected)
 
     @classmethod
     def from_events(
         cls, events: Iterable[PhysicalEvent[T]], unit: Unit | None = None, rejected: Sequence[Rejected] = ()
     ) -> Result[T]:
-        """Return the result that is a physical stream with times in ticks; it is folded to a history when that is asked for."""
-        return cls(None, list(cast(Iterable[Event[T]], events)), unit, rejected)
+        """Return the result that is a physical stream.
+
+        >>> Result.from_events([Insert("a", 1, 5, "x"), Cti(INFINITY)])
+        Result
+          [1, 5) 'x'
+        """
+        return cls(Physical(events, unit), rejected)
 
     def with_fields(self, fields: Sequence[str]) -> Result[T]:
         """Return the same result with fields that are columns of its frames even where there is no row.
 
-        >>> Result.from_events([]).with_fields(["k"]).to_pandas().columns.tolist()
+        >>> Result.from_cht(CHT([])).with_fields(["k"]).to_pandas().columns.tolist()
         ['le', 're', 'k']
         """
-        return Result(self._cht, self._events, self.unit, self._rejected, fields)
+        return Result(self._output, self._rejected, fields)
+
+    @property
+    def unit(self) -> Unit | None:
+        """The unit of its times, None if it is not known."""
+        return self._output.unit
 
     def cht(self) -> CHT[T]:
         """Return the output as a canonical history table."""
         if self._cht is None:
-            self._cht = CHT.from_events(self._events or [], self.unit)
+            self._cht = self._output.cht()
         return self._cht
 
     def events(self) -> list[Event[T]]:
         """Return the output as physical events, CTIs included."""
-        if self._events is None:
-            inserts = [Insert(number, row.le, row.re, row.payload) for number, row in enumerate(self.cht())]
-            self._events = [*inserts, Cti(INFINITY)]
-        return list(self._events)
+        return self._output.events()
 
     def rejected(self) -> list[Rejected]:
         """Return the events that the sources have dropped or adjusted, source by source, each with the CTI that it broke.
@@ -96,21 +156,21 @@ class Result(Generic[T]):
         >>> Result.from_cht(CHT.from_rows([(1, 5, {"k": "a"})])).to_pandas().columns.tolist()
         ['le', 're', 'k']
         """
-        from streamdsl.temporal.frames import cht_to_pandas
+        from streamdsl.temporal.frames import history_to_pandas
 
-        return cht_to_pandas(self.cht(), self._fields)
+        return history_to_pandas(self._output.history(self._fields))
 
     def to_arrow(self) -> Any:
         """Return the history as an Arrow table; raises `SchemaError` for values that Arrow has no type for."""
-        from streamdsl.io.frames import cht_to_arrow
+        from streamdsl.io.frames import history_to_arrow
 
-        return cht_to_arrow(self.cht(), self._fields)
+        return history_to_arrow(self._output.history(self._fields))
 
     def to_polars(self) -> pl.DataFrame:
         """Return the history as a polars frame."""
-        from streamdsl.io.frames import cht_to_polars
+        from streamdsl.io.frames import history_to_polars
 
-        return cht_to_polars(self.cht(), self._fields)
+        return history_to_polars(self._output.history(self._fields))
 
     def __iter__(self) -> Iterator[CHTRow[T]]:
         return iter(self.cht())

@@ -36,15 +36,15 @@ SABOTAGES = (
     Sabotage(
         "a row that ends at the CTI is not replayed",
         "streamdsl/engine/published.py",
-        "(changes.re_new >= cti)",
-        "(changes.re_new > cti)",
+        "(rows.re_new >= cti)",
+        "(rows.re_new > cti)",
         "attached",
     ),
     Sabotage(
         "a row is replayed as it came first",
-        "streamdsl/engine/published.py",
-        "last = {id: place for place, id in enumerate(ids.tolist())}",
-        "last = {id: -place - 1 for place, id in enumerate(ids[::-1].tolist())}",
+        "streamdsl/engine/outcome.py",
+        "ends[places[id]] = changes.re_new[place]",
+        "ends[places[id]] = changes.re_old[place]",
         "attached",
     ),
     Sabotage(

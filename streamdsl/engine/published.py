@@ -9,7 +9,7 @@ import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.ingress import Piece
-from streamdsl.expr.table import Column, Rows
+from streamdsl.engine.outcome import rows_after
 from streamdsl.temporal import MIN_TIME, Rejected
 
 LEAST: Final = 4096
@@ -67,16 +67,8 @@ class Published:
 
 def live_rows(changes: Batch, cti: int) -> Batch:
     """Return the rows that are there after these changes and that a change after the CTI may reach, as insertions."""
-    changes = changes.take(np.flatnonzero(changes.re_old != changes.re_new))
-    if (changes.re_old != changes.le).any():
-        changes = changes.take(_last_of_each(changes.ids))
-    rows = changes.take(np.flatnonzero((changes.re_new > changes.le) & (changes.re_new >= cti)))
-    return rows.with_lifetimes(rows.le, rows.le, rows.re_new)
-
-
-def _last_of_each(ids: Column) -> Rows:
-    last = {id: place for place, id in enumerate(ids.tolist())}
-    return np.fromiter(last.values(), dtype=np.intp, count=len(last))
+    rows = rows_after(changes)
+    return rows.take(np.flatnonzero(rows.re_new >= cti))
 
 
 def _bytes_of(batch: Batch) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streamdsl.engine.egress import SpeculativeEgress
 from streamdsl.engine.ingress import Piece
 from streamdsl.engine.lower import Options
 from streamdsl.engine.operator import Step
+from streamdsl.engine.outcome import Outcome
 from streamdsl.engine.session import Session
 from streamdsl.errors import QueryError
 from streamdsl.io.binding import Bound
@@ -41,8 +41,8 @@ def run_outputs(
     session.end(limit)
     rejected = {name: session.rejected_by(name) for name in session.sources}
     return [
-        Result.from_events(events, session.unit, [each for name in sources_of(part) for each in rejected[name]])
-        for part, events in zip(plan.parts, session.events, strict=True)
+        Result(Outcome(steps, session.unit), [each for name in sources_of(part) for each in rejected[name]])
+        for part, steps in zip(plan.parts, session.steps, strict=True)
     ]
 
 
@@ -56,12 +56,11 @@ def sources_of(plan: Node) -> list[str]:
 
 
 class _Run(Session[Any]):
-    """A session of several outputs, which keeps the events of each."""
+    """A session of several outputs, which keeps the steps of each."""
 
     def __init__(self, plan: Outputs, bindings: Mapping[str, Bound], options: Options | None, until: int) -> None:
         super().__init__(plan, bindings, engine_options=options, until=until)
-        self._egresses = [SpeculativeEgress() for _ in plan.parts]
-        self.events: list[list[Event[Any]]] = [[] for _ in plan.parts]
+        self.steps: list[list[Step]] = [[] for _ in plan.parts]
 
     def _imported(self, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
         return {}  # the sources are pushed one after the other, and none must wait
@@ -70,8 +69,8 @@ class _Run(Session[Any]):
         return []  # what a bounded input means depends on no clock
 
     def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Step]) -> list[Event[Any]]:
-        for events, egress, out in zip(self.events, self._egresses, outputs, strict=True):
-            events += egress.send(out.batch, out.cti)
+        for steps, out in zip(self.steps, outputs, strict=True):
+            steps.append(out)
         return []
 
     def rejected_by(self, source: str) -> Sequence[Rejected]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,20 +12,21 @@ import numpy as np
 from streamdsl.errors import SchemaError, TimeOverflow
 from streamdsl.expr.schema import Schema
 from streamdsl.extras import need, need_pyarrow
-from streamdsl.temporal import CHT, MISSING, Cti, Event, Insert, Retract, Unit, is_calendar
+from streamdsl.temporal import MISSING, Cti, Event, Insert, Retract, Unit, is_calendar
 from streamdsl.temporal.events import PhysicalEvent
 from streamdsl.temporal.frames import (
-    LIFETIME,
     MEMO,
-    cht_to_pandas,
-    column_names,
+    History,
+    Values,
     frame_times,
+    history_to_pandas,
     pandas_frame,
     payload_columns,
     series,
     times_to_pandas,
 )
 from streamdsl.temporal.payload import fields_of, is_dataclass, plain
+from streamdsl.temporal.time import Ticks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 _POLARS_SCALE = {"s": ("ms", 1000), "ms": ("ms", 1), "us": ("us", 1), "ns": ("ns", 1)}
 
-__all__ = ["cht_to_arrow", "cht_to_pandas", "cht_to_polars", "events_to_pandas"]
+__all__ = ["events_to_pandas", "history_to_arrow", "history_to_pandas", "history_to_polars"]
 
 
 def events_to_pandas(
@@ -56,38 +57,39 @@ def events_to_pandas(
         "re": times_to_pandas([None if isinstance(event, Cti) else event.re for event in listed], unit),
         "re_new": times_to_pandas([event.re_new if isinstance(event, Retract) else None for event in listed], unit),
     }
-    return pandas_frame(leading, payloads, schema.names if schema else ())
+    return pandas_frame(leading, *payload_columns(payloads, schema.names if schema else ()))
 
 
 _KINDS: dict[type, str] = {Insert: "insert", Retract: "retract", Cti: "cti"}
 
 
-def cht_to_arrow(cht: CHT[Any], fields: Sequence[str] = ()) -> Any:
-    """Return a CHT as an Arrow table, columns as in `cht_to_pandas`; nested records become structs, exact big ints decimals.
+def history_to_arrow(history: History) -> Any:
+    """Return a history as an Arrow table, columns as in `history_to_pandas`.
 
-    Raises `SchemaError` for values that Arrow has no type for, `QueryError` without pyarrow.
+    Nested records become structs, exact big ints decimals. Raises `SchemaError` for values that Arrow has no type for, and
+    `QueryError` without pyarrow.
     """
     need_pyarrow("Arrow tables")
     import pyarrow as pa
 
-    columns, memo = payload_columns([row.payload for row in cht], fields)
-    names = column_names(list(columns), LIFETIME)
-    arrays = {"le": _arrow_times([row.le for row in cht], cht.unit), "re": _arrow_times([row.re for row in cht], cht.unit)}
-    arrays.update({name: _arrow_array(name, values) for name, values in zip(names, columns.values(), strict=True)})
-    return pa.table(arrays).replace_schema_metadata({MEMO: json.dumps(memo)} if memo else None)
+    arrays = {"le": _arrow_times(history.le, history.unit), "re": _arrow_times(history.re, history.unit)}
+    arrays.update({name: _arrow_array(name, values) for name, values in zip(history.names, history.fields.values(), strict=True)})
+    return pa.table(arrays).replace_schema_metadata({MEMO: json.dumps(history.memo)} if history.memo else None)
 
 
-def _arrow_times(times: Sequence[int], unit: Unit | None) -> Any:
+def _arrow_times(times: Ticks, unit: Unit | None) -> Any:
     import pyarrow as pa
 
     ticks, null = frame_times(times, unit)
-    array = pa.array(ticks, type=pa.int64(), mask=null)
+    array = pa.array(ticks, type=pa.int64(), mask=null if null.any() else None)
     return array.cast(pa.timestamp(unit, tz="UTC")) if is_calendar(unit) else array
 
 
-def _arrow_array(name: str, values: list[Any]) -> Any:
+def _arrow_array(name: str, values: Values) -> Any:
     import pyarrow as pa
 
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return pa.array(values)
     values = [_unnest(value) for value in values]
     if any(type(value) is int and not -(2**63) <= value < 2**63 for value in values):
         values = [Decimal(value) if type(value) is int else value for value in values]
@@ -109,8 +111,8 @@ def _unnest(value: Any) -> Any:
     return plain(value)
 
 
-def cht_to_polars(cht: CHT[Any], fields: Sequence[str] = ()) -> pl.DataFrame:
-    """Return a CHT as a polars frame, columns as in `cht_to_pandas`; values of mixed types are kept as Python objects.
+def history_to_polars(history: History) -> pl.DataFrame:
+    """Return a history as a polars frame, columns as in `history_to_pandas`; values of mixed types are kept as Python objects.
 
     Times in seconds become milliseconds, as polars has no seconds; `TimeOverflow` where that leaves int64. `QueryError` without
     polars.
@@ -118,13 +120,12 @@ def cht_to_polars(cht: CHT[Any], fields: Sequence[str] = ()) -> pl.DataFrame:
     need("polars", "polars frames")
     import polars as pl
 
-    columns, _ = payload_columns([row.payload for row in cht], fields)
-    names = column_names(list(columns), LIFETIME)
-    times = [_polars_times(name, [getattr(row, name) for row in cht], cht.unit) for name in LIFETIME]
-    return pl.DataFrame([*times, *(_polars_series(name, values) for name, values in zip(names, columns.values(), strict=True))])
+    times = [_polars_times("le", history.le, history.unit), _polars_times("re", history.re, history.unit)]
+    fields = zip(history.names, history.fields.values(), strict=True)
+    return pl.DataFrame([*times, *(_polars_series(name, values) for name, values in fields)])
 
 
-def _polars_times(name: str, times: Sequence[int], unit: Unit | None) -> pl.Series:
+def _polars_times(name: str, times: Ticks, unit: Unit | None) -> pl.Series:
     import polars as pl
 
     ticks, null = frame_times(times, unit)
@@ -138,10 +139,14 @@ def _polars_times(name: str, times: Sequence[int], unit: Unit | None) -> pl.Seri
     return pl.Series(name, scaled, dtype=pl.Int64).cast(pl.Datetime(polars_unit, "UTC"))  # type: ignore[arg-type]
 
 
-def _polars_series(name: str, values: list[Any]) -> pl.Series:
+def _polars_series(name: str, values: Values) -> pl.Series:
     """Return values as the type that holds them exactly, else as Python objects."""
     import polars as pl
 
+    if isinstance(values, np.ndarray):
+        if values.dtype != object:
+            return pl.Series(name, values)
+        values = values.tolist()
     unnested = [_unnest(value) for value in values]
     kinds = {type(value) for value in unnested} - {type(None)}
     if kinds == {int, float} and all(abs(value) <= 2**53 for value in unnested if type(value) is int):

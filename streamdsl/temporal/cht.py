@@ -94,6 +94,17 @@ class CHT(Generic[T]):
                 rows[row] = rows[row]._replace(re=admitted.re_new)
         return cls(rows, _unit(reader))
 
+    @classmethod
+    def ordered(cls, rows: Iterable[CHTRow[T]], unit: Unit | None = None) -> CHT[T]:
+        """Return the CHT of rows that are in order of `(le, re, payload)`, none of them empty: nothing is looked at.
+
+        >>> CHT.ordered([CHTRow(1, 5, "P1")]).rows
+        [CHTRow(le=1, re=5, payload='P1')]
+        """
+        cht = cls((), unit)
+        cht._rows = list(rows)
+        return cht
+
     @property
     def rows(self) -> list[CHTRow[T]]:
         """The rows in order of `(le, re, payload)`."""
@@ -101,9 +112,9 @@ class CHT(Generic[T]):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a frame with columns `le`, `re` (UTC timestamps for a calendar unit, INFINITY null) and the payload's fields."""
-        from streamdsl.temporal.frames import cht_to_pandas
+        from streamdsl.temporal.frames import History, history_to_pandas
 
-        return cht_to_pandas(self)
+        return history_to_pandas(History.of(self))
 
     def _multiset(self) -> Counter[tuple[int, int, Hashable]]:
         return Counter((row.le, row.re, payload_key(row.payload)) for row in self._rows)

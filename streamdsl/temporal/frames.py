@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,26 +32,54 @@ class Memo(TypedDict):
     fields: list[str]
 
 
-def cht_to_pandas(cht: CHT[Any], fields: Sequence[str] = ()) -> pd.DataFrame:
-    """Return a CHT as columns `le`, `re` and the payload's fields; INFINITY is null, dates are UTC timestamps.
+Values: TypeAlias = Sequence[Any] | NDArray[Any]
+"""A field of all payloads: typed if it is an array of `int64`, `float64` or `bool`."""
 
-    `fields` are columns even where there is no row. A payload field called `le` or `re` becomes the column `payload_le` or
-    `payload_re`.
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A CHT in columns: lifetimes in ticks, the payloads' fields, and the memo of their shape; what frames are made of."""
+
+    le: Ticks
+    re: Ticks
+    fields: Mapping[str, Values]
+    memo: Memo | None
+    unit: Unit | None
+
+    @classmethod
+    def of(cls, cht: CHT[Any], fields: Sequence[str] = ()) -> History:
+        """Return a CHT in columns; `fields` are columns even where there is no row.
+
+        >>> from streamdsl.temporal import CHT
+        >>> History.of(CHT.from_rows([(1, 5, {"k": "a"})])).fields
+        {'k': ['a']}
+        """
+        rows = cht.rows
+        columns, memo = payload_columns([row.payload for row in rows], fields)
+        le, re = (np.array([getattr(row, name) for row in rows], dtype=np.int64) for name in LIFETIME)
+        return cls(le, re, columns, memo, cht.unit)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the fields' columns in a frame: a field called `le` or `re` becomes `payload_le` or `payload_re`."""
+        return column_names(list(self.fields), LIFETIME)
+
+
+def history_to_pandas(history: History) -> pd.DataFrame:
+    """Return a history as columns `le`, `re` and the payload's fields; INFINITY is null, dates are UTC timestamps.
 
     >>> from streamdsl.temporal import CHT
-    >>> cht_to_pandas(CHT.from_rows([(1, 5, {"k": "a"})])).to_dict("records")
+    >>> history_to_pandas(History.of(CHT.from_rows([(1, 5, {"k": "a"})]))).to_dict("records")
     [{'le': 1, 're': 5, 'k': 'a'}]
     """
-    rows = cht.rows
-    times = {"le": times_to_pandas([row.le for row in rows], cht.unit), "re": times_to_pandas([row.re for row in rows], cht.unit)}
-    return pandas_frame(times, [row.payload for row in rows], fields)
+    times = {"le": times_to_pandas(history.le, history.unit), "re": times_to_pandas(history.re, history.unit)}
+    return pandas_frame(times, history.fields, history.memo)
 
 
-def pandas_frame(leading: Mapping[str, pd.Series[Any]], payloads: Sequence[Any], fields: Sequence[str] = ()) -> pd.DataFrame:
-    """Return a frame of leading columns, then the payloads' fields (`fields` first, even without a payload), with their memo."""
+def pandas_frame(leading: Mapping[str, pd.Series[Any]], columns: Mapping[str, Values], memo: Memo | None) -> pd.DataFrame:
+    """Return a frame of leading columns, then the payloads' fields, with the memo of their shape."""
     import pandas as pd
 
-    columns, memo = payload_columns(payloads, fields)
     names = column_names(list(columns), leading)
     frame = pd.DataFrame({**leading, **{name: series(values) for name, values in zip(names, columns.values(), strict=True)}})
     if memo is not None:
@@ -95,18 +124,19 @@ def column_names(fields: Sequence[str], reserved: Collection[str]) -> list[str]:
     return names
 
 
-def frame_times(times: Iterable[int | None], unit: Unit | None) -> tuple[Ticks, NDArray[np.bool_]]:
+def frame_times(times: Iterable[int | None] | Ticks, unit: Unit | None) -> tuple[Ticks, NDArray[np.bool_]]:
     """Return times as an array, and which of them are null in frames: INFINITY, or missing.
 
     Raises `TimeOverflow` for MIN_TIME in a calendar unit: it is no date.
     """
-    ticks = np.array([INFINITY if time is None else time for time in times], dtype=np.int64)
+    known = times if isinstance(times, np.ndarray) else [INFINITY if time is None else time for time in times]
+    ticks = np.asarray(known, dtype=np.int64)
     if is_calendar(unit) and (ticks == MIN_TIME).any():
         raise TimeOverflow(f"MIN_TIME is no date, so a frame with times in {unit} cannot hold it")
     return ticks, ticks == INFINITY
 
 
-def times_to_pandas(times: Iterable[int | None], unit: Unit | None) -> pd.Series[Any]:
+def times_to_pandas(times: Iterable[int | None] | Ticks, unit: Unit | None) -> pd.Series[Any]:
     """Return times as UTC timestamps of a calendar unit, else as integers; INFINITY is null.
 
     >>> times_to_pandas([1, INFINITY], None).tolist()
@@ -120,7 +150,7 @@ def times_to_pandas(times: Iterable[int | None], unit: Unit | None) -> pd.Series
     return pd.Series(np.where(null, MIN_TIME, ticks).view(f"datetime64[{unit}]")).dt.tz_localize("UTC")
 
 
-def series(values: Sequence[Any]) -> pd.Series[Any]:
+def series(values: Values) -> pd.Series[Any]:
     """Return values as a pandas column that gives each back as it is: typed where one type (and None) is all there is.
 
     >>> series([2**53 + 1, None]).tolist(), series([1, 0.5]).dtype
@@ -128,6 +158,8 @@ def series(values: Sequence[Any]) -> pd.Series[Any]:
     """
     import pandas as pd
 
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return pd.Series(values)
     values = [plain(value) for value in values]
     null = np.fromiter((value is None for value in values), dtype=np.bool_, count=len(values))
     kinds = {type(value) for value in values} - {type(None)}

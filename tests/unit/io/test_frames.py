@@ -19,12 +19,23 @@ from hypothesis import strategies as st
 
 from streamdsl.errors import SchemaError, TimeOverflow
 from streamdsl.io.binding import Bound
-from streamdsl.io.frames import cht_to_arrow, cht_to_polars
+from streamdsl.io.frames import history_to_arrow, history_to_polars
 from streamdsl.io.sources import read_arrow, read_pandas, read_polars
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Record, Unit
+from streamdsl.temporal.frames import History
 from streamdsl.temporal.payload import payload_order
 
 BIG = 2**53 + 1
+
+
+def cht_to_arrow(cht: CHT[Any]) -> Any:
+    return history_to_arrow(History.of(cht))
+
+
+def cht_to_polars(cht: CHT[Any]) -> pl.DataFrame:
+    return history_to_polars(History.of(cht))
+
+
 COLUMNS: list[st.SearchStrategy[Any]] = [
     st.integers(-(2**63), 2**63 - 1),
     st.integers(-(2**70), 2**70),

@@ -1,0 +1,103 @@
+"""What a run leaves, in columns: events, rows and frames are made of them when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.engine.batch import Batch
+from streamdsl.engine.egress import SpeculativeEgress
+from streamdsl.engine.operator import Step
+from streamdsl.expr.schema import Shape
+from streamdsl.expr.table import Column, Table, column_of
+from streamdsl.temporal import CHT, CHTRow, Event, Unit, payload_order
+from streamdsl.temporal.frames import History, Memo, Values, payload_columns
+
+_SHAPES = {Shape.RECORD: "record", Shape.CLASS: "record", Shape.TUPLE: "tuple"}
+
+
+class Outcome:
+    """The output of a run: its steps, each a net change and the CTI that then holds."""
+
+    def __init__(self, steps: Sequence[Step], unit: Unit | None) -> None:
+        self._steps = steps
+        self.unit = unit
+
+    def events(self) -> list[Event[Any]]:
+        """Return the physical events, CTIs included."""
+        egress = SpeculativeEgress()
+        return [event for step in self._steps for event in egress.send(step.batch, step.cti)]
+
+    def cht(self) -> CHT[Any]:
+        """Return the canonical history table."""
+        rows = self._rows()
+        lifetimes = (rows.le.tolist(), rows.re_new.tolist())
+        return CHT.ordered(map(CHTRow, *lifetimes, rows.table.payloads()), self.unit)
+
+    def history(self, fields: Sequence[str] = ()) -> History:
+        """Return the canonical history table in columns; `fields` are columns even where there is no row."""
+        rows = self._rows()
+        return History(rows.le, rows.re_new, *_fields(rows.table, fields), self.unit)
+
+    def _rows(self) -> Batch:
+        """Return the rows that are left, in order of (LE, RE, payload)."""
+        rows = rows_after(Batch.concat(step.batch for step in self._steps))
+        return rows.take(np.lexsort([*reversed(payload_keys(rows.table)), rows.re_new, rows.le]))
+
+
+def rows_after(changes: Batch) -> Batch:
+    """Return the rows that are there after these changes, the first of which find none, as insertions.
+
+    An id that is inserted again is another row: the one before it can no longer change.
+    """
+    changes = changes.take(np.flatnonzero(changes.re_old != changes.re_new))
+    is_insertion = changes.re_old == changes.le
+    ends = changes.re_new if is_insertion.all() else _last_ends(changes, is_insertion)
+    rows = np.flatnonzero(is_insertion & (ends > changes.le))
+    found = changes.take(rows)
+    return found.with_lifetimes(found.le, found.le, ends[rows])
+
+
+def _last_ends(changes: Batch, is_insertion: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the last RE of each row, in the place of its insertion."""
+    ends = changes.re_new.copy()
+    places: dict[Any, int] = {}
+    inserted, ids = is_insertion.tolist(), changes.ids.tolist()
+    for place, id in enumerate(ids):
+        if inserted[place]:
+            places[id] = place
+        else:
+            ends[places[id]] = changes.re_new[place]
+    return ends
+
+
+def payload_keys(table: Table) -> list[Column]:
+    """Return columns that sort payloads as `payload_order` does, the first decides.
+
+    >>> [key.tolist() for key in payload_keys(Table.from_payloads([(2, "b"), (1, None), (3, "a")]))]
+    [[2, 1, 3], [2, 0, 1]]
+    """
+    return [_ranked(column) for column in table.columns.values()]
+
+
+def _ranked(column: Column) -> Column:
+    """Return a column of numbers with the order of a column's values."""
+    values = column.tolist() if column.dtype == object else []
+    typed = column_of(values) if values else column
+    if typed.dtype != object:
+        return typed
+    keys = values if set(map(type, values)) == {str} else list(map(payload_order, values))
+    ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+    return np.fromiter(map(ranks.__getitem__, keys), dtype=np.int64, count=len(keys))
+
+
+def _fields(table: Table, fields: Sequence[str]) -> tuple[dict[str, Values], Memo | None]:
+    """Return payloads field by field, and the memo of their shape."""
+    shape = _SHAPES.get(table.schema.shape)
+    if shape is None or not table.size or not table.schema.names:
+        columns, memo = payload_columns(table.payloads(), fields)
+        return dict(columns), memo
+    return dict(table.columns), Memo(shape=shape, fields=list(table.schema.names))
