@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from streamdsl.engine.ids import Ids, concat_ids
 from streamdsl.errors import SchemaError
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, concat_columns, object_column
@@ -24,7 +25,7 @@ class Batch:
     are small numbers that are equal where the keys are.
     """
 
-    ids: Column
+    ids: Ids
     le: Ticks
     re_old: Ticks
     re_new: Ticks
@@ -72,7 +73,7 @@ class Batch:
             return EMPTY
         keyed = parts[0].keys is not None
         return Batch(
-            concat_columns([part.ids for part in parts]),
+            concat_ids([part.ids for part in parts]),
             np.concatenate([part.le for part in parts]),
             np.concatenate([part.re_old for part in parts]),
             np.concatenate([part.re_new for part in parts]),

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.ids import Ids
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, evaluate, key_values, truth
 from streamdsl.expr.nodes import Expr
@@ -116,14 +117,14 @@ class Operator(ABC):
             "udm_calls": self.udm_calls,
         }
 
-    def evaluate(self, expr: Expr, inputs: Inputs, ids: Column) -> Column:
+    def evaluate(self, expr: Expr, inputs: Inputs, ids: Ids) -> Column:
         """Return an expression's column; an exception of user code names this operator and the event."""
         try:
             return evaluate(expr, inputs)
         except RowError as error:
             raise self.user_error(error, ids) from error.cause
 
-    def holds(self, predicate: Expr, inputs: Inputs, ids: Column) -> NDArray[np.bool_]:
+    def holds(self, predicate: Expr, inputs: Inputs, ids: Ids) -> NDArray[np.bool_]:
         """Return `bool(predicate)` of every row; errors as in `evaluate`."""
         try:
             return truth(evaluate(predicate, inputs))
@@ -152,7 +153,7 @@ class Operator(ABC):
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
 
-    def user_error(self, error: RowError, ids: Column | None = None, window: Hashable = None) -> UserCodeError:
+    def user_error(self, error: RowError, ids: Ids | None = None, window: Hashable = None) -> UserCodeError:
         """Return what a user sees of an error in row `error.row`."""
         event: Any = None if ids is None else plain(ids[error.row])
         return UserCodeError(error.cause, operator=self.label, event=event, window=window)

@@ -20,6 +20,7 @@ from streamdsl.engine.columnar.combine import combine_deltas, combine_windows
 from streamdsl.engine.columnar.lanes import ROWS, Part, Terms, distinct
 from streamdsl.engine.columnar.numbers import GridNumbers
 from streamdsl.engine.columnar.ring import DeltaRing, Opened
+from streamdsl.engine.ids import DeferredIds, Ids
 from streamdsl.engine.keys import group_codes
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.windows.grid import grid_cti
@@ -34,7 +35,7 @@ from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.invoke import stamp
 from streamdsl.windows import Hopping, Output, unending
 
-SLICE: Final = 2**14
+SLICE: Final = 2**16
 """Rows that are taken at once: more fall out of the cache."""
 
 
@@ -46,6 +47,30 @@ class Pending(NamedTuple):
     hi: Ticks
     limit: Ticks | int
     terms: Terms
+
+
+class WindowIds(DeferredIds):
+    """The ids of windows' results: `(operator, start, 0)`, in groups `(operator, key, start, 0)`."""
+
+    __slots__ = ("label",)
+
+    def __init__(self, label: str, starts: Column, *groups: Column) -> None:
+        super().__init__(starts, *groups)
+        self.label = label
+
+    def with_columns(self, *columns: Column) -> WindowIds:
+        """Return the ids of other results."""
+        return WindowIds(self.label, *columns)
+
+    def is_like(self, other: object) -> bool:
+        """Say whether other ids are of results of the same operator."""
+        return isinstance(other, WindowIds) and (other.label, len(other.columns)) == (self.label, len(self.columns))
+
+    def spelled(self) -> Iterator[Hashable]:
+        """Return the ids."""
+        starts, *groups = self.columns
+        paths = [map(attrgetter("path"), column.tolist()) for column in groups]
+        return zip(repeat(self.label), *paths, starts.tolist(), repeat(0), strict=False)
 
 
 class ColumnarWindowOperator(Operator):
@@ -180,10 +205,8 @@ class ColumnarWindowOperator(Operator):
         keys = self.cells.group[slots[rows]] if self._keyed else None
         return Batch(ids, le, np.where(is_gone, re, le), np.where(is_gone, le, re), table, keys)
 
-    def _ids(self, starts: Ticks, groups: Column) -> Column:
-        paths = [map(attrgetter("path"), groups.tolist())] if self._keyed else []
-        rows = zip(repeat(self.label), *paths, starts.tolist(), repeat(0), strict=False)
-        return np.fromiter(rows, dtype=object, count=len(starts))
+    def _ids(self, starts: Ticks, groups: Column) -> Ids:
+        return WindowIds(self.label, starts, *([groups] if self._keyed else []))
 
     def forget(self, cti: int) -> None:
         self.cells.release(self.cells.pop_until(self.numbers.grid.first_ending_after(cti) - 1))

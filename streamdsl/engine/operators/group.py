@@ -13,7 +13,7 @@ from streamdsl.engine.operator import Operator, inputs_of
 from streamdsl.expr import Inputs, RowError, evaluate, project
 from streamdsl.expr.nodes import Expr, Make
 from streamdsl.expr.schema import as_payload
-from streamdsl.expr.table import Rows, object_column
+from streamdsl.expr.table import Rows, column_of, object_column
 from streamdsl.plan.node import GroupApply
 from streamdsl.temporal.payload import payload_key
 
@@ -88,11 +88,11 @@ class GroupExitOperator(Operator):
         if not len(batch):
             return EMPTY
         groups = batch.group_keys()
-        shown = object_column([group.shown for group in groups])
+        is_nested = groups[0].parent is not None
+        shown = column_of([group.shown for group in groups])
         try:
             table = project(self.projection, Inputs((batch.table,), len(batch), keys=shown))
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
-        parents = [group.parent for group in groups]
-        keys = object_column(parents) if parents[0] is not None else None
+        keys = object_column([group.parent for group in groups]) if is_nested else None
         return replace(batch, table=table, keys=keys, codes=None)

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.ids import Ids
 from streamdsl.engine.operator import Operator
 from streamdsl.engine.operators.span import reads_re, where_present
 from streamdsl.errors import TimeOverflow, UnitError
@@ -71,13 +72,13 @@ class AlterLifetimeOperator(LifetimeOperator):
         if isinstance(expr, Constant):
             return np.full(len(batch), convert(expr.value, self.unit), dtype=np.int64)
 
-        def evaluate(expr: Expr, inputs: Inputs, ids: Column) -> Ticks:
+        def evaluate(expr: Expr, inputs: Inputs, ids: Ids) -> Ticks:
             column = self.evaluate(expr, inputs, ids)
             return column if column.dtype == np.int64 else self._converted(column, ids, convert)
 
         return where_present(evaluate, expr, batch, re)
 
-    def _converted(self, column: Column, ids: Column, convert: Conversion) -> Ticks:
+    def _converted(self, column: Column, ids: Ids, convert: Conversion) -> Ticks:
         """Return values as int ticks; an error for what is no time names operator and event."""
         ticks = np.zeros(len(column), dtype=np.int64)
         for row, value in enumerate(column.tolist()):

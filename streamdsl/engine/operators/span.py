@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch, payload_table
+from streamdsl.engine.ids import Ids
 from streamdsl.engine.operator import Operator, inputs_of
 from streamdsl.errors import StreamDslError
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Expr, Life, Opaque
 from streamdsl.expr.schema import as_payload
-from streamdsl.expr.table import Column, object_column
+from streamdsl.expr.table import object_column
 from streamdsl.plan.node import Select, SelectMany, Where
 from streamdsl.temporal import MIN_TIME
 from streamdsl.temporal.time import Ticks
@@ -119,7 +120,7 @@ def reads_re(expr: Expr) -> bool:
     return any(part == Life("re") or (isinstance(part, Opaque) and part.life) for part in expr.walk())
 
 
-def where_present(evaluate: Callable[[Expr, Inputs, Column], NDArray[Any]], expr: Expr, batch: Batch, re: Ticks) -> NDArray[Any]:
+def where_present(evaluate: Callable[[Expr, Inputs, Ids], NDArray[Any]], expr: Expr, batch: Batch, re: Ticks) -> NDArray[Any]:
     """Return an expression over the rows that are there with these ends, and 0 or False for the others."""
     rows = np.flatnonzero(re > batch.le)
     here = batch.take(rows)

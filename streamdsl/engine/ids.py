@@ -1,0 +1,62 @@
+"""Row ids that are spelled out only where someone reads them: of windows' results, say, at the edge of a session."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from streamdsl.expr.table import Column, concat_columns, object_column
+
+
+class DeferredIds(ABC):
+    """Ids as the columns that they are made of. They are used as a column of ids is: by row, by rows, and as a list."""
+
+    __slots__ = ("columns",)
+    dtype = np.dtype(object)
+
+    def __init__(self, *columns: Column) -> None:
+        self.columns = columns
+
+    @abstractmethod
+    def spelled(self) -> Iterable[Hashable]:
+        """Return the ids."""
+
+    @abstractmethod
+    def with_columns(self, *columns: Column) -> DeferredIds:
+        """Return ids of the same kind, of other rows."""
+
+    def is_like(self, other: object) -> bool:
+        """Say whether ids are of the same kind, so that they can stand in the same columns."""
+        return type(other) is type(self)
+
+    def tolist(self) -> list[Any]:
+        """Return the ids."""
+        return list(self.spelled())
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the columns."""
+        return sum(column.nbytes for column in self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, (int, np.integer)):
+            return self.with_columns(*(column[rows : rows + 1] for column in self.columns)).tolist()[0]
+        return self.with_columns(*(column[rows] for column in self.columns))
+
+
+Ids: TypeAlias = Column | DeferredIds
+
+
+def concat_ids(parts: Sequence[Ids]) -> Ids:
+    """Return ids one after the other; they stay deferred where all are of one kind."""
+    first = parts[0]
+    if isinstance(first, DeferredIds) and all(first.is_like(part) for part in parts):
+        columns = zip(*(part.columns for part in parts if isinstance(part, DeferredIds)), strict=True)
+        return first.with_columns(*map(concat_columns, columns))
+    return concat_columns([object_column(part.tolist()) if isinstance(part, DeferredIds) else part for part in parts])
