@@ -8,7 +8,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.order import ordered
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, Retract, payload_order
 
 
@@ -42,10 +45,12 @@ class OutRow(NamedTuple):
 
 def rows_of(batch: Batch) -> list[OutRow]:
     """Return the rows that really change, in the order in which they go out."""
-    if not len(batch):
+    changed = np.flatnonzero(batch.re_old != batch.re_new)
+    if not len(changed):
         return []
+    batch = ordered(batch if len(changed) == len(batch) else batch.take(changed))
     columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.table.payloads())
-    return in_order([OutRow(*row) for row in zip(*columns, strict=True) if row[2] != row[3]])
+    return list(map(OutRow._make, zip(*columns, strict=True)))
 
 
 def in_order(rows: list[OutRow]) -> list[OutRow]:

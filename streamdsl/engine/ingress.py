@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.errors import SchemaError
 from streamdsl.expr.table import Table, object_column
 from streamdsl.io.binding import Inserts
-from streamdsl.io.payloads import schema_for
+from streamdsl.io.payloads import schema_for, table_of
 from streamdsl.plan.node import Source
 from streamdsl.temporal import (
     INFINITY,
@@ -24,6 +25,7 @@ from streamdsl.temporal import (
     Retract,
     TimeReader,
     Unit,
+    plains,
     to_duration,
 )
 from streamdsl.temporal.time import Ticks
@@ -80,7 +82,7 @@ class Ingress:
         progress, reader = self.progress and self.progress.copy(), replace(self.reader)
         schema, rows = self.schema, self.rows
         try:
-            pieces = self._columns(pushed) if isinstance(pushed, Inserts) else self._events(pushed)
+            pieces = self._columns(pushed) if isinstance(pushed, Inserts) else self._pieces(pushed)
         except BaseException:
             self.table.rollback()
             self.progress, self.reader, self.schema, self.rows = progress, reader, schema, rows
@@ -102,6 +104,39 @@ class Ingress:
             "output_cti": self.cti,
             "udm_calls": 0,
         }
+
+    def _pieces(self, events: Sequence[Event[Any]]) -> list[Piece]:
+        """Take events, cut at their CTIs: insertions at once where nothing is special about them, else event by event."""
+        if self.progress is not None or self.source.on_violation != "error":
+            return self._events(events)
+        pieces: list[Piece] = []
+        for piece in _cut(events):
+            taken = self._insertions(piece)
+            pieces += self._events(piece) if taken is None else [taken]
+        return pieces
+
+    def _insertions(self, piece: Sequence[Event[Any]]) -> Piece | None:
+        """Take insertions, and the CTI after them if there is one; None, and nothing is done, where one needs a closer look."""
+        cti = piece[-1] if isinstance(piece[-1], Cti) else None
+        inserts: Sequence[Any] = piece if cti is None else piece[:-1]
+        if set(map(type, inserts)) != {Insert}:
+            return None
+        ids, payloads = [event.id for event in inserts], plains([event.payload for event in inserts])
+        le, re = self.reader.ticks([event.le for event in inserts]), self.reader.ticks([event.re for event in inserts])
+        table = self._table(payloads)
+        if le is None or re is None or table is None or not self.table.admit_all(ids, le, re, payloads):
+            return None
+        self.schema = self.schema or table.schema
+        if cti is not None:
+            self.table.promise(self.reader.tick(cti.time))
+        return Piece(Batch(object_column(ids), le, le, re, table), self.table.cti)
+
+    def _table(self, payloads: Sequence[Any]) -> Table | None:
+        """Return payloads as columns, None where one does not fit."""
+        try:
+            return table_of(payloads, self.schema)
+        except SchemaError:
+            return None
 
     def _events(self, events: Iterable[Event[Any]]) -> list[Piece]:
         pieces: list[Piece] = []
@@ -185,6 +220,17 @@ class Ingress:
     def _numbered(self, inserts: Inserts) -> list[Piece]:
         first, self.rows = self.rows, self.rows + len(inserts)
         return self._events(list(inserts.events(first)))
+
+
+def _cut(events: Sequence[Event[Any]]) -> Iterator[Sequence[Event[Any]]]:
+    """Yield the events up to each CTI, and those after the last."""
+    first = 0
+    for place, event in enumerate(events):
+        if isinstance(event, Cti):
+            yield events[first : place + 1]
+            first = place + 1
+    if first < len(events):
+        yield events[first:]
 
 
 def _ticks(values: Iterable[int]) -> Ticks:

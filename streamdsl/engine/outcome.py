@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.egress import SpeculativeEgress
 from streamdsl.engine.operator import Step
+from streamdsl.engine.order import by_lifetime
 from streamdsl.expr.schema import Shape
-from streamdsl.expr.table import Column, Table, column_of
-from streamdsl.temporal import CHT, CHTRow, Event, Unit, payload_order
+from streamdsl.expr.table import Table
+from streamdsl.temporal import CHT, CHTRow, Event, Unit
 from streamdsl.temporal.frames import History, Memo, Values, payload_columns
 
 _SHAPES = {Shape.RECORD: "record", Shape.CLASS: "record", Shape.TUPLE: "tuple"}
@@ -44,8 +45,7 @@ class Outcome:
 
     def _rows(self) -> Batch:
         """Return the rows that are left, in order of (LE, RE, payload)."""
-        rows = rows_after(Batch.concat(step.batch for step in self._steps))
-        return rows.take(np.lexsort([*reversed(payload_keys(rows.table)), rows.re_new, rows.le]))
+        return by_lifetime(rows_after(Batch.concat(step.batch for step in self._steps)))
 
 
 def rows_after(changes: Batch) -> Batch:
@@ -72,26 +72,6 @@ def _last_ends(changes: Batch, is_insertion: NDArray[np.bool_]) -> NDArray[np.in
         else:
             ends[places[id]] = changes.re_new[place]
     return ends
-
-
-def payload_keys(table: Table) -> list[Column]:
-    """Return columns that sort payloads as `payload_order` does, the first decides.
-
-    >>> [key.tolist() for key in payload_keys(Table.from_payloads([(2, "b"), (1, None), (3, "a")]))]
-    [[2, 1, 3], [2, 0, 1]]
-    """
-    return [_ranked(column) for column in table.columns.values()]
-
-
-def _ranked(column: Column) -> Column:
-    """Return a column of numbers with the order of a column's values."""
-    values = column.tolist() if column.dtype == object else []
-    typed = column_of(values) if values else column
-    if typed.dtype != object:
-        return typed
-    keys = values if set(map(type, values)) == {str} else list(map(payload_order, values))
-    ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
-    return np.fromiter(map(ranks.__getitem__, keys), dtype=np.int64, count=len(keys))
 
 
 def _fields(table: Table, fields: Sequence[str]) -> tuple[dict[str, Values], Memo | None]:

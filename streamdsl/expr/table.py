@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.expr.schema import Schema, Shape, is_positional, row_view
-from streamdsl.temporal.payload import plain
+from streamdsl.temporal.payload import Record, plain
 
 Column: TypeAlias = NDArray[Any]
 """One-dimensional: `int64`, `float64` or `bool` where every value is exactly that, else `object`."""
@@ -38,6 +39,22 @@ def column_of(values: Sequence[Any]) -> Column:
     if any(issubclass(kind, np.generic) for kind in kinds):
         return column_of([plain(value) for value in values])
     return object_column(values)
+
+
+def _getters(schema: Schema, payloads: Sequence[Any]) -> dict[str, Callable[[Any], Any]] | None:
+    """Return how each field is got where all payloads are of the schema's own type, and have its fields, else None."""
+    kinds = set(map(type, payloads))
+    if schema.shape is Shape.RECORD:
+        names = dict.fromkeys(schema.names).keys()
+        is_alike = kinds <= {dict, Record} and all(payload.keys() == names for payload in payloads)
+        return {name: itemgetter(name) for name in schema.names} if is_alike else None
+    if schema.shape is Shape.TUPLE:
+        is_alike = kinds == {tuple} and set(map(len, payloads)) == {len(schema.names)}
+    else:
+        is_alike = kinds == {schema.cls} and issubclass(schema.cls or object, tuple)
+    if is_alike:
+        return {name: itemgetter(place) for place, name in enumerate(schema.names)}
+    return {name: attrgetter(name) for name in schema.names} if kinds == {schema.cls} else None
 
 
 def object_column(values: Sequence[Any]) -> Column:
@@ -78,9 +95,13 @@ class Table:
             return cls(schema, {"value": column_of(payloads)}, len(payloads))
         if schema.shape is Shape.OBJECT:
             return cls(schema, {"": object_column(payloads)}, len(payloads))
-        values = list(map(schema.values, payloads))
-        columns = {name: column_of([row[i] for row in values]) for i, name in enumerate(schema.names)}
-        return cls(schema, columns, len(payloads))
+        getters = _getters(schema, payloads)
+        if getters is None:
+            rows = list(map(schema.values, payloads))
+            fields = {name: [row[place] for row in rows] for place, name in enumerate(schema.names)}
+        else:
+            fields = {name: list(map(getter, payloads)) for name, getter in getters.items()}
+        return cls(schema, {name: column_of(values) for name, values in fields.items()}, len(payloads))
 
     @classmethod
     def of_objects(cls, payloads: Sequence[Any]) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from streamdsl.io.layout import Layout, PayloadLike, as_schema, frame_schema, pa
 from streamdsl.io.payloads import schema_for, table_of
 from streamdsl.io.physical import PhysicalLayout, has_physical_columns
 from streamdsl.result import Result
-from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Event, Insert, Retract, TimeReader, Unit, check_unit, plain
+from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Event, Insert, Retract, TimeReader, Unit, check_unit, plains
 from streamdsl.temporal.events import PhysicalEvent
 from streamdsl.temporal.time import Ticks
 
@@ -60,11 +60,18 @@ def read_rows(rows: Iterable[tuple[Any, Any, Any]], unit: Unit | None = None, pa
     """
     reader = TimeReader(check_unit(unit))
     checked = list(map(_row, _items(rows, "rows")))
-    lifetimes = [reader.lifetime(number, le, re) for number, (le, re, _) in enumerate(checked)]
-    ends = np.array(lifetimes, dtype=np.int64).reshape(len(checked), 2)
-    table = table_of([plain(row[2]) for row in checked], as_schema(payload))
-    piece = Inserts(None, ends[:, 0].copy(), ends[:, 1].copy(), table)
+    table = table_of(plains([row[2] for row in checked]), as_schema(payload))
+    piece = Inserts(None, *_lifetimes(reader, checked), table)
     return Bound(reader.found, table.schema if checked else as_schema(payload), lambda: iter([piece]), len(checked))
+
+
+def _lifetimes(reader: TimeReader, rows: Sequence[tuple[Any, Any, Any]]) -> tuple[Ticks, Ticks]:
+    starts, ends = reader.ticks([row[0] for row in rows]), reader.ticks([row[1] for row in rows])
+    if starts is not None and ends is not None:
+        return starts, ends
+    lifetimes = [reader.lifetime(number, le, re) for number, (le, re, _) in enumerate(rows)]
+    both = np.array(lifetimes, dtype=np.int64).reshape(len(rows), 2)
+    return both[:, 0].copy(), both[:, 1].copy()
 
 
 def read_table(rows: object, payload: PayloadLike = None, unit: Unit | None = None) -> Bound:
@@ -75,7 +82,7 @@ def read_table(rows: object, payload: PayloadLike = None, unit: Unit | None = No
     """
     columns = columns_of(rows)
     if columns is None:
-        table = table_of(list(map(plain, _items(rows, "rows"))), as_schema(payload))
+        table = table_of(plains(list(_items(rows, "rows"))), as_schema(payload))
     else:
         payloads = payloads_of(columns, (), frame_schema(payload))
         table = payloads.table(payloads.values(columns), columns.size)

@@ -17,7 +17,7 @@ from streamdsl.temporal.events import (
     sync_time,
 )
 from streamdsl.temporal.lifetime import Lifetime, merge, subtract
-from streamdsl.temporal.payload import Record, fields_of, payload_key, payload_order, plain
+from streamdsl.temporal.payload import Record, fields_of, payload_key, payload_order, plain, plains
 from streamdsl.temporal.progress import Progress, ProgressGenerator
 from streamdsl.temporal.reader import TimeReader
 from streamdsl.temporal.time import (
@@ -75,6 +75,7 @@ __all__ = [
     "payload_key",
     "payload_order",
     "plain",
+    "plains",
     "point",
     "problems",
     "row_order",

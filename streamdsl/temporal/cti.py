@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from streamdsl.errors import CtiViolation, EventError
 from streamdsl.temporal.events import MISSING, Cti, Insert, Retract, sync_time
 from streamdsl.temporal.payload import payload_key
-from streamdsl.temporal.time import INFINITY, MIN_TIME
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
 OnViolation: TypeAlias = Literal["error", "drop", "adjust"]
 DataEvent: TypeAlias = Insert[Any] | Retract
@@ -134,6 +134,38 @@ class EventTable:
         if event.id != event.id:
             raise self._malformed(event, "its id is not equal to itself, so nothing could name it again")
         return self._insert(event) if isinstance(event, Insert) else self._retract(event)
+
+    def admit_all(self, ids: Sequence[Hashable], le: Ticks, re: Ticks, payloads: Sequence[Any]) -> bool:
+        """Admit insertions at once if not one of them breaks a rule; else return False, and leave all as it was.
+
+        >>> import numpy as np
+        >>> table = EventTable()
+        >>> table.admit_all(["a", "b"], np.array([1, 2]), np.array([5, 9]), ["x", "y"])
+        True
+        >>> table.admit_all(["c", "a"], np.array([1, 2]), np.array([5, 9]), ["x", "y"])
+        False
+        """
+        if (le > re).any() or (le == INFINITY).any() or (le < self.cti).any() or not self._are_new(ids):
+            return False
+        starts, ends = le.tolist(), re.tolist()
+        self._undo.append(partial(self._restore, self.cti, self.watermark, len(self.rejected)))
+        self._undo.append(partial(self._unwrite_all, ids))
+        self.watermark = max(self.watermark, *starts)
+        self._known.update(zip(ids, map(Known, starts, ends, payloads, starts), strict=True))
+        for death in zip(ends, self._ticket, ids, strict=False):
+            heapq.heappush(self._deaths, death)
+        return True
+
+    def _are_new(self, ids: Sequence[Hashable]) -> bool:
+        """Say whether these are different ids that nothing is known of; of others than int and str it is not said."""
+        if not set(map(type, ids)) <= {int, str}:
+            return False
+        given = set(ids)
+        return len(given) == len(ids) and self._known.keys().isdisjoint(given) and self._dropped.keys().isdisjoint(given)
+
+    def _unwrite_all(self, ids: Sequence[Hashable]) -> None:
+        for id in ids:
+            del self._known[id]
 
     def _insert(self, event: Insert[Any]) -> Insert[Any] | None:
         if event.le == INFINITY:

@@ -9,6 +9,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -172,6 +173,21 @@ def plain(value: Any) -> Any:
     return None if kind.__name__ == "NAType" else value
 
 
+def plains(values: Sequence[Any]) -> Sequence[Any]:
+    """Return `plain` of each value: the values themselves where they are of one type and all that they hold is plain.
+
+    >>> plains([(1, "a"), (2, "b")]), plains([np.int64(3)])
+    ([(1, 'a'), (2, 'b')], [3])
+    """
+    kinds = set(map(type, values))
+    if kinds <= PLAIN:
+        return values
+    form = _form(kinds.pop()) if len(kinds) == 1 else None
+    if form is not None and PLAIN.issuperset(map(type, chain.from_iterable(map(form.parts, values)))):
+        return values
+    return list(map(plain, values))
+
+
 def _of_numpy_time(value: np.datetime64 | np.timedelta64) -> Any:
     found = value.item()
     if not isinstance(found, int):
@@ -225,13 +241,13 @@ def _mapped(f: Callable[[Any], Any], value: Any, form: _Form) -> Any:
 @lru_cache(maxsize=1024)
 def _form(cls: Any) -> _Form | None:
     if cls in (list, tuple, set, frozenset):
-        return _Form(lambda value: value, lambda value, parts: cls(parts))
+        return _Form(tuple, lambda value, parts: cls(parts))
     if cls is dict:
         return _Form(dict.values, lambda value, parts: dict(zip(value, parts, strict=True)))
     if cls is Record:
         return _Form(lambda value: value._items.values(), lambda value, parts: Record(zip(value, parts, strict=True)))
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        return _Form(lambda value: value, lambda value, parts: cls._make(parts))
+        return _Form(tuple, lambda value, parts: cls._make(parts))
     if dataclasses.is_dataclass(cls):
         names = [field.name for field in dataclasses.fields(cls)]
         return _Form(partial(_fields, names, operator.attrgetter(*names, "__class__")), partial(_with_fields, names))

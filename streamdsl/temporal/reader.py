@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from streamdsl.errors import EventError, TimeOverflow, UnitError
 from streamdsl.temporal.events import Cti, Event, Insert, NextTick, Retract
 from streamdsl.temporal.payload import plain
-from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Unit, add_time, is_integer, to_ticks
+from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks, Unit, add_time, is_integer, to_ticks
 
 
 @dataclass(slots=True)
@@ -41,6 +43,21 @@ class TimeReader:
         if not is_integer(value):
             self._dates = True
         return to_ticks(value, self.unit)
+
+    def ticks(self, times: Sequence[Any]) -> Ticks | None:
+        """Return times as an array of ticks if all are integers in the range of times, else None: `tick` says more.
+
+        >>> TimeReader().ticks([1, 2]).tolist(), TimeReader().ticks([1, "1970-01-01"])
+        ([1, 2], None)
+        """
+        if set(map(type, times)) != {int}:
+            return None
+        try:
+            ticks = np.array(times, dtype=np.int64)
+        except OverflowError:
+            return None
+        self._ints = self._ints or bool(((ticks != INFINITY) & (ticks != MIN_TIME)).any())
+        return ticks
 
     def insert(self, event: Insert[Any]) -> Insert[Any]:
         """Return an insertion made plain; errors name it."""

@@ -1,0 +1,57 @@
+"""The order in which rows go out, found in columns: by lifetime, and only where lifetimes are equal by payload."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamdsl.engine.batch import Batch
+from streamdsl.expr.table import Column, Rows, Table, column_of
+from streamdsl.temporal import payload_order
+
+
+def ordered(batch: Batch) -> Batch:
+    """Return changes in the order in which they go out: retractions first, then insertions, each by (LE, RE, payload).
+
+    >>> from streamdsl.engine.batch import Changes
+    >>> changes = Changes()
+    >>> for change in [("a", 4, 4, 9, "x"), ("b", 1, 1, 5, "y"), ("c", 4, 9, 4, "z"), ("d", 4, 4, 9, "w")]:
+    ...     changes.add(*change)
+    >>> ordered(changes.batch(keyed=False)).ids.tolist()
+    ['c', 'b', 'd', 'a']
+    """
+    is_insertion = batch.re_old == batch.le
+    return batch.take(_order(batch.table, np.where(is_insertion, batch.re_new, batch.re_old), batch.le, is_insertion))
+
+
+def by_lifetime(batch: Batch) -> Batch:
+    """Return rows in the order of a history: by (LE, RE, payload)."""
+    return batch.take(_order(batch.table, batch.re_new, batch.le))
+
+
+def _order(table: Table, *times: Column) -> Rows:
+    """Return the order by the last of some columns, then the one before it, and so on, then by payload."""
+    order = np.lexsort(times)
+    tied = np.ones(max(len(order) - 1, 0), dtype=np.bool_)
+    for column in times:
+        tied &= column[order[1:]] == column[order[:-1]]
+    return np.lexsort([*reversed(payload_keys(table)), *times]) if tied.any() else order
+
+
+def payload_keys(table: Table) -> list[Column]:
+    """Return columns that sort payloads as `payload_order` does, the first decides.
+
+    >>> [key.tolist() for key in payload_keys(Table.from_payloads([(2, "b"), (1, None), (3, "a")]))]
+    [[2, 1, 3], [2, 0, 1]]
+    """
+    return [_ranked(column) for column in table.columns.values()]
+
+
+def _ranked(column: Column) -> Column:
+    """Return a column of numbers with the order of a column's values."""
+    values = column.tolist() if column.dtype == object else []
+    typed = column_of(values) if values else column
+    if typed.dtype != object:
+        return typed
+    keys = values if set(map(type, values)) == {str} else list(map(payload_order, values))
+    ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+    return np.fromiter(map(ranks.__getitem__, keys), dtype=np.int64, count=len(keys))
