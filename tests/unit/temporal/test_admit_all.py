@@ -61,4 +61,4 @@ def test_ids_that_were_admitted_at_once_are_forgotten_one_by_one() -> None:
 @pytest.mark.parametrize("ids", [["a", "a"], [("a", 1)], [[]]])
 def test_ids_that_need_a_closer_look_get_it(ids: list[object]) -> None:
     ends = np.arange(1, len(ids) + 1)
-    assert not EventTable().admit_all(ids, ends, ends + 1, ids)  # type: ignore[arg-type]
+    assert not EventTable().admit_all(ids, ends, ends + 1, ids)
