@@ -59,7 +59,10 @@ def read_rows(rows: Iterable[tuple[Any, Any, Any]], unit: Unit | None = None, pa
     [Insert(id=0, le=1, re=5, payload='x')]
     """
     reader = TimeReader(check_unit(unit))
-    checked = list(map(_row, _items(rows, "rows")))
+    checked = list(_items(rows, "rows"))
+    if not _are_rows(checked):
+        odd = next(item for item in checked if not _are_rows([item]))
+        raise QueryError(f"a row is a tuple (le, re, payload), not {odd!r}")
     table = table_of(plains([row[2] for row in checked]), as_schema(payload))
     piece = Inserts(None, *_lifetimes(reader, checked), table)
     return Bound(reader.found, table.schema if checked else as_schema(payload), lambda: iter([piece]), len(checked))
@@ -98,10 +101,9 @@ def _items(items: Any, what: str) -> Iterable[Any]:
     )
 
 
-def _row(item: object) -> tuple[Any, Any, Any]:
-    if isinstance(item, tuple) and len(item) == 3:
-        return item
-    raise QueryError(f"a row is a tuple (le, re, payload), not {item!r}")
+def _are_rows(items: Sequence[Any]) -> bool:
+    """Say whether all items are tuples of three."""
+    return all(issubclass(kind, tuple) for kind in set(map(type, items))) and set(map(len, items)) <= {3}
 
 
 def read_pandas(
@@ -317,9 +319,9 @@ def _bound(value: object, source: Source) -> Bound:
 
 
 def _bind_items(items: list[Any], source: Source) -> Bound:
-    if all(isinstance(item, (Insert, Retract, Cti)) for item in items):
+    if all(issubclass(kind, (Insert, Retract, Cti)) for kind in set(map(type, items))):
         return read_events(items, source.payload, source.time_unit)
-    if all(isinstance(item, tuple) and len(item) == 3 for item in items):
+    if _are_rows(items):
         return read_rows(items, source.time_unit, source.payload)
     odd = next(item for item in items if not isinstance(item, (Insert, Retract, Cti)))
     raise _unbindable(odd, source, "an item that is ")
