@@ -7,7 +7,25 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import streamdsl as sd
-from tests.unit.rewrite.modules import Best, Columns, Distinct, InOrder, Known, Row, Rows, Sampled, Spells, Tally, Total, anything
+from tests.unit.rewrite.modules import (
+    Best,
+    Busy,
+    Columns,
+    Distinct,
+    Ended,
+    Guessed,
+    InOrder,
+    Inside,
+    Known,
+    Row,
+    Rows,
+    Sampled,
+    Spells,
+    Tally,
+    Total,
+    anything,
+    rows,
+)
 
 Build: TypeAlias = Callable[[Any], Any]
 
@@ -197,6 +215,22 @@ FIRES: dict[str, dict[str, Build]] = {
         "pieces": lambda s: s.chop(4).tumbling_window(5).aggregate(n=sd.max(lambda e: e.v)),
         "edges": lambda s: s.where(lambda e: e.v > 0).to_edges(key="v").clip_interval(-9, 60).select(v=lambda e: e.v),
     },
+    "clip_right": {
+        "an aggregate": lambda s: s.tumbling_window(5).aggregate(Ended()),
+        "clipped to the left": lambda s: s.hopping_window(10, 5, clip=sd.Clip.LEFT).aggregate(Ended()),
+        "points at the end": lambda s: s.hopping_window(6, 2, output=sd.Output.POINT_AT_END).aggregate(Ended()),
+        "snapshots": lambda s: s.snapshot_window().aggregate(Ended()),
+        "count windows": lambda s: s.count_window(2).aggregate(Ended()),
+        "sessions": lambda s: s.session_window(2, max_duration=9).aggregate(Ended()),
+        "an operator": lambda s: s.tumbling_window(5).apply(Inside()),
+        "an operator that stamps its results": lambda s: s.snapshot_window(output=sd.Output.UNCHANGED).apply(Inside()),
+        "a time-bound operator": lambda s: s.tumbling_window(5, output=sd.Output.TIME_BOUND).apply(Inside()),
+        "an operator below a filter": lambda s: s.tumbling_window(5).apply(Inside()).where(lambda e: e.k == "a"),
+        "inside groups": lambda s: s.group_by("k").hopping_window(7, 3, offset=-2).aggregate(Ended()),
+        "beside one that is always clipped": lambda s: s.tumbling_window(5).aggregate(
+            lambda w: (w.count(), w.udm(Ended()), w.time_weighted_avg(lambda e: e.v))
+        ),
+    },
     "narrow_to_reads": {
         "an aggregate": lambda s: s.tumbling_window(5).aggregate(Total()),
         "a vectorized aggregate": lambda s: s.hopping_window(6, 2).aggregate(Columns()),
@@ -325,6 +359,15 @@ MUST_NOT_FIRE: dict[str, dict[str, Build]] = {
         "a module is given payloads": lambda s: s.chop(4).tumbling_window(5).apply(anything).select(k=lambda e: e.k),
         "nothing keeps payloads": lambda s: s.where(lambda e: e.k == "a").select(k=lambda e: e.k),
         "the fields are not known": lambda s: sd.source("s0").chop(4).select(k=lambda e: e.k),
+    },
+    "clip_right": {
+        "the module promises nothing": lambda s: s.tumbling_window(5).aggregate(Busy()),
+        "another module promises nothing": lambda s: s.tumbling_window(5).aggregate(lambda w: (w.udm(Ended()), w.udm(Busy()))),
+        "ends beyond the window matter": lambda s: s.tumbling_window(5, output=sd.Output.UNCHANGED).apply(Spells()),
+        "it is clipped already": lambda s: s.tumbling_window(5, clip=sd.Clip.FULL).aggregate(Ended()),
+        "it always is": lambda s: s.tumbling_window(5).aggregate(sd.time_weighted_avg(lambda e: e.v)),
+        "no module sees ends": lambda s: s.tumbling_window(5).aggregate(rows),
+        "the module is not deterministic": lambda s: s.tumbling_window(5).aggregate(Guessed()),
     },
     "narrow_to_reads": {
         "the fields are not known": lambda s: sd.source("s0").tumbling_window(5).aggregate(Total()),

@@ -14,7 +14,7 @@ from streamdsl.rewrite import RULES, Mode, Setting, optimize, rewriting
 from streamdsl.rewrite.optimizer import MOST_STEPS
 from streamdsl.rewrite.tree import nodes
 from tests.unit.rewrite.cases import FIRES, MUST_NOT_FIRE, Build, best, source
-from tests.unit.rewrite.modules import Best, Row, Tally, Total
+from tests.unit.rewrite.modules import Best, Ended, Row, Tally, Total
 
 EVERY = [(rule.__name__, name) for rule in RULES for name in FIRES[rule.__name__]]
 NEVER = [(rule.__name__, name) for rule in RULES for name in MUST_NOT_FIRE[rule.__name__]]
@@ -147,6 +147,16 @@ def test_a_session_over_an_ordered_source_is_rewritten(progress: sd.Progress, mo
 def test_a_filter_that_reads_ends_holds_back_the_cti_of_an_ordered_source() -> None:
     ordered = source(sd.Progress.ordered()).where(lambda e, life: life.re > 3)
     assert fired(filtered(ordered).plan(), "speculative") == []
+
+
+@pytest.mark.parametrize("emit", ["speculative", "watermark", "final"])
+def test_ctis_do_not_wait_for_ends_that_do_not_matter(emit: Any) -> None:
+    counts = source().tumbling_window(5).aggregate(Ended())
+    first = [sd.interval("x", 1, 900, {"k": "a", "v": 1}), sd.Cti(12)]
+    written, clipped = (counts.open(emit, engine_options={"rewrite": choice}) for choice in ("off", "on"))
+    assert [type(event) for event in written.push(first)].count(sd.Cti) == 1
+    assert clipped.push(first)[-1] == sd.Cti(10)
+    assert [session.stats()["window_aggregate_1"]["output_cti"] for session in (written, clipped)] == [0, 10]
 
 
 def undone(node: Node, setting: Setting) -> Node | None:
