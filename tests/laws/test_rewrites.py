@@ -23,6 +23,7 @@ from streamdsl.plan.node import AlterLifetime, ClipInterval, Extend, Node
 from streamdsl.rewrite import RULES, Mode, Setting, optimize, rewriting
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Event
 from streamdsl.testing import assert_cht_equal
+from streamdsl.udm.builtin import Count, Max, Min, Sum
 from tests.laws.compositions import STEPS
 from tests.laws.expected import sources_of
 from tests.laws.harness import EMITS, Emit, Run, check_law, check_same
@@ -388,8 +389,8 @@ def test_random_queries_try_every_rule_that_they_can() -> None:
     assert {name: fired[name] for name in expected if fired[name] < 8} == {}
 
 
-SELDOM = {f"{mode} {rule}" for mode in MODES for rule in ("push_filter_below_module", "narrow_to_reads", "clip_right")}
-"""Rules of modules with promises, which only the queries above have."""
+SELDOM = {f"{mode} {rule}" for mode in MODES for rule in ("push_filter_below_module", "narrow_to_reads", "clip_right", "share_panes")}
+"""Rules of modules with promises, and of windows over the same points, which only the queries above have."""
 
 
 @pytest.mark.parametrize("rule", FIRES)
@@ -419,6 +420,7 @@ PUSH = "streamdsl.rewrite.push_filter_below_module"
 PUSHING = "streamdsl.rewrite.pushing"
 SESSIONS = "streamdsl.rewrite.sessions"
 NARROW = "streamdsl.rewrite.narrow_to_reads"
+PANES = "streamdsl.rewrite.share_panes"
 
 
 def lossy(node: Node, setting: Setting) -> Node | None:
@@ -477,6 +479,9 @@ WRONG: dict[str, dict[str, Any]] = {
     "a key is not read": {"streamdsl.rewrite.demand._of_side": lambda node, side, wanted: frozenset("k")},
     "a filter reads nothing": {"streamdsl.rewrite.demand.expressions": lambda node: ()},
     "every module is clipped": {"streamdsl.rewrite.clip_right.may_clip_right": lambda node: node.sees_ends},
+    "events of any length are in one pane": {f"{PANES}.points_only": always},
+    "windows are made of parts of panes": {f"{PANES}._is_made_of": always},
+    "panes are counted": {"streamdsl.rewrite.panes._ROLLED_UP": {Count: Count, Sum: Sum, Min: Min, Max: Max}},
     "a filter is lost": {"streamdsl.rewrite.optimizer.PHASES": ((lossy,),)},
 }
 

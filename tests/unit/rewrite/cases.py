@@ -74,6 +74,34 @@ def alike(make: Callable[[], Any]) -> Any:
 
 
 SAMPLED = Sampled()
+AT_END = {"output": sd.Output.POINT_AT_END}
+
+
+def pairs(s: Any) -> Any:
+    """Return points of which it is declared that `v` is an integer."""
+    return s.select(lambda e: Pair(e.k, e.v)).to_points()
+
+
+def fives(s: Any, **policies: Any) -> Any:
+    return s.tumbling_window(5, **policies)
+
+
+def fifteens(s: Any, **policies: Any) -> Any:
+    return s.hopping_window(15, 5, **policies)
+
+
+def two(stream: Any, first: Build = fives, second: Build = fifteens, **aggregates: Any) -> Any:
+    """Return aggregates of two kinds of windows over the same rows."""
+    return first(stream).aggregate(**aggregates).union(second(stream).aggregate(**aggregates))
+
+
+def of(stream: Any, query: Build) -> Any:
+    """Return a query that reads a stream several times."""
+    return query(stream)
+
+
+def numbers() -> dict[str, Any]:
+    return {"total": sd.sum(lambda e: e.v), "mean": sd.avg(lambda e: e.v), "n": sd.count(lambda e: e.v)}
 
 
 def with_none(s: Any) -> Any:
@@ -204,6 +232,55 @@ FIRES: dict[str, dict[str, Build]] = {
         "filters inside of groups": lambda s: s.group_by("k").apply(lambda g: points(g).union(points(g).shift(5))),
         "a function of the user": lambda s: alike(lambda: s.where(lambda e: short(e.k)).to_points()),
         "both are the same": lambda s: totals(s).union(totals(s)),
+    },
+    "share_panes": {
+        "counts": lambda s: two(s.to_points(), n=sd.count()),
+        "minima and maxima": lambda s: two(s.to_points(), lo=sd.min(lambda e: e.v), hi=sd.max(lambda e: e.v)),
+        "sums and means of integers": lambda s: two(pairs(s), **numbers()),
+        "sums of computed integers": lambda s: two(pairs(s), n=sd.sum(lambda e: 2 - e.v * -e.v)),
+        "means of selected integers": lambda s: two(
+            pairs(s).select(w=lambda e: e.v + 1).where(lambda e: e.w != 0), n=sd.avg(lambda e: e.w)
+        ),
+        "of groups": lambda s: two(s.to_points().group_by("k"), n=sd.count(), hi=sd.max(lambda e: e.v)),
+        "of groups with two keys": lambda s: two(s.to_points().group_by(["k", "v"]), n=sd.count()),
+        "of groups, paired with the key": lambda s: of(
+            pairs(s).group_by("k"), lambda g: fives(g).aggregate(sd.count()).union(fifteens(g).aggregate(sd.count()))
+        ),
+        "a key of the window": lambda s: of(
+            s.to_points().group_by("k"),
+            lambda g: fives(g).aggregate(lambda w: {"z": w.key, "n": w.count()}).union(fifteens(g).aggregate(z=sd.count())),
+        ),
+        "inside of groups": lambda s: s.group_by("k").apply(lambda g: two(g.to_points(), n=sd.count())),
+        "filtered": lambda s: two(
+            pairs(s), n=sd.count(where=lambda e: e.v != 1), v=sd.avg(lambda e: e.v, where=lambda e: e.v != 1)
+        ),
+        "a filter that leaves nothing": lambda s: two(
+            pairs(s), hi=sd.max(lambda e: e.v, where=lambda e: e.k == "z"), n=sd.avg(lambda e: e.v, where=lambda e: e.k == "z")
+        ),
+        "other aggregates": lambda s: of(
+            pairs(s), lambda p: fives(p).aggregate(n=sd.max(lambda e: e.v)).union(fifteens(p).aggregate(n=sd.sum(lambda e: e.v)))
+        ),
+        "points at the end": lambda s: two(
+            s.to_points(), lambda p: fives(p, **AT_END), lambda p: fifteens(p, **AT_END), n=sd.count()
+        ),
+        "the same windows": lambda s: of(
+            s.to_points(), lambda p: fives(p).aggregate(n=sd.count()).union(fives(p).aggregate(n=sd.max(lambda e: e.v)))
+        ),
+        "an offset": lambda s: two(
+            s.to_points(), lambda p: p.hopping_window(6, 3, offset=-2), lambda p: p.tumbling_window(9, offset=1), n=sd.count()
+        ),
+        "one of three does not fit": lambda s: of(
+            s.to_points(), lambda p: two(p, n=sd.count()).union(p.tumbling_window(7).aggregate(n=sd.count()))
+        ),
+        "joined": lambda s: of(
+            s.to_points(),
+            lambda p: (
+                fives(p)
+                .aggregate(n=sd.count())
+                .join(fifteens(p).aggregate(n=sd.count()), select=lambda a, b: {"share": a.n / b.n})
+            ),
+        ),
+        "ends of windows": lambda s: two(fives(s, **AT_END).aggregate(v=sd.count()), n=sd.max(lambda e: e.v)),
     },
     "prune_columns": {
         "a join": lambda s: s.join(s.shift(1), on="k", select=lambda a, b: {"k": b.k}),
@@ -347,6 +424,40 @@ MUST_NOT_FIRE: dict[str, dict[str, Build]] = {
         ),
         "a module that is not deterministic": lambda s: alike(lambda: s.tumbling_window(5).apply(SAMPLED)),
         "groups of another key": lambda s: grouped(s, "k").union(grouped(s, "v")),
+    },
+    "share_panes": {
+        "one window": lambda s: fives(s.to_points()).aggregate(n=sd.count()),
+        "events of any length": lambda s: two(s, n=sd.count()),
+        "longer durations": lambda s: two(s.alter_duration(2), n=sd.count()),
+        "sums of what may be floats": lambda s: two(s.to_points(), n=sd.sum(lambda e: e.v)),
+        "sums of quotients": lambda s: two(pairs(s), n=sd.sum(lambda e: e.v / 2)),
+        "a median beside a count": lambda s: two(s.to_points(), n=sd.count(), m=sd.median(lambda e: e.v)),
+        "a module of the user": lambda s: of(
+            s.to_points(), lambda p: fives(p).aggregate(Total()).union(fifteens(p).aggregate(Total()))
+        ),
+        "panes would be smaller than any hop": lambda s: two(
+            s.to_points(), lambda p: p.tumbling_window(4), lambda p: p.tumbling_window(6), n=sd.count()
+        ),
+        "offsets do not meet": lambda s: two(s.to_points(), fives, lambda p: p.tumbling_window(5, offset=2), n=sd.count()),
+        "windows with gaps": lambda s: two(
+            s.to_points(), lambda p: p.hopping_window(5, 10), lambda p: p.hopping_window(10, 20), n=sd.count()
+        ),
+        "snapshots": lambda s: two(s.to_points(), fives, lambda p: p.snapshot_window(), n=sd.count()),
+        "other rows": lambda s: (
+            fives(s.to_points()).aggregate(n=sd.count()).union(fifteens(s.shift(1).to_points()).aggregate(n=sd.count()))
+        ),
+        "other keys": lambda s: of(
+            s.to_points(),
+            lambda p: fives(p.group_by("k")).aggregate(sd.count()).union(fifteens(p.group_by("v")).aggregate(sd.count())),
+        ),
+        "computed keys": lambda s: two(s.to_points().group_by(lambda e: e.v % 2), n=sd.count()),
+        "a maximum of the larger windows alone": lambda s: of(
+            s.to_points(),
+            lambda p: fives(p).aggregate(n=sd.count()).union(p.hopping_window(20, 10).aggregate(n=sd.max(lambda e: e.k))),
+        ),
+        "an opaque window lambda": lambda s: of(
+            s.to_points(), lambda p: fives(p).aggregate(lambda w: min(w.count(), 2)).union(fifteens(p).aggregate(sd.count()))
+        ),
     },
     "prune_columns": {
         "payloads are results": lambda s: s.semi_join(s.shift(1), on="k"),
