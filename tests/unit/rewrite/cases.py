@@ -112,6 +112,11 @@ def none_before_5(s: Any) -> Any:
     return s.to_points().select(lambda e, life: {"k": e.k, "v": sd.when(life.le < 5).then(None).otherwise(e.v)})
 
 
+def latest(s: Any, **options: Any) -> Any:
+    """Return each row with those of another stream that started last."""
+    return s.asof_join(s.shift(1), on="k", select=lambda a, b: {"k": a.k, "v": a.v, "m": sd.is_none(b)}, **options)
+
+
 def joined(s: Any) -> Any:
     return s.join(s.shift(1), on="k", select=lambda a, b: {"k": a.k, "v": a.v, "w": b.v})
 
@@ -189,6 +194,9 @@ FIRES: dict[str, dict[str, Build]] = {
         "an anti-join": lambda s: s.anti_join(s.shift(3), on="k").where(lambda e: e.k == "a"),
         "a semi-join": lambda s: s.semi_join(s.shift(3), on="k").where(lambda e: e.v > 0),
         "clipped rows": lambda s: s.clip_by(s.shift(3), on="k").where(lambda e: e.v != 1),
+        "an as-of join": lambda s: latest(s).where(lambda e: e.v == 1),
+        "an as-of join that looks ahead": lambda s: latest(s, direction="forward", how="left").where(lambda e: e.v > 0),
+        "the nearest": lambda s: s.asof_join(s.shift(2), direction="nearest", tolerance=3).where(lambda e: e._0.k == "a"),
         "an outer join": lambda s: s.left_join(s.shift(1), on="k", select=lambda a, b: {"k": a.k, "n": sd.is_none(b)}).where(
             lambda e: e.k == "a"
         ),
@@ -288,6 +296,8 @@ FIRES: dict[str, dict[str, Build]] = {
         "an outer join": lambda s: s.left_join(s.shift(1), on="v", select=lambda a, b: {"v": a.v}),
         "a semi-join": lambda s: s.semi_join(s.shift(1), on="k").select(k=lambda e: e.k),
         "an anti-join": lambda s: s.anti_join(s.shift(3), on="k").tumbling_window(5).aggregate(n=sd.count()),
+        "an as-of join": lambda s: s.asof_join(s.shift(1), on="k", select=lambda a, b: {"k": b.k}),
+        "an as-of join by a condition": lambda s: s.asof_join(s, where=lambda a, b: a.v != b.v, select=lambda a, b: {"v": a.v}),
         "clipped rows": lambda s: s.clip_by(s, on="k").group_by("k").tumbling_window(5).aggregate(n=sd.count()),
         "pieces": lambda s: s.chop(4).tumbling_window(5).aggregate(n=sd.max(lambda e: e.v)),
         "edges": lambda s: s.where(lambda e: e.v > 0).to_edges(key="v").clip_interval(-9, 60).select(v=lambda e: e.v),
@@ -375,6 +385,10 @@ MUST_NOT_FIRE: dict[str, dict[str, Build]] = {
         "the pair is read": lambda s: s.join(s.shift(1), on="k").where(lambda e: sd.not_(sd.is_none(e))),
         "the condition is opaque": lambda s: joined(s).where(lambda e: e.k in ("a", "b")),
         "the condition reads the lifetime": lambda s: joined(s).where(lambda e, life: (e.v == 1) | (life.le > 4)),
+        "the right rows of an as-of join": lambda s: s.asof_join(s.shift(1), select=lambda a, b: {"v": b.v}).where(
+            lambda e: e.v == 1
+        ),
+        "whether there is a row": lambda s: latest(s, how="left").where(lambda e: e.m),
         "nothing is read": lambda s: joined(s).where(lambda e: sd.lit(1) == 1),
         "the projection is opaque": lambda s: s.join(s.shift(1), on="k", select=lambda a, b: {"v": str(a.v)}).where(
             lambda e: e.v == "1"
