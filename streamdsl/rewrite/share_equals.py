@@ -77,7 +77,7 @@ class _Sharing:
 
     def of_parts(self, value: Any) -> int:
         """Return the number of what is equal to another if its parts are."""
-        parts = tuple(self.number(getattr(value, part.name)) for part in fields(value))
+        parts = tuple(self.number(getattr(value, part.name)) for part in fields(value) if part.compare)
         return self._numbered((type(value), parts))
 
     def number(self, value: Any) -> int:

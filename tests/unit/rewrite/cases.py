@@ -73,6 +73,12 @@ def alike(make: Callable[[], Any]) -> Any:
     return make().union(make().shift(5))
 
 
+def on_two_lines(s: Any) -> Any:
+    first = s.tumbling_window(5).aggregate(n=sd.sum(lambda e: e.v))
+    second = s.tumbling_window(5).aggregate(n=sd.sum(lambda e: e.v))
+    return first.union(second.shift(5))
+
+
 SAMPLED = Sampled()
 AT_END = {"output": sd.Output.POINT_AT_END}
 
@@ -234,6 +240,7 @@ FIRES: dict[str, dict[str, Build]] = {
     },
     "share_equals": {
         "windows": lambda s: totals(s).union(totals(s).shift(5)),
+        "written on two lines": on_two_lines,
         "three": lambda s: totals(s).union(totals(s).shift(5), totals(s)),
         "a join": lambda s: tally(s).join(tally(s).shift(5), on="k"),
         "what is grouped": lambda s: counted(s).union(counted(s).shift(5)),
