@@ -89,6 +89,7 @@ class TopPattern(sd.TimeSensitiveUDO[float, ChartPattern]):
     begins before the window is reported from the window's start on.
     """
 
+    ignores_ends_beyond_window: ClassVar[bool] = True
     name: ClassVar[str]
     peaks: ClassVar[int]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 import streamdsl as sd
 from udm_examples.exact_sum import ExactSum
@@ -21,7 +22,7 @@ class Ewma(sd.TimeSensitiveUDA[float, float]):
     What all ages share cancels in the quotient, so they are counted from the newest event. Its weight is then 1, and a window
     whose events are all old is not 0 / 0.
 
-    The module reads starts only. `clip=sd.Clip.RIGHT` lets windows close at their end; left clipping would make events that began
+    The module reads starts only, and says so, so that windows close at their end; left clipping would make events that began
     before the window younger than they are.
 
     `half_life` is in ticks. Raises `QueryError` if it is not positive and finite.
@@ -33,11 +34,13 @@ class Ewma(sd.TimeSensitiveUDA[float, float]):
     In a query:
 
     >>> prices = sd.from_rows([(0, 1, 10.0), (5, 6, 40.0), (12, 13, 20.0)])
-    >>> prices.tumbling_window(10, clip=sd.Clip.RIGHT).aggregate(price=Ewma(half_life=5).of(lambda e: e.value)).run().cht()
+    >>> prices.tumbling_window(10).aggregate(price=Ewma(half_life=5).of(lambda e: e.value)).run().cht()
     CHT
       [0, 10) price=30.0
       [10, 20) price=20.0
     """
+
+    ignores_ends_beyond_window: ClassVar[bool] = True
 
     def __init__(self, half_life: float) -> None:
         self.half_life = positive("half_life", half_life)

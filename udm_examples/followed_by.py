@@ -7,7 +7,8 @@ Order is the order of starts, and ends do not count. Hence input clipping matter
 
 - *left clipping changes the answer*: an A and a B that both started before the window start together once they are clipped, so
   the pair is lost; an A that is clipped alone seems to have started later than it did, so the pair lives too long;
-- *right clipping changes nothing*, and is worth having: without it an event that outlives its window holds back the output CTI.
+- *right clipping changes nothing*, as the module promises: the optimizer clips, so that no event that outlives its window holds
+  back the output CTI.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ class FollowedBy(sd.TimeSensitiveUDO[P, Pair[P]]):
     """
 
     time_bound: ClassVar[bool] = True
+    ignores_ends_beyond_window: ClassVar[bool] = True
 
     def __init__(self, first: Callable[[P], bool], then: Callable[[P], bool], within: int) -> None:
         self.first = first

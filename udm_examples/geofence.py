@@ -164,6 +164,7 @@ class Geofence(sd.TimeSensitiveUDO[Position, Crossing]):
     """
 
     time_bound: ClassVar[bool] = True
+    ignores_ends_beyond_window: ClassVar[bool] = True
     commutes_with_filter_on: ClassVar[Sequence[str]] = ("vehicle",)
     reads: ClassVar[Sequence[str] | None] = ("vehicle", "lon", "lat")
 

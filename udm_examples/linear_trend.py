@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 import streamdsl as sd
 from udm_examples.exact_sum import ExactSum, rounded
@@ -42,8 +43,8 @@ class LinearTrend(sd.TimeSensitiveIncrementalUDA[float, Moments, Trend]):
     result is centred: `intercept` is the line at the window's start, not at time 0.
 
     `per` is the unit of the slope in ticks: with ticks of microseconds `per=1_000_000` gives the gain per second. The module
-    reads starts only: `clip=sd.Clip.RIGHT` lets windows close at their end; left clipping would move what began before the window
-    to its start.
+    reads starts only, and says so, so that windows close at their end; left clipping would move what began before the window to
+    its start.
 
     Raises `QueryError` if `per` is not a positive whole number.
 
@@ -56,11 +57,13 @@ class LinearTrend(sd.TimeSensitiveIncrementalUDA[float, Moments, Trend]):
     In a query:
 
     >>> levels = sd.from_rows([(100, 101, 1.0), (102, 103, 2.0), (104, 105, 3.0), (111, 112, 7.0)])
-    >>> levels.tumbling_window(10, clip=sd.Clip.RIGHT).aggregate(LinearTrend(per=2), lambda e: e.value).run().cht()
+    >>> levels.tumbling_window(10).aggregate(LinearTrend(per=2), lambda e: e.value).run().cht()
     CHT
       [100, 110) slope=1.0 intercept=1.0
       [110, 120) slope=None intercept=None
     """
+
+    ignores_ends_beyond_window: ClassVar[bool] = True
 
     def __init__(self, per: int = 1) -> None:
         self.per = ticks("per", per)

@@ -42,6 +42,7 @@ class OnlineModel(sd.TimeSensitiveUDO[I, O]):
     """
 
     time_bound: ClassVar[bool] = True
+    ignores_ends_beyond_window: ClassVar[bool] = True
 
     @abstractmethod
     def create_model(self) -> Any:

@@ -99,6 +99,7 @@ class SequencePattern(sd.TimeSensitiveUDO[P, Match[P]]):
     """
 
     time_bound: ClassVar[bool] = True
+    ignores_ends_beyond_window: ClassVar[bool] = True
 
     def __init__(
         self,

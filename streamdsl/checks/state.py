@@ -27,10 +27,12 @@ from streamdsl.plan.node import (
     WindowApply,
 )
 from streamdsl.plan.properties import reads_re
+from streamdsl.rewrite.clip_right import may_clip_right
 from streamdsl.temporal import INFINITY
 from streamdsl.udm.stream_operator import UDSO
 
 TOLERANCE = "give a tolerance"
+PROMISE = "if ends beyond the window change nothing, promise it on the module: ignores_ends_beyond_window = True"
 END_ROWS = "end the rows below it: clip_duration(d), or to_points() where only starts count"
 
 
@@ -54,7 +56,7 @@ def sources_that_may_have_edges(node: Node, plan: Checked) -> Iterator[Finding]:
 def _kept(node: Node, plan: Checked) -> list[Open]:
     """Return the open rows that an operator has in its state as long as they live."""
     if isinstance(node, (WindowAggregate, WindowApply)):
-        keeps = keeps_open_rows(node, node.sees_ends)
+        keeps = keeps_open_rows(node, _sees_ends(node))
     else:
         keeps = isinstance(node, (TwoInputs, Distinct, Stitch, Chop, Scan))
     # The right rows of a clip_by or an asof_join count as points.
@@ -66,7 +68,7 @@ def windows_that_hold_the_cti(node: Node, plan: Checked) -> Iterator[Finding]:
     """Find window operators whose CTI stays where it is however far the input's goes."""
     if not isinstance(node, (WindowAggregate, WindowApply)):
         return
-    frame = frame_of(node, node.time_sensitive, node.sees_ends)
+    frame = frame_of(node, node.time_sensitive, _sees_ends(node))
     windows = node.windows.describe()
     grouped = id(node) in plan.inside
     if frame.is_held(idle) and (not grouped or needs_later_rows(node.windows)):
@@ -90,9 +92,16 @@ def _held_by_open_rows(node: WindowAggregate | WindowApply, frame: Frame, plan: 
         what = f"may wait for the ends of rows of {origin}: a row without end holds its CTI back at the row's first window"
     else:
         what = f"waits for the ends of the rows of {origin}, which never come: its CTI stays at their first window"
-    if node.sees_ends:
+    promise = []
+    if _sees_ends(node):
         what += ", because its module sees ends beyond the window"
-    yield plan.finding(node, "note" if rows.depends_on_data else "warning", what, _any(found, END_ROWS))
+        promise = [PROMISE]
+    yield plan.finding(node, "note" if rows.depends_on_data else "warning", what, _any(found, *promise, END_ROWS))
+
+
+def _sees_ends(node: WindowAggregate | WindowApply) -> bool:
+    """Say whether ends beyond the window count, also once the optimizer has clipped what it may."""
+    return node.sees_ends and not may_clip_right(node)
 
 
 def no_cti_passes(node: Node, plan: Checked) -> Iterator[Finding]:

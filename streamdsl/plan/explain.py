@@ -43,15 +43,18 @@ from streamdsl.windows import Clip, Output
 
 
 def explain(plan: Node, engine: str = "local") -> str:
-    """Return the plan as a tree, the output first, with what runs each operator on an engine.
+    """Return the plan as a tree, the output first, with what runs each operator on an engine; what is read again is named only.
 
-    >>> from streamdsl.plan.node import Source
-    >>> print(explain(Shift(Source("trips"), 5)))
-    shift_1 by 5  <shift (columnar)>
-    └─ source:trips
+    >>> from streamdsl.plan.node import Source, Union
+    >>> shifted = Shift(Source("trips"), 5)
+    >>> print(explain(Union((shifted, Shift(shifted, 5)))))
+    union_1  <union (columnar)>
+    ├─ shift_1 by 5  <shift (columnar)>
+    │  └─ source:trips
+    └─ shift_2 by 5  <shift (columnar)>
+       └─ shift_1 (above)
     """
-    names = labels(plan)
-    return "\n".join(_lines(plan, names, _runs_on(plan, engine), "", ""))
+    return "\n".join(_lines(plan, labels(plan), _runs_on(plan, engine), set()))
 
 
 def tree(part: Node, plan: Node) -> str:
@@ -64,7 +67,7 @@ def tree(part: Node, plan: Node) -> str:
     └─ shift_1 by 5
        └─ source:trips
     """
-    return "\n".join(_lines(part, labels(plan), {}, "", ""))
+    return "\n".join(_lines(part, labels(plan), {}, set()))
 
 
 def _runs_on(plan: Node, engine: str) -> Mapping[str, str]:
@@ -81,12 +84,19 @@ def _runs_on(plan: Node, engine: str) -> Mapping[str, str]:
     return operator_kinds(plan)
 
 
-def _lines(node: Node, names: dict[int, str], runs: Mapping[str, str], first: str, rest: str) -> Iterator[str]:
-    yield first + _line(node, names, runs)
+def _lines(node: Node, names: dict[int, str], runs: Mapping[str, str], shown: set[int]) -> Iterator[str]:
+    """Yield the lines of a tree. A part that several nodes read is drawn once: drawn for each path it could have no end."""
+    if id(node) in shown and node.inputs:
+        yield f"{names[id(node)]} (above)"
+        return
+    shown.add(id(node))
+    yield _line(node, names, runs)
     below = [*node.inputs, node.body] if isinstance(node, GroupApply) else list(node.inputs)
     for position, child in enumerate(below):
-        last = position == len(below) - 1
-        yield from _lines(child, names, runs, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
+        first, rest = ("└─ ", "   ") if position == len(below) - 1 else ("├─ ", "│  ")
+        for line in _lines(child, names, runs, shown):
+            yield first + line
+            first = rest
 
 
 def _line(node: Node, names: dict[int, str], runs: Mapping[str, str]) -> str:

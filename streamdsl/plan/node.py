@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from streamdsl.errors import QueryError
-from streamdsl.expr.nodes import Expr, schema_of
+from streamdsl.expr.nodes import Expr, Whole, schema_of
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.asof import Nearness
 from streamdsl.plan.base import Node
@@ -56,6 +57,11 @@ class Group(Node):
         return self.time_unit
 
 
+def _projected(projection: Expr, *inputs: Node) -> Schema | None:
+    """Return the schema of what a projection makes; only of whole payloads it is an input's, which is long to ask for."""
+    return schema_of(projection, tuple(node.schema if isinstance(projection, Whole) else None for node in inputs))
+
+
 @dataclass(frozen=True, slots=True)
 class Where(Node):
     """The rows for which `bool(predicate)` is true; lifetimes and CTIs stay."""
@@ -73,7 +79,7 @@ class Select(Node):
 
     @property
     def schema(self) -> Schema | None:
-        return schema_of(self.projection, (self.input.schema,))
+        return _projected(self.projection, self.input)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +249,25 @@ class Union(Node):
 
     @property
     def schema(self) -> Schema | None:
-        schemas = {node.schema for node in self.parts}
+        schemas = {node.schema for node in _makers(self)}
         return schemas.pop() if len(schemas) == 1 else None
+
+
+def _makers(union: Union) -> Iterator[Node]:
+    """Yield the nodes that have made the payloads of a union, each once, though many paths may lead to it."""
+    found: dict[int, Node] = {}
+    waiting: list[Node] = [union]
+    while waiting:
+        node = waiting.pop()
+        if id(node) in found:
+            continue
+        found[id(node)] = node
+        if isinstance(node, Union):
+            waiting += node.parts
+        elif type(node).schema is Node.schema:
+            waiting.append(node.inputs[0])
+        else:
+            yield node
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +301,7 @@ class Join(TwoInputs):
     def schema(self) -> Schema | None:
         if self.projection is None:
             return Schema.tuple(2)
-        return schema_of(self.projection, (self.left.schema, self.right.schema))
+        return _projected(self.projection, self.left, self.right)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +331,7 @@ class AsofJoin(TwoInputs):
     def schema(self) -> Schema | None:
         if self.projection is None:
             return Schema.tuple(2)
-        return schema_of(self.projection, (self.left.schema, self.right.schema))
+        return _projected(self.projection, self.left, self.right)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +348,7 @@ class GroupApply(Node):
 
     @property
     def schema(self) -> Schema | None:
-        return schema_of(self.projection, (self.body.schema,))
+        return _projected(self.projection, self.body)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from streamdsl.expr.nodes import Expr, Field, Opaque, Whole
 from streamdsl.plan.node import (
     AlterLifetime,
     AntiJoin,
+    AsofJoin,
     Chop,
     ClipBy,
     ClipDuration,
@@ -99,18 +100,18 @@ def _of_input(node: Node, side: int, wanted: Fields) -> Fields:
         return _together(wanted, _used(expressions(node)))
     if isinstance(node, (Select, SelectMany)):
         return _used(expressions(node))
-    if isinstance(node, (AntiJoin, ClipBy, Join, SemiJoin)):
+    if isinstance(node, (AntiJoin, AsofJoin, ClipBy, Join, SemiJoin)):
         return _of_side(node, side, wanted)
     return _of_window(node) if isinstance(node, (WindowAggregate, WindowApply)) else None
 
 
-def _of_side(node: AntiJoin | ClipBy | Join | SemiJoin, side: int, wanted: Fields) -> Fields:
+def _of_side(node: AntiJoin | AsofJoin | ClipBy | Join | SemiJoin, side: int, wanted: Fields) -> Fields:
     matching = node.matching
     key = matching.right_key if side else matching.left_key
     parts = [_used([expr for expr in (key,) if expr is not None])]
     if matching.where is not None:
         parts.append(_used([matching.where], side))
-    if isinstance(node, Join):
+    if isinstance(node, (AsofJoin, Join)):
         parts.append(None if node.projection is None else _used([node.projection], side))
     elif side == 0:
         parts.append(wanted)

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node
+from streamdsl.rewrite.clip_right import clip_right
 from streamdsl.rewrite.fuse_filters import fuse_filters
 from streamdsl.rewrite.fuse_selects import fuse_selects
 from streamdsl.rewrite.narrow_to_reads import narrow_to_reads
@@ -19,6 +20,7 @@ from streamdsl.rewrite.push_filter_below_select import push_filter_below_select
 from streamdsl.rewrite.push_filter_below_union import push_filter_below_union
 from streamdsl.rewrite.rule import Mode, Rule, Setting
 from streamdsl.rewrite.share_equals import share_equals
+from streamdsl.rewrite.share_panes import share_panes
 from streamdsl.rewrite.tree import nodes, replaced
 
 PHASES: tuple[tuple[Rule, ...], ...] = (
@@ -31,9 +33,11 @@ PHASES: tuple[tuple[Rule, ...], ...] = (
         push_filter_below_select,
         fuse_selects,
         fuse_filters,
+        clip_right,
     ),
     (narrow_to_reads, prune_columns),
     (share_equals,),
+    (share_panes,),
 )
 """The rules, each in a file of its own. Those of a phase are tried in this order on each node, inputs before their readers; a
 later phase has its turn where no rule of an earlier one fires."""

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from streamdsl.expr.nodes import Attribute, Call, Expr, Field, Key, Life, Make, Opaque, Whole, rebuilt
 from streamdsl.expr.schema import Schema, Shape
-from streamdsl.plan.node import AntiJoin, ClipBy, Join, Node, SemiJoin
+from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, Node, SemiJoin
 from streamdsl.rewrite.pushing import Below, pushed
 from streamdsl.rewrite.rule import Setting
 from streamdsl.temporal import Record
 
+LEFT: Final = (0,)
+"""The side of an as-of join whose rows may be filtered: without some right rows, others would be the nearest."""
+
 
 def push_filter_below_join(node: Node, setting: Setting) -> Node | None:
-    """Move a condition that reads one side of a `join` to that side; of a semi-join, anti-join or `clip_by` to the left.
+    """Move a condition that reads one side of a `join` to that side; of the other joins and of `clip_by` to the left.
 
-    Lifetimes, CTIs and ids stay. A condition that can fail stays above too, as rows without a match never meet it there; below
+    Lifetimes, CTIs and ids stay; the CTI of an as-of join that looks forward waits for its left rows, so there a filter moves in
+    runs only. A condition that can fail stays above too, as rows without a match never meet it there; below
     goes one that keeps the rows on which it fails (not on Spark). Outer joins are unions of a join and an anti-join: it reaches
     both.
 
@@ -41,10 +46,12 @@ def push_filter_below_join(node: Node, setting: Setting) -> Node | None:
     └─ where_2 e.mm != 0  <denotation>
        └─ source:rain  <denotation>
 
-    Must not fire: on a condition that reads both sides.
+    Must not fire: on a condition that reads both sides, or the right rows of an as-of join, of which then others would be near.
 
     >>> both = pairs.where(lambda e: e.zone == e.mm)
-    >>> push_filter_below_join(both.plan(), Setting())
+    >>> last = sd.source("trips").asof_join(sd.source("rain"), select=lambda t, r: {"mm": r.mm}).where(lambda e: e.mm != 0)
+    >>> [push_filter_below_join(query.plan(), Setting()) for query in (both, last)]
+    [None, None]
     """
     return pushed(node, setting, _below)
 
@@ -54,28 +61,32 @@ def _below(node: Node, condition: Expr, setting: Setting) -> Below | None:
         return None
     if isinstance(node, (AntiJoin, ClipBy, SemiJoin)):
         found: Below | None = Below({0: condition}, "more rows", forgives=_is_of_fields(condition))
+    elif isinstance(node, Join):
+        found = _of_one_side(node, condition)
+    elif isinstance(node, AsofJoin) and (node.near.direction == "back" or setting.mode == "run"):
+        found = _of_one_side(node, condition, sides=LEFT)
     else:
-        found = _of_one_side(node, condition) if isinstance(node, Join) else None
+        return None
     # A forgiving condition is a Python function, for which Spark would leave its own code.
     return found and found._replace(forgives=found.forgives and setting.engine != "spark")
 
 
-def _of_one_side(node: Join, condition: Expr) -> Below | None:
+def _of_one_side(node: Join | AsofJoin, condition: Expr, sides: Collection[int] = (0, 1)) -> Below | None:
     parts = _parts(node)
     if not all(part.name in parts for part in condition.walk() if isinstance(part, Field)) or any(
         isinstance(part, Whole) for part in condition.walk()
     ):
         return None
     found = rebuilt(condition, lambda part: _put(part, parts, node))
-    sides = {part.side for part in found.walk() if isinstance(part, (Field, Whole))}
-    if len(sides) != 1:
+    read = {part.side for part in found.walk() if isinstance(part, (Field, Whole))}
+    if len(read) != 1 or not read <= set(sides):
         return None
-    (side,) = sides
+    (side,) = read
     alone = rebuilt(found, lambda part: replace(part, side=0) if isinstance(part, (Field, Whole)) else None)
     return Below({side: alone}, "more rows", forgives=_is_of_fields(alone))
 
 
-def _parts(node: Join) -> dict[str, Expr]:
+def _parts(node: Join | AsofJoin) -> dict[str, Expr]:
     """Return what the fields of the join's payloads are made of, as far as that can be told."""
     if node.projection is None:
         return {"_0": Whole(0), "_1": Whole(1)}
@@ -85,7 +96,7 @@ def _parts(node: Join) -> dict[str, Expr]:
     return {name: part for name, part in made if not any(isinstance(below, (Call, Life, Opaque)) for below in part.walk())}
 
 
-def _put(part: Expr, parts: dict[str, Expr], node: Join) -> Expr | None:
+def _put(part: Expr, parts: dict[str, Expr], node: Join | AsofJoin) -> Expr | None:
     if isinstance(part, Attribute) and isinstance(part.operand, Field):
         row: Any = parts[part.operand.name]
         if isinstance(row, Whole) and _is_field(part.name, node.inputs[row.side].schema):

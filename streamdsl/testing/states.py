@@ -10,7 +10,7 @@ from streamdsl.expr.rows import settle
 from streamdsl.expr.schema import as_payload
 from streamdsl.temporal import CHTRow, Lifetime, payload_key
 from streamdsl.udm.bases import AnyModule, AnyUDA, WindowDescriptor, can_remove
-from streamdsl.udm.invoke import MemberRow, aggregate, member_order, operate, results_of, seen, stamp, stamped
+from streamdsl.udm.invoke import MemberRow, aggregate, computed, member_order, operate, results_of, seen, stamp, stamped
 from streamdsl.windows import Clip, Output
 
 T = TypeVar("T")
@@ -51,6 +51,14 @@ def whole(module: AnyModule, members: Sequence[MemberRow], window: Lifetime, cli
     if isinstance(module, AnyUDA):
         return [CHTRow(*stamp(window, output), aggregate(module, 0, given, window, clip))]
     return [CHTRow(*row) for row in operate(module, given, window, clip, output)]
+
+
+def returned(module: AnyModule, members: Sequence[MemberRow], window: Lifetime, clip: Clip) -> list[CHTRow[Any]]:
+    """Return what a time-sensitive module makes of a window's members at once, results of an operator as it stamps them."""
+    if isinstance(module, AnyUDA):
+        return whole(module, members, window, clip, Output.ALIGN)
+    results = results_of(module, computed(module, seen(module, members, 0, window, clip), window))
+    return [CHTRow(result.start_time, result.end_time, as_payload(settle(result.payload))) for result in results]
 
 
 class LiveWindow:

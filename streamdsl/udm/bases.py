@@ -59,6 +59,8 @@ class UDM(ABC):
     """Members may come in any order. Where that is not so, they come by original (LE, payload), and no state is kept."""
     time_bound: ClassVar[bool] = False
     """A change of the input at time s changes no output before s; `Output.TIME_BOUND` asks for it."""
+    ignores_ends_beyond_window: ClassVar[bool] = False
+    """Where a member ends after its window makes no difference: clipping ends to the window changes nothing."""
     mergeable: ClassVar[bool] = False
     """States of parts of a window may be combined by `merge_states`; true of itself where a class defines that."""
     commutes_with_filter_on: ClassVar[Sequence[str]] = ()

@@ -232,6 +232,7 @@ class TimeWeightedAvg(TimeSensitiveUDA[Any, Any]):
     """
 
     always_clipped: ClassVar[bool] = True
+    ignores_ends_beyond_window: ClassVar[bool] = True
 
     @property
     def label(self) -> str:

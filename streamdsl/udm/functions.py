@@ -89,6 +89,7 @@ class Properties(TypedDict, total=False):
 
     deterministic: bool
     order_insensitive: bool
+    ignores_ends_beyond_window: bool
     reads: Sequence[str] | None
     commutes_with_filter_on: Sequence[str]
 

@@ -70,7 +70,7 @@ def aggregate(function: AnyUDA[Any, Any], position: int, members: Sequence[Membe
     chosen = [member for member in members if member.arguments[position] is not EXCLUDED]
     if not chosen:
         return empty_result(function)
-    return as_result(_compute(function, seen(function, chosen, position, window, clip), window))
+    return as_result(computed(function, seen(function, chosen, position, window, clip), window))
 
 
 def empty_result(function: AnyUDA[Any, Any]) -> Any:
@@ -109,7 +109,7 @@ def seen_clip(modules: Iterable[AnyModule], clip: Clip) -> Clip:
 
 def operate(module: AnyUDO[Any, Any], members: Sequence[Member], window: Lifetime, clip: Clip, output: Output) -> list[Stamped]:
     """Return a UDO's results for a window, stamped as the output policy says."""
-    return stamped(module, results_of(module, _compute(module, seen(module, members, 0, window, clip), window)), window, output)
+    return stamped(module, results_of(module, computed(module, seen(module, members, 0, window, clip), window)), window, output)
 
 
 def results_of(module: UDM, found: Any) -> list[Any]:
@@ -175,8 +175,13 @@ def guarded(operator: str, window: Lifetime, compute: Callable[[], R]) -> R:
         raise UserCodeError(error, operator=operator, window=window) from error
 
 
-def _compute(module: Any, members: Any, window: Lifetime) -> Any:
-    """Return what a module makes of a window's members; an incremental one of a state of their own."""
+def computed(module: Any, members: Any, window: Lifetime) -> Any:
+    """Return what a module makes of a window's members, as it sees them; an incremental one of a state of their own.
+
+    >>> from streamdsl.udm.builtin import Count
+    >>> computed(Count(), ["a", "b"], Lifetime(0, 10))
+    2
+    """
     period = (WindowDescriptor(*window),) if module.time_sensitive else ()
     if module.incremental:
         members = module.add_events_to_state(module.create_state(), members, *period)

@@ -26,6 +26,7 @@ PROPERTIES: Final = (
     "deterministic",
     "order_insensitive",
     "time_bound",
+    "ignores_ends_beyond_window",
     "reads",
     "commutes_with_filter_on",
 )
@@ -118,7 +119,7 @@ def entry_of(name: str, module: Any, origin: str, path: str) -> Entry:
     >>> from streamdsl.udm.builtin import TimeWeightedAvg
     >>> entry = entry_of("load", TimeWeightedAvg, "streamdsl", "streamdsl.udm.builtin:TimeWeightedAvg")
     >>> entry.kind, entry.signature, entry.words
-    ('uda', 'Any -> Any', 'time-sensitive')
+    ('uda', 'Any -> Any', 'time-sensitive, ignores-ends-beyond-window')
     """
     kind = kind_of(module)
     properties = {} if kind == "udf" else {name: getattr(module, name) for name in PROPERTIES}

@@ -324,6 +324,7 @@ class OpaqueClippedWindow(OpaqueWindow):
     """One that reads lifetimes by `time_weighted_avg` only."""
 
     always_clipped: ClassVar[bool] = True
+    ignores_ends_beyond_window: ClassVar[bool] = True
 
 
 class OpaquePayloads(OpaqueWindow):

@@ -41,6 +41,17 @@ class Ends(TimeSensitiveUDA[int, tuple[Any, ...]]):
         return (window.start_time, window.end_time, *seen)
 
 
+class EndsInside(Ends):
+    """What such a module sees if it looks at no end beyond the window."""
+
+    ignores_ends_beyond_window: ClassVar[bool] = True
+
+    def compute_result(self, events: Sequence[IntervalEvent[int]], window: WindowDescriptor) -> tuple[Any, ...]:
+        return super().compute_result(
+            [IntervalEvent(e.start_time, min(e.end_time, window.end_time), e.payload) for e in events], window
+        )
+
+
 class Above(UDO[int, int]):
     """The values above the mean, each once, and the number of values: results that repeat across windows."""
 

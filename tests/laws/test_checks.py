@@ -15,7 +15,7 @@ import pytest
 
 import streamdsl as sd
 from tests.laws.compositions import composition
-from tests.laws.modules import Ends, Since
+from tests.laws.modules import Ends, EndsInside, Since
 
 Stream: TypeAlias = "sd.Stream[Any]"
 Rows: TypeAlias = Callable[[int], list[tuple[int, int]]]
@@ -128,6 +128,13 @@ HELD = [
         "window_aggregate_1",
         once,
         S.to_edges().tumbling_window(10, clip=sd.Clip.RIGHT).aggregate(Ends(), lambda e: e.v),
+    ),
+    Case(
+        "a module that sees ends, of edges that the query makes, until it promises to ignore those beyond the window",
+        S.to_edges().tumbling_window(10).aggregate(Ends(), lambda e: e.v),
+        "window_aggregate_1",
+        once,
+        S.to_edges().tumbling_window(10).aggregate(EndsInside(), lambda e: e.v),
     ),
     Case(
         "a module that sees ends, clipped on the left, of edges of a source",

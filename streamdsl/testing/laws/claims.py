@@ -8,16 +8,18 @@ from typing import Any
 from streamdsl.temporal import INFINITY, CHTRow, Lifetime, Record, fields_of, payload_key
 from streamdsl.temporal.change import minimal_change
 from streamdsl.testing.laws.conditions import (
+    claims_ends,
     claims_filter,
     claims_reads,
     claims_time_bound,
     is_deterministic,
     returns_events,
+    sees_lifetimes,
 )
 from streamdsl.testing.laws.law import on_windows
 from streamdsl.testing.laws.trials import WindowTrial
 from streamdsl.testing.payloads import with_fields
-from streamdsl.testing.states import member, whole
+from streamdsl.testing.states import member, own, returned, whole
 from streamdsl.udm.invoke import MemberRow
 from streamdsl.windows import Output
 
@@ -134,4 +136,20 @@ def _value(payload: Any, name: str) -> Any:
     return payload_key(dict(fields_of(payload))[name])
 
 
-LAWS = (time_bound, reads, commutes_with_filter_on)
+@on_windows(
+    claims_ends,
+    sees_lifetimes,
+    is_deterministic,
+    hint="read no ends, or min(event.end_time, window.end_time), for the stamps of results too; else do not claim "
+    "ignores_ends_beyond_window: queries may still clip",
+)
+def ignores_ends_beyond_window(trial: WindowTrial) -> None:
+    """Members that end after their window count as those that end with it, also in the timestamps of results."""
+    members = trial.members()
+    cut = [row._replace(re=min(row.re, trial.window.re)) for row in members]
+    expected, found = (own(returned(trial.module, rows, trial.window, trial.clip)) for rows in (members, cut))
+    marked = [*(("", row) for row in members), *(("or", row) for row in cut)]
+    trial.expect("members that end with their window give another result", found, expected, marked)
+
+
+LAWS = (time_bound, reads, commutes_with_filter_on, ignores_ends_beyond_window)

@@ -51,6 +51,11 @@ def claims_time_bound(subject: Subject) -> str | None:
     return None if subject.module.time_bound else "it does not claim time_bound"
 
 
+def claims_ends(subject: Subject) -> str | None:
+    """Modules that claim that ends beyond the window do not matter."""
+    return None if subject.module.ignores_ends_beyond_window else "it does not claim ignores_ends_beyond_window"
+
+
 def claims_mergeable(subject: Subject) -> str | None:
     """Modules that claim that their states can be merged."""
     return None if subject.module.mergeable else "it does not claim mergeable"

@@ -7,7 +7,25 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import streamdsl as sd
-from tests.unit.rewrite.modules import Best, Columns, Distinct, InOrder, Known, Row, Rows, Sampled, Spells, Tally, Total, anything
+from tests.unit.rewrite.modules import (
+    Best,
+    Busy,
+    Columns,
+    Distinct,
+    Ended,
+    Guessed,
+    InOrder,
+    Inside,
+    Known,
+    Row,
+    Rows,
+    Sampled,
+    Spells,
+    Tally,
+    Total,
+    anything,
+    rows,
+)
 
 Build: TypeAlias = Callable[[Any], Any]
 
@@ -55,7 +73,41 @@ def alike(make: Callable[[], Any]) -> Any:
     return make().union(make().shift(5))
 
 
+def on_two_lines(s: Any) -> Any:
+    first = s.tumbling_window(5).aggregate(n=sd.sum(lambda e: e.v))
+    second = s.tumbling_window(5).aggregate(n=sd.sum(lambda e: e.v))
+    return first.union(second.shift(5))
+
+
 SAMPLED = Sampled()
+AT_END = {"output": sd.Output.POINT_AT_END}
+
+
+def pairs(s: Any) -> Any:
+    """Return points of which it is declared that `v` is an integer."""
+    return s.select(lambda e: Pair(e.k, e.v)).to_points()
+
+
+def fives(s: Any, **policies: Any) -> Any:
+    return s.tumbling_window(5, **policies)
+
+
+def fifteens(s: Any, **policies: Any) -> Any:
+    return s.hopping_window(15, 5, **policies)
+
+
+def two(stream: Any, first: Build = fives, second: Build = fifteens, **aggregates: Any) -> Any:
+    """Return aggregates of two kinds of windows over the same rows."""
+    return first(stream).aggregate(**aggregates).union(second(stream).aggregate(**aggregates))
+
+
+def of(stream: Any, query: Build) -> Any:
+    """Return a query that reads a stream several times."""
+    return query(stream)
+
+
+def numbers() -> dict[str, Any]:
+    return {"total": sd.sum(lambda e: e.v), "mean": sd.avg(lambda e: e.v), "n": sd.count(lambda e: e.v)}
 
 
 def with_none(s: Any) -> Any:
@@ -64,6 +116,11 @@ def with_none(s: Any) -> Any:
 
 def none_before_5(s: Any) -> Any:
     return s.to_points().select(lambda e, life: {"k": e.k, "v": sd.when(life.le < 5).then(None).otherwise(e.v)})
+
+
+def latest(s: Any, **options: Any) -> Any:
+    """Return each row with those of another stream that started last."""
+    return s.asof_join(s.shift(1), on="k", select=lambda a, b: {"k": a.k, "v": a.v, "m": sd.is_none(b)}, **options)
 
 
 def joined(s: Any) -> Any:
@@ -143,6 +200,9 @@ FIRES: dict[str, dict[str, Build]] = {
         "an anti-join": lambda s: s.anti_join(s.shift(3), on="k").where(lambda e: e.k == "a"),
         "a semi-join": lambda s: s.semi_join(s.shift(3), on="k").where(lambda e: e.v > 0),
         "clipped rows": lambda s: s.clip_by(s.shift(3), on="k").where(lambda e: e.v != 1),
+        "an as-of join": lambda s: latest(s).where(lambda e: e.v == 1),
+        "an as-of join that looks ahead": lambda s: latest(s, direction="forward", how="left").where(lambda e: e.v > 0),
+        "the nearest": lambda s: s.asof_join(s.shift(2), direction="nearest", tolerance=3).where(lambda e: e._0.k == "a"),
         "an outer join": lambda s: s.left_join(s.shift(1), on="k", select=lambda a, b: {"k": a.k, "n": sd.is_none(b)}).where(
             lambda e: e.k == "a"
         ),
@@ -180,6 +240,7 @@ FIRES: dict[str, dict[str, Build]] = {
     },
     "share_equals": {
         "windows": lambda s: totals(s).union(totals(s).shift(5)),
+        "written on two lines": on_two_lines,
         "three": lambda s: totals(s).union(totals(s).shift(5), totals(s)),
         "a join": lambda s: tally(s).join(tally(s).shift(5), on="k"),
         "what is grouped": lambda s: counted(s).union(counted(s).shift(5)),
@@ -187,15 +248,82 @@ FIRES: dict[str, dict[str, Build]] = {
         "a function of the user": lambda s: alike(lambda: s.where(lambda e: short(e.k)).to_points()),
         "both are the same": lambda s: totals(s).union(totals(s)),
     },
+    "share_panes": {
+        "counts": lambda s: two(s.to_points(), n=sd.count()),
+        "minima and maxima": lambda s: two(s.to_points(), lo=sd.min(lambda e: e.v), hi=sd.max(lambda e: e.v)),
+        "sums and means of integers": lambda s: two(pairs(s), **numbers()),
+        "sums of computed integers": lambda s: two(pairs(s), n=sd.sum(lambda e: 2 - e.v * -e.v)),
+        "means of selected integers": lambda s: two(
+            pairs(s).select(w=lambda e: e.v + 1).where(lambda e: e.w != 0), n=sd.avg(lambda e: e.w)
+        ),
+        "of groups": lambda s: two(s.to_points().group_by("k"), n=sd.count(), hi=sd.max(lambda e: e.v)),
+        "of groups with two keys": lambda s: two(s.to_points().group_by(["k", "v"]), n=sd.count()),
+        "of groups, paired with the key": lambda s: of(
+            pairs(s).group_by("k"), lambda g: fives(g).aggregate(sd.count()).union(fifteens(g).aggregate(sd.count()))
+        ),
+        "a key of the window": lambda s: of(
+            s.to_points().group_by("k"),
+            lambda g: fives(g).aggregate(lambda w: {"z": w.key, "n": w.count()}).union(fifteens(g).aggregate(z=sd.count())),
+        ),
+        "inside of groups": lambda s: s.group_by("k").apply(lambda g: two(g.to_points(), n=sd.count())),
+        "filtered": lambda s: two(
+            pairs(s), n=sd.count(where=lambda e: e.v != 1), v=sd.avg(lambda e: e.v, where=lambda e: e.v != 1)
+        ),
+        "a filter that leaves nothing": lambda s: two(
+            pairs(s), hi=sd.max(lambda e: e.v, where=lambda e: e.k == "z"), n=sd.avg(lambda e: e.v, where=lambda e: e.k == "z")
+        ),
+        "other aggregates": lambda s: of(
+            pairs(s), lambda p: fives(p).aggregate(n=sd.max(lambda e: e.v)).union(fifteens(p).aggregate(n=sd.sum(lambda e: e.v)))
+        ),
+        "points at the end": lambda s: two(
+            s.to_points(), lambda p: fives(p, **AT_END), lambda p: fifteens(p, **AT_END), n=sd.count()
+        ),
+        "the same windows": lambda s: of(
+            s.to_points(), lambda p: fives(p).aggregate(n=sd.count()).union(fives(p).aggregate(n=sd.max(lambda e: e.v)))
+        ),
+        "an offset": lambda s: two(
+            s.to_points(), lambda p: p.hopping_window(6, 3, offset=-2), lambda p: p.tumbling_window(9, offset=1), n=sd.count()
+        ),
+        "one of three does not fit": lambda s: of(
+            s.to_points(), lambda p: two(p, n=sd.count()).union(p.tumbling_window(7).aggregate(n=sd.count()))
+        ),
+        "joined": lambda s: of(
+            s.to_points(),
+            lambda p: (
+                fives(p)
+                .aggregate(n=sd.count())
+                .join(fifteens(p).aggregate(n=sd.count()), select=lambda a, b: {"share": a.n / b.n})
+            ),
+        ),
+        "ends of windows": lambda s: two(fives(s, **AT_END).aggregate(v=sd.count()), n=sd.max(lambda e: e.v)),
+    },
     "prune_columns": {
         "a join": lambda s: s.join(s.shift(1), on="k", select=lambda a, b: {"k": b.k}),
         "a join by a condition": lambda s: s.join(s.shift(1), where=lambda a, b: a.v < b.v, select=lambda a, b: {"n": a.v + b.v}),
         "an outer join": lambda s: s.left_join(s.shift(1), on="v", select=lambda a, b: {"v": a.v}),
         "a semi-join": lambda s: s.semi_join(s.shift(1), on="k").select(k=lambda e: e.k),
         "an anti-join": lambda s: s.anti_join(s.shift(3), on="k").tumbling_window(5).aggregate(n=sd.count()),
+        "an as-of join": lambda s: s.asof_join(s.shift(1), on="k", select=lambda a, b: {"k": b.k}),
+        "an as-of join by a condition": lambda s: s.asof_join(s, where=lambda a, b: a.v != b.v, select=lambda a, b: {"v": a.v}),
         "clipped rows": lambda s: s.clip_by(s, on="k").group_by("k").tumbling_window(5).aggregate(n=sd.count()),
         "pieces": lambda s: s.chop(4).tumbling_window(5).aggregate(n=sd.max(lambda e: e.v)),
         "edges": lambda s: s.where(lambda e: e.v > 0).to_edges(key="v").clip_interval(-9, 60).select(v=lambda e: e.v),
+    },
+    "clip_right": {
+        "an aggregate": lambda s: s.tumbling_window(5).aggregate(Ended()),
+        "clipped to the left": lambda s: s.hopping_window(10, 5, clip=sd.Clip.LEFT).aggregate(Ended()),
+        "points at the end": lambda s: s.hopping_window(6, 2, output=sd.Output.POINT_AT_END).aggregate(Ended()),
+        "snapshots": lambda s: s.snapshot_window().aggregate(Ended()),
+        "count windows": lambda s: s.count_window(2).aggregate(Ended()),
+        "sessions": lambda s: s.session_window(2, max_duration=9).aggregate(Ended()),
+        "an operator": lambda s: s.tumbling_window(5).apply(Inside()),
+        "an operator that stamps its results": lambda s: s.snapshot_window(output=sd.Output.UNCHANGED).apply(Inside()),
+        "a time-bound operator": lambda s: s.tumbling_window(5, output=sd.Output.TIME_BOUND).apply(Inside()),
+        "an operator below a filter": lambda s: s.tumbling_window(5).apply(Inside()).where(lambda e: e.k == "a"),
+        "inside groups": lambda s: s.group_by("k").hopping_window(7, 3, offset=-2).aggregate(Ended()),
+        "beside one that is always clipped": lambda s: s.tumbling_window(5).aggregate(
+            lambda w: (w.count(), w.udm(Ended()), w.time_weighted_avg(lambda e: e.v))
+        ),
     },
     "narrow_to_reads": {
         "an aggregate": lambda s: s.tumbling_window(5).aggregate(Total()),
@@ -264,6 +392,10 @@ MUST_NOT_FIRE: dict[str, dict[str, Build]] = {
         "the pair is read": lambda s: s.join(s.shift(1), on="k").where(lambda e: sd.not_(sd.is_none(e))),
         "the condition is opaque": lambda s: joined(s).where(lambda e: e.k in ("a", "b")),
         "the condition reads the lifetime": lambda s: joined(s).where(lambda e, life: (e.v == 1) | (life.le > 4)),
+        "the right rows of an as-of join": lambda s: s.asof_join(s.shift(1), select=lambda a, b: {"v": b.v}).where(
+            lambda e: e.v == 1
+        ),
+        "whether there is a row": lambda s: latest(s, how="left").where(lambda e: e.m),
         "nothing is read": lambda s: joined(s).where(lambda e: sd.lit(1) == 1),
         "the projection is opaque": lambda s: s.join(s.shift(1), on="k", select=lambda a, b: {"v": str(a.v)}).where(
             lambda e: e.v == "1"
@@ -314,6 +446,40 @@ MUST_NOT_FIRE: dict[str, dict[str, Build]] = {
         "a module that is not deterministic": lambda s: alike(lambda: s.tumbling_window(5).apply(SAMPLED)),
         "groups of another key": lambda s: grouped(s, "k").union(grouped(s, "v")),
     },
+    "share_panes": {
+        "one window": lambda s: fives(s.to_points()).aggregate(n=sd.count()),
+        "events of any length": lambda s: two(s, n=sd.count()),
+        "longer durations": lambda s: two(s.alter_duration(2), n=sd.count()),
+        "sums of what may be floats": lambda s: two(s.to_points(), n=sd.sum(lambda e: e.v)),
+        "sums of quotients": lambda s: two(pairs(s), n=sd.sum(lambda e: e.v / 2)),
+        "a median beside a count": lambda s: two(s.to_points(), n=sd.count(), m=sd.median(lambda e: e.v)),
+        "a module of the user": lambda s: of(
+            s.to_points(), lambda p: fives(p).aggregate(Total()).union(fifteens(p).aggregate(Total()))
+        ),
+        "panes would be smaller than any hop": lambda s: two(
+            s.to_points(), lambda p: p.tumbling_window(4), lambda p: p.tumbling_window(6), n=sd.count()
+        ),
+        "offsets do not meet": lambda s: two(s.to_points(), fives, lambda p: p.tumbling_window(5, offset=2), n=sd.count()),
+        "windows with gaps": lambda s: two(
+            s.to_points(), lambda p: p.hopping_window(5, 10), lambda p: p.hopping_window(10, 20), n=sd.count()
+        ),
+        "snapshots": lambda s: two(s.to_points(), fives, lambda p: p.snapshot_window(), n=sd.count()),
+        "other rows": lambda s: (
+            fives(s.to_points()).aggregate(n=sd.count()).union(fifteens(s.shift(1).to_points()).aggregate(n=sd.count()))
+        ),
+        "other keys": lambda s: of(
+            s.to_points(),
+            lambda p: fives(p.group_by("k")).aggregate(sd.count()).union(fifteens(p.group_by("v")).aggregate(sd.count())),
+        ),
+        "computed keys": lambda s: two(s.to_points().group_by(lambda e: e.v % 2), n=sd.count()),
+        "a maximum of the larger windows alone": lambda s: of(
+            s.to_points(),
+            lambda p: fives(p).aggregate(n=sd.count()).union(p.hopping_window(20, 10).aggregate(n=sd.max(lambda e: e.k))),
+        ),
+        "an opaque window lambda": lambda s: of(
+            s.to_points(), lambda p: fives(p).aggregate(lambda w: min(w.count(), 2)).union(fifteens(p).aggregate(sd.count()))
+        ),
+    },
     "prune_columns": {
         "payloads are results": lambda s: s.semi_join(s.shift(1), on="k"),
         "pairs are results": lambda s: s.join(s.shift(1), on="k"),
@@ -325,6 +491,15 @@ MUST_NOT_FIRE: dict[str, dict[str, Build]] = {
         "a module is given payloads": lambda s: s.chop(4).tumbling_window(5).apply(anything).select(k=lambda e: e.k),
         "nothing keeps payloads": lambda s: s.where(lambda e: e.k == "a").select(k=lambda e: e.k),
         "the fields are not known": lambda s: sd.source("s0").chop(4).select(k=lambda e: e.k),
+    },
+    "clip_right": {
+        "the module promises nothing": lambda s: s.tumbling_window(5).aggregate(Busy()),
+        "another module promises nothing": lambda s: s.tumbling_window(5).aggregate(lambda w: (w.udm(Ended()), w.udm(Busy()))),
+        "ends beyond the window matter": lambda s: s.tumbling_window(5, output=sd.Output.UNCHANGED).apply(Spells()),
+        "it is clipped already": lambda s: s.tumbling_window(5, clip=sd.Clip.FULL).aggregate(Ended()),
+        "it always is": lambda s: s.tumbling_window(5).aggregate(sd.time_weighted_avg(lambda e: e.v)),
+        "no module sees ends": lambda s: s.tumbling_window(5).aggregate(rows),
+        "the module is not deterministic": lambda s: s.tumbling_window(5).aggregate(Guessed()),
     },
     "narrow_to_reads": {
         "the fields are not known": lambda s: sd.source("s0").tumbling_window(5).aggregate(Total()),

@@ -111,6 +111,42 @@ class Busy(TimeSensitiveUDA[Record, int]):
         )
 
 
+class Ended(TimeSensitiveUDA[Record, int]):
+    """The number of rows that have ended inside their window."""
+
+    ignores_ends_beyond_window: ClassVar[bool] = True
+
+    def compute_result(self, events: Sequence[IntervalEvent[Record]], window: WindowDescriptor) -> int:
+        return sum(event.end_time < window.end_time for event in events)
+
+
+class Inside(TimeSensitiveUDO[Record, Record]):
+    """Every event for the time that it lives inside the window."""
+
+    ignores_ends_beyond_window: ClassVar[bool] = True
+    commutes_with_filter_on = ("k", "v")
+    time_bound: ClassVar[bool] = True
+
+    def compute_result(
+        self, events: Sequence[IntervalEvent[Record]], window: WindowDescriptor
+    ) -> Iterable[IntervalEvent[Record]]:
+        for event in events:
+            start, end = max(event.start_time, window.start_time), min(event.end_time, window.end_time)
+            yield IntervalEvent(start, end, Record(k=event.payload.k, v=event.payload.v))
+
+
+class Guessed(Ended):
+    """Says that equal members may give other results."""
+
+    deterministic = False
+
+
+@sd.uda(ignores_ends_beyond_window=True)
+def rows(payloads: Sequence[Record]) -> int:
+    """Sees no ends at all."""
+    return len(payloads)
+
+
 class Columns(UDA[Record, int]):
     """The sum of the values, in columns."""
 

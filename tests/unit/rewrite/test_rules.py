@@ -10,11 +10,12 @@ import pytest
 import streamdsl as sd
 from streamdsl.errors import QueryError
 from streamdsl.plan.node import GroupApply, Node, Select, Shift, Where, WindowAggregate, WindowApply
+from streamdsl.plan.outputs import Outputs
 from streamdsl.rewrite import RULES, Mode, Setting, optimize, rewriting
 from streamdsl.rewrite.optimizer import MOST_STEPS
 from streamdsl.rewrite.tree import nodes
 from tests.unit.rewrite.cases import FIRES, MUST_NOT_FIRE, Build, best, source
-from tests.unit.rewrite.modules import Best, Row, Tally, Total
+from tests.unit.rewrite.modules import Best, Ended, Row, Tally, Total
 
 EVERY = [(rule.__name__, name) for rule in RULES for name in FIRES[rule.__name__]]
 NEVER = [(rule.__name__, name) for rule in RULES for name in MUST_NOT_FIRE[rule.__name__]]
@@ -150,6 +151,16 @@ def test_a_filter_that_reads_ends_holds_back_the_cti_of_an_ordered_source() -> N
     assert fired(filtered(ordered).plan(), "speculative") == []
 
 
+@pytest.mark.parametrize("emit", ["speculative", "watermark", "final"])
+def test_ctis_do_not_wait_for_ends_that_do_not_matter(emit: Any) -> None:
+    counts = source().tumbling_window(5).aggregate(Ended())
+    first = [sd.interval("x", 1, 900, {"k": "a", "v": 1}), sd.Cti(12)]
+    written, clipped = (counts.open(emit, engine_options={"rewrite": choice}) for choice in ("off", "on"))
+    assert [type(event) for event in written.push(first)].count(sd.Cti) == 1
+    assert clipped.push(first)[-1] == sd.Cti(10)
+    assert [session.stats()["window_aggregate_1"]["output_cti"] for session in (written, clipped)] == [0, 10]
+
+
 def undone(node: Node, setting: Setting) -> Node | None:
     return Shift(node.input, -node.duration) if isinstance(node, Shift) else None
 
@@ -223,6 +234,25 @@ def test_explain_shows_what_runs_then_the_rules_then_what_was_written() -> None:
         "└─ window_apply_1 tumbling(5), Best() [duration 5]  <window (general)>",
         "   └─ source:s0  (k, v)",
     ]
+
+
+def test_a_part_that_is_read_twice_is_drawn_once() -> None:
+    joined = source()
+    for _ in range(20):
+        joined = joined.left_join(source(), on="k", select=lambda a, b: {"k": a.k, "v": a.v})
+    text = joined.explain("reference").splitlines()
+    assert len(text) <= 20 * 8
+    assert sum(line.endswith(" (above)") for line in text) == 20 - 1
+
+
+def test_windows_over_the_same_points_have_panes_across_queries_too() -> None:
+    points = source().to_points().group_by("k")
+    minutes, hours = (points.tumbling_window(size).aggregate(lo=sd.min(lambda e: e.v)) for size in (5, 60))
+    rows = [sd.point(n, n, {"k": "ab"[n % 2], "v": -n if n % 7 else None}) for n in range(99)]
+    expected = [query.run({"s0": rows}, engine="reference").cht() for query in (minutes, hours)]
+    found = sd.run_all({"minutes": minutes, "hours": hours}, {"s0": rows})
+    assert [found["minutes"].cht(), found["hours"].cht()] == expected
+    assert fired(Outputs((minutes.plan(), hours.plan()))) == ["share_panes"]
 
 
 def test_explain_says_nothing_of_sessions_where_they_are_rewritten_too() -> None:

@@ -23,6 +23,8 @@ class Spread(sd.UDA[float, float]):
 class Coverage(sd.TimeSensitiveUDA[int, float]):
     """The sum of value x lifetime inside the window."""
 
+    ignores_ends_beyond_window: ClassVar[bool] = True
+
     def compute_result(self, events: Sequence[IntervalEvent[int]], window: WindowDescriptor) -> float:
         inside = [min(e.end_time, window.end_time) - max(e.start_time, window.start_time) for e in events]
         return sum(e.payload * duration for e, duration in zip(events, inside, strict=True)) / window.duration

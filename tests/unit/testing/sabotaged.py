@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import streamdsl as sd
 from streamdsl import IntervalEvent, WindowDescriptor
-from tests.unit.testing.modules import Echo, Mean, Trip, Zone, Zones
+from tests.unit.testing.modules import Echo, Mean, Through, Trip, Zone, Zones
 
 
 class ForgetsToReturn(sd.IncrementalUDA[int, list[int], int]):
@@ -352,6 +352,19 @@ class Numbers(sd.TimeSensitiveUDO[int, int]):
         return [IntervalEvent(window.start_time, window.end_time, len(events))]
 
 
+class LooksBeyond(sd.TimeSensitiveUDA[int, int]):
+    ignores_ends_beyond_window: ClassVar[bool] = True
+
+    def compute_result(self, events: Sequence[IntervalEvent[int]], window: WindowDescriptor) -> int:
+        return sum(event.end_time > window.end_time for event in events)
+
+
+class StampsBeyond(Through):
+    """Payloads do not depend on ends beyond the window, but the results' own ends do."""
+
+    ignores_ends_beyond_window: ClassVar[bool] = True
+
+
 class ReadsMore(sd.UDA[Trip, str]):
     reads: ClassVar[Sequence[str] | None] = ("zone",)
 
@@ -440,6 +453,7 @@ SABOTAGED: dict[str, list[Any]] = {
     "merge_agrees": [MergesHalf, MergesMeans, KeepsPartOfB],
     "picklable": [HoldsLock, HoldsLambda, ForgetsOnLoad],
     "time_bound": [Numbers],
+    "ignores_ends_beyond_window": [LooksBeyond, StampsBeyond],
     "reads": [ReadsMore, ReadsNothingThere],
     "commutes_with_filter_on": [BusiestOnly, FilterOnNothing, Shares],
     "arrival_order": [Differences],

@@ -26,7 +26,7 @@ IN_A_QUERY = {"cti_progress", "arrival_order"}
 OF_STATES = {"states_are_returned", "computing_keeps_state", "incremental_equals_recompute", "state_copyable"}
 GOOD: list[tuple[Any, set[str]]] = [
     (modules.Spread, set()),
-    (modules.Coverage, {"clipping"}),
+    (modules.Coverage, {"clipping", "ignores_ends_beyond_window"}),
     (modules.Distinct, set()),
     (modules.Through, {"clipping", "no_output_in_the_past", "time_bound"}),
     (modules.Mean, {*OF_STATES, "remove_undoes_add", "merge_agrees"}),

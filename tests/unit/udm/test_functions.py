@@ -61,6 +61,7 @@ def test_bare_and_empty_parentheses_are_the_same() -> None:
         ({"order_insensitive": False, "vectorized": True}, {"order_insensitive": False, "vectorized": True}),
         ({"reads": ["x", "y"]}, {"reads": ("x", "y")}),
         ({"reads": None}, {"reads": None}),
+        ({"ignores_ends_beyond_window": True}, {"ignores_ends_beyond_window": True}),
         ({"commutes_with_filter_on": ("x",)}, {"commutes_with_filter_on": ("x",)}),
         ({"empty": "nothing"}, {"empty_result": "nothing"}),
     ],
@@ -148,8 +149,8 @@ def test_a_function_with_properties_is_pickled() -> None:
     [
         (
             lambda: sd.uda(determinstic=False),  # type: ignore[call-overload]
-            "@uda has no property 'determinstic'; it has vectorized, deterministic, order_insensitive, reads, "
-            "commutes_with_filter_on, empty",
+            "@uda has no property 'determinstic'; it has vectorized, deterministic, order_insensitive, "
+            "ignores_ends_beyond_window, reads, commutes_with_filter_on, empty",
         ),
         (lambda: sd.uda(time_bound=True), "@uda has no property 'time_bound'"),  # type: ignore[call-overload]
         (lambda: sd.udo(empty=1), "@udo has no property 'empty'"),  # type: ignore[call-overload]
