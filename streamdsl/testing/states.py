@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 from streamdsl.expr.rows import settle
 from streamdsl.expr.schema import as_payload
-from streamdsl.temporal import CHTRow, Lifetime, payload_key
+from streamdsl.temporal import CHTRow, Lifetime, payload_key, payload_order
 from streamdsl.udm.bases import AnyModule, AnyUDA, WindowDescriptor, can_remove
 from streamdsl.udm.invoke import MemberRow, aggregate, member_order, operate, results_of, seen, stamp, stamped
+from streamdsl.udm.stream_operator import AnyUDSO, processed
 from streamdsl.windows import Clip, Output
 
 T = TypeVar("T")
@@ -51,6 +52,20 @@ def whole(module: AnyModule, members: Sequence[MemberRow], window: Lifetime, cli
     if isinstance(module, AnyUDA):
         return [CHTRow(*stamp(window, output), aggregate(module, 0, given, window, clip))]
     return [CHTRow(*row) for row in operate(module, given, window, clip, output)]
+
+
+def follow(module: AnyUDSO, state: Any, rows: Iterable[MemberRow]) -> tuple[Any, list[CHTRow[Any]]]:
+    """Return a stream operator's state after some rows in order, and their results."""
+    found: list[CHTRow[Any]] = []
+    for row in rows:
+        state, results = processed(module, state, row.payload, row.le)
+        found += [CHTRow(row.le, row.re, result) for result in results]
+    return state, found
+
+
+def row_order(row: CHTRow[Any]) -> tuple[Any, ...]:
+    """Return the sort key in which a stream operator sees rows."""
+    return (row.le, payload_order(row.payload), row.re)
 
 
 class LiveWindow:
