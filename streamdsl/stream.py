@@ -759,7 +759,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """Give every matching pair for the time that both rows live; the CTI is the smaller of the two.
 
         `on` is a field name, a list of names, a pair of lambdas for the left and the right key, or absent; `where` is a condition
-        over both rows. The payload is the pair `(l, r)`, or what `select` makes of it.
+        over both rows. The payload is the pair `(l, r)`, or what `select` makes of it. With neither `on` nor `where` it is a
+        cross join, of all that lives at the same time; one that makes very many pairs warns (`errors.CrossJoinWarning`).
 
             time      0         10        20
             left        [---------)

@@ -25,7 +25,7 @@ def left_join(left: Node, right: Node, matching: Matching, projection: Expr | No
     >>> from streamdsl.plan.node import Source
     >>> print(explain(left_join(Source("l"), Source("r"), Matching()), "reference"))
     union_1  (_0, _1)  <denotation>
-    ├─ join_1  (_0, _1)  <denotation>
+    ├─ join_1 cross join  (_0, _1)  <denotation>
     │  ├─ source:l  <denotation>
     │  └─ source:r  <denotation>
     └─ select_1 (e, None)  (_0, _1)  <denotation>
@@ -64,7 +64,7 @@ def band_join(
     >>> from streamdsl.plan.node import Source
     >>> print(explain(band_join(Source("l"), Source("r"), Matching(), None, 5, 3), "reference"))
     alter_lifetime_3 duration 1 [points]  (_0, _1)  <denotation>
-    └─ join_1  (_0, _1)  <denotation>
+    └─ join_1 cross join  (_0, _1)  <denotation>
        ├─ alter_lifetime_1 duration 4 [duration 4]  <denotation>
        │  └─ source:l  <denotation>
        └─ alter_lifetime_2 duration 6 [duration 6]  <denotation>
