@@ -41,6 +41,7 @@ from streamdsl.expr.functions import (
     local_time,
     not_,
     param,
+    truncate,
     udf,
     when,
 )
@@ -189,6 +190,7 @@ __all__ = [
     "sync_time",
     "testing",
     "time_weighted_avg",
+    "truncate",
     "uda",
     "udf",
     "udm",

@@ -1,4 +1,4 @@
-"""The whole exception tree, and its wording.
+"""The whole exception tree, its wording, and the one warning.
 
 Each error is a `StreamDslError` and also the builtin that a caller would expect. A message says what is wrong, where, what is
 available, and ends with a `Hint:` where there is a remedy.
@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 __all__ = [
+    "CrossJoinWarning",
     "CtiViolation",
     "EventError",
     "FieldNotFound",
@@ -133,6 +134,10 @@ class SessionError(StreamDslError, RuntimeError):
 
 class UnsupportedOnSpark(QueryError):
     """A node has no lowering to Spark; nothing has run."""
+
+
+class CrossJoinWarning(UserWarning):
+    """A join with neither `on` nor `where` makes very many pairs of each row."""
 
 
 def _again(cls: type[StreamDslError], message: str, state: dict[str, Any]) -> StreamDslError:

@@ -759,7 +759,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """Give every matching pair for the time that both rows live; the CTI is the smaller of the two.
 
         `on` is a field name, a list of names, a pair of lambdas for the left and the right key, or absent; `where` is a condition
-        over both rows. The payload is the pair `(l, r)`, or what `select` makes of it.
+        over both rows. The payload is the pair `(l, r)`, or what `select` makes of it. With neither `on` nor `where` it is a
+        cross join, of all that lives at the same time; one that makes very many pairs warns (`errors.CrossJoinWarning`).
 
             time      0         10        20
             left        [---------)
@@ -898,9 +899,9 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     ) -> Any:
         """Pair rows that start near each other: the right LE in `[left LE - before, left LE + after]`, whatever their REs.
 
-        A pair is a point at the later of both LEs, or at the `time="left"` or `"right"` one. The CTI is the smaller of the two;
-        by `"left"` it is `after`, by `"right"` `before` earlier, as the other row may come so much later. Either bound may be
-        negative; raises `QueryError` for an empty band.
+        A pair is a point at the later of both LEs, or by `time` at the earlier, `"min"`, at the `"left"` or at the `"right"` one.
+        The CTI is the smaller of the two; by `"left"` it is `after`, by `"right"` `before` earlier, as the other row may come so
+        much later, by `"min"` the larger of them. Either bound may be negative; raises `QueryError` for an empty band.
 
             time     0    5    10
             order        |

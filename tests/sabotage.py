@@ -71,8 +71,8 @@ SABOTAGES = (
     Sabotage(
         "a lost retraction",
         "streamdsl/engine/operators/join.py",
-        "for partner in self.right.overlapping(change.key, change.row.le, max(change.re_old, change.re_new))",
-        "for partner in self.right.overlapping(change.key, change.row.le, change.re_new)",
+        "partners = side.overlapping(change.key, change.row.le, max(change.re_old, change.re_new))",
+        "partners = side.overlapping(change.key, change.row.le, change.re_new)",
         "reference_says and join",
     ),
     Sabotage(

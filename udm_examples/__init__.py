@@ -6,6 +6,7 @@ from udm_examples.distinct_sketch import DistinctSketch
 from udm_examples.ewma import Ewma
 from udm_examples.followed_by import FollowedBy, Pair
 from udm_examples.geofence import Circle, Crossing, Geofence, Polygon, Position
+from udm_examples.hysteresis import Alarm, Hysteresis
 from udm_examples.linear_trend import LinearTrend, Trend
 from udm_examples.median import Median, SlidingMedian
 from udm_examples.online_learning import OnlineAnomalies, OnlineRegression, Prediction, Sample, Scored
@@ -19,6 +20,7 @@ from udm_examples.top_k import SlidingTopK, TopK
 from udm_examples.vwap import Trade, Vwap
 
 __all__ = [
+    "Alarm",
     "Anomaly",
     "Busiest",
     "Busy",
@@ -32,6 +34,7 @@ __all__ = [
     "FollowedBy",
     "Geofence",
     "HeadAndShoulders",
+    "Hysteresis",
     "IncrementalTimeWeightedAverage",
     "KllQuantile",
     "LinearTrend",

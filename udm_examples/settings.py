@@ -43,3 +43,14 @@ def positive(name: str, value: float) -> float:
     if not isinstance(value, Real) or not 0 < value < math.inf:
         raise QueryError(f"{name} is a positive, finite number, not {value!r}")
     return value
+
+
+def apart(low: float, high: float) -> tuple[float, float]:
+    """Return two thresholds. Raises `QueryError` unless they are finite and `low` is below `high`.
+
+    >>> apart(70.0, 80.0)
+    (70.0, 80.0)
+    """
+    if not all(isinstance(value, Real) and math.isfinite(value) for value in (low, high)) or not low < high:
+        raise QueryError(f"low and high are finite numbers, low below high, not {low!r} and {high!r}")
+    return low, high

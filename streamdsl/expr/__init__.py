@@ -13,7 +13,22 @@ from streamdsl.expr.evaluate import (
     truth,
 )
 from streamdsl.expr.facade import E
-from streamdsl.expr.functions import Udf, cast, coalesce, col, contains, is_none, length, lit, local_time, not_, param, udf, when
+from streamdsl.expr.functions import (
+    Udf,
+    cast,
+    coalesce,
+    col,
+    contains,
+    is_none,
+    length,
+    lit,
+    local_time,
+    not_,
+    param,
+    truncate,
+    udf,
+    when,
+)
 from streamdsl.expr.sides import swapped, without_row
 from streamdsl.expr.trace import trace
 from streamdsl.expr.tracing import NotTraceable
@@ -43,6 +58,7 @@ __all__ = [
     "project_row",
     "swapped",
     "trace",
+    "truncate",
     "truth",
     "udf",
     "when",

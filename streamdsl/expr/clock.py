@@ -1,16 +1,17 @@
-"""Instants as the clocks of a time zone show them."""
+"""Instants as the clocks of a time zone show them, and times rounded down."""
 
 from __future__ import annotations
 
 import functools
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from streamdsl.errors import QueryError
 from streamdsl.temporal.time import PER_SECOND
 
 CalendarUnit: TypeAlias = Literal["s", "ms", "us", "ns"]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_START: Final = datetime(1970, 1, 1)
 
 
 def local_time(time: datetime | int, zone: str, unit: CalendarUnit | None = None) -> datetime:
@@ -26,6 +27,23 @@ def local_time(time: datetime | int, zone: str, unit: CalendarUnit | None = None
     else:
         raise TypeError(f"{time!r} is neither a datetime nor a count of ticks with its unit")
     return instant.astimezone(zone_of(zone))
+
+
+def truncate(time: Any, period: Any, offset: Any = 0) -> Any:
+    """Return a time rounded down to the grid offset + k * period: ticks, or what the clock of a datetime shows, from 1970 on.
+
+    >>> truncate(-7, 5), truncate(datetime(2026, 3, 29, 14, 7), timedelta(hours=6), timedelta(hours=1)).isoformat()
+    (-10, '2026-03-29T13:00:00')
+    """
+    if isinstance(time, datetime) != isinstance(period, timedelta):
+        raise TypeError(
+            f"{time!r} is not rounded down to {period!r}: a datetime is, to a duration such as '1h'; "
+            "ticks are, to a number of ticks, or to a duration with their unit"
+        )
+    if not isinstance(time, datetime):
+        return time - (time - offset) % period
+    rest = (time.replace(tzinfo=None) - (_START + offset if offset else _START)) % period
+    return (time - rest).replace(fold=time.fold)
 
 
 @functools.cache

@@ -9,10 +9,10 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Container, Sized
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Never, NoReturn, ParamSpec, TypeVar, overload
 
-from streamdsl.errors import QueryError
+from streamdsl.errors import QueryError, TimeOverflow, UnitError
 from streamdsl.expr.clock import CalendarUnit, zone_of
 from streamdsl.expr.facade import E, build, constant, family
 from streamdsl.expr.nodes import Call, Choose, Constant, Expr, Field, Function, Parameter, Unary
@@ -20,7 +20,7 @@ from streamdsl.expr.proxies import Made, RowProxy, argument, is_value, passed, r
 from streamdsl.expr.schema import ScalarRow
 from streamdsl.expr.tracing import Refusing, WriterError, is_tracing, refuse
 from streamdsl.expr.words import CASTS, WORDS
-from streamdsl.temporal.time import PER_SECOND
+from streamdsl.temporal.time import PER_SECOND, DurationLike, is_integer, to_duration
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -217,11 +217,57 @@ def local_time(time: Any, zone: str, unit: CalendarUnit | None = None) -> Any:
     return _word("local_time", time, zone) if unit is None else _word("local_time", time, zone, unit)
 
 
+@overload
+def truncate(time: E, period: DurationLike, offset: DurationLike = 0, *, unit: CalendarUnit | None = None) -> E: ...
+@overload
+def truncate(time: datetime, period: timedelta | str, offset: timedelta | str = ...) -> datetime: ...
+@overload
+def truncate(time: int, period: DurationLike, offset: DurationLike = 0, *, unit: CalendarUnit) -> int: ...
+@overload
+def truncate(time: int, period: int, offset: int = 0) -> int: ...
+def truncate(time: Any, period: Any, offset: Any = 0, *, unit: CalendarUnit | None = None) -> Any:
+    """Return a time rounded down to the grid offset + k * period, of a datetime or of ticks, of a value or of an expression.
+
+    Of a datetime it is what its clock shows that is rounded down: of a naive one and of one in UTC from 1970 on, of a
+    `local_time` so that "1d" is midnight at that place. Ticks take a number of ticks, or a duration with their `unit`. Raises an
+    error for a period that is not positive.
+
+    >>> truncate(col("at"), "15m"), truncate(col("t"), 3600)
+    (truncate(e.at, datetime.timedelta(seconds=900)), truncate(e.t, 3600))
+    >>> truncate(datetime(2026, 3, 29, 14, 7), "6h", "1h").isoformat(), truncate(1774746007, "1h", unit="s")
+    ('2026-03-29T13:00:00', 1774746000)
+    """
+    if any(_is_expression(value) or isinstance(value, Refusing) for value in (period, offset, unit)):
+        refuse("the period, the offset and the unit are constants", "use a function under @sd.udf")
+    step, start = _grid(period, offset, unit)
+    return _word("truncate", time, step, start) if start else _word("truncate", time, step)
+
+
+def _grid(period: Any, offset: Any, unit: CalendarUnit | None) -> tuple[Any, Any]:
+    """Return the period and the offset of a grid in ticks, or as durations where there is no unit."""
+    _check_unit(unit)
+    in_ticks = [is_integer(value) for value in (period, offset)]
+    if unit is None and offset != 0 and in_ticks[0] != in_ticks[1]:
+        raise WriterError(f"{period!r} and {offset!r} are ticks and a duration", hint='give the unit of the ticks, as unit="s"')
+    try:
+        step, start = (to_duration(value, unit or "us") for value in (period, offset))
+    except (UnitError, TimeOverflow) as error:
+        raise WriterError(str(error)) from None
+    if step <= 0:
+        raise WriterError(f"a time is rounded down to a positive period, not to {period!r}")
+    start %= step
+    return (step, start) if unit is not None or in_ticks[0] else (timedelta(microseconds=step), timedelta(microseconds=start))
+
+
+def _check_unit(unit: str | None) -> None:
+    if unit is not None and unit not in PER_SECOND:
+        raise WriterError(f"there is no calendar unit {unit!r}; there are: {', '.join(PER_SECOND)}")
+
+
 def _check_zone(zone: str, unit: str | None) -> None:
     if isinstance(zone, Refusing) or isinstance(unit, Refusing):
         refuse("the zone and the unit are constants", "use a function under @sd.udf")
-    if unit is not None and unit not in PER_SECOND:
-        raise WriterError(f"there is no calendar unit {unit!r}; there are: {', '.join(PER_SECOND)}")
+    _check_unit(unit)
     try:
         zone_of(zone)
     except QueryError as error:
@@ -373,7 +419,7 @@ def udf(function: Callable[P, R]) -> Udf[P, R]:
     return Udf(function)
 
 
-FUNCTIONS: Final = (col, lit, when, not_, is_none, abs, coalesce, cast, length, contains, local_time)
+FUNCTIONS: Final = (col, lit, when, not_, is_none, abs, coalesce, cast, length, contains, local_time, truncate)
 """The functions that a traced lambda may call."""
 
 

@@ -111,6 +111,17 @@ def first_there(first: Operand, second: Operand) -> Column | None:
     return None if isinstance(first, Same) or first.dtype == object else first
 
 
+def truncated(time: Operand, period: Operand, offset: Operand = Same(0)) -> Column | None:
+    """Return each time rounded down to the grid offset + k * period, or None.
+
+    >>> truncated(np.array([7, -7]), Same(5)).tolist()
+    [5, -10]
+    """
+    moved = None if isinstance(time, Same) else binary("-", time, offset)
+    rest = None if moved is None else binary("%", moved, period)
+    return None if rest is None else binary("-", time, rest)
+
+
 def contained(whole: Operand, part: Operand) -> Column | None:
     """Return whether some item of a constant tuple equals each value of a typed column, or None.
 

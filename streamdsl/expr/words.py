@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from streamdsl.expr import vector
-from streamdsl.expr.clock import local_time
+from streamdsl.expr.clock import local_time, truncate
 from streamdsl.expr.table import Column
 
 Kind: TypeAlias = Literal["int", "float", "bool", "str", "none"]
@@ -142,6 +142,7 @@ _METHODS: Final = (
 )
 
 _SAME: Final[Signatures] = {pair: kind for kind in KINDS for pair in ((kind, kind), (kind, "none"), ("none", kind))}
+_INT: Final[tuple[Kind, ...]] = ("int",)
 _BOUND: Final[tuple[Kind, ...]] = ("int", "none")
 _FUNCTIONS: Final = (
     Word("[]", operator.getitem, None, _of("str", _STR, ("int",))),
@@ -154,6 +155,7 @@ _FUNCTIONS: Final = (
     Word("bool", bool, partial(vector.unary, "bool"), _ANYTHING, takes_none=True, gives="bool"),
     Word("str", str, None, _of("str", ("int", "bool", "str", "none")), takes_none=True, gives="str"),
     Word("local_time", local_time),
+    Word("truncate", truncate, vector.truncated, {**_of("int", _INT, _INT), **_of("int", _INT, _INT, _INT)}),
 )
 
 WORDS: Final[Mapping[str, Word]] = {word.name: word for word in (*_OPERATORS, *_METHODS, *_FUNCTIONS)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Constant, Expr, Make, Whole, schema_of
@@ -12,8 +12,9 @@ from streamdsl.plan.node import AlterLifetime, AntiJoin, Calendar, Chop, Group, 
 from streamdsl.temporal import INFINITY
 from streamdsl.windows import Hopping
 
-BandTime: TypeAlias = Literal["max", "left", "right"]
-"""Where the result of a band join is: at the later of both LEs, at the left one, at the right one."""
+BandTime: TypeAlias = Literal["max", "min", "left", "right"]
+"""Where the result of a band join is: at the later of both LEs, at the earlier, at the left one, at the right one."""
+_BAND_TIMES: Final[tuple[BandTime, ...]] = get_args(BandTime)
 
 _PAIR = Make(Schema.tuple(2), (Whole(0), Whole(1)))
 
@@ -25,7 +26,7 @@ def left_join(left: Node, right: Node, matching: Matching, projection: Expr | No
     >>> from streamdsl.plan.node import Source
     >>> print(explain(left_join(Source("l"), Source("r"), Matching()), "reference"))
     union_1  (_0, _1)  <denotation>
-    ├─ join_1  (_0, _1)  <denotation>
+    ├─ join_1 cross join  (_0, _1)  <denotation>
     │  ├─ source:l  <denotation>
     │  └─ source:r  <denotation>
     └─ select_1 (e, None)  (_0, _1)  <denotation>
@@ -64,7 +65,7 @@ def band_join(
     >>> from streamdsl.plan.node import Source
     >>> print(explain(band_join(Source("l"), Source("r"), Matching(), None, 5, 3), "reference"))
     alter_lifetime_3 duration 1 [points]  (_0, _1)  <denotation>
-    └─ join_1  (_0, _1)  <denotation>
+    └─ join_1 cross join  (_0, _1)  <denotation>
        ├─ alter_lifetime_1 duration 4 [duration 4]  <denotation>
        │  └─ source:l  <denotation>
        └─ alter_lifetime_2 duration 6 [duration 6]  <denotation>
@@ -72,8 +73,10 @@ def band_join(
     """
     if before + after < 0:
         raise QueryError(f"the band from {-before} to {after} is empty", hint="before and after are at least 0 in sum")
-    if time not in ("max", "left", "right"):
-        raise QueryError(f'time is "max", "left" or "right", not {time!r}')
+    if time not in _BAND_TIMES:
+        raise QueryError(f"time is one of {', '.join(_BAND_TIMES)}, not {time!r}")
+    if time == "min":
+        return _at_the_earlier(left, right, matching, projection, before, after)
     if time == "left" or (time == "max" and after < 0):
         sides = lasting(left, 0, 1), lasting(right, -after, before + after + 1)
     elif time == "right" or before < 0:
@@ -81,6 +84,14 @@ def band_join(
     else:
         sides = lasting(left, 0, after + 1), lasting(right, 0, before + 1)
     return lasting(Join(*sides, matching, projection), 0, 1)
+
+
+def _at_the_earlier(left: Node, right: Node, matching: Matching, projection: Expr | None, before: int, after: int) -> Node:
+    """Return the pairs in which the left row is not the later, at its LE, and the others at the right one's."""
+    if before <= 0 or after < 0:
+        return band_join(left, right, matching, projection, before, after, "left" if before <= 0 else "right")
+    not_later = band_join(left, right, matching, projection, 0, after, "left")
+    return Union((not_later, band_join(left, right, matching, projection, before, -1, "right")))
 
 
 def fill(node: Node, value: Expr, cells: Hopping, start: int | None, end: int) -> Node:

@@ -20,6 +20,7 @@ from streamdsl.plan.node import (
     GroupApply,
     Join,
     Match,
+    Matching,
     Node,
     Quantize,
     Scan,
@@ -183,7 +184,7 @@ def _describe_step(step: PatternStep) -> str:
 
 def _describe_matching(node: TwoInputs) -> str:
     left, right, where = node.matching.left_key, node.matching.right_key, node.matching.where
-    parts = []
+    parts = ["cross join"] if isinstance(node, Join) and node.matching == Matching() else []
     if left is not None and right is not None:
         parts.append(f"on {describe(left)} == {describe(right)}")
     if where is not None:

@@ -9,6 +9,10 @@ from typing import Final
 from streamdsl.expr.nodes import Constant, Expr, Life, Opaque
 from streamdsl.plan.node import (
     AlterLifetime,
+    Calendar,
+    Chop,
+    ClipDuration,
+    ClipInterval,
     GroupApply,
     Matching,
     Node,
@@ -23,7 +27,7 @@ from streamdsl.plan.node import (
 )
 from streamdsl.plan.pattern import PatternStep
 from streamdsl.udm.aggregates import BoundAgg
-from streamdsl.windows import Hopping, Output
+from streamdsl.windows import Hopping, Output, Session, Snapshot
 
 HOLDERS: Final = (Matching, BoundAgg, PatternStep)
 """What in a node, besides itself, has expressions as its fields."""
@@ -89,6 +93,22 @@ def points_only(node: Node) -> bool:
     if isinstance(node, GroupApply):
         return points_only(node.body)
     return isinstance(node, ToPointsAtEnd) or (isinstance(node, Union) and all(map(points_only, node.parts)))
+
+
+def one_at_a_time(node: Node) -> bool:
+    """Say whether it is certain that no two rows live at the same time: results of windows that do not overlap, one for each.
+
+    >>> import streamdsl as sd
+    >>> counts = sd.source("trips").tumbling_window(10).aggregate(n=sd.count())
+    >>> one_at_a_time(counts.where(lambda e: e.n > 3).plan()), one_at_a_time(counts.extend(5).plan())
+    (True, False)
+    """
+    if isinstance(node, WindowAggregate):
+        return isinstance(node.windows, (Snapshot, Session)) or (
+            isinstance(node.windows, Hopping) and (node.windows.size <= node.windows.hop or node.output is Output.POINT_AT_END)
+        )
+    keeps = isinstance(node, (Where, Select, Shift, ClipInterval, ClipDuration, Chop))
+    return isinstance(node, Calendar) or (keeps and one_at_a_time(node.inputs[0]))
 
 
 def constant_duration(node: Node) -> int | None:

@@ -35,12 +35,12 @@ def push_filter_below_join(node: Node, setting: Setting) -> Node | None:
     >>> before = pairs.where(lambda e: (e.zone == "A") & (e.mm != 0))
     >>> print(explain(before.plan(), "reference"))
     where_1 (e.zone == 'A') & (e.mm != 0)  (zone, mm)  <denotation>
-    └─ join_1 select {zone: l.zone, mm: r.mm}  (zone, mm)  <denotation>
+    └─ join_1 cross join, select {zone: l.zone, mm: r.mm}  (zone, mm)  <denotation>
        ├─ source:trips  <denotation>
        └─ source:rain  <denotation>
     >>> after = push_filter_below_join(push_filter_below_join(before.plan(), Setting()), Setting())
     >>> print(explain(after, "reference"))
-    join_1 select {zone: l.zone, mm: r.mm}  (zone, mm)  <denotation>
+    join_1 cross join, select {zone: l.zone, mm: r.mm}  (zone, mm)  <denotation>
     ├─ where_1 e.zone == 'A'  <denotation>
     │  └─ source:trips  <denotation>
     └─ where_2 e.mm != 0  <denotation>

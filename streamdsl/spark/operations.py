@@ -7,7 +7,7 @@ from typing import Final
 
 from streamdsl.expr.words import Word
 from streamdsl.spark import texts
-from streamdsl.spark.sql import NotNative, Sql, double, floor_div, raising, there
+from streamdsl.spark.sql import NotNative, Sql, double, floor_div, integer, raising, there
 from streamdsl.spark.types import ANY, BOOL, FLOAT, INT, STR, Scalar, as_nullable
 
 _COMPARISONS: Final = {"==": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -191,6 +191,20 @@ def _whole_modulo(op: str, left: Sql, right: Sql) -> Sql:
     return Sql(f"CASE WHEN {n} = -1L THEN {negative} ELSE {a} div {n} - if({apart}, 1L, 0L) END", INT, True)
 
 
+def _truncate(op: str, time: Sql, *grid: Sql) -> Sql:
+    step, start = (*map(_count, grid), 0)[:2]
+    if not 0 <= start < step:
+        raise NotNative("truncate to a grid that is no constant one runs in Python")
+    past = f"pmod({time.text}, {integer(step)})"
+    rest = past if start == 0 else f"pmod({past} - {integer(start)}, {integer(step)})"
+    return Sql(_checked(f"try_subtract({time.text}, {rest})"), INT, True)
+
+
+def _count(value: Sql) -> int:
+    """Return the int that a literal is, -1 for what is none, or a negative one."""
+    return int(value.text[:-1]) if value.text[:-1].isdigit() else -1
+
+
 def _bits(op: str, left: Sql, right: Sql) -> Sql:
     raises = left.raises or right.raises
     if left.kind == right.kind == "bool":
@@ -253,6 +267,7 @@ SQL: Final[Mapping[str, Callable[..., Sql]]] = {
     "bool": _bool,
     "str": _str,
     "coalesce": _coalesce,
+    "truncate": _truncate,
     **texts.SQL,
 }
 """How each word is written, for the types that the table of words (`streamdsl/expr/words.py`) calls native; but `is_none`."""

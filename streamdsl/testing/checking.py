@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 from streamdsl.errors import UdmLawViolation
 from streamdsl.testing.history import History
-from streamdsl.testing.laws import LAWS, Law
+from streamdsl.testing.laws import LAWS, LAWS_IN_ORDER, Law
 from streamdsl.testing.subject import Subject, subject_of
 from streamdsl.udm.bases import AnyUDA, AnyUDO
+from streamdsl.udm.stream_operator import UDSO, AnyUDSO
 from streamdsl.windows import Clip, Output
 
 V = TypeVar("V")
@@ -44,7 +45,7 @@ def _grouped(named: Mapping[str, V]) -> dict[V, list[str]]:
 
 
 def check_udm(
-    module: AnyUDA[Any, Any] | AnyUDO[Any, Any] | type,
+    module: AnyUDA[Any, Any] | AnyUDO[Any, Any] | AnyUDSO | type,
     events: History | None = None,
     seed: int = 0,
     *,
@@ -61,8 +62,9 @@ def check_udm(
     the module's type arguments or annotations say: finite floats, small ints, short text, dates, dataclasses field by field.
     `window` is the period that the module is tried on, `clips` the clippings and `output` the output policy that queries use it
     with: by default all clippings, and its own timestamps unchanged if it has any. Claims of `time_bound` and
-    `commutes_with_filter_on` are checked on windows that no event changes, such as hopping ones. The same seed gives the same
-    examples. With `spark`, the active session, the last law runs the module there.
+    `commutes_with_filter_on` are checked on windows that no event changes, such as hopping ones. A stream operator has laws of
+    its own, on rows in order and on its states, and no `window`, `clips` or `output`. The same seed gives the same examples. With
+    `spark`, the active session, the last law runs the module there.
 
     Raises `UdmLawViolation` for the first law that is broken, with the smallest example that was found, and `QueryError` for what
     is no module or takes payloads of which nothing is known.
@@ -93,7 +95,7 @@ def check_udm(
     subject = subject_of(module, events, window, clips, output, spark)
     held: dict[str, int] = {}
     skipped: dict[str, str] = {}
-    for law in LAWS:
+    for law in LAWS_IN_ORDER if isinstance(subject.module, UDSO) else LAWS:
         reason = law.reason_to_skip(subject)
         tried = 0 if reason else _try(law, subject, law.examples(subject, seed, examples))
         if tried:

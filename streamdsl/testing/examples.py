@@ -1,4 +1,4 @@
-"""What a law is tried on: the members of one window, or a physical stream. Small ones first, and ways to make them smaller."""
+"""What a law is tried on: the members of a window, rows in order, or a physical stream; and ways to make examples smaller."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Final
 from streamdsl.temporal import CHRONON, CHT, INFINITY, CHTRow, Cti, Event, Lifetime, problems
 from streamdsl.testing.orders import arrival_order
 from streamdsl.testing.payloads import simpler
+from streamdsl.testing.states import row_order
 from streamdsl.testing.subject import Subject
 from streamdsl.windows import Clip, Output
 
@@ -81,6 +82,42 @@ def _member_life(window: Lifetime, rng: Random) -> Lifetime:
     le = rng.choice([window.le - 3, window.le, *(rng.randrange(window.le, window.re) for _ in range(4))])
     inside = [rng.randint(max(le, window.le) + 1, window.re) for _ in range(5)]
     return Lifetime(le, rng.choice([*inside, window.re, window.re + 4, INFINITY]))
+
+
+@dataclass(frozen=True)
+class RowsExample:
+    """Rows in the order in which a stream operator sees them, and the seed of all that a law chooses at random."""
+
+    rows: tuple[CHTRow[Any], ...]
+    seed: int
+    made_up: bool
+    """Whether payloads are made up, so that simpler ones may be made up too."""
+
+    def smaller(self, least: int) -> Iterator[RowsExample]:
+        """Yield examples with one row less, but at least `least`, one after the other from 0 on, or with simpler payloads."""
+        for i in range(len(self.rows) if len(self.rows) > least else 0):
+            yield replace(self, rows=self.rows[:i] + self.rows[i + 1 :])
+        in_a_row = tuple(row._replace(le=i, re=i + 1) for i, row in enumerate(self.rows))
+        if in_a_row != self.rows:
+            yield replace(self, rows=in_a_row)
+        for i, row in enumerate(self.rows if self.made_up else ()):
+            for payload in simpler(row.payload):
+                rows = (*self.rows[:i], row._replace(payload=payload), *self.rows[i + 1 :])
+                yield replace(self, rows=tuple(sorted(rows, key=row_order)))
+
+
+def rows_examples(subject: Subject, rng: Random, n: int, least: int) -> Iterator[RowsExample]:
+    """Yield `n` examples with at least `least` rows, often of one instant; none if the caller has given fewer events."""
+    if subject.given and len(subject.given) < least:
+        return
+    for i in range(n):
+        size = max(least, _SIZES[i % len(_SIZES)])
+        if subject.given:
+            rows = rng.sample(subject.given, min(size, len(subject.given)))
+        else:
+            starts = [rng.randint(-3, size) for _ in range(size)]
+            rows = [CHTRow(le, le + rng.choice([1, 1, 5]), subject.draw_payload(rng)) for le in starts]
+        yield RowsExample(tuple(sorted(rows, key=row_order)), rng.randrange(2**32), not subject.given)
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,16 @@ from typing import Any, Final, ForwardRef, TypeVar, get_args, get_origin, get_ty
 
 from streamdsl.udm.bases import AnyModule, AnyUDA, AnyUDO, In, IntervalEvent
 from streamdsl.udm.functions import FunctionUDA, FunctionUDO, TimeSensitiveFunctionUDA, TimeSensitiveFunctionUDO
+from streamdsl.udm.stream_operator import UDSO, AnyUDSO
 
-_ROOTS: Final = (AnyUDA, AnyUDO)
+_ROOTS: Final = (AnyUDA, AnyUDO, UDSO)
 FUNCTION_MODULES: Final = (FunctionUDA, FunctionUDO, TimeSensitiveFunctionUDA, TimeSensitiveFunctionUDO)
 """The classes of modules that are functions."""
-_PARAMETERS: Final = (("add_event_to_state", 1), ("compute_result", 0))
-"""The methods whose parameter, at this place after `self`, takes payloads."""
+_TAKE_ONE: Final = ("add_event_to_state", "process")
+"""The methods whose second parameter takes a payload; the first one of `compute_result` takes many."""
 
 
-def payload_type(module: AnyModule) -> Any:
+def payload_type(module: AnyModule | AnyUDSO) -> Any:
     """Return the type of the payloads that a module takes, `Any` where nothing says it.
 
     >>> from streamdsl.udm.bases import UDA
@@ -27,12 +28,13 @@ def payload_type(module: AnyModule) -> Any:
     <class 'float'>
     """
     if isinstance(module, FUNCTION_MODULES):
-        return _annotated(module.function, 0)
+        return _payload(_item(_annotated(module.function, 0)))
     found = _argument(type(module), ())
     if _says_something(found):
         return found
-    annotated = (_annotated(getattr(type(module), name, None), place + 1) for name, place in _PARAMETERS)
-    said = next((hint for hint in annotated if _says_something(hint)), found)
+    annotated = [_annotated(getattr(type(module), name, None), 2) for name in _TAKE_ONE]
+    annotated.append(_item(_annotated(getattr(type(module), "compute_result", None), 1)))
+    said = next((hint for hint in map(_payload, annotated) if _says_something(hint)), found)
     return Any if said is In else said
 
 
@@ -41,7 +43,7 @@ def _says_something(found: Any) -> bool:
 
 
 def _argument(cls: Any, arguments: Sequence[Any]) -> Any:
-    """Return the first argument that a class gives to the root of all aggregates, or of all operators."""
+    """Return the first argument that a class gives to the root of all aggregates, operators, or stream operators."""
     origin = get_origin(cls) or cls
     if origin in _ROOTS:
         return arguments[0] if arguments else Any
@@ -65,13 +67,9 @@ def _resolved(argument: Any, cls: type) -> Any:
 
 
 def _annotated(function: Callable[..., Any] | None, place: int) -> Any:
-    """Return the payload type in a parameter's annotation: `Sequence[IntervalEvent[T]]`, `Sequence[T]` or `IntervalEvent[T]`."""
+    """Return the annotation of the parameter at a place, `Any` if there is none."""
     names = list(getattr(getattr(function, "__code__", None), "co_varnames", ()))[place : place + 1]
-    hint = _hints(function).get(names[0], Any) if names else Any
-    is_one = getattr(function, "__name__", "") == "add_event_to_state"
-    if not is_one:
-        hint = _item(hint)
-    return (get_args(hint) or (Any,))[0] if (get_origin(hint) or hint) is IntervalEvent else hint
+    return _hints(function).get(names[0], Any) if names else Any
 
 
 def _hints(function: Any) -> Mapping[str, Any]:
@@ -81,6 +79,12 @@ def _hints(function: Any) -> Mapping[str, Any]:
         return {}
 
 
+def _payload(hint: Any) -> Any:
+    """Return the payload's type in `IntervalEvent[T]` or `T`."""
+    return (get_args(hint) or (Any,))[0] if (get_origin(hint) or hint) is IntervalEvent else hint
+
+
 def _item(hint: Any) -> Any:
+    """Return the type of the items of a collection."""
     arguments = get_args(hint)
     return arguments[0] if len(arguments) == 1 else Any

@@ -1,10 +1,11 @@
-"""The queries that laws run a module in: each kind of window over one stream."""
+"""The queries that laws run a module in: each kind of window over one stream, a stream operator over it as it is."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from streamdsl.udm.bases import AnyUDA
+from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Clip, Output
 
 if TYPE_CHECKING:
@@ -13,17 +14,22 @@ if TYPE_CHECKING:
 
 
 def query_of(subject: Subject, module: Any, kind: str, clip: Clip) -> Stream[Any]:
-    """Return the query that gives a module the windows of one kind over the source `events`."""
+    """Return the query that gives a module the windows of one kind over the source `events`, or a stream operator its rows."""
     from streamdsl.sources import source
 
+    events: Stream[Any] = source("events", unit=subject.unit)
+    if isinstance(module, UDSO):
+        return events.scan(module)
     method, *arguments = _window(subject, kind)
-    windowed = getattr(source("events", unit=subject.unit), method)(*arguments, clip=clip, output=subject.output)
+    windowed = getattr(events, method)(*arguments, clip=clip, output=subject.output)
     stream: Stream[Any] = windowed.aggregate(module) if isinstance(module, AnyUDA) else windowed.apply(module)
     return stream
 
 
 def text_of(subject: Subject, kind: str, clip: Clip) -> str:
     """Return a query as a user would write it."""
+    if isinstance(subject.module, UDSO):
+        return f"events.scan({subject.module.label})"
     method, *arguments = _window(subject, kind)
     policies = [f"clip={clip}"] if subject.module.time_sensitive else []
     policies += [f"output={subject.output}"] if subject.output is not Output.ALIGN else []

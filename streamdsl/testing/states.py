@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 from streamdsl.expr.rows import settle
 from streamdsl.expr.schema import as_payload
-from streamdsl.temporal import CHTRow, Lifetime, payload_key
+from streamdsl.temporal import CHTRow, Lifetime, payload_key, payload_order
 from streamdsl.udm.bases import AnyModule, AnyUDA, WindowDescriptor, can_remove
 from streamdsl.udm.invoke import MemberRow, aggregate, computed, member_order, operate, results_of, seen, stamp, stamped
+from streamdsl.udm.stream_operator import AnyUDSO, processed
 from streamdsl.windows import Clip, Output
 
 T = TypeVar("T")
@@ -59,6 +60,20 @@ def returned(module: AnyModule, members: Sequence[MemberRow], window: Lifetime, 
         return whole(module, members, window, clip, Output.ALIGN)
     results = results_of(module, computed(module, seen(module, members, 0, window, clip), window))
     return [CHTRow(result.start_time, result.end_time, as_payload(settle(result.payload))) for result in results]
+
+
+def follow(module: AnyUDSO, state: Any, rows: Iterable[MemberRow]) -> tuple[Any, list[CHTRow[Any]]]:
+    """Return a stream operator's state after some rows in order, and their results."""
+    found: list[CHTRow[Any]] = []
+    for row in rows:
+        state, results = processed(module, state, row.payload, row.le)
+        found += [CHTRow(row.le, row.re, result) for result in results]
+    return state, found
+
+
+def row_order(row: CHTRow[Any]) -> tuple[Any, ...]:
+    """Return the sort key in which a stream operator sees rows."""
+    return (row.le, payload_order(row.payload), row.re)
 
 
 class LiveWindow:

@@ -16,9 +16,12 @@ from streamdsl.testing.payloads import draw_payload
 from streamdsl.testing.states import own
 from streamdsl.udm.aggregates import Agg
 from streamdsl.udm.bases import AnyModule, AnyUDA, AnyUDO
+from streamdsl.udm.stream_operator import UDSO, AnyUDSO
 from streamdsl.windows import Clip, Output, check_policies
 
 _WINDOW: Final = Lifetime(0, 10)
+_CROWDED: Final = Lifetime(0, 4)
+"""Where the rows of a stream operator are made up, so that many begin at one instant."""
 _BY_STRICTNESS: Final = (Clip.FULL, Clip.RIGHT, Clip.LEFT, Clip.NONE)
 
 V = TypeVar("V")
@@ -31,7 +34,7 @@ class Subject:
     `given` are the events that the caller wants it tried on; without them payloads of the type `payload` are made up.
     """
 
-    module: AnyModule
+    module: AnyModule | AnyUDSO
     given: tuple[CHTRow[Any], ...]
     payload: Any
     window: Lifetime
@@ -77,9 +80,11 @@ def subject_of(
 ) -> Subject:
     """Return the subject that `check_udm` was asked to check; raises `QueryError` for one that cannot be checked."""
     found = _instance(module)
+    if isinstance(found, UDSO) and (window, tuple(clips), output) != (None, tuple(Clip), None):
+        raise QueryError(f"{found.label} is a stream operator, and has no windows", hint="leave window, clips and output out")
     unit = events.unit if isinstance(events, CHT) else None
     given = () if events is None else tuple(rows_of(events))
-    period = Lifetime(*window) if window else _middle(given) if given else _WINDOW
+    period = Lifetime(*window) if window else _middle(given) if given else _CROWDED if isinstance(found, UDSO) else _WINDOW
     payload = payload_type(found)
     if events is None:
         draw_payload(payload, Random(0))  # refuses a type of which nothing is known
@@ -97,8 +102,8 @@ def _check_spark(spark: Any) -> None:
         raise QueryError(f"{spark!r} is not the active Spark session, on which queries run")
 
 
-def _instance(module: Any) -> AnyModule:
-    if isinstance(module, type) and issubclass(module, (AnyUDA, AnyUDO)):
+def _instance(module: Any) -> AnyModule | AnyUDSO:
+    if isinstance(module, type) and issubclass(module, (AnyUDA, AnyUDO, UDSO)):
         try:
             module = module()
         except TypeError as error:
@@ -106,7 +111,7 @@ def _instance(module: Any) -> AnyModule:
                 f"{module.__name__} cannot be made without parameters: {error}",
                 hint=f"give an instance: check_udm({module.__name__}(...))",
             ) from error
-    if isinstance(module, (AnyUDA, AnyUDO)):
+    if isinstance(module, (AnyUDA, AnyUDO, UDSO)):
         return module
     raise QueryError(f"{module!r} is no user-defined module", hint=_hint(module))
 
@@ -116,10 +121,10 @@ def _hint(module: Any) -> str:
         return "give the module itself, without .of(...)"
     if callable(module):
         return "decorate the function with @sd.uda or @sd.udo"
-    return "give an instance or a class of one of the eight bases, or a function with @sd.uda or @sd.udo"
+    return "give an instance or a class of one of the eight bases or of sd.UDSO, or a function with @sd.uda or @sd.udo"
 
 
-def _output(module: AnyModule, output: Output | None) -> Output:
+def _output(module: AnyModule | AnyUDSO, output: Output | None) -> Output:
     stamps = module.time_sensitive and isinstance(module, AnyUDO)
     if output is None:
         own_stamps = Output.TIME_BOUND if module.time_bound else Output.UNCHANGED

@@ -1,23 +1,39 @@
-"""Running one module on one window, with no engine and no Spark."""
+"""Running one module on one window, or a stream operator on rows in order, with no engine and no Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
-from typing import Any
+from typing import Any, TypeVar, overload
 
+from streamdsl.errors import QueryError
 from streamdsl.expr.schema import as_payload
 from streamdsl.temporal import CHT, CHTRow, Cti, Insert, Lifetime
 from streamdsl.testing.history import History, arrivals_of, rows_of
-from streamdsl.testing.states import LiveWindow, member, whole
+from streamdsl.testing.states import LiveWindow, follow, member, row_order, whole
 from streamdsl.udm.bases import AnyUDA, AnyUDO
+from streamdsl.udm.stream_operator import UDSO, AnyUDSO
 from streamdsl.windows import Clip, Output
 
+O = TypeVar("O")  # noqa: E741
 
+
+@overload
+def run_udm(udm: UDSO[Any, Any, O], events: History) -> list[CHTRow[O]]: ...
+@overload
 def run_udm(
     udm: AnyUDA[Any, Any] | AnyUDO[Any, Any],
     events: History,
     window: tuple[int, int],
+    *,
+    clip: Clip = Clip.NONE,
+    output: Output = Output.ALIGN,
+    seed: int = 0,
+) -> Any: ...
+def run_udm(
+    udm: AnyUDA[Any, Any] | AnyUDO[Any, Any] | AnyUDSO,
+    events: History,
+    window: tuple[int, int] | None = None,
     *,
     clip: Clip = Clip.NONE,
     output: Output = Output.ALIGN,
@@ -29,10 +45,27 @@ def run_udm(
     other; if the events are physical it follows them as they arrive: a retraction takes a member out of its state, and puts it
     back with its new lifetime. A window without events has no result: None, or no rows.
 
+    A stream operator has no window. Its rows come in order of (LE, payload, RE), whatever their order of arrival. Raises
+    `QueryError` for a window where there is none, and for none where there is one.
+
     >>> from streamdsl.udm.builtin import TimeWeightedAvg
     >>> run_udm(TimeWeightedAvg(), [(0, 3, 4.0), (2, 12, 8.0), (10, 11, 99.0)], (0, 10))
     7.6
+    >>> from streamdsl.udm.stream_operator import UDSO
+    >>> class Rise(UDSO[int, int, int]):
+    ...     def create_state(self) -> int:
+    ...         return 0
+    ...     def process(self, state: int, payload: int, le: int) -> tuple[int, list[int]]:
+    ...         return payload, [payload - state] if payload > state else []
+    >>> run_udm(Rise(), [(8, 9, 6), (1, 5, 4), (3, 4, 2)])
+    [CHTRow(le=1, re=5, payload=4), CHTRow(le=8, re=9, payload=4)]
     """
+    if isinstance(udm, UDSO):
+        if (window, clip, output) != (None, Clip.NONE, Output.ALIGN):
+            raise QueryError(f"{udm.label} is a stream operator, and has no windows", hint=f"run_udm({udm.label}(...), events)")
+        return follow(udm, udm.create_state(), map(member, sorted(rows_of(events), key=row_order)))[1]
+    if window is None:
+        raise QueryError(f"{udm.label} computes windows, and is given none", hint="run_udm(module, events, window=(le, re))")
     given = events if isinstance(events, (str, CHT)) else list(events)
     period = Lifetime(*window)
     if udm.incremental and udm.order_insensitive:

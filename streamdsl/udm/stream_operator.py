@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any, Generic
+from typing import Any, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
@@ -50,7 +50,10 @@ class UDSO(UDM, Generic[In, State, Out]):
         return False
 
 
-def processed(module: UDSO[Any, Any, Any], state: Any, payload: Any, le: int) -> tuple[Any, list[Any]]:
+AnyUDSO: TypeAlias = UDSO[Any, Any, Any]
+
+
+def processed(module: AnyUDSO, state: Any, payload: Any, le: int) -> tuple[Any, list[Any]]:
     """Return what a stream operator makes of a row; `TypeError` for what is no pair of a state and an iterable of results.
 
     >>> class Broken(UDSO[int, int, int]):

@@ -1,4 +1,4 @@
-"""Random queries of two to four operators. Every step takes and gives rows of `k` and `v`, so any can follow any."""
+"""Random queries of two to six operators. Every step takes and gives rows of `k` and `v`, so any can follow any."""
 
 from __future__ import annotations
 

@@ -8,14 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, product
 from random import Random
 from typing import Any, TypeAlias
 
 import pytest
 
 import streamdsl as sd
-from tests.laws.compositions import composition
+from streamdsl.denote import denote
+from streamdsl.plan.properties import one_at_a_time
+from tests.laws.compositions import STEPS, composition
 from tests.laws.modules import Ends, EndsInside, Since
+from tests.laws.scenarios import history
 
 Stream: TypeAlias = "sd.Stream[Any]"
 Rows: TypeAlias = Callable[[int], list[tuple[int, int]]]
@@ -307,9 +311,21 @@ def test_the_states_of_groups_stay_unless_they_say_that_they_are_empty() -> None
     assert figures(scanned(Rarely), once, FAR)["scan_1"]["state_bytes"] == 0
 
 
-def test_a_join_of_all_with_all_is_noted() -> None:
+def test_a_cross_join_is_noted_where_more_than_one_row_may_be_met() -> None:
     assert found_at(S.join(T), "join_1", "every left row with every right row") == ["note"]
-    assert not [found for found in sd.check(S.join(T, on="k")) if "every right row" in found.what]
+    assert "join_1 cross join" in S.join(T).explain()
+    mean = T.tumbling_window(5).aggregate(v=sd.avg(lambda e: e.v)).shift(5)
+    for query in (S.join(T, on="k"), S.join(T, where=lambda a, b: a.v < b.v), S.join(mean)):
+        assert not [found for found in sd.check(query) if "every right row" in found.what]
+
+
+def test_rows_that_are_said_to_live_one_at_a_time_do() -> None:
+    queries = {step.name: step.apply(S).chop(4).where(lambda e: e.v > 0) for step in STEPS if step.inputs == 1}
+    apart = {name: query for name, query in queries.items() if one_at_a_time(query.plan())}
+    assert {"tumbling", "hopping with gaps", "snapshot", "session", "point at end"} <= set(apart)
+    for query, seed in product(apart.values(), range(10)):
+        rows = denote(query.plan(), {"s": history(Random(seed), unending=False, max_size=12)}).rows
+        assert all(a.re <= b.le for a, b in pairwise(rows))
 
 
 def findings_that_hold(query: Stream) -> Sequence[sd.Finding]:

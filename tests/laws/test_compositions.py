@@ -1,4 +1,4 @@
-"""The law for random queries of two to four operators over two sources, and that they try what they should."""
+"""The law for random queries of two to six operators over two sources, and that they try what they should."""
 
 from __future__ import annotations
 

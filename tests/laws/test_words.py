@@ -23,7 +23,7 @@ from streamdsl.expr.words import WORDS, Word
 from tests.laws.tracing.law import canon, outcome
 from tests.laws.words import OTHERS, VALUES, fields, node, rows
 
-ARITIES = {"**": 2, ".removeprefix": 2, ".removesuffix": 2, ".zfill": 2, "local_time": 3}
+ARITIES = {"**": 2, ".removeprefix": 2, ".removesuffix": 2, ".zfill": 2, "local_time": 3, "truncate": 3}
 SMALL: list[Any] = [0, 1, 2, 3, -2, True, 0.5, None]
 MIXED: list[Any] = [*VALUES["int"], *VALUES["float"], True, None, *VALUES["str"][:8], *OTHERS]
 COLUMNS: dict[str, list[Any]] = {**VALUES, "mixed": MIXED, "others": OTHERS, "small": SMALL}
@@ -42,6 +42,8 @@ def columns(word: Word, arity: int) -> list[tuple[str, ...]]:
         return [*itertools.product(NUMBERS, NUMBERS), ("str", "small"), ("small", "str"), ("others", "small")]
     if word.name == "local_time":
         return [(kind, "zone", unit) for kind in COLUMNS for unit in ("unit", "none")]
+    if word.name == "truncate":
+        return [(kind, *("step", "start")[: arity - 1]) for kind in COLUMNS]
     if arity <= 2:
         return list(itertools.product(COLUMNS, repeat=arity))
     return [("str", *rest) for rest in itertools.product(("str", "small", "none"), repeat=arity - 1)]
@@ -50,6 +52,8 @@ def columns(word: Word, arity: int) -> list[tuple[str, ...]]:
 MORE: dict[str, list[Any]] = {
     "zone": ["Europe/Vienna", "America/New_York", "Australia/Lord_Howe"],
     "unit": ["s", "ms", "us", "ns"],
+    "step": [1, 5, 3600, -7, 0, 2.5, timedelta(hours=1), timedelta(days=7), None],
+    "start": [0, 2, -3, timedelta(days=4), timedelta()],
 }
 
 
@@ -101,7 +105,7 @@ def test_numpy_computes_where_it_is_certain(name: str) -> None:
     assert word.columns is not None
     for kind in ("int", "bool") if name in ("//", "&", "|", "^") else ("int", "float", "bool"):
         column = Table.from_payloads([{"x": value} for value in VALUES[kind][2:6] or [True, True]]).columns["x"]
-        (arity,) = arities(word)
+        arity = min(arities(word))
         found = word.columns(column, *[Same(VALUES[kind][0] or 1)] * (arity - 1))
         assert found is not None, kind
         assert found.dtype != object

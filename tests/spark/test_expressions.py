@@ -114,6 +114,8 @@ def cases(kinds: Sequence[str]) -> list[dict[str, Any]]:
 
 def tries(word: Word, kinds: Sequence[str]) -> list[Expr]:
     """Return a word of columns without None, and of columns with None where that may matter."""
+    if word.name == "truncate":  # on Spark the grid must be a constant one
+        return [Function(word.name, (Field("x0"), *map(Constant, (60, 7)[: len(kinds) - 1])))]
     names = "xy" if word.takes_none or "str" in kinds or tuple(kinds) == next(iter(word.native)) else "x"
     if word.name != ".replace":
         return [node(word, fields(len(kinds), name)) for name in names]
@@ -276,6 +278,7 @@ IN_PYTHON: dict[str, Callable[[Any], Any]] = {
     "a later value that may fail": lambda e: sd.coalesce(e.a, 1 // e.a),
     "what may fail, in no tuple": lambda e: sd.contains((), 1 // e.a),
     "membership among what Spark has no constants of": lambda e: sd.contains((1, 2**70), e.a),
+    "a datetime rounded down": lambda e: sd.truncate(e.a, "1h"),
     "clocks": lambda e: sd.local_time(e.a, "Europe/Vienna", "s").hour,
     "mixed branches": lambda e: sd.when(e.a > 0).then(1).otherwise(0.5),
     "big constant": lambda e: e.a < 2**64,

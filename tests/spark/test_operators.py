@@ -88,6 +88,7 @@ TWO: dict[str, Query] = {
         b, on="m", select=lambda x, y: (x.v, sd.when(sd.is_none(y)).then(0).otherwise(y.v))
     ),
     "band join": lambda a, b: a.band_join(b, on="k", before=4, after=2),
+    "band join, earlier": lambda a, b: a.band_join(b, on="k", before=4, after=2, time="min"),
     "full join": lambda a, b: a.full_join(b, on="k"),
     "clip by": lambda a, b: a.clip_by(b),
     "clip by key": lambda a, b: a.clip_by(b, on="m"),

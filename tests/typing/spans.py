@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any, assert_type
 
 import streamdsl as sd
+from streamdsl.testing import UdmReport, check_udm, run_udm
 from tests.typing.payloads import Stats, Trip, numbers, trips, zones
 
 
@@ -67,6 +68,9 @@ def scan() -> None:
     assert_type(numbers.scan(Total()), sd.Stream[float])
     assert_type(trips.select(lambda e: e.fare).scan(Total), sd.Stream[float])
     trips.scan(Total)  # type: ignore[arg-type]
+    assert_type(check_udm(Total), UdmReport)
+    assert_type(run_udm(Total(), [(0, 1, 2.0)]), list[sd.CHTRow[float]])
+    run_udm(Total(), [(0, 1, 2.0)], (0, 10))  # type: ignore[call-overload]
 
 
 def fill() -> None:

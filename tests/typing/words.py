@@ -20,6 +20,11 @@ def of_values() -> None:
     assert_type(sd.contains("abc", "b"), bool)
     assert_type(sd.local_time(datetime(2026, 1, 1), "UTC"), datetime)
     assert_type(sd.local_time(0, "UTC", unit="s"), datetime)
+    assert_type(sd.truncate(datetime(2026, 1, 1), "1h", "30m"), datetime)
+    assert_type(sd.truncate(7, 5), int)
+    assert_type(sd.truncate(7, "1h", unit="s"), int)
+    sd.truncate(datetime(2026, 1, 1), 5)  # type: ignore[call-overload]
+    sd.truncate(7, "1h")  # type: ignore[call-overload]
     sd.local_time(0, "UTC")  # type: ignore[call-overload]
     sd.local_time(0, "UTC", unit="h")  # type: ignore[call-overload]
     sd.cast(3, list)  # type: ignore[type-var]
@@ -38,4 +43,5 @@ def in_lambdas() -> None:
 def of_expressions() -> None:
     trips.where(sd.contains(sd.col("vendor"), "x") & (sd.length(sd.col("vendor")) > 3))
     trips.select(a=sd.coalesce(sd.col("value"), 0), b=sd.cast(sd.col("fare"), int) + 1, c=sd.col("vendor")[:3])
+    trips.group_by(sd.truncate(sd.col("value"), "1h", unit="s"))
     trips.where(sd.local_time(sd.col("value"), "UTC", unit="s").hour < 6)

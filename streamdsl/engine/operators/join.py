@@ -8,7 +8,8 @@ import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.index import EventRow
-from streamdsl.engine.operators.sides import TwoSidedOperator
+from streamdsl.engine.operators.cross import CrossJoinGuard
+from streamdsl.engine.operators.sides import Side, SideChange, TwoSidedOperator
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import RowError, project
 from streamdsl.expr.nodes import Make, Whole
@@ -38,6 +39,7 @@ class JoinOperator(TwoSidedOperator):
     def __init__(self, label: str, node: Join) -> None:
         super().__init__(label, node.matching)
         self.projection = node.projection or PAIR
+        self.guard = CrossJoinGuard(label, node)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         left, right = batches
@@ -52,15 +54,21 @@ class JoinOperator(TwoSidedOperator):
         return [
             _pair(change.row, partner, change.re_old, partner.re, change.re_new, partner.re, change.key[0])
             for change in self.left.changes(batch)
-            for partner in self.right.overlapping(change.key, change.row.le, max(change.re_old, change.re_new))
+            for partner in self._partners(self.right, change)
         ]
 
     def _right_pairs(self, batch: Batch) -> list[Pair]:
         return [
             _pair(partner, change.row, partner.re, change.re_old, partner.re, change.re_new, change.key[0])
             for change in self.right.changes(batch)
-            for partner in self.left.overlapping(change.key, change.row.le, max(change.re_old, change.re_new))
+            for partner in self._partners(self.left, change)
         ]
+
+    def _partners(self, side: Side, change: SideChange) -> list[EventRow]:
+        """Return the rows of a side that a row of the other has met, or meets."""
+        partners = side.overlapping(change.key, change.row.le, max(change.re_old, change.re_new))
+        self.guard.met(len(partners))
+        return partners
 
     def _batch(self, pairs: list[Pair], keyed: bool) -> Batch:
         if not pairs:

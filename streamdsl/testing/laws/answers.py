@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from streamdsl.errors import TimestampViolation
-from streamdsl.temporal import payload_key
 from streamdsl.testing.laws.conditions import (
     is_deterministic,
     is_order_insensitive,
@@ -20,6 +18,7 @@ from streamdsl.testing.laws.conditions import (
 )
 from streamdsl.testing.laws.law import on_windows
 from streamdsl.testing.laws.trials import WindowTrial
+from streamdsl.testing.lent import Lent
 from streamdsl.testing.states import own, period_of, whole
 from streamdsl.udm.bases import AnyUDA, can_remove
 from streamdsl.udm.invoke import MemberRow, member_order, seen
@@ -77,7 +76,7 @@ def clipping(trial: WindowTrial) -> None:
         try:
             whole(trial.module, trial.members(), trial.window, clip, Output.ALIGN)
         except Exception as error:
-            raise trial.failure(error, clip) from error
+            raise trial.clipped(clip).failure(error) from error
 
 
 @on_windows(
@@ -92,7 +91,7 @@ def no_output_in_the_past(trial: WindowTrial) -> None:
         try:
             whole(trial.module, trial.members(), trial.window, clip, Output.UNCHANGED)
         except TimestampViolation as violation:
-            raise trial.breach(str(violation).splitlines()[0], clip=clip) from violation
+            raise trial.clipped(clip).breach(str(violation).splitlines()[0]) from violation
 
 
 @on_windows(hint="work on a copy: sorted(payloads) instead of payloads.sort(); the engine still needs what it lends")
@@ -103,47 +102,24 @@ def inputs_not_mutated(trial: WindowTrial) -> None:
             raise trial.breach("what it was given is no longer what it was", found=repr(lent.value))
 
 
-def _lend(trial: WindowTrial) -> _Lent:
-    lent = _Lent(seen(trial.module, trial.members(), 0, trial.window, trial.clip))
+def _lend(trial: WindowTrial) -> Lent:
+    lent = Lent(seen(trial.module, trial.members(), 0, trial.window, trial.clip))
     result = trial.module.compute_result(lent.value, *period_of(trial.module, trial.window))
     _ = result if isinstance(trial.module, AnyUDA) else list(result)
     return lent
 
 
-def _lend_to_state(trial: WindowTrial) -> Iterator[_Lent]:
+def _lend_to_state(trial: WindowTrial) -> Iterator[Lent]:
     """Yield what was lent to a state whose result was computed, and to one that it was removed from."""
     for remove in (False, True):
         window = trial.live()
-        lent = _Lent(window.seen(trial.members()))
+        lent = Lent(window.seen(trial.members()))
         state = trial.module.add_events_to_state(window.state, lent.value, *window.period)
         if not remove:
             window.with_state(state).result()
         elif can_remove(trial.module):
             trial.module.remove_events_from_state(state, lent.value, *window.period)
         yield lent
-
-
-class _Lent:
-    """A value that is lent to a module, and what it was."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-        before = own(value)
-        self._by_key = payload_key(before) == payload_key(value)
-        self._before = self._seen()
-
-    def _seen(self) -> Any:
-        # What does not compare by value, such as an object of a plain class, is compared as it would be stored.
-        if self._by_key:
-            return payload_key(self.value)
-        try:
-            return pickle.dumps(self.value)
-        except Exception:  # whatever a foreign class raises
-            return repr(self.value)
-
-    def is_changed(self) -> bool:
-        """Say whether it is something else now."""
-        return bool(self._seen() != self._before)
 
 
 @on_windows(

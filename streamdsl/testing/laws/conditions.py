@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from streamdsl.testing.subject import Subject
 from streamdsl.udm.bases import Incremental, can_remove
+from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Output
 
 
@@ -89,6 +90,12 @@ def takes_sets(subject: Subject) -> str | None:
 def _is_inherited(module: object, name: str) -> bool:
     defined = next(cls for cls in type(module).__mro__ if name in cls.__dict__)
     return defined.__module__ == Incremental.__module__
+
+
+def forgets_groups(subject: Subject) -> str | None:
+    """Stream operators that say when a state is as good as a new one."""
+    inherited = type(subject.module).is_empty is UDSO.is_empty if isinstance(subject.module, UDSO) else True
+    return "it defines no is_empty, so that every group's state is kept" if inherited else None
 
 
 def has_spark(subject: Subject) -> str | None:

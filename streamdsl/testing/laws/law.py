@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final, TypeAlias
 
-from streamdsl.testing.examples import stream_examples, window_examples
-from streamdsl.testing.laws.trials import Breach, StreamTrial, WindowTrial
+from streamdsl.testing.examples import rows_examples, stream_examples, window_examples
+from streamdsl.testing.laws.trials import Breach, RowsTrial, StreamTrial, WindowTrial
 from streamdsl.testing.subject import Subject
 
 _ROUNDS: Final = 200
@@ -80,6 +80,11 @@ class Law:
 def on_windows(*conditions: Condition, hint: str, least: int = 1) -> Callable[[Callable[[WindowTrial], None]], Law]:
     """Make a law of a function that tries a module on the members of one window; the docstring is its statement."""
     return lambda check: _law(check, conditions, hint, WindowTrial, window_examples, least, 1.0)
+
+
+def on_rows(*conditions: Condition, hint: str, least: int = 1) -> Callable[[Callable[[RowsTrial], None]], Law]:
+    """Make a law of a function that tries a stream operator on rows in order; the docstring is its statement."""
+    return lambda check: _law(check, conditions, hint, RowsTrial, rows_examples, least, 1.0)
 
 
 def on_streams(*conditions: Condition, hint: str, share: float = 1.5) -> Callable[[Callable[[StreamTrial], None]], Law]:

@@ -12,8 +12,8 @@ from streamdsl.testing.laws.trials import MODULE_ERRORS, StreamTrial
 from streamdsl.testing.states import own
 
 _HINT: Final = (
-    "the engine computes windows when their members change, in any order and any number of times: a result may depend on nothing "
-    "but the members and the window"
+    "the engine computes anew what a change may have changed, in any order and any number of times: a result may depend on "
+    "nothing but what the module is given"
 )
 
 

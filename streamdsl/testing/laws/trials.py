@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
 from streamdsl.errors import TimestampViolation, UserCodeError
 from streamdsl.temporal import CHT, CHTRow, Event, Lifetime
 from streamdsl.testing.compare import same_rows
-from streamdsl.testing.examples import StreamExample, WindowExample
+from streamdsl.testing.examples import RowsExample, StreamExample, WindowExample
 from streamdsl.testing.queries import query_of, text_of
-from streamdsl.testing.states import LiveWindow, member, own, whole
+from streamdsl.testing.states import LiveWindow, follow, member, own, whole
 from streamdsl.testing.subject import Subject
 from streamdsl.testing.timeline import Line, draw, line_of_row, lines_of_events
 from streamdsl.udm.bases import AnyModule, AnyUDA
@@ -32,20 +34,71 @@ class Breach(Exception):  # noqa: N818
         self.text = "\n".join(f"  {line}" for line in [what, *drawing.splitlines(), *answers])
 
 
-class WindowTrial:
-    """A module on the members of one window, with what laws do with them."""
+class ModuleTrial(ABC):
+    """A module on some rows, with what laws do with them."""
+
+    def __init__(self, subject: Subject, example: WindowExample | RowsExample) -> None:
+        self.subject = subject
+        self.rng = Random(example.seed)
+        self.module = subject.fresh()
+        self._rows = example.rows
+
+    def members(self) -> list[MemberRow]:
+        """Return the rows, with payloads of their own each time."""
+        return [member(row._replace(payload=own(row.payload))) for row in self._rows]
+
+    @abstractmethod
+    def answer(self, members: Sequence[MemberRow], module: Any = None) -> list[CHTRow[Any]]:
+        """Return a copy of what the module, or another one, makes of some of the rows."""
+
+    def expect(
+        self,
+        what: str,
+        found: Sequence[CHTRow[Any]],
+        expected: Sequence[CHTRow[Any]],
+        rows: Iterable[tuple[str, MemberRow]] | None = None,
+    ) -> None:
+        """Raise `Breach` unless two results are the same; `rows` are those drawn, with a mark for what was done with them."""
+        if not same_rows(found, expected):
+            raise self.breach(what, rows, expected=self.shown(expected), found=self.shown(found))
+
+    def breach(
+        self,
+        what: str,
+        rows: Iterable[tuple[str, MemberRow]] | None = None,
+        expected: str | None = None,
+        found: str | None = None,
+    ) -> Breach:
+        """Return the breach with its rows drawn."""
+        marked = [("", row) for row in self.members()] if rows is None else list(rows)
+        lines = [line_of_row(CHTRow(row.le, row.re, row.payload), mark) for mark, row in marked]
+        return Breach(what, self.drawn(lines), expected, found)
+
+    def drawn(self, lines: Sequence[Line]) -> str:
+        """Return the drawing of some rows."""
+        return draw(lines, self.subject.unit)
+
+    def failure(self, error: Exception) -> Breach:
+        """Return the breach of a law by an exception of the module."""
+        return self.breach(_raised(error))
+
+    def shown(self, rows: Sequence[CHTRow[Any]]) -> str:
+        """Return a result as text."""
+        return _listed(rows)
+
+
+class WindowTrial(ModuleTrial):
+    """A module on the members of one window."""
 
     def __init__(self, subject: Subject, example: WindowExample) -> None:
-        self.subject = subject
+        super().__init__(subject, example)
         self.example = example
         self.window = example.window
         self.clip = example.clip
-        self.rng = Random(example.seed)
-        self.module = subject.fresh()
 
-    def members(self) -> list[MemberRow]:
-        """Return the members, with payloads of their own each time."""
-        return [member(row._replace(payload=own(row.payload))) for row in self.example.rows]
+    def clipped(self, clip: Clip) -> WindowTrial:
+        """Return the trial of the same members, clipped in another way."""
+        return WindowTrial(self.subject, replace(self.example, clip=clip))
 
     def answer(self, members: Sequence[MemberRow], module: AnyModule | None = None) -> list[CHTRow[Any]]:
         """Return a copy of the window's result over some members."""
@@ -59,40 +112,27 @@ class WindowTrial:
             window.add(*members)
         return window
 
-    def expect(
-        self,
-        what: str,
-        found: Sequence[CHTRow[Any]],
-        expected: Sequence[CHTRow[Any]],
-        rows: Iterable[tuple[str, MemberRow]] | None = None,
-    ) -> None:
-        """Raise `Breach` unless two results are the same; `rows` are the members with a mark for what was done with them."""
-        if not same_rows(found, expected):
-            raise self.breach(what, rows, expected=self.shown(expected), found=self.shown(found))
-
-    def breach(
-        self,
-        what: str,
-        rows: Iterable[tuple[str, MemberRow]] | None = None,
-        expected: str | None = None,
-        found: str | None = None,
-        clip: Clip | None = None,
-    ) -> Breach:
-        """Return the breach with the window and its members drawn."""
-        marked = [("", row) for row in self.members()] if rows is None else list(rows)
-        lines = [line_of_row(CHTRow(row.le, row.re, row.payload), mark) for mark, row in marked]
-        drawing = draw([Line("window", *self.window), *lines], self.subject.unit)
-        if self.module.time_sensitive:
-            drawing += f"\nclipping: {(clip or self.clip).value}"
-        return Breach(what, drawing, expected, found)
-
-    def failure(self, error: Exception, clip: Clip | None = None) -> Breach:
-        """Return the breach of a law by an exception of the module."""
-        return self.breach(_raised(error), clip=clip)
+    def drawn(self, lines: Sequence[Line]) -> str:
+        """Return the drawing of the window and some members."""
+        drawing = super().drawn([Line("window", *self.window), *lines])
+        return f"{drawing}\nclipping: {self.clip.value}" if self.module.time_sensitive else drawing
 
     def shown(self, rows: Sequence[CHTRow[Any]]) -> str:
-        """Return a result as text."""
-        return repr(rows[0].payload) if isinstance(self.module, AnyUDA) and len(rows) == 1 else _listed(rows)
+        """Return a result as text, an aggregate's as its value."""
+        return repr(rows[0].payload) if isinstance(self.module, AnyUDA) and len(rows) == 1 else super().shown(rows)
+
+
+class RowsTrial(ModuleTrial):
+    """A stream operator on rows in order."""
+
+    def answer(self, members: Sequence[MemberRow], module: Any = None) -> list[CHTRow[Any]]:
+        """Return a copy of the results of rows in order, from a new state on."""
+        return self.after((module or self.module).create_state(), members, module)[1]
+
+    def after(self, state: Any, members: Sequence[MemberRow], module: Any = None) -> tuple[Any, list[CHTRow[Any]]]:
+        """Return the state after some rows, and a copy of their results."""
+        state, found = follow(module or self.module, state, members)
+        return state, own(found)
 
 
 class StreamTrial:

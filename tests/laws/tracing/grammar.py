@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 import tests.laws.tracing.names as names
 import tests.laws.tracing.payloads as payloads
-from streamdsl.expr.functions import cast, coalesce, contains, is_none, length, local_time, not_, when
+from streamdsl.expr.functions import cast, coalesce, contains, is_none, length, local_time, not_, truncate, when
 from tests.laws.tracing.names import Lambda
 
 _NAMES: Final[dict[str, Any]] = {
     **vars(names),
     **vars(payloads),
-    **{f.__name__: f for f in (when, is_none, not_, cast, coalesce, contains, length, local_time)},
+    **{f.__name__: f for f in (when, is_none, not_, cast, coalesce, contains, length, local_time, truncate)},
 }
 
 _NUMBERS: Final = ["e.i", "e.j", "e.f", "e.g", "e.b", "e.d", "e.p.x", "0", "1", "-3", "0.5", "True", "LIMIT", "HALF", "TENTH"]
@@ -30,6 +30,7 @@ _FORMS: Final = """
 ($).upper()  ($).strip()  ($).startswith('a')  ($).find('b')  ($).date()  ($).year  ($).real  ($).missing  ($).date
 cast($, int)  cast($, float)  cast($, str)  cast($, bool)  coalesce($, $)  coalesce($, $, $)  contains($, $)  length($)
 ($)[$]  ($)[:$]  ($)[$:$]  ($)[::-1]  local_time($, 'Europe/Vienna')  local_time(#, 'Europe/Vienna', 's')
+truncate($, '1h')  truncate(#, 7, 3)
 clamp($)  clamp($, low=$)  clamp(low=$, x=$)  held($)  kind($)  helper($)  str($)  ('%s' % $)  (lambda x: x)($)
 ($, $)  ($, $)[0]  ($, $)[1:]  Out($)  Out($, $)  Out(b=$, a=$)  Pair($)  (y := $)  ((y := $), $, y)  ((y := $), y + $)
 """

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import streamdsl.expr as sd
-from streamdsl.expr.functions import cast, coalesce, contains, is_none, lit, local_time, not_, when
+from streamdsl.expr.functions import cast, coalesce, contains, is_none, lit, local_time, not_, truncate, when
 from streamdsl.temporal import Record
 from tests.laws.tracing.names import (
     BIG,
@@ -332,6 +332,11 @@ CLOCKS: list[Lambda] = [
     lambda e: sd.local_time(e.i, "UTC", "ns").isoformat(),
     lambda e: sd.local_time(e.i, "Europe/Vienna"),
     lambda e: sd.local_time(e.o, "Europe/Vienna"),
+    lambda e: sd.truncate(e.t, "6h", "1h"),
+    lambda e: truncate(e.i, 60),
+    lambda e: sd.truncate(e.j, "1m", offset="30s", unit="s") + sd.truncate(e.i, 7, -9),
+    lambda e: sd.truncate(sd.local_time(e.t, "Europe/Vienna"), "1d").isoformat(),
+    lambda e: sd.truncate(e.o, "1d"),
 ]
 
 PAYLOADS: list[Lambda] = [

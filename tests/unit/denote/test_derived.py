@@ -17,7 +17,7 @@ from streamdsl.temporal import CHT, INFINITY
 from streamdsl.windows import Hopping
 from tests.unit.denote.reading import BY_KEY, INSTANTS, LEFT, RIGHT, alive, bag, histories, meaning
 
-TIMES: list[BandTime] = ["max", "left", "right"]
+TIMES: list[BandTime] = ["max", "min", "left", "right"]
 
 
 @pytest.mark.parametrize("how", [Matching(), BY_KEY], ids=["all", "by key"])
@@ -49,7 +49,7 @@ def test_a_band_join_pairs_what_starts_near(time: BandTime, left: CHT[Any], righ
     after = width - before
     found = meaning(band_join(LEFT, RIGHT, BY_KEY, None, before, after, time), left, right)
     pairs = [(a, b) for a in left for b in right if a.payload.k == b.payload.k and a.le - before <= b.le <= a.le + after]
-    at = [{"max": max(a.le, b.le), "left": a.le, "right": b.le}[time] for a, b in pairs]
+    at = [{"max": max(a.le, b.le), "min": min(a.le, b.le), "left": a.le, "right": b.le}[time] for a, b in pairs]
     assert found == CHT.from_rows([(t, t + 1, (a.payload, b.payload)) for t, (a, b) in zip(at, pairs, strict=True)])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypedDict
 
 import pytest
@@ -63,6 +63,9 @@ ADA = Person("Ada", Address("Vienna", "Dr.", Point(1.0, 2.0)), None, {"colour": 
         (sd.contains((sd.col("a"), 1), 2), "contains((e.a, 1), 2)"),
         (sd.local_time(sd.col("t"), "UTC").hour, "local_time(e.t, 'UTC').hour"),
         (sd.local_time(sd.col("t"), "UTC", unit="s").date(), "local_time(e.t, 'UTC', 's').date()"),
+        (sd.truncate(sd.col("t"), 60, -1), "truncate(e.t, 60, 59)"),
+        (sd.truncate(sd.col("t"), "1h", unit="ms"), "truncate(e.t, 3600000)"),
+        (sd.truncate(sd.col("t"), "1h"), "truncate(e.t, datetime.timedelta(seconds=3600))"),
         (sd.col("s")[0], "e.s[0]"),
         (sd.col("s")[1:], "e.s[1:]"),
         (sd.col("s")[: sd.col("n")], "e.s[:e.n]"),
@@ -96,6 +99,11 @@ def test_in_an_opaque_lambda_a_scalar_row_is_its_value() -> None:
         (lambda: sd.local_time(sd.col("t"), "Europe/Viena"), "did you mean 'Europe/Vienna'"),
         (lambda: sd.local_time(sd.col("t"), "../etc"), "there is no time zone"),
         (lambda: sd.local_time(sd.col("t"), "UTC", "tick"), "no calendar unit 'tick'; there are: s, ms, us, ns"),  # type: ignore[call-overload]
+        (lambda: sd.truncate(sd.col("t"), "1h", 5), "'1h' and 5 are ticks and a duration"),
+        (lambda: sd.truncate(sd.col("t"), "-1h"), "positive period"),
+        (lambda: sd.truncate(sd.col("t"), 0), "positive period, not to 0"),
+        (lambda: sd.truncate(sd.col("t"), "1 month"), "month"),
+        (lambda: sd.truncate(sd.col("t"), "1h", unit="tick"), "no calendar unit 'tick'"),  # type: ignore[call-overload]
         (lambda: sd.coalesce(sd.col("a"), [1]), "list is not a constant"),
         (lambda: sd.col("s")[[1]], "list is not a constant"),
     ],
@@ -103,6 +111,22 @@ def test_in_an_opaque_lambda_a_scalar_row_is_its_value() -> None:
 def test_mistakes_are_told_when_they_are_written(wrong: Callable[[], Any], message: str) -> None:
     with pytest.raises(QueryError, match=message):
         wrong()
+
+
+def test_a_datetime_is_rounded_down_by_the_clock_that_it_shows() -> None:
+    noon = datetime(2026, 7, 1, 12, 34, tzinfo=UTC)
+    assert sd.truncate(noon, "1d").isoformat() == "2026-07-01T00:00:00+00:00"
+    assert sd.truncate(sd.local_time(noon, "Europe/Vienna"), "1d").isoformat() == "2026-07-01T00:00:00+02:00"
+    assert sd.truncate(noon.replace(tzinfo=None), "7d", "4d") == datetime(2026, 6, 29), "a Monday"
+    assert sd.truncate(datetime(1969, 12, 31, 23), timedelta(hours=2)) == datetime(1969, 12, 31, 22)
+    again = sd.local_time(datetime(2026, 10, 25, 1, 40, tzinfo=UTC), "Europe/Vienna")
+    assert sd.truncate(again, "1h").isoformat() == "2026-10-25T02:00:00+01:00", "the second time that the clocks show two"
+
+
+@pytest.mark.parametrize(("time", "period"), [(7, timedelta(hours=1)), (datetime(2026, 7, 1), 60), ("2026", 60)])
+def test_ticks_and_datetimes_are_not_mixed(time: Any, period: Any) -> None:
+    with pytest.raises(TypeError, match=r"rounded down|unsupported operand|not all arguments"):
+        sd.truncate(time, period)
 
 
 def test_a_wrong_zone_in_a_lambda_is_told_when_the_query_is_written() -> None:

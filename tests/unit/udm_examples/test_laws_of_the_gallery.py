@@ -21,6 +21,7 @@ from udm_examples import (
     FollowedBy,
     Geofence,
     HeadAndShoulders,
+    Hysteresis,
     OnlineAnomalies,
     OnlineRegression,
     Position,
@@ -71,6 +72,11 @@ PATTERNS: list[tuple[Any, list[Row]]] = [
 ]
 
 
+IN_ORDER: list[tuple[Any, list[Row]]] = [
+    (Hysteresis(low=2.0, high=4.0), rows_of(lambda rng: float(rng.randint(0, 6)))),
+]
+
+
 def span(rows: list[Row]) -> tuple[int, int]:
     return min(le for le, _, _ in rows), max(re for _, re, _ in rows)
 
@@ -86,6 +92,12 @@ def test_patterns(module: Any, rows: list[Row]) -> None:
     assert run_udm(module, rows, span(rows)), "laws over nothing found say nothing"
 
 
+@pytest.mark.parametrize(("module", "rows"), IN_ORDER, ids=lambda value: getattr(value, "label", ""))
+def test_stream_operators(module: Any, rows: list[Row]) -> None:
+    check_udm(module, rows)
+    assert run_udm(module, rows), "laws over nothing found say nothing"
+
+
 @pytest.mark.skipif(find_spec("river") is None, reason="river is not installed: pip install 'streamdsl[learning]'")
 def test_online_learning() -> None:
     def sample(rng: Random) -> Sample:
@@ -99,5 +111,5 @@ def test_online_learning() -> None:
 def test_no_module_of_the_gallery_is_left_out() -> None:
     exported = [getattr(udm_examples, name) for name in udm_examples.__all__]
     modules = {value for value in exported if isinstance(value, type) and issubclass(value, UDM)}
-    checked = {type(case.module) for case in CASES} | {type(module) for module, _ in PATTERNS}
+    checked = {type(case.module) for case in CASES} | {type(module) for module, _ in [*PATTERNS, *IN_ORDER]}
     assert modules - checked == {OnlineRegression, OnlineAnomalies}
