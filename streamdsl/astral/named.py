@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import islice, takewhile
+from math import floor
+from typing import Any, Final
 
 from streamdsl.astral.numbers import LAST, Batch, Given, Number, exact, positive
 from streamdsl.astral.seen import Seen
@@ -13,6 +15,10 @@ from streamdsl.errors import QueryError
 
 Line = tuple[Number, Number]
 """The slope and the offset of a bound: `slope * j + offset`."""
+
+
+_LONG: Final = 100_000
+"""How many turns of a loop are taken to have an end."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,33 @@ class Linear(Periodic):
 
     def _origin(self, seen: Seen) -> Number:
         return seen.t0 if self.relative else 0
+
+    @property
+    def endless(self) -> bool:
+        """Whether the windows are created by time and their beginning stays."""
+        return self.domain == "time" and self.rate is not None and self.start[0] == 0
+
+    def is_over(self, at: Batch, seen: Seen) -> bool:
+        if self.domain == "position":
+            return True
+        following = self._after(at, seen)
+        first = seen.first_from(self.lower(following, seen))
+        return first > (seen.last if self.end[0] else seen.tau_inv((self.upper(following, seen), LAST)))
+
+    def first_needed(self, at: Batch, seen: Seen) -> int:
+        low = self.lower(self.rank(at, seen) or 0, seen)
+        return max(0, seen.first_from(low) if self.domain == "time" else floor(low))
+
+    def _after(self, at: Batch, seen: Seen) -> int:
+        rank = self.rank(at, seen)
+        return 0 if rank is None else rank + 1
+
+    def describe(self) -> str:
+        origin = "t0" if self.relative else ""
+        low, high = _written(*self.start, origin), _written(*self.end, origin)
+        low = f"max({low}, {'t0' if self.domain == 'time' else 0})" if self.cut else low
+        every = "once" if self.rate is None else f"every {self.rate}"
+        return f"[{low}, {high}] by {self.domain}, {every}"
 
     def absolute(self, t0: Number) -> Linear:
         """Return the same windows of a query started at t0, by their times.
@@ -81,6 +114,17 @@ class LastN(Periodic):
     def first(self, at: Batch, seen: Seen) -> Number:
         return seen.t0
 
+    @property
+    def endless(self) -> bool:
+        """Whether the last tuples are in every later window: so they are."""
+        return True
+
+    def first_needed(self, at: Batch, seen: Seen) -> int:
+        return int(self.lower(self.rank(at, seen) or 0, seen))
+
+    def describe(self) -> str:
+        return f"the last {self.n} every {self.rate}"
+
 
 @dataclass(frozen=True)
 class Sliding(AnySequence):
@@ -94,6 +138,21 @@ class Sliding(AnySequence):
 
     def bounds(self, rank: Batch, seen: Seen) -> Bounds:
         return max(rank[0] - self.size, seen.t0), rank[0]
+
+    def state(self, at: Batch, seen: Seen) -> tuple[int, int]:
+        """Return the first and the last position: it is another window when a tuple comes or leaves (6.1.2)."""
+        return seen.first_from(at[0] - self.size), seen.tau_inv(at)
+
+    def next_change(self, at: Batch, seen: Seen) -> Number | None:
+        """Return the first whole time at which the first tuple inside is too old."""
+        first = seen.first_from(at[0] - self.size)
+        return floor(seen.tau(first)[0] + self.size) + 1 if first <= seen.last else None
+
+    def first_needed(self, at: Batch, seen: Seen) -> int:
+        return seen.first_from(at[0] - self.size)
+
+    def describe(self) -> str:
+        return f"the last {self.size} of time, always"
 
 
 @dataclass(frozen=True)
@@ -128,6 +187,20 @@ class ForLoop(AnySequence):
     def bounds(self, rank: Batch, seen: Seen) -> Bounds:
         begin, end = self.window(rank[0])
         return exact(begin), exact(end)
+
+    @property
+    def endless(self) -> bool:
+        """Whether the loop goes on for longer than one likes to try."""
+        return next(islice(self.values(), _LONG, None), None) is not None
+
+    def next_change(self, at: Batch, seen: Seen) -> Number | None:
+        times = [value for value, _ in takewhile(lambda each: each[0] <= at[0], self.values())]
+        later = next((value for value, _ in islice(self.values(), len(times), None)), None)
+        end = self.bounds((times[-1], 0), seen)[1] if times else at[0]
+        return min((time for time in (later, end) if time is not None and time > at[0]), default=None)
+
+    def describe(self) -> str:
+        return f"a for-loop from {self.init}"
 
 
 def linear(start: tuple[Given, Given], end: tuple[Given, Given], rate: Given, domain: Domain = "time") -> Linear:
@@ -247,6 +320,12 @@ def check_count(n: object) -> None:
     """
     if type(n) is not int or n < 1:
         raise QueryError(f"a window holds at least one tuple, not {n!r}")
+
+
+def _written(slope: Number, offset: Number, origin: str) -> str:
+    """Return a bound as a text: the terms that are not 0."""
+    parts = [f"{slope}j" if slope else "", str(offset) if offset else "", origin]
+    return " + ".join(filter(None, parts)) or "0"
 
 
 def _line(given: tuple[Given, Given]) -> Line:

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from streamdsl.astral.numbers import LAST, Batch, Given, Number, batch, exact, positive
 from streamdsl.astral.seen import Seen
-from streamdsl.errors import QueryError
+from streamdsl.errors import PositionError, QueryError
 
 Domain: TypeAlias = Literal["time", "position"]
 Bounds: TypeAlias = tuple[Number, Number]
@@ -25,6 +25,11 @@ class AnySequence(ABC):
     """
 
     domain: Domain
+
+    @property
+    def endless(self) -> bool:
+        """Whether new windows may hold tuples for ever, though no more of these come."""
+        return False
 
     @abstractmethod
     def rank(self, at: Batch, seen: Seen) -> Any:
@@ -42,6 +47,26 @@ class AnySequence(ABC):
         if self.domain == "time":
             return range(seen.first_from(low), seen.tau_inv((high, LAST)) + 1)
         return _last_of(seen, _position(low), _position(high))
+
+    def state(self, at: Batch, seen: Seen) -> Any:
+        """Return what stays the same for as long as a query's result over the last window holds: which window it is."""
+        return self.rank(at, seen)
+
+    def next_change(self, at: Batch, seen: Seen) -> Number | None:
+        """Return a time after `at` before which no other window is created, if no tuple comes; None: there is none such."""
+        raise QueryError(f"nothing tells when {self.describe()} changes", hint="ask it at every moment, as a View does")
+
+    def is_over(self, at: Batch, seen: Seen) -> bool:
+        """Say whether every window that is created later is empty, if no tuple comes; False where nothing tells."""
+        return False
+
+    def first_needed(self, at: Batch, seen: Seen) -> int:
+        """Return a position such that no window created after `at` holds a tuple before it."""
+        return 0
+
+    def describe(self) -> str:
+        """Return the sequence as `explain()` shows it."""
+        return f"a {type(self).__name__}"
 
     def partitioned(self, by: str | Sequence[str]) -> Partitioned:
         """Return the union of this sequence's windows over each key's tuples alone; `by` is a field's name, or a list of them.
@@ -108,12 +133,31 @@ class Periodic(AnySequence):
 
     def first(self, at: Batch, seen: Seen) -> Number | None:
         """Return beta(0) as a time or as a position, as the rate has it; None if it has not come yet."""
-        end = self.upper(0, seen)
-        if self.domain == self.rate_domain:
+        end = self._first_end(seen)
+        if end is None or self.domain == self.rate_domain:
             return end
         if self.domain == "position":
             return seen.tau(_position(end))[0] if end <= seen.last else None
         return seen.tau_inv((end, LAST)) if end <= at[0] else None
+
+    def _first_end(self, seen: Seen) -> Number | None:
+        """Return beta(0), None while it depends on a tuple that has not come."""
+        try:
+            return self.upper(0, seen)
+        except PositionError:
+            return None
+
+    def next_change(self, at: Batch, seen: Seen) -> Number | None:
+        first = self.first(at, seen)
+        if first is None:
+            return self._first_end(seen) if self.domain == "time" else None
+        if self.rate_domain == "position":
+            position = seen.tau_inv((at[0] - self.delay, at[1])) + 1
+            return seen.tau(position)[0] + self.delay if position <= seen.last else None
+        rank = self.rank(at, seen)
+        if self.rate is None:
+            return first + self.delay if rank is None else None
+        return first + self.delay + self.rate * (0 if rank is None else rank + 1)
 
 
 Bound: TypeAlias = Callable[[int], Given] | Callable[[int, Seen], Given]
@@ -150,6 +194,15 @@ class WindowSequence(Periodic):
         if self.delay < 0:
             raise QueryError(f"a delay is at least 0, not {self.delay}")
 
+    @property
+    def endless(self) -> bool:
+        """Whether windows are created by time: nothing tells how long a bound that is a function stays behind."""
+        return bool(self.rate_domain == "time")
+
+    def describe(self) -> str:
+        every = f"every {self.rate} {'tuples' if self.rate_domain == 'position' else 'of time'}"
+        return f"[{_name(self.alpha)}(j), {_name(self.beta)}(j)] by {self.domain}, {every}"
+
     def lower(self, j: int, seen: Seen) -> Number:
         return _called(self.alpha, j, seen)
 
@@ -159,6 +212,10 @@ class WindowSequence(Periodic):
 
 def _called(bound: Any, j: int, seen: Seen) -> Number:
     return exact(bound(j, seen) if _wants_stream(bound) else bound(j))
+
+
+def _name(bound: Any) -> str:
+    return getattr(bound, "__name__", "function")
 
 
 def _wants_stream(bound: Any) -> bool:
