@@ -62,9 +62,13 @@ class Linear(Periodic):
         first = seen.first_from(self.lower(following, seen))
         return first > (seen.last if self.end[0] else seen.tau_inv((self.upper(following, seen), LAST)))
 
+    def horizon(self, at: Batch, seen: Seen) -> Number | None:
+        return self.lower(self.rank(at, seen) or 0, seen) if self.domain == "time" else None
+
     def first_needed(self, at: Batch, seen: Seen) -> int:
-        low = self.lower(self.rank(at, seen) or 0, seen)
-        return max(0, seen.first_from(low) if self.domain == "time" else floor(low))
+        if self.domain == "time":
+            return super().first_needed(at, seen)
+        return max(0, int(self.lower(self.rank(at, seen) or 0, seen)))
 
     def _after(self, at: Batch, seen: Seen) -> int:
         rank = self.rank(at, seen)
@@ -148,8 +152,8 @@ class Sliding(AnySequence):
         first = seen.first_from(at[0] - self.size)
         return floor(seen.tau(first)[0] + self.size) + 1 if first <= seen.last else None
 
-    def first_needed(self, at: Batch, seen: Seen) -> int:
-        return seen.first_from(at[0] - self.size)
+    def horizon(self, at: Batch, seen: Seen) -> Number:
+        return at[0] - self.size
 
     def describe(self) -> str:
         return f"the last {self.size} of time, always"

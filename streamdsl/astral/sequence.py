@@ -60,9 +60,14 @@ class AnySequence(ABC):
         """Say whether every window that is created later is empty, if no tuple comes; False where nothing tells."""
         return False
 
+    def horizon(self, at: Batch, seen: Seen) -> Number | None:
+        """Return a time before which no window created after `at` looks, whatever tuples there are; None: nothing tells."""
+        return None
+
     def first_needed(self, at: Batch, seen: Seen) -> int:
         """Return a position such that no window created after `at` holds a tuple before it."""
-        return 0
+        horizon = self.horizon(at, seen)
+        return 0 if horizon is None else seen.first_from(horizon)
 
     def describe(self) -> str:
         """Return the sequence as `explain()` shows it."""

@@ -84,11 +84,9 @@ class By(Seen):
 
 @dataclass(slots=True, eq=False)
 class SequenceEntry(WindowEntry):
-    """A window with the positions of its first and its last row, and these rows."""
+    """A window with its first and its last row."""
 
-    first: int = 0
-    last: int = -1
-    ends: tuple[Hashable, ...] = ()
+    ends: tuple[EventRow, ...] = ()
 
 
 class Found(NamedTuple):
@@ -100,7 +98,10 @@ class Found(NamedTuple):
 
 
 class SequenceWindows(HiddenWindows):
-    """`redo` is the instant from which windows are to be gone through again, `changed` the keys of the rows that have changed."""
+    """The windows that begin by `made` are there, and the next one may begin at `coming`.
+
+    `redo` is the instant from which they are to be gone through again, `changed` the keys of the rows that have changed.
+    """
 
     def __init__(self, setting: Setting, windows: Sequenced) -> None:
         super().__init__(setting)
@@ -108,9 +109,11 @@ class SequenceWindows(HiddenWindows):
         self.sequence = windows.sequence
         self.rows = Rows(windows)
         self.known: dict[tuple[Hashable, int], EventRow] = {}
+        self.made = MIN_TIME
+        self.coming = INFINITY
         self.redo = INFINITY
-        self.coming: int | None = None
         self.changed: list[tuple[Any, ...]] = []
+        self.origin: int | None = None
 
     # Changes: a row comes or goes.
 
@@ -130,112 +133,147 @@ class SequenceWindows(HiddenWindows):
 
     # Watermarks: windows are made when they begin.
 
+    @property
+    def limit(self) -> int:
+        """Return the last instant at which windows that are made begin."""
+        return min(self.watermark, self.setting.gate.until, INFINITY - 1)
+
     def reveal(self, watermark: int) -> None:
         self.watermark = max(self.watermark, watermark)
-        if self.coming is not None and self.coming <= self.watermark:
-            self.redo = min(self.redo, self.coming)
         if self.redo < INFINITY:
-            self._replace(self.redo, list(self._found(self.redo)))
+            self.changed.sort()
+            self._remake(min(self.redo, self.coming) if self._is_due() else self.redo)
             self.redo = INFINITY
             self.changed.clear()
+            self.origin = self.rows.t0 if self.rows.rows else None
+        if self._is_due():
+            self._remake(self.coming)
         super().reveal(watermark)
 
+    def _is_due(self) -> bool:
+        """Say whether there may be a window to be made that begins after all that are there."""
+        return self.coming <= self.limit
+
     def next_reveal(self) -> int | None:
-        times = (super().next_reveal(), self.coming)
-        return min((time for time in times if time is not None), default=None)
+        opens = super().next_reveal()
+        return self.coming if self.coming < INFINITY and (opens is None or self.coming < opens) else opens
 
-    def _found(self, start: int) -> Iterator[Found]:
-        """Yield the windows that must be, from the one that holds just before an instant to those begun by the watermark."""
-        self.coming = None
-        if not self.rows.rows:
-            return
-        limit = min(self.watermark, self.setting.gate.until)
-        begun, held = self._before(start)
-        state, time = self._state(start - 1), start
-        while time < INFINITY and (time <= limit or held):
-            now = self._state(time)
-            if now != state:
-                if held:
-                    yield Found(begun, time, held)
-                if time > limit:
-                    break
-                state, begun, held = now, time, self._held(time)
-            time = self._next(time, bool(held))
-        else:
-            if held:
-                yield Found(begun, INFINITY, held)
-        self.coming = time if limit < time < self.setting.gate.until else None
-
-    def _before(self, time: int) -> tuple[int, range]:
-        """Return when the last window before an instant has begun, and what it holds."""
-        entry = self.windows.before(time)
-        if entry is None or entry.re < time:
-            return time, range(0)
-        assert isinstance(entry, SequenceEntry)
-        return entry.le, range(entry.first, entry.last + 1)
-
-    def _state(self, time: int) -> Any:
-        """Return which window is the last one at an instant."""
-        return self.sequence.state((time, LAST), By(self.rows, time)) if time >= self.rows.t0 else None
-
-    def _held(self, time: int) -> range:
-        """Return the positions in the window that is created at an instant."""
-        at, seen = (time, LAST), By(self.rows, time)
-        rank = self.sequence.rank(at, seen) if time >= self.rows.t0 else None
-        return range(0) if rank is None else self.sequence.positions(rank, seen)
-
-    def _next(self, time: int, held: bool) -> int:
-        """Return the next instant at which there may be another window; INFINITY if none will be that holds a row."""
-        at, seen = (time, LAST), By(self.rows, time)
-        coming = self.rows.batch_at(seen.last + 1)[0] if seen.last < self.rows.last else INFINITY
-        if not held and self.sequence.is_over(at, seen):
-            return int(coming)
-        change = self.sequence.next_change(at, seen)
-        if change is None:
-            return int(coming)
-        if coming == INFINITY == self.watermark == self.setting.gate.until and self.sequence.endless:
-            raise endless(self.spec, self.rows.rows[-1].id)
-        return min(int(coming), ceil(change), INFINITY)
-
-    def _replace(self, start: int, found: list[Found]) -> None:
+    def _remake(self, start: int) -> None:
         """Let the windows from an instant on, and the one that holds just before it, be as they must be."""
-        self.changed.sort()
+        found, end = self._find(start)
         times = {window.le for window in found}
-        for old in self.windows.between(start, INFINITY):
+        for old in self.windows.between(start, end):
             if old.le not in times:
                 self.drop(old)
         for window in found:
-            entry = self.windows.get(window.le)
-            if entry is None:
-                self.touch(self.windows.add(self._filled(SequenceEntry(window.le, window.re), window.positions)))
-                continue
-            assert isinstance(entry, SequenceEntry)
-            if not self._has_the_same(entry, window.positions):
-                entry.forget_computed()
-                self.touch(entry)
-            self._filled(entry, window.positions)
-            if entry.re != window.re:
-                self.reshape(entry, window.re)
+            self._put(window)
 
-    def _filled(self, entry: SequenceEntry, positions: range) -> SequenceEntry:
-        entry.first, entry.last, entry.n_events = positions[0], positions[-1], len(positions)
-        entry.ends = (self._row(entry.first), self._row(entry.last))
-        return entry
+    def _find(self, start: int) -> tuple[list[Found], int]:
+        """Return the windows that must be from an instant on, and the instant from which those that are there may stay."""
+        found: list[Found] = []
+        begun, held = self._before(start)
+        for time, positions in self._created(start, bool(held)):
+            if held:
+                found.append(Found(begun, time, held))
+            if time > self.limit:
+                self._set_made(time)
+                return found, INFINITY
+            if self._may_stay(time):
+                return found, time
+            begun, held = time, positions
+        if held:
+            found.append(Found(begun, INFINITY, held))
+        self._set_made(INFINITY)
+        return found, INFINITY
+
+    def _set_made(self, coming: int) -> None:
+        self.made = self.limit
+        self.coming = coming if coming < self.setting.gate.until else INFINITY
+
+    def _before(self, time: int) -> tuple[int, range]:
+        """Return when the window that holds just before an instant has begun, and its positions."""
+        entry = self.windows.before(time)
+        if entry is None or entry.re < time:
+            return time, range(0)
+        first = self._first(entry)
+        return entry.le, range(first, first + entry.n_events)
+
+    def _created(self, start: int, held: bool) -> Iterator[tuple[int, range]]:
+        """Yield each instant from `start` on at which another window is the last one, and the positions in it."""
+        if not self.rows.rows:
+            return
+        state, time = self._state(start - 1, By(self.rows, start - 1)), start
+        while time < INFINITY:
+            seen = By(self.rows, time)
+            now = self._state(time, seen)
+            if now != state:
+                positions = self._positions(time, seen)
+                state, held = now, bool(positions)
+                yield time, positions
+            time = self._next(time, seen, held)
+
+    def _state(self, time: int, seen: By) -> Any:
+        """Return which window is the last one at an instant."""
+        return self.sequence.state((time, LAST), seen) if time >= seen.t0 else None
+
+    def _positions(self, time: int, seen: By) -> range:
+        """Return the positions in the window that is created at an instant."""
+        rank = self.sequence.rank((time, LAST), seen) if time >= seen.t0 else None
+        return range(0) if rank is None else self.sequence.positions(rank, seen)
+
+    def _next(self, time: int, seen: By, held: bool) -> int:
+        """Return the next instant at which there may be another window; INFINITY if none will be that holds a row."""
+        coming = int(self.rows.batch_at(seen.last + 1)[0]) if seen.last < self.rows.last else INFINITY
+        if not held and self.sequence.is_over((time, LAST), seen):
+            return coming
+        change = self.sequence.next_change((time, LAST), seen)
+        if change is None:
+            return coming
+        if coming == INFINITY == self.watermark == self.setting.gate.until and self.sequence.endless:
+            raise endless(self.spec, self.rows.rows[-1].id)
+        return min(coming, ceil(change), INFINITY)
+
+    def _may_stay(self, time: int) -> bool:
+        """Say whether the windows that are there from an instant on are as they must be: none looks back to a changed row."""
+        if not self.changed or time > self.made or self.origin != self.rows.t0:
+            return False
+        at = (time - 1, LAST)
+        horizon = self.sequence.horizon(at, By(self.rows, time - 1))
+        return horizon is not None and bool(horizon > self.changed[-1][0])
+
+    def _put(self, window: Found) -> None:
+        """Let a window be there, with these rows and this end."""
+        ends = (self._row(window.positions[0]), self._row(window.positions[-1]))
+        entry = self.windows.get(window.le)
+        if entry is None:
+            self.touch(self.windows.add(SequenceEntry(*window[:2], n_events=len(window.positions), ends=ends)))
+            return
+        assert isinstance(entry, SequenceEntry)
+        if entry.ends != ends or self._has_changed(*ends):
+            entry.forget_computed()
+            entry.ends, entry.n_events = ends, len(window.positions)
+            self.touch(entry)
+        if entry.re != window.re:
+            self.reshape(entry, window.re)
+
+    def _has_changed(self, first: EventRow, last: EventRow) -> bool:
+        """Say whether a row has come or gone between two others."""
+        return bisect_left(self.changed, self.rows.key(first)) < bisect_right(self.changed, self.rows.key(last))
+
+    # Rows by position.
 
     def _row(self, position: int) -> EventRow:
         row: EventRow = self.rows.rows[position - self.rows.dropped]
         return row
 
-    def _has_the_same(self, entry: SequenceEntry, positions: range) -> bool:
-        """Say whether a window's rows are those that it had: so are its ends, and none between has come or gone."""
-        first, last = self._row(positions[0]), self._row(positions[-1])
-        if entry.ends != (first, last):
-            return False
-        return bisect_left(self.changed, self.rows.key(first)) == bisect_right(self.changed, self.rows.key(last))
+    def _first(self, entry: WindowEntry) -> int:
+        """Return the position of a window's first row."""
+        assert isinstance(entry, SequenceEntry)
+        return self.rows.dropped + int(self.rows.rows.index(entry.ends[0]))
 
     def members(self, entry: WindowEntry) -> list[EventRow]:
-        assert isinstance(entry, SequenceEntry)
-        return list(self.rows.rows[entry.first - self.rows.dropped : entry.last + 1 - self.rows.dropped])
+        first = self._first(entry) - self.rows.dropped
+        return list(self.rows.rows[first : first + entry.n_events])
 
     # CTIs: all before one is settled.
 
@@ -243,9 +281,9 @@ class SequenceWindows(HiddenWindows):
         # A window that ends at the CTI stays: the row that ends it may still go.
         closed = self.close(cti - 1)
         if self.rows.rows and self.rows.t0 < cti:
-            needed = self.sequence.first_needed((cti - 1, LAST), By(self.rows, cti - 1))
-            kept = [entry.first for entry in self.windows if isinstance(entry, SequenceEntry)]
-            self._drop_rows(min([needed, self.rows.tau_inv((cti - 1, LAST)) + 1, *kept]))
+            seen = By(self.rows, cti - 1)
+            kept = [self._first(entry) for entry in self.windows]
+            self._drop_rows(min([self.sequence.first_needed((cti - 1, LAST), seen), seen.last + 1, *kept]))
         return closed
 
     def _drop_rows(self, position: int) -> None:
