@@ -51,6 +51,10 @@ class Linear(Periodic):
         return seen.t0 if self.relative else 0
 
     @property
+    def looks_back(self) -> bool:
+        return self.rate is not None and self.start[0] == 0
+
+    @property
     def endless(self) -> bool:
         """Whether the windows are created by time and their beginning stays."""
         return self.domain == "time" and self.rate is not None and self.start[0] == 0
@@ -119,6 +123,10 @@ class LastN(Periodic):
         return seen.t0
 
     @property
+    def looks_back(self) -> bool:
+        return False
+
+    @property
     def endless(self) -> bool:
         """Whether the last tuples are in every later window: so they are."""
         return True
@@ -136,6 +144,8 @@ class Sliding(AnySequence):
 
     size: Number
     domain = "time"
+    lasts = False
+    looks_back = False
 
     def rank(self, at: Batch, seen: Seen) -> Batch:
         return at
@@ -328,8 +338,10 @@ def check_count(n: object) -> None:
 
 def _written(slope: Number, offset: Number, origin: str) -> str:
     """Return a bound as a text: the terms that are not 0."""
-    parts = [f"{slope}j" if slope else "", str(offset) if offset else "", origin]
-    return " + ".join(filter(None, parts)) or "0"
+    text = " + ".join(filter(None, [origin, ("j" if slope == 1 else f"{slope}j") if slope else ""]))
+    if not text:
+        return str(offset)
+    return f"{text} {'-' if offset < 0 else '+'} {abs(offset)}" if offset else text
 
 
 def _line(given: tuple[Given, Given]) -> Line:

@@ -31,6 +31,16 @@ class AnySequence(ABC):
         """Whether new windows may hold tuples for ever, though no more of these come."""
         return False
 
+    @property
+    def lasts(self) -> bool:
+        """Whether the last window may stay the last one for ever."""
+        return True
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether windows may hold tuples that are as old as one likes."""
+        return True
+
     @abstractmethod
     def rank(self, at: Batch, seen: Seen) -> Any:
         """Return gamma(at): the last window by this moment, None if there is none yet; `seen` is what has come by then."""
@@ -113,6 +123,10 @@ class Periodic(AnySequence):
     def rate_domain(self) -> Domain:
         """Whether the rate counts time or tuples; where nothing else is said, what the bounds are."""
         return self.domain
+
+    @property
+    def lasts(self) -> bool:
+        return self.rate is None or self.rate_domain == "position"
 
     @abstractmethod
     def lower(self, j: int, seen: Seen) -> Number:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from streamdsl.denote.scope import Scope, holds, project
+from streamdsl.denote.scope import Scope, UserCode, holds, project
 from streamdsl.expr import project_row
 from streamdsl.expr.nodes import Whole
 from streamdsl.plan.node import Chop, WindowAggregate, WindowApply, Windowed
@@ -73,8 +73,11 @@ def _per_window(
     """CHT order is the order in which modules see members (`invoke.member_order`)."""
     candidates = [MemberRow(*row, arguments(row)) for row in rows]
 
+    with UserCode(node, scope):
+        divided = node.windows.divide(candidates, scope.until)
+
     def stamped() -> Iterator[Stamped]:
-        for window, members in node.windows.divide(candidates, scope.until):
+        for window, members in divided:
             yield from guarded(scope.label(node), window, partial(results, window, members))
 
     return CHT((CHTRow(*row) for row in stamped()), rows.unit)

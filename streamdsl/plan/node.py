@@ -346,6 +346,11 @@ class Windowed(Node):
         """The modules that are invoked for each window."""
         return ()
 
+    @property
+    def takes_any_order(self) -> bool:
+        """Whether it makes no difference in which order simultaneous rows are: to the windows, and to each module."""
+        return not self.windows.by_position and all(module.order_insensitive for module in self.modules)
+
 
 @dataclass(frozen=True, slots=True)
 class WindowAggregate(Windowed):

@@ -50,7 +50,9 @@ class WindowOperator(Operator):
         super().__init__(label)
         self.node = node
         self.results = results = WindowResults(label, node)
-        self.setting = Setting(gate, node.output, node.time_sensitive, node.sees_ends, results.stateful, results.copy_states)
+        self.setting = Setting(
+            gate, node.output, node.time_sensitive, node.sees_ends, results.stateful, results.copy_states, label
+        )
         self.groups: dict[GroupKey | None, GroupWindows] = {}
         self.watermark = MIN_TIME
         self._alarms: list[tuple[int, int, GroupKey | None]] = []

@@ -18,6 +18,7 @@ from streamdsl.astral.numbers import LAST, At, Batch, batch
 from streamdsl.astral.seen import Seen
 from streamdsl.engine.index import EventRow, WindowEntry
 from streamdsl.engine.windows.group import HiddenWindows, Setting
+from streamdsl.errors import StreamDslError, UserCodeError
 from streamdsl.temporal.payload import payload_order
 from streamdsl.temporal.time import INFINITY, MIN_TIME
 from streamdsl.windows import Sequenced
@@ -90,11 +91,11 @@ class SequenceEntry(WindowEntry):
 
 
 class Found(NamedTuple):
-    """A window as it must be."""
+    """A window as it must be; without positions it is there, and its rows stay."""
 
     le: int
     re: int
-    positions: range
+    positions: range | None
 
 
 class SequenceWindows(HiddenWindows):
@@ -160,7 +161,12 @@ class SequenceWindows(HiddenWindows):
 
     def _remake(self, start: int) -> None:
         """Let the windows from an instant on, and the one that holds just before it, be as they must be."""
-        found, end = self._find(start)
+        try:
+            found, end = self._find(start)
+        except StreamDslError:
+            raise
+        except Exception as error:  # of a bound that is a function
+            raise UserCodeError(error, operator=self.setting.label) from error
         times = {window.le for window in found}
         for old in self.windows.between(start, end):
             if old.le not in times:
@@ -171,9 +177,10 @@ class SequenceWindows(HiddenWindows):
     def _find(self, start: int) -> tuple[list[Found], int]:
         """Return the windows that must be from an instant on, and the instant from which those that are there may stay."""
         found: list[Found] = []
-        begun, held = self._before(start)
-        for time, positions in self._created(start, bool(held)):
-            if held:
+        entry = self._before(start)
+        begun, held = (start, range(0)) if entry is None else (entry.le, None)
+        for time, positions in self._created(start, entry is not None):
+            if held is None or held:
                 found.append(Found(begun, time, held))
             if time > self.limit:
                 self._set_made(time)
@@ -181,7 +188,7 @@ class SequenceWindows(HiddenWindows):
             if self._may_stay(time):
                 return found, time
             begun, held = time, positions
-        if held:
+        if held is None or held:
             found.append(Found(begun, INFINITY, held))
         self._set_made(INFINITY)
         return found, INFINITY
@@ -190,13 +197,10 @@ class SequenceWindows(HiddenWindows):
         self.made = self.limit
         self.coming = coming if coming < self.setting.gate.until else INFINITY
 
-    def _before(self, time: int) -> tuple[int, range]:
-        """Return when the window that holds just before an instant has begun, and its positions."""
+    def _before(self, time: int) -> WindowEntry | None:
+        """Return the window that holds just before an instant, None if that is empty."""
         entry = self.windows.before(time)
-        if entry is None or entry.re < time:
-            return time, range(0)
-        first = self._first(entry)
-        return entry.le, range(first, first + entry.n_events)
+        return entry if entry is not None and entry.re >= time else None
 
     def _created(self, start: int, held: bool) -> Iterator[tuple[int, range]]:
         """Yield each instant from `start` on at which another window is the last one, and the positions in it."""
@@ -243,18 +247,22 @@ class SequenceWindows(HiddenWindows):
 
     def _put(self, window: Found) -> None:
         """Let a window be there, with these rows and this end."""
-        ends = (self._row(window.positions[0]), self._row(window.positions[-1]))
         entry = self.windows.get(window.le)
         if entry is None:
-            self.touch(self.windows.add(SequenceEntry(*window[:2], n_events=len(window.positions), ends=ends)))
-            return
-        assert isinstance(entry, SequenceEntry)
-        if entry.ends != ends or self._has_changed(*ends):
-            entry.forget_computed()
-            entry.ends, entry.n_events = ends, len(window.positions)
-            self.touch(entry)
+            entry = self.windows.add(SequenceEntry(window.le, window.re))
+        if window.positions is not None:
+            self._fill(entry, window.positions)
         if entry.re != window.re:
             self.reshape(entry, window.re)
+
+    def _fill(self, entry: WindowEntry, positions: range) -> None:
+        """Let a window have the rows at these positions."""
+        assert isinstance(entry, SequenceEntry)
+        ends = (self._row(positions[0]), self._row(positions[-1]))
+        if entry.ends != ends or self._has_changed(*ends):
+            entry.forget_computed()
+            entry.ends, entry.n_events = ends, len(positions)
+            self.touch(entry)
 
     def _has_changed(self, first: EventRow, last: EventRow) -> bool:
         """Say whether a row has come or gone between two others."""
@@ -282,7 +290,7 @@ class SequenceWindows(HiddenWindows):
         closed = self.close(cti - 1)
         if self.rows.rows and self.rows.t0 < cti:
             seen = By(self.rows, cti - 1)
-            kept = [self._first(entry) for entry in self.windows]
+            kept = [self._first(entry) for entry in self.windows if not entry.shown or entry.le >= cti]
             self._drop_rows(min([self.sequence.first_needed((cti - 1, LAST), seen), seen.last + 1, *kept]))
         return closed
 
@@ -294,7 +302,8 @@ class SequenceWindows(HiddenWindows):
     @property
     def is_empty(self) -> bool:
         """Say whether nothing is kept: no row, no count of those before, and no start that was found."""
-        return not self.rows.rows and (not self.rows.dropped or (self.spec.start is not None and not self.spec.by_position))
+        forgets = self.spec.start is not None and not self.spec.by_position
+        return not self.rows.rows and not self.windows and (forgets or not self.rows.dropped)
 
     @property
     def n_events(self) -> int:
