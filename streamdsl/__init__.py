@@ -9,7 +9,7 @@ CHT
 
 from typing import TYPE_CHECKING
 
-from streamdsl import errors
+from streamdsl import astral, errors
 from streamdsl.aggregates import (
     avg,
     collect,
@@ -146,6 +146,7 @@ __all__ = [
     "TimeSensitiveUDO",
     "WindowDescriptor",
     "WindowedStream",
+    "astral",
     "avg",
     "cast",
     "check",

@@ -391,6 +391,7 @@ class Frame:
 
     def __post_init__(self) -> None:
         check_policies(self.clip, self.output)
+        self.windows.check_use(self.output)
 
     def aggregate(self, input: Node, made: Aggregation) -> Node:
         """Return the plan of an aggregation over these windows."""

@@ -14,6 +14,7 @@ __all__ = [
     "CtiViolation",
     "EventError",
     "FieldNotFound",
+    "PositionError",
     "QueryError",
     "SchemaError",
     "SessionError",
@@ -93,6 +94,10 @@ class FieldNotFound(QueryError, AttributeError):
             hint=f"did you mean {close!r}?" if close else None,
         )
         self.field = name
+
+
+class PositionError(StreamDslError, IndexError):
+    """A window sequence asked for a tuple at a position that none has come to yet."""
 
 
 class UserCodeError(StreamDslError, RuntimeError):

@@ -28,7 +28,7 @@ from streamdsl.temporal.html import text
 from streamdsl.udm.bases import AnyUDA, AnyUDO
 from streamdsl.udm.stream_operator import UDSO
 from streamdsl.udm.top_k import TopK
-from streamdsl.windows import Clip, Count, CountBy, Hopping, Output, Snapshot
+from streamdsl.windows import Clip, Count, CountBy, Hopping, Output, Sequenced, Snapshot
 from streamdsl.windows import Session as SessionWindow
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+    from streamdsl.astral import AnySequence
     from streamdsl.engine.session import Session
     from streamdsl.io.binding import Bound
     from streamdsl.plan.asof import Direction
@@ -212,6 +213,46 @@ class _Windowing(ABC, Generic[W]):
         timed = self._timed(gap, max_duration)
         longest = None if max_duration is None else to_duration(max_duration, timed._unit)
         return timed._windowed(Frame(SessionWindow(to_duration(gap, timed._unit), longest), clip, output))
+
+    def windows(
+        self,
+        sequence: AnySequence,
+        start: TimeLike | None = None,
+        *,
+        clip: Clip = Clip.NONE,
+        output: Output = Output.ALIGN,
+    ) -> W:
+        """Make the windows of a sequence of `streamdsl.astral`, by time or by position, of a query that starts at `start`.
+
+            rows              |  |  |     |
+            range_slide(6, 6) [-----]              what is seen at 6
+            result                  [-----)        holds until 12
+            rows_slide(2, 2)  [--]  [-----]
+            result               [--------)[-----
+
+        A row is a tuple at t = LE, for a query that sees those from `start` on, by default from the first LE; where it ends does
+        not count. The result over a window holds from the first instant at which it is the last one created to the first at which
+        another one is, or for ever. Simultaneous rows are seen at once; positions go by (LE, payload). The CTI is that of the
+        input. In groups each key has its own sequence. A sequence of which new windows hold rows for ever needs `run(until=t)`,
+        and raises `UnboundedOutputError` without; `QueryError` for time-sensitive modules, for other output policies, and for
+        sequences that only a `View` can follow.
+
+        >>> import streamdsl as sd
+        >>> rows = sd.from_rows([(0, 1, 1), (3, 4, 2), (6, 7, 3), (12, 13, 4)])
+        >>> rows.windows(sd.astral.range_slide(6, 6)).aggregate(seen=sd.collect(lambda e: e.value)).run().cht()
+        CHT
+          [0, 6) seen=[1]
+          [6, 12) seen=[1, 2, 3]
+          [12, 18) seen=[3, 4]
+          [18, 24) seen=[4]
+        >>> rows.windows(sd.astral.rows_slide(2, 2, partial=False)).aggregate(seen=sd.collect(lambda e: e.value)).run().cht()
+        CHT
+          [3, 12) seen=[1, 2]
+          [12, inf) seen=[3, 4]
+        """
+        timed = self._timed(start)
+        first = None if start is None else to_ticks(start, timed._unit)
+        return timed._windowed(Frame(Sequenced(sequence, first), clip, output))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -1466,9 +1507,8 @@ class WindowedStream(Generic[T]):
         (0, 10) ['a', 'b']
         (10, 20) ['b']
         """
-        windows, rows = self._frame.windows, cht.rows
-        found = windows.over([Lifetime(row.le, row.re) for row in rows], to_ticks(until, self._unit(cht)))
-        return [((w.le, w.re), [row for row in rows if windows.belongs(Lifetime(row.le, row.re), w)]) for w in found]
+        found = self._frame.windows.divide(cht.rows, to_ticks(until, self._unit(cht)))
+        return [((window.le, window.re), rows) for window, rows in found]
 
     def output_cti(self, cht: CHT[Any], c: TimeLike, *, time_sensitive: bool = False) -> int | None:
         """Return the output CTI after `Cti(c)` over an input with this CHT, or None where none can be sent yet.

@@ -65,6 +65,7 @@ FAMILIES: Final[dict[str, tuple[str, list[tuple[type, str]]]]] = {
             (Stream, "snapshot_window"),
             (Stream, "count_window"),
             (Stream, "session_window"),
+            (Stream, "windows"),
             (WindowedStream, "aggregate"),
             (WindowedStream, "aggregate_as"),
             (WindowedStream, "apply"),

@@ -69,6 +69,20 @@ SABOTAGES = (
         "reference_says and session",
     ),
     Sabotage(
+        "a window of a sequence is forgotten when the row that ends it may still go",
+        "streamdsl/engine/windows/sequence.py",
+        "self.close(cti - 1)",
+        "self.close(cti)",
+        "reference_says and windows",
+    ),
+    Sabotage(
+        "a late row that a window of a sequence holds, at its lower bound, is not seen",
+        "streamdsl/engine/windows/sequence.py",
+        "bool(horizon > self.changed[-1][0])",
+        "bool(horizon >= self.changed[-1][0])",
+        "reference_says and windows",
+    ),
+    Sabotage(
         "a lost retraction",
         "streamdsl/engine/operators/join.py",
         "partners = side.overlapping(change.key, change.row.le, max(change.re_old, change.re_new))",

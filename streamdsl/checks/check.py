@@ -11,6 +11,7 @@ from streamdsl.checks.plans import Checked
 from streamdsl.checks.state import (
     last_samples,
     no_cti_passes,
+    rows_of_sequences,
     rows_that_never_end,
     sources_that_may_have_edges,
     states_of_groups,
@@ -24,6 +25,7 @@ Check: TypeAlias = Callable[[Node, Checked], Iterator[Finding]]
 CHECKS: Final[tuple[Check, ...]] = (
     sources_that_may_have_edges,
     rows_that_never_end,
+    rows_of_sequences,
     windows_that_hold_the_cti,
     no_cti_passes,
     last_samples,

@@ -28,7 +28,7 @@ from streamdsl.plan.node import (
 )
 from streamdsl.plan.properties import reads_re
 from streamdsl.temporal import INFINITY
-from streamdsl.windows import Count, Hopping, Output
+from streamdsl.windows import Count, Hopping, Output, Sequenced
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,8 @@ def open_rows(node: Node, plan: Checked) -> Open | None:
         return _of_durations(node, plan)
     if isinstance(node, Calendar):
         return Open(node) if node.end == INFINITY else None
+    if isinstance(node, Windowed) and isinstance(node.windows, Sequenced):
+        return Open(node) if node.windows.sequence.lasts else None
     if isinstance(node, (ToPointsAtEnd, Chop, Match)) or (isinstance(node, Windowed) and _windows_end(node)):
         return None
     below = [open_rows(each, plan) for each in node.inputs]

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from streamdsl.errors import UnboundedOutputError
 from streamdsl.plan.node import Windowed
 from streamdsl.temporal import INFINITY, Lifetime
-from streamdsl.windows import Clip, Count, Hopping, Output, Session, Windows
+from streamdsl.windows import Clip, Count, Hopping, Output, Sequenced, Session, Windows
 from streamdsl.windows.liveliness import output_cti
 
 Situation: TypeAlias = Callable[[int, int], list[Lifetime]]
@@ -124,6 +124,8 @@ def keeps_open_rows(node: Windowed, sees_ends: bool) -> bool:
     False
     """
     windows = node.windows
+    if isinstance(windows, Sequenced):
+        return False
     if sees_ends or (isinstance(windows, Count) and windows.by == "end"):
         return True
     try:

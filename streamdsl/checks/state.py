@@ -25,11 +25,13 @@ from streamdsl.plan.node import (
     Where,
     WindowAggregate,
     WindowApply,
+    Windowed,
 )
 from streamdsl.plan.properties import reads_re
 from streamdsl.rewrite.clip_right import may_clip_right
 from streamdsl.temporal import INFINITY
 from streamdsl.udm.stream_operator import UDSO
+from streamdsl.windows import Sequenced
 
 TOLERANCE = "give a tolerance"
 PROMISE = "if ends beyond the window change nothing, promise it on the module: ignores_ends_beyond_window = True"
@@ -62,6 +64,20 @@ def _kept(node: Node, plan: Checked) -> list[Open]:
     # The right rows of a clip_by or an asof_join count as points.
     kept = node.inputs[:1] if isinstance(node, (ClipBy, AsofJoin)) else node.inputs
     return [found for each in kept if (found := open_rows(each, plan))] if keeps else []
+
+
+def rows_of_sequences(node: Node, plan: Checked) -> Iterator[Finding]:
+    """Find window sequences that keep every row, and those that keep something of every key."""
+    if not isinstance(node, Windowed) or not isinstance(node.windows, Sequenced):
+        return
+    windows = node.windows
+    if windows.sequence.looks_back:
+        what = f"keeps every row until the input is closed: a later window of {windows.describe()} may hold it"
+        yield plan.finding(node, "warning", what, "where the lower bound rises: range_slide, rows_slide, last_n_every, linear")
+    elif id(node) in plan.inside and (windows.by_position or windows.start is None):
+        kept = "how many rows have come" if windows.by_position else "the first LE"
+        remedy = "windows by time with a start: windows(range_slide(...), start=...)"
+        yield plan.finding(node, "note", f"keeps {kept} of every key for ever, also of keys that get no more rows", remedy)
 
 
 def windows_that_hold_the_cti(node: Node, plan: Checked) -> Iterator[Finding]:

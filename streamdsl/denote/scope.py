@@ -68,7 +68,7 @@ class UserCode(AbstractContextManager[None]):
 
     def __init__(self, node: Node, scope: Scope, *rows: CHTRow[Any]) -> None:
         self._operator = scope.label(node)
-        self._event = rows[0] if len(rows) == 1 else rows
+        self._event = rows[0] if len(rows) == 1 else rows or None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Exception) and not isinstance(error, StreamDslError):

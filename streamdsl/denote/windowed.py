@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
-from streamdsl.denote.scope import Scope, holds, project
+from streamdsl.denote.scope import Scope, UserCode, holds, project
 from streamdsl.expr import project_row
 from streamdsl.expr.nodes import Whole
 from streamdsl.plan.node import Chop, WindowAggregate, WindowApply, Windowed
@@ -14,8 +14,6 @@ from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime, Record
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.invoke import EXCLUDED, MemberRow, Stamped, aggregate, guarded, operate, stamp
 from streamdsl.windows import Windows
-
-R = TypeVar("R", CHTRow[Any], MemberRow)
 
 
 def window_aggregate(node: WindowAggregate, scope: Scope, rows: CHT[Any]) -> CHT[Any]:
@@ -57,15 +55,10 @@ def left_out(node: WindowAggregate, scope: Scope, agg: BoundAgg, row: CHTRow[Any
 
 def describe(windows: Windows, rows: CHT[Any], until: int = INFINITY) -> list[tuple[Lifetime, list[CHTRow[Any]]]]:
     """Return each non-empty window with its members, unclipped; both in order."""
-    return [(window, members_of(windows, window, rows)) for window in windows.over(map(life, rows), until)]
+    return windows.divide(rows, until)
 
 
-def members_of(windows: Windows, window: Lifetime, rows: Iterable[R]) -> list[R]:
-    """Return the rows that belong to a window."""
-    return [row for row in rows if windows.belongs(life(row), window)]
-
-
-def life(row: CHTRow[Any] | MemberRow) -> Lifetime:
+def life(row: CHTRow[Any]) -> Lifetime:
     """Return a row's lifetime."""
     return Lifetime(row.le, row.re)
 
@@ -80,9 +73,11 @@ def _per_window(
     """CHT order is the order in which modules see members (`invoke.member_order`)."""
     candidates = [MemberRow(*row, arguments(row)) for row in rows]
 
+    with UserCode(node, scope):
+        divided = node.windows.divide(candidates, scope.until)
+
     def stamped() -> Iterator[Stamped]:
-        for window in node.windows.over(map(life, rows), scope.until):
-            members = members_of(node.windows, window, candidates)
+        for window, members in divided:
             yield from guarded(scope.label(node), window, partial(results, window, members))
 
     return CHT((CHTRow(*row) for row in stamped()), rows.unit)

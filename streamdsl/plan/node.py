@@ -15,7 +15,7 @@ from streamdsl.plan.pattern import PatternStep, check_pattern
 from streamdsl.temporal import OnViolation, Unit, common_unit
 from streamdsl.temporal.progress import Progress
 from streamdsl.udm.aggregates import BoundAgg
-from streamdsl.udm.bases import AnyUDO
+from streamdsl.udm.bases import UDM, AnyUDO
 from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Clip, Hopping, Output, Windows, check_policies
 
@@ -362,6 +362,17 @@ class Windowed(Node):
 
     def __post_init__(self) -> None:
         check_policies(self.clip, self.output)
+        self.windows.check_use(self.output, [module.label for module in self.modules if module.time_sensitive])
+
+    @property
+    def modules(self) -> tuple[UDM, ...]:
+        """The modules that are invoked for each window."""
+        return ()
+
+    @property
+    def takes_any_order(self) -> bool:
+        """Whether it makes no difference in which order simultaneous rows are: to the windows, and to each module."""
+        return not self.windows.by_position and all(module.order_insensitive for module in self.modules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,6 +389,10 @@ class WindowAggregate(Windowed):
                 f"an aggregate has no timestamps of its own, so output={self.output} means nothing for it",
                 hint="aggregates take Output.ALIGN or Output.POINT_AT_END",
             )
+
+    @property
+    def modules(self) -> tuple[UDM, ...]:
+        return tuple(agg.function for agg in self.aggregates)
 
     @property
     def time_sensitive(self) -> bool:
@@ -414,6 +429,10 @@ class WindowApply(Windowed):
                 f"{self.module.label} does not claim time_bound = True, which Output.TIME_BOUND asks for",
                 hint="set time_bound = True on the class if a change at time s changes no output before s",
             )
+
+    @property
+    def modules(self) -> tuple[UDM, ...]:
+        return (self.module,)
 
     @property
     def time_sensitive(self) -> bool:

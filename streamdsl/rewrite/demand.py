@@ -120,7 +120,7 @@ def _of_side(node: AntiJoin | AsofJoin | ClipBy | Join | SemiJoin, side: int, wa
 
 def _of_window(node: WindowAggregate | WindowApply) -> Fields:
     """Return what modules are given: a payload as a whole, whose class they may expect, or fields; all where order matters."""
-    if not all(use.module.order_insensitive for use in uses(node)):
+    if not node.takes_any_order:
         return None
     return _together(*(_together(_given(use), _used([] if use.where is None else [use.where])) for use in uses(node)))
 

@@ -68,7 +68,7 @@ def narrow_to_reads(node: Node, setting: Setting) -> Node | None:
     >>> [narrow_to_reads(query.plan(), Setting()) for query in (of_class, in_order)]
     [None, None]
     """
-    if not isinstance(node, (WindowAggregate, WindowApply)):
+    if not isinstance(node, (WindowAggregate, WindowApply)) or not node.takes_any_order:
         return None
     schema, needed = node.input.schema, fields_read(uses(node))
     if schema is None or schema.shape is not Shape.RECORD or needed is None or not needed < set(schema.names):
@@ -93,9 +93,9 @@ def uses(node: WindowAggregate | WindowApply) -> Sequence[Use]:
 
 
 def fields_read(uses: Sequence[Use]) -> set[str] | None:
-    """Return the fields of a record that modules read; None if some are not known, order matters, or none are promised."""
+    """Return the fields of a record that modules read; None if some are not known, or none are promised."""
     found: set[str] = set()
-    if all(use.argument is not None or use.module.reads is None for use in uses) or not all(map(_takes_any_order, uses)):
+    if all(use.argument is not None or use.module.reads is None for use in uses):
         return None
     for use in uses:
         fields = [given(use), frozenset() if use.where is None else reads(use.where)]
@@ -116,7 +116,3 @@ def given(use: Use) -> frozenset[str] | None:
     if isinstance(use.module, Count):  # a record is counted whatever it holds
         return frozenset()
     return None if use.module.reads is None else frozenset(use.module.reads)
-
-
-def _takes_any_order(use: Use) -> bool:
-    return use.module.order_insensitive

@@ -22,7 +22,7 @@ from streamdsl.spark.results import result_type
 from streamdsl.spark.sql import NotNative, floor_div, integer, plus_time
 from streamdsl.spark.types import Pickled, Row
 from streamdsl.temporal import INFINITY
-from streamdsl.windows import Count, Hopping, Output, Session, Snapshot, Windows
+from streamdsl.windows import Count, Hopping, Output, Sequenced, Session, Snapshot, Windows
 
 
 def window_aggregate(low: Lowering, node: WindowAggregate, scope: Scope) -> Flow:
@@ -275,6 +275,10 @@ def _session(windows: Session, plan: Plan, until: int) -> Frame:
     return made
 
 
+def _sequenced(windows: Sequenced, plan: Plan, until: int) -> Frame:
+    raise NotNative("the windows of a sequence are found one after the other")
+
+
 def _aggregated(df: Any, keys: Sequence[str], aggregates: Sequence[str]) -> Any:
     return df.groupBy(*keys).agg(*map(expr, aggregates))
 
@@ -288,6 +292,7 @@ FRAMES: Final[Mapping[type[Windows], Callable[[Any, Plan, int], Frame]]] = {
     Snapshot: _snapshot,
     Count: _count,
     Session: _session,
+    Sequenced: _sequenced,
 }
 """The kinds of windows that run on Spark, and how; one that runs in Python only raises `NotNative`."""
 

@@ -3,8 +3,21 @@
 from streamdsl.windows.count import Count, CountBy
 from streamdsl.windows.hopping import Hopping, unending
 from streamdsl.windows.policies import Clip, Output, check_policies
+from streamdsl.windows.sequence import Sequenced
 from streamdsl.windows.session import Session
 from streamdsl.windows.snapshot import Snapshot
 from streamdsl.windows.spec import Windows
 
-__all__ = ["Clip", "Count", "CountBy", "Hopping", "Output", "Session", "Snapshot", "Windows", "check_policies", "unending"]
+__all__ = [
+    "Clip",
+    "Count",
+    "CountBy",
+    "Hopping",
+    "Output",
+    "Sequenced",
+    "Session",
+    "Snapshot",
+    "Windows",
+    "check_policies",
+    "unending",
+]

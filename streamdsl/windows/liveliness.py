@@ -15,6 +15,7 @@ from streamdsl.temporal.time import INFINITY, MIN_TIME
 from streamdsl.windows.count import Count
 from streamdsl.windows.hopping import Hopping
 from streamdsl.windows.policies import Clip, Output
+from streamdsl.windows.sequence import Sequenced
 from streamdsl.windows.session import Session
 from streamdsl.windows.snapshot import Snapshot
 from streamdsl.windows.spec import Windows
@@ -47,6 +48,8 @@ def _promise(windows: Windows, output: Output, time_sensitive: bool, reads_re: b
         return snapshot_cti(windows, time_sensitive, reads_re, lives, c)
     if isinstance(windows, Count):
         return count_cti(windows, reads_re, lives, c)
+    if isinstance(windows, Sequenced):
+        return c
     if isinstance(windows, Session):
         return session_cti(windows, reads_re, lives, c)
     raise TypeError(f"{windows.describe()} has no rule for output CTIs; add one to windows/liveliness.py")

@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY
+from streamdsl.windows.policies import Output
+
+
+class Row(Protocol):
+    """Something that lives, and has a payload."""
+
+    @property
+    def le(self) -> int: ...
+    @property
+    def re(self) -> int: ...
+    @property
+    def payload(self) -> Any: ...
+
+
+R = TypeVar("R", bound=Row)
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
     """The base of all window kinds: frozen values, compared by their settings."""
+
+    @property
+    def by_position(self) -> bool:
+        """Whether the order of simultaneous rows can count."""
+        return False
+
+    def check_use(self, output: Output, sensitive: Sequence[str] = ()) -> None:
+        """Raise `QueryError` where an output policy, or time-sensitive modules (by name), mean nothing over these windows."""
 
     @abstractmethod
     def over(self, lifetimes: Iterable[Lifetime], until: int = INFINITY) -> list[Lifetime]:
@@ -24,6 +48,12 @@ class Windows:
     def belongs(self, life: Lifetime, window: Lifetime) -> bool:
         """Say whether an event belongs to a window: their periods overlap. An empty lifetime belongs to none."""
         return not life.is_empty and life.le < window.re and window.le < life.re
+
+    def divide(self, rows: Iterable[R], until: int = INFINITY) -> list[tuple[Lifetime, list[R]]]:
+        """Return each non-empty window with RE <= `until` and the rows that belong to it, both in order."""
+        alive = [(row, Lifetime(row.le, row.re)) for row in rows]
+        windows = self.over([life for _, life in alive], until)
+        return [(window, [row for row, life in alive if self.belongs(life, window)]) for window in windows]
 
     @abstractmethod
     def describe(self) -> str:

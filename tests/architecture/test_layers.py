@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "streamdsl"
 
 MODEL = {"errors", "extras", "temporal"}
-VALUES = MODEL | {"expr", "windows", "udm"}
+VALUES = MODEL | {"expr", "astral", "windows", "udm"}
 PLAN = VALUES | {"plan"}
 LAYERS: dict[str, set[str]] = {
     "errors": set(),
@@ -21,7 +21,8 @@ LAYERS: dict[str, set[str]] = {
     "temporal": {"errors"},
     "emit": MODEL,
     "expr": MODEL,
-    "windows": MODEL,
+    "astral": MODEL,
+    "windows": MODEL | {"astral"},
     "udm": MODEL | {"expr", "windows"},
     "plan": VALUES,
     "rewrite": PLAN,

@@ -93,6 +93,16 @@ STEPS = [
     Step("count by start", lambda s: s.count_window(2).aggregate(k=sd.min(lambda e: e.k), v=sd.count())),
     Step("count by end", lambda s: s.count_window(2, by="end").aggregate(k=sd.max(lambda e: e.k), v=sd.sum(lambda e: e.v))),
     Step(
+        "windows by time",
+        lambda s: s.windows(sd.astral.range_slide(7, 3)).aggregate(k=sd.max(lambda e: e.k), v=sd.sum(lambda e: e.v)),
+    ),
+    Step(
+        "windows by position",
+        lambda s: record(s.windows(sd.astral.rows_slide(3, 2)).apply(Above(), lambda e: e.v)),
+        unbounds=True,
+    ),
+    Step("windows, grouped", lambda s: s.group_by("k").windows(sd.astral.range_slide(5)).aggregate(v=sd.count())),
+    Step(
         "operator, unchanged",
         lambda s: record(s.tumbling_window(8, output=sd.Output.UNCHANGED).apply(Alone(), lambda e: e.v)),
         bounded=True,

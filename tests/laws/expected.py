@@ -31,6 +31,7 @@ from streamdsl.plan.node import (
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, CHTRow, Cti, Event, Lifetime, add_time
 from streamdsl.windows import Clip, Hopping, Output, Session, Snapshot, Windows
 from streamdsl.windows.liveliness import output_cti
+from streamdsl.windows.spec import R
 from tests.laws.fold import Fold, Slot
 
 ROW_WISE = (Where, Select, SelectMany, ClipInterval, Shift)
@@ -113,8 +114,11 @@ class Gated(Windows):
             return self.watermark + self.inner.size
         return min(INFINITY, self.watermark + self.inner.longest) if isinstance(self.inner, Session) else INFINITY
 
-    def belongs(self, life: Lifetime, window: Lifetime) -> bool:
-        return self.inner.belongs(life, window)
+    def divide(self, rows: Iterable[R], until: int = INFINITY) -> list[tuple[Lifetime, list[R]]]:
+        alive = list(rows)
+        open_now = set(self.over([Lifetime(row.le, row.re) for row in alive], until))
+        divided = self.inner.divide(alive, min(until, self._last_end()))
+        return [(window, members) for window, members in divided if window in open_now]
 
     def describe(self) -> str:
         return self.inner.describe()

@@ -14,7 +14,7 @@ from streamdsl.errors import StreamDslError
 from streamdsl.plan.node import Node, Windowed
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, CHTRow, Cti, Event, Insert, payload_key, payload_order
 from streamdsl.testing import assert_cht_equal
-from streamdsl.windows import Output, Snapshot
+from streamdsl.windows import Output, Sequenced, Snapshot
 from tests.laws.expected import (
     Watermark,
     fixes_ends,
@@ -32,6 +32,8 @@ from tests.laws.scenarios import Push, Scenario, smallest
 Emit: TypeAlias = EmitMode | sd.Emit
 Query: TypeAlias = Callable[..., "sd.Stream[Any]"]
 Options: TypeAlias = Mapping[str, str] | None
+GROWING = (Snapshot, Sequenced)
+"""Windows whose end may move away, also beyond what has come so far."""
 EMITS: tuple[EmitMode, ...] = EMIT_MODES
 
 
@@ -86,7 +88,7 @@ class Law:
         reads = windows_of(self.plan)
         self.watermarks = {id(node): Watermark(below) for node, below in reads if is_row_wise(below)}
         self.all_known = len(self.watermarks) == len(reads)
-        self.windows_are_fixed = not any(isinstance(node, Windowed) and isinstance(node.windows, Snapshot) for node, _ in reads)
+        self.windows_are_fixed = not any(isinstance(node, Windowed) and isinstance(node.windows, GROWING) for node, _ in reads)
         self.promised = MIN_TIME
         self.forgotten: set[Slot] = set()
         self.was_out: set[Hashable] = set()

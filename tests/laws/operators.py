@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import streamdsl as sd
+from streamdsl import astral
 from streamdsl.udm.bases import AnyUDA, AnyUDO
 from tests.laws.modules import Above, Alone, Ends, Halves, Latest, Since, Spread, Through
 
@@ -210,6 +212,24 @@ KINDS: dict[str, list[Kind]] = {
         lambda s, **p: s.session_window(9, 2, **p),
     ],
 }
+SEQUENCES: list[Kind] = [
+    lambda s: s.windows(astral.range_slide(6, 4)),
+    lambda s: s.windows(astral.range_slide(5, 2, partial=False), start=3),
+    lambda s: s.windows(astral.range_slide(4)),
+    lambda s: s.windows(astral.linear((2, -4), (3, 1), 3), start=0),
+    lambda s: s.windows(astral.five_uplet(2, 5, 5, 1, 4)),
+    lambda s: s.windows(astral.linear((Fraction(1, 2), 0), (Fraction(1, 2), Fraction(7, 2)), Fraction(2, 3)), start=-2),
+    lambda s: s.windows(astral.fixed(2, 9)),
+    lambda s: s.windows(astral.for_loop(2, lambda u: u < 14, lambda u: u + 3, lambda u: (u - 4, u - 1))),
+    lambda s: s.windows(astral.rows_slide(3, 2)),
+    lambda s: s.windows(astral.rows_slide(2, 1, partial=False), start=4),
+    lambda s: s.windows(astral.landmark()),
+    lambda s: s.windows(astral.linear((1, 1), (2, 3), 2, "position")),
+    lambda s: s.windows(astral.fixed(1, 3, "position")),
+    lambda s: s.windows(astral.WindowSequence(lambda j: j, lambda j: j + 2, 1, "position", delay=3)),
+    lambda s: s.windows(astral.WindowSequence(lambda j, v: v.t0, lambda j, v: v.tau(j)[0], 2, "time", "position")),
+]
+"""Window sequences of which each has an end over rows that do."""
 UNENDING = {"snapshot", "count by start", "count by end", "session"}
 CLIPS = (sd.Clip.NONE, sd.Clip.LEFT, sd.Clip.RIGHT, sd.Clip.FULL)
 
@@ -264,6 +284,9 @@ GROUPED: list[tuple[Callable[[Stream], Stream], bool]] = [
     (lambda s: s.group_by("k").session_window(3).aggregate(n=sd.count(), total=sd.sum(lambda e: e.v)), True),
     (lambda s: s.group_by("k").session_window(2, 4).aggregate(Ends(), lambda e: e.v), False),
     (lambda s: s.group_by(lambda e: (e.k, e.v)).snapshot_window(output=sd.Output.POINT_AT_END).aggregate(n=sd.count()), True),
+    (lambda s: s.group_by("k").windows(astral.rows_slide(2, 1)).aggregate(n=sd.count(), all=sd.collect(lambda e: e.v)), True),
+    (lambda s: s.group_by("k").windows(astral.range_slide(6, 3)).top_k(2, by="v", rank=True), True),
+    (lambda s: s.group_by("k").windows(astral.range_slide(4), start=2).aggregate(Spread(), lambda e: e.v), True),
     (lambda s: s.group_by("k").apply(lambda g: g.where(lambda e: e.v > 0).to_points()), True),
     (lambda s: s.group_by("k").apply(lambda g: g.to_edges().snapshot_window().aggregate(n=sd.count())), True),
     (lambda s: s.group_by("k").apply(lambda g: g.anti_join(g.where(lambda e: e.v > 0), on="v")), True),
@@ -310,6 +333,10 @@ def operators() -> dict[str, list[Variant]]:
     }
     for name, pairs in PAIRS.items():
         found[name] = [Variant(f"{name} {i}", build, 2) for i, build in enumerate(pairs)]
+    found["windows"] = [
+        Variant(f"windows {i}", lambda s, make=make, result=result: result(make(s)))
+        for i, (make, result) in enumerate(zip(SEQUENCES, itertools.cycle(BUILTINS)))
+    ]
     for kind in KINDS:
         found[kind] = _windows(kind, _insensitive())
         found[f"{kind}, time-sensitive"] = _windows(kind, _sensitive())

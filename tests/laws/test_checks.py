@@ -16,6 +16,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.denote import denote
+from streamdsl.engine.operators.window import WindowOperator
 from streamdsl.plan.properties import one_at_a_time
 from tests.laws.compositions import STEPS, composition
 from tests.laws.modules import Ends, EndsInside, Since
@@ -311,6 +312,33 @@ def test_the_states_of_groups_stay_unless_they_say_that_they_are_empty() -> None
     assert figures(scanned(Rarely), once, FAR)["scan_1"]["state_bytes"] == 0
 
 
+def test_window_sequences_that_look_back_keep_every_row() -> None:
+    of_all, of_some = (S.windows(ws).aggregate(n=sd.count()) for ws in (sd.astral.landmark(), sd.astral.rows_slide(3, 1)))
+    assert found_at(of_all, "window_aggregate_1", "keeps every row") == ["warning"]
+    assert size(of_all, "window_aggregate_1", steadily) >= FAR / 2
+    assert sd.check(of_some) == []
+    assert size(of_some, "window_aggregate_1", steadily) <= 4
+
+
+def test_window_sequences_in_groups_keep_where_each_starts() -> None:
+    by_time, by_position = sd.astral.range_slide(6, 3), sd.astral.rows_slide(3, 1)
+    for windows in (lambda g: g.windows(by_time), lambda g: g.windows(by_position, start=0)):
+        query = windows(S.group_by("k")).aggregate(n=sd.count())
+        assert found_at(query, "window_aggregate_1", "of every key") == ["note"]
+        assert groups_kept(query) == 1
+    remedied = S.group_by("k").windows(by_time, start=0).aggregate(n=sd.count())
+    assert sd.check(remedied) == []
+    assert groups_kept(remedied) == 0
+
+
+def groups_kept(query: Stream) -> int:
+    """Return how many groups a window operator knows, long after the last row of each."""
+    session = query.open()
+    session.push([sd.Insert("a", 1, 2, {"k": "a", "v": 1}), sd.Cti(FAR)])
+    (operator,) = (each for each in session._graph.operators if isinstance(each, WindowOperator))
+    return len(operator.groups)
+
+
 def test_a_cross_join_is_noted_where_more_than_one_row_may_be_met() -> None:
     assert found_at(S.join(T), "join_1", "every left row with every right row") == ["note"]
     assert "join_1 cross join" in S.join(T).explain()
@@ -333,6 +361,11 @@ def findings_that_hold(query: Stream) -> Sequence[sd.Finding]:
     return [found for found in sd.check(query) if not any(text in found.what for text in texts)]
 
 
+def last_windows(query: Stream) -> list[str]:
+    """Return the labels of window sequences by position: their last window stays the last one until more rows come."""
+    return re.findall(r"(\w+_\d+) sequence\(.* by position", query.explain("reference"))
+
+
 @pytest.mark.parametrize("seed", range(150))
 def test_of_rows_that_end_nothing_stays_where_nothing_is_found(seed: int) -> None:
     _, query = composition(Random(seed))
@@ -340,8 +373,9 @@ def test_of_rows_that_end_nothing_stays_where_nothing_is_found(seed: int) -> Non
     if held_back:
         return
     here = figures(query, once, FAR)
-    # to_edges keeps one row of all, without keys too; the operators above it are then warned about.
-    left = {label: each["events"] + each["windows"] for label, each in here.items() if not label.startswith(("to_edges", "asof"))}
+    # to_edges keeps one row of all, without keys too, a sequence by position its last window; those above are then warned about.
+    keeping = ("to_edges", "asof", *last_windows(query))
+    left = {label: each["events"] + each["windows"] for label, each in here.items() if not label.startswith(keeping)}
     assert not any(left.values()), left
     assert here[list(here)[-1]]["output_cti"] >= FAR - 50
 
@@ -354,5 +388,6 @@ def test_what_keeps_rows_without_end_is_named(seed: int) -> None:
         return  # They give new rows for ever, of which those above keep the latest.
     # Above an operator that no CTI passes, which is told, everything waits.
     here = {label: each for label, each in figures(query, edge, FAR).items() if each["input_cti"] > FAR - 50}
-    keeping = {label for label, each in here.items() if each["events"] and not label.startswith(("source", "to_edges", "asof"))}
+    known = ("source", "to_edges", "asof", *last_windows(query))
+    keeping = {label for label, each in here.items() if each["events"] and not label.startswith(known)}
     assert keeping <= told

@@ -37,6 +37,7 @@ QUERIES: dict[str, Query] = {
     "session": lambda s: s.where(lambda e, life: (life.le % 8 == 0) | (life.le == 451)).session_window(3).aggregate(n=sd.count()),
     "session, cut": lambda s: s.session_window(3, max_duration=12).aggregate(mid=sd.median(lambda e: e.v)),
     "sessions by key": lambda s: s.group_by(lambda e: e.v % 3).session_window(1, 6).aggregate(Spread(), lambda e: e.v),
+    "window sequence by time": lambda s: s.windows(sd.astral.range_slide(20, 10), start=0).aggregate(Spread(), lambda e: e.v),
     "grouped": lambda s: s.group_by("v").tumbling_window(10).aggregate(n=sd.count()),
     "join": lambda s: s.join(s.shift(1), on="v"),
     "anti_join": lambda s: s.anti_join(s.where(lambda e: e.v > 3).shift(1), on="v"),
@@ -51,6 +52,7 @@ QUERIES: dict[str, Query] = {
     "stitch": lambda s: s.select(lambda e: e.v).stitch(),
 }
 IN_ORDER: dict[str, Query] = {
+    "window sequence by position": lambda s: s.windows(sd.astral.rows_slide(4, 2)).aggregate(Spread(), lambda e: e.v),
     "scan": lambda s: s.select(k=lambda e: e.v, v=lambda e: e.v).scan(Since()),
 }
 """Queries in which a late event costs what comes after it."""

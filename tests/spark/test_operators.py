@@ -192,6 +192,20 @@ def test_windows(name: str) -> None:
     check_many(UNENDING[name], native=True)
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+def test_window_sequences_are_followed_group_by_group(grouped: bool) -> None:
+    def query(s: sd.Stream[Any]) -> sd.Stream[Any]:
+        by_time, by_position = sd.astral.range_slide(6, 4), sd.astral.WindowSequence(lambda j: j, lambda j: j + 2, 1, "position")
+        g: Any = s.group_by("k") if grouped else s
+        return (
+            g.windows(by_time, start=-3).aggregate(n=sd.count()).union(g.windows(by_position).aggregate(n=sd.max(lambda e: e.v)))
+        )
+
+    assert "Python (Arrow)" in explained(query(stream()))["window_aggregate_1"]
+    check_many(query, native=False)
+    check(query(stream()), {"s": history(5)}, 9, native=False)
+
+
 @pytest.mark.parametrize(
     ("name", "until"),
     [

@@ -29,6 +29,10 @@ def kinds() -> None:
     assert_type(trips.hopping_window("1h", "5m", "1m", clip=sd.Clip.FULL, output=sd.Output.ALIGN), sd.WindowedStream[Trip])
     assert_type(trips.snapshot_window(), sd.WindowedStream[Trip])
     assert_type(trips.count_window(5, by="end"), sd.WindowedStream[Trip])
+    assert_type(trips.windows(sd.astral.range_slide(3600, 60), start="2024-01-01"), sd.WindowedStream[Trip])
+    assert_type(trips.group_by(lambda e: e.zone).windows(sd.astral.landmark()), sd.GroupedWindowedStream[int, Trip])
+    trips.windows(sd.astral.landmark)  # type: ignore[arg-type]
+    trips.windows(sd.astral.landmark().partitioned("zone"))  # type: ignore[arg-type]
     trips.count_window(5, by="middle")  # type: ignore[arg-type]
 
 

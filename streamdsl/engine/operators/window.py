@@ -50,7 +50,9 @@ class WindowOperator(Operator):
         super().__init__(label)
         self.node = node
         self.results = results = WindowResults(label, node)
-        self.setting = Setting(gate, node.output, node.time_sensitive, node.sees_ends, results.stateful, results.copy_states)
+        self.setting = Setting(
+            gate, node.output, node.time_sensitive, node.sees_ends, results.stateful, results.copy_states, label
+        )
         self.groups: dict[GroupKey | None, GroupWindows] = {}
         self.watermark = MIN_TIME
         self._alarms: list[tuple[int, int, GroupKey | None]] = []
@@ -100,7 +102,8 @@ class WindowOperator(Operator):
         inserted = np.flatnonzero(batch.re_old == batch.le)
         new = batch if len(inserted) == len(batch) else batch.take(inserted)
         arguments = iter(self._arguments(new))
-        payloads = iter(new.table.payloads() if self.results.needs_order else [None] * len(new))
+        needed = self.results.needs_order or self.node.windows.by_position
+        payloads = iter(new.table.payloads() if needed else [None] * len(new))
         columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.group_keys())
         for id, le, re_old, re_new, key in zip(*columns, strict=True):
             row = EventRow(id, le, re_new)

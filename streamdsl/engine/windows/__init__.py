@@ -5,11 +5,21 @@ from __future__ import annotations
 from streamdsl.engine.windows.count import CountWindows
 from streamdsl.engine.windows.grid import GridWindows
 from streamdsl.engine.windows.group import GroupWindows, Setting
+from streamdsl.engine.windows.sequence import SequenceWindows
 from streamdsl.engine.windows.session import SessionWindows
 from streamdsl.engine.windows.snapshot import SnapshotWindows
-from streamdsl.windows import Count, Hopping, Session, Windows
+from streamdsl.windows import Count, Hopping, Sequenced, Session, Windows
 
-__all__ = ["CountWindows", "GridWindows", "GroupWindows", "SessionWindows", "Setting", "SnapshotWindows", "group_windows"]
+__all__ = [
+    "CountWindows",
+    "GridWindows",
+    "GroupWindows",
+    "SequenceWindows",
+    "SessionWindows",
+    "Setting",
+    "SnapshotWindows",
+    "group_windows",
+]
 
 
 def group_windows(windows: Windows, setting: Setting) -> GroupWindows:
@@ -20,4 +30,6 @@ def group_windows(windows: Windows, setting: Setting) -> GroupWindows:
         return CountWindows(setting, windows)
     if isinstance(windows, Session):
         return SessionWindows(setting, windows)
+    if isinstance(windows, Sequenced):
+        return SequenceWindows(setting, windows)
     return SnapshotWindows(setting)

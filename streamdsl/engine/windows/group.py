@@ -40,6 +40,8 @@ class Setting:
     """The modules that keep states, by their position."""
     copy_states: Callable[[WindowEntry], list[Held | None] | None] = _no_states
     """Return copies of a window's states, for another with the same members."""
+    label: str = ""
+    """The operator's, for errors."""
 
     @property
     def states_know_period(self) -> bool:

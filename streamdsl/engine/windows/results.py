@@ -20,9 +20,7 @@ class WindowResults:
     def __init__(self, label: str, node: WindowAggregate | WindowApply) -> None:
         self.label = label
         self.node = node
-        self.modules: tuple[UDM, ...] = (
-            tuple(agg.function for agg in node.aggregates) if isinstance(node, WindowAggregate) else (node.module,)
-        )
+        self.modules = node.modules
         self.stateful = {i: module for i, module in enumerate(self.modules) if keeps_state(module)}
         self.needs_order = not all(_takes_any_order(module) for module in self.modules)
         self.calls = 0

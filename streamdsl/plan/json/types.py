@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Any, Final
 
 from streamdsl import windows
+from streamdsl.astral.named import LastN, Linear, Sliding
 from streamdsl.expr import nodes as expressions
 from streamdsl.expr.nodes import Expr, Opaque
 from streamdsl.expr.schema import Schema, Shape
@@ -35,6 +36,7 @@ TYPES: Final[dict[str, type]] = {
         *_of(algebra, Node),
         *_of(expressions, Expr),
         *_of(windows, Windows),
+        *(Linear, LastN, Sliding),
         *(Outputs, Matching, Nearness, PatternStep, BoundAgg, Schema, Progress),
     )
     if each not in _ABSTRACT

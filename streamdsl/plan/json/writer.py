@@ -9,6 +9,7 @@ from operator import itemgetter
 from types import UnionType
 from typing import Any, get_args
 
+from streamdsl.astral.sequence import AnySequence
 from streamdsl.errors import QueryError
 from streamdsl.expr.facade import invert
 from streamdsl.expr.functions import Udf
@@ -37,6 +38,9 @@ class Writer:
             return [self.value(item) for item in value]
         if type(value).__name__ in TYPES and TYPES[type(value).__name__] is type(value):
             return self._fields(value)
+        if isinstance(value, AnySequence):
+            hint = "write it as linear(...), range_slide(...) or by another of the names without functions"
+            raise self._refused(f"the window sequence of functions {value.describe()}", hint)
         if isinstance(value, UDM):
             return self._module(value)
         written = constant(value)

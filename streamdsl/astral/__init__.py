@@ -1,0 +1,42 @@
+"""The window sequences of Astral (paper 003): windows by time or by position, of a query started at some time.
+
+    >>> from streamdsl import astral
+    >>> view = astral.View([("a", 1), ("b", 2), ("c", 4)])
+    >>> view.content(astral.range_slide(3, 2), 4)
+    ['a', 'b', 'c']
+
+Numbers are exact: `int`, `Fraction`, or a float at its face value. `stream.windows(ws)` runs a sequence in a query.
+"""
+
+from streamdsl.astral.named import (
+    Linear,
+    five_uplet,
+    fixed,
+    for_loop,
+    landmark,
+    last_n_every,
+    linear,
+    range_slide,
+    rows_slide,
+)
+from streamdsl.astral.sequence import AnySequence, GenericWindowSequence, Partitioned, WindowSequence
+from streamdsl.astral.transposing import transposable
+from streamdsl.astral.view import View
+
+__all__ = [
+    "AnySequence",
+    "GenericWindowSequence",
+    "Linear",
+    "Partitioned",
+    "View",
+    "WindowSequence",
+    "five_uplet",
+    "fixed",
+    "for_loop",
+    "landmark",
+    "last_n_every",
+    "linear",
+    "range_slide",
+    "rows_slide",
+    "transposable",
+]
