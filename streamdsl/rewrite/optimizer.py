@@ -19,6 +19,7 @@ from streamdsl.rewrite.push_filter_below_select import push_filter_below_select
 from streamdsl.rewrite.push_filter_below_union import push_filter_below_union
 from streamdsl.rewrite.rule import Mode, Rule, Setting
 from streamdsl.rewrite.share_equals import share_equals
+from streamdsl.rewrite.share_transposed import share_transposed
 from streamdsl.rewrite.tree import nodes, replaced
 
 PHASES: tuple[tuple[Rule, ...], ...] = (
@@ -33,7 +34,7 @@ PHASES: tuple[tuple[Rule, ...], ...] = (
         fuse_filters,
     ),
     (narrow_to_reads, prune_columns),
-    (share_equals,),
+    (share_equals, share_transposed),
 )
 """The rules, each in a file of its own. Those of a phase are tried in this order on each node, inputs before their readers; a
 later phase has its turn where no rule of an earlier one fires."""
