@@ -51,6 +51,10 @@ class Linear(Periodic):
         return seen.t0 if self.relative else 0
 
     @property
+    def by_clock(self) -> bool:
+        return self.domain == "time"
+
+    @property
     def looks_back(self) -> bool:
         return self.rate is not None and self.start[0] == 0
 
@@ -178,6 +182,7 @@ class ForLoop(AnySequence):
     step: Callable[[Any], Given]
     window: Callable[[Any], tuple[Given, Given]]
     domain = "time"
+    by_clock = True
 
     def values(self) -> Iterator[tuple[Number, bool]]:
         """Yield the values of the variable, and whether the loop goes on with each; with the last one it does not."""

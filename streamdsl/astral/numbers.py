@@ -34,6 +34,8 @@ def exact(value: object) -> Number:
     streamdsl.errors.QueryError: '5' is not a number of time or of positions
     Hint: write an int, a Fraction, or a finite float
     """
+    if type(value) is int:
+        return value
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)) or not math.isfinite(value):
         raise QueryError(f"{value!r} is not a number of time or of positions", hint="write an int, a Fraction, or a finite float")
     found = Fraction(value)

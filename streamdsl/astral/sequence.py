@@ -6,8 +6,6 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from math import floor
 from typing import Any, Literal, TypeAlias
 
 from streamdsl.astral.numbers import LAST, Batch, Given, Number, batch, exact, positive
@@ -35,6 +33,11 @@ class AnySequence(ABC):
     def lasts(self) -> bool:
         """Whether the last window may stay the last one for ever."""
         return True
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether the windows and their bounds depend on t0 alone, and the bounds are times."""
+        return False
 
     @property
     def looks_back(self) -> bool:
@@ -148,7 +151,7 @@ class Periodic(AnySequence):
         passed = (moment[0] if self.rate_domain == "time" else seen.tau_inv(moment)) - first
         if passed < 0:
             return None
-        return 0 if self.rate is None else floor(passed / Fraction(self.rate))
+        return 0 if self.rate is None else passed // self.rate
 
     def first(self, at: Batch, seen: Seen) -> Number | None:
         """Return beta(0) as a time or as a position, as the rate has it; None if it has not come yet."""
@@ -212,6 +215,10 @@ class WindowSequence(Periodic):
         check_domain(self.rate_domain)
         if self.delay < 0:
             raise QueryError(f"a delay is at least 0, not {self.delay}")
+
+    @property
+    def by_clock(self) -> bool:
+        return self.domain == self.rate_domain == "time" and not any(map(_wants_stream, (self.alpha, self.beta)))
 
     @property
     def endless(self) -> bool:

@@ -12,7 +12,6 @@ from streamdsl.plan.node import Join, Matching, Node, Where, WindowAggregate, Wi
 from streamdsl.plan.properties import expressions, one_at_a_time
 from streamdsl.rewrite.conditions import conjuncts, is_plain
 from streamdsl.udm.window_lambda import OpaqueWindow
-from streamdsl.windows import Hopping
 
 WRITE_EXPRESSIONS = (
     "write & | sd.not_ for and or not, sd.when(c).then(a).otherwise(b) for if; put other code into a function under @sd.udf"
@@ -47,7 +46,7 @@ def filters_above_modules(node: Node, plan: Checked) -> Iterator[Finding]:
     below = node.input
     while isinstance(below, Where):
         below = below.input
-    if not isinstance(below, WindowApply) or not isinstance(below.windows, Hopping) or not below.module.deterministic:
+    if not isinstance(below, WindowApply) or not below.windows.by_clock or not below.module.deterministic:
         return
     promised = set(below.module.commutes_with_filter_on)
     for condition in conjuncts(node.predicate):

@@ -21,6 +21,7 @@ from streamdsl.rewrite.push_filter_below_union import push_filter_below_union
 from streamdsl.rewrite.rule import Mode, Rule, Setting
 from streamdsl.rewrite.share_equals import share_equals
 from streamdsl.rewrite.share_panes import share_panes
+from streamdsl.rewrite.share_transposed import share_transposed
 from streamdsl.rewrite.tree import nodes, replaced
 
 PHASES: tuple[tuple[Rule, ...], ...] = (
@@ -36,7 +37,7 @@ PHASES: tuple[tuple[Rule, ...], ...] = (
         clip_right,
     ),
     (narrow_to_reads, prune_columns),
-    (share_equals,),
+    (share_equals, share_transposed),
     (share_panes,),
 )
 """The rules, each in a file of its own. Those of a phase are tried in this order on each node, inputs before their readers; a

@@ -8,16 +8,17 @@ from streamdsl.rewrite.conditions import is_plain, of_members
 from streamdsl.rewrite.pushing import Below, pushed
 from streamdsl.rewrite.rule import Setting
 from streamdsl.rewrite.sessions import shows_the_same
-from streamdsl.windows import Hopping
 
 
 def push_filter_below_module(node: Node, setting: Setting) -> Node | None:
-    """Move a filter on fields that a module's `commutes_with_filter_on` names below its hopping or tumbling windows.
+    """Move a filter on fields that a module's `commutes_with_filter_on` names below its windows, where no row decides those.
+
+    So it is for hopping and tumbling windows, and for sequences by time with a start (paper 003, property 2).
 
     Lifetimes and ids stay. A condition that can fail stays above too, and below goes one that keeps the rows on which it fails.
     Sessions: only where each push returns what it would return without the rule (see `shows_the_same`). Paper 001, I.A.5.
 
-    Law: `where(p)(apply(M)(w(s))) == apply(M)(w(where(p)(s)))` for hopping windows `w` and a filter `p` that `M` commutes with.
+    Law: `where(p)(apply(M)(w(s))) == apply(M)(w(where(p)(s)))` for windows `w` by the clock, and `p` that `M` commutes with.
 
     Before and after:
 
@@ -43,12 +44,14 @@ def push_filter_below_module(node: Node, setting: Setting) -> Node | None:
     └─ where_1 e.zone == 'A'  (zone, fare)  <denotation>
        └─ source:trips  (zone, fare)  <denotation>
 
-    Must not fire: over windows whose periods the rows decide, and on a field that the module does not name.
+    Must not fire: over windows whose periods the rows decide, by position too, and on a field that the module does not name.
+    (Over a landmark by position both say the same at every instant, but with a row for each trip, or for each that is kept.)
 
     >>> snapshots = trips.snapshot_window().apply(Best).where(lambda e: e.zone == "A")
+    >>> landmark = trips.windows(sd.astral.landmark(), start=0).apply(Best).where(lambda e: e.zone == "A")
     >>> by_fare = trips.tumbling_window(10).apply(Best).where(lambda e: e.fare == 7)
-    >>> [push_filter_below_module(query.plan(), Setting()) for query in (snapshots, by_fare)]
-    [None, None]
+    >>> [push_filter_below_module(query.plan(), Setting()) for query in (snapshots, landmark, by_fare)]
+    [None, None, None]
     """
     return pushed(node, setting, _below)
 
@@ -64,7 +67,7 @@ def commutes(node: WindowApply, condition: Expr) -> bool:
     """Say whether filtering a module's results by a condition is filtering its members, and leaves the windows as they are."""
     names = reads(condition)
     return (
-        isinstance(node.windows, Hopping)
+        node.windows.by_clock
         and node.module.deterministic
         and is_plain(condition)
         and bool(names)

@@ -8,6 +8,7 @@ from streamdsl.expr.nodes import Constant, Expr, Life, Opaque
 from streamdsl.plan.node import AlterLifetime, Chop, Node, Select, Shift, Source, Where, WindowAggregate, WindowApply
 from streamdsl.plan.properties import points_only
 from streamdsl.rewrite.rule import Mode
+from streamdsl.windows import Sequenced
 
 Watching: TypeAlias = WindowAggregate | WindowApply | Chop
 """The operators with a watermark, which opens their windows or cells."""
@@ -17,14 +18,20 @@ def shows_the_same(node: Watching, mode: Mode) -> bool:
     """Say whether a session cannot show that some rows no longer reach a window operator.
 
     They raise its watermark, the largest LE or CTI received, which opens windows. Final results do not depend on it. Nor do point
-    events: each opens its windows itself. Nor does an ordered input: its CTI is the largest LE. And rows that may still change
-    hold back the CTI of a module that sees ends beyond its window.
+    events: each opens its windows itself, if these begin by its LE. Nor does an ordered input: its CTI is the largest LE. And
+    rows that may still change hold back the CTI of a module that sees ends beyond its window.
     """
     if mode == "run":
         return True
     if not isinstance(node, Chop) and node.sees_ends:
         return False
-    return mode == "final" or cti_is_largest_start(node.input) or (mode == "speculative" and points_only(node.input))
+    opens_itself = mode == "speculative" and points_only(node.input) and _holds_what_begins_in_it(node)
+    return mode == "final" or cti_is_largest_start(node.input) or opens_itself
+
+
+def _holds_what_begins_in_it(node: Watching) -> bool:
+    """Say whether a point event is in windows alone that begin by its LE; those of a sequence come after their rows."""
+    return isinstance(node, Chop) or not isinstance(node.windows, Sequenced)
 
 
 def cti_is_largest_start(node: Node) -> bool:

@@ -18,9 +18,9 @@ from streamdsl.udm.bases import UDM
 def share_equals(node: Node, setting: Setting) -> Node | None:
     """Make equal parts of what a union or a join reads one part, read twice.
 
-    Parts are equal if their operators and expressions are; functions are equal only to themselves, and modules as their class
-    says. A module that is not deterministic is equal to none. Lifetimes and CTIs stay; operators of a kind are numbered anew, so
-    results of later ones have other ids.
+    Parts are equal if their operators and expressions are, wherever they are written; functions are equal only to themselves, and
+    modules as their class says. A module that is not deterministic is equal to none. Lifetimes and CTIs stay; operators of a kind
+    are numbered anew, so results of later ones have other ids.
 
     Law: `op(q(s), q(s)) == (lambda t: op(t, t))(q(s))`.
 
@@ -51,7 +51,7 @@ def share_equals(node: Node, setting: Setting) -> Node | None:
     """
     if len(node.inputs) < 2:
         return None
-    shared = _Sharing().visit(node)
+    shared = Sharing().visit(node)
     return shared if _operators(shared) < _operators(node) else None
 
 
@@ -63,7 +63,7 @@ def with_equal_parts(plan: Node, part: Node, new: Node) -> Node:
     >>> with_equal_parts(Shift(Shift(Source("trips"), 5), 2), trips, Source("later")) == Shift(Source("later"), 2)
     True
     """
-    sharing = _Sharing()
+    sharing = Sharing()
     first = sharing.visit(part)
     while (found := next((node for node in nodes(plan) if sharing.visit(node) is first), None)) is not None:
         plan = replaced(plan, found, new)
@@ -76,7 +76,7 @@ def _operators(plan: Node) -> int:
 
 
 @dataclass(slots=True)
-class _Sharing:
+class Sharing:
     """The first of each of some equal things, by a number that equal things share."""
 
     numbers: dict[Hashable, int] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class _Sharing:
         return found
 
     def of_parts(self, value: Any) -> int:
-        """Return the number of what is equal to another if its parts are."""
+        """Return the number of what is equal to another if the parts are that count; the line where it is written does not."""
         parts = tuple(self.number(getattr(value, part.name)) for part in fields(value) if part.compare)
         return self._numbered((type(value), parts))
 

@@ -5,8 +5,6 @@ No step leaves int64 unless a window does; that fails the task as `TimeOverflow`
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from streamdsl.errors import UnboundedOutputError
 from streamdsl.spark.sql import floor_div, integer, raising
 from streamdsl.temporal import INFINITY, MIN_TIME
@@ -15,17 +13,8 @@ from streamdsl.windows import Hopping, unending
 _OVERFLOW = raising("TimeOverflow", "a window leaves the range of times, int64 ticks")
 
 
-def aligned(windows: Hopping) -> Hopping:
-    """Return the same windows numbered so that window 0 starts in `[0, hop)`.
-
-    >>> aligned(Hopping(10, 5, -7))
-    Hopping(size=10, hop=5, offset=3)
-    """
-    return replace(windows, offset=windows.offset % windows.hop)
-
-
 def bounds(windows: Hopping, until: int) -> list[str]:
-    """Return the columns `lo` and `hi`, the numbers of the first and the last window of an aligned grid that a row is in.
+    """Return the columns `lo` and `hi`, the numbers of the first and the last window of a grid that a row is in.
 
     A row is in none unless `lo <= hi`. One that never ends fails the task, unless windows end at a finite `until`.
     """

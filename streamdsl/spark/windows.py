@@ -45,7 +45,7 @@ def window_apply(low: Lowering, node: WindowApply, scope: Scope) -> Flow:
 def chop(low: Lowering, node: Chop, scope: Scope) -> Flow:
     """Each row in pieces, one for each cell that it overlaps."""
     low.note(node, "native")
-    flow, cells = low.lower(node.input, scope), grid.aligned(node.cells)
+    flow, cells = low.lower(node.input, scope), node.cells
     start = grid.start(cells, "w")
     piece = ["greatest(le, wle) as le", f"least(re, {grid.end(cells, 'wle')}) as re", "p", *flow.key_columns]
 
@@ -62,7 +62,7 @@ def _in_python(low: Lowering, node: WindowAggregate, flow: Flow, scope: Scope, w
     record = Row(Schema.record(tuple(f"a{i}" for i in range(len(fields)))), fields)
     unmerged = why_unmerged(node)
     if unmerged is None and isinstance(node.windows, Hopping):
-        windowed = stages.partials(low, node, grid.aligned(node.windows), flow, scope, record)
+        windowed = stages.partials(low, node, node.windows, flow, scope, record)
         projected = _projected(low, node, windowed, scope)
         low.note(node, "partials", why)
         return _stamped(projected, node.output)
@@ -76,7 +76,7 @@ def _python_stage(low: Lowering, node: Windowed, flow: Flow, scope: Scope, why: 
     fragment = dataclasses.replace(node, input=Source("in", None, flow.unit))
     if flow.keys or not isinstance(node.windows, Hopping):
         return stages.groups(low, node, fragment, {"in": flow}, scope, why, out)
-    windows = grid.aligned(node.windows)
+    windows = node.windows
     fragment = dataclasses.replace(fragment, windows=windows)
     portions = _in_portions(windows, flow, low.until)
     return stages.groups(low, node, fragment, {"in": flow}, scope, why, out, [portions], portion_size(windows))
@@ -169,7 +169,6 @@ Frame = Callable[[Any], Any]
 
 def _hopping(windows: Hopping, plan: Plan, until: int) -> Frame:
     """Return the aggregation per hopping window: by (first, last window), then spread over the windows between, and merged."""
-    windows = grid.aligned(windows)
     bounds, le = grid.bounds(windows, until), grid.start(windows, "w")
     ends = [f"{le} as le", f"{grid.end(windows, le)} as re"]
 

@@ -14,7 +14,7 @@ from streamdsl.windows.spec import Windows
 
 @dataclass(frozen=True, slots=True)
 class Hopping(Windows):
-    """The windows `[offset + k * hop, + size)` for every integer k, negative too.
+    """The windows `[offset + k * hop, + size)` for every integer k, negative too; the offset is kept as one in `[0, hop)`.
 
         time        0    5    10   15   20
         size 10     [---------)
@@ -32,6 +32,11 @@ class Hopping(Windows):
     def __post_init__(self) -> None:
         if self.size <= 0 or self.hop <= 0:
             raise QueryError(f"a window's size and hop are positive durations, not {self.size} and {self.hop}")
+        object.__setattr__(self, "offset", self.offset % self.hop)
+
+    @property
+    def by_clock(self) -> bool:
+        return True
 
     def window(self, k: int) -> Lifetime:
         """Return window number `k`; `TimeOverflow` if it leaves the range of times.

@@ -51,6 +51,10 @@ class Sequenced(Windows):
         """Whether the order of simultaneous rows can count."""
         return self.sequence.domain == "position"
 
+    @property
+    def by_clock(self) -> bool:
+        return self.start is not None and self.sequence.by_clock
+
     def check_use(self, output: Output, sensitive: Sequence[str] = ()) -> None:
         if sensitive:
             raise QueryError(
@@ -127,7 +131,7 @@ def check_runs(sequence: object) -> None:
     >>> check_runs(linear((1, 0), (3, 0), 2))
     Traceback (most recent call last):
         ...
-    streamdsl.errors.QueryError: the windows of [max(1j, t0), 3j] by time, every 2 end later and later after they are created
+    streamdsl.errors.QueryError: the windows of [max(j, t0), 3j] by time, every 2 end later and later after they are created
     Hint: the upper bound rises by at most the rate, so that a window's end has come when it is created (paper 003, definition 8)
     """
     if isinstance(sequence, Partitioned):

@@ -35,6 +35,11 @@ class Windows:
         """Whether the order of simultaneous rows can count."""
         return False
 
+    @property
+    def by_clock(self) -> bool:
+        """Whether no row decides when windows are, and which rows a window has depends on each by itself."""
+        return False
+
     def check_use(self, output: Output, sensitive: Sequence[str] = ()) -> None:
         """Raise `QueryError` where an output policy, or time-sensitive modules (by name), mean nothing over these windows."""
 

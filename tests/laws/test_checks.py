@@ -322,11 +322,12 @@ def test_window_sequences_that_look_back_keep_every_row() -> None:
 
 def test_window_sequences_in_groups_keep_where_each_starts() -> None:
     by_time, by_position = sd.astral.range_slide(6, 3), sd.astral.rows_slide(3, 1)
-    for windows in (lambda g: g.windows(by_time), lambda g: g.windows(by_position, start=0)):
-        query = windows(S.group_by("k")).aggregate(n=sd.count())
+    groups = S.group_by("k")
+    for windowed in (groups.windows(by_time), groups.windows(by_position, start=0)):
+        query = windowed.aggregate(n=sd.count())
         assert found_at(query, "window_aggregate_1", "of every key") == ["note"]
         assert groups_kept(query) == 1
-    remedied = S.group_by("k").windows(by_time, start=0).aggregate(n=sd.count())
+    remedied = groups.windows(by_time, start=0).aggregate(n=sd.count())
     assert sd.check(remedied) == []
     assert groups_kept(remedied) == 0
 

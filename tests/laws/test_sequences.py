@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import groupby
 from random import Random
 from typing import Any
@@ -17,12 +18,12 @@ from streamdsl.temporal import CHT, CHTRow, Lifetime
 from streamdsl.windows import Sequenced
 from tests.laws.harness import check_until
 from tests.laws.modules import Ends
-from tests.laws.operators import SEQUENCES, Variant
+from tests.laws.operators import SEQUENCES, Kind, Variant
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS, scenario
 
 S: sd.Stream[Any] = sd.source("s")
-ENDLESS = [
+ENDLESS: list[Kind] = [
     lambda s: s.windows(astral.last_n_every(3, 4)),
     lambda s: s.windows(astral.last_n_every(1, 0.5), start=2),
     lambda s: s.windows(astral.linear((0, 2), (3, 4), 3), start=0),
@@ -103,9 +104,9 @@ def test_rows_far_from_the_start_and_from_each_other_cost_no_more_than_near_ones
     assert [row.le - 10**15 for row in query.run(engine=engine).cht()][:3] == [0, 5, 10]
 
 
-REFUSED = [
-    (lambda: S.windows(astral.landmark), "is no window sequence.*range_slide"),
-    (lambda: S.windows(astral.landmark().partitioned("k")), "partitioned.*group_by"),
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: S.windows(astral.landmark), "is no window sequence.*range_slide"),  # type: ignore[arg-type]
+    (lambda: S.windows(astral.landmark().partitioned("k")), "partitioned.*group_by"),  # type: ignore[arg-type]
     (
         lambda: S.windows(astral.GenericWindowSequence(lambda b, v: b[0], lambda b, v: b[0], lambda at, v: at)),
         "GenericWindowSequence.*View",
@@ -133,4 +134,4 @@ def test_a_bound_that_is_a_function_and_raises_is_user_code() -> None:
     query = sd.from_rows([(0, 1, "a")]).windows(bad).aggregate(n=sd.count())
     for engine in ("reference", "local"):
         with pytest.raises(sd.errors.UserCodeError, match="ZeroDivisionError in user code"):
-            query.run(engine=engine, until=9)  # type: ignore[arg-type]
+            query.run(engine=engine, until=9)

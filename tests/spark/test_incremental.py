@@ -21,7 +21,6 @@ import streamdsl as sd
 from streamdsl.denote import denote, sources
 from streamdsl.errors import UnboundedOutputError
 from streamdsl.plan.node import WindowAggregate
-from streamdsl.spark import grid
 from streamdsl.spark.frames import collected, source_of_rows
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.partial_stage import MergeStage, PartialStage
@@ -275,10 +274,10 @@ def test_a_task_holds_few_states() -> None:
         {"le": [0, 0, 3], "re": [9, 9, 4], "p": [1, 2, 4], "k0": ["a", "b", "a"], "lo": [-3] * 3, "hi": [4] * 3}
     )
     reader = Reader((Payload("p", INT, None),))
-    stage = PartialStage("label", grid.aligned(Hopping(8, 2)), (BoundAgg(Total()),), reader, ("k0",), limit=5)
+    stage = PartialStage("label", Hopping(8, 2), (BoundAgg(Total()),), reader, ("k0",), limit=5)
     parts = list(stage.run([batch, batch]))
     assert [part.num_rows for part in parts] == [5] * 6 + [2]
-    merge = MergeStage("label", grid.aligned(Hopping(8, 2)), (Total(),), ("k0",))
+    merge = MergeStage("label", Hopping(8, 2), (Total(),), ("k0",))
     table = pa.Table.from_batches(parts)
     for key, total in (("a", 10), ("b", 4)):
         found = merge.run(table.filter(pc.equal(table.column("k0"), key)))

@@ -194,7 +194,7 @@ def test_windows(name: str) -> None:
 
 @pytest.mark.parametrize("grouped", [False, True])
 def test_window_sequences_are_followed_group_by_group(grouped: bool) -> None:
-    def query(s: sd.Stream[Any]) -> sd.Stream[Any]:
+    def query(s: sd.Stream[Any]) -> Any:
         by_time, by_position = sd.astral.range_slide(6, 4), sd.astral.WindowSequence(lambda j: j, lambda j: j + 2, 1, "position")
         g: Any = s.group_by("k") if grouped else s
         return (

@@ -33,7 +33,7 @@ class GridNumbers:
     """
 
     def __init__(self, windows: Hopping, gate: Gate) -> None:
-        self.grid = Hopping(windows.size, windows.hop, windows.offset % windows.hop)
+        self.grid = windows
         self.gate = gate
         self.stop = ENDLESS if gate.until == INFINITY else self.grid.first_ending_after(gate.until)
         self._lowest = MIN_TIME + windows.size + windows.hop

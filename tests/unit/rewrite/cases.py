@@ -45,6 +45,15 @@ def best(s: Any) -> Any:
     return s.tumbling_window(5).apply(Best())
 
 
+def slid(s: Any, start: int | None, **how: Any) -> Any:
+    how = {"partial": False} | how
+    return s.windows(sd.astral.range_slide(4, 2, **how), start=start).aggregate(n=sd.count(), v=sd.max(lambda e: e.v))
+
+
+def in_line(s: Any, start: int, offset: int, slope: int = 3, rate: int = 3) -> Any:
+    return s.windows(sd.astral.linear((slope, offset), (3, offset + 5), rate), start=start).aggregate(n=sd.count())
+
+
 def doubled(results: Any) -> Any:
     return results.where(lambda e: e.k == "a").union(results)
 
@@ -79,7 +88,7 @@ def on_two_lines(s: Any) -> Any:
     return first.union(second.shift(5))
 
 
-SAMPLED = Sampled()
+SAMPLED, BEST = Sampled(), Best()
 AT_END = {"output": sd.Output.POINT_AT_END}
 
 
@@ -147,6 +156,9 @@ FIRES: dict[str, dict[str, Build]] = {
         ),
         "a scalar argument": lambda s: s.tumbling_window(5).apply(Distinct(), lambda e: e.v).where(lambda e: e.value == 1),
         "inside groups": lambda s: s.group_by("v").apply(lambda g: best(g).where(lambda e: e.k == "a")),
+        "a sequence by time": lambda s: (
+            s.windows(sd.astral.range_slide(6, 3), start=-4).apply(Best()).where(lambda e: e.k == "a")
+        ),
     },
     "push_filter_below_select": {
         "a renamed field": lambda s: s.select(w=lambda e: e.v, k=lambda e: e.k).where(lambda e: e.w == 1),
@@ -242,6 +254,11 @@ FIRES: dict[str, dict[str, Build]] = {
         "windows": lambda s: totals(s).union(totals(s).shift(5)),
         "written on two lines": on_two_lines,
         "three": lambda s: totals(s).union(totals(s).shift(5), totals(s)),
+        "offsets a hop apart": lambda s: (
+            s.tumbling_window(5, offset=7)
+            .aggregate(n=sd.count())
+            .union(s.tumbling_window(5, offset=-3).aggregate(n=sd.count()).shift(5))
+        ),
         "a join": lambda s: tally(s).join(tally(s).shift(5), on="k"),
         "what is grouped": lambda s: counted(s).union(counted(s).shift(5)),
         "filters inside of groups": lambda s: s.group_by("k").apply(lambda g: points(g).union(points(g).shift(5))),
@@ -297,6 +314,19 @@ FIRES: dict[str, dict[str, Build]] = {
         ),
         "ends of windows": lambda s: two(fives(s, **AT_END).aggregate(v=sd.count()), n=sd.max(lambda e: e.v)),
     },
+    "share_transposed": {
+        "a later start": lambda s: slid(s, -8).union(slid(s, 2)),
+        "an earlier start": lambda s: slid(s, 4).union(slid(s, -20)),
+        "three": lambda s: slid(s, -8).union(slid(s, -2), slid(s, 0)),
+        "a join": lambda s: slid(s, -8).join(slid(s, 0), on="n", select=lambda a, b: a.n + b.n),
+        "bounds by their times": lambda s: in_line(s, -9, -9).union(in_line(s, -3, -3)),
+        "windows that are the same from the first one on": lambda s: in_line(s, -9, -3).union(in_line(s, -5, -3)),
+        "an operator": lambda s: (
+            s.windows(sd.astral.range_slide(5, 5, partial=False), start=-10)
+            .apply(BEST)
+            .union(s.windows(sd.astral.range_slide(5, 5, partial=False), start=0).apply(BEST))
+        ),
+    },
     "prune_columns": {
         "a join": lambda s: s.join(s.shift(1), on="k", select=lambda a, b: {"k": b.k}),
         "a join by a condition": lambda s: s.join(s.shift(1), where=lambda a, b: a.v < b.v, select=lambda a, b: {"n": a.v + b.v}),
@@ -345,6 +375,15 @@ MUST_NOT_FIRE: dict[str, dict[str, Build]] = {
         "snapshots would be cut elsewhere": lambda s: s.snapshot_window().apply(Best()).where(lambda e: e.k == "a"),
         "count windows would be others": lambda s: s.count_window(2).apply(Best()).where(lambda e: e.k == "a"),
         "sessions would break": lambda s: s.session_window(3).apply(Best()).where(lambda e: e.k == "a"),
+        "a sequence would start elsewhere": lambda s: (
+            s.windows(sd.astral.range_slide(6, 3)).apply(Best()).where(lambda e: e.k == "a")
+        ),
+        "a sequence by position would hold others": lambda s: (
+            s.windows(sd.astral.rows_slide(3, 2), start=-4).apply(Best()).where(lambda e: e.k == "a")
+        ),
+        "a landmark would have fewer rows": lambda s: (
+            s.windows(sd.astral.landmark(), start=-4).apply(Best()).where(lambda e: e.k == "a")
+        ),
         "the module does not name the field": lambda s: best(s).where(lambda e: e.v > 0),
         "the module names nothing": lambda s: s.tumbling_window(5).apply(anything).where(lambda e: e.k == "a"),
         "the module does not name one of the fields": lambda s: best(s).where(lambda e: (e.k == "a") | (e.v > 0)),
@@ -480,6 +519,23 @@ MUST_NOT_FIRE: dict[str, dict[str, Build]] = {
             s.to_points(), lambda p: fives(p).aggregate(lambda w: min(w.count(), 2)).union(fifteens(p).aggregate(sd.count()))
         ),
     },
+    "share_transposed": {
+        "another phase": lambda s: slid(s, -8).union(slid(s, 1)),
+        "the first windows are cut": lambda s: slid(s, -8, partial=True).union(slid(s, 2, partial=True)),
+        "no start": lambda s: slid(s, None).union(slid(s, 2)),
+        "another offset": lambda s: in_line(s, -9, -9).union(in_line(s, -3, -2)),
+        "another slope": lambda s: in_line(s, -9, -9).union(in_line(s, -3, -3, slope=2)),
+        "another rate": lambda s: in_line(s, -9, -9).union(in_line(s, -3, -3, rate=4)),
+        "another aggregate": lambda s: slid(s, -8).union(
+            s.windows(sd.astral.range_slide(4, 2, partial=False), start=2).aggregate(n=sd.count())
+        ),
+        "another stream": lambda s: slid(s, -8).union(slid(s.shift(1), 2)),
+        "by position": lambda s: (
+            s.windows(sd.astral.rows_slide(2, 2), start=-8)
+            .aggregate(n=sd.count())
+            .union(s.windows(sd.astral.rows_slide(2, 2), start=2).aggregate(n=sd.count()))
+        ),
+    },
     "prune_columns": {
         "payloads are results": lambda s: s.semi_join(s.shift(1), on="k"),
         "pairs are results": lambda s: s.join(s.shift(1), on="k"),
@@ -502,6 +558,7 @@ MUST_NOT_FIRE: dict[str, dict[str, Build]] = {
         "the module is not deterministic": lambda s: s.tumbling_window(5).aggregate(Guessed()),
     },
     "narrow_to_reads": {
+        "positions go by whole payloads": lambda s: s.windows(sd.astral.rows_slide(3, 2)).aggregate(Total()),
         "the fields are not known": lambda s: sd.source("s0").tumbling_window(5).aggregate(Total()),
         "the payload is a class": lambda s: s.select(lambda e: Pair(e.k, e.v)).tumbling_window(5).aggregate(Total()),
         "the payload is a tuple": lambda s: s.select(lambda e: (e.k, e.v)).tumbling_window(5).aggregate(Total()),

@@ -1,0 +1,84 @@
+"""A query over window sequences becomes a part of one that starts earlier (paper 003, property 4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+from math import ceil
+from typing import TypeAlias
+
+from streamdsl.astral.named import Linear
+from streamdsl.astral.transposing import synchronous
+from streamdsl.expr.nodes import Binary, Constant, Life
+from streamdsl.plan.node import Node, Where, WindowAggregate, WindowApply
+from streamdsl.rewrite.rule import Setting
+from streamdsl.rewrite.share_equals import Sharing
+from streamdsl.rewrite.tree import replaced
+from streamdsl.windows import Sequenced
+
+Over: TypeAlias = WindowAggregate | WindowApply
+
+
+def share_transposed(node: Node, setting: Setting) -> Node | None:
+    """Make of two window sequences by time that differ in their start one: the later query's results are the earlier one's.
+
+    So it is from the later query's first window on, if by property 4, as corrected, both have the same windows, and if no window
+    of the later query is cut at its start: a cut one holds less. Both read one stream, or what a union or a join reads of it.
+    Lifetimes and CTIs stay; results have other ids. Not in sessions with emit="watermark", where results that are held back hold
+    back the CTI.
+
+    Law: `w(start=t1)(s) == where(le >= the first end)(w(start=t0)(s))` for transposable sequences.
+
+    Before and after:
+
+    >>> import streamdsl as sd
+    >>> def counts(start):
+    ...     return sd.source("trips").windows(sd.astral.range_slide(4, 2, partial=False), start=start).aggregate(n=sd.count())
+    >>> before = counts(0).join(counts(10), on="n").plan()
+    >>> [node.name for node in before.walk()]
+    ['Source', 'WindowAggregate', 'Source', 'WindowAggregate', 'Join']
+    >>> after = share_transposed(before, Setting())
+    >>> [node.name for node in after.walk()], after.right.predicate
+    (['Source', 'WindowAggregate', 'Where', 'Join'], Binary(op='>=', left=Life(end='le'), right=Constant(value=14)))
+
+    Must not fire: where the windows are not the same, and where the later query's first windows are cut.
+
+    >>> def cut(start):
+    ...     return sd.source("trips").windows(sd.astral.range_slide(4, 2), start=start).aggregate(n=sd.count())
+    >>> [share_transposed(query.plan(), Setting()) for query in (counts(0).union(counts(11)), cut(0).union(cut(10)))]
+    [None, None]
+    """
+    if len(node.inputs) < 2 or setting.mode == "watermark":
+        return None
+    windowed = [each for each in node.walk() if isinstance(each, (WindowAggregate, WindowApply))]
+    for earlier, later in permutations([each for each in windowed if isinstance(each.windows, Sequenced)], 2):
+        first = _first_shared(earlier, later)
+        if first is not None:
+            return replaced(node, later, Where(earlier, Binary(">=", Life("le"), Constant(first))))
+    return None
+
+
+def _first_shared(earlier: Over, later: Over) -> int | None:
+    """Return the LE from which on the later query's results are the earlier one's, None if there is none such."""
+    windows, shifted = earlier.windows, later.windows
+    if not isinstance(windows, Sequenced) or not isinstance(shifted, Sequenced) or windows == shifted:
+        return None
+    first = _first_end(windows, shifted)
+    sharing = Sharing()
+    return first if sharing.visit(earlier) is sharing.visit(replace(later, windows=windows)) else None
+
+
+def _first_end(windows: Sequenced, shifted: Sequenced) -> int | None:
+    """Return where the first window of a sequence ends that is one of another, uncut, all its windows too."""
+    starts = windows.start, shifted.start
+    if starts[0] is None or starts[1] is None or starts[0] > starts[1]:
+        return None
+    if not isinstance(windows.sequence, Linear) or not isinstance(shifted.sequence, Linear):
+        return None
+    one, other = windows.sequence.absolute(starts[0]), shifted.sequence.absolute(starts[1])
+    if one.domain != "time" or other.domain != "time" or one.rate is None or one.rate != other.rate:
+        return None
+    same_slopes = one.start[0] == other.start[0] and one.end[0] == other.end[0]
+    if not same_slopes or other.start[1] < starts[1] or not synchronous(one, other, 0, starts[1]):
+        return None
+    return ceil(other.end[1]) if other.start[0] or one.start[1] == other.start[1] else None
