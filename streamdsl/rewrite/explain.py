@@ -32,9 +32,9 @@ def explain(plan: Node, engine: str = "local", rules: bool = False) -> str:
     └─ source:trips
     no rule has fired
     """
-    found = rewriting(plan, engine=engine)
+    found = rewriting(plan, names=() if engine == "reference" else None, engine=engine)
     as_written = explain_plan(plan, engine)
-    if not found.steps or engine == "reference":
+    if not found.steps:
         return f"{as_written}\n{NO_RULE}" if rules else as_written
     parts = [explain_plan(found.plan, engine), *_rules(plan, found.fired, engine), AS_WRITTEN, as_written]
     return "\n".join([*parts, *(_steps(found) if rules else ())])

@@ -131,14 +131,16 @@ def _is_integer(expr: Expr, node: Node) -> bool:
         return expr.op in ("+", "-", "*") and _is_integer(expr.left, node) and _is_integer(expr.right, node)
     if isinstance(expr, Unary):
         return expr.op == "-" and _is_integer(expr.operand, node)
-    if not isinstance(expr, Field):
-        return False
-    if node.schema is not None and declared(node.schema.cls, expr.name) is int:
+    return isinstance(expr, Field) and _holds_integers(expr, node)
+
+
+def _holds_integers(field: Field, node: Node) -> bool:
+    if isinstance(node, PASSING):
+        return all(_holds_integers(field, below) for below in node.inputs)
+    part = made_of(node.projection).get(field.name) if isinstance(node, Select) else field
+    if isinstance(part, Field) and node.schema is not None and declared(node.schema.cls, field.name) is int:
         return True
-    if isinstance(node, Select):
-        part = made_of(node.projection).get(expr.name)
-        return part is not None and _is_integer(part, node.input)
-    return isinstance(node, PASSING) and len(node.inputs) == 1 and _is_integer(expr, node.inputs[0])
+    return isinstance(node, Select) and part is not None and _is_integer(part, node.input)
 
 
 def _is_made_of(grid: Hopping, panes: Hopping) -> bool:

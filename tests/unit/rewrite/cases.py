@@ -491,6 +491,9 @@ MUST_NOT_FIRE: dict[str, dict[str, Build]] = {
         "longer durations": lambda s: two(s.alter_duration(2), n=sd.count()),
         "sums of what may be floats": lambda s: two(s.to_points(), n=sd.sum(lambda e: e.v)),
         "sums of quotients": lambda s: two(pairs(s), n=sd.sum(lambda e: e.v / 2)),
+        "sums of a field that is computed otherwise": lambda s: two(
+            s.select(lambda e: Pair(e.k, e.v / 2)).to_points(), n=sd.sum(lambda e: e.v)
+        ),
         "a median beside a count": lambda s: two(s.to_points(), n=sd.count(), m=sd.median(lambda e: e.v)),
         "a module of the user": lambda s: of(
             s.to_points(), lambda p: fives(p).aggregate(Total()).union(fifteens(p).aggregate(Total()))

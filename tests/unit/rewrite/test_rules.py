@@ -238,11 +238,11 @@ def test_explain_shows_what_runs_then_the_rules_then_what_was_written() -> None:
 
 def test_a_part_that_is_read_twice_is_drawn_once() -> None:
     joined = source()
-    for _ in range(20):
+    for _ in range(40):
         joined = joined.left_join(source(), on="k", select=lambda a, b: {"k": a.k, "v": a.v})
     text = joined.explain("reference").splitlines()
-    assert len(text) <= 20 * 8
-    assert sum(line.endswith(" (above)") for line in text) == 20 - 1
+    assert len(text) <= 40 * 8
+    assert sum(line.endswith(" (above)") for line in text) == 40 - 1
 
 
 def test_windows_over_the_same_points_have_panes_across_queries_too() -> None:
