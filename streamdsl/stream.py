@@ -940,9 +940,10 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     ) -> Any:
         """Pair rows that start near each other: the right LE in `[left LE - before, left LE + after]`, whatever their REs.
 
-        A pair is a point at the later of both LEs, or by `time` at the earlier, `"min"`, at the `"left"` or at the `"right"` one.
-        The CTI is the smaller of the two; by `"left"` it is `after`, by `"right"` `before` earlier, as the other row may come so
-        much later, by `"min"` the larger of them. Either bound may be negative; raises `QueryError` for an empty band.
+        A pair is a point at the later of both LEs, or by `time` at the earlier, `"min"`, at the `"left"` or at the `"right"` one;
+        by `"both"` it lives from the one to the other, `[earlier, later + 1)`, and so keeps both times. The CTI is the smaller of
+        the two; by `"left"` it is `after`, by `"right"` `before` earlier, as the other row may come so much later, by `"min"` and
+        `"both"` the larger of them. Either bound may be negative; raises `QueryError` for an empty band.
 
             time     0    5    10
             order        |

@@ -40,19 +40,19 @@ class Scope:
 def value(node: Node, scope: Scope, expr: Expr, *rows: CHTRow[Any]) -> Any:
     """Return the value of an expression on a row, or on a pair of rows."""
     with UserCode(node, scope, *rows):
-        return evaluate_row(expr, _payloads(rows), _life(rows), scope.key)
+        return evaluate_row(expr, _payloads(rows), _life(rows), scope.key, _starts(rows))
 
 
 def holds(node: Node, scope: Scope, predicate: Expr, *rows: CHTRow[Any]) -> bool:
     """Say whether `bool(predicate)` is true on a row, or on a pair of rows."""
     with UserCode(node, scope, *rows):
-        return bool(evaluate_row(predicate, _payloads(rows), _life(rows), scope.key))
+        return bool(evaluate_row(predicate, _payloads(rows), _life(rows), scope.key, _starts(rows)))
 
 
 def project(node: Node, scope: Scope, projection: Expr, *rows: CHTRow[Any]) -> Any:
     """Return the payload that a projection makes of a row, or of a pair of rows."""
     with UserCode(node, scope, *rows):
-        return project_row(projection, _payloads(rows), _life(rows), scope.key)
+        return project_row(projection, _payloads(rows), _life(rows), scope.key, _starts(rows))
 
 
 def key_of(node: Node, scope: Scope, key: Expr | None, row: CHTRow[Any]) -> Hashable:
@@ -77,6 +77,10 @@ class UserCode(AbstractContextManager[None]):
 
 def _payloads(rows: tuple[CHTRow[Any], ...]) -> tuple[Any, ...]:
     return tuple(row.payload for row in rows)
+
+
+def _starts(rows: tuple[CHTRow[Any], ...]) -> tuple[int, ...]:
+    return tuple(row.le for row in rows) if len(rows) > 1 else ()
 
 
 def _life(rows: tuple[CHTRow[Any], ...]) -> Lifetime | None:

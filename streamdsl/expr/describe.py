@@ -32,7 +32,7 @@ def describe(expr: Expr, rows: tuple[str, ...] = ()) -> str:
     >>> describe(Binary("&", Binary(">", Field("price"), Constant(10)), Binary("==", Field("venue"), Constant("X"))))
     "(e.price > 10) & (e.venue == 'X')"
     """
-    pair = any(isinstance(part, (Field, Whole)) and part.side == 1 for part in expr.walk())
+    pair = any(isinstance(part, (Field, Whole, Life)) and part.side == 1 for part in expr.walk())
     return _text(expr, rows or (("l", "r") if pair else ("e",)))
 
 
@@ -42,8 +42,8 @@ def _text(expr: Expr, rows: tuple[str, ...]) -> str:
             return f"{rows[side]}.{name}" if name.isidentifier() else f"{rows[side]}[{name!r}]"
         case Whole(side):
             return rows[side]
-        case Life(end):
-            return f"life.{end}"
+        case Life(end, side):
+            return f"life.{end}" if len(rows) == 1 else f"{rows[side]}'s {end.upper()}"
         case Key():
             return "key"
         case Constant(value):

@@ -57,13 +57,17 @@ class RowError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What expressions are evaluated over: a table for each side, lifetimes and group keys where there are such."""
+    """What expressions are evaluated over: a table for each side, lifetimes and group keys where there are such.
+
+    Pairs have the LE of each row in `starts`, where that is read.
+    """
 
     tables: tuple[Table, ...]
     size: int
     le: Ticks | None = None
     re: Ticks | None = None
     keys: Column | None = None
+    starts: tuple[Ticks, ...] = ()
 
 
 def evaluate(expr: Expr, inputs: Inputs) -> Column:
@@ -144,11 +148,12 @@ def _on_row(row: int, function: Callable[..., R], *arguments: Any) -> R:
         raise RowError(row, error) from error
 
 
-def _rows(inputs: Inputs) -> Iterable[tuple[tuple[Any, ...], Lifetime | None, Any]]:
+def _rows(inputs: Inputs) -> Iterable[tuple[tuple[Any, ...], Lifetime | None, Any, tuple[int, ...]]]:
     payloads = zip(*(table.payloads() for table in inputs.tables), strict=True) if inputs.tables else itertools.repeat(())
     lives = _lives(inputs.le, inputs.re) if inputs.le is not None and inputs.re is not None else itertools.repeat(None)
     keys = inputs.keys.tolist() if inputs.keys is not None else itertools.repeat(None)
-    return itertools.islice(zip(payloads, lives, keys, strict=False), inputs.size)
+    starts = zip(*(start.tolist() for start in inputs.starts), strict=True) if inputs.starts else itertools.repeat(())
+    return itertools.islice(zip(payloads, lives, keys, starts, strict=False), inputs.size)
 
 
 def _lives(le: Ticks, re: Ticks) -> list[Lifetime]:
@@ -237,6 +242,8 @@ class _Columns:
         return object_column(list(map(as_payload, self.table(expr.side).payloads())))
 
     def end(self, expr: Life) -> Column:
+        if self.inputs.starts and expr.end == "le":
+            return self.taken(self.inputs.starts[expr.side])
         column = self.inputs.le if expr.end == "le" else self.inputs.re
         if column is None:
             raise no_lifetime()

@@ -78,9 +78,10 @@ class Whole(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Life(Expr):
-    """An end of the row's lifetime, in ticks."""
+    """An end of the row's lifetime, in ticks; of a pair of rows the LE of one of them."""
 
     end: Literal["le", "re"]
+    side: int = 0
 
 
 @dataclass(frozen=True, slots=True)

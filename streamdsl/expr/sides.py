@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from streamdsl.expr.nodes import Attribute, Choose, Constant, Expr, Field, Opaque, Unary, Whole, rebuilt
+from streamdsl.expr.nodes import Attribute, Choose, Constant, Expr, Field, Life, Opaque, Unary, Whole, rebuilt
 
 
 def without_row(expr: Expr, side: int) -> Expr:
@@ -41,7 +41,7 @@ def swapped(expr: Expr) -> Expr:
     """
 
     def change(part: Expr) -> Expr | None:
-        if isinstance(part, (Field, Whole)):
+        if isinstance(part, (Field, Whole, Life)):
             return replace(part, side=1 - part.side)
         return Opaque(_Swapped(part.function), part.sides, part.life, part.name) if isinstance(part, Opaque) else None
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias, get_args
 
 from streamdsl.errors import QueryError
-from streamdsl.expr.nodes import Constant, Expr, Make, Whole, schema_of
+from streamdsl.expr.nodes import Binary, Constant, Expr, Field, Life, Make, Whole, schema_of
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.sides import swapped, without_row
 from streamdsl.plan.node import AlterLifetime, AntiJoin, Calendar, Chop, Group, Join, Matching, Node, Select, Shift, Union
 from streamdsl.temporal import INFINITY
 from streamdsl.windows import Hopping
 
-BandTime: TypeAlias = Literal["max", "min", "left", "right"]
-"""Where the result of a band join is: at the later of both LEs, at the earlier, at the left one, at the right one."""
+BandTime: TypeAlias = Literal["max", "min", "left", "right", "both"]
+"""Where the result is: at the later of both LEs, the earlier, the left, the right one, or from one to the other."""
 _BAND_TIMES: Final[tuple[BandTime, ...]] = get_args(BandTime)
 
 _PAIR = Make(Schema.tuple(2), (Whole(0), Whole(1)))
@@ -59,7 +59,7 @@ def band_join(
     """Return the join of rows with the right LE in `[left LE - before, left LE + after]`; each pair is a point in time.
 
     Both sides live from their LE, or from earlier, for as long as the other may start: two rows then meet if they are a pair, and
-    first where the result is to be.
+    first where the result is to be. By `"both"` a pair lives from the earlier LE to the later one.
 
     >>> from streamdsl.plan.explain import explain
     >>> from streamdsl.plan.node import Source
@@ -75,23 +75,47 @@ def band_join(
         raise QueryError(f"the band from {-before} to {after} is empty", hint="before and after are at least 0 in sum")
     if time not in _BAND_TIMES:
         raise QueryError(f"time is one of {', '.join(_BAND_TIMES)}, not {time!r}")
-    if time == "min":
-        return _at_the_earlier(left, right, matching, projection, before, after)
+    if time in ("min", "both"):
+        return _from_the_earlier(left, right, matching, projection, before, after, time)
+    return lasting(Join(*_sides(left, right, before, after, time), matching, projection), 0, 1)
+
+
+def _sides(left: Node, right: Node, before: int, after: int, time: BandTime) -> tuple[Node, Node]:
     if time == "left" or (time == "max" and after < 0):
-        sides = lasting(left, 0, 1), lasting(right, -after, before + after + 1)
-    elif time == "right" or before < 0:
-        sides = lasting(left, -before, before + after + 1), lasting(right, 0, 1)
-    else:
-        sides = lasting(left, 0, after + 1), lasting(right, 0, before + 1)
-    return lasting(Join(*sides, matching, projection), 0, 1)
+        return lasting(left, 0, 1), lasting(right, -after, before + after + 1)
+    if time == "right" or before < 0:
+        return lasting(left, -before, before + after + 1), lasting(right, 0, 1)
+    return lasting(left, 0, after + 1), lasting(right, 0, before + 1)
 
 
-def _at_the_earlier(left: Node, right: Node, matching: Matching, projection: Expr | None, before: int, after: int) -> Node:
-    """Return the pairs in which the left row is not the later, at its LE, and the others at the right one's."""
-    if before <= 0 or after < 0:
-        return band_join(left, right, matching, projection, before, after, "left" if before <= 0 else "right")
-    not_later = band_join(left, right, matching, projection, 0, after, "left")
-    return Union((not_later, band_join(left, right, matching, projection, before, -1, "right")))
+def _from_the_earlier(
+    left: Node, right: Node, matching: Matching, projection: Expr | None, before: int, after: int, time: BandTime
+) -> Node:
+    """Return the pairs in which the left row is not the later, from its LE on, and the others, from the right one's."""
+    bands: list[tuple[int, int, BandTime]] = []
+    if after >= 0:
+        bands.append((min(before, 0), after, "left"))
+    if before > 0:
+        bands.append((before, min(after, -1), "right"))
+    made = _until_the_later if time == "both" else band_join
+    parts = tuple(made(left, right, matching, projection, *band) for band in bands)
+    return Union(parts) if len(parts) > 1 else parts[0]
+
+
+def _until_the_later(
+    left: Node, right: Node, matching: Matching, projection: Expr | None, before: int, after: int, time: BandTime
+) -> Node:
+    """Return pairs in which the row at whose LE they are is the earlier; how much later the other is goes with the payload."""
+    first, other = Life("le", 0), Binary("+", Life("le", 1), Constant(after))
+    if time == "right":
+        first, other = Life("le", 1), Binary("+", Life("le", 0), Constant(before))
+    payload = projection or _PAIR
+    values = payload.values if isinstance(payload, Make) else (payload,)
+    fields = tuple(Field(f"_{n}") for n in range(len(values) + 1))
+    carried = Make(Schema.tuple(len(fields)), (*values, Binary("-", other, first)))
+    pairs = Join(*_sides(left, right, before, after, time), matching, carried)
+    lasting_until = AlterLifetime(pairs, None, Binary("+", fields[-1], Constant(1)))
+    return Select(lasting_until, Make(payload.schema, fields[:-1]) if isinstance(payload, Make) else fields[0])
 
 
 def fill(node: Node, value: Expr, cells: Hopping, start: int | None, end: int) -> Node:

@@ -82,12 +82,13 @@ class RowAt:
 
 @dataclass(frozen=True, slots=True)
 class Env:
-    """What an expression can read: the rows, the lifetime, the key of the group."""
+    """What an expression can read: the rows, the lifetime or the LEs of a pair, the key of the group."""
 
     rows: tuple[RowAt, ...]
     le: str = "le"
     re: str = "re"
     key: Sql | None = None
+    starts: tuple[str, ...] = ()
 
 
 def to_sql(expr: Expr, env: Env) -> Sql:
@@ -166,6 +167,8 @@ def _whole(expr: Any, env: Env) -> Sql:
 
 
 def _life(expr: Any, env: Env) -> Sql:
+    if env.starts and expr.end == "le":
+        return Sql(env.starts[expr.side], INT)
     return Sql(env.le if expr.end == "le" else env.re, INT)
 
 

@@ -45,7 +45,7 @@ def _pair_payload(node: Join, pairs: Pairs, scope: Scope) -> Sql:
 
 def _projected_in_python(low: Lowering, node: Join, pairs: Pairs, scope: Scope, why: object, times: list[str]) -> Flow:
     assert node.projection is not None
-    columns = [*times, "lp", "rp", *pairs.key_columns]
+    columns = [*times, "lle", "rle", "lp", "rp", *pairs.key_columns]
     out = infer(node.projection, pairs.env(scope))
     low.note(node, "rows", f"its projection: {why}")
     living = lambda: pairs.make().selectExpr(*columns)  # noqa: E731
@@ -85,7 +85,7 @@ class Pairs:
     def env(self, scope: Scope) -> Env:
         """Return what an expression over a pair can read."""
         key = next((Sql(key.column, key.type) for key in self.keys if key.level == scope.level), None)
-        return Env((RowAt(self.left.type, "lp"), RowAt(self.right.type, "rp")), key=key)
+        return Env((RowAt(self.left.type, "lp"), RowAt(self.right.type, "rp")), key=key, starts=("lle", "rle"))
 
 
 def _pairs(low: Lowering, node: TwoInputs, scope: Scope) -> Pairs:

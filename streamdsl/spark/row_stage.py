@@ -35,18 +35,19 @@ class Payload:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How a batch is read as what expressions are evaluated over: a payload for each side, the lifetime, the key."""
+    """How a batch is read as what expressions are evaluated over: payloads, the lifetime or the LEs of a pair, the key."""
 
     payloads: tuple[Payload, ...]
     key: Payload | None = None
     life: bool = True
+    starts: tuple[str, ...] = ()
 
     def inputs(self, batch: Any) -> Inputs:
         """Return a batch's rows."""
         tables = tuple(decode_table(batch.column(p.column), p.type, p.schema) for p in self.payloads)
         le, re = (batch.column(name).to_numpy() for name in ("le", "re")) if self.life else (None, None)
         keys = None if self.key is None else column_of(decode(batch.column(self.key.column), self.key.type))
-        return Inputs(tables, batch.num_rows, le, re, keys)
+        return Inputs(tables, batch.num_rows, le, re, keys, tuple(batch.column(name).to_numpy() for name in self.starts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class ProjectPairs:
     def apply(self, reader: Reader, batch: Any, out: Type) -> Any:
         """Return the pairs as rows."""
         payloads = encode_table(project(self.projection, reader.inputs(batch)), out)
-        names = ["p" if name == "lp" else name for name in batch.schema.names if name != "rp"]
+        names = ["p" if name == "lp" else name for name in batch.schema.names if name not in ("rp", *reader.starts)]
         return pa.RecordBatch.from_arrays([payloads if name == "p" else batch.column(name) for name in names], names)
 
 

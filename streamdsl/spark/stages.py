@@ -91,7 +91,7 @@ def project_pairs(
 ) -> Make:
     """Return the payloads that the node's projection makes of pairs, in Python."""
     assert node.projection is not None
-    names = ["le", "re", "lp", "rp", *(key.column for key in keys)]
+    names = ["le", "re", "lle", "rle", "lp", "rp", *(key.column for key in keys)]
     ddl = ["le bigint", "re bigint", f"p {out.ddl}", *(f"{key.column} {key.type.ddl}" for key in keys)]
     _check_key(low, node, keys, level)
     reader = _pair_reader(node, sides, keys, level)
@@ -100,7 +100,7 @@ def project_pairs(
 
 def _pair_reader(node: TwoInputs, sides: tuple[Type, Type], keys: Sequence[GroupKey], level: int | None) -> Reader:
     left, right = payload_of(sides[0], node.left.schema, "lp"), payload_of(sides[1], node.right.schema, "rp")
-    return Reader((left, right), _innermost(keys, level), False)
+    return Reader((left, right), _innermost(keys, level), False, ("lle", "rle"))
 
 
 def _check_key(low: Lowering, node: Node, keys: Sequence[GroupKey], level: int | None) -> None:

@@ -161,6 +161,8 @@ PAIRS: dict[str, list[Callable[[Stream, Stream], Stream]]] = {
         lambda s, t: s.band_join(t, before=9, after=-4),
         lambda s, t: s.band_join(t, before=3, after=4, time="left"),
         lambda s, t: s.band_join(t, on="k", before=3, after=4, time="min"),
+        lambda s, t: s.band_join(t, before=5, after=2, time="both"),
+        lambda s, t: s.band_join(t, on="k", before=2, after=3, time="both", select=lambda a, b: {"k": a.k, "v": a.v - b.v}),
         lambda s, t: s.band_join(s, on="k", before=3, after=4, time="right", select=lambda a, b: a.v - b.v),
     ],
     "asof_join": [

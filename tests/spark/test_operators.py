@@ -89,6 +89,7 @@ TWO: dict[str, Query] = {
     ),
     "band join": lambda a, b: a.band_join(b, on="k", before=4, after=2),
     "band join, earlier": lambda a, b: a.band_join(b, on="k", before=4, after=2, time="min"),
+    "band join, both": lambda a, b: a.band_join(b, before=4, after=2, time="both", select=lambda x, y: x.v - y.v),
     "full join": lambda a, b: a.full_join(b, on="k"),
     "clip by": lambda a, b: a.clip_by(b),
     "clip by key": lambda a, b: a.clip_by(b, on="m"),

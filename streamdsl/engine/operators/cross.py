@@ -11,7 +11,7 @@ from streamdsl.plan.node import Join, Matching
 FEW: Final = 100_000
 """So many pairs are no reason to warn."""
 FEW_EACH: Final = 100
-"""Nor are so many pairs for each row that came: what all rows meet is then a small table, or lives shortly."""
+"""Nor are so many pairs for each row that came: what all rows meet is then a small table, or lives briefly."""
 
 
 class CrossJoinGuard:

@@ -12,7 +12,7 @@ from streamdsl.engine.operators.cross import CrossJoinGuard
 from streamdsl.engine.operators.sides import Side, SideChange, TwoSidedOperator
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import RowError, project
-from streamdsl.expr.nodes import Make, Whole
+from streamdsl.expr.nodes import Life, Make, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import object_column
 from streamdsl.plan.node import Join
@@ -39,6 +39,7 @@ class JoinOperator(TwoSidedOperator):
     def __init__(self, label: str, node: Join) -> None:
         super().__init__(label, node.matching)
         self.projection = node.projection or PAIR
+        self.reads_starts = any(isinstance(part, Life) for part in self.projection.walk())
         self.guard = CrossJoinGuard(label, node)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:

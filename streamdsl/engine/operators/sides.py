@@ -100,6 +100,7 @@ class TwoSidedOperator(Operator):
     def __init__(self, label: str, matching: Matching) -> None:
         super().__init__(label)
         self.where = matching.where
+        self.reads_starts = False
         self.left = Side(self, matching.left_key)
         self.right = Side(self, matching.right_key)
 
@@ -119,7 +120,10 @@ class TwoSidedOperator(Operator):
             self.left.store.take([row.payload for row in lefts]),
             self.right.store.take([row.payload for row in rights]),
         )
-        return Inputs(tables, len(lefts))
+        starts = (
+            tuple(np.array([row.le for row in rows], dtype=np.int64) for rows in (lefts, rights)) if self.reads_starts else ()
+        )
+        return Inputs(tables, len(lefts), starts=starts)
 
     def forget(self, cti: int) -> None:
         self.left.forget(cti)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from streamdsl.temporal import CHT, INFINITY
 from streamdsl.windows import Hopping
 from tests.unit.denote.reading import BY_KEY, INSTANTS, LEFT, RIGHT, alive, bag, histories, meaning
 
-TIMES: list[BandTime] = ["max", "min", "left", "right"]
+TIMES: list[BandTime] = ["max", "min", "left", "right", "both"]
 
 
 @pytest.mark.parametrize("how", [Matching(), BY_KEY], ids=["all", "by key"])
@@ -49,8 +50,15 @@ def test_a_band_join_pairs_what_starts_near(time: BandTime, left: CHT[Any], righ
     after = width - before
     found = meaning(band_join(LEFT, RIGHT, BY_KEY, None, before, after, time), left, right)
     pairs = [(a, b) for a in left for b in right if a.payload.k == b.payload.k and a.le - before <= b.le <= a.le + after]
-    at = [{"max": max(a.le, b.le), "min": min(a.le, b.le), "left": a.le, "right": b.le}[time] for a, b in pairs]
-    assert found == CHT.from_rows([(t, t + 1, (a.payload, b.payload)) for t, (a, b) in zip(at, pairs, strict=True)])
+    at: dict[str, Callable[[int, int], tuple[int, int]]] = {
+        "max": lambda a, b: (max(a, b), max(a, b)),
+        "min": lambda a, b: (min(a, b), min(a, b)),
+        "left": lambda a, b: (a, a),
+        "right": lambda a, b: (b, b),
+        "both": lambda a, b: (min(a, b), max(a, b)),
+    }
+    lives = [at[time](a.le, b.le) for a, b in pairs]
+    assert found == CHT.from_rows([(le, end + 1, (a.payload, b.payload)) for (le, end), (a, b) in zip(lives, pairs, strict=True)])
 
 
 @given(
