@@ -81,6 +81,7 @@ def band_join(
 
 
 def _sides(left: Node, right: Node, before: int, after: int, time: BandTime) -> tuple[Node, Node]:
+    """Return both sides so that two rows meet if they are a pair, and first where the pair is to be."""
     if time == "left" or (time == "max" and after < 0):
         return lasting(left, 0, 1), lasting(right, -after, before + after + 1)
     if time == "right" or before < 0:

@@ -63,7 +63,8 @@ def run_udm(
     if isinstance(udm, UDSO):
         if (window, clip, output) != (None, Clip.NONE, Output.ALIGN):
             raise QueryError(f"{udm.label} is a stream operator, and has no windows", hint=f"run_udm({udm.label}(...), events)")
-        return follow(udm, udm.create_state(), map(member, sorted(rows_of(events), key=row_order)))[1]
+        rows = sorted((row for row in rows_of(events) if row.le < row.re), key=row_order)
+        return follow(udm, udm.create_state(), map(member, rows))[1]
     if window is None:
         raise QueryError(f"{udm.label} computes windows, and is given none", hint="run_udm(module, events, window=(le, re))")
     given = events if isinstance(events, (str, CHT)) else list(events)

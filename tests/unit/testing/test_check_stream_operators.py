@@ -76,7 +76,7 @@ def test_events_that_are_given_are_all_that_a_stream_operator_sees() -> None:
 
 
 def test_rows_come_in_order_however_they_arrive() -> None:
-    rows = [(8, 9, 4.0), (1, 5, 2.0), (8, 12, 1.0), (3, 4, -1.0)]
+    rows = [(8, 9, 4.0), (1, 5, 2.0), (6, 6, 99.0), (8, 12, 1.0), (3, 4, -1.0)]
     expected = [CHTRow(1, 5, 2.0), CHTRow(3, 4, 1.0), CHTRow(8, 12, 2.0), CHTRow(8, 9, 6.0)]
     arrivals: list[Any] = [rows, sd.CHT.from_rows(rows), *arrival_orders(rows, 5)]
     for arrival in arrivals:
