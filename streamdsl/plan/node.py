@@ -255,13 +255,13 @@ class Union(Node):
 
 def _makers(union: Union) -> Iterator[Node]:
     """Yield the nodes that have made the payloads of a union, each once, though many paths may lead to it."""
-    found: dict[int, Node] = {}
+    seen: set[int] = set()
     waiting: list[Node] = [union]
     while waiting:
         node = waiting.pop()
-        if id(node) in found:
+        if id(node) in seen:
             continue
-        found[id(node)] = node
+        seen.add(id(node))
         if isinstance(node, Union):
             waiting += node.parts
         elif type(node).schema is Node.schema:

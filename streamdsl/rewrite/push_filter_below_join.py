@@ -20,10 +20,9 @@ LEFT: Final = (0,)
 def push_filter_below_join(node: Node, setting: Setting) -> Node | None:
     """Move a condition that reads one side of a `join` to that side; of the other joins and of `clip_by` to the left.
 
-    Lifetimes, CTIs and ids stay; the CTI of an as-of join that looks forward waits for its left rows, so there a filter moves in
-    runs only. A condition that can fail stays above too, as rows without a match never meet it there; below
-    goes one that keeps the rows on which it fails (not on Spark). Outer joins are unions of a join and an anti-join: it reaches
-    both.
+    Lifetimes, CTIs and ids stay. The CTI of an as-of join that looks forward waits for its left rows, so there a filter moves in
+    runs only. A condition that can fail stays above too, as rows without a match never meet it there; below goes one that keeps
+    the rows on which it fails (not on Spark). Outer joins are unions of a join and an anti-join: it reaches both.
 
     Law: `where(p on l)(join(l, r)) == join(where(p)(l), r)`, and `where(p)(anti_join(l, r)) == anti_join(where(p)(l), r)`.
 

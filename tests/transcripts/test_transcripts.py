@@ -25,8 +25,7 @@ def query(transcript: Transcript) -> sd.Stream[Any]:
 
 def check(transcript: Transcript) -> None:
     """Raise `AssertionError` unless the engine says line for line what the transcript says, and the whole means the same."""
-    options = {"rewrite": transcript.head["rewrite"]}
-    session = query(transcript).open(emit=transcript.head["emit"], engine_options=options)  # type: ignore[arg-type]
+    session = query(transcript).open(emit=transcript.head["emit"])  # type: ignore[arg-type]
     inputs: dict[str, list[Event[Any]]] = {"s": [], "t": []}
     outputs: list[Event[Any]] = []
     for step in transcript.steps:

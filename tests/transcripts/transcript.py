@@ -12,7 +12,7 @@ from streamdsl.temporal import Event
 from streamdsl.testing import events
 
 _INPUT = re.compile(r"(\w*)>\s*(.*)")
-_HEAD = ("title", "query", "emit", "rewrite", "in", "out")
+_HEAD = ("title", "query", "emit", "in", "out")
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Transcript:
 
 def load(path: Path) -> Transcript:
     head, *blocks = path.read_text().strip().split("\n\n")
-    settings = {"emit": "speculative", "rewrite": "on"} | dict(re.split(r":\s*", line, maxsplit=1) for line in head.splitlines())
+    settings = {"emit": "speculative"} | dict(re.split(r":\s*", line, maxsplit=1) for line in head.splitlines())
     if unknown := sorted(settings.keys() ^ set(_HEAD)):
         raise ValueError(f"{path.name}: the head holds {', '.join(_HEAD)}; look at {', '.join(unknown)}")
     return Transcript(settings, [_step(path, block.splitlines()) for block in blocks])
