@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.compare import Line, compare
-from benchmarks.report import HEAD, as_json, cells, markdown, stamp, text_row
+from benchmarks.report import HEAD, as_json, cells, markdown, put_into, stamp, text_row
 from benchmarks.workload import peer_of
 from benchmarks.workloads import WORKLOADS
 
@@ -19,17 +21,26 @@ def main(arguments: list[str] | None = None) -> int:
     asked = _arguments(arguments)
     before = stamp()
     print(", ".join(f"{name} {value}" for name, value in before.items()))
-    workloads = [WORKLOADS[name] for name in asked.workloads or WORKLOADS]
     lines: dict[str, list[Line]] = {}
-    for workload in workloads:
+    for name in asked.workloads or WORKLOADS:
+        workload = WORKLOADS[name]
         print(f"\n{workload.name}: {workload.title}\n{text_row(HEAD)}", flush=True)
-        lines[workload.name] = []
+        lines[name] = []
         for line in compare(workload, asked.events, asked.runs, asked.peers):
-            lines[workload.name].append(line)
+            lines[name].append(line)
             print(text_row(cells(line)), flush=True)
-    for path in asked.write:
-        path.write_text(as_json(lines, before) if path.suffix == ".json" else markdown(workloads, lines, before))
+        _write(asked.write, lines, before)
     return int(any(line.ns is not None and line.problem for each in lines.values() for line in each))
+
+
+def _write(paths: Sequence[Path], lines: Mapping[str, Sequence[Line]], before: Mapping[str, Any]) -> None:
+    """Write what is there so far."""
+    for path in paths:
+        if path.suffix == ".json":
+            path.write_text(as_json(lines, before))
+        else:
+            page = path.read_text() if path.exists() else ""
+            path.write_text(put_into(page, markdown([WORKLOADS[name] for name in lines], lines, before)))
 
 
 def _arguments(arguments: list[str] | None) -> argparse.Namespace:
@@ -38,7 +49,13 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--events", type=_positive, help="how many events instead of each workload's own number")
     parser.add_argument("--runs", type=_positive, default=3, help="of which the median counts (3)")
     parser.add_argument("--peers", type=_peers, help=f"all, or some of: {','.join(PEERS)}; streamdsl is always run")
-    parser.add_argument("--write", type=Path, action="append", default=[], help="a .json or .md file for the results")
+    parser.add_argument(
+        "--write",
+        type=Path,
+        action="append",
+        default=[],
+        help="a .json file for the results, or a Markdown page, whose part between the marks becomes the tables",
+    )
     asked = parser.parse_args(arguments)
     for name in asked.workloads:
         if name not in WORKLOADS:

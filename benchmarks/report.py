@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -15,6 +15,7 @@ from typing import Any
 from benchmarks.compare import Line
 from benchmarks.workload import Workload, peer_of
 
+BEGIN, END = "<!-- benchmarks -->", "<!-- end of benchmarks -->"
 HEAD = ("", "events", "ns/event", "M events/s", "ours / its", "peak MB", "state B/row", "answer")
 
 
@@ -59,12 +60,12 @@ def text_row(row: Sequence[str]) -> str:
     return f"  {row[0]:<24}{row[1]:>11}" + "".join(f"{cell:>12}" for cell in row[2:7]) + f"  {row[7]}"
 
 
-def markdown(workloads: Sequence[Workload], lines: Mapping[str, Sequence[Line]], before: Mapping[str, Any]) -> str:
+def markdown(workloads: Iterable[Workload], lines: Mapping[str, Sequence[Line]], before: Mapping[str, Any]) -> str:
     """Return all tables as Markdown, under the stamp."""
     return "\n".join(_markdown(workloads, lines, before)) + "\n"
 
 
-def _markdown(workloads: Sequence[Workload], lines: Mapping[str, Sequence[Line]], before: Mapping[str, Any]) -> Iterator[str]:
+def _markdown(workloads: Iterable[Workload], lines: Mapping[str, Sequence[Line]], before: Mapping[str, Any]) -> Iterator[str]:
     versions = {peer_of(line.way): line.version for each in lines.values() for line in each if line.version}
     numbers = {"Python": before["python"], **{name: number for name, number in versions.items() if name != "streamdsl"}}
     yield f"{before['at']}, {before['cpu']}, {before['cores']} cores, load {before['load'][0]} at the start;"
@@ -77,6 +78,13 @@ def _markdown(workloads: Sequence[Workload], lines: Mapping[str, Sequence[Line]]
             yield "| " + " | ".join(cells(line)) + " |"
         if workload.notes:
             yield "\nNot like for like: " + "; ".join(workload.notes) + "."
+
+
+def put_into(page: str, tables: str) -> str:
+    """Return a page with the tables between its marks, or the tables alone where it has none."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    return f"{before}{begin}\n{tables}{end}{after}" if end else tables
 
 
 def as_json(lines: Mapping[str, Sequence[Line]], before: Mapping[str, Any]) -> str:

@@ -94,7 +94,9 @@ WORKLOADS = [
             "pathway": pathway.tables(table),
         },
         notes=(
-            "Bytewax has no such join; Polars joins on the key first and has the band as a filter; streamdsl is given fewer events",
+            "Bytewax has no such join",
+            "Polars joins on the key first and has the band as a filter",
+            "streamdsl is given fewer events",
         ),
     )
 ]

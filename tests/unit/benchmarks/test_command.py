@@ -7,10 +7,12 @@ import pytest
 
 from benchmarks import environments
 from benchmarks.__main__ import main
+from benchmarks.report import BEGIN, END
 
 
 def test_one_workload_is_compared_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results, page = tmp_path / "results.json", tmp_path / "page.md"
+    page.write_text(f"Above.\n{BEGIN}\nold\n{END}\nBelow.\n")
     command = ["incremental", "--events", "300", "--runs", "1", "--peers", "dict", "--write", str(results), "--write", str(page)]
     assert main(command) == 0
     printed = capsys.readouterr().out
@@ -20,7 +22,10 @@ def test_one_workload_is_compared_and_written(tmp_path: Path, capsys: pytest.Cap
     ours, loop = (next(line for line in lines if line["way"] == way) for way in ("streamdsl tuples", "dict loop"))
     assert loop["ratio"] == ours["ns"] / loop["ns"]
     assert [line["events"] for line in lines] == [300] * 3
-    assert "| dict loop | 300 |" in page.read_text()
+    above, tables, below = page.read_text().partition(BEGIN)[0], page.read_text(), page.read_text().partition(END)[2]
+    assert (above, below) == ("Above.\n", "\nBelow.\n")
+    assert "| dict loop | 300 |" in tables
+    assert "old" not in tables
 
 
 def test_a_peer_that_is_not_installed_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
