@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from benchmarks.answer import Answer, from_rows
-from benchmarks.data import Columns, Data, Rows, rows
+from benchmarks.data import Data, Rows, rows
 from benchmarks.workload import Way
 
 
@@ -37,6 +37,3 @@ def reference(query: Callable[..., Iterable[Sequence[Any]]], names: Sequence[str
         return from_rows(query(*given), names)
 
     return answer
-
-
-__all__ = ["Columns", "floor", "loop", "reference"]

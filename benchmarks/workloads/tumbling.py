@@ -103,6 +103,6 @@ WORKLOADS = [
             ),
             "pathway": pathway.tables(table),
         },
-        notes=("the floor and the reference know that keys are small integers",),
+        notes=("the floor knows that keys are small integers",),
     )
 ]
