@@ -13,7 +13,7 @@ JAVA_VERSION = $(shell $(JAVA) -version 2>&1 | sed -n 's/.* version "\([0-9]*\).
 HAS_JAVA = $(shell test "0$(JAVA_VERSION)" -ge 17 2>/dev/null && echo yes)
 INSTALL_JAVA = Java 17 or newer (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)
 
-.PHONY: help environment java demo test laws lint format types doctest docs notebooks sabotage check ci clean
+.PHONY: help environment java demo test laws lint format types doctest docs notebooks sabotage bench check ci clean
 
 help: ## show what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -61,10 +61,14 @@ notebooks: java $(READY) ## run every notebook
 sabotage: $(READY) ## break the engine on purpose: the laws must notice each way
 	$(BIN)/python -m tests.sabotage
 
+bench: $(READY) ## streamdsl beside its peers, each answer checked (ARGS="tumbling --events 100000 --peers duckdb,polars")
+	@$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	@$(BIN)/python -m benchmarks $(ARGS)
+
 check: lint types doctest notebooks sabotage test ## everything that CI does, in the environment at hand
 
 ci: ## everything that CI does, in a fresh environment in a temporary folder
 	@.ci/run
 
 clean: ## remove the environment and all caches
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .bench build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

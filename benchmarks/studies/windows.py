@@ -178,3 +178,7 @@ def main() -> None:
     print(f"count + sum, {KEYS} keys, {EVENTS} point events in pushes of {PUSH} (general: {GENERAL_EVENTS})")
     report("tumbling", SIZE, events)
     report("hopping, size / hop = 10", SIZE // 10, events)
+
+
+if __name__ == "__main__":
+    main()

@@ -110,3 +110,7 @@ def main() -> None:
             cells.append(f"{late:.1f} ({filling:.1f})")
         print(f"  {name:<34}" + "".join(f"{cell:>22}" for cell in cells))
     remembering()
+
+
+if __name__ == "__main__":
+    main()
