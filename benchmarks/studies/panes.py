@@ -76,3 +76,7 @@ def main() -> None:
                 written, shared = (min(each) for each in zip(*times, strict=True))
                 cells.append(f"{written:.0f} {shared:.0f} {written / shared:.2f}x")
             print(f"  {f'{kind}, {name}':<44}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
+
+
+if __name__ == "__main__":
+    main()
