@@ -137,8 +137,8 @@ def check_runs(sequence: object) -> None:
     if isinstance(sequence, Partitioned):
         raise QueryError(
             "a partitioned sequence has windows of its own for each key",
-            hint="windows(...) of each key: stream.group_by(key).windows(sequence); "
-            "of all keys together: apply a module that gives the rows, then snapshot_window()",
+            hint="stream.group_by(key).windows(sequence) has the results of each key; for all keys together apply there a module "
+            "that gives the rows, and then use snapshot_window()",
         )
     if not isinstance(sequence, AnySequence):
         raise QueryError(f"{sequence!r} is no window sequence", hint=f"streamdsl.astral has {_CHOICES}")

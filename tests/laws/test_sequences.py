@@ -135,3 +135,21 @@ def test_a_bound_that_is_a_function_and_raises_is_user_code() -> None:
     for engine in ("reference", "local"):
         with pytest.raises(sd.errors.UserCodeError, match="ZeroDivisionError in user code"):
             query.run(engine=engine, until=9)
+
+
+def test_windows_of_all_keys_together_are_snapshots_of_the_rows_in_those_of_each() -> None:
+    """As the hint says: what a partitioned sequence holds at an instant, from what it holds for each key."""
+
+    @sd.udo
+    def rows(members: Any) -> Any:
+        return list(members)
+
+    tuples = [({"id": n % 3, "loc": "xxyyx"[n], "n": n}, 2 * n) for n in range(5)]
+    stream = sd.from_rows([(t, t + 1, payload) for payload, t in tuples])
+    last = astral.rows_slide(1, 1)
+    together = stream.group_by("loc").windows(last).apply(rows).select(lambda e: e[1]).snapshot_window()
+    found = together.aggregate(all=sd.collect(lambda e: e.n)).run().cht()
+    view = View(tuples)
+    for row in found:
+        assert sorted(row.payload["all"]) == [payload["n"] for payload in view.content(last.partitioned("loc"), row.le)]
+    assert [row.le for row in found] == [0, 2, 4, 6, 8]
