@@ -56,7 +56,7 @@ class Linear(Periodic):
 
     @property
     def looks_back(self) -> bool:
-        return self.rate is not None and self.start[0] == 0
+        return self.rate is not None and self.start[0] < self.rate
 
     @property
     def endless(self) -> bool:
@@ -74,9 +74,12 @@ class Linear(Periodic):
         return self.lower(self.rank(at, seen) or 0, seen) if self.domain == "time" else None
 
     def first_needed(self, at: Batch, seen: Seen) -> int:
+        rank = self.rank(at, seen)
+        if self.rate is None and rank is not None:
+            return seen.last + 1
         if self.domain == "time":
             return super().first_needed(at, seen)
-        return max(0, int(self.lower(self.rank(at, seen) or 0, seen)))
+        return max(0, int(self.lower(rank or 0, seen)))
 
     def _after(self, at: Batch, seen: Seen) -> int:
         rank = self.rank(at, seen)

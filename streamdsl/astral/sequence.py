@@ -41,7 +41,7 @@ class AnySequence(ABC):
 
     @property
     def looks_back(self) -> bool:
-        """Whether windows may hold tuples that are as old as one likes."""
+        """Whether later windows may look back further and further."""
         return True
 
     @abstractmethod

@@ -104,6 +104,31 @@ def test_rows_far_from_the_start_and_from_each_other_cost_no_more_than_near_ones
     assert [row.le - 10**15 for row in query.run(engine=engine).cht()][:3] == [0, 5, 10]
 
 
+BOUNDED = [
+    astral.range_slide(6, 4),
+    astral.range_slide(5, 2, partial=False),
+    astral.range_slide(4),
+    astral.five_uplet(2, 5, 5, 5, 4),
+    astral.rows_slide(3, 2),
+    astral.last_n_every(3, 4),
+    astral.fixed(2, 9),
+    astral.fixed(1, 3, "position"),
+    astral.linear((1, 1), (1, 3), 1, "position"),
+]
+
+
+@pytest.mark.parametrize("ws", BOUNDED, ids=lambda ws: ws.describe())
+@pytest.mark.parametrize("emit", ["speculative", "watermark", "final"])
+def test_a_cti_frees_the_rows_that_no_later_window_reaches(ws: Any, emit: Any) -> None:
+    session = S.windows(ws).aggregate(n=sd.count()).open(emit)
+    kept = []
+    for time in range(0, 200, 2):
+        session.push([sd.Insert(time, time, time + 5, {"v": time}), sd.Cti(time)])
+        figures = session.stats()["window_aggregate_1"]
+        kept.append(figures["windows"] + figures["events"])
+    assert max(kept[100 // 2 :]) <= max(kept[: 100 // 2]) <= 14, kept
+
+
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: S.windows(astral.landmark), "is no window sequence.*range_slide"),  # type: ignore[arg-type]
     (lambda: S.windows(astral.landmark().partitioned("k")), "partitioned.*group_by"),  # type: ignore[arg-type]
