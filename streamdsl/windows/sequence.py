@@ -114,9 +114,11 @@ class Sequenced(Windows):
         coming = int(view.tau(seen.last + 1)[0]) if seen.last < view.last else INFINITY
         if not held and self.sequence.is_over(at, seen):
             return coming
-        if change is not None and coming == INFINITY == until and self.sequence.endless:
+        if change is None or change >= INFINITY:
+            return coming
+        if coming == INFINITY == until and self.sequence.endless:
             raise endless(self, view.payloads[-1])
-        return coming if change is None else min(coming, ceil(change))
+        return min(coming, ceil(change))
 
     def describe(self) -> str:
         """Return `sequence(...)` with its bounds, and the start if there is one."""

@@ -232,11 +232,11 @@ class SequenceWindows(HiddenWindows):
         if not held and self.sequence.is_over((time, LAST), seen):
             return coming
         change = self.sequence.next_change((time, LAST), seen)
-        if change is None:
+        if change is None or change >= INFINITY:
             return coming
         if coming == INFINITY == self.watermark == self.setting.gate.until and self.sequence.endless:
             raise endless(self.spec, self.rows.rows[-1].id)
-        return min(coming, ceil(change), INFINITY)
+        return min(coming, ceil(change))
 
     def _may_stay(self, time: int) -> bool:
         """Say whether the windows that are there from an instant on are as they must be: none looks back to a changed row."""
