@@ -34,6 +34,8 @@ class Linear(Periodic):
 
     def __post_init__(self) -> None:
         check_domain(self.domain)
+        if self.rate is not None:
+            positive(self.rate, "rate")
         parts = (*self.start, *self.end, *(() if self.rate is None else (self.rate,)))
         if self.domain == "position" and not all(isinstance(part, int) for part in parts):
             raise QueryError(f"positions are whole numbers, which not all of {', '.join(map(str, parts))} are")
@@ -113,6 +115,7 @@ class LastN(Periodic):
 
     def __post_init__(self) -> None:
         check_count(self.n)
+        positive(self.rate, "period")
 
     domain = "position"
 
@@ -153,6 +156,9 @@ class Sliding(AnySequence):
     domain = "time"
     lasts = False
     looks_back = False
+
+    def __post_init__(self) -> None:
+        positive(self.size, "range")
 
     def rank(self, at: Batch, seen: Seen) -> Batch:
         return at
@@ -234,7 +240,7 @@ def linear(start: tuple[Given, Given], end: tuple[Given, Given], rate: Given, do
     >>> View([(n, n) for n in range(20)]).content(linear((10, 8), (10, 10), 10, "position"), 19)
     [8, 9, 10]
     """
-    return Linear(_line(start), _line(end), positive(rate, "rate"), domain)
+    return Linear(_line(start), _line(end), exact(rate), domain)
 
 
 def five_uplet(start: Given, end: Given, rate: Given, start_adv: Given, end_adv: Given, domain: Domain = "time") -> Linear:
@@ -244,7 +250,7 @@ def five_uplet(start: Given, end: Given, rate: Given, start_adv: Given, end_adv:
     >>> View([]).bounds(five_uplet(2, 5, 5, 1, 5), 20)
     (5, 20)
     """
-    return Linear(_line((start_adv, start)), _line((end_adv, end)), positive(rate, "rate"), domain, cut=False)
+    return Linear(_line((start_adv, start)), _line((end_adv, end)), exact(rate), domain, cut=False)
 
 
 def range_slide(x: Given, slide: Given | None = None, partial: bool = True) -> AnySequence:
@@ -260,7 +266,7 @@ def range_slide(x: Given, slide: Given | None = None, partial: bool = True) -> A
     size = positive(x, "range")
     if slide is None:
         return Sliding(size)
-    hop = positive(slide, "slide")
+    hop = exact(slide)
     start, end = ((hop, -size), (hop, 0)) if partial else ((hop, 0), (hop, size))
     return Linear(start, end, hop, cut=partial, relative=True)
 
@@ -288,7 +294,7 @@ def last_n_every(n: int, period: Given) -> LastN:
     >>> View([(n, n) for n in range(10)]).content(last_n_every(3, 4), 7)
     [2, 3, 4]
     """
-    return LastN(n, positive(period, "period"))
+    return LastN(n, exact(period))
 
 
 def landmark() -> Linear:

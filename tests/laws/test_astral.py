@@ -233,6 +233,9 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: View([("a", 1)]).tau(1), "no tuple at position 1; the positions so far are 0 to 0"),
     (lambda: linear((1, 0), (1, 0.5), 1, "position"), "whole numbers"),
     (lambda: linear((1, 0), (1, 0), 0), "a rate is greater than 0"),
+    (lambda: range_slide(4, 0), "a rate is greater than 0"),
+    (lambda: range_slide(0), "a range is greater than 0"),
+    (lambda: last_n_every(3, -1), "a period is greater than 0"),
     (lambda: rows_slide(0, 1), "at least one tuple"),
     (lambda: fixed("soon", 5), "not a number"),  # type: ignore[arg-type]
     (lambda: WindowSequence(lambda j: j, lambda j: j, 1, "rows"), '"time" and "position"'),  # type: ignore[arg-type]
