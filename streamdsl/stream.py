@@ -216,7 +216,7 @@ class _Windowing(ABC, Generic[W]):
 
     def windows(
         self,
-        sequence: AnySequence,
+        spec: AnySequence,
         start: TimeLike | None = None,
         *,
         clip: Clip = Clip.NONE,
@@ -231,11 +231,12 @@ class _Windowing(ABC, Generic[W]):
             result               [--------)[-----
 
         A row is a tuple at t = LE, for a query that sees those from `start` on, by default from the first LE; where it ends does
-        not count. The result over a window holds from the first instant at which it is the last one created to the first at which
-        another one is, or for ever. Simultaneous rows are seen at once; positions go by (LE, payload). The CTI is that of the
-        input. In groups each key has its own sequence. A sequence of which new windows hold rows for ever needs `run(until=t)`,
-        and raises `UnboundedOutputError` without; `QueryError` for time-sensitive modules, for other output policies, and for
-        sequences that only a `View` can follow.
+        not count. Numbers of time in a sequence are ticks. The result over a window holds from the first instant at which it is
+        the last one created to the first at which another one is, or for ever. Simultaneous rows are seen at once; positions go
+        by (LE, payload). The CTI is that of the input. In groups each key has its own sequence.
+
+        A sequence of which new windows hold rows for ever needs `run(until=t)`, and raises `UnboundedOutputError` without.
+        Raises `QueryError` for time-sensitive modules, for other output policies, and for what only a `View` can follow.
 
         >>> import streamdsl as sd
         >>> rows = sd.from_rows([(0, 1, 1), (3, 4, 2), (6, 7, 3), (12, 13, 4)])
@@ -252,7 +253,7 @@ class _Windowing(ABC, Generic[W]):
         """
         timed = self._timed(start)
         first = None if start is None else to_ticks(start, timed._unit)
-        return timed._windowed(Frame(Sequenced(sequence, first), clip, output))
+        return timed._windowed(Frame(Sequenced(spec, first), clip, output))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -19,6 +19,7 @@ from streamdsl.astral.named import (
     range_slide,
     rows_slide,
 )
+from streamdsl.astral.seen import Seen
 from streamdsl.astral.sequence import AnySequence, GenericWindowSequence, Partitioned, WindowSequence
 from streamdsl.astral.transposing import transposable
 from streamdsl.astral.view import View
@@ -28,6 +29,7 @@ __all__ = [
     "GenericWindowSequence",
     "Linear",
     "Partitioned",
+    "Seen",
     "View",
     "WindowSequence",
     "five_uplet",

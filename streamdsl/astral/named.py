@@ -34,6 +34,8 @@ class Linear(Periodic):
 
     def __post_init__(self) -> None:
         check_domain(self.domain)
+        if self.rate is not None:
+            positive(self.rate, "rate")
         parts = (*self.start, *self.end, *(() if self.rate is None else (self.rate,)))
         if self.domain == "position" and not all(isinstance(part, int) for part in parts):
             raise QueryError(f"positions are whole numbers, which not all of {', '.join(map(str, parts))} are")
@@ -56,7 +58,7 @@ class Linear(Periodic):
 
     @property
     def looks_back(self) -> bool:
-        return self.rate is not None and self.start[0] == 0
+        return self.rate is not None and self.start[0] < self.rate
 
     @property
     def endless(self) -> bool:
@@ -74,9 +76,12 @@ class Linear(Periodic):
         return self.lower(self.rank(at, seen) or 0, seen) if self.domain == "time" else None
 
     def first_needed(self, at: Batch, seen: Seen) -> int:
+        rank = self.rank(at, seen)
+        if self.rate is None and rank is not None:
+            return seen.last + 1
         if self.domain == "time":
             return super().first_needed(at, seen)
-        return max(0, int(self.lower(self.rank(at, seen) or 0, seen)))
+        return max(0, int(self.lower(rank or 0, seen)))
 
     def _after(self, at: Batch, seen: Seen) -> int:
         rank = self.rank(at, seen)
@@ -110,6 +115,7 @@ class LastN(Periodic):
 
     def __post_init__(self) -> None:
         check_count(self.n)
+        positive(self.rate, "period")
 
     domain = "position"
 
@@ -150,6 +156,9 @@ class Sliding(AnySequence):
     domain = "time"
     lasts = False
     looks_back = False
+
+    def __post_init__(self) -> None:
+        positive(self.size, "range")
 
     def rank(self, at: Batch, seen: Seen) -> Batch:
         return at
@@ -231,7 +240,7 @@ def linear(start: tuple[Given, Given], end: tuple[Given, Given], rate: Given, do
     >>> View([(n, n) for n in range(20)]).content(linear((10, 8), (10, 10), 10, "position"), 19)
     [8, 9, 10]
     """
-    return Linear(_line(start), _line(end), positive(rate, "rate"), domain)
+    return Linear(_line(start), _line(end), exact(rate), domain)
 
 
 def five_uplet(start: Given, end: Given, rate: Given, start_adv: Given, end_adv: Given, domain: Domain = "time") -> Linear:
@@ -241,7 +250,7 @@ def five_uplet(start: Given, end: Given, rate: Given, start_adv: Given, end_adv:
     >>> View([]).bounds(five_uplet(2, 5, 5, 1, 5), 20)
     (5, 20)
     """
-    return Linear(_line((start_adv, start)), _line((end_adv, end)), positive(rate, "rate"), domain, cut=False)
+    return Linear(_line((start_adv, start)), _line((end_adv, end)), exact(rate), domain, cut=False)
 
 
 def range_slide(x: Given, slide: Given | None = None, partial: bool = True) -> AnySequence:
@@ -257,7 +266,7 @@ def range_slide(x: Given, slide: Given | None = None, partial: bool = True) -> A
     size = positive(x, "range")
     if slide is None:
         return Sliding(size)
-    hop = positive(slide, "slide")
+    hop = exact(slide)
     start, end = ((hop, -size), (hop, 0)) if partial else ((hop, 0), (hop, size))
     return Linear(start, end, hop, cut=partial, relative=True)
 
@@ -285,7 +294,7 @@ def last_n_every(n: int, period: Given) -> LastN:
     >>> View([(n, n) for n in range(10)]).content(last_n_every(3, 4), 7)
     [2, 3, 4]
     """
-    return LastN(n, positive(period, "period"))
+    return LastN(n, exact(period))
 
 
 def landmark() -> Linear:

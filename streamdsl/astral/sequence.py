@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from streamdsl.astral.numbers import LAST, Batch, Given, Number, batch, exact, positive
@@ -41,7 +41,7 @@ class AnySequence(ABC):
 
     @property
     def looks_back(self) -> bool:
-        """Whether windows may hold tuples that are as old as one likes."""
+        """Whether later windows may look back further and further."""
         return True
 
     @abstractmethod
@@ -206,8 +206,10 @@ class WindowSequence(Periodic):
     domain: Domain = "time"
     rate_domain: Any = None
     delay: Any = 0
+    _want_stream: tuple[bool, bool] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_want_stream", (_wants_stream(self.alpha), _wants_stream(self.beta)))
         object.__setattr__(self, "rate", positive(self.rate, "rate"))
         object.__setattr__(self, "rate_domain", self.rate_domain or self.domain)
         object.__setattr__(self, "delay", exact(self.delay))
@@ -218,7 +220,7 @@ class WindowSequence(Periodic):
 
     @property
     def by_clock(self) -> bool:
-        return self.domain == self.rate_domain == "time" and not any(map(_wants_stream, (self.alpha, self.beta)))
+        return self.domain == self.rate_domain == "time" and not any(self._want_stream)
 
     @property
     def endless(self) -> bool:
@@ -230,14 +232,14 @@ class WindowSequence(Periodic):
         return f"[{_name(self.alpha)}(j), {_name(self.beta)}(j)] by {self.domain}, {every}"
 
     def lower(self, j: int, seen: Seen) -> Number:
-        return _called(self.alpha, j, seen)
+        return _called(self.alpha, j, seen, self._want_stream[0])
 
     def upper(self, j: int, seen: Seen) -> Number:
-        return _called(self.beta, j, seen)
+        return _called(self.beta, j, seen, self._want_stream[1])
 
 
-def _called(bound: Any, j: int, seen: Seen) -> Number:
-    return exact(bound(j, seen) if _wants_stream(bound) else bound(j))
+def _called(bound: Any, j: int, seen: Seen, wants_stream: bool) -> Number:
+    return exact(bound(j, seen) if wants_stream else bound(j))
 
 
 def _name(bound: Any) -> str:

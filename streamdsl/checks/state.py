@@ -72,8 +72,8 @@ def rows_of_sequences(node: Node, plan: Checked) -> Iterator[Finding]:
         return
     windows = node.windows
     if windows.sequence.looks_back:
-        what = f"keeps every row until the input is closed: a later window of {windows.describe()} may hold it"
-        yield plan.finding(node, "warning", what, "where the lower bound rises: range_slide, rows_slide, last_n_every, linear")
+        what = f"keeps more and more rows until the input is closed: the windows of {windows.describe()} look back ever further"
+        yield plan.finding(node, "warning", what, "a lower bound that rises by the rate: range_slide, rows_slide, last_n_every")
     elif id(node) in plan.inside and (windows.by_position or windows.start is None):
         kept = "how many rows have come" if windows.by_position else "the first LE"
         remedy = "windows by time with a start: windows(range_slide(...), start=...)"

@@ -18,20 +18,17 @@ def shows_the_same(node: Watching, mode: Mode) -> bool:
     """Say whether a session cannot show that some rows no longer reach a window operator.
 
     They raise its watermark, the largest LE or CTI received, which opens windows. Final results do not depend on it. Nor do point
-    events: each opens its windows itself, if these begin by its LE. Nor does an ordered input: its CTI is the largest LE. And
-    rows that may still change hold back the CTI of a module that sees ends beyond its window.
+    events: each opens its windows itself. Nor does an ordered input: its CTI is the largest LE. And rows that may still change
+    hold back the CTI of a module that sees ends beyond its window. The windows of a sequence come after their rows, which so open
+    none, and until they have ended their results hold back the CTI.
     """
     if mode == "run":
         return True
     if not isinstance(node, Chop) and node.sees_ends:
         return False
-    opens_itself = mode == "speculative" and points_only(node.input) and _holds_what_begins_in_it(node)
-    return mode == "final" or cti_is_largest_start(node.input) or opens_itself
-
-
-def _holds_what_begins_in_it(node: Watching) -> bool:
-    """Say whether a point event is in windows alone that begin by its LE; those of a sequence come after their rows."""
-    return isinstance(node, Chop) or not isinstance(node.windows, Sequenced)
+    if not isinstance(node, Chop) and isinstance(node.windows, Sequenced):
+        return mode == "final" or (mode == "speculative" and cti_is_largest_start(node.input))
+    return mode == "final" or cti_is_largest_start(node.input) or (mode == "speculative" and points_only(node.input))
 
 
 def cti_is_largest_start(node: Node) -> bool:

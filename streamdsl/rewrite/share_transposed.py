@@ -64,6 +64,8 @@ def _first_shared(earlier: Over, later: Over) -> int | None:
     if not isinstance(windows, Sequenced) or not isinstance(shifted, Sequenced) or windows == shifted:
         return None
     first = _first_end(windows, shifted)
+    if first is None:
+        return None
     sharing = Sharing()
     return first if sharing.visit(earlier) is sharing.visit(replace(later, windows=windows)) else None
 

@@ -114,9 +114,11 @@ class Sequenced(Windows):
         coming = int(view.tau(seen.last + 1)[0]) if seen.last < view.last else INFINITY
         if not held and self.sequence.is_over(at, seen):
             return coming
-        if change is not None and coming == INFINITY == until and self.sequence.endless:
+        if change is None or change >= INFINITY:
+            return coming
+        if coming == INFINITY == until and self.sequence.endless:
             raise endless(self, view.payloads[-1])
-        return coming if change is None else min(coming, ceil(change))
+        return min(coming, ceil(change))
 
     def describe(self) -> str:
         """Return `sequence(...)` with its bounds, and the start if there is one."""
@@ -137,8 +139,8 @@ def check_runs(sequence: object) -> None:
     if isinstance(sequence, Partitioned):
         raise QueryError(
             "a partitioned sequence has windows of its own for each key",
-            hint="windows(...) of each key: stream.group_by(key).windows(sequence); "
-            "of all keys together: apply a module that gives the rows, then snapshot_window()",
+            hint="stream.group_by(key).windows(sequence) has the results of each key; for all keys together apply there a module "
+            "that gives the rows, and then use snapshot_window()",
         )
     if not isinstance(sequence, AnySequence):
         raise QueryError(f"{sequence!r} is no window sequence", hint=f"streamdsl.astral has {_CHOICES}")

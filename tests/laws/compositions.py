@@ -101,7 +101,6 @@ STEPS = [
         lambda s: record(s.windows(sd.astral.rows_slide(3, 2)).apply(Above(), lambda e: e.v)),
         unbounds=True,
     ),
-    Step("windows, grouped", lambda s: s.group_by("k").windows(sd.astral.range_slide(5)).aggregate(v=sd.count())),
     Step(
         "operator, unchanged",
         lambda s: record(s.tumbling_window(8, output=sd.Output.UNCHANGED).apply(Alone(), lambda e: e.v)),

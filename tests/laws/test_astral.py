@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+import streamdsl as sd
 from streamdsl.astral import (
     AnySequence,
     GenericWindowSequence,
@@ -17,6 +18,7 @@ from streamdsl.astral import (
     View,
     WindowSequence,
     fixed,
+    for_loop,
     landmark,
     last_n_every,
     linear,
@@ -24,6 +26,7 @@ from streamdsl.astral import (
     rows_slide,
     transposable,
 )
+from streamdsl.errors import StreamDslError
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 
@@ -206,3 +209,43 @@ def test_several_tuples_in_a_batch_make_positions_transposable_only_where_no_win
 def test_transposing_asks_for_linear_sequences() -> None:
     with pytest.raises(TypeError, match="linear sequences"):
         transposable(range_slide(4, 2), 0, linear((2, 0), (2, 4), 2), 2)
+
+
+def test_a_stream_is_seen_by_le_and_payload() -> None:
+    view = View(sd.from_rows([(4, 9, "c"), (2, 5, "b"), (2, 7, "a"), (-1, 3, "early"), (6, 6, "never")]))
+    assert view.content(landmark(), 9) == ["a", "b", "c"]
+    assert [view.tau(n) for n in (-1, 0, 1, 2)] == [(0, 0), (2, 0), (2, 0), (4, 0)]
+    assert view.content(rows_slide(1, 1), 3) == ["b"]
+
+
+def test_a_query_sees_nothing_before_it_starts_and_nothing_later_than_now() -> None:
+    view = View([("a", 1), ("b", 2), ("c", 5)], t0=2)
+    assert view.gamma(fixed(0, 9), 1) is None
+    assert view.content(landmark(), 1) == []
+    assert view.content(landmark(), 4) == ["b"]
+    ahead = WindowSequence(lambda j, v: v.t0, lambda j, v: v.tau(j + 1)[0], 1, "time", "position")
+    assert view.gamma(ahead, 4) is None
+    assert view.content(ahead, 5) == ["b", "c"]
+
+
+WRONG: list[tuple[Callable[[], object], str]] = [
+    (lambda: View([("b", 2), ("a", 1)]), "in order of position"),
+    (lambda: View([("a", 1)]).tau(1), "no tuple at position 1; the positions so far are 0 to 0"),
+    (lambda: linear((1, 0), (1, 0.5), 1, "position"), "whole numbers"),
+    (lambda: linear((1, 0), (1, 0), 0), "a rate is greater than 0"),
+    (lambda: range_slide(4, 0), "a rate is greater than 0"),
+    (lambda: range_slide(0), "a range is greater than 0"),
+    (lambda: last_n_every(3, -1), "a period is greater than 0"),
+    (lambda: rows_slide(0, 1), "at least one tuple"),
+    (lambda: fixed("soon", 5), "not a number"),  # type: ignore[arg-type]
+    (lambda: WindowSequence(lambda j: j, lambda j: j, 1, "rows"), '"time" and "position"'),  # type: ignore[arg-type]
+    (lambda: WindowSequence(lambda j: j, lambda j: j, 1, delay=-1), "at least 0"),
+    (lambda: View([("a", 1)]).content(landmark().partitioned("loc"), 3), "no field 'loc'"),
+    (lambda: View([("a", 1)]).content(for_loop(0, lambda u: True, lambda u: u, lambda u: (0, u)), 3), "which goes on"),
+]
+
+
+@pytest.mark.parametrize(("make", "text"), WRONG)
+def test_what_is_no_sequence_or_no_view_is_refused(make: Callable[[], object], text: str) -> None:
+    with pytest.raises(StreamDslError, match=text):
+        make()

@@ -43,6 +43,10 @@ QUERIES: dict[str, Query] = {
     "hopping, chopped": lambda s: s.chop(10),
     "hopping, chopped at 3": lambda s: s.chop(10, offset=3),
     "snapshot": lambda s: s.snapshot_window().aggregate(n=sd.count()),
+    "sequence by time": lambda s: s.windows(sd.astral.range_slide(10, 5)).aggregate(n=sd.count()),
+    "sequence at every time": lambda s: s.windows(sd.astral.range_slide(10)).aggregate(n=sd.count()),
+    "sequence by position": lambda s: s.windows(sd.astral.rows_slide(2, 1)).aggregate(n=sd.count()),
+    "sequence by time and position": lambda s: s.windows(sd.astral.last_n_every(2, 2**61)).aggregate(n=sd.count()),
     "count by start": lambda s: s.count_window(1).aggregate(n=sd.count()),
     "count by end": lambda s: s.count_window(1, by="end").aggregate(n=sd.count()),
     **{f"session{gaps}": lambda s, gaps=gaps: s.session_window(*gaps).aggregate(n=sd.count()) for gaps in SESSIONS},  # type: ignore[misc]
@@ -61,6 +65,9 @@ SPANS: dict[str, Query] = {
     "to_points_at_end": lambda s: s.to_points_at_end(),
 }
 NEVER_REFUSED = {
+    "sequence by time",
+    "sequence at every time",
+    "sequence by position",
     "snapshot",
     f"session{(INFINITY, None)}",
     "clip_duration",

@@ -510,6 +510,8 @@ NOTICED: dict[str, int] = {
     "a key is not read": 77,
     "events of any length are in one pane": 1065,
     "panes are counted": 110,
+    "any start is as good as another": 111,
+    "a filter reads nothing": 323,
 }
 """Where a late example is that shows a wrong rule, so that it is tried first; without it all are tried."""
 

@@ -104,6 +104,31 @@ def test_rows_far_from_the_start_and_from_each_other_cost_no_more_than_near_ones
     assert [row.le - 10**15 for row in query.run(engine=engine).cht()][:3] == [0, 5, 10]
 
 
+BOUNDED = [
+    astral.range_slide(6, 4),
+    astral.range_slide(5, 2, partial=False),
+    astral.range_slide(4),
+    astral.five_uplet(2, 5, 5, 5, 4),
+    astral.rows_slide(3, 2),
+    astral.last_n_every(3, 4),
+    astral.fixed(2, 9),
+    astral.fixed(1, 3, "position"),
+    astral.linear((1, 1), (1, 3), 1, "position"),
+]
+
+
+@pytest.mark.parametrize("ws", BOUNDED, ids=lambda ws: ws.describe())
+@pytest.mark.parametrize("emit", ["speculative", "watermark", "final"])
+def test_a_cti_frees_the_rows_that_no_later_window_reaches(ws: Any, emit: Any) -> None:
+    session = S.windows(ws).aggregate(n=sd.count()).open(emit)
+    kept = []
+    for time in range(0, 200, 2):
+        session.push([sd.Insert(time, time, time + 5, {"v": time}), sd.Cti(time)])
+        figures = session.stats()["window_aggregate_1"]
+        kept.append(figures["windows"] + figures["events"])
+    assert max(kept[100 // 2 :]) <= max(kept[: 100 // 2]) <= 14, kept
+
+
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: S.windows(astral.landmark), "is no window sequence.*range_slide"),  # type: ignore[arg-type]
     (lambda: S.windows(astral.landmark().partitioned("k")), "partitioned.*group_by"),  # type: ignore[arg-type]
@@ -135,3 +160,21 @@ def test_a_bound_that_is_a_function_and_raises_is_user_code() -> None:
     for engine in ("reference", "local"):
         with pytest.raises(sd.errors.UserCodeError, match="ZeroDivisionError in user code"):
             query.run(engine=engine, until=9)
+
+
+def test_windows_of_all_keys_together_are_snapshots_of_the_rows_in_those_of_each() -> None:
+    """As the hint says: what a partitioned sequence holds at an instant, from what it holds for each key."""
+
+    @sd.udo
+    def rows(members: Any) -> Any:
+        return list(members)
+
+    tuples = [({"id": n % 3, "loc": "xxyyx"[n], "n": n}, 2 * n) for n in range(5)]
+    stream = sd.from_rows([(t, t + 1, payload) for payload, t in tuples])
+    last = astral.rows_slide(1, 1)
+    together = stream.group_by("loc").windows(last).apply(rows).select(lambda e: e[1]).snapshot_window()
+    found = together.aggregate(all=sd.collect(lambda e: e.n)).run().cht()
+    view = View(tuples)
+    for row in found:
+        assert sorted(row.payload["all"]) == [payload["n"] for payload in view.content(last.partitioned("loc"), row.le)]
+    assert [row.le for row in found] == [0, 2, 4, 6, 8]

@@ -85,9 +85,10 @@ class By(Seen):
 
 @dataclass(slots=True, eq=False)
 class SequenceEntry(WindowEntry):
-    """A window with its first and its last row."""
+    """A window with its first and its last row; with all of them, once rows are forgotten while its result waits to be shown."""
 
     ends: tuple[EventRow, ...] = ()
+    rows: list[EventRow] | None = None
 
 
 class Found(NamedTuple):
@@ -204,7 +205,7 @@ class SequenceWindows(HiddenWindows):
 
     def _created(self, start: int, held: bool) -> Iterator[tuple[int, range]]:
         """Yield each instant from `start` on at which another window is the last one, and the positions in it."""
-        if not self.rows.rows:
+        if not self.rows.rows:  # those of a window that may end are kept
             return
         state, time = self._state(start - 1, By(self.rows, start - 1)), start
         while time < INFINITY:
@@ -231,11 +232,11 @@ class SequenceWindows(HiddenWindows):
         if not held and self.sequence.is_over((time, LAST), seen):
             return coming
         change = self.sequence.next_change((time, LAST), seen)
-        if change is None:
+        if change is None or change >= INFINITY:
             return coming
         if coming == INFINITY == self.watermark == self.setting.gate.until and self.sequence.endless:
             raise endless(self.spec, self.rows.rows[-1].id)
-        return min(coming, ceil(change), INFINITY)
+        return min(coming, ceil(change))
 
     def _may_stay(self, time: int) -> bool:
         """Say whether the windows that are there from an instant on are as they must be: none looks back to a changed row."""
@@ -274,13 +275,11 @@ class SequenceWindows(HiddenWindows):
         row: EventRow = self.rows.rows[position - self.rows.dropped]
         return row
 
-    def _first(self, entry: WindowEntry) -> int:
-        """Return the position of a window's first row."""
-        assert isinstance(entry, SequenceEntry)
-        return self.rows.dropped + int(self.rows.rows.index(entry.ends[0]))
-
     def members(self, entry: WindowEntry) -> list[EventRow]:
-        first = self._first(entry) - self.rows.dropped
+        assert isinstance(entry, SequenceEntry)
+        if entry.rows is not None:
+            return entry.rows
+        first = int(self.rows.rows.index(entry.ends[0]))
         return list(self.rows.rows[first : first + entry.n_events])
 
     # CTIs: all before one is settled.
@@ -290,12 +289,16 @@ class SequenceWindows(HiddenWindows):
         closed = self.close(cti - 1)
         if self.rows.rows and self.rows.t0 < cti:
             seen = By(self.rows, cti - 1)
-            kept = [self._first(entry) for entry in self.windows if not entry.shown or entry.le >= cti]
-            self._drop_rows(min([self.sequence.first_needed((cti - 1, LAST), seen), seen.last + 1, *kept]))
+            self._drop_rows(min(self.sequence.first_needed((cti - 1, LAST), seen), seen.last + 1), cti)
         return closed
 
-    def _drop_rows(self, position: int) -> None:
-        for row in self.rows.rows[: max(0, position - self.rows.dropped)]:
+    def _drop_rows(self, position: int, cti: int) -> None:
+        """Drop the rows before a position: windows that begin at the CTI or later look at none, others that wait keep theirs."""
+        dropped = self.rows.rows[: max(0, position - self.rows.dropped)]
+        for entry in self.windows.between(MIN_TIME, cti) if dropped else ():
+            assert isinstance(entry, SequenceEntry)
+            entry.rows = self.members(entry) if entry.results is None else None
+        for row in dropped:
             del self.known[row.id, row.le]
         self.rows.forget(position)
 
