@@ -43,8 +43,8 @@ SABOTAGES = (
     Sabotage(
         "a row is replayed as it came first",
         "streamdsl/engine/outcome.py",
-        "ends[places[id]] = changes.re_new[place]",
-        "ends[places[id]] = changes.re_old[place]",
+        "ends[first], ends[place] = last[place], starts[place]",
+        "ends[place] = starts[place]",
         "attached",
     ),
     Sabotage(

@@ -49,28 +49,27 @@ class Outcome:
 
 
 def rows_after(changes: Batch) -> Batch:
-    """Return the rows that are there after these changes, the first of which find none, as insertions.
+    """Return the rows that are there after these changes, as insertions; a row may have been there before.
 
     An id that is inserted again is another row: the one before it can no longer change.
     """
     changes = changes.take(np.flatnonzero(changes.re_old != changes.re_new))
     is_insertion = changes.re_old == changes.le
     ends = changes.re_new if is_insertion.all() else _last_ends(changes, is_insertion)
-    rows = np.flatnonzero(is_insertion & (ends > changes.le))
+    rows = np.flatnonzero(ends > changes.le)
     found = changes.take(rows)
     return found.with_lifetimes(found.le, found.le, ends[rows])
 
 
 def _last_ends(changes: Batch, is_insertion: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the last RE of each row, in the place of its insertion."""
-    ends = changes.re_new.copy()
+    """Return the last RE of each row, in the place of its first change, and LE in the places of the others."""
+    ends, starts, last = changes.re_new.copy(), changes.le.tolist(), changes.re_new.tolist()
     places: dict[Any, int] = {}
-    inserted, ids = is_insertion.tolist(), changes.ids.tolist()
-    for place, id in enumerate(ids):
-        if inserted[place]:
-            places[id] = place
-        else:
-            ends[places[id]] = changes.re_new[place]
+    for place, (id, inserted) in enumerate(zip(changes.ids.tolist(), is_insertion.tolist(), strict=True)):
+        first = place if inserted else places.get(id, place)
+        places[id] = first
+        if first != place:
+            ends[first], ends[place] = last[place], starts[place]
     return ends
 
 

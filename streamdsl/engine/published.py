@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,20 +14,23 @@ from streamdsl.engine.ingress import Piece
 from streamdsl.engine.outcome import rows_after
 from streamdsl.temporal import MIN_TIME, Rejected
 
-LEAST: Final = 4096
+LEAST: Final = 256
 """How many changes may wait before they are looked through for rows that are gone."""
 
 
 class Published:
     """A stream as it stands: its rows that are live, which are those that can still change (RE >= its CTI), and its CTI.
 
-    Changes are kept as they come; once there are twice as many as there were live rows, those that are gone are let go.
+    Batches of changes are kept as they come, each until the CTI has passed all ends in it. Once there are twice as many changes
+    as there were live rows, they are put together, without the rows that are gone.
     """
 
     def __init__(self) -> None:
         self.cti = MIN_TIME
         self.events_in = 0
-        self._batches: list[Batch] = []
+        self._batches: dict[int, Batch] = {}
+        self._ends: list[tuple[int, int]] = []
+        self._number = itertools.count()
         self._changes = 0
         self._kept = 0
 
@@ -34,15 +39,16 @@ class Published:
         self.cti = piece.cti
         if len(piece.batch):
             self.events_in += len(piece.batch)
-            self._batches.append(piece.batch)
-            self._changes += len(piece.batch)
-            if self._changes > 2 * self._kept + LEAST:
-                self._let_go()
+            self._keep(piece.batch)
+        while self._ends and self._ends[0][0] < self.cti:
+            self._changes -= len(self._batches.pop(heapq.heappop(self._ends)[1]))
+        if self._changes > 2 * self._kept + LEAST:
+            self._put_together()
 
     def replay(self) -> Piece:
         """Return the live rows as insertions, and the CTI."""
-        self._let_go()
-        return Piece(self._batches[0] if self._batches else EMPTY, self.cti)
+        self._put_together()
+        return Piece(next(iter(self._batches.values()), EMPTY), self.cti)
 
     @property
     def changes_out(self) -> int:
@@ -56,13 +62,25 @@ class Published:
 
     def stats(self) -> dict[str, int]:
         """Return the stream's figures for `stats()`; its events are the changes that are kept."""
-        sizes = {"windows": 0, "events": self._changes, "state_bytes": sum(map(_bytes_of, self._batches)), "udm_calls": 0}
+        sizes = {
+            "windows": 0,
+            "events": self._changes,
+            "state_bytes": sum(map(_bytes_of, self._batches.values())),
+            "udm_calls": 0,
+        }
         return {**sizes, "in": self.events_in, "out": self.events_in, "input_cti": self.cti, "output_cti": self.cti}
 
-    def _let_go(self) -> None:
-        live = live_rows(Batch.concat(self._batches), self.cti)
-        self._batches = [live] if len(live) else []
-        self._changes = self._kept = len(live)
+    def _keep(self, batch: Batch) -> None:
+        number = next(self._number)
+        self._batches[number] = batch
+        heapq.heappush(self._ends, (int(max(batch.re_old.max(), batch.re_new.max())), number))
+        self._changes += len(batch)
+
+    def _put_together(self) -> None:
+        live = live_rows(Batch.concat(self._batches.values()), self.cti)
+        self._batches, self._ends, self._changes, self._kept = {}, [], 0, len(live)
+        if len(live):
+            self._keep(live)
 
 
 def live_rows(changes: Batch, cti: int) -> Batch:
