@@ -149,11 +149,12 @@ class RunningQuery(ABC, Generic[T]):
             attached.take(pieces, out)
 
     def _end(self) -> None:
-        """Let every operator know that the next step is the last."""
+        """Let every operator know that the next step is the last, those of attached queries too."""
         for operator in self._graph.operators:
             operator.ending = True
         for attached in self._attached:
             attached._end()
+            attached._closed = True
 
     def _check_open(self) -> None:
         if self._failure is not None:

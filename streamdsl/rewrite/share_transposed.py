@@ -39,7 +39,7 @@ def share_transposed(node: Node, setting: Setting) -> Node | None:
     ['Source', 'WindowAggregate', 'Source', 'WindowAggregate', 'Join']
     >>> after = share_transposed(before, Setting())
     >>> [node.name for node in after.walk()], after.right.predicate
-    (['Source', 'WindowAggregate', 'Where', 'Join'], Binary(op='>=', left=Life(end='le'), right=Constant(value=14)))
+    (['Source', 'WindowAggregate', 'Where', 'Join'], Binary(op='>=', left=Life(end='le', side=0), right=Constant(value=14)))
 
     Must not fire: where the windows are not the same, and where the later query's first windows are cut.
 

@@ -96,8 +96,9 @@ def test_when_the_session_closes_the_output_ends() -> None:
     session.push([trip("a", 1, 2)])
     session.close()
     assert counts.pull()[-1] == sd.Cti(INFINITY)
-    with pytest.raises(SessionError, match="closed"):
-        session.attach(COUNTS)
+    for ended in (session, counts):
+        with pytest.raises(SessionError, match="closed"):
+            ended.attach(COUNTS)
 
 
 def test_an_error_ends_the_attached_query_alone() -> None:
