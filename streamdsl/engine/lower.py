@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from streamdsl.engine.batch import EMPTY
 from streamdsl.engine.operator import Gate, Operator, Step
 from streamdsl.engine.operators.asof_join import AsofJoinOperator
+from streamdsl.engine.operators.buffered import BufferedWindowOperator, why_not_buffered
 from streamdsl.engine.operators.calendar import CalendarOperator
 from streamdsl.engine.operators.chop import ChopOperator
 from streamdsl.engine.operators.clip_by import ClipByOperator
@@ -80,17 +81,21 @@ class Lowering:
 
 
 def window_operator(node: WindowAggregate | WindowApply, options: Options) -> type[Any]:
-    """Return the window operator that a node gets: the columnar one where it can, unless `options` force one."""
+    """Return the window operator that a node gets: one in columns where that can run it, unless `options` force one."""
     forced = options.get("window")
     if forced not in (None, "general", "columnar"):
         raise QueryError(f'engine_options["window"] is "general" or "columnar", not {forced!r}')
-    reason = why_not_columnar(node)
+    if forced == "general":
+        return WindowOperator
+    if why_not_columnar(node) is None:
+        return ColumnarWindowOperator
+    reason = why_not_buffered(node)
     if forced == "columnar" and reason is not None:
         raise QueryError(
-            f"{node.name} cannot run on the columnar window operator: {reason}",
+            f"{node.name} cannot run on a columnar window operator: {reason}",
             hint='leave engine_options["window"] out, and every window gets the operator that can run it',
         )
-    return WindowOperator if forced == "general" or reason is not None else ColumnarWindowOperator
+    return BufferedWindowOperator if reason is None else WindowOperator
 
 
 OPERATORS: dict[type[Node], type[Any]] = {

@@ -93,7 +93,7 @@ def seen(module: AnyModule, members: Sequence[Member], position: int, window: Li
         members = sorted(members, key=lambda member: (member.le, payload_order(member.payload)))
     if module.time_sensitive:
         return _events(members, position, window, seen_clip([module], clip))
-    return _payloads(module, [member.arguments[position] for member in members])
+    return payloads_of(module, [member.arguments[position] for member in members])
 
 
 def seen_clip(modules: Iterable[AnyModule], clip: Clip) -> Clip:
@@ -188,7 +188,8 @@ def computed(module: Any, members: Any, window: Lifetime) -> Any:
     return module.compute_result(members, *period)
 
 
-def _payloads(module: Any, values: list[Any]) -> Any:
+def payloads_of(module: Any, values: list[Any]) -> Any:
+    """Return payloads as a time-insensitive module sees them: themselves, or in arrays if it is vectorized."""
     if not module.vectorized:
         return values
     if values and Schema.of_payload(values[0]).shape is not Shape.SCALAR:

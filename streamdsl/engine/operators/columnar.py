@@ -85,7 +85,8 @@ class ColumnarWindowOperator(Operator):
         self.node = node
         self.windows = node.windows
         self.numbers = GridNumbers(node.windows, gate)
-        self.accumulators = [ACCUMULATORS[type(agg.function)](i) for i, agg in enumerate(node.aggregates)]  # type: ignore[index]
+        kinds = [(i, ACCUMULATORS.get(type(agg.function))) for i, agg in enumerate(node.aggregates)]  # type: ignore[call-overload]
+        self.accumulators = [kind(i) for i, kind in kinds if kind is not None]
         self.watermark = MIN_TIME
         self.ring = DeltaRing()
         self.cells = Cells()
@@ -98,7 +99,7 @@ class ColumnarWindowOperator(Operator):
         self._keyed = self._keyed or batch.keys is not None
         self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
         opened = self.numbers.last_open(self.watermark)
-        batch = _changed(batch)
+        batch = changed(batch)
         codes, groups = group_codes(batch.keys, batch.codes, len(batch))
         pending = [self._pending(part, part_codes, opened) for part, part_codes in _slices(batch, codes)]
         self._note_unending(batch)
@@ -112,8 +113,8 @@ class ColumnarWindowOperator(Operator):
         lo, hi, signs = self.numbers.ranges(batch)
         terms = Terms(len(batch), [Part(ROWS, None, np.ones(len(batch), dtype=np.int64), 1)])
         inputs = inputs_of(batch)
-        for accumulator, agg in zip(self.accumulators, self.node.aggregates, strict=True):
-            self._add_terms(accumulator, agg, batch, inputs, terms)
+        for accumulator in self.accumulators:
+            self._add_terms(accumulator, self.node.aggregates[accumulator.number], batch, inputs, terms)
         later = min(opened + 1, INFINITY)
         if signs is None:
             return Pending(codes, lo, hi, later, terms)
@@ -183,15 +184,19 @@ class ColumnarWindowOperator(Operator):
 
     def _results(self, slots: Rows) -> Table:
         """Return the payloads that windows have now. Raises `UserCodeError` naming the window."""
-        self.udm_calls += len(self.accumulators) * len(slots)
+        self.udm_calls += len(self.node.aggregates) * len(slots)
         keys = _shown(self.cells.group[slots]) if self._reads_key else None
         try:
-            columns = result_columns(self.accumulators, self.cells.lanes.take(slots))
+            columns = self._columns(slots)
             table = Table(Schema.record(list(columns)), columns, len(slots))
             return project(self.node.projection, Inputs((table,), len(slots), keys=keys))
         except RowError as error:
             window = self._period(int(self.cells.number[slots[error.row]]))
             raise self.user_error(error, window=window) from error.cause
+
+    def _columns(self, slots: Rows) -> dict[str, Column]:
+        """Return the aggregates of cells as the columns that the projection reads."""
+        return result_columns(self.accumulators, self.cells.lanes.take(slots))
 
     def _changes(self, slots: Rows, gone: Rows, n_fresh: int, table: Table) -> Batch:
         """Return the retractions of the results of some cells, and the insertions of those of the first `n_fresh` cells."""
@@ -218,7 +223,8 @@ class ColumnarWindowOperator(Operator):
         return {"windows": len(self.cells), "events": len(self.ring), "state_bytes": self.cells.nbytes + self.ring.nbytes}
 
 
-def _changed(batch: Batch) -> Batch:
+def changed(batch: Batch) -> Batch:
+    """Return the rows that change; an echo only raises the watermark."""
     rows = np.flatnonzero(batch.re_old != batch.re_new)
     return batch if len(rows) == len(batch) else batch.take(rows)
 

@@ -1,0 +1,77 @@
+"""The states of windows, and the rows that a piece of input brings into them or takes from them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.engine.columnar.buffer import Members
+from streamdsl.engine.columnar.cells import Cells
+from streamdsl.engine.columnar.combine import distinct_pairs
+from streamdsl.expr.table import Column, Rows, object_column
+from streamdsl.temporal.time import Ticks
+
+
+class StateCells(Cells):
+    """Cells with states, a column for each module that keeps some; None where there is none yet."""
+
+    def __init__(self, n_modules: int) -> None:
+        self.states: list[Column] = [object_column([]) for _ in range(n_modules)]
+        super().__init__()
+
+    def grow(self, size: int) -> None:
+        self.states = [_longer(column, size) for column in self.states]
+        super().grow(size)
+
+    def release(self, slots: Rows) -> None:
+        super().release(slots)
+        for column in self.states:
+            column[slots] = None
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + sum(column.nbytes for column in self.states)
+
+
+def _longer(column: Column, size: int) -> Column:
+    return np.concatenate([column, np.full(size - len(column), None, dtype=object)])
+
+
+class CellDeltas:
+    """The changed rows of a batch, by their places in the buffer, and which cells each of them enters or leaves."""
+
+    def __init__(self, places: Rows, enters: NDArray[np.bool_]) -> None:
+        self._places = places
+        self._enters = enters
+        self._n_taken = 0
+        self._parts: list[tuple[Rows, Rows]] = []
+        self._shown: list[Rows] = []
+
+    def show(self, slots: Rows) -> None:
+        """Note cells of windows that open now: rows may have waited for them."""
+        self._shown.append(slots)
+
+    def are_shown(self, slots: Rows) -> NDArray[np.bool_]:
+        """Say which cells are of windows that open now."""
+        return np.isin(slots, np.concatenate([slots[:0], *self._shown]))
+
+    def enter(self, codes: Rows, lo: Ticks, hi: Ticks, groups: Ticks, cells: Cells) -> None:
+        """Note the cells of the next rows: of each those of the windows `[lo, hi)`."""
+        sizes = np.maximum(hi - lo, 0)
+        at = np.repeat(np.arange(len(codes)), sizes)
+        numbers = lo[at] + np.arange(len(at)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        pairs = distinct_pairs(codes[at], numbers)
+        if len(pairs):
+            self._parts.append((cells.find(pairs.second, groups[pairs.first])[pairs.index], at + self._n_taken))
+        self._n_taken += len(codes)
+
+    def of(self, slots: Rows, entering: bool) -> Members:
+        """Return the rows that enter some cells, or leave them, in order of arrival."""
+        nothing = np.empty(0, dtype=np.intp)
+        cells = np.concatenate([nothing, *(cells for cells, _ in self._parts)])
+        rows = np.concatenate([nothing, *(rows for _, rows in self._parts)])
+        wanted = np.flatnonzero(self._enters[rows] == entering)
+        packed = np.sort(cells[wanted] * (len(wanted) + 1) + np.arange(len(wanted)))
+        of_cells, order = np.divmod(packed, len(wanted) + 1)
+        places = self._places[rows[wanted[order]]]
+        return Members(places, np.searchsorted(of_cells, slots), np.searchsorted(of_cells, slots, "right"))
