@@ -52,10 +52,11 @@ class Buffer:
 
     def add(self, new: NewRows) -> Rows:
         """Add rows, and return their places."""
+        if not len(new.le):
+            return np.empty(0, dtype=np.intp)
         places = self.rows.add(new)
-        if len(places):
-            self._latest = max(self._latest, int(new.re.max()))
-            self._sort_in(places)
+        self._latest = max(self._latest, int(new.re.max()))
+        self._sort_in(places)
         return places
 
     def _sort_in(self, places: Rows) -> None:

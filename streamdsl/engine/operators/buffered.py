@@ -1,7 +1,7 @@
 """The buffered window operator: hopping and tumbling windows with aggregates that cannot be taken back, in columns.
 
-Which windows have changed is found as in the columnar operator. Rows are kept in a buffer, in order of LE, so that the members of a
-window stand together; modules are given views of it, once for each window that a piece of input changes.
+Which windows have changed is found as in the columnar operator. Rows are kept in a buffer, in order of LE, so that the members of
+a window stand together; modules are given views of it, once for each window that a piece of input changes.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class BufferedWindowOperator(ColumnarWindowOperator):
             moved = np.flatnonzero(is_known & stays)
             places[moved] = self.buffer.add(self.buffer.rows.at(places[moved], batch.re_new[moved]))
         new = np.flatnonzero(stays & ~is_known)
-        places[new] = self.buffer.add(self._new_rows(batch if len(new) == len(batch) else batch.take(new)))
+        if len(new):
+            places[new] = self.buffer.add(self._new_rows(batch if len(new) == len(batch) else batch.take(new)))
         return places
 
     def _new_rows(self, batch: Batch) -> NewRows:
