@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from streamdsl.engine.columnar.rows import NewRows, RowTable
-from streamdsl.engine.columnar.runs import Order, Run, SortedRows, in_order
+from streamdsl.engine.columnar.runs import Order, Packing, Run, SortedRows, in_order, spread
 from streamdsl.engine.ids import Ids
 from streamdsl.expr.table import Rows
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -19,7 +19,9 @@ from streamdsl.windows import Hopping
 
 _UNENDING: Final = 64
 """The magnitude of rows without end."""
-_FEW: Final = 256
+_WORTH: Final = 16
+"""To sort a member by itself costs as much as to put so many rows into one run."""
+FEW: Final = 256
 """So few rows are not worth a sweep."""
 
 
@@ -85,7 +87,7 @@ class Buffer:
         """Return the members of windows, in order. O(those found) amortised, if many windows share some then once for all."""
         found = self._ranges(groups, starts)
         n_found = sum(int((stop - start).sum()) for _, start, stop in found)
-        if n_found >= len(self.by_start) and not self.by_start.is_tidy:
+        if n_found * _WORTH >= len(self.by_start) and not self.by_start.is_tidy:
             self.by_start.tidy()
             found = self._ranges(groups, starts)
         windows, places = self._reaching(groups, starts)
@@ -103,7 +105,8 @@ class Buffer:
         for magnitude, rows in self.reaching.items():
             first = _earliest(starts, magnitude)
             for run in rows.runs:
-                at, found = _expanded(run.places, *run.ranges(groups, first, starts))
+                at, found = spread(*run.ranges(groups, first, starts))
+                found = run.places[found]
                 inside = np.flatnonzero(self.rows.alive[found] & (self.rows.re[found] > starts[at]))
                 windows.append(at[inside])
                 places.append(found[inside])
@@ -111,19 +114,20 @@ class Buffer:
 
     def _gathered(self, found: list[tuple[Run, Rows, Rows]], windows: Rows, places: Rows, n_windows: int) -> Members:
         """Return the members of windows, each window's by themselves."""
-        parts = [_expanded(run.places, start, stop) for run, start, stop in found]
-        windows = np.concatenate([windows, *(at for at, _ in parts)])
-        places = np.concatenate([places, *(rows for _, rows in parts)])
+        parts = [(run, *spread(start, stop)) for run, start, stop in found]
+        windows = np.concatenate([windows, *(at for _, at, _ in parts)])
+        places = np.concatenate([places, *(run.places[rows] for run, _, rows in parts)])
         alive = np.flatnonzero(self.rows.alive[places])
         windows, places = windows[alive], places[alive]
         if len(places):
-            _, _, places = in_order(self.rows, places, windows, n_windows, self.order)
+            keys = Packing(windows, self.rows.le[places]).pack(windows, self.rows.le[places])
+            places = in_order(self.rows, places, keys, self.order)
         stops = np.cumsum(np.bincount(windows, minlength=n_windows))
         return Members(places, np.concatenate([[0], stops[:-1]]), stops)
 
     def settle(self) -> None:
         """Let go what is not there any more, if that is much: all places change."""
-        if self.rows.n_gone > max(_FEW, len(self.rows) // 2):
+        if self.rows.n_gone > max(FEW, len(self.rows) // 2):
             self._sweep()
 
     def forget(self, limit: int) -> None:
@@ -133,7 +137,7 @@ class Buffer:
         if limit > self._latest:
             if n_rows:
                 self._sweep()
-        elif n_rows > _FEW and (limit > self._middle or n_rows >= 2 * self._n_kept):
+        elif n_rows > FEW and (limit > self._middle or n_rows >= 2 * self._n_kept):
             self._sweep()
 
     def _sweep(self) -> None:
@@ -175,15 +179,9 @@ def _earliest(starts: Ticks, magnitude: int) -> Ticks:
     return np.maximum(starts, MIN_TIME + longest) - longest
 
 
-def _expanded(places: Rows, start: Rows, stop: Rows) -> tuple[Rows, Rows]:
-    """Return the places in each of some ranges, each with the number of its range."""
-    sizes = stop - start
-    at = np.repeat(np.arange(len(start)), sizes)
-    return at, places[np.arange(len(at)) + np.repeat(start - (np.cumsum(sizes) - sizes), sizes)]
-
-
 def _shared(run: Run, lo: Rows, hi: Rows) -> Members:
     """Return ranges of a run as members: what several ranges have in common is there once."""
+    run.settle()
     order = np.argsort(lo)
     first, last = lo[order], hi[order]
     furthest = np.maximum.accumulate(last)
@@ -191,7 +189,7 @@ def _shared(run: Run, lo: Rows, hi: Rows) -> Members:
     heads = np.flatnonzero(begins)
     start, stop = first[heads], furthest[np.concatenate([heads[1:] - 1, [len(first) - 1]])]
     moved = (start - (np.cumsum(stop - start) - (stop - start)))[np.cumsum(begins) - 1]
-    places = run.places[start[0] : stop[0]] if len(start) == 1 else _expanded(run.places, start, stop)[1]
+    places = run.places[start[0] : stop[0]] if len(start) == 1 else run.places[spread(start, stop)[1]]
     new_lo, new_hi = np.empty_like(lo), np.empty_like(hi)
     new_lo[order], new_hi[order] = first - moved, last - moved
     return Members(places, new_lo, new_hi)

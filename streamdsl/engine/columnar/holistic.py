@@ -8,11 +8,12 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.engine.columnar.runs import spread
 from streamdsl.engine.keys import factorise
 from streamdsl.expr.table import Column, Rows, column_of, object_column
 from streamdsl.udm.builtin import Builtin, Collect, CountDistinct, First, Last, Max, Median, Min, Quantile
 
-_LONG: Final = 256
+LONG: Final = 256
 """With so many members, a window by itself costs less than windows together."""
 
 
@@ -27,13 +28,12 @@ class Segments(NamedTuple):
     def are_long(self) -> bool:
         """Whether windows have many values, or share them."""
         n_members = int((self.hi - self.lo).sum())
-        return n_members > max(_LONG * len(self.lo), 2 * len(self.values))
+        return n_members > max(LONG * len(self.lo), 2 * len(self.values))
 
     def apart(self) -> tuple[Rows, Column]:
         """Return each window's values by themselves, with the number of the window."""
-        sizes = self.hi - self.lo
-        at = np.repeat(np.arange(len(sizes)), sizes)
-        return at, self.values[np.arange(len(at)) + np.repeat(self.lo - (np.cumsum(sizes) - sizes), sizes)]
+        at, places = spread(self.lo, self.hi)
+        return at, self.values[places]
 
 
 Holistic: TypeAlias = Callable[[Any, Segments], Column | None]
@@ -60,9 +60,11 @@ def _reduced(best: np.ufunc, found: Segments) -> Column:
     values, lo, hi = found
     if int((hi - lo).sum()) > 16 * len(values):
         return _from_blocks(best, found)
-    bounds = np.stack([lo, hi], axis=1).reshape(-1)
-    reduced: Column = best.reduceat(np.concatenate([values, values[:1]]), bounds)[::2]
-    return reduced
+    order = np.argsort(lo)  # what is between windows is reduced too
+    bounds = np.stack([lo[order], hi[order]], axis=1).reshape(-1)
+    results = np.empty(len(lo), dtype=values.dtype)
+    results[order] = best.reduceat(np.concatenate([values, values[:1]]), bounds)[::2]
+    return results
 
 
 def _from_blocks(best: np.ufunc, found: Segments) -> Column:
@@ -160,9 +162,9 @@ def distinct_counts(function: CountDistinct, found: Segments) -> Column:
 
 def _places_before(codes: Rows) -> Rows:
     """Return for each value the place of the last equal one before it, -1 where there is none."""
-    order = np.argsort(codes, kind="stable")
+    ordered, order = np.divmod(np.sort(codes * len(codes) + np.arange(len(codes))), len(codes))
     before = np.full(len(codes), -1, dtype=np.intp)
-    same = np.flatnonzero(codes[order[1:]] == codes[order[:-1]])
+    same = np.flatnonzero(ordered[1:] == ordered[:-1])
     before[order[same + 1]] = order[same]
     return before
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.rows import RowTable
 from streamdsl.engine.order import payload_keys
@@ -28,46 +30,83 @@ class Order(enum.Enum):
 
 
 class Packing:
-    """Two columns as one of integers with the same order: a rank, and a time. Other times can be packed to be looked for.
+    """A group and a time as one integer with the same order. Other times can be packed to be looked for.
 
-    >>> packing = Packing(2, np.array([5, 7, 9]))
-    >>> packing.pack(np.array([0, 1]), np.array([9, 5])).tolist()
-    [4, 6]
+    >>> packing = Packing(np.array([4, 8]), np.array([5, 9]))
+    >>> packing.pack(np.array([4, 4, 8]), np.array([5, 9, 5])).tolist()
+    [0, 4, 16]
     """
 
-    __slots__ = ("_high", "_low", "_span", "_times")
+    __slots__ = ("_bits", "_groups", "_low", "_times")
 
-    def __init__(self, n_ranks: int, times: Ticks) -> None:
+    def __init__(self, groups: Ticks, times: Ticks) -> None:
+        self._groups = _distinct(groups)
         self._times: Ticks | None = None
-        self._low, self._high = int(times.min()), int(times.max())
-        if (self._high - self._low + 2) * n_ranks >= _ROOM:
-            ordered = np.sort(times)
-            self._times = ordered[np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))]
-            self._low, self._high = 0, len(self._times) - 1
-        self._span = self._high - self._low + 2
+        self._low = int(times.min())
+        self._bits = (int(times.max()) - self._low + 1).bit_length() + 1
+        if len(self._groups) << self._bits > _ROOM:
+            self._times = _distinct(times)
+            self._low, self._bits = 0, (len(self._times) + 1).bit_length()
 
-    def pack(self, ranks: Rows, times: Ticks) -> Ticks:
-        """Return the packed values; a time that none of the first comes after is as good as one after all of them."""
+    def fits(self, groups: Ticks, times: Ticks) -> bool:
+        """Say whether other rows can be packed with these."""
+        if self._times is not None or not self._knows(self._ranks(groups), groups).all():
+            return False
+        return self._low <= int(times.min()) and int(times.max()) - self._low + 1 < 1 << self._bits
+
+    def pack(self, groups: Ticks, times: Ticks) -> Ticks:
+        """Return the packed values of rows that fit."""
+        return self._pack(self._ranks(groups), times)
+
+    def ranges(self, keys: Ticks, groups: Ticks, lo: Ticks, hi: Ticks) -> tuple[Rows, Rows]:
+        """Return from where to where in packed values those of some groups are whose times are in `[lo, hi)`."""
+        ranks = self._ranks(groups)
+        first, last = np.searchsorted(keys, self._pack(ranks, lo)), np.searchsorted(keys, self._pack(ranks, hi))
+        return first, np.where(self._knows(ranks, groups), last, first)
+
+    def _ranks(self, groups: Ticks) -> Rows:
+        if len(self._groups) == 1:
+            return (groups > self._groups[0]).astype(np.intp)
+        return np.searchsorted(self._groups, groups)
+
+    def _knows(self, ranks: Rows, groups: Ticks) -> NDArray[np.bool_]:
+        known: NDArray[np.bool_] = self._groups[np.minimum(ranks, len(self._groups) - 1)] == groups
+        return known
+
+    def _pack(self, ranks: Rows, times: Ticks) -> Ticks:
         if self._times is not None:
             times = np.searchsorted(self._times, times)
-        return ranks * self._span + (np.clip(times, self._low, self._high + 1) - self._low)
+        return (ranks << self._bits) + (np.clip(times, self._low, self._low + (1 << self._bits) - 1) - self._low)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the arrays."""
+        return self._groups.nbytes + (0 if self._times is None else self._times.nbytes)
 
 
-def in_order(rows: RowTable, places: Rows, ranks: Rows, n_ranks: int, order: Order) -> tuple[Packing, Ticks, Rows]:
-    """Return places sorted by (rank, LE), and then as `order` says, with their packed keys."""
-    packing = Packing(n_ranks, rows.le[places])
-    keys = packing.pack(ranks, rows.le[places])
-    if not (keys[1:] >= keys[:-1]).all():
-        sorting = np.argsort(keys, kind="stable")
-        keys, places = keys[sorting], places[sorting]
-    if order is not Order.ANY:
-        places = _untied(rows, places, keys, order)
-    return packing, keys, places
+def _distinct(values: Ticks) -> Ticks:
+    if (values == values[0]).all():
+        return values[:1].copy()
+    ordered = np.sort(values)
+    return ordered[np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))]
 
 
-def _untied(rows: RowTable, places: Rows, keys: Ticks, order: Order) -> Rows:
-    """Return places with those of equal keys in order."""
-    tied = np.flatnonzero(keys[1:] == keys[:-1])
+def by_keys(places: Rows, keys: Ticks) -> tuple[Rows, Ticks]:
+    """Return places in order of some keys, and the keys in this order."""
+    if (keys[1:] >= keys[:-1]).all():
+        return places, keys
+    sorting = np.argsort(keys, kind="stable")
+    return places[sorting], keys[sorting]
+
+
+def in_order(rows: RowTable, places: Rows, keys: Ticks, order: Order) -> Rows:
+    """Return places in order of some keys, and then as `order` says."""
+    places, keys = by_keys(places, keys)
+    return places if order is Order.ANY else _untied(rows, places, keys, np.flatnonzero(keys[1:] == keys[:-1]), order)
+
+
+def _untied(rows: RowTable, places: Rows, keys: Ticks, tied: Rows, order: Order) -> Rows:
+    """Return places with those in order that have equal keys, of which all but the last of each key are at `tied`."""
     if not len(tied) or rows.payloads is None:
         return places
     is_tied = np.zeros(len(keys), dtype=np.bool_)
@@ -75,42 +114,130 @@ def _untied(rows: RowTable, places: Rows, keys: Ticks, order: Order) -> Rows:
     at = np.flatnonzero(is_tied)
     among = places[at]
     columns: list[Column] = payload_keys(rows.payloads.take(among))
-    columns = [rows.re[among], *columns] if order is Order.END else [*columns, rows.re[among]]
+    le, ends = rows.le[among], rows.re[among]
+    if int(ends.max()) - int(le.min()) < _ROOM:
+        ends = ends - le  # as good, and all the same where rows are points
+    columns = [ends, *columns] if order is Order.END else [*columns, ends]
     places = places.copy()
-    places[at] = among[np.lexsort([*reversed(columns), keys[at]])]
+    places[at] = among[_refined(keys[at], columns)]
     return places
 
 
-class Run:
-    """Some rows in order of (group, LE)."""
+def _refined(keys: Ticks, columns: Sequence[Column]) -> Rows:
+    """Return an order of rows, which are in order of `keys`, by these and then by columns, the first decides.
 
-    __slots__ = ("_groups", "_packing", "keys", "places")
+    >>> _refined(np.array([4, 4, 4, 7]), [np.array([0, 0, 0, 0]), np.array([2.5, -1.0, 0.0, 9.0])]).tolist()
+    [1, 2, 0, 3]
+    """
+    order = np.arange(len(keys))
+    ranks = _ranked(keys[1:] != keys[:-1])
+    for column in columns:
+        values = _as_integers(column)[order]
+        low, span = int(values.min()), int(values.max()) - int(values.min()) + 1
+        if span == 1:
+            continue
+        if int(ranks[-1] + 1) * span < _ROOM:
+            packed = ranks * span + (values - low)
+            sorting = np.argsort(packed, kind="stable")
+        else:
+            sorting = np.lexsort((values, ranks))
+        order, values = order[sorting], values[sorting]
+        ranks = _ranked((ranks[1:] != ranks[:-1]) | (values[1:] != values[:-1]))
+        if int(ranks[-1]) == len(ranks) - 1:
+            break
+    return order
+
+
+def _ranked(differs: NDArray[np.bool_]) -> Rows:
+    """Return the rank of each row, given which differ from the one before."""
+    return np.concatenate([[0], np.cumsum(differs)])
+
+
+def _as_integers(column: Column) -> Ticks:
+    """Return integers with the order of a column's numbers: NaN is the largest, and 0.0 is -0.0."""
+    if column.dtype.kind != "f":
+        return column.astype(np.int64, copy=False)
+    known = np.where(np.isnan(column), np.nan, column + 0.0)
+    bits = known.view(np.int64)
+    integers: Ticks = np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
+    return integers
+
+
+class Run:
+    """Some rows in order of (group, LE); those with equal keys come into order when someone asks for it."""
+
+    __slots__ = ("_loose", "_packing", "_rows", "keys", "order", "places")
 
     def __init__(self, rows: RowTable, places: Rows, order: Order) -> None:
-        groups = rows.groups[places]
-        if (groups == groups[0]).all():
-            self._groups, ranks = groups[:1], np.zeros(len(groups), dtype=np.intp)
-        else:
-            ordered = np.sort(groups)
-            self._groups = ordered[np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))]
-            ranks = np.searchsorted(self._groups, groups)
-        self._packing, self.keys, self.places = in_order(rows, places, ranks, len(self._groups), order)
+        self._rows = rows
+        self.order = order
+        self._packing = Packing(rows.groups[places], rows.le[places])
+        self.places, self.keys = by_keys(places, self._packing.pack(rows.groups[places], rows.le[places]))
+        self._loose = [self.keys]
 
     def __len__(self) -> int:
         return len(self.places)
 
+    def merge(self, places: Rows) -> None:
+        """Add rows."""
+        rows = self._rows
+        groups, le = rows.groups[places], rows.le[places]
+        if not self._packing.fits(groups, le):
+            self.settle()
+            known = rows.groups[self.places], rows.le[self.places]
+            self._packing = Packing(np.concatenate([known[0], groups]), np.concatenate([known[1], le]))
+            self.keys = self._packing.pack(*known)
+        places, keys = by_keys(places, self._packing.pack(groups, le))
+        at = np.searchsorted(self.keys, keys, "right") + np.arange(len(keys))
+        self.places, self.keys = _inserted(self.places, places, at), _inserted(self.keys, keys, at)
+        self._loose.append(keys)
+
+    def settle(self) -> None:
+        """Put rows with equal keys in order."""
+        loose, self._loose = self._loose, []
+        if not loose or self.order is Order.ANY:
+            return
+        keys = loose[0] if len(loose) == 1 else np.sort(np.concatenate(loose))
+        keys = keys[np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))]
+        first, last = np.searchsorted(self.keys, keys), np.searchsorted(self.keys, keys, "right") - 1
+        tied = np.flatnonzero(first < last)
+        self.places = _untied(self._rows, self.places, self.keys, spread(first[tied], last[tied])[1], self.order)
+
+    def keep(self, chosen: Rows) -> None:
+        """Keep only some rows."""
+        self.places, self.keys = self.places[chosen], self.keys[chosen]
+
     def ranges(self, groups: Ticks, lo: Ticks, hi: Ticks) -> tuple[Rows, Rows]:
         """Return from where to where the rows of some groups stand whose LE is in `[lo, hi)`."""
-        ranks = np.searchsorted(self._groups, groups)
-        known = self._groups[np.minimum(ranks, len(self._groups) - 1)] == groups
-        first = np.searchsorted(self.keys, self._packing.pack(ranks, lo))
-        last = np.searchsorted(self.keys, self._packing.pack(ranks, hi))
-        return first, np.where(known, last, first)
+        return self._packing.ranges(self.keys, groups, lo, hi)
 
     @property
     def nbytes(self) -> int:
         """The memory of the arrays."""
-        return self._groups.nbytes + self.keys.nbytes + self.places.nbytes
+        return self._packing.nbytes + self.keys.nbytes + self.places.nbytes
+
+
+def _inserted(column: Column, values: Column, at: Rows) -> Column:
+    """Return a column with values put in so that they then are at some places."""
+    first = int(at[0])
+    longer = np.empty(len(column) + len(values), dtype=column.dtype)
+    longer[:first] = column[:first]
+    is_old = np.ones(len(longer) - first, dtype=np.bool_)
+    is_old[at - first] = False
+    longer[at] = values
+    longer[first:][is_old] = column[first:]
+    return longer
+
+
+def spread(start: Rows, stop: Rows) -> tuple[Rows, Rows]:
+    """Return all places in some ranges, after the number of the range that each is in.
+
+    >>> [part.tolist() for part in spread(np.array([4, 7]), np.array([6, 8]))]
+    [[0, 0, 1], [4, 5, 7]]
+    """
+    sizes = stop - start
+    at = np.repeat(np.arange(len(start)), sizes)
+    return at, np.arange(len(at)) + np.repeat(start - (np.cumsum(sizes) - sizes), sizes)
 
 
 class SortedRows:
@@ -139,12 +266,20 @@ class SortedRows:
         return self._runs
 
     def _sort_new(self) -> None:
-        parts, self._new = self._new, []
-        size = sum(map(len, parts))
-        while self._runs and len(self._runs[-1]) < max(2 * size, SHORT):
-            parts.insert(0, self._runs.pop().places)
-            size += len(parts[0])
-        self._runs.append(Run(self._rows, np.concatenate(parts), self._order))
+        places, self._new = np.concatenate(self._new), []
+        if self._runs and len(self._runs[-1]) < max(2 * len(places), SHORT):
+            self._runs[-1].merge(places)
+        else:
+            self._runs.append(Run(self._rows, places, self._order))
+        while len(self._runs) > 1 and len(self._runs[-2]) < max(2 * len(self._runs[-1]), SHORT):
+            self._merge_last()
+
+    def _merge_last(self) -> None:
+        """Merge the last run with the one before it."""
+        last, before = self._runs.pop(), self._runs.pop()
+        small, large = sorted((last, before), key=len)
+        large.merge(small.places)
+        self._runs.append(large)
 
     @property
     def is_tidy(self) -> bool:
@@ -153,11 +288,13 @@ class SortedRows:
 
     def tidy(self) -> None:
         """Make one run of all rows that are alive."""
-        places = np.concatenate([np.empty(0, dtype=np.intp), *(run.places for run in self.runs)])
         if self._n_gone != self._rows.n_gone:
-            places = places[np.flatnonzero(self._rows.alive[places])]
+            for run in self._runs:
+                run.keep(np.flatnonzero(self._rows.alive[run.places]))
+            self._runs = [run for run in self._runs if len(run)]
             self._n_gone = self._rows.n_gone
-        self._runs = [Run(self._rows, places, self._order)] if len(places) else []
+        while len(self._runs) > 1:
+            self._merge_last()
 
     def renumber(self, places: Rows) -> None:
         """Let the rows that are left have other places; `places[i]` is that of row i, -1 if it is not left."""
