@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+
 import numpy as np
 
 from streamdsl.engine.batch import Batch
@@ -20,21 +23,42 @@ def ordered(batch: Batch) -> Batch:
     ['c', 'b', 'd', 'a']
     """
     is_insertion = batch.re_old == batch.le
-    return batch.take(_order(batch.table, np.where(is_insertion, batch.re_new, batch.re_old), batch.le, is_insertion))
+    order = _order(batch.table, np.where(is_insertion, batch.re_new, batch.re_old), batch.le, is_insertion)
+    return batch if order is None else batch.take(order)
 
 
 def by_lifetime(batch: Batch) -> Batch:
     """Return rows in the order of a history: by (LE, RE, payload)."""
-    return batch.take(_order(batch.table, batch.re_new, batch.le))
+    order = _order(batch.table, batch.re_new, batch.le)
+    return batch if order is None else batch.take(order)
 
 
-def _order(table: Table, *times: Column) -> Rows:
-    """Return the order by the last of some columns, then the one before it, and so on, then by payload."""
-    order = np.lexsort(times)
-    tied = np.ones(max(len(order) - 1, 0), dtype=np.bool_)
-    for column in times:
-        tied &= column[order[1:]] == column[order[:-1]]
-    return np.lexsort([*reversed(payload_keys(table)), *times]) if tied.any() else order
+def _order(table: Table, *times: Column) -> Rows | None:
+    """Return the order by the last of some columns, then the one before it, and so on, then by payload; None: as they are."""
+    columns = list(table.columns.values())
+    integers = list(itertools.takewhile(lambda column: column.dtype.kind == "i", columns))
+    packed, n = _packed([*reversed(times), *integers])
+    if (packed[1:] > packed[:-1]).all():
+        return None
+    order = np.argsort(packed)
+    if n == len(times) + len(columns) or not (packed[order[1:]] == packed[order[:-1]]).any():
+        return order
+    return np.lexsort([*reversed(payload_keys(table)), *times])
+
+
+def _packed(columns: Sequence[Column]) -> tuple[Column, int]:
+    """Return one number that sorts rows as the first few of some columns of integers do, and how many these are."""
+    packed, room = np.zeros(len(columns[0]), dtype=np.int64), 2**62
+    before = packed
+    for n, column in enumerate(columns if len(packed) else ()):
+        low, span = int(column.min()), int(column.max()) - int(column.min()) + 1
+        if span > room:
+            return packed, n
+        steps = column.astype(np.int64) - low
+        if not np.array_equal(steps, before):  # as with the REs of windows of one size
+            packed, room = packed * span + steps, room // span
+        before = steps
+    return packed, len(columns)
 
 
 def payload_keys(table: Table) -> list[Column]:

@@ -3,24 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.columnar.buffer import Members
+from streamdsl.engine.columnar.buffer import Buffer, Members
 from streamdsl.engine.columnar.holistic import HOLISTIC, Segments
 from streamdsl.engine.columnar.rows import RowTable
 from streamdsl.errors import StreamDslError
 from streamdsl.expr.table import Column, Rows, column_of
 from streamdsl.expr.vocabulary import IMMUTABLE
+from streamdsl.temporal.time import Ticks
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.builtin import Builtin
 from streamdsl.udm.incremental import Held, detached, keeps_state
 from streamdsl.udm.invoke import as_result, empty_result, payloads_of
 
-Failed: TypeAlias = Callable[[Exception, int], Exception]
-"""Return the error that a user sees of an exception in window number n of those that are computed."""
+
+@dataclass(slots=True)
+class Asked:
+    """The windows that are asked for, where their members are, and how an error in one of them is shown."""
+
+    buffer: Buffer
+    numbers: Ticks
+    groups: Ticks
+    starts: Ticks
+    failed: Callable[[int, Exception], Exception]
+    _members: Members | None = None
+
+    def at(self, windows: Rows) -> Asked:
+        """Return some of them."""
+        numbers, groups, starts = (column[windows] for column in (self.numbers, self.groups, self.starts))
+        return Asked(self.buffer, numbers, groups, starts, self.failed)
+
+    def members(self) -> Members:
+        """Return their members, which are looked for once."""
+        if self._members is None:
+            self._members = self.buffer.members(self.groups, self.starts)
+        return self._members
+
+    def error(self, window: int, error: Exception) -> Exception:
+        """Return what a user sees of an exception in one of them."""
+        return self.failed(int(self.numbers[window]), error)
 
 
 class Values(NamedTuple):
@@ -54,14 +80,14 @@ class MemberAggregate:
         values = Values(rows.argument(self._argument)[places], lo, hi)
         return values if self._where is None else values.only(np.flatnonzero(rows.argument(self._where)[places]))
 
-    def results(self, rows: RowTable, members: Members, failed: Failed) -> Column:
-        """Return the results of windows. An exception of user code is raised as `failed` makes it."""
-        values = self.values(rows, members)
+    def results(self, asked: Asked) -> Column:
+        """Return the results of windows. An exception of user code is raised as it is to be shown."""
+        values = self.values(asked.buffer.rows, asked.members())
         if isinstance(self.function, Builtin):
             found = self._of_columns(values)
             if found is not None:
                 return found
-        return column_of(self._of_each(values, failed))
+        return column_of(self._of_each(values, asked))
 
     def _of_columns(self, values: Values) -> Column | None:
         """Return a built-in aggregate of all windows at once, None if it must be computed window by window."""
@@ -81,7 +107,7 @@ class MemberAggregate:
             results[at] = value
         return column_of(results)
 
-    def _of_each(self, values: Values, failed: Failed) -> list[Any]:
+    def _of_each(self, values: Values, asked: Asked) -> list[Any]:
         function, found = self.function, []
         given = _given(function, values.column)
         compute = partial(_computed, function) if function.incremental else function.compute_result
@@ -95,23 +121,22 @@ class MemberAggregate:
         except StreamDslError:
             raise
         except Exception as error:
-            raise failed(error, len(found)) from error
+            raise asked.error(len(found), error) from error
         return found
 
 
 class StateAggregate(MemberAggregate):
     """An incremental module: each window has a state, which takes in what comes and what goes."""
 
-    def built(self, rows: RowTable, members: Members, failed: Failed) -> list[Held]:
+    def built(self, asked: Asked) -> list[Held]:
         """Return the states of windows made from all of their members."""
+        members = asked.members()
         nothing = np.zeros(len(members.lo), dtype=np.intp)
-        none = Members(members.places[:0], nothing, nothing)
-        return self.advanced([None] * len(nothing), rows, none, members, failed)
+        return self.advanced(asked, [None] * len(nothing), Members(members.places[:0], nothing, nothing), members)
 
-    def advanced(
-        self, states: Sequence[Held | None], rows: RowTable, gone: Members, come: Members, failed: Failed
-    ) -> list[Held]:
+    def advanced(self, asked: Asked, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
         """Return the states of windows after a change; one that has none yet gets a new one."""
+        rows = asked.buffer.rows
         module, after = self.function, []
         removed, added = self.values(rows, gone), self.values(rows, come)
         taken, given = _given(module, removed.column), _given(module, added.column)
@@ -126,10 +151,10 @@ class StateAggregate(MemberAggregate):
         except StreamDslError:
             raise
         except Exception as error:
-            raise failed(error, len(after)) from error
+            raise asked.error(len(after), error) from error
         return after
 
-    def shown(self, states: Sequence[Held], failed: Failed) -> Column:
+    def shown(self, asked: Asked, states: Sequence[Held]) -> Column:
         """Return the results of windows from their states."""
         module, found = self.function, []
         try:
@@ -142,7 +167,7 @@ class StateAggregate(MemberAggregate):
         except StreamDslError:
             raise
         except Exception as error:
-            raise failed(error, len(found)) from error
+            raise asked.error(len(found), error) from error
         return column_of(found)
 
 

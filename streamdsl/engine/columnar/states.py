@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.buffer import Members
 from streamdsl.engine.columnar.cells import Cells
-from streamdsl.engine.columnar.combine import distinct_pairs
+from streamdsl.engine.columnar.pairs import distinct_pairs
+from streamdsl.engine.columnar.pending import Pending
+from streamdsl.engine.columnar.runs import spread
 from streamdsl.expr.table import Column, Rows, object_column
-from streamdsl.temporal.time import Ticks
 
 
 class StateCells(Cells):
@@ -43,9 +44,14 @@ class CellDeltas:
     def __init__(self, places: Rows, enters: NDArray[np.bool_]) -> None:
         self._places = places
         self._enters = enters
-        self._n_taken = 0
+        self._n_numbered = 0
         self._parts: list[tuple[Rows, Rows]] = []
         self._shown: list[Rows] = []
+
+    def number(self, size: int) -> Rows:
+        """Return the numbers of the next rows."""
+        self._n_numbered += size
+        return np.arange(self._n_numbered - size, self._n_numbered)
 
     def show(self, slots: Rows) -> None:
         """Note cells of windows that open now: rows may have waited for them."""
@@ -55,15 +61,12 @@ class CellDeltas:
         """Say which cells are of windows that open now."""
         return np.isin(slots, np.concatenate([slots[:0], *self._shown]))
 
-    def enter(self, codes: Rows, lo: Ticks, hi: Ticks, groups: Ticks, cells: Cells) -> None:
-        """Note the cells of the next rows: of each those of the windows `[lo, hi)`."""
-        sizes = np.maximum(hi - lo, 0)
-        at = np.repeat(np.arange(len(codes)), sizes)
-        numbers = lo[at] + np.arange(len(at)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        pairs = distinct_pairs(codes[at], numbers)
-        if len(pairs):
-            self._parts.append((cells.find(pairs.second, groups[pairs.first])[pairs.index], at + self._n_taken))
-        self._n_taken += len(codes)
+    def enter(self, part: Pending, cells: Cells) -> None:
+        """Note the cells of changed rows, which all have one."""
+        assert part.rows is not None
+        at, numbers = spread(part.lo, part.hi)
+        pairs = distinct_pairs(part.groups[at], numbers)
+        self._parts.append((cells.find(pairs.second, pairs.first)[pairs.index], part.rows[at]))
 
     def of(self, slots: Rows, entering: bool) -> Members:
         """Return the rows that enter some cells, or leave them, in order of arrival."""

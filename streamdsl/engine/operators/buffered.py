@@ -6,20 +6,23 @@ a window stand together; modules are given views of it, once for each window tha
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterable
+from itertools import chain
 
 import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS
-from streamdsl.engine.columnar.buffer import Buffer, Members
-from streamdsl.engine.columnar.modules import MemberAggregate, StateAggregate, member_aggregate
+from streamdsl.engine.columnar.buffer import Buffer
+from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.engine.columnar.modules import Asked, MemberAggregate, StateAggregate, member_aggregate
+from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.ring import Opened
 from streamdsl.engine.columnar.rows import NewRows
 from streamdsl.engine.columnar.runs import Order
 from streamdsl.engine.columnar.states import CellDeltas, StateCells
 from streamdsl.engine.operator import Gate, inputs_of
-from streamdsl.engine.operators.columnar import ColumnarWindowOperator, Pending, changed
+from streamdsl.engine.operators.columnar import ColumnarWindowOperator, changed
 from streamdsl.engine.windows.panes import use_panes
 from streamdsl.errors import UserCodeError
 from streamdsl.expr.nodes import Life
@@ -80,68 +83,58 @@ class BufferedWindowOperator(ColumnarWindowOperator):
             if agg.where is not None:
                 arguments.append(np.ones(len(batch), dtype=np.bool_) if chosen is None else chosen)
         table = None if self.buffer.order is Order.ANY else batch.table
-        return NewRows(batch.ids, self._group_numbers(batch.keys, len(batch)), batch.le, batch.re_new, arguments, table)
+        groups = np.zeros(len(batch), dtype=np.int64) if batch.keys is None else batch.keys
+        return NewRows(batch.ids, groups, batch.le, batch.re_new, arguments, table)
 
-    def _group_numbers(self, groups: Column | None, size: int) -> Ticks:
-        if groups is None:
-            return np.zeros(size, dtype=np.int64)
-        if groups.dtype == object:
-            known = self.__dict__.setdefault("_known", {})
-            return np.array([known.setdefault(group, len(known)) for group in groups.tolist()], dtype=np.int64)
-        return groups
+    def _rows_of(self, batch: Batch) -> Rows | None:
+        return self._deltas.number(len(batch)) if self.stateful else None
 
     def _show(self, opened: Opened) -> Rows:
         slots = super()._show(opened)
         self._deltas.show(slots)
         return slots
 
-    def _enter(self, part: Pending, groups: Ticks) -> Rows:
-        slots = super()._enter(part, groups)
+    def _enter(self, part: Pending) -> Rows:
+        slots = super()._enter(part)
         if self.stateful:
-            self._deltas.enter(part.codes, part.lo, np.minimum(part.hi, part.limit), groups, self.cells)
+            self._deltas.enter(part, self.cells)
         return slots
 
-    def _columns(self, slots: Rows) -> dict[str, Column]:
-        columns = super()._columns(slots)
-        if not len(slots):
+    def _columns(self, numbers: Ticks, groups: Ticks, lanes: Lanes, slots: Rows | None) -> dict[str, Column]:
+        columns = super()._columns(numbers, groups, lanes, slots)
+        if not len(numbers):
             return columns | {f"a{module.number}": np.empty(0, dtype=np.int64) for module in self.members}
-        members = None
-        failed = partial(self._failed, slots)
+        found = Asked(self.buffer, numbers, groups, self.numbers.starts(numbers), self._failed)
         for module in self.members:
             if isinstance(module, StateAggregate):
-                found = module.shown(self._advance(module, slots), failed)
+                states = module.built(found) if slots is None else self._advanced(module, found, slots)
+                columns[f"a{module.number}"] = module.shown(found, states)
             else:
-                members = members or self._members(slots)
-                found = module.results(self.buffer.rows, members, failed)
-            columns[f"a{module.number}"] = found
+                columns[f"a{module.number}"] = module.results(found)
         return columns
 
-    def _members(self, slots: Rows) -> Members:
-        groups = self._group_numbers(self.cells.group[slots] if self._keyed else None, len(slots))
-        return self.buffer.members(groups, self.numbers.starts(self.cells.number[slots]))
-
-    def _advance(self, module: StateAggregate, slots: Rows) -> list[Held]:
+    def _advanced(self, module: StateAggregate, asked: Asked, slots: Rows) -> list[Held]:
         """Bring the states of cells up to date, by what has changed or else from all members, and return them."""
         states = self.cells.states[self.stateful.index(module)]
         gone, come = self._deltas.of(slots, False), self._deltas.of(slots, True)
         anew = self._deltas.are_shown(slots) & (states[slots] == None)  # noqa: E711
         if not can_remove(module.function):
             anew |= gone.lo < gone.hi
-        for rows in (np.flatnonzero(anew), np.flatnonzero(~anew)):
-            if not len(rows):
-                continue
-            at, failed = slots[rows], partial(self._failed, slots[rows])
-            if anew[rows[0]]:
-                after = module.built(self.buffer.rows, self._members(at), failed)
-            else:
-                after = module.advanced(states[at].tolist(), self.buffer.rows, gone.at(rows), come.at(rows), failed)
-            states[at] = object_column(after)
-        held: list[Held] = states[slots].tolist()
-        return held
+        some, others = np.flatnonzero(anew), np.flatnonzero(~anew)
+        if len(some):
+            states[slots[some]] = object_column(module.built(asked.at(some)))
+        if len(others):
+            held = states[slots[others]].tolist()
+            states[slots[others]] = object_column(module.advanced(asked.at(others), held, gone.at(others), come.at(others)))
+        after: list[Held] = states[slots].tolist()
+        return after
 
-    def _failed(self, slots: Rows, error: Exception, n: int) -> Exception:
-        """Return what a user sees of an error in a cell."""
-        return UserCodeError(error, operator=self.label, window=self._period(int(self.cells.number[slots[n]])))
+    def _failed(self, number: int, error: Exception) -> Exception:
+        """Return what a user sees of an error in a window."""
+        return UserCodeError(error, operator=self.label, window=self._period(number))
+
+    def held_groups(self) -> Iterable[int | None]:
+        return chain(super().held_groups(), self.buffer.rows.groups.tolist())
 
     def forget(self, cti: int) -> None:
         super().forget(cti)
