@@ -11,6 +11,7 @@ import numpy as np
 from streamdsl.engine.batch import EMPTY
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Gate, Operator, Step
+from streamdsl.engine.operators.applied import BufferedApplyOperator
 from streamdsl.engine.operators.asof_join import AsofJoinOperator
 from streamdsl.engine.operators.buffered import BufferedWindowOperator, why_not_buffered
 from streamdsl.engine.operators.calendar import CalendarOperator
@@ -99,7 +100,9 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
             f"{node.name} cannot run on a columnar window operator: {reason}",
             hint='leave engine_options["window"] out, and every window gets the operator that can run it',
         )
-    return BufferedWindowOperator if reason is None else WindowOperator
+    if reason is not None:
+        return WindowOperator
+    return BufferedWindowOperator if isinstance(node, WindowAggregate) else BufferedApplyOperator
 
 
 OPERATORS: dict[type[Node], type[Any]] = {

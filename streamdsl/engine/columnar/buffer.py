@@ -21,6 +21,8 @@ _UNENDING: Final = 64
 """The magnitude of rows without end."""
 _WORTH: Final = 16
 """To sort a member by itself costs as much as to put so many rows into one run."""
+LITTLE: Final = 2048
+"""With so many pairs of rows and windows, to look through all is cheaper than to keep rows in order."""
 FEW: Final = 256
 """So few rows are not worth a sweep."""
 
@@ -48,6 +50,7 @@ class Buffer:
         self.reaching: dict[int, SortedRows] = {}
         self.limit = MIN_TIME
         """The rows that end before this time are not needed any more."""
+        self._new: list[Rows] = []
         self._latest = MIN_TIME
         self._n_kept = 0
         self._middle = INFINITY
@@ -58,10 +61,12 @@ class Buffer:
             return np.empty(0, dtype=np.intp)
         places = self.rows.add(new)
         self._latest = max(self._latest, int(new.re.max()))
-        self._sort_in(places)
+        self._new.append(places)
         return places
 
     def _sort_in(self, places: Rows) -> None:
+        """Put rows into the runs, when someone asks for more than can be looked through."""
+        self._new = []
         self.by_start.add(places)
         le, re = self.rows.le[places], self.rows.re[places]
         reaching = np.flatnonzero(re > self._next_starts(le))
@@ -85,6 +90,10 @@ class Buffer:
 
     def members(self, groups: Ticks, starts: Ticks) -> Members:
         """Return the members of windows, in order. O(those found) amortised, if many windows share some then once for all."""
+        if len(self.rows) * len(starts) <= LITTLE:
+            return self._looked_through(groups, starts)
+        if self._new:
+            self._sort_in(np.concatenate(self._new))
         found = self._ranges(groups, starts)
         n_found = sum(int((stop - start).sum()) for _, start, stop in found)
         if n_found * _WORTH >= len(self.by_start) and not self.by_start.is_tidy:
@@ -94,6 +103,13 @@ class Buffer:
         if not len(places) and self.by_start.is_tidy:
             return _shared(*found[0]) if found else _none(len(starts))
         return self._gathered(found, windows, places, len(starts))
+
+    def _looked_through(self, groups: Ticks, starts: Ticks) -> Members:
+        """Return the members of a few windows, found among all rows."""
+        rows, ends = self.rows, starts + self.grid.size
+        is_member = (rows.le < ends[:, None]) & (rows.re > starts[:, None]) & (rows.groups == groups[:, None]) & rows.alive
+        windows, places = np.nonzero(is_member)
+        return self._in_order(windows, places, len(starts))
 
     def _ranges(self, groups: Ticks, starts: Ticks) -> list[tuple[Run, Rows, Rows]]:
         ends = starts + self.grid.size
@@ -118,10 +134,13 @@ class Buffer:
         windows = np.concatenate([windows, *(at for _, at, _ in parts)])
         places = np.concatenate([places, *(run.places[rows] for run, _, rows in parts)])
         alive = np.flatnonzero(self.rows.alive[places])
-        windows, places = windows[alive], places[alive]
+        return self._in_order(windows[alive], places[alive], n_windows)
+
+    def _in_order(self, windows: Rows, places: Rows, n_windows: int) -> Members:
+        """Return rows as members of windows, each window's in order."""
         if len(places):
-            keys = Packing(windows, self.rows.le[places]).pack(windows, self.rows.le[places])
-            places = in_order(self.rows, places, keys, self.order)
+            times = self.rows.le[places] if self.order is not Order.ANY else np.zeros(1, dtype=np.int64)
+            places = in_order(self.rows, places, Packing(windows, times).pack(windows, times), self.order)
         stops = np.cumsum(np.bincount(windows, minlength=n_windows))
         return Members(places, np.concatenate([[0], stops[:-1]]), stops)
 
@@ -147,6 +166,7 @@ class Buffer:
         self.rows.keep(places)
         self._n_kept = len(places)
         self._middle = int(np.partition(self.rows.re, len(places) // 2)[len(places) // 2]) if len(places) else INFINITY
+        self._new = [renumbered[new][renumbered[new] >= 0] for new in self._new]
         self.by_start.renumber(renumbered)
         for rows in self.reaching.values():
             rows.renumber(renumbered)
@@ -154,10 +174,6 @@ class Buffer:
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.rows.alive & (self.rows.re >= self.limit)))
-
-    def held_groups(self) -> Ticks:
-        """Return the groups of the rows."""
-        return self.rows.groups
 
     @property
     def nbytes(self) -> int:
@@ -167,8 +183,9 @@ class Buffer:
 
 def _magnitudes(le: Ticks, re: Ticks) -> Rows:
     """Return for each lifetime an m with RE - LE < 2 ** m, about the smallest."""
-    spans = re.astype(np.float64) - le.astype(np.float64)
-    return np.where((re == INFINITY) | (spans >= 2.0**62), _UNENDING, np.frexp(spans * (1 + 1e-12))[1])
+    spans = (re.astype(np.uint64) - le.astype(np.uint64)).astype(np.float64)
+    magnitudes: Rows = np.where((re == INFINITY) | (spans >= 2.0**61), _UNENDING, np.frexp(spans * (1 + 1e-12))[1])
+    return magnitudes
 
 
 def _earliest(starts: Ticks, magnitude: int) -> Ticks:
@@ -176,7 +193,8 @@ def _earliest(starts: Ticks, magnitude: int) -> Ticks:
     if magnitude == _UNENDING:
         return np.full(len(starts), MIN_TIME)
     longest = 2**magnitude
-    return np.maximum(starts, MIN_TIME + longest) - longest
+    earliest: Ticks = np.maximum(starts, MIN_TIME + longest) - longest
+    return earliest
 
 
 def _shared(run: Run, lo: Rows, hi: Rows) -> Members:

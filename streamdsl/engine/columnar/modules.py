@@ -19,7 +19,7 @@ from streamdsl.temporal.time import Ticks
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.builtin import Builtin
 from streamdsl.udm.incremental import Held, detached, keeps_state
-from streamdsl.udm.invoke import as_result, empty_result, payloads_of
+from streamdsl.udm.invoke import as_result, empty_result, payloads_of, results_of
 
 
 @dataclass(slots=True)
@@ -110,12 +110,12 @@ class MemberAggregate:
     def _of_each(self, values: Values, asked: Asked) -> list[Any]:
         function, found = self.function, []
         given = _given(function, values.column)
+        finish = _results if function.returns_many else _result
         compute = partial(_computed, function) if function.incremental else function.compute_result
         try:
             for lo, hi in values.spans():
                 if lo < hi:
-                    value = compute(given(lo, hi))
-                    found.append(value if type(value) in IMMUTABLE else as_result(value))
+                    found.append(finish(function, compute(given(lo, hi))))
                 else:
                     found.append(empty_result(function))
         except StreamDslError:
@@ -157,11 +157,11 @@ class StateAggregate(MemberAggregate):
     def shown(self, asked: Asked, states: Sequence[Held]) -> Column:
         """Return the results of windows from their states."""
         module, found = self.function, []
+        finish = _results if module.returns_many else _result
         try:
             for state, size in states:
                 if size:
-                    value = module.compute_result(state)
-                    found.append(value if type(value) in IMMUTABLE else as_result(detached(value)))
+                    found.append(finish(module, module.compute_result(state), detached))
                 else:
                     found.append(empty_result(module))
         except StreamDslError:
@@ -175,6 +175,16 @@ def member_aggregate(number: int, agg: BoundAgg, argument: int, where: int | Non
     """Return how an aggregate is computed; its argument and which rows its `where` has chosen are columns with these numbers."""
     kind = StateAggregate if keeps_state(agg.function) else MemberAggregate
     return kind(number, agg, argument, where)
+
+
+def _result(module: Any, value: Any, own: Callable[[Any], Any] = lambda value: value) -> Any:
+    """Return an aggregate's value as a payload; `own` makes one that shares nothing with a state."""
+    return value if type(value) in IMMUTABLE else as_result(own(value))
+
+
+def _results(module: Any, found: Any, own: Callable[[Any], Any] = lambda value: value) -> list[Any]:
+    """Return the payloads in what an operator has returned."""
+    return [_result(module, item, own) for item in results_of(module, found)]
 
 
 def _computed(function: Any, members: Any) -> Any:

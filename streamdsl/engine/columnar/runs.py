@@ -65,9 +65,8 @@ class Packing:
         return first, np.where(self._knows(ranks, groups), last, first)
 
     def _ranks(self, groups: Ticks) -> Rows:
-        if len(self._groups) == 1:
-            return (groups > self._groups[0]).astype(np.intp)
-        return np.searchsorted(self._groups, groups)
+        ranks: Rows = (groups > self._groups[0]).astype(np.intp) if len(self._groups) == 1 else self._groups.searchsorted(groups)
+        return ranks
 
     def _knows(self, ranks: Rows, groups: Ticks) -> NDArray[np.bool_]:
         known: NDArray[np.bool_] = self._groups[np.minimum(ranks, len(self._groups) - 1)] == groups

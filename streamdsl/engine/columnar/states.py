@@ -14,24 +14,24 @@ from streamdsl.expr.table import Column, Rows, object_column
 
 
 class StateCells(Cells):
-    """Cells with states, a column for each module that keeps some; None where there is none yet."""
+    """Cells with columns of objects, as the states of a module; None where there is none yet."""
 
-    def __init__(self, n_modules: int) -> None:
-        self.states: list[Column] = [object_column([]) for _ in range(n_modules)]
+    def __init__(self, n_columns: int) -> None:
+        self.columns: list[Column] = [object_column([]) for _ in range(n_columns)]
         super().__init__()
 
     def grow(self, size: int) -> None:
-        self.states = [_longer(column, size) for column in self.states]
+        self.columns = [_longer(column, size) for column in self.columns]
         super().grow(size)
 
     def release(self, slots: Rows) -> None:
         super().release(slots)
-        for column in self.states:
+        for column in self.columns:
             column[slots] = None
 
     @property
     def nbytes(self) -> int:
-        return super().nbytes + sum(column.nbytes for column in self.states)
+        return super().nbytes + sum(column.nbytes for column in self.columns)
 
 
 def _longer(column: Column, size: int) -> Column:

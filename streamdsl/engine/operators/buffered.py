@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from streamdsl.engine.columnar.rows import NewRows
 from streamdsl.engine.columnar.runs import Order
 from streamdsl.engine.columnar.states import CellDeltas, StateCells
 from streamdsl.engine.operator import Gate, inputs_of
-from streamdsl.engine.operators.columnar import ColumnarWindowOperator, changed
+from streamdsl.engine.operators.columnar import ColumnarWindowOperator, aggregates_of, changed
 from streamdsl.engine.windows.panes import use_panes
 from streamdsl.errors import UserCodeError
 from streamdsl.expr.nodes import Life
@@ -39,18 +40,20 @@ class BufferedWindowOperator(ColumnarWindowOperator):
     """Modules and built-ins that need all members of a window, or a state of it."""
 
     kind = "window (buffered)"
+    n_columns: ClassVar[int] = 0
+    """The columns that its cells have besides those for states."""
 
-    def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
+    def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         super().__init__(label, node, gate)
         self.members: list[MemberAggregate] = []
         n_columns = 0
-        for number, agg in enumerate(node.aggregates):
+        for number, agg in enumerate(self.aggregates):
             if type(agg.function) not in ACCUMULATORS:
                 where = None if agg.where is None else n_columns + 1
                 self.members.append(member_aggregate(number, agg, n_columns, where))
                 n_columns += 1 if agg.where is None else 2
         self.stateful = [module for module in self.members if isinstance(module, StateAggregate)]
-        self.cells = StateCells(len(self.stateful))
+        self.cells: StateCells = StateCells(len(self.stateful) + self.n_columns)
         self.buffer = Buffer(self.windows, n_columns, members_order(node) or Order.ANY)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
@@ -77,7 +80,7 @@ class BufferedWindowOperator(ColumnarWindowOperator):
         inputs = inputs_of(batch)
         arguments: list[Column] = []
         for module in self.members:
-            agg = self.node.aggregates[module.number]
+            agg = self.aggregates[module.number]
             column, chosen = self.argument(agg.given, agg.where, batch, inputs)
             arguments.append(column)
             if agg.where is not None:
@@ -115,7 +118,7 @@ class BufferedWindowOperator(ColumnarWindowOperator):
 
     def _advanced(self, module: StateAggregate, asked: Asked, slots: Rows) -> list[Held]:
         """Bring the states of cells up to date, by what has changed or else from all members, and return them."""
-        states = self.cells.states[self.stateful.index(module)]
+        states = self.cells.columns[self.stateful.index(module)]
         gone, come = self._deltas.of(slots, False), self._deltas.of(slots, True)
         anew = self._deltas.are_shown(slots) & (states[slots] == None)  # noqa: E711
         if not can_remove(module.function):
@@ -145,7 +148,7 @@ class BufferedWindowOperator(ColumnarWindowOperator):
         return {**figures, "events": len(self.buffer), "state_bytes": figures["state_bytes"] + self.buffer.nbytes}
 
 
-def members_order(node: WindowAggregate) -> Order | None:
+def members_order(node: WindowAggregate | WindowApply) -> Order | None:
     """Return the order in which the members of a window must stand, None if modules differ in that."""
     modules = [module for module in node.modules if type(module) not in ACCUMULATORS]
     orders = {Order.PAYLOAD for module in modules if not module.order_insensitive}
@@ -156,11 +159,9 @@ def members_order(node: WindowAggregate) -> Order | None:
 
 def why_not_buffered(node: WindowAggregate | WindowApply) -> str | None:
     """Say why the buffered operator cannot run a node, None if it can."""
-    if not isinstance(node, WindowAggregate):
-        return "it runs an operator, not aggregates"
     if not isinstance(node.windows, Hopping):
         return f"its windows are {node.windows.describe()}, not hopping or tumbling"
-    for agg in node.aggregates:
+    for agg in aggregates_of(node):
         if agg.function.time_sensitive:
             return f"{agg.function.label} is time-sensitive"
         if keeps_state(agg.function) and use_panes(node.windows, agg.function):

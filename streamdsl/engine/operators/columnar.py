@@ -25,7 +25,7 @@ from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.windows.grid import grid_cti
 from streamdsl.expr import Inputs, RowError, project
-from streamdsl.expr.nodes import Key, Life
+from streamdsl.expr.nodes import Key, Life, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table
 from streamdsl.plan.node import WindowAggregate, WindowApply
@@ -70,19 +70,21 @@ class ColumnarWindowOperator(Operator):
     kind = "window (columnar)"
     takes_gate = True
 
-    def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
+    def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         super().__init__(label)
         assert isinstance(node.windows, Hopping)
         self.node = node
         self.windows = node.windows
         self.numbers = GridNumbers(node.windows, gate)
-        kinds = [(i, ACCUMULATORS.get(type(agg.function))) for i, agg in enumerate(node.aggregates)]  # type: ignore[call-overload]
+        self.aggregates = aggregates_of(node)
+        kinds = [(i, ACCUMULATORS.get(type(agg.function))) for i, agg in enumerate(self.aggregates)]  # type: ignore[arg-type]
         self.accumulators = [kind(i) for i, kind in kinds if kind is not None]
         self.watermark = MIN_TIME
         self.ring = DeltaRing()
         self.cells = Cells()
         self._unending: dict[Hashable, int] = {}
-        self._reads_key = any(isinstance(part, Key) for part in node.projection.walk())
+        self._projection = node.projection if isinstance(node, WindowAggregate) else Whole()
+        self._reads_key = any(isinstance(part, Key) for part in self._projection.walk())
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
@@ -122,7 +124,7 @@ class ColumnarWindowOperator(Operator):
         terms = Terms(len(batch), [Part(ROWS, None, None, 1)])
         inputs = inputs_of(batch)
         for accumulator in self.accumulators:
-            self._add_terms(accumulator, self.node.aggregates[accumulator.number], batch, inputs, terms)
+            self._add_terms(accumulator, self.aggregates[accumulator.number], batch, inputs, terms)
         pending = Pending(groups, lo, hi, terms if signs is None else terms.times(signs), signs, self._rows_of(batch))
         return pending if (lo < hi).all() else pending.take(np.flatnonzero(lo < hi))
 
@@ -202,12 +204,12 @@ class ColumnarWindowOperator(Operator):
 
     def _results(self, numbers: Ticks, groups: Ticks, lanes: Lanes, slots: Rows | None = None) -> Table:
         """Return the payloads that windows, with these cells if they have some, have now. Raises `UserCodeError` naming one."""
-        self.udm_calls += len(self.node.aggregates) * len(numbers)
+        self.udm_calls += len(self.aggregates) * len(numbers)
         keys = self.key_table.shown(groups) if self.key_table and self._reads_key else None
         try:
             columns = self._columns(numbers, groups, lanes, slots)
             table = Table(Schema.record(list(columns)), columns, len(numbers))
-            return project(self.node.projection, Inputs((table,), len(numbers), keys=keys))
+            return project(self._projection, Inputs((table,), len(numbers), keys=keys))
         except RowError as error:
             window = self._period(int(numbers[error.row]))
             raise self.user_error(error, window=window) from error.cause
@@ -243,6 +245,11 @@ class ColumnarWindowOperator(Operator):
 
     def state(self) -> dict[str, int]:
         return {"windows": len(self.cells), "events": len(self.ring), "state_bytes": self.cells.nbytes + self.ring.nbytes}
+
+
+def aggregates_of(node: WindowAggregate | WindowApply) -> tuple[BoundAgg, ...]:
+    """Return what is computed for each window; an operator counts as one aggregate, whose values are lists."""
+    return node.aggregates if isinstance(node, WindowAggregate) else (BoundAgg(node.module, node.argument),)  # type: ignore[arg-type]
 
 
 def changed(batch: Batch) -> Batch:

@@ -54,7 +54,7 @@ def each(values: Sequence[int]) -> Sequence[int]:
     [
         (lambda s: s.snapshot_window().aggregate(n=sd.count()), "its windows are snapshot"),
         (lambda s: s.tumbling_window(10).aggregate(m=sd.time_weighted_avg(lambda e: e.v)), "time_weighted_avg is time-sensitive"),
-        (lambda s: s.tumbling_window(10).apply(each, lambda e: e.v), "it runs an operator"),
+        (lambda s: s.session_window(10).apply(each, lambda e: e.v), "its windows are session"),
     ],
 )
 def test_forcing_it_where_it_cannot_run_says_why(build: Any, reason: str) -> None:
