@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.expr.schema import Schema, Shape, is_positional, row_view
-from streamdsl.temporal.payload import Record, plain
+from streamdsl.temporal.payload import Record, plain, records
 
 Column: TypeAlias = NDArray[Any]
 """One-dimensional: `int64`, `float64` or `bool` where every value is exactly that, else `object`."""
@@ -118,6 +118,8 @@ class Table:
         cls = self.schema.cls
         if self.schema.shape is Shape.CLASS and cls is not None and is_positional(cls):
             return list(map(cls, *columns))
+        if self.schema.shape is Shape.RECORD:
+            return list(records(self.schema.names, columns))
         return list(map(self.schema.build, zip(*columns, strict=True)))
 
     def rows(self) -> list[Any]:

@@ -193,6 +193,13 @@ class SlotTable:
         """Return the largest window number in use, or in use before, None if there is none."""
         return max(self._counts, default=None)
 
+    def until(self, last: int) -> Rows:
+        """Return the slots with window numbers up to `last`. O(slots) if there is such a number."""
+        if not self._order or self._order[0] > last:
+            return np.empty(0, dtype=np.intp)
+        slots = self.slots()
+        return slots[np.flatnonzero(self.number[slots] <= last)]
+
     def pop_until(self, last: int) -> Rows:
         """Return the slots with window numbers up to `last`, still filled, and forget those numbers: they are to be released."""
         found = [np.empty(0, dtype=np.intp)]

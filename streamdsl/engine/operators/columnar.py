@@ -98,7 +98,19 @@ class ColumnarWindowOperator(Operator):
             self.ring.add(part)
         touched = [self._show(found) for found in self.ring.open(opened)]
         touched += map(self._enter, early)
-        return Batch.concat([self._emit(distinct(touched)), passed])
+        return Batch.concat([self._emit(self._due(distinct(touched), ctis[0])), passed])
+
+    def _due(self, touched: Rows, cti: int) -> Rows:
+        """Return the cells whose results are wanted: those that have changed, or only those that the CTI closes."""
+        if not self.numbers.gate.final:
+            return touched
+        self.cells.drop(touched[self.cells.lanes.counts(ROWS)[touched] == 0])
+        return self.cells.until(self.numbers.grid.first_ending_after(cti) - 1)
+
+    def held_ends(self) -> list[int]:
+        slots = self.cells.slots() if self.numbers.gate.final else np.arange(0)
+        ends: list[int] = (self.numbers.starts(self.cells.number[slots]) + self.windows.size).tolist()
+        return ends
 
     def _pass(self, pending: list[Pending], cti: int) -> tuple[list[Pending], Batch]:
         """Return what is left of rows without the new windows that the CTI closes at once, and the results of these."""
