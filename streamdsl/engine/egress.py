@@ -6,13 +6,16 @@ import heapq
 import itertools
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.order import ordered
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, Retract, payload_order
+
+_FEW: Final = 32
+"""So many rows are ordered in columns; fewer one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +51,11 @@ def rows_of(batch: Batch) -> list[OutRow]:
     changed = np.flatnonzero(batch.re_old != batch.re_new)
     if not len(changed):
         return []
-    batch = ordered(batch if len(changed) == len(batch) else batch.take(changed))
+    batch = batch if len(changed) == len(batch) else batch.take(changed)
+    batch = batch if len(batch) < _FEW else ordered(batch)
     columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.table.payloads())
-    return list(map(OutRow._make, zip(*columns, strict=True)))
+    rows = list(map(OutRow._make, zip(*columns, strict=True)))
+    return in_order(rows) if len(rows) < _FEW else rows
 
 
 def in_order(rows: list[OutRow]) -> list[OutRow]:

@@ -145,7 +145,9 @@ class ColumnarWindowOperator(Operator):
         """Keep the ids of rows without end: at the end of time they must be named."""
         if self.numbers.gate.until != INFINITY:
             return
-        for row in np.flatnonzero((batch.re_old == INFINITY) | (batch.re_new == INFINITY)).tolist():
+        has_unending = len(batch) and max(batch.re_old.max(), batch.re_new.max()) == INFINITY
+        unending_rows = (batch.re_old == INFINITY) | (batch.re_new == INFINITY) if has_unending else ()
+        for row in np.flatnonzero(unending_rows).tolist():
             if batch.re_new[row] == INFINITY:
                 self._unending[batch.ids[row]] = int(batch.le[row])
             else:
@@ -160,8 +162,8 @@ class ColumnarWindowOperator(Operator):
             # What is taken out must go from the ring before the windows that open now take it over from there.
             limit = min(opened + 1, INFINITY)
             stop = limit if part.signs is None else np.where(part.signs > 0, limit, self.ring.next)
-            early.append(part.clipped(MIN_TIME, stop))
             late.append(part.clipped(stop, ENDLESS))
+            early.append(part.clipped(MIN_TIME, stop) if late[-1] else part)
         return [part for part in early if part], [part for part in late if part]
 
     def _show(self, opened: Opened) -> Rows:
