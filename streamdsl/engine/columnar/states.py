@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.buffer import Members
 from streamdsl.engine.columnar.cells import Cells
-from streamdsl.engine.columnar.pairs import distinct_pairs
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.runs import spread
+from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.expr.table import Column, Rows, object_column
 
 

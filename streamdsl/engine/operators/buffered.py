@@ -53,6 +53,8 @@ class BufferedWindowOperator(ColumnarWindowOperator):
                 self.members.append(member_aggregate(number, agg, n_columns, where))
                 n_columns += 1 if agg.where is None else 2
         self.stateful = [module for module in self.members if isinstance(module, StateAggregate)]
+        # Where a window's results are wanted only once, so is its state.
+        self._keeps_states = bool(self.stateful) and not gate.final
         self.cells: StateCells = StateCells(len(self.stateful) + self.n_columns)
         self.buffer = Buffer(self.windows, n_columns, members_order(node) or Order.ANY)
 
@@ -90,7 +92,7 @@ class BufferedWindowOperator(ColumnarWindowOperator):
         return NewRows(batch.ids, groups, batch.le, batch.re_new, arguments, table)
 
     def _rows_of(self, batch: Batch) -> Rows | None:
-        return self._deltas.number(len(batch)) if self.stateful else None
+        return self._deltas.number(len(batch)) if self._keeps_states else None
 
     def _show(self, opened: Opened) -> Rows:
         slots = super()._show(opened)
@@ -99,7 +101,7 @@ class BufferedWindowOperator(ColumnarWindowOperator):
 
     def _enter(self, part: Pending) -> Rows:
         slots = super()._enter(part)
-        if self.stateful:
+        if self._keeps_states:
             self._deltas.enter(part, self.cells)
         return slots
 
@@ -110,7 +112,8 @@ class BufferedWindowOperator(ColumnarWindowOperator):
         found = Asked(self.buffer, numbers, groups, self.numbers.starts(numbers), self._failed)
         for module in self.members:
             if isinstance(module, StateAggregate):
-                states = module.built(found) if slots is None else self._advanced(module, found, slots)
+                kept = slots if self._keeps_states else None
+                states = module.built(found) if kept is None else self._advanced(module, found, kept)
                 columns[f"a{module.number}"] = module.shown(found, states)
             else:
                 columns[f"a{module.number}"] = module.results(found)
