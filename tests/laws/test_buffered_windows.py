@@ -169,7 +169,7 @@ def check_both(query: sd.Stream[Any], data: st.DataObject, emit: EmitMode) -> No
     stream, common = data.draw(pushes()), without_ids if emit == "final" else with_ids
     slices = patch("streamdsl.engine.operators.columnar.SLICE", data.draw(st.sampled_from([2, 2**14])))
     few = patch("streamdsl.engine.columnar.buffer.FEW", data.draw(st.sampled_from([0, 256])))
-    little = patch("streamdsl.engine.columnar.buffer.LITTLE", data.draw(st.sampled_from([0, 40, 2048])))
+    little = patch("streamdsl.engine.columnar.buffer.LITTLE", data.draw(st.sampled_from([0, 40, 512])))
     short = patch("streamdsl.engine.columnar.runs.SHORT", data.draw(st.sampled_from([0, 256])))
     long = patch("streamdsl.engine.columnar.holistic.LONG", data.draw(st.sampled_from([0, 256])))
     with slices, few, little, short, long, patch("tests.laws.test_window_operators.in_common", common):

@@ -22,7 +22,7 @@ _UNENDING: Final = 64
 """The magnitude of rows without end."""
 _WORTH: Final = 16
 """To sort a member by itself costs as much as to put so many rows into one run."""
-LITTLE: Final = 2048
+LITTLE: Final = 512
 """With so many pairs of rows and windows, to look through all is cheaper than to keep rows in order."""
 FEW: Final = 256
 """So few rows are not worth a sweep."""
