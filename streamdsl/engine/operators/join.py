@@ -2,104 +2,140 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.index import EventRow
+from streamdsl.engine.ids import PairIds
+from streamdsl.engine.operator import Operator, inputs_of
 from streamdsl.engine.operators.cross import CrossJoinGuard
-from streamdsl.engine.operators.sides import Side, SideChange, TwoSidedOperator
+from streamdsl.engine.sorted import KeyNumbers, SortedSide
+from streamdsl.engine.sorted.columns import materialised
 from streamdsl.errors import UserCodeError
-from streamdsl.expr import RowError, project
-from streamdsl.expr.nodes import Life, Make, Whole
+from streamdsl.expr import Inputs, RowError, evaluate, project, truth
+from streamdsl.expr.nodes import Expr, Life, Make, Whole
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import object_column
+from streamdsl.expr.table import Column, Rows, Table
 from streamdsl.plan.node import Join
+from streamdsl.temporal.time import Ticks
 
 PAIR = Make(Schema.tuple(2), (Whole(0), Whole(1)))
 
 
-class Pair(NamedTuple):
-    """A pair of rows, and the end of their common time before and after."""
+class Pairs(NamedTuple):
+    """Slots of rows, and of each pair its LE and the end of the common time before and after."""
 
-    left: EventRow
-    right: EventRow
-    le: int
-    re_old: int
-    re_new: int
-    key: object
+    left: Rows
+    right: Rows
+    le: Ticks
+    re_old: Ticks
+    re_new: Ticks
+
+    def take(self, rows: Rows) -> Pairs:
+        """Return these pairs, in this order."""
+        return self if len(rows) == len(self.le) else Pairs(*(column[rows] for column in self))
 
 
-class JoinOperator(TwoSidedOperator):
-    """Changes of the left meet the right as it was, changes of the right the left as it is; each pair's changes are netted."""
+class JoinOperator(Operator):
+    """A change of a row changes its pairs. Each pair is found once, though both rows may change: from the left row if it does."""
 
-    kind = "join (indexed)"
+    kind = "join (sorted runs)"
 
     def __init__(self, label: str, node: Join) -> None:
-        super().__init__(label, node.matching)
+        super().__init__(label)
+        self.keys_of = (node.matching.left_key, node.matching.right_key)
+        self.where = node.matching.where
         self.projection = node.projection or PAIR
         self.reads_starts = any(isinstance(part, Life) for part in self.projection.walk())
         self.guard = CrossJoinGuard(label, node)
+        self.numbers = KeyNumbers()
+        self.sides = (SortedSide(), SortedSide())
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
-        left, right = batches
-        pairs = [pair for pair in self._left_pairs(left) + self._right_pairs(right) if pair.re_old != pair.re_new]
-        kept = np.flatnonzero(self.matches([pair.left for pair in pairs], [pair.right for pair in pairs]))
-        out = self._batch(_net([pairs[i] for i in kept]), left.keys is not None or right.keys is not None)
-        self.left.release()
-        self.right.release()
+        for side, batch, key in zip(self.sides, batches, self.keys_of, strict=True):
+            if len(batch):
+                side.take(batch, lambda come, key=key: self._numbers(key, come))
+        out = self._batch(list(self._pairs()))
+        for side in self.sides:
+            side.settle()
         return out
 
-    def _left_pairs(self, batch: Batch) -> list[Pair]:
-        return [
-            _pair(change.row, partner, change.re_old, partner.re, change.re_new, partner.re, change.key[0])
-            for change in self.left.changes(batch)
-            for partner in self._partners(self.right, change)
-        ]
+    def _numbers(self, key: Expr | None, batch: Batch) -> Column:
+        """Return the numbers of the rows' keys."""
+        if key is None:
+            return np.zeros(len(batch), dtype=np.int64) if batch.keys is None else batch.keys
+        keys = self.evaluate(key, inputs_of(batch), batch.ids)
+        if self.numbers.are_own and not self.numbers.can_be_own(keys, batch.keys):
+            self.numbers.look_up()
+            for side in self.sides:
+                side.renumber(lambda known: self.numbers.of(known, None))
+        return self.numbers.of(keys, batch.keys)
 
-    def _right_pairs(self, batch: Batch) -> list[Pair]:
-        return [
-            _pair(partner, change.row, partner.re, change.re_old, partner.re, change.re_new, change.key[0])
-            for change in self.right.changes(batch)
-            for partner in self._partners(self.left, change)
-        ]
+    def _pairs(self) -> Iterator[Pairs]:
+        """Yield the pairs that change, some at a time."""
+        left, right = self.sides
+        self.guard.met(len(left.changed) + len(right.changed), 0)
+        for mine, others in left.partners(right):
+            yield self._changed(mine, others)
+        for mine, others in right.partners(left):
+            untouched = np.flatnonzero(left.rows.was.take(others) == left.rows.re.take(others))
+            yield self._changed(others[untouched], mine[untouched])
 
-    def _partners(self, side: Side, change: SideChange) -> list[EventRow]:
-        """Return the rows of a side that a row of the other has met, or meets."""
-        partners = side.overlapping(change.key, change.row.le, max(change.re_old, change.re_new))
-        self.guard.met(len(partners))
-        return partners
+    def _changed(self, lefts: Rows, rights: Rows) -> Pairs:
+        """Return which of these pairs change."""
+        self.guard.met(0, len(lefts))
+        left, right = (side.rows for side in self.sides)
+        le = np.maximum(left.le.take(lefts), right.le.take(rights))
+        re_old = np.maximum(le, np.minimum(left.was.take(lefts), right.was.take(rights)))
+        re_new = np.maximum(le, np.minimum(left.re.take(lefts), right.re.take(rights)))
+        pairs = Pairs(lefts, rights, le, re_old, re_new).take(np.flatnonzero(re_old != re_new))
+        return pairs if self.where is None else pairs.take(np.flatnonzero(self._matches(self.where, pairs)))
 
-    def _batch(self, pairs: list[Pair], keyed: bool) -> Batch:
-        if not pairs:
-            return EMPTY
-        pairs.sort(key=lambda pair: pair.re_old == pair.le)
+    def _matches(self, where: Expr, pairs: Pairs) -> Column:
         try:
-            table = project(self.projection, self.pairs([pair.left for pair in pairs], [pair.right for pair in pairs]))
+            return truth(evaluate(where, self._inputs(pairs, starts=False)))
         except RowError as error:
-            event = (pairs[error.row].left.id, pairs[error.row].right.id)
-            raise UserCodeError(error.cause, operator=self.label, event=event) from error.cause
-        return Batch(
-            object_column([(pair.left.id, pair.right.id) for pair in pairs]),
-            np.array([pair.le for pair in pairs], dtype=np.int64),
-            np.array([pair.re_old for pair in pairs], dtype=np.int64),
-            np.array([pair.re_new for pair in pairs], dtype=np.int64),
-            table,
-            object_column([pair.key for pair in pairs]) if keyed else None,
+            raise self._pair_error(error, pairs) from error.cause
+
+    def _inputs(self, pairs: Pairs, starts: bool) -> Inputs:
+        """Return pairs of rows as what expressions are evaluated over."""
+        sides = list(zip(self.sides, (pairs.left, pairs.right), strict=True))
+        tables = tuple(side.rows.table(slots) for side, slots in sides)
+        return Inputs(tables, len(pairs.le), starts=tuple(side.rows.le.take(slots) for side, slots in sides) if starts else ())
+
+    def _batch(self, found: list[Pairs]) -> Batch:
+        """Return the changes of pairs, retractions before insertions."""
+        if not any(len(pairs.le) for pairs in found):
+            return EMPTY
+        pairs = found[0] if len(found) == 1 else Pairs(*map(np.concatenate, zip(*found, strict=True)))
+        comes = pairs.re_old == pairs.le
+        if not comes.all():
+            pairs = pairs.take(np.concatenate([np.flatnonzero(~comes), np.flatnonzero(comes)]))
+        left, right = (side.rows for side in self.sides)
+        groups = None if left.groups is None else left.groups.take(pairs.left)
+        ids = PairIds(left.ids(pairs.left), right.ids(pairs.right))
+        return Batch(ids, pairs.le, pairs.re_old, pairs.re_new, self._projected(pairs), groups)
+
+    def _projected(self, pairs: Pairs) -> Table:
+        try:
+            return materialised(project(self.projection, self._inputs(pairs, self.reads_starts)))
+        except RowError as error:
+            raise self._pair_error(error, pairs) from error.cause
+
+    def _pair_error(self, error: RowError, pairs: Pairs) -> UserCodeError:
+        left, right = (
+            side.rows.ids(slots[[error.row]])[0] for side, slots in zip(self.sides, (pairs.left, pairs.right), strict=True)
         )
+        return UserCodeError(error.cause, operator=self.label, event=(left, right))
 
+    def forget(self, cti: int) -> None:
+        for side in self.sides:
+            side.forget(cti)
+        self.numbers.forget(side.rows.numbers.values for side in self.sides)
 
-def _pair(left: EventRow, right: EventRow, left_old: int, right_old: int, left_new: int, right_new: int, key: object) -> Pair:
-    le = max(left.le, right.le)
-    return Pair(left, right, le, max(le, min(left_old, right_old)), max(le, min(left_new, right_new)), key)
-
-
-def _net(pairs: list[Pair]) -> list[Pair]:
-    """Join the changes of a pair whose left and right have both changed; leave out what does not change in the end."""
-    net: dict[tuple[int, int], Pair] = {}
-    for pair in pairs:
-        slots = (pair.left.payload, pair.right.payload)
-        first = net.get(slots)
-        net[slots] = pair if first is None else pair._replace(re_old=first.re_old)
-    return [pair for pair in net.values() if pair.re_old != pair.re_new]
+    def state(self) -> dict[str, int]:
+        left, right = self.sides
+        held = left.nbytes + right.nbytes + self.numbers.nbytes
+        return {"windows": 0, "events": left.n_events + right.n_events, "state_bytes": held}

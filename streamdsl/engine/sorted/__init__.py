@@ -1,0 +1,6 @@
+"""Rows in columns, and sorted runs of them: what two-sided operators find partners in."""
+
+from streamdsl.engine.sorted.numbers import KeyNumbers
+from streamdsl.engine.sorted.side import SortedSide
+
+__all__ = ["KeyNumbers", "SortedSide"]

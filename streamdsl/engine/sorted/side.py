@@ -1,0 +1,159 @@
+"""One side of a two-sided operator: the rows that can still meet a partner, in columns, found by key and by time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from typing import Final
+
+import numpy as np
+
+from streamdsl.engine.batch import Batch
+from streamdsl.engine.ids import Ids
+from streamdsl.engine.sorted.overlap import OverlapIndex, magnitudes
+from streamdsl.engine.sorted.rows import StoredRows
+from streamdsl.engine.sorted.scale import order_of
+from streamdsl.expr.table import Column, Rows
+from streamdsl.temporal.time import MIN_TIME
+
+_EARNED: Final = 1024
+"""Each step lets so many rows be looked through for those that are to be let go."""
+_NONE: Final = np.empty(0, dtype=np.intp)
+
+
+class SortedSide:
+    """Rows by slot. `take` brings the changes of a step, `settle` ends it; between them rows have both their old and new ends.
+
+    A row is let go when its RE is before the CTIs of both inputs: only then can neither it nor a partner change. That is done when about
+    half of the rows are such, so that the work is in proportion to the rows that have come; what is left till then changes nothing.
+    """
+
+    def __init__(self) -> None:
+        self.rows = StoredRows()
+        self.index = OverlapIndex(self.rows)
+        self.changed: Rows = _NONE
+        self._slots: dict[Hashable, int] | None = None
+        self._cti = MIN_TIME
+        self._earned = 0
+
+    def take(self, batch: Batch, numbers_of: Callable[[Batch], Column]) -> None:
+        """Take the changes of a step; `changed` are then their slots, in order of key and LE."""
+        comes = batch.re_old == batch.le
+        changes = batch.re_old != batch.re_new
+        if comes.all() and changes.all():
+            self.changed = self._add(batch, numbers_of)
+            return
+        changed = self._change(batch.take(np.flatnonzero(~comes & changes)))
+        added = self._add(batch.take(np.flatnonzero(comes & changes)), numbers_of)
+        self.changed = self._in_order(np.concatenate([changed, added]))
+
+    def _in_order(self, slots: Rows) -> Rows:
+        order = order_of(self.rows.numbers.take(slots), self.rows.le.take(slots))
+        return slots if order is None else slots[order]
+
+    def _add(self, batch: Batch, numbers_of: Callable[[Batch], Column]) -> Rows:
+        if not len(batch):
+            return _NONE
+        self._earned += 2 * len(batch)
+        numbers = numbers_of(batch)
+        order = order_of(numbers, batch.le)
+        if order is not None:
+            batch, numbers = batch.take(order), numbers[order]
+        slots = self.rows.append(batch, numbers)
+        if self._slots is not None:
+            self._slots.update(zip(batch.ids.tolist(), slots.tolist(), strict=True))
+        return slots
+
+    def _change(self, batch: Batch) -> Rows:
+        if not len(batch):
+            return _NONE
+        slots = self._find(batch.ids)
+        self.rows.re.values[slots] = batch.re_new
+        longer = np.flatnonzero((batch.re_new > batch.re_old) & (slots < self.index.indexed))
+        if len(longer):
+            slots[longer] = self._again(slots[longer])
+        return slots
+
+    def _find(self, ids: Ids) -> Rows:
+        """Return the slots of rows; the first time all ids are put into a dictionary, the later ones over the earlier."""
+        if self._slots is None:
+            self._slots = self._slots_by_id()
+        return np.fromiter(map(self._slots.__getitem__, ids.tolist()), dtype=np.intp, count=len(ids))
+
+    def _slots_by_id(self) -> dict[Hashable, int]:
+        there = np.flatnonzero(self.rows.ends(np.arange(len(self.rows))) > self.rows.le.values)
+        return dict(zip(self.rows.ids(there).tolist(), there.tolist(), strict=True))
+
+    def _again(self, slots: Rows) -> Rows:
+        """Index rows anew, in other slots: they live so much longer or shorter."""
+        ids = self.rows.ids(slots).tolist()
+        new = self.rows.again(slots)
+        if self._slots is not None:
+            self._slots.update(zip(ids, new.tolist(), strict=True))
+        return new
+
+    def renumber(self, numbers_of: Callable[[Column], Column]) -> None:
+        """Give the keys other numbers."""
+        self.rows.numbers.values[:] = numbers_of(self.rows.numbers.values)
+        self.index.rebuild()
+
+    def partners(self, other: SortedSide) -> Iterator[tuple[Rows, Rows]]:
+        """Yield pairs of slots: of the rows that have changed here, and of those there that they meet, or have met."""
+        if not len(self.changed) or not len(other.rows):
+            return
+        lo, hi = self.rows.le.take(self.changed), self.rows.ends(self.changed)
+        for at, slots in other.index.candidates(self.rows.numbers.take(self.changed), lo, hi):
+            ends = other.rows.ends(slots) if len(other.changed) else other.rows.re.take(slots)
+            met = np.flatnonzero(ends > lo[at])
+            if len(met):
+                yield self.changed[at[met]], slots[met]
+
+    def settle(self) -> None:
+        """End a step: rows that have left go, rows that are much shorter now are indexed anew, and ends are what they are."""
+        slots, rows = self.changed, self.rows
+        if not len(slots):
+            return
+        le, was, re = rows.le.take(slots), rows.was.take(slots), rows.re.take(slots)
+        rows.was.values[slots] = re
+        self.changed = _NONE
+        if (was <= le).all():
+            return
+        left = slots[re <= le]
+        if len(left):
+            rows.drop(left)
+        shorter = np.flatnonzero((re > le) & (re < was) & (slots < self.index.indexed))
+        moved = shorter[magnitudes(le[shorter], re[shorter]) < magnitudes(le[shorter], was[shorter])]
+        if len(moved):
+            self._again(slots[moved])
+
+    def forget(self, cti: int) -> None:
+        """Let go of the rows with RE < `cti`, when they are about half of all."""
+        self._cti = max(cti, self._cti)
+        self._earned += _EARNED
+        if self._earned < len(self.rows):
+            return
+        self._earned = 0
+        kept = np.flatnonzero(self.rows.re.values >= self._least_end)
+        if 2 * len(kept) <= len(self.rows):
+            self._keep(kept)
+
+    @property
+    def _least_end(self) -> int:
+        return max(self._cti, MIN_TIME + 1)
+
+    def _keep(self, kept: Rows) -> None:
+        places = np.full(len(self.rows), -1, dtype=np.intp)
+        places[kept] = np.arange(len(kept))
+        self.index.move(places)
+        self.rows.keep(kept)
+        if self._slots is not None:
+            self._slots = self._slots_by_id()
+
+    @property
+    def n_events(self) -> int:
+        """How many rows may still meet a partner that changes something."""
+        return int(np.count_nonzero(self.rows.re.values >= self._least_end))
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the rows and of what finds them."""
+        return self.rows.nbytes + self.index.nbytes + (0 if self._slots is None else 100 * len(self._slots))
