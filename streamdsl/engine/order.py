@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.sorted.packed import order_by
 from streamdsl.expr.table import Column, Rows, Table, column_of
 from streamdsl.temporal import payload_order
 
@@ -30,11 +31,14 @@ def by_lifetime(batch: Batch) -> Batch:
 
 def _order(table: Table, *times: Column) -> Rows:
     """Return the order by the last of some columns, then the one before it, and so on, then by payload."""
-    order = np.lexsort(times)
-    tied = np.ones(max(len(order) - 1, 0), dtype=np.bool_)
+    if not table.size:
+        return np.empty(0, dtype=np.intp)
+    order = order_by(times[::-1])
+    tied = np.ones(len(order) - 1, dtype=np.bool_)
     for column in times:
-        tied &= column[order[1:]] == column[order[:-1]]
-    return np.lexsort([*reversed(payload_keys(table)), *times]) if tied.any() else order
+        ordered = column[order]
+        tied &= ordered[1:] == ordered[:-1]
+    return order_by([*times[::-1], *payload_keys(table)]) if tied.any() else order
 
 
 def payload_keys(table: Table) -> list[Column]:

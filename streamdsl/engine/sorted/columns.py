@@ -48,7 +48,7 @@ class GrowingColumn:
         if values.dtype != self._data.dtype and self._data.dtype != object:
             self._data = self._data.astype(object)
         if size > len(self._data):
-            room = np.zeros(max(size, 2 * self._size, _SMALLEST), dtype=self._data.dtype)
+            room = np.empty(max(size, 2 * self._size, _SMALLEST), dtype=self._data.dtype)
             room[: self._size] = self.values
             self._data = room
         self._data[self._size : size] = values

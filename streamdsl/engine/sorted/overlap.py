@@ -17,6 +17,8 @@ _FEW: Final = 512
 """So many rows that have come last are looked at one by one."""
 _COMPARED: Final = 2**14
 """So many comparisons with them are made at most, else they become a run."""
+_SMALL: Final = 2**13
+"""Runs of so many rows are merged with any: that costs less than to look into both."""
 
 
 class OverlapIndex:
@@ -57,20 +59,19 @@ class OverlapIndex:
         """Make runs of the rows that have come last."""
         rows = self._rows
         slots = np.arange(self.indexed, len(rows))
+        last = slice(self.indexed, None)
         self.indexed = len(rows)
-        ends = rows.ends(slots)
-        there = np.flatnonzero(ends > rows.le.values[slots])
-        slots, ends = slots[there], ends[there]
-        le, numbers = rows.le.values[slots], rows.numbers.values[slots]
-        found = magnitudes(le, ends)
-        for magnitude in distinct(found):
-            here = np.flatnonzero(found == magnitude)
-            longest = None if magnitude == _UNBOUNDED else int((ends[here] - le[here]).max())
-            self._add(magnitude, SortedRun.of(numbers[here], le[here], slots[here], longest))
+        numbers, le, ends = rows.numbers.values[last], rows.le.values[last], np.maximum(rows.re.values[last], rows.was.values[last])
+        there = np.flatnonzero(ends > le)
+        if len(there) < len(slots):
+            numbers, le, ends, slots = numbers[there], le[there], ends[there], slots[there]
+        for magnitude, here in by_magnitude(le, ends):
+            self._add(magnitude, numbers[here], le[here], ends[here], slots[here])
 
-    def _add(self, magnitude: int, run: SortedRun) -> None:
+    def _add(self, magnitude: int, numbers: Column, le: Ticks, ends: Ticks, slots: Rows) -> None:
+        longest = None if magnitude == _UNBOUNDED else int((ends - le).max())
         runs = self._runs.setdefault(magnitude, [])
-        runs.append(run)
+        runs.append(SortedRun.of(numbers, le, slots, longest))
         _compact(runs)
 
     def rebuild(self) -> None:
@@ -89,14 +90,25 @@ class OverlapIndex:
 
 
 def _compact(runs: list[SortedRun]) -> None:
-    while len(runs) > 1 and len(runs[-2]) <= len(runs[-1]):
+    while len(runs) > 1 and (len(runs[-2]) <= len(runs[-1]) or len(runs[-2]) <= _SMALL):
         other = runs.pop()
         runs.append(runs.pop().merged(other))
 
 
-def distinct(found: Rows) -> list[int]:
-    """Return which magnitudes there are."""
-    return np.flatnonzero(np.bincount(found)).tolist() if len(found) else []
+def by_magnitude(le: Ticks, re: Ticks) -> Iterator[tuple[int, Rows | slice]]:
+    """Yield each order of magnitude of the durations of some rows, and which rows those are.
+
+    >>> [(magnitude, rows) for magnitude, rows in by_magnitude(np.array([0, 5]), np.array([9, 14]))]
+    [(2, slice(None, None, None))]
+    """
+    found = magnitudes(le, re)
+    if not len(found):
+        return
+    if found.min() == found.max():
+        yield int(found[0]), slice(None)
+        return
+    for magnitude in np.flatnonzero(np.bincount(found)).tolist():
+        yield magnitude, np.flatnonzero(found == magnitude)
 
 
 def magnitudes(le: Ticks, re: Ticks) -> Rows:

@@ -7,12 +7,15 @@ from typing import Final
 
 import numpy as np
 
-from streamdsl.engine.sorted.scale import Codes, Layout, is_sorted
+from streamdsl.engine.sorted.packed import Codes, order_of_codes
+from streamdsl.engine.sorted.scale import Layout, is_sorted
 from streamdsl.expr.table import Column, Rows
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
 CHUNK: Final = 2**20
 """So many candidates are looked at together, unless one row has more."""
+FEW: Final = 4
+"""So few rows look one by one."""
 
 
 class SortedRun:
@@ -38,7 +41,7 @@ class SortedRun:
         codes = layout.codes(numbers, le)
         if is_sorted(codes):
             return cls(layout, codes, slots, longest)
-        order = np.argsort(codes, kind="stable")  # two runs that are sorted become one in linear time
+        order = order_of_codes(codes, layout.bits)
         return cls(layout, codes[order], slots[order], longest)
 
     def __len__(self) -> int:
@@ -54,7 +57,10 @@ class SortedRun:
         numbers, le = zip(self._layout.columns(self._codes), other._layout.columns(other._codes), strict=True)
         longest = None if self._longest is None or other._longest is None else max(self._longest, other._longest)
         slots = np.concatenate([self.slots, other.slots])
-        return SortedRun.of(np.concatenate(numbers), np.concatenate(le), slots, longest)
+        layout = Layout(np.concatenate(numbers), np.concatenate(le))
+        codes = layout.codes(np.concatenate(numbers), np.concatenate(le))
+        order = np.argsort(codes, kind="stable")  # two runs that are sorted become one in linear time
+        return SortedRun(layout, codes[order], slots[order], longest)
 
     def moved(self, slots: Rows) -> SortedRun:
         """Return the run of the rows that are kept (-1: not) in these slots."""
@@ -63,12 +69,31 @@ class SortedRun:
 
     def candidates(self, numbers: Column, lo: Ticks, hi: Ticks) -> Iterator[tuple[Rows, Rows]]:
         """Yield which asked, and the slots of rows with their number that start before `hi` and may live after `lo`."""
+        if len(numbers) <= FEW:
+            yield from self._of_few(numbers, lo, hi)
+            return
         rows, since, until = self._layout.bounds(numbers, self._since(lo), hi)
         first = np.searchsorted(self._codes, since)
-        count = np.searchsorted(self._codes, until) - first
-        some = np.flatnonzero(count)
-        for at, places in expanded(rows[some], first[some], count[some]):
+        some = self._any(first, until)
+        first = first[some]
+        count = np.searchsorted(self._codes, until[some]) - first
+        for at, places in expanded(rows[some], first, count):
             yield at, self.slots[places]
+
+    def _of_few(self, numbers: Column, lo: Ticks, hi: Ticks) -> Iterator[tuple[Rows, Rows]]:
+        """Yield the candidates of one row after the other: of a few that takes less than columns do."""
+        for row, number, since, until in zip(range(FEW), numbers.tolist(), self._since(lo).tolist(), hi.tolist(), strict=False):
+            period = self._layout.period(number, since, until)
+            if period is None:
+                continue
+            first, last = self._codes.searchsorted(period[0]), self._codes.searchsorted(period[1])
+            if first < last:
+                yield np.full(last - first, row, dtype=np.intp), self.slots[first:last]
+
+    def _any(self, first: Rows, until: Codes) -> Rows:
+        """Return which of these places have a code before the end: to look is cheaper than to search, and many have none."""
+        inside = np.flatnonzero(first < len(self._codes))
+        return inside[self._codes[first[inside]] < until[inside]]
 
     def _since(self, lo: Ticks) -> Ticks:
         """Return the first LEs of rows that may live after `lo`."""

@@ -7,9 +7,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.engine.sorted.packed import Codes, order_of_codes
 from streamdsl.expr.table import Column, Rows
-
-Codes = NDArray[np.int64]
 
 _BITS: Final = 62
 _LAST: Final = 2**63 - 1
@@ -47,6 +46,18 @@ class Scale:
         places: Codes = np.minimum(np.maximum(values, self._least), last) - self._least
         return places
 
+    def place(self, value: int) -> int:
+        """Return where a value stands or would stand."""
+        if self._known is not None:
+            return int(self._known.searchsorted(value))
+        return min(max(value - self._least, 0), self.size)
+
+    def has(self, value: int, place: int) -> bool:
+        """Say whether a value, whose place this is, may be among the scale's."""
+        if self._known is None:
+            return self._least <= value < self._least + self.size
+        return place < self.size and bool(self._known[place] == value)
+
     def known(self, values: Column, places: Codes) -> NDArray[np.bool_]:
         """Say which values, whose places these are, may be among the scale's."""
         if self._known is None:
@@ -70,13 +81,15 @@ class Layout:
 
     def __init__(self, numbers: Column, times: Column) -> None:
         self._numbers, self._times = Scale(numbers), Scale(times)
-        if self._bits() > _BITS:
+        if self.bits > _BITS:
             self._numbers = Scale(numbers, ranked=True)
-        if self._bits() > _BITS:
+        if self.bits > _BITS:
             self._times = Scale(times, ranked=True)
         self._shift = self._times.size.bit_length()
 
-    def _bits(self) -> int:
+    @property
+    def bits(self) -> int:
+        """How many bits a code has at most."""
         return self._numbers.size.bit_length() + self._times.size.bit_length()
 
     @property
@@ -103,6 +116,15 @@ class Layout:
         return rows, blocks | self._times.places(since), blocks | self._times.places(until)
 
 
+    def period(self, number: int, since: int, until: int) -> tuple[int, int] | None:
+        """Return the codes from which on, and before which, a number's times are in a period; None for a number that there is not."""
+        block = self._numbers.place(number)
+        if not self._numbers.has(number, block):
+            return None
+        block <<= self._shift
+        return block | self._times.place(since), block | self._times.place(until)
+
+
 def order_of(numbers: Column, times: Column) -> Rows | None:
     """Return the order by number, then time; None where the rows are in it.
 
@@ -111,8 +133,9 @@ def order_of(numbers: Column, times: Column) -> Rows | None:
     """
     if len(numbers) < 2:
         return None
-    codes = Layout(numbers, times).codes(numbers, times)
-    return None if is_sorted(codes) else np.argsort(codes)
+    layout = Layout(numbers, times)
+    codes = layout.codes(numbers, times)
+    return None if is_sorted(codes) else order_of_codes(codes, layout.bits)
 
 
 def is_sorted(codes: Codes) -> bool:

@@ -13,7 +13,7 @@ from streamdsl.engine.sorted.overlap import OverlapIndex, magnitudes
 from streamdsl.engine.sorted.rows import StoredRows
 from streamdsl.engine.sorted.scale import order_of
 from streamdsl.expr.table import Column, Rows
-from streamdsl.temporal.time import MIN_TIME
+from streamdsl.temporal.time import MIN_TIME, Ticks
 
 _EARNED: Final = 1024
 """Each step lets so many rows be looked through for those that are to be let go."""
@@ -36,7 +36,7 @@ class SortedSide:
         self._earned = 0
 
     def take(self, batch: Batch, numbers_of: Callable[[Batch], Column]) -> None:
-        """Take the changes of a step; `changed` are then their slots, in order of key and LE."""
+        """Take the changes of a step; `changed` are then their slots."""
         comes = batch.re_old == batch.le
         changes = batch.re_old != batch.re_new
         if comes.all() and changes.all():
@@ -44,21 +44,13 @@ class SortedSide:
             return
         changed = self._change(batch.take(np.flatnonzero(~comes & changes)))
         added = self._add(batch.take(np.flatnonzero(comes & changes)), numbers_of)
-        self.changed = self._in_order(np.concatenate([changed, added]))
-
-    def _in_order(self, slots: Rows) -> Rows:
-        order = order_of(self.rows.numbers.take(slots), self.rows.le.take(slots))
-        return slots if order is None else slots[order]
+        self.changed = np.concatenate([changed, added])
 
     def _add(self, batch: Batch, numbers_of: Callable[[Batch], Column]) -> Rows:
         if not len(batch):
             return _NONE
         self._earned += 2 * len(batch)
-        numbers = numbers_of(batch)
-        order = order_of(numbers, batch.le)
-        if order is not None:
-            batch, numbers = batch.take(order), numbers[order]
-        slots = self.rows.append(batch, numbers)
+        slots = self.rows.append(batch, numbers_of(batch))
         if self._slots is not None:
             self._slots.update(zip(batch.ids.tolist(), slots.tolist(), strict=True))
         return slots
@@ -100,12 +92,19 @@ class SortedSide:
         """Yield pairs of slots: of the rows that have changed here, and of those there that they meet, or have met."""
         if not len(self.changed) or not len(other.rows):
             return
-        lo, hi = self.rows.le.take(self.changed), self.rows.ends(self.changed)
-        for at, slots in other.index.candidates(self.rows.numbers.take(self.changed), lo, hi):
+        changed, numbers, lo = self._in_order()
+        hi = self.rows.ends(changed)
+        for at, slots in other.index.candidates(numbers, lo, hi):
             ends = other.rows.ends(slots) if len(other.changed) else other.rows.re.take(slots)
             met = np.flatnonzero(ends > lo[at])
             if len(met):
-                yield self.changed[at[met]], slots[met]
+                yield changed[at[met]], slots[met]
+
+    def _in_order(self) -> tuple[Rows, Column, Ticks]:
+        """Return the slots of changed rows, with their numbers and LEs, in that order: what is searched for in order is found fast."""
+        numbers, le = self.rows.numbers.take(self.changed), self.rows.le.take(self.changed)
+        order = order_of(numbers, le)
+        return (self.changed, numbers, le) if order is None else (self.changed[order], numbers[order], le[order])
 
     def settle(self) -> None:
         """End a step: rows that have left go, rows that are much shorter now are indexed anew, and ends are what they are."""
