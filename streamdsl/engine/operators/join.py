@@ -11,7 +11,7 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operator import Operator, inputs_of
 from streamdsl.engine.operators.cross import CrossJoinGuard
-from streamdsl.engine.sorted import KeyNumbers, SortedSide
+from streamdsl.engine.sorted import KeyNumbers, Layout, SortedSide
 from streamdsl.engine.sorted.columns import materialised
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, evaluate, project, truth
@@ -51,7 +51,8 @@ class JoinOperator(Operator):
         self.reads_starts = any(isinstance(part, Life) for part in self.projection.walk())
         self.guard = CrossJoinGuard(label, node)
         self.numbers = KeyNumbers()
-        self.sides = (SortedSide(), SortedSide())
+        layout = Layout()
+        self.sides = (SortedSide(layout), SortedSide(layout))
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         for side, batch, key in zip(self.sides, batches, self.keys_of, strict=True):

@@ -1,6 +1,7 @@
 """Rows in columns, and sorted runs of them: what two-sided operators find partners in."""
 
+from streamdsl.engine.sorted.layout import Layout
 from streamdsl.engine.sorted.numbers import KeyNumbers
 from streamdsl.engine.sorted.side import SortedSide
 
-__all__ = ["KeyNumbers", "SortedSide"]
+__all__ = ["KeyNumbers", "Layout", "SortedSide"]

@@ -9,11 +9,11 @@ import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.ids import Ids
-from streamdsl.engine.sorted.overlap import OverlapIndex, magnitudes
+from streamdsl.engine.sorted.layout import Layout
+from streamdsl.engine.sorted.overlap import Asked, OverlapIndex, magnitudes
 from streamdsl.engine.sorted.rows import StoredRows
-from streamdsl.engine.sorted.scale import order_of
 from streamdsl.expr.table import Column, Rows
-from streamdsl.temporal.time import MIN_TIME, Ticks
+from streamdsl.temporal.time import MIN_TIME
 
 _EARNED: Final = 1024
 """Each step lets so many rows be looked through for those that are to be let go."""
@@ -27,9 +27,11 @@ class SortedSide:
     half of the rows are such, so that the work is in proportion to the rows that have come; what is left till then changes nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, layout: Layout) -> None:
         self.rows = StoredRows()
-        self.index = OverlapIndex(self.rows)
+        self.layout = layout
+        layout.rows.append(self.rows)
+        self.index = OverlapIndex(self.rows, layout)
         self.changed: Rows = _NONE
         self._slots: dict[Hashable, int] | None = None
         self._cti = MIN_TIME
@@ -50,7 +52,9 @@ class SortedSide:
         if not len(batch):
             return _NONE
         self._earned += 2 * len(batch)
-        slots = self.rows.append(batch, numbers_of(batch))
+        numbers = numbers_of(batch)
+        slots = self.rows.append(batch, numbers)
+        self.layout.follow(numbers, batch.le, batch.re_new)
         if self._slots is not None:
             self._slots.update(zip(batch.ids.tolist(), slots.tolist(), strict=True))
         return slots
@@ -85,26 +89,24 @@ class SortedSide:
 
     def renumber(self, numbers_of: Callable[[Column], Column]) -> None:
         """Give the keys other numbers."""
-        self.rows.numbers.values[:] = numbers_of(self.rows.numbers.values)
+        numbers = numbers_of(self.rows.numbers.values)
+        self.rows.numbers.values[:] = numbers
         self.index.rebuild()
 
     def partners(self, other: SortedSide) -> Iterator[tuple[Rows, Rows]]:
         """Yield pairs of slots: of the rows that have changed here, and of those there that they meet, or have met."""
         if not len(self.changed) or not len(other.rows):
             return
-        changed, numbers, lo = self._in_order()
-        hi = self.rows.ends(changed)
-        for at, slots in other.index.candidates(numbers, lo, hi):
+        changed = self.changed
+        asked = Asked(self.rows.numbers.take(changed), self.rows.le.take(changed), self.rows.ends(changed))
+        for at, slots in other.index.candidates(asked):
             ends = other.rows.ends(slots) if len(other.changed) else other.rows.re.take(slots)
-            met = np.flatnonzero(ends > lo[at])
+            meet = (ends > asked.lo[at]) & (other.rows.le.take(slots) < asked.hi[at])
+            if self.layout.mixes:
+                meet &= asked.numbers[at] == other.rows.numbers.take(slots)
+            met = np.flatnonzero(meet)
             if len(met):
                 yield changed[at[met]], slots[met]
-
-    def _in_order(self) -> tuple[Rows, Column, Ticks]:
-        """Return the slots of changed rows, with their numbers and LEs, in that order: what is searched for in order is found fast."""
-        numbers, le = self.rows.numbers.take(self.changed), self.rows.le.take(self.changed)
-        order = order_of(numbers, le)
-        return (self.changed, numbers, le) if order is None else (self.changed[order], numbers[order], le[order])
 
     def settle(self) -> None:
         """End a step: rows that have left go, rows that are much shorter now are indexed anew, and ends are what they are."""
