@@ -8,6 +8,7 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.sorted.packed import order_by
 from streamdsl.expr.table import Column, Rows, Table, column_of
 from streamdsl.temporal import payload_order
+from streamdsl.temporal.time import Ticks
 
 
 def ordered(batch: Batch) -> Batch:
@@ -21,24 +22,31 @@ def ordered(batch: Batch) -> Batch:
     ['c', 'b', 'd', 'a']
     """
     is_insertion = batch.re_old == batch.le
-    return batch.take(_order(batch.table, np.where(is_insertion, batch.re_new, batch.re_old), batch.le, is_insertion))
+    ends = np.where(is_insertion, batch.re_new, batch.re_old)
+    return batch.take(_order(batch.table, is_insertion, batch.le, _durations(batch.le, ends)))
 
 
 def by_lifetime(batch: Batch) -> Batch:
     """Return rows in the order of a history: by (LE, RE, payload)."""
-    return batch.take(_order(batch.table, batch.re_new, batch.le))
+    return batch.take(_order(batch.table, batch.le, _durations(batch.le, batch.re_new)))
 
 
-def _order(table: Table, *times: Column) -> Rows:
-    """Return the order by the last of some columns, then the one before it, and so on, then by payload."""
+def _order(table: Table, *columns: Column) -> Rows:
+    """Return the order by some columns, the first decides, then by payload."""
     if not table.size:
         return np.empty(0, dtype=np.intp)
-    order = order_by(times[::-1])
+    order = order_by(columns)
     tied = np.ones(len(order) - 1, dtype=np.bool_)
-    for column in times:
+    for column in columns:
         ordered = column[order]
         tied &= ordered[1:] == ordered[:-1]
-    return order_by([*times[::-1], *payload_keys(table)]) if tied.any() else order
+    return order_by([*columns, *payload_keys(table)]) if tied.any() else order
+
+
+def _durations(le: Ticks, re: Ticks) -> Ticks:
+    """Return what orders rows of one LE as their RE does: durations, which are small, but where they are too long for int64."""
+    durations: Ticks = re - le
+    return re if (durations < 0).any() else durations
 
 
 def payload_keys(table: Table) -> list[Column]:

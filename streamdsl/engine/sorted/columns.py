@@ -59,7 +59,7 @@ class GrowingColumn:
         self._data = self._data[rows]
         self._size = len(rows)
 
-    def take(self, rows: Rows) -> Column:
+    def take(self, rows: Rows | slice) -> Column:
         """Return the values of these rows."""
         return self.values[rows]
 

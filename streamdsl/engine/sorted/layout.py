@@ -27,7 +27,7 @@ class Layout:
     are never in another order than times, and both sides of an operator share one layout. `version` says when codes have become others.
 
     >>> layout = Layout()
-    >>> (layout.blocks(np.array([2])) | layout.places(np.array([5]))).tolist() == [(2 << 34) + 5 + 2**32]
+    >>> layout.codes(np.array([2]), np.array([5])).tolist() == [(2 << 34) + 5 + 2**32]
     True
     """
 
@@ -63,11 +63,15 @@ class Layout:
         if len(sample):
             self._place_around(int(sample[few]), int(sample[-1 - few]))
 
-    def blocks(self, numbers: Column) -> Codes:
-        """Return where the codes of keys begin."""
-        if self.mixes:
-            numbers = ((numbers.view(np.uint64) * _MIX) >> np.uint64(64 - _KEY_BITS)).view(np.int64)
-        return numbers << _TIME_BITS
+    def keys(self, numbers: Column) -> Codes:
+        """Return the numbers of the blocks of keys."""
+        return ((numbers.view(np.uint64) * _MIX) >> np.uint64(64 - _KEY_BITS)).view(np.int64) if self.mixes else numbers
+
+    def codes(self, numbers: Column, times: Ticks) -> Codes:
+        """Return the codes of keys at times."""
+        codes = self.keys(numbers) << _TIME_BITS
+        codes |= self.places(times)
+        return codes
 
     def places(self, times: Ticks) -> Codes:
         """Return the places of times in a block."""
@@ -80,7 +84,7 @@ class Layout:
 
     def block(self, number: int) -> int:
         """Return where the codes of a key begin."""
-        return int(self.blocks(np.array([number], dtype=np.int64))[0]) if self.mixes else number << _TIME_BITS
+        return (int(self.keys(np.array([number], dtype=np.int64))[0]) if self.mixes else number) << _TIME_BITS
 
     def place(self, time: int) -> int:
         """Return the place of a time in a block."""

@@ -95,17 +95,17 @@ class OverlapIndex:
             yield from ((asking.slots[rows], run.slots[places]) for rows, places in run.ranges(spans).expanded())
 
     def _last(self, asked: Asked, order: Rows) -> Column:
-        return self._layout.blocks(asked.numbers[order]) | self._layout.places(asked.hi[order] - 1)
+        return self._layout.codes(asked.numbers[order], asked.hi[order] - 1)
 
     def _last_of(self, slots: Rows) -> Column:
-        numbers, ends = self._rows.numbers.take(slots), self._rows.ends(slots)
-        return self._layout.blocks(numbers) | self._layout.places(np.maximum(ends, self._rows.le.take(slots) + 1) - 1)
+        first = self._rows.le.take(slots)
+        last = np.maximum(self._rows.ends(slots), first + 1) - 1  # rows that are gone end before they begin
+        return self._layout.codes(self._rows.numbers.take(slots), last)
 
     def _sorted(self, numbers: Column, le: Ticks, re: Ticks, slots: Rows) -> SortedRun:
         """Return a run of some rows."""
-        blocks, places = self._layout.blocks(numbers), self._layout.places(le)
-        order = order_by([blocks, places])
-        first, last = blocks | places, blocks | self._layout.places(re - 1)
+        first, last = self._layout.codes(numbers, le), self._layout.codes(numbers, re - 1)
+        order = order_by([self._layout.keys(numbers), self._layout.places(le)])
         return SortedRun(Spans(first[order], last[order]), slots[order])
 
     def _index_last(self) -> None:

@@ -22,23 +22,26 @@ def order_by(columns: Sequence[Column]) -> Rows:
     [1, 2, 0]
     """
     codes = _packed(columns)
-    if len(codes) > 1 or codes[0][0].dtype != np.int64:
+    if any(bits > _BITS for _, bits in codes):
         return np.lexsort([code for code, _ in reversed(codes)])
-    return order_of_codes(*codes[0])
+    order: Rows | None = None
+    for code, bits in reversed(codes):
+        order = _ordered(code, bits, order)
+    return np.arange(len(columns[0])) if order is None else order
 
 
-def order_of_codes(codes: Codes, bits: int) -> Rows:
-    """Return the stable order of integers of so many bits, from 0 on.
-
-    >>> order_of_codes(np.array([2, 1, 2]), 2).tolist()
-    [1, 0, 2]
-    """
-    row_bits = (len(codes) - 1).bit_length()
-    if bits + row_bits > _BITS:
-        return np.argsort(codes, kind="stable")
-    rows = np.sort((codes << row_bits) | np.arange(len(codes)))
-    rows &= (1 << row_bits) - 1
-    return rows
+def _ordered(code: Codes, bits: int, order: Rows | None) -> Rows | None:
+    """Return rows that are in some order, sorted stably by a code: as many of its bits at a time as the place of a row leaves."""
+    row_bits = (len(code) - 1).bit_length()
+    width = _BITS - row_bits
+    for shift in range(0, bits, width):
+        part = (code >> shift) & ((1 << width) - 1) if bits > width else code
+        packed = (part if order is None else part[order]) << row_bits
+        packed |= np.arange(len(code))
+        packed.sort()
+        packed &= (1 << row_bits) - 1
+        order = packed if order is None else order[packed]
+    return order
 
 
 def _packed(columns: Sequence[Column]) -> list[tuple[Column, int]]:

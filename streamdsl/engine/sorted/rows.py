@@ -66,7 +66,7 @@ class StoredRows:
         """Return the payloads of some rows, until the next change of the rows."""
         return Table.of_objects([]) if self._payloads is None else self._payloads.take(slots)
 
-    def ends(self, slots: Rows) -> Ticks:
+    def ends(self, slots: Rows | slice) -> Ticks:
         """Return the later of both ends of some rows."""
         ends: Ticks = np.maximum(self.re.take(slots), self.was.take(slots))
         return ends

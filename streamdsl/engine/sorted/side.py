@@ -33,6 +33,7 @@ class SortedSide:
         layout.rows.append(self.rows)
         self.index = OverlapIndex(self.rows, layout)
         self.changed: Rows = _NONE
+        self._only_new = True
         self._slots: dict[Hashable, int] | None = None
         self._cti = MIN_TIME
         self._earned = 0
@@ -41,7 +42,8 @@ class SortedSide:
         """Take the changes of a step; `changed` are then their slots."""
         comes = batch.re_old == batch.le
         changes = batch.re_old != batch.re_new
-        if comes.all() and changes.all():
+        self._only_new = bool(comes.all() and changes.all())
+        if self._only_new:
             self.changed = self._add(batch, numbers_of)
             return
         changed = self._change(batch.take(np.flatnonzero(~comes & changes)))
@@ -98,7 +100,8 @@ class SortedSide:
         if not len(self.changed) or not len(other.rows):
             return
         changed = self.changed
-        asked = Asked(self.rows.numbers.take(changed), self.rows.le.take(changed), self.rows.ends(changed))
+        slots = slice(int(changed[0]), None) if self._only_new else changed
+        asked = Asked(self.rows.numbers.take(slots), self.rows.le.take(slots), self.rows.ends(slots))
         for at, slots in other.index.candidates(asked):
             ends = other.rows.ends(slots) if len(other.changed) else other.rows.re.take(slots)
             meet = (ends > asked.lo[at]) & (other.rows.le.take(slots) < asked.hi[at])
@@ -110,14 +113,14 @@ class SortedSide:
 
     def settle(self) -> None:
         """End a step: rows that have left go, rows that are much shorter now are indexed anew, and ends are what they are."""
-        slots, rows = self.changed, self.rows
+        slots, rows, self.changed = self.changed, self.rows, _NONE
         if not len(slots):
+            return
+        if self._only_new:
+            rows.was.values[slots[0] :] = rows.re.values[slots[0] :]
             return
         le, was, re = rows.le.take(slots), rows.was.take(slots), rows.re.take(slots)
         rows.was.values[slots] = re
-        self.changed = _NONE
-        if (was <= le).all():
-            return
         left = slots[re <= le]
         if len(left):
             rows.drop(left)
