@@ -25,7 +25,7 @@ class DeferredIds(ABC):
         """Return the ids."""
 
     @abstractmethod
-    def with_columns(self, *columns: Ids) -> DeferredIds:
+    def with_columns(self, *columns: Any) -> DeferredIds:
         """Return ids of the same kind, of other rows."""
 
     def is_like(self, other: object) -> bool:
@@ -65,7 +65,7 @@ class PairIds(DeferredIds):
     def spelled(self) -> Iterable[Hashable]:
         return zip(*(column.tolist() for column in self.columns), strict=True)
 
-    def with_columns(self, *columns: Ids) -> PairIds:
+    def with_columns(self, *columns: Any) -> PairIds:
         return PairIds(*columns)
 
 

@@ -26,9 +26,9 @@ def ordered(batch: Batch) -> Batch:
     return batch.take(_order(batch.table, is_insertion, batch.le, _durations(batch.le, ends)))
 
 
-def by_lifetime(batch: Batch) -> Batch:
-    """Return rows in the order of a history: by (LE, RE, payload)."""
-    return batch.take(_order(batch.table, batch.le, _durations(batch.le, batch.re_new)))
+def by_lifetime(table: Table, le: Ticks, re: Ticks) -> Rows:
+    """Return the order of a history: by (LE, RE, payload)."""
+    return _order(table, le, _durations(le, re))
 
 
 def _order(table: Table, *columns: Column) -> Rows:

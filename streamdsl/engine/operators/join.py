@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from functools import partial
 
 import numpy as np
 
@@ -11,31 +11,16 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operator import Operator, inputs_of
 from streamdsl.engine.operators.cross import CrossJoinGuard
-from streamdsl.engine.sorted import KeyNumbers, Layout, SortedSide
+from streamdsl.engine.sorted import KeyNumbers, Layout, Met, SortedSide
 from streamdsl.engine.sorted.columns import materialised
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, evaluate, project, truth
 from streamdsl.expr.nodes import Expr, Life, Make, Whole
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Column, Rows, Table
+from streamdsl.expr.table import Column, Table
 from streamdsl.plan.node import Join
-from streamdsl.temporal.time import Ticks
 
 PAIR = Make(Schema.tuple(2), (Whole(0), Whole(1)))
-
-
-class Pairs(NamedTuple):
-    """Slots of rows, and of each pair its LE and the end of the common time before and after."""
-
-    left: Rows
-    right: Rows
-    le: Ticks
-    re_old: Ticks
-    re_new: Ticks
-
-    def take(self, rows: Rows) -> Pairs:
-        """Return these pairs, in this order."""
-        return self if len(rows) == len(self.le) else Pairs(*(column[rows] for column in self))
 
 
 class JoinOperator(Operator):
@@ -57,7 +42,7 @@ class JoinOperator(Operator):
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         for side, batch, key in zip(self.sides, batches, self.keys_of, strict=True):
             if len(batch):
-                side.take(batch, lambda come, key=key: self._numbers(key, come))
+                side.take(batch, partial(self._numbers, key))
         out = self._batch(list(self._pairs()))
         for side in self.sides:
             side.settle()
@@ -74,60 +59,54 @@ class JoinOperator(Operator):
                 side.renumber(lambda known: self.numbers.of(known, None))
         return self.numbers.of(keys, batch.keys)
 
-    def _pairs(self) -> Iterator[Pairs]:
+    def _pairs(self) -> Iterator[Met]:
         """Yield the pairs that change, some at a time."""
         left, right = self.sides
         self.guard.met(len(left.changed) + len(right.changed), 0)
-        for mine, others in left.partners(right):
-            yield self._changed(mine, others)
-        for mine, others in right.partners(left):
-            untouched = np.flatnonzero(left.rows.was.take(others) == left.rows.re.take(others))
-            yield self._changed(others[untouched], mine[untouched])
+        for pairs in left.partners(right):
+            yield self._matching(pairs)
+        for pairs in right.partners(left):
+            yield self._matching(pairs.take(left.untouched(pairs.others)).swapped())
 
-    def _changed(self, lefts: Rows, rights: Rows) -> Pairs:
-        """Return which of these pairs change."""
-        self.guard.met(0, len(lefts))
-        left, right = (side.rows for side in self.sides)
-        le = np.maximum(left.le.take(lefts), right.le.take(rights))
-        re_old = np.maximum(le, np.minimum(left.was.take(lefts), right.was.take(rights)))
-        re_new = np.maximum(le, np.minimum(left.re.take(lefts), right.re.take(rights)))
-        pairs = Pairs(lefts, rights, le, re_old, re_new).take(np.flatnonzero(re_old != re_new))
+    def _matching(self, pairs: Met) -> Met:
+        """Return which of these pairs match."""
+        self.guard.met(0, len(pairs.le))
         return pairs if self.where is None else pairs.take(np.flatnonzero(self._matches(self.where, pairs)))
 
-    def _matches(self, where: Expr, pairs: Pairs) -> Column:
+    def _matches(self, where: Expr, pairs: Met) -> Column:
         try:
             return truth(evaluate(where, self._inputs(pairs, starts=False)))
         except RowError as error:
             raise self._pair_error(error, pairs) from error.cause
 
-    def _inputs(self, pairs: Pairs, starts: bool) -> Inputs:
+    def _inputs(self, pairs: Met, starts: bool) -> Inputs:
         """Return pairs of rows as what expressions are evaluated over."""
-        sides = list(zip(self.sides, (pairs.left, pairs.right), strict=True))
+        sides = list(zip(self.sides, (pairs.mine, pairs.others), strict=True))
         tables = tuple(side.rows.table(slots) for side, slots in sides)
         return Inputs(tables, len(pairs.le), starts=tuple(side.rows.le.take(slots) for side, slots in sides) if starts else ())
 
-    def _batch(self, found: list[Pairs]) -> Batch:
+    def _batch(self, found: list[Met]) -> Batch:
         """Return the changes of pairs, retractions before insertions."""
         if not any(len(pairs.le) for pairs in found):
             return EMPTY
-        pairs = found[0] if len(found) == 1 else Pairs(*map(np.concatenate, zip(*found, strict=True)))
+        pairs = found[0] if len(found) == 1 else Met(*map(np.concatenate, zip(*found, strict=True)))
         comes = pairs.re_old == pairs.le
         if not comes.all():
             pairs = pairs.take(np.concatenate([np.flatnonzero(~comes), np.flatnonzero(comes)]))
         left, right = (side.rows for side in self.sides)
-        groups = None if left.groups is None else left.groups.take(pairs.left)
-        ids = PairIds(left.ids(pairs.left), right.ids(pairs.right))
+        groups = None if left.groups is None else left.groups.take(pairs.mine)
+        ids = PairIds(left.ids(pairs.mine), right.ids(pairs.others))
         return Batch(ids, pairs.le, pairs.re_old, pairs.re_new, self._projected(pairs), groups)
 
-    def _projected(self, pairs: Pairs) -> Table:
+    def _projected(self, pairs: Met) -> Table:
         try:
             return materialised(project(self.projection, self._inputs(pairs, self.reads_starts)))
         except RowError as error:
             raise self._pair_error(error, pairs) from error.cause
 
-    def _pair_error(self, error: RowError, pairs: Pairs) -> UserCodeError:
+    def _pair_error(self, error: RowError, pairs: Met) -> UserCodeError:
         left, right = (
-            side.rows.ids(slots[[error.row]])[0] for side, slots in zip(self.sides, (pairs.left, pairs.right), strict=True)
+            side.rows.ids(slots[[error.row]])[0] for side, slots in zip(self.sides, (pairs.mine, pairs.others), strict=True)
         )
         return UserCodeError(error.cause, operator=self.label, event=(left, right))
 

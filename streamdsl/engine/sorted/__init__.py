@@ -2,6 +2,6 @@
 
 from streamdsl.engine.sorted.layout import Layout
 from streamdsl.engine.sorted.numbers import KeyNumbers
-from streamdsl.engine.sorted.side import SortedSide
+from streamdsl.engine.sorted.side import Met, SortedSide
 
-__all__ = ["KeyNumbers", "Layout", "SortedSide"]
+__all__ = ["KeyNumbers", "Layout", "Met", "SortedSide"]

@@ -20,11 +20,11 @@ _PATIENCE: Final = 256
 
 
 class Layout:
-    """A code has a block for the key, and in it a place for the time; where codes say that rows may meet, the rows themselves decide.
+    """A code has a block for the key, and in it a place for the time; where codes say that rows may meet, the rows decide.
 
-    Numbers of keys are their own blocks where they fit, else they are mixed, and some keys may share a block. Times are told apart in
-    steps, within a span around most of the rows; what is outside counts as at its edge. So any number and any time has a code, codes
-    are never in another order than times, and both sides of an operator share one layout. `version` says when codes have become others.
+    Numbers of keys are their own blocks where they fit, else they are mixed, and some keys may share a block. Times are told apart
+    in steps, within a span around most of the rows; what is outside counts as at its edge. So any number and any time has a code,
+    codes are never in another order than times, and both sides of an operator share one layout. `version` changes with the codes.
 
     >>> layout = Layout()
     >>> layout.codes(np.array([2]), np.array([5])).tolist() == [(2 << 34) + 5 + 2**32]
@@ -84,7 +84,8 @@ class Layout:
 
     def block(self, number: int) -> int:
         """Return where the codes of a key begin."""
-        return (int(self.keys(np.array([number], dtype=np.int64))[0]) if self.mixes else number) << _TIME_BITS
+        key = int(self.keys(np.array([number], dtype=np.int64))[0]) if self.mixes else number
+        return key << _TIME_BITS
 
     def place(self, time: int) -> int:
         """Return the place of a time in a block."""

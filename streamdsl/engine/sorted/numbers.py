@@ -78,5 +78,5 @@ class KeyNumbers:
 
 def _hashable(values: Sequence[object]) -> Iterable[Hashable]:
     if set(map(type, values)) <= {str, int, bool, type(None)}:
-        return values  # type: ignore[return-value]
+        return values
     return map(payload_key, values)

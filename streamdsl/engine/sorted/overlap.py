@@ -36,8 +36,9 @@ class Asked(NamedTuple):
 class OverlapIndex:
     """Runs by the order of magnitude of durations, so that one long row never makes the search for short ones long.
 
-    Of each magnitude a run is merged with the next that has come when that is as large: there are logarithmically many runs, and a row
-    is moved as often. Within a magnitude durations differ sixteenfold at most: at worst so many times more is looked at than overlaps.
+    Of each magnitude a run is merged with the next that has come when that is as large: there are logarithmically many runs, and
+    a row is moved as often. Within a magnitude durations differ sixteenfold at most: at worst so many times more rows are looked
+    at than overlap.
     """
 
     def __init__(self, rows: StoredRows, layout: Layout) -> None:
@@ -83,13 +84,13 @@ class OverlapIndex:
                     yield np.full(last - first, row, dtype=np.intp), run.slots[first:last]
 
     def _of_many(self, asked: Asked, runs: list[SortedRun]) -> Iterator[tuple[Rows, Rows]]:
-        """Let the smaller of both look for the larger, unless that finds too much: those who ask may live for very different times."""
+        """Let the smaller of both look for the larger, unless it finds too much: those who ask may live for all kinds of times."""
         asking = self._sorted(*asked, np.arange(len(asked.lo)))
         spans = Spans(asking.first, self._last(asked, asking.slots))
         for run in runs:
             if 4 * len(run) < len(asking):
                 ranges = asking.ranges(Spans(run.first, self._last_of(run.slots)))
-                if ranges.count.sum() <= 4 * len(asking):
+                if ranges.size.sum() <= 4 * len(asking):
                     yield from ((asking.slots[places], run.slots[rows]) for rows, places in ranges.expanded())
                     continue
             yield from ((asking.slots[rows], run.slots[places]) for rows, places in run.ranges(spans).expanded())

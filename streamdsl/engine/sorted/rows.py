@@ -8,7 +8,7 @@ import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.ids import Ids
-from streamdsl.engine.sorted.columns import GrowingColumn, GrowingIds, GrowingTable
+from streamdsl.engine.sorted.columns import GrowingColumn, GrowingIds, GrowingTable, materialised
 from streamdsl.expr.table import Column, Rows, Table
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
@@ -16,8 +16,8 @@ from streamdsl.temporal.time import MIN_TIME, Ticks
 class StoredRows:
     """Rows in the order in which they came; a row's place is its slot, until `keep`.
 
-    `re` is a row's end, `was` the end that it had before the changes of this step, LE if it was not there. Rows that are gone for good
-    have both at MIN_TIME. `numbers` are the numbers of the keys, `groups` the groups inside a group-apply.
+    `re` is a row's end, `was` the end that it had before the changes of this step, LE if it was not there. Rows that are gone for
+    good have both at MIN_TIME. `numbers` are the numbers of the keys, `groups` the groups inside a group-apply.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class StoredRows:
         """Put some rows at the end again, leaving nothing in their slots, and return their new ones."""
         ends = self.le.take(slots), self.was.take(slots), self.re.take(slots)
         groups = None if self.groups is None else self.groups.take(slots)
-        copies = Batch(self.ids(slots), *ends, self.table(slots), groups)
+        copies = Batch(self.ids(slots), *ends, materialised(self.table(slots)), groups)
         numbers = self.numbers.take(slots)
         self.drop(slots)
         return self.append(copies, numbers)

@@ -26,7 +26,7 @@ class Ranges(NamedTuple):
 
     rows: Rows
     first: Rows
-    count: Rows
+    size: Rows
 
     def expanded(self) -> Iterator[tuple[Rows, Rows]]:
         """Yield each row with each place of its range, some rows at a time.
@@ -35,27 +35,27 @@ class Ranges(NamedTuple):
         >>> [(rows.tolist(), places.tolist()) for rows, places in ranges.expanded()]
         [([4, 4, 7], [0, 1, 9])]
         """
-        stops = np.cumsum(self.count)
+        stops = np.cumsum(self.size)
         start = 0
         while start < len(stops):
             done = int(stops[start - 1]) if start else 0
             stop = max(start + 1, int(np.searchsorted(stops, done + CHUNK, side="right")))
             part = slice(start, stop)
-            count = self.count[part]
-            begins = self.first[part] - (stops[part] - count - done)
-            yield np.repeat(self.rows[part], count), np.repeat(begins, count) + np.arange(int(stops[stop - 1]) - done)
+            size = self.size[part]
+            begins = self.first[part] - (stops[part] - size - done)
+            yield np.repeat(self.rows[part], size), np.repeat(begins, size) + np.arange(int(stops[stop - 1]) - done)
             start = stop
 
 
 class SortedRun:
     """Rows in order of key and LE, and at each the latest end of the rows with its key so far.
 
-    The rows that live in a period are thus between two places that are found by search: after the first, some row that began earlier
-    may still live; from the second on, none has begun.
+    The rows that live in a period are thus between two places that are found by search: after the first, some row that began
+    earlier may still live; from the second on, none has begun.
 
     >>> run = SortedRun(Spans(np.array([10, 20, 30]), np.array([14, 24, 34])), np.array([0, 1, 2]))
     >>> run.ranges(Spans(np.array([16]), np.array([20])))
-    Ranges(rows=array([0]), first=array([1]), count=array([1]))
+    Ranges(rows=array([0]), first=array([1]), size=array([1]))
     """
 
     __slots__ = ("_reach", "first", "slots")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -13,18 +13,36 @@ from streamdsl.engine.sorted.layout import Layout
 from streamdsl.engine.sorted.overlap import Asked, OverlapIndex, magnitudes
 from streamdsl.engine.sorted.rows import StoredRows
 from streamdsl.expr.table import Column, Rows
-from streamdsl.temporal.time import MIN_TIME
+from streamdsl.temporal.time import MIN_TIME, Ticks
 
 _EARNED: Final = 1024
 """Each step lets so many rows be looked through for those that are to be let go."""
 _NONE: Final = np.empty(0, dtype=np.intp)
 
 
+class Met(NamedTuple):
+    """Pairs of slots, of one side and of the other, and of each pair its LE and the end of the common time before and after."""
+
+    mine: Rows
+    others: Rows
+    le: Ticks
+    re_old: Ticks
+    re_new: Ticks
+
+    def take(self, rows: Rows) -> Met:
+        """Return these pairs, in this order."""
+        return self if len(rows) == len(self.le) else Met(*(column[rows] for column in self))
+
+    def swapped(self) -> Met:
+        """Return the pairs as the other side sees them."""
+        return self._replace(mine=self.others, others=self.mine)
+
+
 class SortedSide:
     """Rows by slot. `take` brings the changes of a step, `settle` ends it; between them rows have both their old and new ends.
 
-    A row is let go when its RE is before the CTIs of both inputs: only then can neither it nor a partner change. That is done when about
-    half of the rows are such, so that the work is in proportion to the rows that have come; what is left till then changes nothing.
+    A row is let go when its RE is before the CTIs of both inputs: only then can neither it nor a partner change. That is done
+    when about half of the rows are such, so that the work is in proportion to the rows that have come; till then they do nothing.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -95,21 +113,36 @@ class SortedSide:
         self.rows.numbers.values[:] = numbers
         self.index.rebuild()
 
-    def partners(self, other: SortedSide) -> Iterator[tuple[Rows, Rows]]:
-        """Yield pairs of slots: of the rows that have changed here, and of those there that they meet, or have met."""
+    def partners(self, other: SortedSide) -> Iterator[Met]:
+        """Yield the rows that have changed here with those there, where their common time has changed; some pairs at a time."""
         if not len(self.changed) or not len(other.rows):
             return
-        changed = self.changed
-        slots = slice(int(changed[0]), None) if self._only_new else changed
+        slots = slice(int(self.changed[0]), None) if self._only_new else self.changed
         asked = Asked(self.rows.numbers.take(slots), self.rows.le.take(slots), self.rows.ends(slots))
-        for at, slots in other.index.candidates(asked):
-            ends = other.rows.ends(slots) if len(other.changed) else other.rows.re.take(slots)
-            meet = (ends > asked.lo[at]) & (other.rows.le.take(slots) < asked.hi[at])
-            if self.layout.mixes:
-                meet &= asked.numbers[at] == other.rows.numbers.take(slots)
-            met = np.flatnonzero(meet)
-            if len(met):
-                yield changed[at[met]], slots[met]
+        for at, others in other.index.candidates(asked):
+            yield self._met(other, asked, at, others)
+
+    def _met(self, other: SortedSide, asked: Asked, at: Rows, others: Rows) -> Met:
+        """Return the candidates that meet, or have met."""
+        lo, hi, le, re = asked.lo[at], asked.hi[at], other.rows.le.take(others), other.rows.re.take(others)
+        was = other.rows.was.take(others) if len(other.changed) else re
+        meet = (np.maximum(re, was) > lo) & (le < hi)
+        if self.layout.mixes:
+            meet &= asked.numbers[at] == other.rows.numbers.take(others)
+        mine = self.changed[at]
+        le = np.maximum(lo, le)
+        if self._only_new:
+            re_old, re_new = le, np.maximum(le, np.minimum(hi, re))
+        else:
+            re_old = np.maximum(le, np.minimum(self.rows.was.take(mine), was))
+            re_new = np.maximum(le, np.minimum(self.rows.re.take(mine), re))
+        return Met(mine, others, le, re_old, re_new).take(np.flatnonzero(meet & (re_old != re_new)))
+
+    def untouched(self, slots: Rows) -> Rows:
+        """Return which of some rows have not changed in this step."""
+        if not len(self.changed):
+            return np.arange(len(slots))
+        return np.flatnonzero(self.rows.was.take(slots) == self.rows.re.take(slots))
 
     def settle(self) -> None:
         """End a step: rows that have left go, rows that are much shorter now are indexed anew, and ends are what they are."""
