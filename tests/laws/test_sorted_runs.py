@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
 from types import ModuleType
-from typing import Any
 
 import pytest
 from hypothesis import given, note

@@ -85,7 +85,8 @@ class Layout:
     def block(self, number: int) -> int:
         """Return where the codes of a key begin."""
         key = int(self.keys(np.array([number], dtype=np.int64))[0]) if self.mixes else number
-        return key << _TIME_BITS
+        block: int = key << _TIME_BITS
+        return block
 
     def place(self, time: int) -> int:
         """Return the place of a time in a block."""

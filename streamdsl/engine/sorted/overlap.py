@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -46,6 +47,7 @@ class OverlapIndex:
         self._layout = layout
         self._version = layout.version
         self._runs: dict[int, list[SortedRun]] = {}
+        self._gone: Counter[int] = Counter()
         self.indexed = 0
 
     @property
@@ -69,9 +71,11 @@ class OverlapIndex:
             yield from self._of_many(asked, runs)
 
     def _among_last(self, asked: Asked) -> tuple[Rows, Rows]:
-        last = slice(self.indexed, None)
-        same = self._rows.numbers.values[last] == asked.numbers[:, None]
-        at, found = np.nonzero(same & (self._rows.le.values[last] < asked.hi[:, None]))
+        rows, last = self._rows, slice(self.indexed, None)
+        meet = rows.numbers.take(last) == asked.numbers[:, None]
+        meet &= rows.le.take(last) < asked.hi[:, None]
+        meet &= rows.ends(last) > asked.lo[:, None]
+        at, found = np.nonzero(meet)
         return at, found + self.indexed
 
     def _of_few(self, asked: Asked, runs: list[SortedRun]) -> Iterator[tuple[Rows, Rows]]:
@@ -114,7 +118,7 @@ class OverlapIndex:
         rows, last = self._rows, slice(self.indexed, None)
         slots = np.arange(self.indexed, len(rows))
         self.indexed = len(rows)
-        numbers, le, re = rows.numbers.values[last], rows.le.values[last], np.maximum(rows.re.values[last], rows.was.values[last])
+        numbers, le, re = rows.numbers.take(last), rows.le.take(last), rows.ends(last)
         there = np.flatnonzero(re > le)
         if len(there) < len(slots):
             numbers, le, re, slots = numbers[there], le[there], re[there], slots[there]
@@ -123,19 +127,35 @@ class OverlapIndex:
             runs.append(self._sorted(numbers[here], le[here], re[here], slots[here]))
             _compact(runs)
 
+    def gone(self, le: Ticks, re: Ticks) -> None:
+        """Rows with these lifetimes are in runs, and are no longer there: when they are half of a magnitude's, they are left out."""
+        for magnitude, rows in by_magnitude(le, re):
+            self._gone[magnitude] += len(le[rows])
+            runs = self._runs.get(magnitude, [])
+            if 2 * self._gone[magnitude] > sum(map(len, runs)):
+                self._gone[magnitude] = 0
+                self._replace(magnitude, [run.moved(self._still_there(run.slots)) for run in runs])
+
+    def _still_there(self, slots: Rows) -> Rows:
+        return np.where(self._rows.ends(slots) > self._rows.le.take(slots), slots, -1)
+
+    def _replace(self, magnitude: int, runs: list[SortedRun]) -> None:
+        self._runs[magnitude] = [run for run in runs if len(run)]
+        _compact(self._runs[magnitude])
+        if not self._runs[magnitude]:
+            del self._runs[magnitude]
+
     def rebuild(self) -> None:
         """Make the runs anew: codes are others."""
         self._runs, self.indexed, self._version = {}, 0, self._layout.version
+        self._gone.clear()
 
     def move(self, places: Rows) -> None:
         """Follow rows to other slots, -1 where they are let go."""
         self.indexed = int((places[: self.indexed] >= 0).sum())
+        self._gone.clear()
         for magnitude, runs in list(self._runs.items()):
-            moved = [run.moved(places[run.slots]) for run in runs]
-            self._runs[magnitude] = [run for run in moved if len(run)]
-            _compact(self._runs[magnitude])
-            if not self._runs[magnitude]:
-                del self._runs[magnitude]
+            self._replace(magnitude, [run.moved(places[run.slots]) for run in runs])
 
 
 def _compact(runs: list[SortedRun]) -> None:

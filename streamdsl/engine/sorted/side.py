@@ -55,6 +55,7 @@ class SortedSide:
         self._slots: dict[Hashable, int] | None = None
         self._cti = MIN_TIME
         self._earned = 0
+        self._gone = 0
 
     def take(self, batch: Batch, numbers_of: Callable[[Batch], Column]) -> None:
         """Take the changes of a step; `changed` are then their slots."""
@@ -87,6 +88,8 @@ class SortedSide:
         longer = np.flatnonzero((batch.re_new > batch.re_old) & (slots < self.index.indexed))
         if len(longer):
             slots[longer] = self._again(slots[longer])
+            self._gone += len(longer)
+            self.index.gone(batch.le[longer], batch.re_old[longer])
         return slots
 
     def _find(self, ids: Ids) -> Rows:
@@ -154,13 +157,23 @@ class SortedSide:
             return
         le, was, re = rows.le.take(slots), rows.was.take(slots), rows.re.take(slots)
         rows.was.values[slots] = re
-        left = slots[re <= le]
-        if len(left):
-            rows.drop(left)
-        shorter = np.flatnonzero((re > le) & (re < was) & (slots < self.index.indexed))
+        left, indexed = re <= le, slots < self.index.indexed
+        shorter = np.flatnonzero(indexed & ~left & (re < was))
         moved = shorter[magnitudes(le[shorter], re[shorter]) < magnitudes(le[shorter], was[shorter])]
         if len(moved):
             self._again(slots[moved])
+        if left.any():
+            rows.drop(slots[left])
+        gone = np.concatenate([np.flatnonzero(left & indexed), moved])
+        self._let_go(int(left.sum()) + len(moved), le[gone], was[gone])
+
+    def _let_go(self, count: int, le: Ticks, was: Ticks) -> None:
+        """Note that so many slots have become empty, and which lifetimes were indexed; tidy up when half of all are empty."""
+        self._gone += count
+        if len(le):
+            self.index.gone(le, was)
+        if 2 * self._gone > len(self.rows) + _EARNED:
+            self._keep(np.flatnonzero(self.rows.re.values > MIN_TIME))
 
     def forget(self, cti: int) -> None:
         """Let go of the rows with RE < `cti`, when they are about half of all."""
@@ -178,6 +191,7 @@ class SortedSide:
         return max(self._cti, MIN_TIME + 1)
 
     def _keep(self, kept: Rows) -> None:
+        self._gone = 0
         places = np.full(len(self.rows), -1, dtype=np.intp)
         places[kept] = np.arange(len(kept))
         self.index.move(places)
