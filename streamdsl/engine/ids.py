@@ -17,7 +17,7 @@ class DeferredIds(ABC):
     __slots__ = ("columns",)
     dtype = np.dtype(object)
 
-    def __init__(self, *columns: Ids) -> None:
+    def __init__(self, *columns: Any) -> None:
         self.columns = columns
 
     @abstractmethod

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+
 import numpy as np
 
 from streamdsl.engine.batch import Batch
@@ -23,24 +26,32 @@ def ordered(batch: Batch) -> Batch:
     """
     is_insertion = batch.re_old == batch.le
     ends = np.where(is_insertion, batch.re_new, batch.re_old)
-    return batch.take(_order(batch.table, is_insertion, batch.le, _durations(batch.le, ends)))
+    order = _order(batch.table, is_insertion, batch.le, _durations(batch.le, ends))
+    return batch if order is None else batch.take(order)
 
 
-def by_lifetime(table: Table, le: Ticks, re: Ticks) -> Rows:
-    """Return the order of a history: by (LE, RE, payload)."""
+def by_lifetime(table: Table, le: Ticks, re: Ticks) -> Rows | None:
+    """Return the order of a history: by (LE, RE, payload); None: as they are."""
     return _order(table, le, _durations(le, re))
 
 
-def _order(table: Table, *columns: Column) -> Rows:
-    """Return the order by some columns, the first decides, then by payload."""
-    if not table.size:
-        return np.empty(0, dtype=np.intp)
-    order = order_by(columns)
-    tied = np.ones(len(order) - 1, dtype=np.bool_)
+def _order(table: Table, *columns: Column) -> Rows | None:
+    """Return the order by some columns, the first decides, then by payload; None: as they are."""
+    payloads = list(table.columns.values())
+    integers = list(itertools.takewhile(lambda column: column.dtype.kind == "i", payloads))
+    known = [*columns, *integers]
+    order = order_by(known)
+    if order is None or len(integers) == len(payloads) or not _any_tied([column[order] for column in known]):
+        return order
+    return order_by([*columns, *payload_keys(table)])
+
+
+def _any_tied(columns: Sequence[Column]) -> bool:
+    """Say whether a row has the values of the one before it."""
+    tied = np.ones(len(columns[0]) - 1, dtype=np.bool_)
     for column in columns:
-        ordered = column[order]
-        tied &= ordered[1:] == ordered[:-1]
-    return order_by([*columns, *payload_keys(table)]) if tied.any() else order
+        tied &= column[1:] == column[:-1]
+    return bool(tied.any())
 
 
 def _durations(le: Ticks, re: Ticks) -> Ticks:

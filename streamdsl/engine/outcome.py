@@ -47,6 +47,8 @@ class Outcome:
         """Return the lifetimes and payloads of the rows that are left, in order of (LE, RE, payload)."""
         rows = rows_after(Batch.concat(step.batch for step in self._steps))
         order = by_lifetime(rows.table, rows.le, rows.re_new)
+        if order is None:
+            return rows.le, rows.re_new, rows.table
         return rows.le[order], rows.re_new[order], rows.table.take(order)
 
 

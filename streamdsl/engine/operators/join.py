@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -114,6 +115,9 @@ class JoinOperator(Operator):
         for side in self.sides:
             side.forget(cti)
         self.numbers.forget(side.rows.numbers.values for side in self.sides)
+
+    def held_groups(self) -> Iterable[int | None]:
+        return chain.from_iterable(side.groups() for side in self.sides)
 
     def state(self) -> dict[str, int]:
         left, right = self.sides

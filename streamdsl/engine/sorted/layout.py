@@ -11,8 +11,8 @@ from streamdsl.engine.sorted.rows import StoredRows
 from streamdsl.expr.table import Column
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
-_KEY_BITS: Final = 28
-_TIME_BITS: Final = 34
+_KEY_BITS: Final[int] = 28
+_TIME_BITS: Final[int] = 34
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 _SAMPLE: Final = 1024
 _PATIENCE: Final = 256
@@ -22,9 +22,9 @@ _PATIENCE: Final = 256
 class Layout:
     """A code has a block for the key, and in it a place for the time; where codes say that rows may meet, the rows decide.
 
-    Numbers of keys are their own blocks where they fit, else they are mixed, and some keys may share a block. Times are told apart
-    in steps, within a span around most of the rows; what is outside counts as at its edge. So any number and any time has a code,
-    codes are never in another order than times, and both sides of an operator share one layout. `version` changes with the codes.
+    Numbers of keys are their own blocks where they fit, else they are mixed, and some keys may share a block. Times are told
+    apart in steps, within a span around most of the rows; what is outside counts as at its edge. So any number and any time has a
+    code, codes are never in another order than times, and both sides of an operator share one layout. `version` changes with it.
 
     >>> layout = Layout()
     >>> layout.codes(np.array([2]), np.array([5])).tolist() == [(2 << 34) + 5 + 2**32]
@@ -41,7 +41,7 @@ class Layout:
     def _place_around(self, first: int, last: int) -> None:
         """Choose the span: four times as long as most rows are apart, most of it ahead of them."""
         self._step = max(0, (4 * (last - first)).bit_length() - _TIME_BITS)
-        length = 2**_TIME_BITS << self._step
+        length: int = 2**_TIME_BITS << self._step
         self._first = max(first - length // 4, MIN_TIME)
         self._last = min(self._first + length - 1, INFINITY)
 
@@ -69,8 +69,13 @@ class Layout:
 
     def codes(self, numbers: Column, times: Ticks) -> Codes:
         """Return the codes of keys at times."""
-        codes = self.keys(numbers) << _TIME_BITS
-        codes |= self.places(times)
+        return self.codes_of(self.keys(numbers), self.places(times))
+
+    @staticmethod
+    def codes_of(keys: Codes, places: Codes) -> Codes:
+        """Return the codes of places in the blocks of keys."""
+        codes: Codes = keys << _TIME_BITS
+        codes |= places
         return codes
 
     def places(self, times: Ticks) -> Codes:
@@ -85,8 +90,7 @@ class Layout:
     def block(self, number: int) -> int:
         """Return where the codes of a key begin."""
         key = int(self.keys(np.array([number], dtype=np.int64))[0]) if self.mixes else number
-        block: int = key << _TIME_BITS
-        return block
+        return key << _TIME_BITS
 
     def place(self, time: int) -> int:
         """Return the place of a time in a block."""

@@ -88,30 +88,31 @@ class OverlapIndex:
                     yield np.full(last - first, row, dtype=np.intp), run.slots[first:last]
 
     def _of_many(self, asked: Asked, runs: list[SortedRun]) -> Iterator[tuple[Rows, Rows]]:
-        """Let the smaller of both look for the larger, unless it finds too much: those who ask may live for all kinds of times."""
-        asking = self._sorted(*asked, np.arange(len(asked.lo)))
-        spans = Spans(asking.first, self._last(asked, asking.slots))
+        """Let the smaller of both look for the larger, unless it finds too much: those who ask may live for any times."""
+        spans, order = self._sorted(*asked)
+        asking = None
         for run in runs:
-            if 4 * len(run) < len(asking):
+            if 4 * len(run) < len(order):
+                asking = asking or SortedRun(spans, order)
                 ranges = asking.ranges(Spans(run.first, self._last_of(run.slots)))
-                if ranges.size.sum() <= 4 * len(asking):
-                    yield from ((asking.slots[places], run.slots[rows]) for rows, places in ranges.expanded())
+                if ranges.size.sum() <= 4 * len(order):
+                    yield from ((order[places], run.slots[rows]) for rows, places in ranges.expanded())
                     continue
-            yield from ((asking.slots[rows], run.slots[places]) for rows, places in run.ranges(spans).expanded())
-
-    def _last(self, asked: Asked, order: Rows) -> Column:
-        return self._layout.codes(asked.numbers[order], asked.hi[order] - 1)
+            yield from ((order[rows], run.slots[places]) for rows, places in run.ranges(spans).expanded())
 
     def _last_of(self, slots: Rows) -> Column:
         first = self._rows.le.take(slots)
         last = np.maximum(self._rows.ends(slots), first + 1) - 1  # rows that are gone end before they begin
         return self._layout.codes(self._rows.numbers.take(slots), last)
 
-    def _sorted(self, numbers: Column, le: Ticks, re: Ticks, slots: Rows) -> SortedRun:
-        """Return a run of some rows."""
-        first, last = self._layout.codes(numbers, le), self._layout.codes(numbers, re - 1)
-        order = order_by([self._layout.keys(numbers), self._layout.places(le)])
-        return SortedRun(Spans(first[order], last[order]), slots[order])
+    def _sorted(self, numbers: Column, le: Ticks, re: Ticks) -> tuple[Spans, Rows]:
+        """Return lifetimes as codes in order of their beginnings, and that order."""
+        layout = self._layout
+        keys, places = layout.keys(numbers), layout.places(le)
+        order = order_by([keys, places])
+        first = layout.codes_of(keys, places)
+        last = layout.codes_of(keys, layout.places(re - 1))
+        return (Spans(first, last), np.arange(len(first))) if order is None else (Spans(first[order], last[order]), order)
 
     def _index_last(self) -> None:
         """Make runs of the rows that have come last."""
@@ -119,16 +120,17 @@ class OverlapIndex:
         slots = np.arange(self.indexed, len(rows))
         self.indexed = len(rows)
         numbers, le, re = rows.numbers.take(last), rows.le.take(last), rows.ends(last)
-        there = np.flatnonzero(re > le)
-        if len(there) < len(slots):
+        if not (re > le).all():
+            there = np.flatnonzero(re > le)
             numbers, le, re, slots = numbers[there], le[there], re[there], slots[there]
         for magnitude, here in by_magnitude(le, re):
             runs = self._runs.setdefault(magnitude, [])
-            runs.append(self._sorted(numbers[here], le[here], re[here], slots[here]))
+            spans, order = self._sorted(numbers[here], le[here], re[here])
+            runs.append(SortedRun(spans, slots[here][order]))
             _compact(runs)
 
     def gone(self, le: Ticks, re: Ticks) -> None:
-        """Rows with these lifetimes are in runs, and are no longer there: when they are half of a magnitude's, they are left out."""
+        """Rows with these lifetimes are in runs, and no longer there: when they are half of a magnitude's, they are left out."""
         for magnitude, rows in by_magnitude(le, re):
             self._gone[magnitude] += len(le[rows])
             runs = self._runs.get(magnitude, [])
@@ -169,12 +171,14 @@ def by_magnitude(le: Ticks, re: Ticks) -> Iterator[tuple[int, Rows | slice]]:
     >>> [(magnitude, rows) for magnitude, rows in by_magnitude(np.array([0, 5]), np.array([3, 14]))]
     [(1, slice(None, None, None))]
     """
+    if not len(le):
+        return
+    durations = re - le
+    least, most = magnitudes(np.array([0, 0]), np.array([durations.min(), durations.max()])).tolist()
+    if least == most < _UNBOUNDED and int(re.max()) < INFINITY:
+        yield least, slice(None)
+        return
     found = magnitudes(le, re)
-    if not len(found):
-        return
-    if found.min() == found.max():
-        yield int(found[0]), slice(None)
-        return
     for magnitude in np.flatnonzero(np.bincount(found)).tolist():
         yield magnitude, np.flatnonzero(found == magnitude)
 

@@ -15,19 +15,24 @@ Codes = NDArray[np.int64]
 _BITS: Final = 63
 
 
-def order_by(columns: Sequence[Column]) -> Rows:
-    """Return the stable order by some columns of numbers, the first decides.
+def order_by(columns: Sequence[Column]) -> Rows | None:
+    """Return the stable order by some columns of numbers, the first decides; None where the rows certainly are in it.
 
-    >>> order_by([np.array([2, 1, 2]), np.array([0.5, 9.0, -3.0])]).tolist()
-    [1, 2, 0]
+    >>> order_by([np.array([2, 1, 2]), np.array([0.5, 9.0, -3.0])]).tolist(), order_by([np.array([1, 2])])
+    ([1, 2, 0], None)
     """
+    if len(columns[0]) < 2:
+        return None
     codes = _packed(columns)
+    first = codes[0][0]
+    if (first[1:] > first[:-1]).all():
+        return None
     if any(bits > _BITS for _, bits in codes):
         return np.lexsort([code for code, _ in reversed(codes)])
     order: Rows | None = None
     for code, bits in reversed(codes):
         order = _ordered(code, bits, order)
-    return np.arange(len(columns[0])) if order is None else order
+    return np.arange(len(first)) if order is None else order
 
 
 def _ordered(code: Codes, bits: int, order: Rows | None) -> Rows | None:

@@ -199,6 +199,11 @@ class SortedSide:
         if self._slots is not None:
             self._slots = self._slots_by_id()
 
+    def groups(self) -> list[int]:
+        """Return the groups that rows are in."""
+        groups = self.rows.groups
+        return [] if groups is None else np.unique(groups.values).tolist()
+
     @property
     def n_events(self) -> int:
         """How many rows may still meet a partner that changes something."""
