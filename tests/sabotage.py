@@ -155,8 +155,8 @@ SABOTAGES = (
     Sabotage(
         "pieces that are not maximal",
         "streamdsl/engine/index/pieces.py",
-        "self._ends.items()[first : self._ends.bisect_right(hi)]",
-        "self._ends.items()[first : self._ends.bisect_left(hi)]",
+        "bisect_right(self._les, hi)",
+        "bisect_left(self._les, hi)",
         "reference_says and anti_join",
     ),
     Sabotage(
