@@ -2,6 +2,7 @@
 
 from streamdsl.engine.sorted.layout import Layout
 from streamdsl.engine.sorted.numbers import KeyNumbers
+from streamdsl.engine.sorted.overlap import Asked
 from streamdsl.engine.sorted.side import Met, SortedSide
 
-__all__ = ["KeyNumbers", "Layout", "Met", "SortedSide"]
+__all__ = ["Asked", "KeyNumbers", "Layout", "Met", "SortedSide"]

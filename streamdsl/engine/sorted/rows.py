@@ -23,6 +23,7 @@ class StoredRows:
     def __init__(self) -> None:
         self.le, self.re, self.was, self.numbers = (GrowingColumn(np.empty(0, dtype=np.int64)) for _ in range(4))
         self.groups: GrowingColumn | None = None
+        self._notes: GrowingColumn | None = None
         self._ids: GrowingIds | None = None
         self._payloads: GrowingTable | None = None
 
@@ -36,9 +37,19 @@ class StoredRows:
 
     def _all(self) -> Iterator[GrowingColumn | GrowingIds | GrowingTable]:
         yield from (self.le, self.re, self.was, self.numbers)
-        for column in (self.groups, self._ids, self._payloads):
+        for column in (self.groups, self._notes, self._ids, self._payloads):
             if column is not None:
                 yield column
+
+    @property
+    def notes(self) -> GrowingColumn:
+        """An object for each row, None at first."""
+        assert self._notes is not None, "notes are kept"
+        return self._notes
+
+    def keep_notes(self) -> None:
+        """Keep a note for each row that comes."""
+        self._notes = GrowingColumn(np.empty(0, dtype=object))
 
     def append(self, batch: Batch, numbers: Column) -> Rows:
         """Put rows at the end, as they are after the batch, and return their slots."""
@@ -47,6 +58,8 @@ class StoredRows:
         self.re.append(batch.re_new)
         self.was.append(batch.re_old)
         self.numbers.append(numbers)
+        if self._notes is not None:
+            self._notes.append(np.full(len(batch), None, dtype=object))
         if self._ids is None or self._payloads is None:
             self._ids, self._payloads = GrowingIds(batch.ids), GrowingTable(batch.table)
             self.groups = None if batch.keys is None else GrowingColumn(batch.keys)
@@ -76,17 +89,20 @@ class StoredRows:
         ends = self.le.take(slots), self.was.take(slots), self.re.take(slots)
         groups = None if self.groups is None else self.groups.take(slots)
         copies = Batch(self.ids(slots), *ends, materialised(self.table(slots)), groups)
-        numbers = self.numbers.take(slots)
+        numbers, notes = self.numbers.take(slots), None if self._notes is None else self._notes.take(slots)
         self.drop(slots)
-        return self.append(copies, numbers)
+        new = self.append(copies, numbers)
+        if notes is not None:
+            self.notes.values[new] = notes
+        return new
 
     def drop(self, slots: Rows) -> None:
         """Let go of some rows; their slots stay empty."""
         self.re.values[slots] = MIN_TIME
         self.was.values[slots] = MIN_TIME
-        if self._ids is not None and self._payloads is not None:
-            self._ids.clear(slots)
-            self._payloads.clear(slots)
+        for column in (self._notes, self._ids, self._payloads):
+            if column is not None:
+                column.clear(slots)
 
     def keep(self, slots: Rows) -> None:
         """Keep some rows, in the slots from 0 on."""

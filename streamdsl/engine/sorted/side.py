@@ -141,6 +141,19 @@ class SortedSide:
             re_new = np.maximum(le, np.minimum(self.rows.re.take(mine), re))
         return Met(mine, others, le, re_old, re_new).take(np.flatnonzero(meet & (re_old != re_new)))
 
+    def living(self, asked: Asked) -> tuple[Rows, Rows]:
+        """Return which asked, and the slots of the rows with its number that now live some time in its period."""
+        rows = self.rows
+        found = [(_NONE, _NONE)]
+        for at, slots in self.index.candidates(asked) if len(asked.lo) and len(rows) else ():
+            le, re = rows.le.take(slots), rows.re.take(slots)
+            meet = (le < re) & (le < asked.hi[at]) & (re > asked.lo[at])
+            if self.layout.mixes:
+                meet &= asked.numbers[at] == rows.numbers.take(slots)
+            found.append((at[meet], slots[meet]))
+        at, slots = map(np.concatenate, zip(*found, strict=True))
+        return at, slots
+
     def untouched(self, slots: Rows) -> Rows:
         """Return which of some rows have not changed in this step."""
         if not len(self.changed):
