@@ -24,6 +24,8 @@ def ordered(batch: Batch) -> Batch:
     >>> ordered(changes.batch(keyed=False)).ids.tolist()
     ['c', 'b', 'd', 'a']
     """
+    if len(batch) < 2:
+        return batch
     is_insertion = batch.re_old == batch.le
     ends = np.where(is_insertion, batch.re_new, batch.re_old)
     order = _order(batch.table, is_insertion, batch.le, _durations(batch.le, ends))
