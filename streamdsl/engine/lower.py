@@ -28,6 +28,7 @@ from streamdsl.engine.operators.lifetimes import (
 )
 from streamdsl.engine.operators.match import MatchOperator
 from streamdsl.engine.operators.scan import ScanOperator
+from streamdsl.engine.operators.snapshot import SnapshotOperator
 from streamdsl.engine.operators.span import SelectManyOperator, SelectOperator, WhereOperator
 from streamdsl.engine.operators.stitch import StitchOperator
 from streamdsl.engine.operators.to_edges import ToEdgesOperator
@@ -67,6 +68,7 @@ from streamdsl.plan.node import (
     WindowApply,
 )
 from streamdsl.plan.outputs import outputs_of
+from streamdsl.windows import Snapshot
 
 Options: TypeAlias = Mapping[str, str]
 
@@ -90,7 +92,9 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
             f"{node.name} cannot run on the columnar window operator: {reason}",
             hint='leave engine_options["window"] out, and every window gets the operator that can run it',
         )
-    return WindowOperator if forced == "general" or reason is not None else ColumnarWindowOperator
+    if forced == "general" or reason is not None:
+        return WindowOperator
+    return SnapshotOperator if isinstance(node.windows, Snapshot) else ColumnarWindowOperator
 
 
 OPERATORS: dict[type[Node], type[Any]] = {

@@ -178,6 +178,33 @@ class Lanes:
                 taken._bags[aggregate] = {where[slot]: bag for slot, bag in bags.items() if slot in where}
         return taken
 
+    def copy(self, slots: Rows, sources: Rows) -> None:
+        """Let `slots` hold what the `sources` hold."""
+        for array in self._arrays.values():
+            array[slots] = array[sources]
+        for bags in self._bags.values():
+            for slot, source in zip(slots.tolist(), sources.tolist(), strict=True):
+                bags[slot] = Bag()
+                bags[slot].merge(bags.get(source, Bag()))
+
+    def add_from(self, slots: Rows, sources: Rows) -> None:
+        """Add to each of `slots`, of which no two are equal, what one of `sources` holds, to which nothing is added."""
+        for array in self._arrays.values():
+            array[slots] += array[sources]
+        for bags in self._bags.values():
+            for slot, source in zip(slots.tolist(), sources.tolist(), strict=True):
+                if source in bags:
+                    bags.setdefault(slot, Bag()).merge(bags[source])
+
+    def run_up(self, slots: Rows, starts: Rows) -> None:
+        """Make each of `slots` the sum of those before it and itself, from the last position in `starts` on."""
+        lengths = np.diff(starts, append=len(slots))
+        for array in self._arrays.values():
+            sums = np.cumsum(array[slots])
+            array[slots] = sums - np.repeat(sums[starts] - array[slots[starts]], lengths)
+        for bags in self._bags.values():
+            _run_up_bags(bags, slots, starts)
+
     def clear(self, slots: Rows) -> None:
         """Make these slots as if nothing had been added to them."""
         for array in self._arrays.values():
@@ -212,7 +239,7 @@ class Lanes:
             key = heapq.heappop(waiting)
             array = self._arrays[key]
             carried = (array + _HALF) >> DIGIT
-            self._bounds[key] = _HALF
+            self._bounds[key] = _HALF * max(1, self.size)
             if carried.any():
                 array -= carried << DIGIT
                 self._carry_to((key[0], int(key[1]) + 1), carried, waiting)
@@ -262,6 +289,15 @@ def _cumulate_bags(bags: dict[int, Bag], size: int) -> None:
         running.merge(bags.get(position, Bag()))
         bags[position] = Bag()
         bags[position].merge(running)
+
+
+def _run_up_bags(bags: dict[int, Bag], slots: Rows, starts: Rows) -> None:
+    running, begins = Bag(), set(starts.tolist())
+    for position, slot in enumerate(slots.tolist()):
+        running = Bag() if position in begins else running
+        running.merge(bags.get(slot, Bag()))
+        bags[slot] = Bag()
+        bags[slot].merge(running)
 
 
 def distinct(slots: Iterable[Rows]) -> Rows:

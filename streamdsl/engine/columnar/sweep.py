@@ -1,0 +1,124 @@
+"""A sweep: a portion of the boundaries, changed by what a batch does at its endpoints and by how far the watermark has come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.engine.columnar.boundaries import Boundaries
+from streamdsl.engine.columnar.endpoints import Deltas
+from streamdsl.engine.columnar.sorted_index import Portion
+from streamdsl.expr.table import Column, Rows
+from streamdsl.temporal.time import INFINITY, Ticks
+
+
+@dataclass(slots=True)
+class Sweep:
+    """The steps of a change; windows that start up to `before` have had their sums, those up to `watermark` get them."""
+
+    boundaries: Boundaries
+    portion: Portion
+    before: int
+    watermark: int
+    summed: NDArray[np.bool_]
+    """Which windows of the portion have other sums than before."""
+
+    @classmethod
+    def over(cls, boundaries: Boundaries, portion: Portion, before: int, watermark: int) -> Sweep:
+        """Return a sweep that has not begun."""
+        return cls(boundaries, portion, before, watermark, np.zeros(0, dtype=np.bool_))
+
+    def place(self, deltas: Deltas) -> tuple[Rows, Rows]:
+        """Make the boundaries that are missing; return the places of deltas that have one, and their slots."""
+        numbers = self.portion.numbers
+        at = np.searchsorted(numbers, deltas.numbers)
+        known = np.zeros(len(at), dtype=np.bool_)
+        inside = np.flatnonzero(at < len(numbers))
+        known[inside] = numbers[at[inside]] == deltas.numbers[inside]
+        slots = np.full(len(at), -1, dtype=np.intp)
+        slots[known] = self.portion.slots[at[known]]
+        fresh = np.flatnonzero(~known & (deltas.endpoints > 0) & (deltas.times != INFINITY))
+        slots[fresh] = self.boundaries.make(deltas.codes[fresh], deltas.times[fresh])
+        self.portion = self.portion.insert(at[fresh], deltas.numbers[fresh], slots[fresh])
+        self._inherit(fresh[deltas.times[fresh] <= self.before], deltas, slots)
+        placed = np.flatnonzero(slots >= 0)
+        return placed, slots[placed]
+
+    def _inherit(self, fresh: Rows, deltas: Deltas, slots: Rows) -> None:
+        """Let new boundaries in windows that have begun start with the sums of these."""
+        if not len(fresh):
+            return
+        is_old = np.ones(len(self.portion.slots), dtype=np.bool_)
+        at = np.searchsorted(self.portion.numbers, deltas.numbers[fresh])
+        all_fresh = np.searchsorted(self.portion.numbers, deltas.numbers[slots >= 0])
+        is_old[all_fresh[self.boundaries.endpoints[slots[slots >= 0]] == 0]] = False
+        latest = np.maximum.accumulate(np.where(is_old, np.arange(len(is_old)), -1))[at]
+        has = np.flatnonzero(latest >= 0)
+        has = has[self._are_together(latest[has], at[has])]
+        self.boundaries.lanes.copy(self.portion.slots[at[has]], self.portion.slots[latest[has]])
+
+    def _are_together(self, left: Rows, right: Rows) -> NDArray[np.bool_]:
+        """Say which positions are in one run, and of one group."""
+        code, slots, run = self.boundaries.code, self.portion.slots, self.portion.run
+        together: NDArray[np.bool_] = (run[left] == run[right]) & (code[slots[left]] == code[slots[right]])
+        return together
+
+    def count(self, slots: Rows, endpoints: Ticks, numbers: Column) -> Rows:
+        """Count endpoints that come and go; take boundaries without any out of the portion, and return them."""
+        self.boundaries.endpoints[slots] += endpoints
+        bare = np.flatnonzero(self.boundaries.endpoints[slots] == 0)
+        self.portion = self.portion.without(np.searchsorted(self.portion.numbers, numbers[bare]))
+        return slots[bare]
+
+    def add_late(self, deltas: Deltas, late: Rows, limits: Column) -> None:
+        """Add to the windows that have begun what changed rows add that are in them; `late` are the stretches that have such."""
+        self.summed = np.zeros(len(self.portion.slots), dtype=np.bool_)
+        if not len(late):
+            return
+        deltas.lanes.cumulate()
+        starts = np.searchsorted(self.portion.numbers, deltas.numbers[late])
+        stops = np.searchsorted(self.portion.numbers, deltas.numbers[late + 1])
+        stops = np.minimum(stops, np.searchsorted(self.portion.numbers, limits, side="right"))
+        lengths = stops - starts
+        rows = np.repeat(late, lengths)
+        at = np.arange(len(rows)) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        self.boundaries.lanes.merge(self.portion.slots[at], deltas.lanes, rows)
+        self.summed[at] = True
+
+    def open(self) -> None:
+        """Give the windows that the watermark reaches now their sums."""
+        if self.before >= self.watermark:
+            return
+        slots = self.portion.slots
+        le = self.boundaries.le[slots]
+        at = np.flatnonzero((le > self.before) & (le <= self.watermark))
+        if not len(at):
+            return
+        follows = np.zeros(len(at), dtype=np.bool_)
+        later = np.flatnonzero(at > 0)
+        follows[later] = self._are_together(at[later] - 1, at[later])
+        is_start = np.concatenate([[True], at[1:] != at[:-1] + 1]) | ~follows
+        starts = np.flatnonzero(is_start)
+        based = starts[follows[starts]]
+        self.boundaries.lanes.add_from(slots[at[based]], slots[at[based] - 1])
+        self.boundaries.lanes.run_up(slots[at], starts)
+        self.summed[at] = True
+
+    def end(self, is_last: bool) -> NDArray[np.bool_]:
+        """Let each window end where the next begins; return which have another end. `is_last`: nothing is after the portion."""
+        slots = self.portion.slots
+        before = self.boundaries.re[slots]
+        if not len(slots):
+            return np.zeros(0, dtype=np.bool_)
+        le, code, run = self.boundaries.le[slots], self.boundaries.code[slots], self.portion.run
+        re = np.empty_like(before)
+        re[:-1] = np.where(code[1:] == code[:-1], le[1:], INFINITY)
+        re[-1] = INFINITY if is_last else before[-1]
+        if len(self.portion.pieces) > 1:
+            cuts = np.flatnonzero(run[1:] != run[:-1])
+            re[cuts] = before[cuts]
+        self.boundaries.re[slots] = re
+        changed: NDArray[np.bool_] = re != before
+        return changed

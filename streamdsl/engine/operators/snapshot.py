@@ -1,0 +1,155 @@
+"""The snapshot window operator: aggregates that can be taken back, between all endpoints of a group, in columns.
+
+A changed row is not remembered itself: it adds to the windows that it is in, and its ends are counted. What differs from the
+results that are out goes on.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
+from streamdsl.engine.columnar.endpoints import Changed
+from streamdsl.engine.columnar.lanes import ROWS, Part, Terms
+from streamdsl.engine.columnar.timeline import Timeline, Touched
+from streamdsl.engine.keys import group_codes
+from streamdsl.engine.operator import Gate, Operator, inputs_of
+from streamdsl.engine.operators.columnar import WindowIds, _shown
+from streamdsl.expr import Inputs, RowError, project
+from streamdsl.expr.nodes import Key
+from streamdsl.expr.schema import Schema
+from streamdsl.expr.table import Rows, Table
+from streamdsl.plan.node import WindowAggregate
+from streamdsl.temporal.lifetime import Lifetime
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
+
+
+class SnapshotOperator(Operator):
+    """Count, sum and avg over snapshot windows."""
+
+    kind = "window (columnar)"
+    takes_gate = True
+
+    def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
+        super().__init__(label)
+        self.node = node
+        self.gate = gate
+        self.accumulators = [ACCUMULATORS[type(agg.function)](i) for i, agg in enumerate(node.aggregates)]  # type: ignore[index]
+        self.watermark = MIN_TIME
+        self.timeline = Timeline(gate.by_end)
+        self.hidden: list[tuple[int, int]] = []
+        self._keyed = False
+        self._reads_key = any(isinstance(part, Key) for part in node.projection.walk())
+
+    def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
+        (batch,) = batches
+        self._keyed = self._keyed or batch.keys is not None
+        self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
+        rows = np.flatnonzero(batch.re_old != batch.re_new)
+        changed = self._changed(batch if len(rows) == len(batch) else batch.take(rows)) if len(rows) else None
+        touched = self.timeline.take(changed, self.watermark)
+        out = self._emit(touched)
+        self.timeline.drop(touched.gone)
+        return out
+
+    def _changed(self, batch: Batch) -> Changed:
+        terms = Terms(len(batch), [Part(ROWS, None, np.ones(len(batch), dtype=np.int64), 1)])
+        inputs = inputs_of(batch)
+        for accumulator, agg in zip(self.accumulators, self.node.aggregates, strict=True):
+            column, chosen = self.argument(agg.given, agg.where, batch, inputs)
+            accumulator.add_terms(column, chosen, terms)
+        codes, groups = group_codes(batch.keys, batch.codes, len(batch))
+        return Changed.of(batch, self.timeline.codes.of(groups)[codes], terms)
+
+    def _emit(self, touched: Touched) -> Batch:
+        """Return the difference between the results of the touched windows and those that are out."""
+        if not len(touched.slots) and not len(touched.gone):
+            return EMPTY
+        slots, results = touched.slots, self.timeline.boundaries.results
+        was_out = results.is_out[slots]
+        shown = self._are_shown(slots, was_out)
+        computed = np.flatnonzero(shown & (touched.summed | ~was_out))
+        payloads = self._results(slots[computed])
+        differs = np.flatnonzero(~results.are(slots[computed], payloads))
+        is_new = np.zeros(len(slots), dtype=np.bool_)
+        is_new[computed[differs]] = True
+        moved = slots[was_out & shown & ~is_new & (results.re[slots] != self.timeline.boundaries.re[slots])]
+        gone = np.concatenate([touched.gone[results.is_out[touched.gone]], slots[was_out & (is_new | ~shown)]])
+        return self._send(gone, moved, slots[computed[differs]], payloads.take(differs))
+
+    def _are_shown(self, slots: Rows, was_out: Rows) -> Rows:
+        """Say which windows may show their results. One that is out stays where to take it back would break the CTI."""
+        boundaries = self.timeline.boundaries
+        le, re, has_rows = boundaries.le[slots], boundaries.re[slots], boundaries.rows[slots] > 0
+        is_open = ((re if self.gate.by_end else le) <= self.watermark) & (re <= self.gate.until)
+        shown = has_rows & (is_open | (was_out & (le < self.cti)))
+        if self.gate.by_end:
+            for at in np.flatnonzero(has_rows & ~shown).tolist():
+                heapq.heappush(self.hidden, (int(le[at]), int(slots[at])))
+        return shown
+
+    def _results(self, slots: Rows) -> Table:
+        """Return the payloads that windows have now. Raises `UserCodeError` naming the window."""
+        self.udm_calls += len(self.accumulators) * len(slots)
+        boundaries = self.timeline.boundaries
+        keys = _shown(self.timeline.codes.groups(boundaries.code[slots])) if self._reads_key else None
+        try:
+            columns = result_columns(self.accumulators, boundaries.lanes.take(slots))
+            table = Table(Schema.record(list(columns)), columns, len(slots))
+            return project(self.node.projection, Inputs((table,), len(slots), keys=keys))
+        except RowError as error:
+            slot = slots[error.row]
+            window = Lifetime(int(boundaries.le[slot]), int(boundaries.re[slot]))
+            raise self.user_error(error, window=window) from error.cause
+
+    def _send(self, gone: Rows, moved: Rows, new: Rows, payloads: Table) -> Batch:
+        """Return the retractions of some results, other ends of some, and new ones, and note what then is out."""
+        boundaries, results = self.timeline.boundaries, self.timeline.boundaries.results
+        slots = np.concatenate([gone, moved, new])
+        if not len(slots):
+            return EMPTY
+        old = slots[: len(gone) + len(moved)]
+        le = boundaries.le[slots]
+        re_old = np.concatenate([results.re[old], boundaries.le[new]])
+        re_new = np.concatenate([boundaries.le[gone], boundaries.re[moved], boundaries.re[new]])
+        table = Table.concat([results.payloads(old), payloads])
+        groups = [self.timeline.codes.groups(boundaries.code[slots])] if self._keyed else []
+        results.clear(gone)
+        results.re[moved] = boundaries.re[moved]
+        results.put(new, boundaries.re[new], payloads)
+        return Batch(WindowIds(self.label, le, *groups), le, re_old, re_new, table, *groups)
+
+    def forget(self, cti: int) -> None:
+        self.timeline.forget(cti, self._keyed)
+
+    def output_cti(self, ctis: list[int]) -> int:
+        cti = ctis[0]
+        if self.gate.until == INFINITY:
+            return cti
+        # A window that may grow beyond the bound of the run is then not there.
+        kept = self.timeline.kept(cti, self._keyed)
+        return int(self.timeline.boundaries.le[kept].min(initial=cti))
+
+    def held_back(self) -> int:
+        while self.hidden:
+            le, slot = self.hidden[0]
+            if self._is_hidden(le, slot):
+                return le
+            heapq.heappop(self.hidden)
+        return INFINITY
+
+    def _is_hidden(self, le: int, slot: int) -> bool:
+        """Say whether a slot is still that of a window that waits for its end; a closed one ends beyond the bound of the run."""
+        boundaries = self.timeline.boundaries
+        waits = boundaries.rows[slot] > 0 and not boundaries.results.is_out[slot]
+        return bool(boundaries.le[slot] == le and waits and boundaries.re[slot] >= self.input_ctis[0])
+
+    def state(self) -> dict[str, int]:
+        windows = int((self._sizes() > 0).sum())
+        return {"windows": windows, "events": 0, "state_bytes": self.timeline.nbytes}
+
+    def _sizes(self) -> Ticks:
+        return self.timeline.sizes(min(self.input_ctis, default=MIN_TIME), self._keyed)
