@@ -24,53 +24,72 @@ class Changed:
     is_whole: Column
     """Whether the row is there before or after, not both: LE then is an endpoint more or less."""
     terms: Terms
+    are_new: bool
 
     @classmethod
     def of(cls, batch: Batch, codes: Rows, terms: Terms) -> Changed:
         """Return what a batch changes."""
+        if (batch.re_old == batch.le).all():
+            always = np.ones(len(batch), dtype=np.int64)
+            return cls(codes, batch.le, batch.re_new, always, always > 0, terms, are_new=True)
         lo, hi = np.minimum(batch.re_old, batch.re_new), np.maximum(batch.re_old, batch.re_new)
-        return cls(codes, lo, hi, np.where(batch.re_new > batch.re_old, 1, -1), lo == batch.le, terms)
+        return cls(codes, lo, hi, np.where(batch.re_new > batch.re_old, 1, -1), lo == batch.le, terms, are_new=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Deltas:
-    """By group and time, in order: endpoints that come or go, and what `lanes` hold more from then on.
-
-    `moved` is by how much the number of changed rows around grows there. INFINITY is a place too.
-    """
+    """By group and time, in order: endpoints that come or go, and what `lanes` hold more from then on. INFINITY is a place too."""
 
     numbers: Column
     codes: Rows
     times: Ticks
     endpoints: Ticks
-    moved: Ticks
     lanes: Lanes
+    changed: Changed
+    _order: Rows
+    _firsts: Rows
 
     def __len__(self) -> int:
         return len(self.times)
 
+    def around(self) -> Ticks:
+        """Return how many changed rows are around from each place on."""
+        return np.cumsum(_sums(np.where(self._order < self.changed.terms.size, 1, -1), self._firsts))
+
 
 def deltas_of(changed: Changed, packing: Packing) -> Deltas:
     """Sum up what rows change at both ends of each."""
-    size = len(changed.lo)
-    codes, times = np.concatenate([changed.codes, changed.codes]), np.concatenate([changed.lo, changed.hi])
-    numbers = packing.numbers(codes, times)
+    numbers = packing.numbers(np.concatenate([changed.codes, changed.codes]), np.concatenate([changed.lo, changed.hi]))
     order = np.argsort(numbers)
     ordered = numbers[order]
-    firsts = np.flatnonzero(np.concatenate([np.ones(min(1, len(order)), dtype=np.bool_), ordered[1:] != ordered[:-1]]))
-    examples = order[firsts]
-    index = np.empty(len(order), dtype=np.intp)
-    index[order] = np.repeat(np.arange(len(firsts)), np.diff(firsts, append=len(order)))
+    firsts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    found = ordered[firsts]
+    if changed.are_new:
+        endpoints = np.diff(firsts, append=len(order))
+        terms = changed.terms
+    else:
+        ends = np.concatenate([np.where(changed.is_whole, changed.signs, -changed.signs), changed.signs])
+        endpoints = _sums(ends[order], firsts)
+        terms = changed.terms.times(changed.signs)
+    return Deltas(found, *packing.places(found), endpoints, _lanes(terms, order, firsts), changed, order, firsts)
+
+
+def _sums(amounts: Ticks, firsts: Rows) -> Ticks:
+    sums: Ticks = np.add.reduceat(amounts, firsts)
+    return sums
+
+
+def _lanes(terms: Terms, order: Rows, firsts: Rows) -> Lanes:
+    """Return what rows add at their first ends and take away at their second ones, place by place."""
     lanes = Lanes(len(firsts))
-    terms = changed.terms.times(changed.signs)
-    lanes.add(index[:size], terms)
-    lanes.add(index[size:], -terms)
-    endpoints = np.concatenate([np.where(changed.is_whole, changed.signs, -changed.signs), changed.signs])
-    moved = np.repeat(np.array([1, -1]), size)
-    return Deltas(
-        ordered[firsts],
-        codes[examples],
-        times[examples],
-        *(np.add.reduceat(amounts[order], firsts) for amounts in (endpoints, moved)),
-        lanes,
-    )
+    rest = Terms(terms.size, [part for part in terms.parts if part.rows is not None], terms.loose)
+    for part in terms.parts:
+        if part.rows is None:
+            amounts = np.concatenate([part.amounts, -part.amounts])[order]
+            lanes.add_sums(part.lane, _sums(amounts, firsts), part.largest * len(amounts))
+    if rest.parts or rest.loose:
+        index = np.empty(len(order), dtype=np.intp)
+        index[order] = np.repeat(np.arange(len(firsts)), np.diff(firsts, append=len(order)))
+        lanes.add(index[: terms.size], rest)
+        lanes.add(index[terms.size :], -rest)
+    return lanes

@@ -149,6 +149,11 @@ class Lanes:
             for row, value, count in zip(loose.rows, loose.values, loose.counts, strict=True):
                 self._bag(loose.aggregate, int(index[row])).add(value, count)
 
+    def add_sums(self, key: LaneKey, sums: Ticks, amount: int) -> None:
+        """Add to a lane at every position, no more than `amount` in all."""
+        self._reserve(key, amount)
+        self._lane(key)[:] += sums
+
     def cumulate(self) -> None:
         """Make each position the sum of all up to it; no bound grows by that, as it counts what all positions have been given."""
         for array in self._arrays.values():
@@ -201,7 +206,9 @@ class Lanes:
         lengths = np.diff(starts, append=len(slots))
         for array in self._arrays.values():
             sums = np.cumsum(array[slots])
-            array[slots] = sums - np.repeat(sums[starts] - array[slots[starts]], lengths)
+            if len(starts) > 1:
+                sums -= np.repeat(sums[starts] - array[slots[starts]], lengths)
+            array[slots] = sums
         for bags in self._bags.values():
             _run_up_bags(bags, slots, starts)
 

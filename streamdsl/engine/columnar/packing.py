@@ -59,6 +59,24 @@ class Packing:
         last = (1 << self._bits) - 1
         return (codes << self._bits) | np.where(times == INFINITY, last, times - self._base)
 
+    def places(self, numbers: Column) -> tuple[Rows, Ticks]:
+        """Return the codes and the times of numbers.
+
+        >>> packing = Packing()
+        >>> _ = packing.fit(3, 100, 200)
+        >>> packing.places(packing.numbers(np.array([0, 2]), np.array([100, INFINITY])))
+        (array([0, 2]), array([                100, 9223372036854775807]))
+        """
+        if self._codes == 1:
+            return np.zeros(len(numbers), dtype=np.intp), numbers
+        if self._wide:
+            codes = [(number - MIN_TIME) // _WIDE for number in numbers.tolist()]
+            times = [number - code * _WIDE for number, code in zip(numbers.tolist(), codes, strict=True)]
+            return np.array(codes, dtype=np.intp), np.array(times, dtype=np.int64)
+        last = (1 << self._bits) - 1
+        offsets = numbers & last
+        return numbers >> self._bits, np.where(offsets == last, INFINITY, offsets + self._base)
+
     def limits(self, codes: Rows, time: int) -> Column:
         """Return a number for each code that those of times up to `time` do not exceed, and those of later times do."""
         if self._codes > 1 and not self._wide:

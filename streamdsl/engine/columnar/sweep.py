@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +14,27 @@ from streamdsl.expr.table import Column, Rows
 from streamdsl.temporal.time import INFINITY, Ticks
 
 
-@dataclass(slots=True)
+class Windows(NamedTuple):
+    """The windows of a portion, and which of them end elsewhere than before."""
+
+    le: Ticks
+    re: Ticks
+    moved: NDArray[np.bool_]
+
+
 class Sweep:
-    """The steps of a change; windows that start up to `before` have had their sums, those up to `watermark` get them."""
+    """The steps of a change; windows that start up to `before` have had their sums, those up to `watermark` get them.
 
-    boundaries: Boundaries
-    portion: Portion
-    before: int
-    watermark: int
-    summed: NDArray[np.bool_]
-    """Which windows of the portion have other sums than before."""
+    `summed` says which windows of the portion have other sums than before, from the step `add_late` on.
+    """
 
-    @classmethod
-    def over(cls, boundaries: Boundaries, portion: Portion, before: int, watermark: int) -> Sweep:
-        """Return a sweep that has not begun."""
-        return cls(boundaries, portion, before, watermark, np.zeros(0, dtype=np.bool_))
+    def __init__(self, boundaries: Boundaries, portion: Portion, before: int, watermark: int, alone: bool) -> None:
+        self.boundaries = boundaries
+        self.portion = portion
+        self.before = before
+        self.watermark = watermark
+        self.alone = alone
+        self.summed = np.zeros(0, dtype=np.bool_)
 
     def place(self, deltas: Deltas) -> tuple[Rows, Rows]:
         """Make the boundaries that are missing; return the places of deltas that have one, and their slots."""
@@ -87,38 +93,48 @@ class Sweep:
         self.boundaries.lanes.merge(self.portion.slots[at], deltas.lanes, rows)
         self.summed[at] = True
 
-    def open(self) -> None:
-        """Give the windows that the watermark reaches now their sums."""
-        if self.before >= self.watermark:
-            return
+    def settle(self, is_last: bool) -> Windows:
+        """Open windows, and let each end where the next begins. `is_last`: nothing is after the portion."""
         slots = self.portion.slots
-        le = self.boundaries.le[slots]
-        at = np.flatnonzero((le > self.before) & (le <= self.watermark))
+        if not len(self.summed):
+            self.summed = np.zeros(len(slots), dtype=np.bool_)
+        le, before = self.boundaries.le[slots], self.boundaries.re[slots]
+        follows = self._follow(slots)
+        if self.before < self.watermark:
+            self._open(le, follows)
+        re = np.full(len(slots), INFINITY, dtype=np.int64)
+        np.copyto(re[:-1], le[1:], where=follows[1:])
+        runs = self.portion.run
+        if len(self.portion.pieces) > 1:
+            cuts = np.flatnonzero(runs[1:] != runs[:-1])
+            re[cuts] = before[cuts]
+        if len(slots) and not is_last:
+            re[-1] = before[-1]
+        self.boundaries.re[slots] = re
+        return Windows(le, re, re != before)
+
+    def _follow(self, slots: Rows) -> NDArray[np.bool_]:
+        """Say which boundaries are right after the one before them, in one group."""
+        follows = np.ones(len(slots), dtype=np.bool_)
+        follows[:1] = False
+        if len(self.portion.pieces) > 1:
+            follows[1:] &= self.portion.run[1:] == self.portion.run[:-1]
+        if not self.alone:
+            code = self.boundaries.code[slots]
+            follows[1:] &= code[1:] == code[:-1]
+        return follows
+
+    def _open(self, le: Ticks, follows: NDArray[np.bool_]) -> None:
+        """Give the windows that the watermark reaches now their sums."""
+        is_opened = (le > self.before) & (le <= self.watermark)
+        at = np.flatnonzero(is_opened)
         if not len(at):
             return
-        follows = np.zeros(len(at), dtype=np.bool_)
-        later = np.flatnonzero(at > 0)
-        follows[later] = self._are_together(at[later] - 1, at[later])
-        is_start = np.concatenate([[True], at[1:] != at[:-1] + 1]) | ~follows
-        starts = np.flatnonzero(is_start)
-        based = starts[follows[starts]]
-        self.boundaries.lanes.add_from(slots[at[based]], slots[at[based] - 1])
+        is_start = ~follows
+        is_start[1:] |= ~is_opened[:-1]
+        starts = np.flatnonzero(is_start[at])
+        slots, first = self.portion.slots, at[starts]
+        based = first[follows[first]]
+        self.boundaries.lanes.add_from(slots[based], slots[based - 1])
         self.boundaries.lanes.run_up(slots[at], starts)
-        self.summed[at] = True
-
-    def end(self, is_last: bool) -> NDArray[np.bool_]:
-        """Let each window end where the next begins; return which have another end. `is_last`: nothing is after the portion."""
-        slots = self.portion.slots
-        before = self.boundaries.re[slots]
-        if not len(slots):
-            return np.zeros(0, dtype=np.bool_)
-        le, code, run = self.boundaries.le[slots], self.boundaries.code[slots], self.portion.run
-        re = np.empty_like(before)
-        re[:-1] = np.where(code[1:] == code[:-1], le[1:], INFINITY)
-        re[-1] = INFINITY if is_last else before[-1]
-        if len(self.portion.pieces) > 1:
-            cuts = np.flatnonzero(run[1:] != run[:-1])
-            re[cuts] = before[cuts]
-        self.boundaries.re[slots] = re
-        changed: NDArray[np.bool_] = re != before
-        return changed
+        self.summed |= is_opened

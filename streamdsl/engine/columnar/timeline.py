@@ -64,10 +64,10 @@ class Timeline:
             return UNTOUCHED
         late, limits = _NONE, _NONE
         if deltas is not None and int(deltas.times.min()) <= before:
-            late = np.flatnonzero((deltas.times <= before) & (np.cumsum(deltas.moved) > 0))
+            late = np.flatnonzero((deltas.times <= before) & (deltas.around() > 0))
             limits = self._packing.limits(deltas.codes[late], before)
         portion = self._index.all() if is_end else self._portion(deltas, late, limits, self._packing.numbers(due[1], due[0]))
-        sweep = Sweep.over(self.boundaries, portion, before, watermark)
+        sweep = Sweep(self.boundaries, portion, before, watermark, len(self.codes) <= 1)
         gone = _NONE if deltas is None else self._change(sweep, deltas, late, limits)
         return self._settle(sweep, portion, gone)
 
@@ -109,19 +109,14 @@ class Timeline:
         return gone
 
     def _settle(self, sweep: Sweep, taken: Portion, gone: Rows) -> Touched:
-        if not len(sweep.summed):
-            sweep.summed = np.zeros(len(sweep.portion.slots), dtype=np.bool_)
-        sweep.open()
-        touched = sweep.end(is_last=self._index.is_last(taken))
+        windows = sweep.settle(is_last=self._index.is_last(taken))
         if sweep.portion is not taken:
             self._index.put(sweep.portion)
-        slots = sweep.portion.slots
-        le, re = self.boundaries.le[slots], self.boundaries.re[slots]
-        touched |= sweep.summed
+        touched = windows.moved | sweep.summed
         if self.by_end:
-            touched |= (re > sweep.before) & (re <= sweep.watermark)
-        rows = np.flatnonzero(touched & (le <= sweep.watermark))
-        return Touched(slots[rows], sweep.summed[rows], gone)
+            touched |= (windows.re > sweep.before) & (windows.re <= sweep.watermark)
+        rows = np.flatnonzero(touched & (windows.le <= sweep.watermark))
+        return Touched(sweep.portion.slots[rows], sweep.summed[rows], gone)
 
     def drop(self, gone: Rows) -> None:
         """Let boundaries go that are taken out; what is on the agenda for them goes with time, or when it is too much."""

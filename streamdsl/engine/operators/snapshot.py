@@ -123,7 +123,8 @@ class SnapshotOperator(Operator):
         return Batch(WindowIds(self.label, le, *groups), le, re_old, re_new, table, *groups)
 
     def forget(self, cti: int) -> None:
-        self.timeline.forget(cti, self._keyed)
+        if not self.ending:
+            self.timeline.forget(cti, self._keyed)
 
     def output_cti(self, ctis: list[int]) -> int:
         cti = ctis[0]
