@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.sorting import in_order
 from streamdsl.expr.table import Column, Rows, Table, column_of
-from streamdsl.temporal import payload_order
+from streamdsl.temporal import INFINITY, payload_order
+from streamdsl.temporal.time import Ticks
 
 
 def ordered(batch: Batch) -> Batch:
@@ -28,13 +32,36 @@ def by_lifetime(batch: Batch) -> Batch:
     return batch.take(_order(batch.table, batch.re_new, batch.le))
 
 
-def _order(table: Table, *times: Column) -> Rows:
-    """Return the order by the last of some columns, then the one before it, and so on, then by payload."""
-    order = np.lexsort(times)
+def _order(table: Table, ends: Ticks, *others: Column) -> Rows:
+    """Return the order by the last of some columns, the one before it, and so on, then by `ends`, then by payload."""
+    order = _time_order(ends, *others)
     tied = np.ones(max(len(order) - 1, 0), dtype=np.bool_)
-    for column in times:
+    for column in (ends, *others):
         tied &= column[order[1:]] == column[order[:-1]]
-    return np.lexsort([*reversed(payload_keys(table)), *times]) if tied.any() else order
+    if not tied.any():
+        return order
+    is_tied = np.concatenate([tied, [False]])
+    is_tied[1:] |= tied
+    at = np.flatnonzero(is_tied)
+    ties = np.concatenate([[0], np.cumsum(~tied)])[at]
+    order[at] = order[at][np.lexsort([*reversed(payload_keys(table.take(order[at]))), ties])]
+    return order
+
+
+def _time_order(ends: Ticks, le: Ticks, *others: Column) -> Rows:
+    """Return the order by times; ends are counted from LE where they are near, so that all columns fit into one number."""
+    if not len(le) or int(ends.max()) == INFINITY or int(le.min()) < -(2**62):
+        return np.lexsort((ends, le, *others))
+    columns = [column.astype(np.int64, copy=False) for column in reversed((ends - le, le, *others))]
+    lows = [int(column.min()) for column in columns]
+    spans = [int(column.max()) - low + 1 for column, low in zip(columns, lows, strict=True)]
+    if math.prod(spans) >= 2**62:
+        return np.lexsort((ends, le, *others))
+    number = np.zeros(len(le), dtype=np.int64)
+    for column, low, span in zip(columns, lows, spans, strict=True):
+        number *= span
+        number += column - low
+    return in_order(number)[0]
 
 
 def payload_keys(table: Table) -> list[Column]:

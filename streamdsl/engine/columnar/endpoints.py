@@ -9,6 +9,7 @@ import numpy as np
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.columnar.lanes import Lanes, Terms
 from streamdsl.engine.columnar.packing import Packing
+from streamdsl.engine.sorting import in_order
 from streamdsl.expr.table import Column, Rows
 from streamdsl.temporal.time import Ticks
 
@@ -60,8 +61,7 @@ class Deltas:
 def deltas_of(changed: Changed, packing: Packing) -> Deltas:
     """Sum up what rows change at both ends of each."""
     numbers = packing.numbers(np.concatenate([changed.codes, changed.codes]), np.concatenate([changed.lo, changed.hi]))
-    order = np.argsort(numbers)
-    ordered = numbers[order]
+    order, ordered = in_order(numbers)
     firsts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     found = ordered[firsts]
     if changed.are_new:

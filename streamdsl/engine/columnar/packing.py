@@ -10,6 +10,7 @@ from streamdsl.expr.table import Column, Rows
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
 _BITS: Final = 62
+_LEAST: Final = 20
 _WIDE: Final = 2**65
 
 
@@ -44,7 +45,7 @@ class Packing:
         if self.fits(codes, low, high):
             return False
         width = (2 * codes).bit_length()
-        self._codes, self._bits = 1 << width, _BITS - width
+        self._codes, self._bits = 1 << width, min(_BITS - width, max(_LEAST, (4 * (high - low)).bit_length()))
         room = (1 << self._bits) - 2 - (high - low)
         self._base = low - max(1, room // 4)
         self._wide = room < 2 or self._base < MIN_TIME

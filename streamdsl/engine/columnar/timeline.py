@@ -118,6 +118,17 @@ class Timeline:
         rows = np.flatnonzero(touched & (windows.le <= sweep.watermark))
         return Touched(sweep.portion.slots[rows], sweep.summed[rows], gone)
 
+    def union(self, parts: list[Touched]) -> Touched:
+        """Return what some changes after one another have touched, each window once."""
+        touched, summed = (np.zeros(self.boundaries.lanes.size, dtype=np.bool_) for _ in range(2))
+        for part in parts:
+            touched[part.slots] = True
+            summed[part.slots[part.summed]] = True
+        gone = np.concatenate([part.gone for part in parts])
+        touched[gone] = False
+        slots = np.flatnonzero(touched)
+        return Touched(slots, summed[slots], gone)
+
     def drop(self, gone: Rows) -> None:
         """Let boundaries go that are taken out; what is on the agenda for them goes with time, or when it is too much."""
         if not len(gone):

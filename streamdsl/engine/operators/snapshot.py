@@ -7,6 +7,7 @@ results that are out goes on.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from streamdsl.engine.columnar.lanes import ROWS, Part, Terms
 from streamdsl.engine.columnar.timeline import Timeline, Touched
 from streamdsl.engine.keys import group_codes
 from streamdsl.engine.operator import Gate, Operator, inputs_of
-from streamdsl.engine.operators.columnar import WindowIds, _shown
+from streamdsl.engine.operators.columnar import SLICE, WindowIds, _changed, _shown
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Key
 from streamdsl.expr.schema import Schema
@@ -48,14 +49,27 @@ class SnapshotOperator(Operator):
         (batch,) = batches
         self._keyed = self._keyed or batch.keys is not None
         self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
-        rows = np.flatnonzero(batch.re_old != batch.re_new)
-        changed = self._changed(batch if len(rows) == len(batch) else batch.take(rows)) if len(rows) else None
-        touched = self.timeline.take(changed, self.watermark)
-        out = self._emit(touched)
-        self.timeline.drop(touched.gone)
+        touched = [self._take(part) for part in _slices(_changed(batch))]
+        touched.append(self.timeline.take(None, self.watermark))
+        out = Batch.concat([self._emit(part) for part in self._parts(touched)])
+        self.timeline.drop(np.concatenate([part.gone for part in touched]))
         return out
 
-    def _changed(self, batch: Batch) -> Changed:
+    def _take(self, batch: Batch) -> Touched:
+        """Take a slice of changed rows; time goes on with it, so that what it opens is still in the cache."""
+        return self.timeline.take(self._terms(batch), min(self.watermark, max(self.timeline.watermark, batch.watermark)))
+
+    def _parts(self, touched: list[Touched]) -> Iterator[Touched]:
+        """Yield the windows that some slice has touched, each once, and what is gone."""
+        whole = [part for part in touched if len(part.slots) or len(part.gone)]
+        if len(whole) > 1:
+            whole = [self.timeline.union(whole)]
+        for part in whole:
+            for start in range(0, max(1, len(part.slots)), SLICE):
+                stop = start + SLICE
+                yield Touched(part.slots[start:stop], part.summed[start:stop], part.gone[: len(part.gone) if not start else 0])
+
+    def _terms(self, batch: Batch) -> Changed:
         terms = Terms(len(batch), [Part(ROWS, None, np.ones(len(batch), dtype=np.int64), 1)])
         inputs = inputs_of(batch)
         for accumulator, agg in zip(self.accumulators, self.node.aggregates, strict=True):
@@ -66,8 +80,6 @@ class SnapshotOperator(Operator):
 
     def _emit(self, touched: Touched) -> Batch:
         """Return the difference between the results of the touched windows and those that are out."""
-        if not len(touched.slots) and not len(touched.gone):
-            return EMPTY
         slots, results = touched.slots, self.timeline.boundaries.results
         was_out = results.is_out[slots]
         shown = self._are_shown(slots, was_out)
@@ -123,7 +135,7 @@ class SnapshotOperator(Operator):
         return Batch(WindowIds(self.label, le, *groups), le, re_old, re_new, table, *groups)
 
     def forget(self, cti: int) -> None:
-        if not self.ending:
+        if cti > MIN_TIME and not self.ending:
             self.timeline.forget(cti, self._keyed)
 
     def output_cti(self, ctis: list[int]) -> int:
@@ -154,3 +166,20 @@ class SnapshotOperator(Operator):
 
     def _sizes(self) -> Ticks:
         return self.timeline.sizes(min(self.input_ctis, default=MIN_TIME), self._keyed)
+
+
+def _slices(batch: Batch) -> Iterator[Batch]:
+    """Yield the changed rows, in slices that stay in the cache if each of them changes the last windows alone, or nearly so."""
+    starts = np.arange(0, len(batch), SLICE)
+    if len(starts) <= 1 or batch.keys is not None or not _mostly_in_order(batch.le, starts):
+        if len(batch):
+            yield batch
+        return
+    for start in starts.tolist():
+        yield batch.take(np.arange(start, min(start + SLICE, len(batch))))
+
+
+def _mostly_in_order(le: Ticks, starts: Rows) -> bool:
+    latest = np.maximum.accumulate(np.maximum.reduceat(le, starts))[:-1]
+    late = le[starts[1] :] < np.repeat(latest, np.diff(starts[1:], append=len(le)))
+    return bool(4 * np.count_nonzero(late) <= len(le))
