@@ -48,6 +48,10 @@ class Batch:
             None if self.codes is None else self.codes[rows],
         )
 
+    def only(self, rows: Rows) -> Batch:
+        """Return these rows, of which no two are equal, in their order."""
+        return self if len(rows) == len(self) else self.take(rows)
+
     def with_lifetimes(self, le: Ticks, re_old: Ticks, re_new: Ticks) -> Batch:
         """Return the rows with other lifetimes, without those that are there neither before nor after."""
         moved = replace(self, le=le, re_old=re_old, re_new=re_new)

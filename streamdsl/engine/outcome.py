@@ -53,11 +53,11 @@ def rows_after(changes: Batch) -> Batch:
 
     An id that is inserted again is another row: the one before it can no longer change.
     """
-    changes = changes.take(np.flatnonzero(changes.re_old != changes.re_new))
+    changes = changes.only(np.flatnonzero(changes.re_old != changes.re_new))
     is_insertion = changes.re_old == changes.le
     ends = changes.re_new if is_insertion.all() else _last_ends(changes, is_insertion)
     rows = np.flatnonzero(ends > changes.le)
-    found = changes.take(rows)
+    found = changes.only(rows)
     return found.with_lifetimes(found.le, found.le, ends[rows])
 
 

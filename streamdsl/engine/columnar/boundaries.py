@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.lanes import ROWS, Lanes
 from streamdsl.engine.columnar.results import Results, lengthened
@@ -16,7 +13,7 @@ from streamdsl.temporal.time import MIN_TIME, Ticks
 class Boundaries:
     """Slots of boundaries: whose each is, the window that starts there, and how many endpoints are there.
 
-    `lanes` hold the sums of the window where the watermark has reached it, else what they differ by from those of the window before.
+    `lanes` hold the sums of windows that the watermark has reached, and what later ones have more than the window before.
     """
 
     def __init__(self) -> None:
@@ -43,7 +40,7 @@ class Boundaries:
         """Return slots for new boundaries, without endpoints, whose windows have no end yet."""
         n = len(le)
         if len(self._free) < n:
-            self._grow(max(64, 2 * self.lanes.size, self.lanes.size + n - len(self._free)))
+            self._grow(max(64, 2 * self.lanes.size, self.lanes.size + 2 * n))
         slots, self._free = self._free[:n], self._free[n:]
         self.le[slots], self.code[slots], self.re[slots], self.endpoints[slots] = le, codes, MIN_TIME, 0
         return slots

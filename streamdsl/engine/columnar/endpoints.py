@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.columnar.lanes import Lanes, Terms
+from streamdsl.engine.columnar.lanes import ROWS, Lanes, Terms
 from streamdsl.engine.columnar.packing import Packing
 from streamdsl.engine.sorting import in_order
 from streamdsl.expr.table import Column, Rows
@@ -39,7 +39,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Deltas:
-    """By group and time, in order: endpoints that come or go, and what `lanes` hold more from then on. INFINITY is a place too."""
+    """By group and time, in order: endpoints that come or go, and what `lanes` hold more from then on. INFINITY is a place."""
 
     numbers: Column
     codes: Rows
@@ -55,7 +55,8 @@ class Deltas:
 
     def around(self) -> Ticks:
         """Return how many changed rows are around from each place on."""
-        return np.cumsum(_sums(np.where(self._order < self.changed.terms.size, 1, -1), self._firsts))
+        running = np.cumsum(np.where(self._order < self.changed.terms.size, 1, -1))
+        return running[np.append(self._firsts[1:], len(running)) - 1]
 
 
 def deltas_of(changed: Changed, packing: Packing) -> Deltas:
@@ -71,21 +72,23 @@ def deltas_of(changed: Changed, packing: Packing) -> Deltas:
         ends = np.concatenate([np.where(changed.is_whole, changed.signs, -changed.signs), changed.signs])
         endpoints = _sums(ends[order], firsts)
         terms = changed.terms.times(changed.signs)
-    return Deltas(found, *packing.places(found), endpoints, _lanes(terms, order, firsts), changed, order, firsts)
+    return Deltas(found, *packing.places(found), endpoints, _lanes(terms, order, firsts, changed.are_new), changed, order, firsts)
 
 
 def _sums(amounts: Ticks, firsts: Rows) -> Ticks:
-    sums: Ticks = np.add.reduceat(amounts, firsts)
-    return sums
+    running = np.cumsum(amounts)[np.append(firsts[1:], len(amounts)) - 1]
+    running[1:] -= running[:-1].copy()
+    return running
 
 
-def _lanes(terms: Terms, order: Rows, firsts: Rows) -> Lanes:
+def _lanes(terms: Terms, order: Rows, firsts: Rows, are_new: bool) -> Lanes:
     """Return what rows add at their first ends and take away at their second ones, place by place."""
     lanes = Lanes(len(firsts))
     rest = Terms(terms.size, [part for part in terms.parts if part.rows is not None], terms.loose)
     for part in terms.parts:
         if part.rows is None:
-            amounts = np.concatenate([part.amounts, -part.amounts])[order]
+            counts = part.lane == ROWS and are_new
+            amounts = np.where(order < terms.size, 1, -1) if counts else np.concatenate([part.amounts, -part.amounts])[order]
             lanes.add_sums(part.lane, _sums(amounts, firsts), part.largest * len(amounts))
     if rest.parts or rest.loose:
         index = np.empty(len(order), dtype=np.intp)

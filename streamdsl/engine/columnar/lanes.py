@@ -126,7 +126,8 @@ class Lanes:
 
     def counts(self, key: LaneKey) -> Ticks:
         """Return a lane; zeros if nothing was added to it."""
-        return self._arrays.get(key, np.zeros(self.size, dtype=np.int64))
+        array = self._arrays.get(key)
+        return np.zeros(self.size, dtype=np.int64) if array is None else array
 
     def holds(self, key: LaneKey) -> bool:
         """Say whether something was ever added to a lane."""
@@ -260,7 +261,8 @@ class Lanes:
     def grow(self, size: int) -> None:
         """Make the lanes longer."""
         for key, array in self._arrays.items():
-            self._arrays[key] = np.concatenate([array, np.zeros(size - self.size, dtype=np.int64)])
+            self._arrays[key] = np.zeros(size, dtype=np.int64)
+            self._arrays[key][: self.size] = array
         self.size = size
 
     @property

@@ -38,7 +38,7 @@ class Packing:
         """Say whether so many codes, and all times from `low` to `high`, have numbers."""
         if codes <= 1 and self._codes == 1:
             return True
-        return codes <= self._codes and (self._wide or self._base < low and high - self._base < (1 << self._bits) - 1)
+        return codes <= self._codes and (self._wide or (self._base < low and high - self._base < (1 << self._bits) - 1))
 
     def fit(self, codes: int, low: int, high: int) -> bool:
         """Choose numbers for so many codes, with room for more, and for these times; say whether that changed any number."""
@@ -56,7 +56,8 @@ class Packing:
         if self._codes == 1:
             return times
         if self._wide:
-            return codes.astype(object) * _WIDE + times.astype(object)
+            wide: Column = codes.astype(object) * _WIDE + times.astype(object)
+            return wide
         last = (1 << self._bits) - 1
         return (codes << self._bits) | np.where(times == INFINITY, last, times - self._base)
 

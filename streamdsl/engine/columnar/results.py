@@ -86,4 +86,6 @@ class Results:
 
 def lengthened(column: Column, size: int) -> Column:
     """Return a column with zeros after it, so many values in all."""
-    return np.concatenate([column, np.zeros(size - len(column), dtype=column.dtype)])
+    longer = np.zeros(size, dtype=column.dtype)
+    longer[: len(column)] = column
+    return longer

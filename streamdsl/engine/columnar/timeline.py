@@ -19,6 +19,8 @@ from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
 _SPARE: Final = 1024
 """Boundaries that may be kept beyond those that are needed: to look for them costs something too."""
+_MANY: Final = 1024
+"""Places of one group from which on all that is between them may be looked at too."""
 _NONE: Final[Rows] = np.empty(0, dtype=np.intp)
 
 
@@ -94,6 +96,8 @@ class Timeline:
         places = deltas.numbers[deltas.times != INFINITY]
         low = np.concatenate([places, deltas.numbers[late], due])
         high = np.concatenate([places, np.minimum(deltas.numbers[late + 1], limits) if len(late) else limits, due])
+        if len(self.codes) <= 1 and len(low) > _MANY:
+            return self._index.portion(low.min(keepdims=True), high.max(keepdims=True))
         return self._index.portion(low, high)
 
     def _change(self, sweep: Sweep, deltas: Deltas, late: Rows, limits: Column) -> Rows:
@@ -118,17 +122,6 @@ class Timeline:
         rows = np.flatnonzero(touched & (windows.le <= sweep.watermark))
         return Touched(sweep.portion.slots[rows], sweep.summed[rows], gone)
 
-    def union(self, parts: list[Touched]) -> Touched:
-        """Return what some changes after one another have touched, each window once."""
-        touched, summed = (np.zeros(self.boundaries.lanes.size, dtype=np.bool_) for _ in range(2))
-        for part in parts:
-            touched[part.slots] = True
-            summed[part.slots[part.summed]] = True
-        gone = np.concatenate([part.gone for part in parts])
-        touched[gone] = False
-        slots = np.flatnonzero(touched)
-        return Touched(slots, summed[slots], gone)
-
     def drop(self, gone: Rows) -> None:
         """Let boundaries go that are taken out; what is on the agenda for them goes with time, or when it is too much."""
         if not len(gone):
@@ -140,24 +133,26 @@ class Timeline:
             self._agenda.clear()
             self._agenda.add(self.boundaries.le[waiting], self.boundaries.code[waiting])
 
-    def kept(self, cti: int, keyed: bool) -> Rows:
-        """Return the boundaries that changes from `cti` on can need: of windows that end there or later, as a boundary may still go.
+    def kept(self, cti: int) -> Rows:
+        """Return the boundaries that changes from `cti` on can need: a window that ends there may still become longer.
 
         A group has none if all of its rows have ended before.
         """
         slots = self._index.all().slots
         le, re = self.boundaries.le[slots], self.boundaries.re[slots]
-        needed = re >= cti
-        if keyed:
-            needed &= (re < INFINITY) | (le >= cti) | (self.boundaries.rows[slots] > 0)
-        return slots[needed]
+        return slots[(re >= cti) & ((re < INFINITY) | (le >= cti) | (self.boundaries.rows[slots] > 0))]
 
-    def forget(self, cti: int, keyed: bool) -> None:
+    def first_start(self, cti: int) -> int:
+        """Return the LE of the first window with rows that is kept, `cti` if that is later."""
+        kept = self.kept(cti)
+        filled = kept[(self.boundaries.rows[kept] > 0) & (self.boundaries.le[kept] < cti)]
+        return int(self.boundaries.le[filled].min(initial=cti))
+
+    def forget(self, cti: int) -> None:
         """Drop the other boundaries, once they may be half of all."""
         if len(self._index) <= self._most:
             return
-        entries = self._index.all()
-        kept = self.kept(cti, keyed)
+        entries, kept = self._index.all(), self.kept(cti)
         is_kept = np.zeros(self.boundaries.lanes.size, dtype=np.bool_)
         is_kept[kept] = True
         at = np.flatnonzero(~is_kept[entries.slots])
@@ -166,7 +161,7 @@ class Timeline:
         self.codes.keep(self.boundaries.code[kept])
         self._most = 2 * len(kept) + _SPARE
 
-    def sizes(self, cti: int, keyed: bool) -> Ticks:
+    def sizes(self, cti: int) -> Ticks:
         """Return the number of rows in each window that is kept."""
         slots = self._index.all().slots
         rows, le, code = self.boundaries.rows[slots], self.boundaries.le[slots], self.boundaries.code[slots]
@@ -177,4 +172,4 @@ class Timeline:
         base = np.repeat(np.concatenate([[0], sums[starts[1:] - 1]])[: len(starts)], np.diff(starts, append=len(slots)))
         found = np.zeros(self.boundaries.lanes.size, dtype=np.int64)
         found[slots] = sums - base
-        return found[self.kept(cti, keyed)]
+        return found[self.kept(cti)]

@@ -7,9 +7,9 @@ results that are out goes on.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
@@ -18,7 +18,7 @@ from streamdsl.engine.columnar.lanes import ROWS, Part, Terms
 from streamdsl.engine.columnar.timeline import Timeline, Touched
 from streamdsl.engine.keys import group_codes
 from streamdsl.engine.operator import Gate, Operator, inputs_of
-from streamdsl.engine.operators.columnar import SLICE, WindowIds, _changed, _shown
+from streamdsl.engine.operators.columnar import WindowIds, _changed, _shown
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Key
 from streamdsl.expr.schema import Schema
@@ -49,25 +49,11 @@ class SnapshotOperator(Operator):
         (batch,) = batches
         self._keyed = self._keyed or batch.keys is not None
         self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
-        touched = [self._take(part) for part in _slices(_changed(batch))]
-        touched.append(self.timeline.take(None, self.watermark))
-        out = Batch.concat([self._emit(part) for part in self._parts(touched)])
-        self.timeline.drop(np.concatenate([part.gone for part in touched]))
+        batch = _changed(batch)
+        touched = self.timeline.take(self._terms(batch) if len(batch) else None, self.watermark)
+        out = self._emit(touched)
+        self.timeline.drop(touched.gone)
         return out
-
-    def _take(self, batch: Batch) -> Touched:
-        """Take a slice of changed rows; time goes on with it, so that what it opens is still in the cache."""
-        return self.timeline.take(self._terms(batch), min(self.watermark, max(self.timeline.watermark, batch.watermark)))
-
-    def _parts(self, touched: list[Touched]) -> Iterator[Touched]:
-        """Yield the windows that some slice has touched, each once, and what is gone."""
-        whole = [part for part in touched if len(part.slots) or len(part.gone)]
-        if len(whole) > 1:
-            whole = [self.timeline.union(whole)]
-        for part in whole:
-            for start in range(0, max(1, len(part.slots)), SLICE):
-                stop = start + SLICE
-                yield Touched(part.slots[start:stop], part.summed[start:stop], part.gone[: len(part.gone) if not start else 0])
 
     def _terms(self, batch: Batch) -> Changed:
         terms = Terms(len(batch), [Part(ROWS, None, np.ones(len(batch), dtype=np.int64), 1)])
@@ -80,6 +66,8 @@ class SnapshotOperator(Operator):
 
     def _emit(self, touched: Touched) -> Batch:
         """Return the difference between the results of the touched windows and those that are out."""
+        if not len(touched.slots) and not len(touched.gone):
+            return EMPTY
         slots, results = touched.slots, self.timeline.boundaries.results
         was_out = results.is_out[slots]
         shown = self._are_shown(slots, was_out)
@@ -92,16 +80,22 @@ class SnapshotOperator(Operator):
         gone = np.concatenate([touched.gone[results.is_out[touched.gone]], slots[was_out & (is_new | ~shown)]])
         return self._send(gone, moved, slots[computed[differs]], payloads.take(differs))
 
-    def _are_shown(self, slots: Rows, was_out: Rows) -> Rows:
+    def _are_shown(self, slots: Rows, was_out: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Say which windows may show their results. One that is out stays where to take it back would break the CTI."""
         boundaries = self.timeline.boundaries
         le, re, has_rows = boundaries.le[slots], boundaries.re[slots], boundaries.rows[slots] > 0
         is_open = ((re if self.gate.by_end else le) <= self.watermark) & (re <= self.gate.until)
-        shown = has_rows & (is_open | (was_out & (le < self.cti)))
+        shown: NDArray[np.bool_] = has_rows & (is_open | (was_out & (le < self.cti)))
         if self.gate.by_end:
-            for at in np.flatnonzero(has_rows & ~shown).tolist():
-                heapq.heappush(self.hidden, (int(le[at]), int(slots[at])))
+            self._hide(np.flatnonzero(has_rows & ~shown), le, slots)
         return shown
+
+    def _hide(self, rows: Rows, le: Ticks, slots: Rows) -> None:
+        """Remember windows that wait for their ends."""
+        for entry in zip(le[rows].tolist(), slots[rows].tolist(), strict=True):
+            heapq.heappush(self.hidden, entry)
+        if len(self.hidden) > self.timeline.boundaries.lanes.size:
+            self.hidden = sorted(entry for entry in set(self.hidden) if self._is_hidden(*entry))
 
     def _results(self, slots: Rows) -> Table:
         """Return the payloads that windows have now. Raises `UserCodeError` naming the window."""
@@ -136,15 +130,11 @@ class SnapshotOperator(Operator):
 
     def forget(self, cti: int) -> None:
         if cti > MIN_TIME and not self.ending:
-            self.timeline.forget(cti, self._keyed)
+            self.timeline.forget(cti)
 
     def output_cti(self, ctis: list[int]) -> int:
-        cti = ctis[0]
-        if self.gate.until == INFINITY:
-            return cti
-        # A window that may grow beyond the bound of the run is then not there.
-        kept = self.timeline.kept(cti, self._keyed)
-        return int(self.timeline.boundaries.le[kept].min(initial=cti))
+        # In a bounded run a window that may grow beyond the bound is then not there.
+        return ctis[0] if self.gate.until == INFINITY else self.timeline.first_start(ctis[0])
 
     def held_back(self) -> int:
         while self.hidden:
@@ -165,21 +155,4 @@ class SnapshotOperator(Operator):
         return {"windows": windows, "events": 0, "state_bytes": self.timeline.nbytes}
 
     def _sizes(self) -> Ticks:
-        return self.timeline.sizes(min(self.input_ctis, default=MIN_TIME), self._keyed)
-
-
-def _slices(batch: Batch) -> Iterator[Batch]:
-    """Yield the changed rows, in slices that stay in the cache if each of them changes the last windows alone, or nearly so."""
-    starts = np.arange(0, len(batch), SLICE)
-    if len(starts) <= 1 or batch.keys is not None or not _mostly_in_order(batch.le, starts):
-        if len(batch):
-            yield batch
-        return
-    for start in starts.tolist():
-        yield batch.take(np.arange(start, min(start + SLICE, len(batch))))
-
-
-def _mostly_in_order(le: Ticks, starts: Rows) -> bool:
-    latest = np.maximum.accumulate(np.maximum.reduceat(le, starts))[:-1]
-    late = le[starts[1] :] < np.repeat(latest, np.diff(starts[1:], append=len(le)))
-    return bool(4 * np.count_nonzero(late) <= len(le))
+        return self.timeline.sizes(min(self.input_ctis, default=MIN_TIME))
