@@ -48,7 +48,7 @@ class Deltas:
     lanes: Lanes
     changed: Changed
     _order: Rows
-    _firsts: Rows
+    _lasts: Rows
 
     def __len__(self) -> int:
         return len(self.times)
@@ -56,43 +56,43 @@ class Deltas:
     def around(self) -> Ticks:
         """Return how many changed rows are around from each place on."""
         running = np.cumsum(np.where(self._order < self.changed.terms.size, 1, -1))
-        return running[np.append(self._firsts[1:], len(running)) - 1]
+        return running[self._lasts]
 
 
 def deltas_of(changed: Changed, packing: Packing) -> Deltas:
     """Sum up what rows change at both ends of each."""
-    numbers = packing.numbers(np.concatenate([changed.codes, changed.codes]), np.concatenate([changed.lo, changed.hi]))
+    numbers = np.concatenate([packing.numbers(changed.codes, changed.lo), packing.numbers(changed.codes, changed.hi)])
     order, ordered = in_order(numbers)
-    firsts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    found = ordered[firsts]
+    is_last = np.ones(len(ordered), dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_last[:-1])
+    lasts = np.flatnonzero(is_last)
+    found = ordered[lasts]
     if changed.are_new:
-        endpoints = np.diff(firsts, append=len(order))
+        endpoints = np.diff(lasts, prepend=-1)
         terms = changed.terms
     else:
         ends = np.concatenate([np.where(changed.is_whole, changed.signs, -changed.signs), changed.signs])
-        endpoints = _sums(ends[order], firsts)
+        endpoints = _sums(ends[order], lasts)
         terms = changed.terms.times(changed.signs)
-    return Deltas(found, *packing.places(found), endpoints, _lanes(terms, order, firsts, changed.are_new), changed, order, firsts)
+    return Deltas(found, *packing.places(found), endpoints, _lanes(terms, order, lasts, changed.are_new), changed, order, lasts)
 
 
-def _sums(amounts: Ticks, firsts: Rows) -> Ticks:
-    running = np.cumsum(amounts)[np.append(firsts[1:], len(amounts)) - 1]
-    running[1:] -= running[:-1].copy()
-    return running
+def _sums(amounts: Ticks, lasts: Rows) -> Ticks:
+    return np.diff(np.cumsum(amounts)[lasts], prepend=0)
 
 
-def _lanes(terms: Terms, order: Rows, firsts: Rows, are_new: bool) -> Lanes:
+def _lanes(terms: Terms, order: Rows, lasts: Rows, are_new: bool) -> Lanes:
     """Return what rows add at their first ends and take away at their second ones, place by place."""
-    lanes = Lanes(len(firsts))
+    lanes = Lanes(len(lasts))
     rest = Terms(terms.size, [part for part in terms.parts if part.rows is not None], terms.loose)
     for part in terms.parts:
         if part.rows is None:
             counts = part.lane == ROWS and are_new
             amounts = np.where(order < terms.size, 1, -1) if counts else np.concatenate([part.amounts, -part.amounts])[order]
-            lanes.add_sums(part.lane, _sums(amounts, firsts), part.largest * len(amounts))
+            lanes.add_sums(part.lane, _sums(amounts, lasts), part.largest * len(amounts))
     if rest.parts or rest.loose:
         index = np.empty(len(order), dtype=np.intp)
-        index[order] = np.repeat(np.arange(len(firsts)), np.diff(firsts, append=len(order)))
+        index[order] = np.repeat(np.arange(len(lasts)), np.diff(lasts, prepend=-1))
         lanes.add(index[: terms.size], rest)
         lanes.add(index[terms.size :], -rest)
     return lanes

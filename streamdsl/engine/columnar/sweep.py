@@ -38,24 +38,27 @@ class Sweep:
 
     def place(self, deltas: Deltas) -> tuple[Rows, Rows]:
         """Make the boundaries that are missing; return the places of deltas that have one, and their slots."""
-        numbers = self.portion.numbers
-        at = np.searchsorted(numbers, deltas.numbers)
-        known = np.zeros(len(at), dtype=np.bool_)
-        inside = np.flatnonzero(at < len(numbers))
-        known[inside] = numbers[at[inside]] == deltas.numbers[inside]
-        slots = np.full(len(at), -1, dtype=np.intp)
-        slots[known] = self.portion.slots[at[known]]
-        fresh = np.flatnonzero(~known & (deltas.endpoints > 0) & (deltas.times != INFINITY))
-        slots[fresh] = self.boundaries.make(deltas.codes[fresh], deltas.times[fresh])
-        self.portion = self.portion.insert(at[fresh], deltas.numbers[fresh], slots[fresh])
-        self._inherit(fresh[deltas.times[fresh] <= self.before], deltas, slots)
-        placed = np.flatnonzero(slots >= 0)
+        at, slots = self._look_up(deltas.numbers)
+        fresh = np.flatnonzero((slots < 0) & (deltas.endpoints > 0) & (deltas.times != INFINITY))
+        slots[fresh] = made = self.boundaries.make(deltas.codes[fresh], deltas.times[fresh])
+        self.portion = self.portion.insert(at[fresh], deltas.numbers[fresh], made)
+        if len(fresh) and int(deltas.times[fresh].min()) <= self.before:
+            self._inherit(fresh[deltas.times[fresh] <= self.before], deltas, slots)
+        placed = fresh if len(fresh) == len(slots) else np.flatnonzero(slots >= 0)
         return placed, slots[placed]
+
+    def _look_up(self, numbers: Column) -> tuple[Rows, Rows]:
+        """Return the position of each number in the portion, and its slot, -1 where there is none."""
+        slots = np.full(len(numbers), -1, dtype=np.intp)
+        if not len(self.portion.slots):
+            return np.zeros(len(numbers), dtype=np.intp), slots
+        at = np.searchsorted(self.portion.numbers, numbers)
+        known = np.flatnonzero(self.portion.numbers.take(at, mode="clip") == numbers)
+        slots[known] = self.portion.slots[at[known]]
+        return at, slots
 
     def _inherit(self, fresh: Rows, deltas: Deltas, slots: Rows) -> None:
         """Let new boundaries in windows that have begun start with the sums of these."""
-        if not len(fresh):
-            return
         is_old = np.ones(len(self.portion.slots), dtype=np.bool_)
         at = np.searchsorted(self.portion.numbers, deltas.numbers[fresh])
         all_fresh = np.searchsorted(self.portion.numbers, deltas.numbers[slots >= 0])

@@ -107,8 +107,10 @@ class Timeline:
         is_new = (self.boundaries.endpoints[slots] == 0) & (times > sweep.watermark)
         self._agenda.add(times[is_new], deltas.codes[placed[is_new]])
         gone = sweep.count(slots, deltas.endpoints[placed], deltas.numbers[placed])
-        ahead = np.flatnonzero(times > sweep.before)
-        self.boundaries.lanes.merge(slots[ahead], deltas.lanes, placed[ahead])
+        ahead = times > sweep.before
+        if not ahead.all():
+            slots, placed = slots[ahead], placed[ahead]
+        self.boundaries.lanes.merge(slots, deltas.lanes, placed)
         sweep.add_late(deltas, late, limits)
         return gone
 

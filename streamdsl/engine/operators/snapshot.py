@@ -69,15 +69,19 @@ class SnapshotOperator(Operator):
         if not len(touched.slots) and not len(touched.gone):
             return EMPTY
         slots, results = touched.slots, self.timeline.boundaries.results
+        gone = touched.gone[results.is_out[touched.gone]]
         was_out = results.is_out[slots]
         shown = self._are_shown(slots, was_out)
+        if not was_out.any():
+            new = slots if shown.all() else slots[shown]
+            return self._send(gone, new[:0], new, self._results(new))
         computed = np.flatnonzero(shown & (touched.summed | ~was_out))
         payloads = self._results(slots[computed])
         differs = np.flatnonzero(~results.are(slots[computed], payloads))
         is_new = np.zeros(len(slots), dtype=np.bool_)
         is_new[computed[differs]] = True
         moved = slots[was_out & shown & ~is_new & (results.re[slots] != self.timeline.boundaries.re[slots])]
-        gone = np.concatenate([touched.gone[results.is_out[touched.gone]], slots[was_out & (is_new | ~shown)]])
+        gone = np.concatenate([gone, slots[was_out & (is_new | ~shown)]])
         return self._send(gone, moved, slots[computed[differs]], payloads.take(differs))
 
     def _are_shown(self, slots: Rows, was_out: NDArray[np.bool_]) -> NDArray[np.bool_]:
