@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-LAWS = ("tests/laws/test_operators.py", "tests/laws/test_attach.py")
+LAWS = ("tests/laws/test_operators.py", "tests/laws/test_attach.py", "tests/laws/test_snapshot_operators.py")
 
 
 @dataclass(frozen=True)
@@ -165,6 +165,20 @@ SABOTAGES = (
         "self.cells.pop_until(self.numbers.grid.first_ending_after(cti) - 1)",
         "self.cells.pop_until(self.numbers.grid.first_ending_after(cti))",
         "both_window_operators",
+    ),
+    Sabotage(
+        "a snapshot forgotten whose end may still move",
+        "streamdsl/engine/columnar/timeline.py",
+        "slots[(re >= cti) &",
+        "slots[(re > cti) &",
+        "both_operators_give_the_same and snapshot",
+    ),
+    Sabotage(
+        "a boundary inside a window that begins without its sums",
+        "streamdsl/engine/columnar/sweep.py",
+        "self.boundaries.lanes.copy(self.portion.slots[at[has]], self.portion.slots[latest[has]])",
+        "self.boundaries.lanes.clear(self.portion.slots[at[has]])",
+        "both_operators_give_the_same and snapshot",
     ),
 )
 
