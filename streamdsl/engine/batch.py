@@ -11,7 +11,7 @@ import numpy as np
 from streamdsl.engine.ids import Ids, concat_ids
 from streamdsl.errors import SchemaError
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Column, Rows, Table, concat_columns, object_column
+from streamdsl.expr.table import Rows, Table, object_column
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
 
@@ -21,8 +21,7 @@ class Batch:
 
     So `re_old == le` is an insertion and `re_new == le` a full retraction. A row with `re_old == re_new` is an echo: nothing
     changes, but an event with this LE has come, which raises the watermark. A row id may leave and come back in one batch; its
-    retraction then stands before its insertion. `keys` are the groups of the rows inside a group-apply; `codes`, where known,
-    are small numbers that are equal where the keys are.
+    retraction then stands before its insertion. `keys` are the numbers of the rows' groups inside a group-apply (`keys.py`).
     """
 
     ids: Ids
@@ -30,23 +29,24 @@ class Batch:
     re_old: Ticks
     re_new: Ticks
     table: Table
-    keys: Column | None = None
-    codes: Rows | None = None
+    keys: Ticks | None = None
 
     def __len__(self) -> int:
         return len(self.le)
 
     def take(self, rows: Rows) -> Batch:
         """Return these rows, in this order."""
-        return Batch(
-            self.ids[rows],
-            self.le[rows],
-            self.re_old[rows],
-            self.re_new[rows],
-            self.table.take(rows),
-            None if self.keys is None else self.keys[rows],
-            None if self.codes is None else self.codes[rows],
-        )
+        return self._mapped(rows)
+
+    def between(self, start: int, stop: int) -> Batch:
+        """Return the rows from `start` to `stop`, which are not copied."""
+        return self._mapped(slice(start, stop))
+
+    def _mapped(self, rows: Rows | slice) -> Batch:
+        keys = None if self.keys is None else self.keys[rows]
+        le = self.le[rows]
+        re_old = le if self.re_old is self.le else self.re_old[rows]
+        return Batch(self.ids[rows], le, re_old, self.re_new[rows], self.table.take(rows), keys)
 
     def only(self, rows: Rows) -> Batch:
         """Return these rows, of which no two are equal, in their order."""
@@ -63,7 +63,7 @@ class Batch:
         """The largest LE in the batch."""
         return int(self.le.max()) if len(self) else MIN_TIME
 
-    def group_keys(self) -> list[Any]:
+    def group_keys(self) -> list[int | None]:
         """Return each row's group, None outside of a group-apply."""
         return [None] * len(self) if self.keys is None else self.keys.tolist()
 
@@ -82,7 +82,7 @@ class Batch:
             np.concatenate([part.re_old for part in parts]),
             np.concatenate([part.re_new for part in parts]),
             Table.concat([part.table for part in parts]),
-            concat_columns([part.keys for part in parts if part.keys is not None]) if keyed else None,
+            np.concatenate([part.keys for part in parts if part.keys is not None]) if keyed else None,
         )
 
 
@@ -121,7 +121,7 @@ class Changes:
             np.array(re_old, dtype=np.int64),
             np.array(re_new, dtype=np.int64),
             payload_table(payloads),
-            object_column([self.keys[i] for i in order]) if keyed else None,
+            np.array([self.keys[i] for i in order], dtype=np.int64) if keyed else None,
         )
 
 

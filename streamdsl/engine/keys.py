@@ -1,142 +1,231 @@
-"""Group keys: one object per group, so that equal keys are the same object and dictionaries of groups are fast."""
+"""Group numbers: one integer per group, equal where keys are, made in columns and spelled out only at the edge of a group-apply.
+
+A key has parts: its values and, in a nested group, the group around it. Integers that fit are their own numbers; of other values
+each is remembered under a number, until no operator holds a row or a window of such a group. The numbers of two parts are put
+side by side in one integer.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Sequence
-from typing import Any
-from weakref import ref
+from collections.abc import Hashable, Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final
 
 import numpy as np
 
-from streamdsl.expr.table import Column, Rows, object_column
+from streamdsl.engine.codes import factorise, first_rows
+from streamdsl.expr.nodes import Constant, Expr, Make
+from streamdsl.expr.schema import Schema, as_payload
+from streamdsl.expr.table import Column, Table, column_of, object_column
 from streamdsl.temporal.payload import payload_key
+from streamdsl.temporal.time import Ticks
+
+BITS: Final = 62
+"""The bits of a group number; numbers are not negative."""
+_HALF: Final = BITS // 2
+_SELF: Final = frozenset({int, bool, str, type(None)})
+"""The types of values that are their own `payload_key`."""
 
 
-class GroupKey:
-    """The key of a group: what it looks like, and its path (with the keys of the groups around it), hashable."""
+class _Numbers(dict[Hashable, int]):
+    """Number by `payload_key`; an unknown key gets one."""
 
-    __slots__ = ("__weakref__", "parent", "path", "shown")
+    def __init__(self, values: PartNumbers) -> None:
+        super().__init__()
+        self.part = values
 
-    def __init__(self, path: Hashable, shown: Any, parent: GroupKey | None) -> None:
-        self.path = path
-        self.shown = shown
-        self.parent = parent
-
-    def __repr__(self) -> str:
-        return f"GroupKey({self.shown!r})"
+    def __missing__(self, key: Hashable) -> int:
+        return self.part.number(key, key)
 
 
-class _Reference(ref[GroupKey]):
-    """A weak reference that remembers where it is kept: C code makes it, other than `weakref.KeyedRef`."""
+class PartNumbers:
+    """The numbers of one part of a key: integers in `[0, limit)` are their own, other values are remembered from `limit` on.
 
-    __slots__ = ("at",)
-    at: tuple[GroupKey | None, Hashable]
+    >>> part = PartNumbers(BITS)
+    >>> part.of(np.array([7, 3])).tolist(), part.values(part.of(column_of(["a", None]))).tolist()
+    ([7, 3], ['a', None])
+    """
+
+    def __init__(self, bits: int) -> None:
+        self.limit: int = 2 ** (bits - 1)
+        self._are_own = False
+        self._numbers = _Numbers(self)
+        self._keys: list[Hashable] = []
+        self._shown = object_column([])
+        self._typed = False
+        self._free: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def of(self, column: Column) -> Ticks:
+        """Return each value's number, equal where `payload_key`s are."""
+        if column.dtype.kind == "i" and not self._numbers:
+            self._are_own = True
+        if column.dtype.kind == "i" and self._are_own:
+            return self._of_integers(column)
+        values = column.tolist()
+        if set(map(type, values)) <= _SELF:
+            return np.fromiter(map(self._numbers.__getitem__, values), dtype=np.int64, count=len(values))
+        return np.fromiter(map(self.number, map(payload_key, values), values), dtype=np.int64, count=len(values))
+
+    def _of_integers(self, column: Ticks) -> Ticks:
+        beyond = np.flatnonzero((column < 0) | (column >= self.limit))
+        if not len(beyond):
+            return column
+        codes = factorise(column[beyond])
+        values = column[beyond][first_rows(codes)].tolist()
+        numbers = column.copy()
+        numbers[beyond] = np.fromiter(map(self._numbers.__getitem__, values), dtype=np.int64, count=len(values))[codes]
+        return numbers
+
+    def number(self, key: Hashable, value: Any) -> int:
+        """Return the number of one value. Once integers are their own numbers, so are their equals, as `True` and `1.0`."""
+        known: int | None = self._numbers.get(key)
+        if known is not None:
+            return known
+        own = _whole(key) if self._are_own else None
+        return own if own is not None and 0 <= own < self.limit else self._remember(key, as_payload(value))
+
+    def _remember(self, key: Hashable, shown: Any) -> int:
+        if not self._free:
+            self._grow()
+        place = self._free.pop()
+        self._keys[place], self._shown[place] = key, shown
+        self._typed = self._typed or isinstance(shown, (int, float))
+        self._numbers[key] = self.limit + place
+        return self.limit + place
+
+    def _grow(self) -> None:
+        size = len(self._keys)
+        added = max(16, size)
+        self._free.extend(range(size + added - 1, size - 1, -1))
+        self._keys.extend([None] * added)
+        self._shown = np.concatenate([self._shown, np.full(added, None, dtype=object)])
+
+    def values(self, numbers: Ticks) -> Column:
+        """Return the values that have these numbers."""
+        if not len(numbers) or int(numbers.max()) < self.limit:
+            return numbers
+        if int(numbers.min()) >= self.limit:
+            shown = self._shown[numbers - self.limit]
+            return column_of(shown.tolist()) if self._typed else shown
+        shown = numbers.astype(object)
+        known = np.flatnonzero(numbers >= self.limit)
+        shown[known] = self._shown[numbers[known] - self.limit]
+        return column_of(shown.tolist())
+
+    def keep(self, numbers: Ticks) -> None:
+        """Forget the values of all other numbers."""
+        kept = set((numbers[numbers >= self.limit] - self.limit).tolist())
+        for place in [number - self.limit for number in self._numbers.values() if number - self.limit not in kept]:
+            del self._numbers[self._keys[place]]
+            self._keys[place] = self._shown[place] = None
+            self._free.append(place)
+
+
+def _whole(key: Hashable) -> int | None:
+    """Return the integer that a key equals, None if there is none."""
+    if not isinstance(key, (int, float, Decimal, Fraction)):
+        return None
+    try:
+        return int(key) if int(key) == key else None
+    except (OverflowError, ValueError):  # infinite
+        return None
 
 
 class KeyTable:
-    """The groups that something still refers to; a group that nothing remembers is forgotten by itself.
+    """The groups of a group-apply: their numbers, and what is known of each number.
 
-    >>> table = KeyTable()
-    >>> kept = table.intern("a", "a", None)
-    >>> table.intern("a", "a", None) is kept
-    True
+    `around` is the table of the groups around these, which are then the first part of each key.
     """
 
-    def __init__(self) -> None:
-        self._keys: dict[GroupKey | None, dict[Hashable, _Reference]] = {None: {}}
+    least = 1_000
+    """So many values may be remembered before anyone asks which of them are still needed."""
 
-    def intern(self, hashed: Hashable, shown: Any, parent: GroupKey | None) -> GroupKey:
-        """Return the group's one key object."""
-        inside = self._keys.get(parent)
-        found = None if inside is None else inside.get(hashed)
-        known = None if found is None else found()
-        if known is None:
-            known = GroupKey((parent.path, hashed) if parent else hashed, shown, parent)
-            self._remember(known, hashed)
-        return known
+    def __init__(self, key: Expr, around: KeyTable | None = None) -> None:
+        self.schema = key.schema if isinstance(key, Make) else None
+        self.exprs: tuple[Expr, ...] = (key.values or (Constant(None),)) if isinstance(key, Make) else (key,)
+        self.around = around
+        n = len(self.exprs) + (around is not None)
+        # Of three parts and more, the first two make one, that and the third one, and so on.
+        self._lasts = [PartNumbers(_HALF) for _ in range(n - 1)]
+        self._firsts = [PartNumbers(_HALF) for _ in range(n - 1)]
+        self._only = PartNumbers(BITS)
+        self._due = self.least
 
-    def _remember(self, key: GroupKey, hashed: Hashable) -> None:
-        reference = _Reference(key, self._forget)
-        reference.at = (key.parent, hashed)
-        self._keys.setdefault(key.parent, {})[hashed] = reference
+    def numbers(self, columns: Sequence[Column], around: Ticks | None) -> Ticks:
+        """Return the group of each row, given the values of `exprs` and the group around it."""
+        parts = [*([] if around is None else [around]), *columns]
+        if len(parts) == 1:
+            return self._only.of(parts[0])
+        number = parts[0]
+        for first, last, column in zip(self._firsts, self._lasts, parts[1:], strict=True):
+            number = first.of(number) << _HALF | last.of(column)
+        return number
 
-    def _forget(self, gone: _Reference) -> None:
-        parent, hashed = gone.at
-        inside = self._keys.get(parent, {})
-        if inside.get(hashed) is gone:
-            del inside[hashed]
-            if not inside and parent is not None:
-                del self._keys[parent]
+    def _parts(self, numbers: Ticks) -> list[Column]:
+        if not self._firsts:
+            return [self._only.values(numbers)]
+        found: list[Column] = []
+        for first, last in zip(reversed(self._firsts), reversed(self._lasts), strict=True):
+            found.append(last.values(numbers & (2**_HALF - 1)))
+            numbers = first.values(numbers >> _HALF)
+        return [*found, numbers][::-1]
 
-    def __len__(self) -> int:
-        return sum(map(len, self._keys.values()))
+    def outer(self, numbers: Ticks) -> Ticks | None:
+        """Return the groups around these, None if there are none."""
+        return None if self.around is None else self._parts(numbers)[0]
 
-    def __getstate__(self) -> list[GroupKey]:
-        found = (reference() for inside in self._keys.values() for reference in inside.values())
-        return [key for key in found if key is not None]
+    def shown(self, numbers: Ticks) -> Table:
+        """Return the keys as users see them."""
+        columns = self._own(self._parts(numbers))
+        if self.schema is not None:
+            return Table(self.schema, dict(zip(self.schema.names, columns, strict=False)), len(numbers))
+        if columns[0].dtype != object:
+            return Table(Schema.scalar(), {"value": columns[0]}, len(numbers))
+        return Table.of_objects(columns[0].tolist())
 
-    def __setstate__(self, keys: list[GroupKey]) -> None:
-        self._keys = {None: {}}
-        for key in keys:
-            self._remember(key, key.path[1] if key.parent else key.path)  # type: ignore[index]
+    def _own(self, parts: list[Column]) -> list[Column]:
+        return parts if self.around is None else parts[1:]
 
+    def leaves(self, numbers: Ticks) -> list[Column]:
+        """Return all parts of keys, those of the groups around them first: `spell` makes paths of them."""
+        parts = self._parts(numbers)
+        outer = [] if self.around is None else self.around.leaves(parts[0])
+        return [*outer, *self._own(parts)]
 
-def factorise(column: Column) -> Rows:
-    """Return a small number for every value, equal where the values are; each number up to the largest is some row's.
+    def spell(self, leaves: Sequence[Column]) -> list[Hashable]:
+        """Return the paths of groups: key by key, hashable, the outermost first."""
+        mine = leaves[len(leaves) - len(self.exprs) :]
+        columns = [column.tolist() if column.dtype.kind in "bi" else list(map(payload_key, column.tolist())) for column in mine]
+        own: list[Hashable] = columns[0] if self.schema is None else list(zip(*columns, strict=True))
+        return own if self.around is None else list(zip(self.around.spell(leaves[: -len(columns)]), own, strict=True))
 
-    >>> codes = factorise(np.array([7, 5, 7]))
-    >>> bool(codes[0] == codes[2] != codes[1])
-    True
-    """
-    if column.dtype.kind in "bi":
-        return _ranks(column.astype(np.int64, copy=False))
-    values = column.tolist()
-    if not set(map(type, values)) <= {str, int, bool, type(None)}:
-        values = list(map(payload_key, values))
-    return hashed_codes(values)
+    def path(self, number: int) -> Hashable:
+        """Return the path of one group."""
+        return self.spell(self.leaves(np.array([number])))[0]
 
+    @property
+    def is_due(self) -> bool:
+        """Whether so many values are remembered that it is time to find out which are needed."""
+        return self._remembered() > self._due
 
-def hashed_codes(values: Sequence[Hashable]) -> Rows:
-    """Return a number for every value, in order of first appearance."""
-    numbers: defaultdict[Hashable, int] = defaultdict()
-    numbers.default_factory = numbers.__len__
-    return np.fromiter(map(numbers.__getitem__, values), dtype=np.intp, count=len(values))
+    def keep(self, numbers: Iterable[int]) -> None:
+        """Forget what only other groups have."""
+        held = np.unique(np.fromiter(numbers, dtype=np.int64))
+        self._only.keep(held)
+        for first, last in zip(reversed(self._firsts), reversed(self._lasts), strict=True):
+            last.keep(held & (2**_HALF - 1))
+            first.keep(held >> _HALF)
+            held = first.values(held >> _HALF)
+        self._due = max(self.least, 2 * self._remembered())
 
+    def _remembered(self) -> int:
+        return sum(map(len, [self._only, *self._firsts, *self._lasts]))
 
-def _ranks(values: Column) -> Rows:
-    """Return the ranks of integers, from 0."""
-    if not len(values):
-        return values.astype(np.intp)
-    low, high = int(values.min()), int(values.max())
-    if high - low > 4 * len(values) + 1024:
-        ordered = np.sort(values)
-        known = ordered[np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))]
-        return np.searchsorted(known, values)
-    used = np.zeros(high - low + 1, dtype=np.intp)
-    used[values - low] = 1
-    ranks: Rows = (np.cumsum(used) - 1)[values - low]
-    return ranks
-
-
-def first_rows(codes: Rows) -> Rows:
-    """Return the first row of each number; of one that no row has, row 0."""
-    if not len(codes):
-        return codes
-    first = np.zeros(int(codes.max()) + 1, dtype=np.intp)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    return first
-
-
-def group_codes(keys: Column | None, codes: Rows | None, size: int) -> tuple[Rows, Column]:
-    """Return a small number for each of `size` rows, equal where the groups are, and the group of each number.
-
-    >>> codes, groups = group_codes(None, None, 2)
-    >>> codes.tolist(), groups.tolist()
-    ([0, 0], [None])
-    """
-    if keys is None:
-        return np.zeros(size, dtype=np.intp), object_column([None])
-    if codes is None:
-        codes = hashed_codes(keys.tolist())
-    return codes, keys[first_rows(codes)]
+    @property
+    def nbytes(self) -> int:
+        """A rough size of what is remembered."""
+        return 200 * self._remembered()

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from streamdsl.engine.batch import EMPTY
+from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Gate, Operator, Step
 from streamdsl.engine.operators.asof_join import AsofJoinOperator
 from streamdsl.engine.operators.calendar import CalendarOperator
@@ -68,6 +71,7 @@ from streamdsl.plan.node import (
     WindowApply,
 )
 from streamdsl.plan.outputs import outputs_of
+from streamdsl.temporal.time import Ticks
 from streamdsl.windows import Snapshot
 
 Options: TypeAlias = Mapping[str, str]
@@ -156,6 +160,7 @@ class Graph:
     stages: list[Stage] = field(default_factory=list)
     sources: dict[str, Source] = field(default_factory=dict)
     outputs: list[int] = field(default_factory=list)
+    key_tables: list[KeyTable] = field(default_factory=list)
 
     def step(self, pieces: Mapping[str, Step], ctis: Mapping[str, int]) -> list[Step]:
         """Run one piece of every source through the plan, and return what comes of each output.
@@ -168,7 +173,22 @@ class Graph:
                 out.append(pieces.get(stage.source) or Step(EMPTY, ctis[stage.source]))
             else:
                 out.append(stage.operator.step([out[i] for i in stage.inputs]))
+        if any(table.is_due for table in self.key_tables):
+            self._forget_keys()
         return [out[i] for i in self.outputs]
+
+    def _forget_keys(self) -> None:
+        """Let the tables of keys forget the groups that no operator holds any more."""
+        held: dict[KeyTable, list[Ticks]] = {table: [] for table in self.key_tables}
+        for operator in self.operators:
+            if operator.key_table is not None:
+                held[operator.key_table].append(np.unique(np.fromiter(operator.held_groups(), dtype=np.int64)))
+        for table in reversed(self.key_tables):
+            numbers = np.concatenate(held[table])
+            outer = table.outer(numbers)
+            if table.around is not None and outer is not None:
+                held[table.around].append(outer)
+            table.keep(numbers)
 
     @property
     def operators(self) -> list[Operator]:
@@ -198,6 +218,7 @@ class _Builder:
     names: dict[int, str]
     lowering: Lowering
     groups: dict[int, int] = field(default_factory=dict)
+    tables: list[KeyTable] = field(default_factory=list)
     built: dict[tuple[int, tuple[int, ...]], int] = field(default_factory=dict)
 
     def build(self, node: Node) -> int:
@@ -220,6 +241,10 @@ class _Builder:
     def _operator(self, label: str, node: Node) -> Operator:
         made = operator_class(node, self.lowering.options)
         operator: Operator = made(label, node, self.lowering.gate) if made.takes_gate else made(label, node)
+        return self._in_scope(operator)
+
+    def _in_scope(self, operator: Operator) -> Operator:
+        operator.key_table = self.tables[-1] if self.tables else None
         return operator
 
     def _source(self, node: Source) -> int:
@@ -237,9 +262,13 @@ class _Builder:
         return next(n for n, stage in enumerate(self.graph.stages) if stage.source == node.source)
 
     def _group_apply(self, label: str, node: GroupApply) -> int:
-        entered = self.graph.add(GroupEnterOperator(label, node), (self.build(node.input),))
+        inside = KeyTable(node.key, self.tables[-1] if self.tables else None)
+        self.graph.key_tables.append(inside)
+        entered = self.graph.add(self._in_scope(GroupEnterOperator(label, node, inside)), (self.build(node.input),))
         level = len(self.groups)
         self.groups[level] = entered
+        self.tables.append(inside)
         body = self.build(node.body)
+        self.tables.pop()
         del self.groups[level]
-        return self.graph.add(self._operator(label, node), (body,))
+        return self.graph.add(self._in_scope(GroupExitOperator(label, node, inside)), (body,))

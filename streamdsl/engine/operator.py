@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.ids import Ids
+from streamdsl.engine.keys import KeyTable
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, evaluate, key_values, truth
 from streamdsl.expr.nodes import Expr
@@ -19,7 +20,7 @@ from streamdsl.expr.table import Column
 from streamdsl.temporal.payload import plain
 from streamdsl.temporal.time import INFINITY, MIN_TIME
 
-MatchKey: TypeAlias = tuple[Any, Hashable]
+MatchKey: TypeAlias = tuple[int | None, Hashable]
 """The group that a row is in, and what its key has in common with equal ones."""
 
 
@@ -61,6 +62,7 @@ class Operator(ABC):
 
     def __init__(self, label: str) -> None:
         self.label = label
+        self.key_table: KeyTable | None = None
         self.input_ctis: list[int] = []
         self.settled = MIN_TIME
         self.cti = MIN_TIME
@@ -93,6 +95,19 @@ class Operator(ABC):
 
     def forget(self, cti: int) -> None:
         """Drop the state that no change with sync time >= `cti` can need."""
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether it is in the body of a group-apply."""
+        return self.key_table is not None
+
+    def path(self, group: int | None) -> Hashable:
+        """Return what stands for a group in row ids."""
+        return None if self.key_table is None or group is None else self.key_table.path(group)
+
+    def held_groups(self) -> Iterable[int | None]:
+        """Return the groups of which there is state; all others may be forgotten."""
+        return ()
 
     def output_cti(self, ctis: list[int]) -> int:
         """Return how far the output is settled after CTIs (semantics, section 2, liveliness)."""
@@ -161,4 +176,4 @@ class Operator(ABC):
 
 def inputs_of(batch: Batch) -> Inputs:
     """Return a batch as what expressions are evaluated over; `life` is the lifetime after the change."""
-    return Inputs((batch.table,), len(batch), le=batch.le, re=batch.re_new, keys=batch.keys)
+    return Inputs((batch.table,), len(batch), le=batch.le, re=batch.re_new)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
+import itertools
+from collections.abc import Sequence
 
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.sorting import in_order
 from streamdsl.expr.table import Column, Rows, Table, column_of
-from streamdsl.temporal import INFINITY, payload_order
-from streamdsl.temporal.time import Ticks
+from streamdsl.temporal import payload_order
 
 
 def ordered(batch: Batch) -> Batch:
@@ -24,46 +23,42 @@ def ordered(batch: Batch) -> Batch:
     ['c', 'b', 'd', 'a']
     """
     is_insertion = batch.re_old == batch.le
-    return batch.take(_order(batch.table, np.where(is_insertion, batch.re_new, batch.re_old), batch.le, is_insertion))
+    order = _order(batch.table, np.where(is_insertion, batch.re_new, batch.re_old), batch.le, is_insertion)
+    return batch if order is None else batch.take(order)
 
 
 def by_lifetime(batch: Batch) -> Batch:
     """Return rows in the order of a history: by (LE, RE, payload)."""
-    if (batch.le[1:] > batch.le[:-1]).all():
-        return batch
-    return batch.take(_order(batch.table, batch.re_new, batch.le))
+    order = _order(batch.table, batch.re_new, batch.le)
+    return batch if order is None else batch.take(order)
 
 
-def _order(table: Table, ends: Ticks, *others: Column) -> Rows:
-    """Return the order by the last of some columns, the one before it, and so on, then by `ends`, then by payload."""
-    order = _time_order(ends, *others)
-    tied = np.ones(max(len(order) - 1, 0), dtype=np.bool_)
-    for column in (ends, *others):
-        tied &= column[order[1:]] == column[order[:-1]]
-    if not tied.any():
+def _order(table: Table, *times: Column) -> Rows | None:
+    """Return the order by the last of some columns, then the one before it, and so on, then by payload; None: as they are."""
+    columns = list(table.columns.values())
+    integers = list(itertools.takewhile(lambda column: column.dtype.kind == "i", columns))
+    packed, n = _packed([*reversed(times), *integers])
+    if (packed[1:] > packed[:-1]).all():
+        return None
+    order = np.argsort(packed)
+    if n == len(times) + len(columns) or not (packed[order[1:]] == packed[order[:-1]]).any():
         return order
-    is_tied = np.concatenate([tied, [False]])
-    is_tied[1:] |= tied
-    at = np.flatnonzero(is_tied)
-    ties = np.concatenate([[0], np.cumsum(~tied)])[at]
-    order[at] = order[at][np.lexsort([*reversed(payload_keys(table.take(order[at]))), ties])]
-    return order
+    return np.lexsort([*reversed(payload_keys(table)), *times])
 
 
-def _time_order(ends: Ticks, le: Ticks, *others: Column) -> Rows:
-    """Return the order by times; ends are counted from LE where they are near, so that all columns fit into one number."""
-    if not len(le) or int(ends.max()) == INFINITY or int(le.min()) < -(2**62):
-        return np.lexsort((ends, le, *others))
-    columns = [column.astype(np.int64, copy=False) for column in reversed((ends - le, le, *others))]
-    lows = [int(column.min()) for column in columns]
-    spans = [int(column.max()) - low + 1 for column, low in zip(columns, lows, strict=True)]
-    if math.prod(spans) >= 2**62:
-        return np.lexsort((ends, le, *others))
-    number = np.zeros(len(le), dtype=np.int64)
-    for column, low, span in zip(columns, lows, spans, strict=True):
-        number *= span
-        number += column - low
-    return in_order(number)[0]
+def _packed(columns: Sequence[Column]) -> tuple[Column, int]:
+    """Return one number that sorts rows as the first few of some columns of integers do, and how many these are."""
+    packed, room = np.zeros(len(columns[0]), dtype=np.int64), 2**62
+    before = packed
+    for n, column in enumerate(columns if len(packed) else ()):
+        low, span = int(column.min()), int(column.max()) - int(column.min()) + 1
+        if span > room:
+            return packed, n
+        steps = column.astype(np.int64) - low
+        if not np.array_equal(steps, before):  # as with the REs of windows of one size
+            packed, room = packed * span + steps, room // span
+        before = steps
+    return packed, len(columns)
 
 
 def payload_keys(table: Table) -> list[Column]:

@@ -21,7 +21,7 @@ from streamdsl.temporal import INFINITY, Event, Rejected
 def run(
     plan: Node, bindings: Mapping[str, Bound], until: int | None = None, engine_options: Options | None = None
 ) -> Result[Any]:
-    """Push each source whole, tables first, then close; `until` ends the inputs with `Cti(until)` instead."""
+    """Take each source whole, tables first, and close with its last piece; `until` ends the inputs with `Cti(until)` instead."""
     return run_outputs(Outputs((plan,)), bindings, until, engine_options)[0]
 
 
@@ -35,10 +35,8 @@ def run_outputs(
     if missing:
         raise QueryError(f"nothing is bound to the source {missing[0]!r}", hint=f"query.run({{{missing[0]!r}: events_or_frame}})")
     session.load({name: bound for name, bound in bindings.items() if name in session.tables})
-    for name, bound in bindings.items():
-        if name in session.sources and name not in session.tables:
-            session.push(bound.whole(), source=name)
-    session.end(limit)
+    live = {name: bound for name, bound in bindings.items() if name in session.sources and name not in session.tables}
+    session.end_with({name: bound.whole() for name, bound in live.items()}, limit)
     rejected = {name: session.rejected_by(name) for name in session.sources}
     return [
         Result(Outcome(steps, session.unit), [each for name in sources_of(part) for each in rejected[name]])

@@ -79,11 +79,22 @@ class Session(RunningQuery[T]):
 
     def end(self, time: int) -> list[Event[T]]:
         """End every source with `Cti(time)` and return the output that is left; the session is then closed."""
+        return self.end_with({}, time)
+
+    def end_with(self, last: Mapping[str, Iterable[Event[Any]] | Any], time: int) -> list[Event[T]]:
+        """Take the last batches of some sources and end every source, all at once as far as can be; see `push` and `end`."""
         self._check_open()
+        out: list[Event[T]] = []
+        ends = dict.fromkeys(self._sources, EMPTY)
+        for name, events in last.items():
+            ingress = self._sources[name]
+            *before, piece = ingress.stage(self._read(events, ingress)) or [Piece(EMPTY, ingress.cti)]
+            out += [event for each in before for event in self._step({name: each})]
+            ends[name] = piece.batch
         self._end()
         for ingress in self._sources.values():
             ingress.table.advance(time)
-        out = self._step({name: Piece(EMPTY, max(time, self._ctis[name])) for name in self._sources})
+        out += self._step({name: Piece(batch, max(time, self._sources[name].cti)) for name, batch in ends.items()})
         self._closed = True
         return self._with_early(out)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ class SlotChange(NamedTuple):
     re_old: int
     re_new: int
     slot: int
-    group: Any
+    group: int | None
 
 
 class PayloadStore:
@@ -70,7 +70,7 @@ class PayloadStore:
             np.array(re_old, dtype=np.int64),
             np.array(re_new, dtype=np.int64),
             self.take(slots),
-            object_column(groups) if keyed else None,
+            np.array(groups, dtype=np.int64) if keyed else None,
         )
 
     def free(self, slots: Sequence[int]) -> None:

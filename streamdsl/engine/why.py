@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+import numpy as np
+
 from streamdsl.engine.egress import FinalEgress, HoldingEgress, SpeculativeEgress
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Operator
@@ -164,4 +166,7 @@ def _slowest_group(operator: Any) -> str:
         return ""
     cti = operator.input_ctis[0]
     key = min(operator.groups, key=lambda key: operator.groups[key].output_cti(cti))
-    return "" if key is None else f"in group {key.shown!r} "
+    if key is None or operator.key_table is None:
+        return ""
+    (shown,) = operator.key_table.shown(np.array([key])).payloads()
+    return f"in group {shown!r} "

@@ -66,7 +66,7 @@ class Inputs:
     size: int
     le: Ticks | None = None
     re: Ticks | None = None
-    keys: Column | None = None
+    keys: Table | None = None
     starts: tuple[Ticks, ...] = ()
 
 
@@ -151,7 +151,7 @@ def _on_row(row: int, function: Callable[..., R], *arguments: Any) -> R:
 def _rows(inputs: Inputs) -> Iterable[tuple[tuple[Any, ...], Lifetime | None, Any, tuple[int, ...]]]:
     payloads = zip(*(table.payloads() for table in inputs.tables), strict=True) if inputs.tables else itertools.repeat(())
     lives = _lives(inputs.le, inputs.re) if inputs.le is not None and inputs.re is not None else itertools.repeat(None)
-    keys = inputs.keys.tolist() if inputs.keys is not None else itertools.repeat(None)
+    keys = inputs.keys.payloads() if inputs.keys is not None else itertools.repeat(None)
     starts = zip(*(start.tolist() for start in inputs.starts), strict=True) if inputs.starts else itertools.repeat(())
     return itertools.islice(zip(payloads, lives, keys, starts, strict=False), inputs.size)
 
@@ -250,7 +250,10 @@ class _Columns:
         return self.taken(column)
 
     def key(self, expr: Key) -> Operand:
-        return Same(None) if self.inputs.keys is None else self.taken(self.inputs.keys)
+        keys = self.inputs.keys
+        if keys is None:
+            return Same(None)
+        return self.taken(keys.columns["value"] if keys.schema.shape is Shape.SCALAR else object_column(keys.payloads()))
 
     def apply(self, expr: Expr) -> Operand:
         applied = application(expr)
@@ -264,6 +267,9 @@ class _Columns:
         return self.each(word.python, *operands) if found is None else found
 
     def attribute(self, expr: Attribute) -> Operand:
+        keys = self.inputs.keys
+        if isinstance(expr.operand, Key) and keys is not None and keys.schema.shape is Shape.RECORD and expr.name in keys.columns:
+            return self.taken(keys.columns[expr.name])
         return self.each(lambda value: getattr(value, expr.name), self.operand(expr.operand))
 
     def call(self, expr: Call) -> Operand:

@@ -125,9 +125,10 @@ class Table:
         payloads = self.payloads()
         return payloads if self.schema.shape in (Shape.CLASS, Shape.RECORD) else list(map(row_view, payloads))
 
-    def take(self, rows: Rows) -> Table:
-        """Return these rows, in this order."""
-        return Table(self.schema, {name: column[rows] for name, column in self.columns.items()}, len(rows))
+    def take(self, rows: Rows | slice) -> Table:
+        """Return these rows, in this order; those of a slice are not copied."""
+        size = len(range(self.size)[rows]) if isinstance(rows, slice) else len(rows)
+        return Table(self.schema, {name: column[rows] for name, column in self.columns.items()}, size)
 
     @staticmethod
     def concat(tables: Iterable[Table]) -> Table:

@@ -14,7 +14,6 @@ from streamdsl.errors import UserCodeError
 from streamdsl.expr.evaluate import Inputs, RowError, evaluate, key_values, project, truth
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.schema import Schema, as_payload
-from streamdsl.expr.table import column_of
 from streamdsl.spark.codec import arrow_type, decode, decode_table, encode, encode_table
 from streamdsl.spark.keys import canonical
 from streamdsl.spark.types import Type
@@ -46,7 +45,7 @@ class Reader:
         """Return a batch's rows."""
         tables = tuple(decode_table(batch.column(p.column), p.type, p.schema) for p in self.payloads)
         le, re = (batch.column(name).to_numpy() for name in ("le", "re")) if self.life else (None, None)
-        keys = None if self.key is None else column_of(decode(batch.column(self.key.column), self.key.type))
+        keys = None if self.key is None else decode_table(batch.column(self.key.column), self.key.type, self.key.schema)
         return Inputs(tables, batch.num_rows, le, re, keys, tuple(batch.column(name).to_numpy() for name in self.starts))
 
 

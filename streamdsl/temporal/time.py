@@ -247,6 +247,10 @@ def add_times(times: Ticks, durations: Ticks | int) -> Ticks:
     >>> add_times(np.array([1, INFINITY]), 4).tolist() == [5, INFINITY]
     True
     """
+    if isinstance(durations, int) and durations != INFINITY and len(times):
+        first, last = int(times.min()) + durations, int(times.max())
+        if last < INFINITY and first >= MIN_TIME and last + durations < INFINITY:
+            return times + durations
     other = np.broadcast_to(np.asarray(durations, dtype=np.int64), times.shape)
     absorbed = (times == INFINITY) | (other == INFINITY)
     with np.errstate(over="ignore"):

@@ -42,7 +42,7 @@ class Accumulator(ABC):
 
     def _add_missing(self, rows: Rows, terms: Terms) -> None:
         if len(rows):
-            terms.parts.append(Part((self.number, "missing"), rows, np.ones(len(rows), dtype=np.int64), 1))
+            terms.parts.append(Part((self.number, "missing"), rows, None, 1))
 
 
 class CountAccumulator(Accumulator):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.columnar.slots import SlotTable
+from streamdsl.engine.columnar.slots import SlotTable, longer
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, object_column
 from streamdsl.temporal.payload import payload_key
@@ -15,14 +15,14 @@ class Cells(SlotTable):
     """Slots of open windows; `is_out` says whose result is out."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.is_out: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         self._schema: Schema | None = None
         self._columns: dict[str, Column] = {}
+        super().__init__()
 
     def grow(self, size: int) -> None:
-        self.is_out = np.concatenate([self.is_out, np.zeros(size - len(self.is_out), dtype=np.bool_)])
-        self._columns = {name: _longer(column, size) for name, column in self._columns.items()}
+        self.is_out = longer(self.is_out, size)
+        self._columns = {name: longer(column, size) for name, column in self._columns.items()}
         super().grow(size)
 
     def release(self, slots: Rows) -> None:
@@ -73,10 +73,6 @@ class Cells(SlotTable):
         if len(known):
             same[known] = same_payloads(self.results(slots[known]), results.take(known))
         return same
-
-
-def _longer(column: Column, size: int) -> Column:
-    return np.concatenate([column, np.zeros(size - len(column), dtype=column.dtype)])
 
 
 def same_payloads(left: Table, right: Table) -> NDArray[np.bool_]:

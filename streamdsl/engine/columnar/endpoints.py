@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.columnar.lanes import ROWS, Lanes, Terms
+from streamdsl.engine.columnar.lanes import Lanes, Terms
 from streamdsl.engine.columnar.packing import Packing
 from streamdsl.engine.sorting import in_order
 from streamdsl.expr.table import Column, Rows
@@ -55,8 +55,8 @@ class Deltas:
 
     def around(self) -> Ticks:
         """Return how many changed rows are around from each place on."""
-        running = np.cumsum(np.where(self._order < self.changed.terms.size, 1, -1))
-        return running[self._lasts]
+        around: Ticks = np.cumsum(_both(None, self._order, self.changed.terms.size))[self._lasts]
+        return around
 
 
 def deltas_of(changed: Changed, packing: Packing) -> Deltas:
@@ -74,25 +74,28 @@ def deltas_of(changed: Changed, packing: Packing) -> Deltas:
         ends = np.concatenate([np.where(changed.is_whole, changed.signs, -changed.signs), changed.signs])
         endpoints = _sums(ends[order], lasts)
         terms = changed.terms.times(changed.signs)
-    return Deltas(found, *packing.places(found), endpoints, _lanes(terms, order, lasts, changed.are_new), changed, order, lasts)
+    return Deltas(found, *packing.places(found), endpoints, _lanes(terms, order, lasts), changed, order, lasts)
 
 
 def _sums(amounts: Ticks, lasts: Rows) -> Ticks:
     return np.diff(np.cumsum(amounts)[lasts], prepend=0)
 
 
-def _lanes(terms: Terms, order: Rows, lasts: Rows, are_new: bool) -> Lanes:
+def _lanes(terms: Terms, order: Rows, lasts: Rows) -> Lanes:
     """Return what rows add at their first ends and take away at their second ones, place by place."""
     lanes = Lanes(len(lasts))
     rest = Terms(terms.size, [part for part in terms.parts if part.rows is not None], terms.loose)
     for part in terms.parts:
         if part.rows is None:
-            counts = part.lane == ROWS and are_new
-            amounts = np.where(order < terms.size, 1, -1) if counts else np.concatenate([part.amounts, -part.amounts])[order]
-            lanes.add_sums(part.lane, _sums(amounts, lasts), part.largest * len(amounts))
+            lanes.add_sums(part.lane, _sums(_both(part.amounts, order, terms.size), lasts), part.largest * len(order))
     if rest.parts or rest.loose:
         index = np.empty(len(order), dtype=np.intp)
         index[order] = np.repeat(np.arange(len(lasts)), np.diff(lasts, prepend=-1))
         lanes.add(index[: terms.size], rest)
         lanes.add(index[terms.size :], -rest)
     return lanes
+
+
+def _both(amounts: Ticks | None, order: Rows, size: int) -> Ticks:
+    """Return what rows add, and then what they take away, in some order."""
+    return np.where(order < size, 1, -1) if amounts is None else np.concatenate([amounts, -amounts])[order]

@@ -21,8 +21,6 @@ _DIRECT: Final = 2**45
 """Integers up to this go into the lane of weight 0 as they are."""
 _BIAS: Final = 34
 """The digit of the smallest float has weight -34 (2 ** -1074 is 2 ** (14 - 32 * 34))."""
-_ROUNDING: Final = 2.0**-46
-"""More than the relative error of a sum of 100 doubles."""
 _SAFE_WEIGHTS: Final = range(-30, 29)
 """Digits of these weights are doubles, and so are their rounding errors."""
 
@@ -66,16 +64,20 @@ def _single(lane: LaneKey, row: int, amount: int) -> Part:
 def float_parts(aggregate: int, rows: Rows | None, values: NDArray[np.float64]) -> Iterator[Part]:
     """Yield what floats add to an aggregate's lanes; NaN and infinities are counted, so that they can go again.
 
-    >>> [(part.lane, part.amounts.tolist()) for part in float_parts(0, None, np.array([0.75, 3.0]))]
-    [((0, 'floats'), [1, 1]), ((0, -1), [3221225472, 0]), ((0, 0), [0, 3])]
+    >>> [(part.lane, part.amounts) for part in float_parts(0, None, np.array([0.75, 3.0]))]
+    [((0, 'floats'), None), ((0, 0), array([0, 3])), ((0, -1), array([3221225472,          0])), ((0, -2), array([0, 0]))]
     """
     if not len(values):
         return
-    yield _ones((aggregate, "floats"), rows, len(values))
+    yield _ones((aggregate, "floats"), rows)
     finite = np.isfinite(values)
     if not finite.all():
         yield from _special_parts(aggregate, rows, values)
         values = np.where(finite, values, 0.0)
+    cut = _cut(values)
+    if cut is not None:
+        yield from (Part((aggregate, weight), rows, digits, _MASK) for weight, digits in cut)
+        return
     weight, digits = _digits(values)
     low, high = int(weight.min()), int(weight.max())
     for first in range(low, high + 1):
@@ -90,6 +92,24 @@ def _placed(aggregate: int, first: int, rows: Rows | None, at: Rows | None, digi
         amounts = column if at is None else column[at]
         if amounts.any():
             yield Part((aggregate, first + place), chosen, amounts, _MASK)
+
+
+def _cut(values: NDArray[np.float64]) -> list[tuple[int, Ticks]] | None:
+    """Return the digits of all floats, weight by weight, None if their magnitudes are too far apart, or extreme."""
+    sizes = np.abs(values)
+    largest = float(sizes.max())
+    if not largest:
+        return []
+    smallest = float(sizes.min()) or float(np.min(sizes, where=sizes > 0, initial=largest))
+    top, bottom = (math.frexp(largest)[1] - 1) // DIGIT, (math.frexp(smallest)[1] - 53) // DIGIT
+    if top - bottom > 3 or bottom not in _SAFE_WEIGHTS or top not in _SAFE_WEIGHTS:
+        return None
+    found, rest = [], values
+    for weight in range(top, bottom, -1):
+        digit = np.trunc(rest * 2.0 ** (-DIGIT * weight))
+        rest = rest - digit * 2.0 ** (DIGIT * weight)
+        found.append((weight, digit.astype(np.int64)))
+    return [*found, (bottom, (rest * 2.0 ** (-DIGIT * bottom)).astype(np.int64))]
 
 
 def _digits(values: NDArray[np.float64]) -> tuple[Ticks, tuple[Ticks, Ticks, Ticks]]:
@@ -114,11 +134,11 @@ def _special_parts(aggregate: int, rows: Rows | None, values: NDArray[np.float64
     for kind, found in kinds:
         at = np.flatnonzero(found)
         if len(at):
-            yield _ones((aggregate, kind), at if rows is None else rows[at], len(at))
+            yield _ones((aggregate, kind), at if rows is None else rows[at])
 
 
-def _ones(lane: LaneKey, rows: Rows | None, size: int) -> Part:
-    return Part(lane, rows, np.ones(size, dtype=np.int64), 1)
+def _ones(lane: LaneKey, rows: Rows | None) -> Part:
+    return Part(lane, rows, None, 1)
 
 
 def integers(lanes: Lanes, aggregate: int) -> Column:
@@ -148,11 +168,12 @@ def floats(lanes: Lanes, aggregate: int) -> NDArray[np.float64]:
             unsafe |= digit != 0
             continue
         total, lost = _two_sum(total, digit * 2.0 ** (DIGIT * weight))
-        error += lost
+        error, lost = _two_sum(error, lost)
         doubt += np.abs(lost)
-    doubt *= _ROUNDING
     found = total + error
-    unsafe |= total + (error - doubt) != total + (error + doubt)
+    # What was lost twice may be tiny, and yet decide where a tie is rounded to.
+    less, more = np.nextafter(error - 2 * doubt, -math.inf), np.nextafter(error + 2 * doubt, math.inf)
+    unsafe |= (doubt > 0) & (total + less != total + more)
     exactly = np.flatnonzero(unsafe)
     if len(exactly):
         found[exactly] = [_rounded(whole, scale) for whole, scale in _exact(lanes.take(exactly), aggregate)]

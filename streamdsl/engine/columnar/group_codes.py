@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Iterator
 from itertools import repeat
 
 import numpy as np
 
-from streamdsl.expr.table import Column, Rows
+from streamdsl.expr.table import Rows
+from streamdsl.temporal.time import Ticks
 
 
 class GroupCodes:
@@ -19,8 +20,8 @@ class GroupCodes:
     """
 
     def __init__(self) -> None:
-        self._codes: dict[Hashable, int] = {}
-        self._groups: Column = np.empty(0, dtype=object)
+        self._codes: dict[int, int] = {}
+        self._groups: Ticks = np.empty(0, dtype=np.int64)
         self._free: list[int] = []
 
     def __len__(self) -> int:
@@ -32,7 +33,7 @@ class GroupCodes:
         """The memory of the arrays."""
         return self._groups.nbytes
 
-    def of(self, groups: Column) -> Rows:
+    def of(self, groups: Ticks) -> Rows:
         """Return the code of each group, a new one if it has none."""
         values = groups.tolist()
         codes = np.fromiter(map(self._codes.get, values, repeat(-1)), dtype=np.intp, count=len(values))
@@ -43,14 +44,18 @@ class GroupCodes:
         self._note(codes, groups)
         return codes
 
-    def _note(self, codes: Rows, groups: Column) -> None:
+    def _note(self, codes: Rows, groups: Ticks) -> None:
         if len(self) > len(self._groups):
-            longer = np.empty(2 * len(self), dtype=object)
+            longer = np.empty(2 * len(self), dtype=np.int64)
             longer[: len(self._groups)] = self._groups
             self._groups = longer
         self._groups[codes] = groups
 
-    def groups(self, codes: Rows) -> Column:
+    def __iter__(self) -> Iterator[int]:
+        """Yield the groups that have a code."""
+        return iter(self._codes)
+
+    def groups(self, codes: Rows) -> Ticks:
         """Return the group of each code."""
         return self._groups[codes]
 
@@ -61,5 +66,4 @@ class GroupCodes:
         gone = [(group, code) for group, code in self._codes.items() if not kept[code]]
         for group, code in gone:
             del self._codes[group]
-            self._groups[code] = None
             self._free.append(code)

@@ -27,16 +27,25 @@ _HALF: Final = 2 ** (DIGIT - 1)
 
 
 class Part(NamedTuple):
-    """What rows add to one lane: an amount for each of `rows` (None: every row), none larger than `largest`."""
+    """What rows add to one lane: an amount (None: one) for each of `rows` (None: every row), none larger than `largest`."""
 
     lane: LaneKey
     rows: Rows | None
-    amounts: Ticks
+    amounts: Ticks | None
     largest: int
 
     def times(self, signs: Ticks) -> Part:
         """Return the part with the amounts of some rows taken out."""
-        return self._replace(amounts=self.amounts * (signs if self.rows is None else signs[self.rows]))
+        mine = signs if self.rows is None else signs[self.rows]
+        return self._replace(amounts=mine if self.amounts is None else self.amounts * mine)
+
+    def take(self, rows: Rows, places: Rows) -> Part:
+        """Return what some rows add; `places` are those of all rows among them, -1 for the others."""
+        if self.rows is None:
+            return self if self.amounts is None else self._replace(amounts=self.amounts[rows])
+        at = places[self.rows]
+        kept = np.flatnonzero(at >= 0)
+        return self._replace(rows=at[kept], amounts=None if self.amounts is None else self.amounts[kept])
 
 
 class Loose(NamedTuple):
@@ -50,6 +59,13 @@ class Loose(NamedTuple):
     def times(self, signs: Ticks) -> Loose:
         """Return the values, those of some rows to be taken out."""
         return self._replace(counts=[int(signs[row]) * count for row, count in zip(self.rows, self.counts, strict=True)])
+
+    def take(self, places: Rows) -> Loose:
+        """Return the values of some rows; `places` are those of all rows among them, -1 for the others."""
+        each = zip(self.rows, self.values, self.counts, strict=True)
+        kept = [(int(places[row]), value, count) for row, value, count in each if places[row] >= 0]
+        rows, values, counts = zip(*kept, strict=True) if kept else ((), (), ())
+        return Loose(self.aggregate, rows, values, counts)
 
 
 @dataclass(slots=True)
@@ -66,6 +82,32 @@ class Terms:
     def times(self, signs: Ticks) -> Terms:
         """Return the terms of rows that are added (1) or taken out (-1)."""
         return Terms(self.size, [part.times(signs) for part in self.parts], [loose.times(signs) for loose in self.loose])
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether every row adds one to each lane."""
+        return not self.loose and all(part.rows is None and part.amounts is None for part in self.parts)
+
+    @staticmethod
+    def concat(parts: Sequence[Terms]) -> Terms:
+        """Return the terms of rows one after the other."""
+        whole, first = Terms(sum(part.size for part in parts)), 0
+        if all(part.counts_rows for part in parts):
+            return Terms(whole.size, parts[0].parts)
+        for part in parts:
+            here = np.arange(first, first + part.size)
+            whole.parts += [each._replace(rows=here if each.rows is None else here[each.rows]) for each in part.parts]
+            whole.loose += [each._replace(rows=[first + row for row in each.rows]) for each in part.loose]
+            first += part.size
+        return whole
+
+    def take(self, rows: Rows) -> Terms:
+        """Return what some rows add, in this order."""
+        if len(rows) == self.size:
+            return self
+        places = np.full(self.size, -1, dtype=np.intp)
+        places[rows] = np.arange(len(rows))
+        return Terms(len(rows), [part.take(rows, places) for part in self.parts], [loose.take(places) for loose in self.loose])
 
 
 class Bag:
@@ -144,8 +186,13 @@ class Lanes:
     def add(self, index: Rows, terms: Terms) -> None:
         """Add the terms of row i at position `index[i]`."""
         for part in terms.parts:
-            self._reserve(part.lane, part.largest * len(part.amounts))
-            np.add.at(self._lane(part.lane), index if part.rows is None else index[part.rows], part.amounts)
+            at = index if part.rows is None else index[part.rows]
+            self._reserve(part.lane, part.largest * len(at))
+            lane = self._lane(part.lane)
+            if part.amounts is None and self.size < 2 * len(at):
+                lane += np.bincount(at, minlength=self.size)
+            else:
+                np.add.at(lane, at, 1 if part.amounts is None else part.amounts)
         for loose in terms.loose:
             for row, value, count in zip(loose.rows, loose.values, loose.counts, strict=True):
                 self._bag(loose.aggregate, int(index[row])).add(value, count)
@@ -155,33 +202,34 @@ class Lanes:
         self._reserve(key, amount)
         self._lane(key)[:] += sums
 
-    def cumulate(self) -> None:
-        """Make each position the sum of all up to it; no bound grows by that, as it counts what all positions have been given."""
+    def cumulate(self, width: int = 1) -> None:
+        """Make each position the sum of all up to it, in steps of `width`.
+
+        No bound grows by that, as it counts what all positions have been given.
+        """
         for array in self._arrays.values():
-            np.cumsum(array, out=array)
+            steps = array.reshape(-1, width)
+            np.cumsum(steps, axis=0, out=steps)
         for bags in self._bags.values():
             _cumulate_bags(bags, self.size)
 
-    def merge(self, slots: Rows, other: Lanes, positions: Rows) -> None:
-        """Add another's `positions` to `slots`, of which no two are equal."""
+    def merge(self, slots: Rows, other: Lanes) -> None:
+        """Add another's positions to `slots`, of which no two are equal."""
         for key, array in list(other._arrays.items()):
             self._reserve(key, other._bounds.get(key, 0))
-            self._lane(key)[slots] += array[positions]
-        if other._bags:
-            for slot, position in zip(slots.tolist(), positions.tolist(), strict=True):
-                for aggregate, bags in other._bags.items():
-                    if position in bags:
-                        self._bag(aggregate, slot).merge(bags[position])
+            self._lane(key)[slots] += array
+        for aggregate, bags in other._bags.items():
+            for position, bag in bags.items():
+                self._bag(aggregate, int(slots[position])).merge(bag)
 
     def take(self, slots: Rows) -> Lanes:
         """Return these slots as positions of their own."""
         taken = Lanes(len(slots))
         taken._arrays = {key: array[slots] for key, array in self._arrays.items()}
         taken._bounds = dict(self._bounds)
-        if self._bags:
-            where = {slot: position for position, slot in enumerate(slots.tolist())}
-            for aggregate, bags in self._bags.items():
-                taken._bags[aggregate] = {where[slot]: bag for slot, bag in bags.items() if slot in where}
+        for aggregate, bags in self._bags.items():
+            at = np.flatnonzero(np.isin(slots, list(bags))).tolist()
+            taken._bags[aggregate] = {position: bags[int(slots[position])] for position in at}
         return taken
 
     def copy(self, slots: Rows, sources: Rows) -> None:

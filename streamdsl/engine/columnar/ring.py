@@ -7,20 +7,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.columnar.combine import Combined
-from streamdsl.engine.columnar.lanes import ROWS, Lanes
+from streamdsl.engine.columnar.lanes import ROWS, Lanes, distinct
+from streamdsl.engine.columnar.numbers import ENDLESS
+from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.slots import SlotTable
-from streamdsl.expr.table import Column, Rows
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
 
 class Opened(NamedTuple):
-    """Windows that open, with the groups that have rows in them; their sums are those at `positions` of `lanes`."""
+    """Windows that open, with the groups that have rows in them, and their sums."""
 
     numbers: Ticks
-    groups: Column
+    groups: Ticks
     lanes: Lanes
-    positions: Rows
 
 
 class DeltaRing:
@@ -39,14 +38,24 @@ class DeltaRing:
         return len(self.deltas)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether it holds no row."""
+        return not len(self.deltas) and not len(self.running)
+
+    @property
     def nbytes(self) -> int:
         """The memory of the arrays."""
         return self.deltas.nbytes + self.running.nbytes
 
-    def add(self, combined: Combined, groups: Column) -> None:
-        """Add deltas at windows that are not open yet; those that cancel are gone."""
-        slots = self.deltas.find(combined.numbers, groups[combined.codes])
-        self.deltas.lanes.merge(slots, combined.lanes, combined.positions)
+    def add(self, rows: Pending) -> None:
+        """Add rows where their windows begin, and take them out where these end (if they do): deltas that cancel are gone."""
+        groups, lo, hi, terms, _ = rows
+        starting = self.deltas.find(lo, groups)
+        self.deltas.lanes.add(starting, terms)
+        ends = np.flatnonzero(hi != ENDLESS)
+        ending = self.deltas.find(hi[ends], groups[ends])
+        self.deltas.lanes.add(ending, -terms.take(ends))
+        slots = distinct([starting, ending])
         self.deltas.drop(slots[self.deltas.lanes.are_zero(slots)])
 
     def open(self, last: int) -> Iterator[Opened]:
@@ -66,12 +75,12 @@ class DeltaRing:
         slots = self.running.slots()
         numbers = np.arange(self.next, stop)
         positions = np.tile(slots, len(numbers))
-        return Opened(np.repeat(numbers, len(slots)), self.running.group[positions], self.running.lanes, positions)
+        return Opened(np.repeat(numbers, len(slots)), self.running.group[positions], self.running.lanes.take(positions))
 
     def _turn(self, number: int) -> None:
         """Add the deltas of the next window to the running sums."""
         deltas = self.deltas.pop_until(number)
         running = self.running.find(np.zeros(len(deltas), dtype=np.int64), self.deltas.group[deltas])
-        self.running.lanes.merge(running, self.deltas.lanes, deltas)
+        self.running.lanes.merge(running, self.deltas.lanes.take(deltas))
         self.deltas.release(deltas)
         self.running.drop(running[self.running.lanes.counts(ROWS)[running] == 0])

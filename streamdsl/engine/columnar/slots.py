@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import heapq
-from itertools import repeat
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from streamdsl.engine.columnar.lanes import Lanes
-from streamdsl.expr.table import Column, Rows
+from streamdsl.engine.columnar.lanes import Lanes, distinct
+from streamdsl.engine.columnar.pairs import few_pairs
+from streamdsl.expr.table import Rows
 from streamdsl.temporal.time import Ticks
 
-_NONE: Final[dict[Any, int]] = {}
+_EMPTY: Final = -1
+_GONE: Final = -2
+_CLAIM: Final = -3
+_LEAST: Final = 64
+_MIX: Final = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93, 32)))
+
+Places = NDArray[np.int32]
 
 
 class SlotTable:
     """A slot for each window number and group that is in use; `number` and `group` say whose it is.
 
+    Slots are found by hashing, whole columns at once: a place of `_table` has a slot, or none, or had one that is gone; where
+    another slot has the place the next one is tried.
+
     >>> table = SlotTable()
-    >>> groups = np.array(["a", "b", "a"], dtype=object)
-    >>> slots = table.find(np.array([7, 7, 8]), groups)
-    >>> len(table), table.find(np.array([7]), groups[1:2]).tolist() == [slots[1]]
+    >>> slots = table.find(np.array([7, 7, 8]), np.array([30, 20, 30]))
+    >>> len(table), table.find(np.array([7, 7]), np.array([20, 20])).tolist() == [slots[1]] * 2
     (3, True)
     >>> table.drop(slots[:2])
     >>> table.first(), len(table)
@@ -31,106 +40,200 @@ class SlotTable:
     def __init__(self) -> None:
         self.lanes = Lanes(0)
         self.number: Ticks = np.empty(0, dtype=np.int64)
-        self.group: Column = np.empty(0, dtype=object)
-        self._index: dict[int, dict[Any, int]] = {}
+        self.group: Ticks = np.empty(0, dtype=np.int64)
+        self._places: Places = np.empty(0, dtype=np.int32)
+        self._table: Places = np.full(_LEAST, _EMPTY, dtype=np.int32)
+        self._n_taken = 0
+        self._made: dict[int, list[Places]] = {}
+        self._counts: dict[int, int] = {}
         self._order: list[int] = []
-        self._free: Rows = np.empty(0, dtype=np.intp)
+        self._free: Places = np.empty(0, dtype=np.int32)
         self._n_free = 0
+        self.grow(_LEAST)
 
     def __len__(self) -> int:
         return self.lanes.size - self._n_free
 
-    def find(self, numbers: Ticks, groups: Column) -> Rows:
-        """Return the slot of each window number and group, made if there is none; no two pairs may be equal. O(1) each."""
-        slots = self._known(numbers, groups)
+    def find(self, numbers: Ticks, groups: Ticks) -> Rows:
+        """Return the slot of each window number and group, made if there is none. O(1) each."""
+        pairs = few_pairs(numbers, groups)
+        return self._find(numbers, groups) if pairs is None else self._find(pairs.first, pairs.second)[pairs.index]
+
+    def _find(self, numbers: Ticks, groups: Ticks) -> Rows:
+        places = self._home(numbers, groups)
+        slots = self._seek(numbers, groups, places)
         missing = np.flatnonzero(slots < 0)
-        if len(missing):
-            slots[missing] = self.make(numbers[missing], groups[missing])
+        while len(missing):
+            asked, wanted, at = numbers[missing], groups[missing], places[missing]
+            if self._make_room(asked, wanted):
+                at = self._home(asked, wanted)
+                self._seek(asked, wanted, at)
+            self._claim(asked, wanted, at)
+            slots[missing], places[missing] = self._seek(asked, wanted, at), at
+            missing = missing[slots[missing] < 0]
         return slots
 
-    def _known(self, numbers: Ticks, groups: Column) -> Rows:
-        """Return the slots, -1 where there is none."""
-        order, runs = _runs(numbers)
-        if 4 * len(runs) > len(numbers):
-            index = self._index
-            pairs = zip(numbers.tolist(), groups.tolist(), strict=True)
-            return np.array([index[number].get(group, -1) if number in index else -1 for number, group in pairs], dtype=np.intp)
-        slots = np.empty(len(numbers), dtype=np.intp)
-        for number, start, stop in runs:
-            at = order[start:stop]
-            known = self._index.get(number, _NONE)
-            slots[at] = np.fromiter(map(known.get, groups[at].tolist(), repeat(-1)), dtype=np.intp, count=stop - start)
+    def _seek(self, numbers: Ticks, groups: Ticks, places: Rows) -> Rows:
+        """Return the slots, -1 where there is none, looking on from `places`, which then are where the slots are, or would be."""
+        slots = self._table[places].astype(np.intp)
+        left = np.flatnonzero(~self._is_settled(slots, numbers, groups))
+        while len(left):
+            places[left] = (places[left] + 1) & (len(self._table) - 1)
+            found: Rows = self._table[places[left]].astype(np.intp)
+            slots[left] = found
+            left = left[~self._is_settled(found, numbers[left], groups[left])]
         return slots
 
-    def make(self, numbers: Ticks, groups: Column) -> Rows:
-        """Return a slot for each window number and group, of which none may have one yet. O(1) each."""
-        slots = self._take(len(numbers))
-        self.number[slots] = numbers
-        self.group[slots] = groups
-        order, runs = _runs(numbers)
-        for number, start, stop in runs:
-            if number not in self._index:
-                self._index[number] = {}
-                heapq.heappush(self._order, number)
-            at = order[start:stop]
-            self._index[number].update(zip(groups[at].tolist(), slots[at].tolist(), strict=True))
-        return slots
+    def _is_settled(self, slots: Rows, numbers: Ticks, groups: Ticks) -> NDArray[np.bool_]:
+        """Say which slots are the right ones, or empty."""
+        settled: NDArray[np.bool_] = self.group[slots] == groups
+        settled &= self.number[slots] == numbers
+        settled &= slots >= 0
+        settled |= slots == _EMPTY
+        return settled
+
+    def _claim(self, numbers: Ticks, groups: Ticks, places: Rows) -> None:
+        """Make slots at empty places: where several rows claim one place, one of them gets it."""
+        claims = _CLAIM - np.arange(len(places), dtype=np.int32)
+        self._table[places] = claims
+        got = np.flatnonzero(self._table[places] == claims)
+        slots = self._take(len(got))
+        self._table[places[got]] = slots
+        self._places[slots] = places[got]
+        self.number[slots] = numbers[got]
+        self.group[slots] = groups[got]
+        self._n_taken += len(got)
+        for number, start, stop, order in _runs(numbers[got]):
+            self._note(number, slots[order[start:stop]])
+
+    def _home(self, numbers: Ticks, groups: Ticks) -> Rows:
+        """Return the place that is tried first for each window number and group."""
+        first, second, last, half = _MIX
+        mixed = groups.view(np.uint64) * first
+        mixed += numbers.view(np.uint64) * second
+        mixed ^= mixed >> half
+        mixed *= last
+        mixed >>= np.uint64(65 - len(self._table).bit_length())
+        return mixed.view(np.int64)
+
+    def _make_room(self, numbers: Ticks, groups: Ticks) -> bool:
+        """Make a larger table, or the same without places that are gone, if so many slots need one; say whether it was made."""
+        if 2 * (self._n_taken + len(numbers)) <= len(self._table):
+            return False
+        wanted = len(self) + _count_pairs(numbers, groups)
+        if 2 * (self._n_taken - len(self) + wanted) <= len(self._table):
+            return False
+        self._rebuild(max(_LEAST, 1 << (3 * wanted - 1).bit_length()))
+        return True
+
+    def _rebuild(self, size: int) -> None:
+        slots = self.slots()
+        self._table = np.full(size, _EMPTY, dtype=np.int32)
+        self._n_taken = len(slots)
+        places = self._home(self.number[slots], self.group[slots])
+        while len(slots):
+            empty = np.flatnonzero(self._table[places] == _EMPTY)
+            self._table[places[empty]] = slots[empty]
+            is_in = self._table[places] == slots
+            self._places[slots[is_in]] = places[is_in]
+            slots, places = slots[~is_in], (places[~is_in] + 1) & (size - 1)
 
     def _take(self, n: int) -> Rows:
-        while self._n_free < n:
-            self.grow(max(64, 2 * self.lanes.size))
+        if self._n_free < n:
+            self.grow(max(2 * self.lanes.size, self.lanes.size + n))
         self._n_free -= n
-        return self._free[self._n_free : self._n_free + n].copy()
+        return self._free[self._n_free : self._n_free + n].astype(np.intp)
 
     def grow(self, size: int) -> None:
         """Make room for `size` slots."""
-        added = np.arange(size - 1, self.lanes.size - 1, -1, dtype=np.intp)
-        self._free = np.concatenate([self._free[: self._n_free], added, np.empty(self.lanes.size - self._n_free, dtype=np.intp)])
-        self._n_free += len(added)
-        self.number = np.concatenate([self.number, np.empty(len(added), dtype=np.int64)])
-        self.group = np.concatenate([self.group, np.empty(len(added), dtype=object)])
+        old = self.lanes.size
+        self._free = np.concatenate([self._free[: self._n_free], np.arange(size - 1, old - 1, -1, dtype=np.int32)])
+        self._n_free = len(self._free)
+        self._free = longer(self._free, size)
+        self._places = np.concatenate([self._places, np.full(size - old, _EMPTY, dtype=np.int32)])
+        self.number = longer(self.number, size)
+        self.group = longer(self.group, size)
         self.lanes.grow(size)
+
+    def _note(self, number: int, slots: Rows) -> None:
+        """Remember that slots are of a window number."""
+        if number not in self._counts:
+            heapq.heappush(self._order, number)
+            self._counts[number] = 0
+            self._made[number] = []
+        self._counts[number] += len(slots)
+        made = self._made[number]
+        made.append(slots.astype(np.int32))
+        while len(made) > 1 and 2 * len(made[-1]) > len(made[-2]):
+            made.append(np.concatenate([made.pop(), made.pop()]))
 
     def drop(self, slots: Rows) -> None:
         """Let slots go; they can then be used again."""
-        for number, group in zip(self.number[slots].tolist(), self.group[slots].tolist(), strict=True):
-            del self._index[number][group]
+        for number, start, stop, _ in _runs(self.number[slots]):
+            self._counts[number] -= stop - start
         self.release(slots)
 
     def release(self, slots: Rows) -> None:
-        """Clear slots that are no longer in the index."""
+        """Clear slots that are no longer known by their window number."""
         if len(slots):
+            self._table[self._places[slots]] = _GONE
+            self._places[slots] = _GONE
             self.lanes.clear(slots)
-            self.group[slots] = None
             self._free[self._n_free : self._n_free + len(slots)] = slots
             self._n_free += len(slots)
 
     def first(self) -> int | None:
         """Return the smallest window number in use, None if there is none. O(1) amortised."""
-        while self._order and not self._index[self._order[0]]:
-            del self._index[heapq.heappop(self._order)]
+        while self._order and not self._counts[self._order[0]]:
+            number = heapq.heappop(self._order)
+            del self._counts[number], self._made[number]
         return self._order[0] if self._order else None
 
+    def last(self) -> int | None:
+        """Return the largest window number in use, or in use before, None if there is none."""
+        return max(self._counts, default=None)
+
     def pop_until(self, last: int) -> Rows:
-        """Take the slots with window numbers up to `last` out of the index and return them, still filled."""
-        found: list[int] = []
+        """Return the slots with window numbers up to `last`, still filled, and forget those numbers: they are to be released."""
+        found = [np.empty(0, dtype=np.intp)]
         while self._order and self._order[0] <= last:
-            found += self._index.pop(heapq.heappop(self._order)).values()
-        return np.array(found, dtype=np.intp)
+            number = heapq.heappop(self._order)
+            del self._counts[number]
+            found.append(self._alive(self._made.pop(number), number))
+        return np.concatenate(found)
+
+    def _alive(self, made: list[Places], number: int) -> Rows:
+        """Return those of the slots made for a window number that are its own still, each once."""
+        slots = np.concatenate(made).astype(np.intp)
+        mine = slots[np.flatnonzero((self.number[slots] == number) & (self._places[slots] >= 0))]
+        return distinct([mine])
 
     def slots(self) -> Rows:
         """Return all slots in use."""
-        return np.array([slot for slots in self._index.values() for slot in slots.values()], dtype=np.intp)
+        return np.flatnonzero(self._places >= 0)
 
     @property
     def nbytes(self) -> int:
         """The memory of the arrays."""
-        return self.lanes.nbytes + self.number.nbytes + self.group.nbytes + self._free.nbytes
+        made = sum(part.nbytes for parts in self._made.values() for part in parts)
+        columns = (self.number, self.group, self._places, self._table, self._free)
+        return self.lanes.nbytes + made + sum(column.nbytes for column in columns)
 
 
-def _runs(numbers: Ticks) -> tuple[Rows, list[tuple[int, int, int]]]:
-    """Return an order in which equal numbers stand together, and each number with where its run begins and ends."""
+def longer(column: NDArray[Any], size: int) -> NDArray[Any]:
+    """Return a column with zeros after it."""
+    return np.concatenate([column, np.zeros(size - len(column), dtype=column.dtype)])
+
+
+def _count_pairs(numbers: Ticks, groups: Ticks) -> int:
+    """Return about how many different pairs there are, or a few less."""
+    mixed = np.sort(groups * 0x9E3779B97F4A7C1 + numbers)
+    return 1 + int(np.count_nonzero(mixed[1:] != mixed[:-1]))
+
+
+def _runs(numbers: Ticks) -> list[tuple[int, int, int, Rows]]:
+    """Return each number with where it begins and ends in an order in which equal ones stand together, and the order."""
     order = np.arange(len(numbers)) if (numbers[1:] >= numbers[:-1]).all() else np.argsort(numbers)
     ordered = numbers[order]
-    starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(ordered)), dtype=np.bool_), ordered[1:] != ordered[:-1]]))
-    return order, list(zip(ordered[starts].tolist(), starts.tolist(), [*starts[1:].tolist(), len(ordered)], strict=False))
+    starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(ordered)), dtype=np.bool_), ordered[1:] != ordered[:-1]])).tolist()
+    return [(int(ordered[a]), a, b, order) for a, b in zip(starts, [*starts[1:], len(ordered)], strict=False)]

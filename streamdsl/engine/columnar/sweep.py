@@ -93,7 +93,7 @@ class Sweep:
         lengths = stops - starts
         rows = np.repeat(late, lengths)
         at = np.arange(len(rows)) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-        self.boundaries.lanes.merge(self.portion.slots[at], deltas.lanes, rows)
+        self.boundaries.lanes.merge(self.portion.slots[at], deltas.lanes.take(rows))
         self.summed[at] = True
 
     def settle(self, is_last: bool) -> Windows:

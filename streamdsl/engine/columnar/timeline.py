@@ -110,7 +110,7 @@ class Timeline:
         ahead = times > sweep.before
         if not ahead.all():
             slots, placed = slots[ahead], placed[ahead]
-        self.boundaries.lanes.merge(slots, deltas.lanes, placed)
+        self.boundaries.lanes.merge(slots, deltas.lanes if len(placed) == len(deltas) else deltas.lanes.take(placed))
         sweep.add_late(deltas, late, limits)
         return gone
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -92,7 +92,7 @@ class AsofJoinOperator(Operator):
         self._take_right(right, touched)
         self._match([left for left, before in touched.items() if before.is_stale and left.is_there])
         changes = [change for before in touched.values() for change in before.changes()]
-        out = self.shown.batch(changes, left.keys is not None or right.keys is not None)
+        out = self.shown.batch(changes, self.is_grouped)
         self.shown.free([slot for before in touched.values() for slot in before.freed()])
         return out
 
@@ -257,6 +257,9 @@ class AsofJoinOperator(Operator):
 
     def output_cti(self, ctis: list[int]) -> int:
         return min([*ctis, *(int(le) for le, _ in self._unsettled[:1])])
+
+    def held_groups(self) -> Iterable[int | None]:
+        return (group for group, _ in self.rows)
 
     def state(self) -> dict[str, int]:
         sides = [side for rows in self.rows.values() for side in (rows.left, rows.right)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from sortedcontainers import SortedDict
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.keys import GroupKey
 from streamdsl.engine.operator import Operator
 from streamdsl.engine.store import PayloadStore, SlotChange
 from streamdsl.expr.table import Table
@@ -22,9 +22,9 @@ class CalendarOperator(Operator):
     def __init__(self, label: str, node: Calendar) -> None:
         super().__init__(label)
         self.node = node
-        self.starts: dict[GroupKey | None, Any] = {}
-        self.out: dict[GroupKey | None, int] = {}
-        self.begun: set[GroupKey | None] = set()
+        self.starts: dict[int | None, Any] = {}
+        self.out: dict[int | None, int] = {}
+        self.begun: set[int | None] = set()
         self.store = PayloadStore()
         (self.slot,) = self.store.put(Table.from_payloads([None]))
         if node.start is not None:
@@ -37,9 +37,9 @@ class CalendarOperator(Operator):
         else:
             touched = set(self.starts) - set(self.out)
         changes = [change for group in touched for change in self._redo(group)]
-        return self.store.batch(changes, batch.keys is not None)
+        return self.store.batch(changes, self.is_grouped)
 
-    def _count(self, batch: Batch) -> set[GroupKey | None]:
+    def _count(self, batch: Batch) -> set[int | None]:
         """Count the rows that come and go, and return the groups whose first may be another now."""
         touched = set()
         columns = (batch.group_keys(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist())
@@ -54,7 +54,7 @@ class CalendarOperator(Operator):
             touched.add(group)
         return touched
 
-    def _redo(self, group: GroupKey | None) -> list[SlotChange]:
+    def _redo(self, group: int | None) -> list[SlotChange]:
         """Return what changes in a group's row: one with another LE is another row."""
         end, starts = self.node.end, self.starts[group]
         now = next((le for le in starts if le < end), None)
@@ -65,8 +65,8 @@ class CalendarOperator(Operator):
             del self.starts[group]
         if was == now:
             return []
-        lost = [] if was is None else [SlotChange((self.label, group, was), was, end, was, self.slot, group)]
-        came = [] if now is None else [SlotChange((self.label, group, now), now, now, end, self.slot, group)]
+        lost = [] if was is None else [SlotChange((self.label, self.path(group), was), was, end, was, self.slot, group)]
+        came = [] if now is None else [SlotChange((self.label, self.path(group), now), now, now, end, self.slot, group)]
         return [*lost, *came]
 
     def forget(self, cti: int) -> None:
@@ -77,6 +77,9 @@ class CalendarOperator(Operator):
         if self.node.end < cti:
             self.begun.clear()
             self.out.clear()
+
+    def held_groups(self) -> Iterable[int | None]:
+        return {*self.starts, *self.out, *self.begun}
 
     def state(self) -> dict[str, int]:
         n = sum(map(len, self.starts.values()))

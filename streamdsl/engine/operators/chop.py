@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.columnar.numbers import GridNumbers
 from streamdsl.engine.index import EventIndex, EventRow
-from streamdsl.engine.keys import GroupKey
 from streamdsl.engine.operator import Gate, Operator
 from streamdsl.engine.store import PayloadStore, SlotChange
 from streamdsl.plan.node import Chop
@@ -22,7 +21,7 @@ class Moved(NamedTuple):
     """A row whose RE has changed."""
 
     row: EventRow
-    group: GroupKey | None
+    group: int | None
     re_old: int
     re_new: int
 
@@ -49,7 +48,7 @@ class ChopOperator(Operator):
         changes = [change for move in moved for change in self._cut(move)]
         self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
         changes += self._open(self.numbers.last_open(self.watermark))
-        out = self.store.batch(changes, batch.keys is not None or any(change.group is not None for change in changes))
+        out = self.store.batch(changes, self.is_grouped)
         self.store.free([move.row.payload for move in moved if move.re_new == move.row.le])
         return out
 
@@ -103,6 +102,9 @@ class ChopOperator(Operator):
         lo = max(MIN_TIME, self.cells.start(self.opened + 1))
         waiting = self.rows.overlapping(lo, min(INFINITY, lo + self.cells.size))
         return min((max(row.le, lo) for row in waiting), default=INFINITY)
+
+    def held_groups(self) -> Iterable[int | None]:
+        return (row.arguments for row in self.rows)
 
     def state(self) -> dict[str, int]:
         return {"windows": 0, "events": len(self.rows), "state_bytes": 200 * len(self.rows)}

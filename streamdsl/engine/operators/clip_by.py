@@ -41,7 +41,7 @@ class ClipByOperator(TwoSidedOperator):
                     before.setdefault((row.id, row.payload), (row, change.key, min(row.re, row.arguments)))
                     stale[row.id, row.payload] = (row, change.key)
         self._clip([entry for slot, entry in stale.items() if before[slot][0].re > before[slot][0].le])
-        out = self._batch(list(before.values()), left.keys is not None or right.keys is not None)
+        out = self._batch(list(before.values()), self.is_grouped)
         self.left.release()
         self.right.release()
         return out
@@ -72,7 +72,7 @@ class ClipByOperator(TwoSidedOperator):
             np.array([old for *_, old, _ in ends], dtype=np.int64),
             np.array([new for *_, new in ends], dtype=np.int64),
             self.left.store.take([row.payload for row, *_ in ends]),
-            object_column([key[0] for _, key, _, _ in ends]) if keyed else None,
+            np.array([key[0] for _, key, _, _ in ends], dtype=np.int64) if keyed else None,
         )
 
 

@@ -6,22 +6,22 @@ are open have their sums in *cells*, later ones in the *delta ring*. What differ
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from itertools import repeat
-from operator import attrgetter
-from typing import Final, NamedTuple
+from collections.abc import Hashable, Iterable, Iterator
+from itertools import chain, repeat
+from typing import Final
 
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, Accumulator, result_columns
 from streamdsl.engine.columnar.cells import Cells
-from streamdsl.engine.columnar.combine import combine_deltas, combine_windows
-from streamdsl.engine.columnar.lanes import ROWS, Part, Terms, distinct
-from streamdsl.engine.columnar.numbers import GridNumbers
+from streamdsl.engine.columnar.combine import combine_windows
+from streamdsl.engine.columnar.lanes import ROWS, Lanes, Part, Terms, distinct
+from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
+from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.ring import DeltaRing, Opened
 from streamdsl.engine.ids import DeferredIds, Ids
-from streamdsl.engine.keys import group_codes
+from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.windows.grid import grid_cti
 from streamdsl.expr import Inputs, RowError, project
@@ -39,37 +39,28 @@ SLICE: Final = 2**16
 """Rows that are taken at once: more fall out of the cache."""
 
 
-class Pending(NamedTuple):
-    """A slice of changed rows: their groups, what they add to the windows `[lo, hi)`, and where those to wait begin."""
-
-    codes: Rows
-    lo: Ticks
-    hi: Ticks
-    limit: Ticks | int
-    terms: Terms
-
-
 class WindowIds(DeferredIds):
     """The ids of windows' results: `(operator, start, 0)`, in groups `(operator, key, start, 0)`."""
 
-    __slots__ = ("label",)
+    __slots__ = ("keys", "label")
 
-    def __init__(self, label: str, starts: Column, *groups: Column) -> None:
-        super().__init__(starts, *groups)
+    def __init__(self, label: str, keys: KeyTable | None, starts: Column, *leaves: Column) -> None:
+        super().__init__(starts, *leaves)
         self.label = label
+        self.keys = keys
 
     def with_columns(self, *columns: Column) -> WindowIds:
         """Return the ids of other results."""
-        return WindowIds(self.label, *columns)
+        return WindowIds(self.label, self.keys, *columns)
 
     def is_like(self, other: object) -> bool:
         """Say whether other ids are of results of the same operator."""
-        return isinstance(other, WindowIds) and (other.label, len(other.columns)) == (self.label, len(self.columns))
+        return isinstance(other, WindowIds) and (other.label, other.keys) == (self.label, self.keys)
 
     def spelled(self) -> Iterator[Hashable]:
         """Return the ids."""
-        starts, *groups = self.columns
-        paths = [map(attrgetter("path"), column.tolist()) for column in groups]
+        starts, *leaves = self.columns
+        paths = [self.keys.spell(leaves)] if self.keys is not None else []
         return zip(repeat(self.label), *paths, starts.tolist(), repeat(0), strict=False)
 
 
@@ -90,35 +81,49 @@ class ColumnarWindowOperator(Operator):
         self.ring = DeltaRing()
         self.cells = Cells()
         self._unending: dict[Hashable, int] = {}
-        self._keyed = False
         self._reads_key = any(isinstance(part, Key) for part in node.projection.walk())
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        self._keyed = self._keyed or batch.keys is not None
         self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
         opened = self.numbers.last_open(self.watermark)
         batch = _changed(batch)
-        codes, groups = group_codes(batch.keys, batch.codes, len(batch))
-        pending = [self._pending(part, part_codes, opened) for part, part_codes in _slices(batch, codes)]
+        pending = [part for part in map(self._pending, _slices(batch)) if part]
         self._note_unending(batch)
-        for part in pending:
-            self._wait(part, groups)
+        passed = EMPTY
+        if self.ring.is_empty and all(part.signs is None for part in pending):
+            pending, passed = self._pass(pending, ctis[0])
+        early, late = self._split(pending, opened)
+        for part in late:
+            self.ring.add(part)
         touched = [self._show(found) for found in self.ring.open(opened)]
-        touched += [self._enter(part, groups) for part in pending]
-        return self._emit(distinct(touched))
+        touched += map(self._enter, early)
+        return Batch.concat([self._emit(distinct(touched)), passed])
 
-    def _pending(self, batch: Batch, codes: Rows, opened: int) -> Pending:
+    def _pass(self, pending: list[Pending], cti: int) -> tuple[list[Pending], Batch]:
+        """Return what is left of rows without the new windows that the CTI closes at once, and the results of these."""
+        last = self.cells.last()
+        first = MIN_TIME if last is None else last + 1
+        stop = min(self.numbers.grid.first_ending_after(cti), self.numbers.stop)
+        through = [part for part in (part.clipped(first, stop) for part in pending) if part]
+        if not through:
+            return pending, EMPTY
+        self._period(max(int(part.hi.max()) for part in through) - 1)
+        found = combine_windows(through)
+        results = self._results(found.numbers, found.groups, found.lanes)
+        out = self._changes(found.numbers, found.groups, np.arange(0), results)
+        rest = (part.clipped(*stretch) for part in pending for stretch in ((MIN_TIME, first), (stop, ENDLESS)))
+        return [part for part in rest if part], out
+
+    def _pending(self, batch: Batch) -> Pending:
+        groups = np.zeros(len(batch), dtype=np.int64) if batch.keys is None else batch.keys
         lo, hi, signs = self.numbers.ranges(batch)
-        terms = Terms(len(batch), [Part(ROWS, None, np.ones(len(batch), dtype=np.int64), 1)])
+        terms = Terms(len(batch), [Part(ROWS, None, None, 1)])
         inputs = inputs_of(batch)
         for accumulator, agg in zip(self.accumulators, self.node.aggregates, strict=True):
             self._add_terms(accumulator, agg, batch, inputs, terms)
-        later = min(opened + 1, INFINITY)
-        if signs is None:
-            return Pending(codes, lo, hi, later, terms)
-        # What is taken out must go from the ring before the windows that open now take it over from there.
-        return Pending(codes, lo, hi, np.where(signs > 0, later, self.ring.next), terms.times(signs))
+        pending = Pending(groups, lo, hi, terms if signs is None else terms.times(signs), signs)
+        return pending if (lo < hi).all() else pending.take(np.flatnonzero(lo < hi))
 
     def _add_terms(self, accumulator: Accumulator, agg: BoundAgg, batch: Batch, inputs: Inputs, terms: Terms) -> None:
         column, chosen = self.argument(agg.given, agg.where, batch, inputs)
@@ -136,26 +141,34 @@ class ColumnarWindowOperator(Operator):
         if self.watermark == INFINITY and self._unending:
             raise unending(self.windows, min(self._unending, key=self._unending.__getitem__))
 
-    def _wait(self, part: Pending, groups: Column) -> None:
-        """Put into the ring what is not open yet."""
-        late = np.maximum(part.lo, part.limit)
-        if (late < part.hi).any():
-            self.ring.add(combine_deltas(part.codes, late, part.hi, part.terms), groups)
+    def _split(self, pending: Iterable[Pending], opened: int) -> tuple[list[Pending], list[Pending]]:
+        """Return what rows add to windows that are open, and to those that are not."""
+        early, late = [], []
+        for part in pending:
+            # What is taken out must go from the ring before the windows that open now take it over from there.
+            limit = min(opened + 1, INFINITY)
+            stop = limit if part.signs is None else np.where(part.signs > 0, limit, self.ring.next)
+            early.append(part.clipped(MIN_TIME, stop))
+            late.append(part.clipped(stop, ENDLESS))
+        return [part for part in early if part], [part for part in late if part]
 
     def _show(self, opened: Opened) -> Rows:
         """Make the cells of windows that open, and return them."""
         self._period(int(opened.numbers[-1]))
-        slots = self.cells.make(opened.numbers, opened.groups)
-        self.cells.lanes.merge(slots, opened.lanes, opened.positions)
+        slots = self.cells.find(opened.numbers, opened.groups)
+        self.cells.lanes.merge(slots, opened.lanes)
         return slots
 
-    def _enter(self, part: Pending, groups: Column) -> Rows:
+    def _enter(self, part: Pending) -> Rows:
         """Change the open windows, and return their cells."""
-        found = combine_windows(part.codes, part.lo, np.minimum(part.hi, part.limit), part.terms)
-        if len(found.numbers):
-            self._period(int(found.numbers.max()))
-        slots = self.cells.find(found.numbers, groups[found.codes])
-        self.cells.lanes.merge(slots, found.lanes, found.positions)
+        self._period(int(part.hi.max()) - 1)
+        if part.is_single:
+            slots = self.cells.find(part.lo, part.groups)
+            self.cells.lanes.add(slots, part.terms)
+            return slots
+        found = combine_windows([part])
+        slots = self.cells.find(found.numbers, found.groups)
+        self.cells.lanes.merge(slots, found.lanes)
         return slots
 
     def _period(self, number: int) -> Lifetime:
@@ -171,42 +184,47 @@ class ColumnarWindowOperator(Operator):
         cells = self.cells
         is_empty = cells.lanes.counts(ROWS)[touched] == 0
         alive, dead = touched[~is_empty], touched[is_empty]
-        results = self._results(alive)
+        results = self._results(cells.number[alive], cells.group[alive], cells.lanes.take(alive))
         changed = np.flatnonzero(~cells.are_out(alive, results))
         fresh, results = alive[changed], results.take(changed)
         moved = np.concatenate([fresh, dead])
         gone = np.flatnonzero(cells.is_out[moved])
-        out = self._changes(moved, gone, len(fresh), Table.concat([cells.results(moved[gone]), results]))
+        table = Table.concat([cells.results(moved[gone]), results])
+        out = self._changes(cells.number[moved], cells.group[moved], gone, table)
         cells.put(fresh, results)
         cells.drop(dead)
         return out
 
-    def _results(self, slots: Rows) -> Table:
+    def _results(self, numbers: Ticks, groups: Ticks, lanes: Lanes) -> Table:
         """Return the payloads that windows have now. Raises `UserCodeError` naming the window."""
-        self.udm_calls += len(self.accumulators) * len(slots)
-        keys = _shown(self.cells.group[slots]) if self._reads_key else None
+        self.udm_calls += len(self.accumulators) * len(numbers)
+        keys = self.key_table.shown(groups) if self.key_table and self._reads_key else None
         try:
-            columns = result_columns(self.accumulators, self.cells.lanes.take(slots))
-            table = Table(Schema.record(list(columns)), columns, len(slots))
-            return project(self.node.projection, Inputs((table,), len(slots), keys=keys))
+            columns = result_columns(self.accumulators, lanes)
+            table = Table(Schema.record(list(columns)), columns, len(numbers))
+            return project(self.node.projection, Inputs((table,), len(numbers), keys=keys))
         except RowError as error:
-            window = self._period(int(self.cells.number[slots[error.row]]))
+            window = self._period(int(numbers[error.row]))
             raise self.user_error(error, window=window) from error.cause
 
-    def _changes(self, slots: Rows, gone: Rows, n_fresh: int, table: Table) -> Batch:
-        """Return the retractions of the results of some cells, and the insertions of those of the first `n_fresh` cells."""
-        rows = np.concatenate([gone, np.arange(n_fresh)])
-        is_gone = np.arange(len(rows)) < len(gone)
-        starts = self.numbers.starts(self.cells.number[slots])
+    def _changes(self, numbers: Ticks, groups: Ticks, gone: Rows, table: Table) -> Batch:
+        """Return the retractions of the results of `gone` windows, then the insertions of those of the first windows."""
+        is_gone = np.arange(table.size) < len(gone)
+        if len(gone):
+            rows = np.concatenate([gone, np.arange(table.size - len(gone))])
+            numbers, groups = numbers[rows], groups[rows]
+        starts = self.numbers.starts(numbers)
         ends = starts + self.windows.size
-        lives = (ends, ends + CHRONON) if self.node.output is Output.POINT_AT_END else (starts, ends)
-        le, re = (times[rows] for times in lives)
-        ids = self._ids(starts, self.cells.group[slots])[rows]
-        keys = self.cells.group[slots[rows]] if self._keyed else None
-        return Batch(ids, le, np.where(is_gone, re, le), np.where(is_gone, le, re), table, keys)
+        le, re = (ends, ends + CHRONON) if self.node.output is Output.POINT_AT_END else (starts, ends)
+        keys = groups if self.is_grouped else None
+        return Batch(self._ids(starts, groups), le, np.where(is_gone, re, le), np.where(is_gone, le, re), table, keys)
 
-    def _ids(self, starts: Ticks, groups: Column) -> Ids:
-        return WindowIds(self.label, starts, *([groups] if self._keyed else []))
+    def _ids(self, starts: Ticks, groups: Ticks) -> Ids:
+        return WindowIds(self.label, self.key_table, starts, *(self.key_table.leaves(groups) if self.key_table else []))
+
+    def held_groups(self) -> Iterable[int | None]:
+        tables = (self.cells, self.ring.deltas, self.ring.running)
+        return chain(*(table.group[table.slots()].tolist() for table in tables))
 
     def forget(self, cti: int) -> None:
         self.cells.release(self.cells.pop_until(self.numbers.grid.first_ending_after(cti) - 1))
@@ -223,17 +241,13 @@ def _changed(batch: Batch) -> Batch:
     return batch if len(rows) == len(batch) else batch.take(rows)
 
 
-def _slices(batch: Batch, codes: Rows) -> Iterator[tuple[Batch, Rows]]:
+def _slices(batch: Batch) -> Iterator[Batch]:
     if len(batch) <= SLICE:
-        yield batch, codes
+        if len(batch):
+            yield batch
         return
     for start in range(0, len(batch), SLICE):
-        rows = np.arange(start, min(start + SLICE, len(batch)))
-        yield batch.take(rows), codes[rows]
-
-
-def _shown(groups: Column) -> Column:
-    return np.fromiter((group.shown if group else None for group in groups.tolist()), dtype=object, count=len(groups))
+        yield batch.between(start, start + SLICE)
 
 
 def why_not_columnar(node: WindowAggregate | WindowApply) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import NamedTuple
 
 from streamdsl.engine.batch import Batch
@@ -39,15 +41,16 @@ class DistinctOperator(Operator):
             known = stretches.get(value, Stretch(re_old, re_new, row.payload))
             stretches[value] = Stretch(min(known.lo, re_old, re_new), max(known.hi, re_old, re_new), row.payload)
         changes = [change for value, stretch in stretches.items() for change in self._redo(value, stretch)]
-        out = self.rows.store.batch(changes, batch.keys is not None)
+        out = self.rows.store.batch(changes, self.is_grouped)
         self.rows.release()
         return out
 
     def _redo(self, value: MatchKey, stretch: Stretch) -> list[SlotChange]:
         inside = Lifetime(stretch.lo, stretch.hi)
         lives = (Lifetime(row.le, row.re).intersect(inside) for row in self.rows.overlapping(value, *inside))
+        path = self.path(value[0])
         pieces = self.out.setdefault(value, Pieces()).redo(*inside, lives)
-        return [SlotChange((self.label, value, piece[0]), *piece, stretch.slot, value[0]) for piece in pieces]
+        return [SlotChange((self.label, (path, value[1]), piece[0]), *piece, stretch.slot, value[0]) for piece in pieces]
 
     def forget(self, cti: int) -> None:
         self.rows.forget(cti)
@@ -55,6 +58,9 @@ class DistinctOperator(Operator):
             pieces.forget(cti)
             if not len(pieces):
                 del self.out[value]
+
+    def held_groups(self) -> Iterable[int | None]:
+        return chain(self.rows.groups(), (group for group, _ in self.out))
 
     def state(self) -> dict[str, int]:
         events = self.rows.n_events

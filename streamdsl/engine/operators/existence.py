@@ -49,7 +49,7 @@ class ExistenceOperator(TwoSidedOperator):
             lo, hi = min(change.re_old, change.re_new), max(change.re_old, change.re_new)
             for row in self.left.overlapping(change.key, lo, hi):
                 _extend(patches, row, change.key, max(lo, row.le), min(hi, row.re))
-        out = self.left.store.batch(self._changes(list(patches.values())), left.keys is not None or right.keys is not None)
+        out = self.left.store.batch(self._changes(list(patches.values())), self.is_grouped)
         self.left.release()
         self.right.release()
         return out

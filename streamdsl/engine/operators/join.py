@@ -46,7 +46,7 @@ class JoinOperator(TwoSidedOperator):
         left, right = batches
         pairs = [pair for pair in self._left_pairs(left) + self._right_pairs(right) if pair.re_old != pair.re_new]
         kept = np.flatnonzero(self.matches([pair.left for pair in pairs], [pair.right for pair in pairs]))
-        out = self._batch(_net([pairs[i] for i in kept]), left.keys is not None or right.keys is not None)
+        out = self._batch(_net([pairs[i] for i in kept]), self.is_grouped)
         self.left.release()
         self.right.release()
         return out
@@ -86,7 +86,7 @@ class JoinOperator(TwoSidedOperator):
             np.array([pair.re_old for pair in pairs], dtype=np.int64),
             np.array([pair.re_new for pair in pairs], dtype=np.int64),
             table,
-            object_column([pair.key for pair in pairs]) if keyed else None,
+            np.array([pair.key for pair in pairs], dtype=np.int64) if keyed else None,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from bisect import bisect_right
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -112,7 +112,7 @@ class MatchOperator(Operator):
         changes = Changes()
         for key, times in changed.items():
             self._follow(key, sorted(times), changes)
-        return changes.batch(batch.keys is not None)
+        return changes.batch(self.is_grouped)
 
     def _take(self, batch: Batch) -> dict[MatchKey, set[int]]:
         """Let rows come and go, and return the instants of each key that have changed."""
@@ -266,6 +266,9 @@ class MatchOperator(Operator):
         track = self.tracks.get(key)
         if track is not None and not track.instants and not track.runs:
             del self.tracks[key]
+
+    def held_groups(self) -> Iterable[int | None]:
+        return (group for group, _ in self.tracks)
 
     def state(self) -> dict[str, int]:
         events = sum(len(instant.rows) for track in self.tracks.values() for instant in track.instants.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import heapq
 import itertools
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -13,7 +13,6 @@ import numpy as np
 from sortedcontainers import SortedDict
 
 from streamdsl.engine.batch import EMPTY, Batch, payload_table
-from streamdsl.engine.keys import GroupKey
 from streamdsl.engine.operator import Operator
 from streamdsl.engine.store import PayloadStore, SlotChange
 from streamdsl.errors import StreamDslError, UserCodeError
@@ -69,7 +68,7 @@ class Touched(NamedTuple):
     before: dict[tuple[int, int, Shown], int]
 
 
-Changes: TypeAlias = dict[tuple[GroupKey | None, Place], Touched]
+Changes: TypeAlias = dict[tuple[int | None, Place], Touched]
 
 
 class ScanOperator(Operator):
@@ -80,10 +79,10 @@ class ScanOperator(Operator):
     def __init__(self, label: str, node: Scan) -> None:
         super().__init__(label)
         self.module = node.module
-        self.lines: dict[GroupKey | None, Line] = {}
+        self.lines: dict[int | None, Line] = {}
         self.store = PayloadStore()
-        self._unsettled: set[GroupKey | None] = set()
-        self._deaths: list[tuple[int, int, GroupKey | None, Place]] = []
+        self._unsettled: set[int | None] = set()
+        self._deaths: list[tuple[int, int, int | None, Place]] = []
         self._tickets = itertools.count()
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
@@ -95,13 +94,13 @@ class ScanOperator(Operator):
         for group, first in self._take(batch, touched).items():
             self._redo(group, first, touched)
         changes = self._changes(touched)
-        out = self.store.batch(changes, batch.keys is not None)
+        out = self.store.batch(changes, self.is_grouped)
         self.store.free([change.slot for change in changes if change.re_new == change.le])
         return out
 
-    def _take(self, batch: Batch, touched: Changes) -> dict[GroupKey | None, Place]:
+    def _take(self, batch: Batch, touched: Changes) -> dict[int | None, Place]:
         """Put rows in, take them out, change their ends; return from where on each group is to be computed anew."""
-        first: dict[GroupKey | None, Place] = {}
+        first: dict[int | None, Place] = {}
         columns = (batch.group_keys(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.table.payloads())
         for group, le, re_old, re_new, payload in zip(*columns, strict=True):
             place = (le, payload_order(payload))
@@ -116,12 +115,12 @@ class ScanOperator(Operator):
                 first[group] = min(first.get(group, place), place)
         return first
 
-    def _line(self, group: GroupKey | None) -> Line:
+    def _line(self, group: int | None) -> Line:
         if group not in self.lines:
             self.lines[group] = Line(*(self._called(self.module.create_state) for _ in range(2)))
         return self.lines[group]
 
-    def _redo(self, group: GroupKey | None, first: Place, touched: Changes) -> None:
+    def _redo(self, group: int | None, first: Place, touched: Changes) -> None:
         """Run the module over a group's rows from a place on."""
         line = self.lines[group]
         state = self._state_before(line, first)
@@ -196,7 +195,7 @@ class ScanOperator(Operator):
                 self._leave(group)
         self.store.free(freed)
 
-    def _settle(self, group: GroupKey | None, cti: int) -> list[int]:
+    def _settle(self, group: int | None, cti: int) -> list[int]:
         """Move a group's base as far as a state is known that can no longer change; return the slots that get free."""
         line = self.lines[group]
         last = line.entries.peekitem()[0] if line.entries else None
@@ -226,17 +225,20 @@ class ScanOperator(Operator):
         del line.entries[place]
         return [shown.slot for row in entry.results for shown in row]
 
-    def _leave(self, group: GroupKey | None) -> None:
+    def _leave(self, group: int | None) -> None:
         line = self.lines[group]
         if not line.entries and group not in self._unsettled and self._called(self.module.is_empty, line.base):
             del self.lines[group]
+
+    def held_groups(self) -> Iterable[int | None]:
+        return self.lines
 
     def state(self) -> dict[str, int]:
         events = sum(len(entry.ends) for line in self.lines.values() for entry in line.entries.values())
         return {"windows": 0, "events": events, "state_bytes": 300 * (events + len(self.lines))}
 
 
-def _touch(touched: Changes, where: tuple[GroupKey | None, Place], entry: Entry) -> None:
+def _touch(touched: Changes, where: tuple[int | None, Place], entry: Entry) -> None:
     if where not in touched:
         touched[where] = Touched(entry, entry.rows())
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -74,6 +75,10 @@ class Side:
         index = self._by_key.get(key)
         return index.overlapping(lo, hi) if index is not None else []
 
+    def groups(self) -> Iterator[int | None]:
+        """Yield the groups that rows are in."""
+        return (group for group, _ in self._by_key)
+
     def release(self) -> None:
         """Let go of the payloads of rows that have left."""
         self.store.free(self._freed)
@@ -128,6 +133,9 @@ class TwoSidedOperator(Operator):
     def forget(self, cti: int) -> None:
         self.left.forget(cti)
         self.right.forget(cti)
+
+    def held_groups(self) -> Iterable[int | None]:
+        return chain(self.left.groups(), self.right.groups())
 
     def state(self) -> dict[str, int]:
         events = self.left.n_events + self.right.n_events

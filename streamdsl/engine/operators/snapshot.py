@@ -7,18 +7,19 @@ results that are out goes on.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.codes import group_codes
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
 from streamdsl.engine.columnar.endpoints import Changed
 from streamdsl.engine.columnar.lanes import ROWS, Part, Terms
 from streamdsl.engine.columnar.timeline import Timeline, Touched
-from streamdsl.engine.keys import group_codes
 from streamdsl.engine.operator import Gate, Operator, inputs_of
-from streamdsl.engine.operators.columnar import WindowIds, _changed, _shown
+from streamdsl.engine.operators.columnar import WindowIds, _changed
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Key
 from streamdsl.expr.schema import Schema
@@ -42,12 +43,10 @@ class SnapshotOperator(Operator):
         self.watermark = MIN_TIME
         self.timeline = Timeline(gate.by_end)
         self.hidden: list[tuple[int, int]] = []
-        self._keyed = False
         self._reads_key = any(isinstance(part, Key) for part in node.projection.walk())
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        self._keyed = self._keyed or batch.keys is not None
         self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
         batch = _changed(batch)
         touched = self.timeline.take(self._terms(batch) if len(batch) else None, self.watermark)
@@ -56,12 +55,12 @@ class SnapshotOperator(Operator):
         return out
 
     def _terms(self, batch: Batch) -> Changed:
-        terms = Terms(len(batch), [Part(ROWS, None, np.ones(len(batch), dtype=np.int64), 1)])
+        terms = Terms(len(batch), [Part(ROWS, None, None, 1)])
         inputs = inputs_of(batch)
         for accumulator, agg in zip(self.accumulators, self.node.aggregates, strict=True):
             column, chosen = self.argument(agg.given, agg.where, batch, inputs)
             accumulator.add_terms(column, chosen, terms)
-        codes, groups = group_codes(batch.keys, batch.codes, len(batch))
+        codes, groups = group_codes(np.zeros(len(batch), dtype=np.int64) if batch.keys is None else batch.keys)
         return Changed.of(batch, self.timeline.codes.of(groups)[codes], terms)
 
     def _emit(self, touched: Touched) -> Batch:
@@ -105,7 +104,8 @@ class SnapshotOperator(Operator):
         """Return the payloads that windows have now. Raises `UserCodeError` naming the window."""
         self.udm_calls += len(self.accumulators) * len(slots)
         boundaries = self.timeline.boundaries
-        keys = _shown(self.timeline.codes.groups(boundaries.code[slots])) if self._reads_key else None
+        groups = self.timeline.codes.groups(boundaries.code[slots])
+        keys = self.key_table.shown(groups) if self.key_table and self._reads_key else None
         try:
             columns = result_columns(self.accumulators, boundaries.lanes.take(slots))
             table = Table(Schema.record(list(columns)), columns, len(slots))
@@ -126,11 +126,15 @@ class SnapshotOperator(Operator):
         re_old = np.concatenate([results.re[old], boundaries.le[new]])
         re_new = np.concatenate([boundaries.le[gone], boundaries.re[moved], boundaries.re[new]])
         table = Table.concat([results.payloads(old), payloads])
-        groups = [self.timeline.codes.groups(boundaries.code[slots])] if self._keyed else []
+        groups = self.timeline.codes.groups(boundaries.code[slots])
+        ids = WindowIds(self.label, self.key_table, le, *(self.key_table.leaves(groups) if self.key_table else []))
         results.clear(gone)
         results.re[moved] = boundaries.re[moved]
         results.put(new, boundaries.re[new], payloads)
-        return Batch(WindowIds(self.label, le, *groups), le, re_old, re_new, table, *groups)
+        return Batch(ids, le, re_old, re_new, table, groups if self.is_grouped else None)
+
+    def held_groups(self) -> Iterator[int]:
+        return iter(self.timeline.codes)
 
     def forget(self, cti: int) -> None:
         if cti > MIN_TIME and not self.ending:

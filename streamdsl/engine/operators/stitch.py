@@ -136,7 +136,7 @@ class StitchOperator(Operator):
             by_value.setdefault(value, []).append((id, le, re_old, re_new, slot))
         freed: list[int] = []
         changes = [change for value, moves in by_value.items() for change in self._redo(value, moves, freed)]
-        out = self.store.batch(changes, batch.keys is not None)
+        out = self.store.batch(changes, self.is_grouped)
         self.store.free(freed)
         return out
 
@@ -195,6 +195,9 @@ class StitchOperator(Operator):
             if not line.rows:
                 del self.lines[value]
         self.store.free(freed)
+
+    def held_groups(self) -> Iterable[int | None]:
+        return (group for group, _ in self.lines)
 
     def state(self) -> dict[str, int]:
         events = sum(len(line.rows) for line in self.lines.values())

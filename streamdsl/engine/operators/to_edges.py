@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,7 +64,7 @@ class ToEdgesOperator(Operator):
             touched.update({(key, earlier): None for earlier in _just_before(line, le)})
         for key, le in touched:
             changes += self._new_ends(key, le, fresh)
-        out = self.store.batch(changes, batch.keys is not None)
+        out = self.store.batch(changes, self.is_grouped)
         self.store.free(freed)
         return out
 
@@ -85,6 +85,9 @@ class ToEdgesOperator(Operator):
                 self.store.free(list(sample.rows.values()))
             if not line:
                 del self.samples[key]
+
+    def held_groups(self) -> Iterable[int | None]:
+        return (group for group, _ in self.samples)
 
     def state(self) -> dict[str, int]:
         events = sum(len(sample.rows) for line in self.samples.values() for sample in line.values())

@@ -15,7 +15,6 @@ import numpy as np
 
 from streamdsl.engine.batch import Batch, Changes
 from streamdsl.engine.index import EventRow, OutputRow, WindowEntry
-from streamdsl.engine.keys import GroupKey
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.windows import GroupWindows, Setting, group_windows
 from streamdsl.engine.windows.results import WindowResults
@@ -23,7 +22,7 @@ from streamdsl.engine.windows.time_bound import Fresh, check_time_bound
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Table, column_of, object_column
+from streamdsl.expr.table import Table, column_of
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal import INFINITY, MIN_TIME, payload_key
 from streamdsl.temporal.change import pair
@@ -35,7 +34,7 @@ class Computed(NamedTuple):
     """The results of one window before they are paired with those that are out."""
 
     group: GroupWindows
-    key: GroupKey | None
+    key: int | None
     entry: WindowEntry
     rows: list[Stamped]
 
@@ -53,16 +52,14 @@ class WindowOperator(Operator):
         self.setting = Setting(
             gate, node.output, node.time_sensitive, node.sees_ends, results.stateful, results.copy_states, label
         )
-        self.groups: dict[GroupKey | None, GroupWindows] = {}
+        self.groups: dict[int | None, GroupWindows] = {}
         self.watermark = MIN_TIME
-        self._alarms: list[tuple[int, int, GroupKey | None]] = []
+        self._alarms: list[tuple[int, int, int | None]] = []
         self._tickets = itertools.count()
-        self._keyed = False
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        self._keyed = self._keyed or batch.keys is not None
-        touched: dict[GroupKey | None, GroupWindows] = {}
+        touched: dict[int | None, GroupWindows] = {}
         for row, key, re_old, re_new in self._events(batch):
             group = touched[key] = self._group(key)
             group.take(row, re_old, re_new)
@@ -72,7 +69,7 @@ class WindowOperator(Operator):
         self._project(computed)
         return self._emit(touched, computed)
 
-    def _reveal(self, touched: dict[GroupKey | None, GroupWindows]) -> None:
+    def _reveal(self, touched: dict[int | None, GroupWindows]) -> None:
         """Open the hidden windows that the watermark has reached, in the groups that have such."""
         while self._alarms and self._alarms[0][0] <= self.watermark:
             _, _, key = heapq.heappop(self._alarms)
@@ -84,19 +81,20 @@ class WindowOperator(Operator):
             group.cause = MIN_TIME
             group.reveal(self.watermark)
 
-    def _schedule(self, key: GroupKey | None, group: GroupWindows) -> None:
+    def _schedule(self, key: int | None, group: GroupWindows) -> None:
         time = group.next_reveal()
         if time is not None and (group.scheduled is None or time < group.scheduled):
             group.scheduled = time
             heapq.heappush(self._alarms, (time, next(self._tickets), key))
 
-    def _group(self, key: GroupKey | None) -> GroupWindows:
+    def _group(self, key: int | None) -> GroupWindows:
         group = self.groups.get(key)
         if group is None:
             group = self.groups[key] = group_windows(self.node.windows, self.setting)
+            group.path = self.path(key)
         return group
 
-    def _events(self, batch: Batch) -> Iterable[tuple[EventRow, GroupKey | None, int, int]]:
+    def _events(self, batch: Batch) -> Iterable[tuple[EventRow, int | None, int, int]]:
         """Yield each changed event; the modules' arguments are evaluated once, when it is inserted."""
         batch = batch.take(np.flatnonzero(batch.re_old != batch.re_new))
         inserted = np.flatnonzero(batch.re_old == batch.le)
@@ -126,7 +124,7 @@ class WindowOperator(Operator):
             columns.append(values)
         return list(zip(*columns, strict=True)) if columns else [()] * len(batch)
 
-    def _compute(self, group: GroupWindows, key: GroupKey | None, entry: WindowEntry) -> Computed:
+    def _compute(self, group: GroupWindows, key: int | None, entry: WindowEntry) -> Computed:
         if not group.settle(entry, self.cti):
             if not entry.n_events:
                 entry.forget_computed()
@@ -143,7 +141,9 @@ class WindowOperator(Operator):
         columns = zip(*(result.rows[0].payload for result in shown), strict=True)
         names = [f"a{i}" for i in range(len(self.node.aggregates))]
         table = Table(Schema.record(names), {n: column_of(c) for n, c in zip(names, columns, strict=False)}, len(shown))
-        keys = object_column([result.key.shown if result.key else None for result in shown])
+        keys = None
+        if self.key_table is not None:
+            keys = self.key_table.shown(np.array([result.key for result in shown], dtype=np.int64))
         try:
             payloads = project(self.node.projection, Inputs((table,), len(shown), keys=keys)).payloads()
         except RowError as error:
@@ -151,8 +151,8 @@ class WindowOperator(Operator):
         for result, payload in zip(shown, payloads, strict=True):
             result.rows[0] = result.rows[0]._replace(payload=payload)
 
-    def _emit(self, touched: dict[GroupKey | None, GroupWindows], computed: list[Computed]) -> Batch:
-        by_group: dict[GroupKey | None, list[Computed]] = {}
+    def _emit(self, touched: dict[int | None, GroupWindows], computed: list[Computed]) -> Batch:
+        by_group: dict[int | None, list[Computed]] = {}
         for result in computed:
             by_group.setdefault(result.key, []).append(result)
         changes = Changes()
@@ -162,9 +162,9 @@ class WindowOperator(Operator):
             self._schedule(key, group)
             if group.is_empty and not group.windows:
                 del self.groups[key]
-        return changes.batch(self._keyed)
+        return changes.batch(self.is_grouped)
 
-    def _pair(self, group: GroupWindows, key: GroupKey | None, results: list[Computed], changes: Changes) -> None:
+    def _pair(self, group: GroupWindows, key: int | None, results: list[Computed], changes: Changes) -> None:
         """Send the difference between the rows that are out and the right ones; each row keeps its id."""
         fresh = [Fresh(*row, payload_key(row.payload), result.entry) for result in results for row in result.rows]
         if isinstance(self.node, WindowApply) and self.node.output is Output.TIME_BOUND:
@@ -181,9 +181,9 @@ class WindowOperator(Operator):
             changes.add(id, after.le, before.re if before else after.le, after.re, payload, key)
             after.entry.output.append(OutputRow(id, after.le, after.re, payload, after.key, after.window))
 
-    def _new_id(self, group: GroupWindows, key: GroupKey | None, le: int) -> tuple[Any, ...]:
+    def _new_id(self, group: GroupWindows, key: int | None, le: int) -> tuple[Any, ...]:
         ordinal = group.new_ordinal(le)
-        return (self.label, le, ordinal) if key is None else (self.label, key.path, le, ordinal)
+        return (self.label, le, ordinal) if key is None else (self.label, group.path, le, ordinal)
 
     def forget(self, cti: int) -> None:
         for key, group in list(self.groups.items()):
@@ -213,6 +213,9 @@ class WindowOperator(Operator):
                     yield entry.le
                     break
                 yield from (row.le for row in self.results.of(group, entry))
+
+    def held_groups(self) -> Iterable[int | None]:
+        return self.groups
 
     def state(self) -> dict[str, int]:
         windows = sum(group.n_windows for group in self.groups.values())

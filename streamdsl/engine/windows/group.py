@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -62,6 +62,7 @@ class GroupWindows(ABC):
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
+        self.path: Hashable = None
         self.windows = WindowIndex()
         self.events = EventIndex()
         self.dirty: dict[int, WindowEntry] = {}

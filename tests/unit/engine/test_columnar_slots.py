@@ -10,10 +10,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdsl.engine.columnar.combine import distinct_pairs
+from streamdsl.engine.codes import factorise
+from streamdsl.engine.columnar.pairs import distinct_pairs
 from streamdsl.engine.columnar.slots import SlotTable
-from streamdsl.engine.keys import KeyTable, factorise
-from streamdsl.expr.table import column_of, object_column
+from streamdsl.engine.keys import KeyTable, PartNumbers
+from streamdsl.expr.nodes import Field, Make
+from streamdsl.expr.schema import Schema
+from streamdsl.expr.table import column_of
 from streamdsl.temporal import INFINITY, MIN_TIME, payload_key
 
 pairs = st.lists(st.tuples(st.integers(0, 3), st.one_of(st.integers(-3, 3), st.integers(MIN_TIME, INFINITY))), max_size=20)
@@ -41,11 +44,27 @@ def test_codes_are_equal_where_keys_are(values: list[Any]) -> None:
     assert set(codes) == set(range(len(set(codes))))
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abc"), st.booleans()), max_size=30))
-def test_slots_stay_with_their_window_and_group(steps: list[tuple[int, str, bool]]) -> None:
-    table, model = SlotTable(), dict[tuple[int, str], int]()
+@given(st.lists(st.lists(keys, min_size=1, max_size=4), max_size=6), st.sampled_from([3, 62]), st.booleans())
+def test_numbers_are_equal_where_keys_are_and_stand_for_them(batches: list[list[Any]], bits: int, forgets: bool) -> None:
+    part = PartNumbers(bits)
+    known: list[tuple[Any, int]] = []
+    for values in batches:
+        numbers = part.of(column_of(values))
+        known = [*([] if forgets else known), *zip(values, numbers.tolist(), strict=True)]
+        assert all((payload_key(a) == payload_key(b)) == (n == m) for a, n in known for b, m in known)
+        shown = part.values(np.array([number for _, number in known])).tolist()
+        assert list(map(payload_key, shown)) == [payload_key(value) for value, _ in known]
+        if forgets:
+            part.keep(numbers)
+            assert len(part) == len({n for n in numbers.tolist() if n >= part.limit})
+            assert list(map(payload_key, part.values(numbers).tolist())) == list(map(payload_key, values))
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2), st.booleans()), max_size=30))
+def test_slots_stay_with_their_window_and_group(steps: list[tuple[int, int, bool]]) -> None:
+    table, model = SlotTable(), dict[tuple[int, int], int]()
     for number, group, drops in steps:
-        slot = int(table.find(np.array([number]), object_column([group]))[0])
+        slot = int(table.find(np.array([number]), np.array([group]))[0])
         assert model.setdefault((number, group), slot) == slot
         if drops:
             table.drop(np.array([model.pop((number, group))]))
@@ -54,9 +73,30 @@ def test_slots_stay_with_their_window_and_group(steps: list[tuple[int, str, bool
     assert sorted(table.slots().tolist()) == sorted(model.values())
 
 
+far = st.one_of(st.integers(0, 3), st.integers(MIN_TIME, INFINITY))
+
+
+@given(st.lists(st.tuples(st.lists(st.tuples(far, far), max_size=200), st.integers(-2, 4)), max_size=8))
+def test_equal_pairs_have_one_slot_however_many_are_asked_for_at_once(
+    batches: list[tuple[list[tuple[int, int]], int]],
+) -> None:
+    table, model = SlotTable(), dict[tuple[int, int], int]()
+    for rows, passed in batches:
+        numbers, groups = (np.array([row[i] for row in rows], dtype=np.int64) for i in (0, 1))
+        slots = table.find(numbers, groups)
+        assert list(zip(table.number[slots].tolist(), table.group[slots].tolist(), strict=True)) == rows
+        for row, slot in zip(rows, slots.tolist(), strict=True):
+            assert model.setdefault(row, slot) == slot
+        gone = table.pop_until(passed)
+        assert sorted(gone.tolist()) == sorted(slot for (number, _), slot in model.items() if number <= passed)
+        table.release(gone)
+        model = {pair: slot for pair, slot in model.items() if pair[0] > passed}
+        assert sorted(table.slots().tolist()) == sorted(model.values())
+
+
 def test_many_slots_are_found_at_once_in_any_order() -> None:
     table, rng = SlotTable(), np.random.default_rng(0)
-    number, group = rng.permutation(400) // 100, object_column(list(range(400)))
+    number, group = rng.permutation(400) // 100, np.arange(400)
     slots = table.find(number, group)
     order = rng.permutation(400)
     assert table.find(number[order], group[order]).tolist() == slots[order].tolist()
@@ -65,8 +105,13 @@ def test_many_slots_are_found_at_once_in_any_order() -> None:
 
 
 def test_the_known_groups_can_be_copied() -> None:
-    table = KeyTable()
-    outer = table.intern("a", "a", None)
-    inner = table.intern(1, 1.0, outer)
-    table, outer, inner = pickle.loads(pickle.dumps((table, outer, inner)))
-    assert (table.intern("a", "a", None), table.intern(1, 1, outer)) == (outer, inner)
+    key = Make(Schema.record(["a", "b", "c"]), (Field("a"), Field("b"), Field("c")))
+    columns = [column_of(["x", "y"]), column_of([2**40, 2]), column_of([None, 1.5])]
+    table, outer = KeyTable(key, around := KeyTable(Field("k"))), around.numbers([column_of([True, "k"])], None)
+    numbers = table.numbers(columns, outer)
+    table, around = pickle.loads(pickle.dumps((table, around)))
+    assert table.around is around
+    assert table.numbers(columns, outer).tolist() == numbers.tolist()
+    assert [table.path(number) for number in numbers.tolist()] == [(True, ("x", 2**40, None)), ("k", ("y", 2, 1.5))]
+    assert [key.a for key in table.shown(numbers).payloads()] == ["x", "y"]
+    assert table.outer(numbers) is not None

@@ -8,7 +8,7 @@ from streamdsl.engine.ids import concat_ids
 from streamdsl.engine.operators.columnar import WindowIds
 from streamdsl.expr.table import object_column
 
-IDS = WindowIds("w", np.array([0, 10, 20]))
+IDS = WindowIds("w", None, np.array([0, 10, 20]))
 
 
 def test_they_are_read_as_a_column_is() -> None:
@@ -22,5 +22,5 @@ def test_one_after_the_other_they_stay_deferred_where_they_are_of_one_operator()
     together = concat_ids([IDS, IDS[:1]])
     assert isinstance(together, WindowIds)
     assert together.tolist() == [*IDS.tolist(), ("w", 0, 0)]
-    others = concat_ids([IDS, WindowIds("v", np.array([5])), object_column(["a"])])
+    others = concat_ids([IDS, WindowIds("v", None, np.array([5])), object_column(["a"])])
     assert others.tolist() == [*IDS.tolist(), ("v", 5, 0), "a"]

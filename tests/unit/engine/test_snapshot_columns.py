@@ -22,7 +22,7 @@ def row(id: str, le: int, re: int, v: Any = 1, k: str = "x") -> Insert[Any]:
     return Insert(id, le, re, {"k": k, "v": v})
 
 
-def summed(s: Any) -> sd.Stream[Any]:
+def summed(s: Any) -> Any:
     return s.snapshot_window().aggregate(n=sd.count(), total=sd.sum(lambda e: e.v))
 
 

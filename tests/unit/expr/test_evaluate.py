@@ -169,7 +169,7 @@ def test_when_of_plain_values_is_a_plain_value() -> None:
 
 
 def test_lifetimes_and_keys() -> None:
-    given = inputs([1, 2], le=np.array([0, 5]), re=np.array([4, 9]), keys=object_column(["a", None]))
+    given = inputs([1, 2], le=np.array([0, 5]), re=np.array([4, 9]), keys=Table.of_objects(["a", None]))
     assert evaluate(trace(lambda e, life: life.re - life.le + e.value, (None,), life=True), given).tolist() == [5, 6]
     assert evaluate(trace(lambda e, life: life.le if e.value else 0, (None,), life=True), given).tolist() == [0, 5]
     assert evaluate(Key(), given).tolist() == ["a", None]

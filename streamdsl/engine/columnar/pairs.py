@@ -1,0 +1,121 @@
+"""Pairs of integers: the distinct ones of two columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from streamdsl.expr.table import Rows
+from streamdsl.temporal.time import Ticks
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """The distinct pairs of two columns, in order of the first, then of the second, and which of them each row has."""
+
+    index: Rows
+    first: Ticks
+    second: Ticks
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+def distinct_pairs(first: Ticks, second: Ticks) -> Pairs:
+    """Return the distinct pairs of rows. If few are possible they are marked in an array, else sorted.
+
+    >>> pairs = distinct_pairs(np.array([1, 0, 1]), np.array([5, 5, 5]))
+    >>> pairs.index.tolist(), pairs.first.tolist(), pairs.second.tolist()
+    ([1, 0, 1], [0, 1], [5, 5])
+    """
+    found = few_pairs(first, second)
+    if found is not None or not len(first):
+        return found or Pairs(first, first, second)
+    packed = _packed(first, second)
+    if packed is None:
+        return _ranked_pairs(first, second)
+    index, flat = _sorted(packed.flat)
+    return Pairs(index, *packed.parts(flat))
+
+
+def counted_pairs(first: Ticks, second: Ticks) -> tuple[Ticks, Ticks, Ticks]:
+    """Return the distinct pairs of rows, in order, and how many rows have each.
+
+    >>> [column.tolist() for column in counted_pairs(np.array([1, 0, 1]), np.array([5, 5, 5]))]
+    [[0, 1], [5, 5], [1, 2]]
+    """
+    packed = _packed(first, second)
+    if packed is None:
+        pairs = distinct_pairs(first, second)
+        return pairs.first, pairs.second, np.bincount(pairs.index)
+    ordered = np.sort(packed.flat)
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    return *packed.parts(ordered[starts]), np.diff(starts, append=len(ordered))
+
+
+class _Packed(NamedTuple):
+    """Pairs as one integer each."""
+
+    flat: Ticks
+    lowest: int
+    other: int
+    width: int
+
+    def parts(self, flat: Ticks) -> tuple[Ticks, Ticks]:
+        """Return the pairs that integers stand for."""
+        first = flat // self.width
+        return first + self.lowest, flat - first * self.width + self.other
+
+
+def _packed(first: Ticks, second: Ticks) -> _Packed | None:
+    """Return pairs as integers, None if they lie too far apart."""
+    (lowest, span), (other, width) = span_of([first]), span_of([second])
+    if span * width >= 2**62:
+        return None
+    return _Packed((first - lowest) * width + (second - other), lowest, other, width)
+
+
+def few_pairs(first: Ticks, second: Ticks) -> Pairs | None:
+    """Return the distinct pairs of rows if not many more than rows are possible, found without sorting; else None."""
+    if len(first) < 2:
+        return None
+    (lowest, span), (other, width) = span_of([first]), span_of([second])
+    if span * width > 4 * len(first) + 64:
+        return None
+    flat = (second - other) + (first - lowest) * width if span > 1 else second - other
+    index, found = _marked(flat, span * width)
+    return Pairs(index, found // width + lowest, found % width + other)
+
+
+def span_of(*columns: Sequence[Ticks]) -> tuple[int, int]:
+    """Return the least of some numbers, and how many there are from that to the largest; there is at least one."""
+    parts = [part for column in columns for part in column]
+    lowest = min(int(part.min()) for part in parts)
+    return lowest, max(int(part.max()) for part in parts) - lowest + 1
+
+
+def _marked(flat: Ticks, size: int) -> tuple[Rows, Ticks]:
+    place = np.zeros(size, dtype=np.intp)
+    place[flat] = 1
+    found = np.flatnonzero(place)
+    place[found] = np.arange(len(found))
+    return place[flat], found
+
+
+def _sorted(flat: Ticks) -> tuple[Rows, Ticks]:
+    order = np.argsort(flat)
+    ordered = flat[order]
+    is_first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    index = np.empty(len(flat), dtype=np.intp)
+    index[order] = np.cumsum(is_first) - 1
+    return index, ordered[np.flatnonzero(is_first)]
+
+
+def _ranked_pairs(first: Ticks, second: Ticks) -> Pairs:
+    """Take the ranks of values that lie too far apart for their differences to be multiplied."""
+    (ranks, known), (other_ranks, other_known) = _sorted(first), _sorted(second)
+    pairs = distinct_pairs(ranks, other_ranks)
+    return Pairs(pairs.index, known[pairs.first], other_known[pairs.second])

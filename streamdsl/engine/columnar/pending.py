@@ -1,0 +1,62 @@
+"""Changed rows on their way into windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from streamdsl.engine.columnar.lanes import Terms
+from streamdsl.expr.table import Rows
+from streamdsl.temporal.time import Ticks
+
+
+class Pending(NamedTuple):
+    """Changed rows: their groups, and what they add to the windows `[lo, hi)`, of which there is at least one."""
+
+    groups: Ticks
+    lo: Ticks
+    hi: Ticks
+    terms: Terms
+    signs: Ticks | None = None
+    """Which rows are taken out (-1); None: none."""
+
+    def __bool__(self) -> bool:
+        return len(self.lo) > 0
+
+    @property
+    def is_single(self) -> bool:
+        """Whether each row is in one window."""
+        return bool((self.hi - self.lo == 1).all())
+
+    def clipped(self, lo: Ticks | int, hi: Ticks | int) -> Pending:
+        """Return the rows that are in windows `[lo, hi)`, as far as they are."""
+        if isinstance(lo, int) and isinstance(hi, int):
+            first, last = int(self.lo.min()), int(self.hi.max())
+            if lo <= first and last <= hi:
+                return self
+            if last <= lo or hi <= first:
+                return NOTHING
+        after, before = np.maximum(self.lo, lo), np.minimum(self.hi, hi)
+        rows = np.flatnonzero(after < before)
+        if len(rows) == len(after):
+            return self._replace(lo=after, hi=before)
+        return self._replace(lo=after, hi=before).take(rows)
+
+    def take(self, rows: Rows) -> Pending:
+        """Return these rows, in this order."""
+        signs = None if self.signs is None else self.signs[rows]
+        return Pending(self.groups[rows], self.lo[rows], self.hi[rows], self.terms.take(rows), signs)
+
+    @staticmethod
+    def concat(parts: Sequence[Pending]) -> Pending:
+        """Return rows one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        groups, lo, hi = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        return Pending(groups, lo, hi, Terms.concat([part.terms for part in parts]))
+
+
+_NONE: Ticks = np.empty(0, dtype=np.int64)
+NOTHING = Pending(_NONE, _NONE, _NONE, Terms(0))
