@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.columnar.lanes import Lanes, Terms
+from streamdsl.engine.columnar.lanes import ROWS, Lanes, Terms
 from streamdsl.engine.columnar.packing import Packing
 from streamdsl.engine.sorting import in_order
 from streamdsl.expr.table import Column, Rows
-from streamdsl.temporal.time import Ticks
+from streamdsl.temporal.time import INFINITY, Ticks
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,26 @@ class Deltas:
         """Return how many changed rows are around from each place on."""
         around: Ticks = np.cumsum(_both(None, self._order, self.changed.terms.size))[self._lasts]
         return around
+
+
+class Spans(NamedTuple):
+    """Windows with rows, and their sums."""
+
+    codes: Rows
+    le: Ticks
+    re: Ticks
+    lanes: Lanes
+
+
+def spans_of(deltas: Deltas, until: int) -> Spans:
+    """Return the windows that end by `until`, where there are no rows but those that the deltas are of."""
+    deltas.lanes.cumulate()
+    is_place = (deltas.endpoints > 0) | (deltas.times == INFINITY)
+    places = np.arange(len(deltas)) if is_place.all() else np.flatnonzero(is_place)
+    re = deltas.times[places[1:]]
+    at = np.flatnonzero((deltas.lanes.counts(ROWS)[places[:-1]] > 0) & (re <= until))
+    rows = places[at]
+    return Spans(deltas.codes[rows], deltas.times[rows], re[at], deltas.lanes.take(rows))
 
 
 def deltas_of(changed: Changed, packing: Packing) -> Deltas:

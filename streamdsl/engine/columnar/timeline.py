@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.agenda import Agenda
 from streamdsl.engine.columnar.boundaries import Boundaries
-from streamdsl.engine.columnar.endpoints import Changed, Deltas, deltas_of
+from streamdsl.engine.columnar.endpoints import Changed, Deltas, Spans, deltas_of, spans_of
 from streamdsl.engine.columnar.group_codes import GroupCodes
 from streamdsl.engine.columnar.packing import Packing
 from streamdsl.engine.columnar.sorted_index import Portion, SortedIndex
@@ -72,6 +72,15 @@ class Timeline:
         sweep = Sweep(self.boundaries, portion, before, watermark, len(self.codes) <= 1)
         gone = _NONE if deltas is None else self._change(sweep, deltas, late, limits)
         return self._settle(sweep, portion, gone)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no boundaries."""
+        return not len(self._index)
+
+    def spans(self, changed: Changed, until: int) -> Spans:
+        """Return the windows that rows make by themselves, up to a bound; nothing is kept of them."""
+        return spans_of(self._deltas(changed), until)
 
     def _deltas(self, changed: Changed) -> Deltas:
         ends = changed.hi[changed.hi != INFINITY]

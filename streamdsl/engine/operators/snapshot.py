@@ -16,7 +16,7 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.codes import group_codes
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
 from streamdsl.engine.columnar.endpoints import Changed
-from streamdsl.engine.columnar.lanes import ROWS, Part, Terms
+from streamdsl.engine.columnar.lanes import ROWS, Lanes, Part, Terms
 from streamdsl.engine.columnar.timeline import Timeline, Touched
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.operators.columnar import WindowIds, _changed
@@ -49,10 +49,19 @@ class SnapshotOperator(Operator):
         (batch,) = batches
         self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
         batch = _changed(batch)
+        if self.ending and self.timeline.is_empty and len(batch):
+            return self._pass(batch)
         touched = self.timeline.take(self._terms(batch) if len(batch) else None, self.watermark)
         out = self._emit(touched)
         self.timeline.drop(touched.gone)
         return out
+
+    def _pass(self, batch: Batch) -> Batch:
+        """Return the results of rows that are all there ever is, as in a run: nothing need be kept."""
+        spans = self.timeline.spans(self._terms(batch), self.gate.until)
+        groups = self.timeline.codes.groups(spans.codes)
+        payloads = self._payloads(spans.le, spans.re, groups, spans.lanes)
+        return self._batch(groups, spans.le, spans.le, spans.re, payloads)
 
     def _terms(self, batch: Batch) -> Changed:
         terms = Terms(len(batch), [Part(ROWS, None, None, 1)])
@@ -101,18 +110,21 @@ class SnapshotOperator(Operator):
             self.hidden = sorted(entry for entry in set(self.hidden) if self._is_hidden(*entry))
 
     def _results(self, slots: Rows) -> Table:
-        """Return the payloads that windows have now. Raises `UserCodeError` naming the window."""
-        self.udm_calls += len(self.accumulators) * len(slots)
+        """Return the payloads that windows have now."""
         boundaries = self.timeline.boundaries
         groups = self.timeline.codes.groups(boundaries.code[slots])
+        return self._payloads(boundaries.le[slots], boundaries.re[slots], groups, boundaries.lanes.take(slots))
+
+    def _payloads(self, le: Ticks, re: Ticks, groups: Ticks, lanes: Lanes) -> Table:
+        """Return the results of sums. Raises `UserCodeError` naming the window."""
+        self.udm_calls += len(self.accumulators) * len(le)
         keys = self.key_table.shown(groups) if self.key_table and self._reads_key else None
         try:
-            columns = result_columns(self.accumulators, boundaries.lanes.take(slots))
-            table = Table(Schema.record(list(columns)), columns, len(slots))
-            return project(self.node.projection, Inputs((table,), len(slots), keys=keys))
+            columns = result_columns(self.accumulators, lanes)
+            table = Table(Schema.record(list(columns)), columns, len(le))
+            return project(self.node.projection, Inputs((table,), len(le), keys=keys))
         except RowError as error:
-            slot = slots[error.row]
-            window = Lifetime(int(boundaries.le[slot]), int(boundaries.re[slot]))
+            window = Lifetime(int(le[error.row]), int(re[error.row]))
             raise self.user_error(error, window=window) from error.cause
 
     def _send(self, gone: Rows, moved: Rows, new: Rows, payloads: Table) -> Batch:
@@ -122,15 +134,16 @@ class SnapshotOperator(Operator):
         if not len(slots):
             return EMPTY
         old = slots[: len(gone) + len(moved)]
-        le = boundaries.le[slots]
         re_old = np.concatenate([results.re[old], boundaries.le[new]])
         re_new = np.concatenate([boundaries.le[gone], boundaries.re[moved], boundaries.re[new]])
         table = Table.concat([results.payloads(old), payloads])
-        groups = self.timeline.codes.groups(boundaries.code[slots])
-        ids = WindowIds(self.label, self.key_table, le, *(self.key_table.leaves(groups) if self.key_table else []))
         results.clear(gone)
         results.re[moved] = boundaries.re[moved]
         results.put(new, boundaries.re[new], payloads)
+        return self._batch(self.timeline.codes.groups(boundaries.code[slots]), boundaries.le[slots], re_old, re_new, table)
+
+    def _batch(self, groups: Ticks, le: Ticks, re_old: Ticks, re_new: Ticks, table: Table) -> Batch:
+        ids = WindowIds(self.label, self.key_table, le, *(self.key_table.leaves(groups) if self.key_table else []))
         return Batch(ids, le, re_old, re_new, table, groups if self.is_grouped else None)
 
     def held_groups(self) -> Iterator[int]:
