@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-LAWS = ("tests/laws/test_operators.py", "tests/laws/test_attach.py", "tests/laws/test_snapshot_operators.py")
+LAWS = ("tests/laws/test_operators.py", "tests/laws/test_attach.py", "tests/laws/test_swept_operators.py")
 
 
 @dataclass(frozen=True)
@@ -171,14 +171,14 @@ SABOTAGES = (
         "streamdsl/engine/columnar/timeline.py",
         "slots[(re >= cti) &",
         "slots[(re > cti) &",
-        "both_operators_give_the_same and snapshot",
+        "both_operators_give_the_same and swept",
     ),
     Sabotage(
         "a boundary inside a window that begins without its sums",
         "streamdsl/engine/columnar/sweep.py",
         "self.boundaries.lanes.copy(self.portion.slots[at[has]], self.portion.slots[latest[has]])",
         "self.boundaries.lanes.clear(self.portion.slots[at[has]])",
-        "both_operators_give_the_same and snapshot",
+        "both_operators_give_the_same and swept",
     ),
 )
 

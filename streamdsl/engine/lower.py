@@ -31,6 +31,7 @@ from streamdsl.engine.operators.lifetimes import (
 )
 from streamdsl.engine.operators.match import MatchOperator
 from streamdsl.engine.operators.scan import ScanOperator
+from streamdsl.engine.operators.session import SessionOperator
 from streamdsl.engine.operators.snapshot import SnapshotOperator
 from streamdsl.engine.operators.span import SelectManyOperator, SelectOperator, WhereOperator
 from streamdsl.engine.operators.stitch import StitchOperator
@@ -72,7 +73,7 @@ from streamdsl.plan.node import (
 )
 from streamdsl.plan.outputs import outputs_of
 from streamdsl.temporal.time import Ticks
-from streamdsl.windows import Snapshot
+from streamdsl.windows import Session, Snapshot
 
 Options: TypeAlias = Mapping[str, str]
 
@@ -98,7 +99,7 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
         )
     if forced == "general" or reason is not None:
         return WindowOperator
-    return SnapshotOperator if isinstance(node.windows, Snapshot) else ColumnarWindowOperator
+    return {Snapshot: SnapshotOperator, Session: SessionOperator}.get(type(node.windows), ColumnarWindowOperator)
 
 
 OPERATORS: dict[type[Node], type[Any]] = {

@@ -242,13 +242,22 @@ class Lanes:
                 bags[slot].merge(bags.get(source, Bag()))
 
     def add_from(self, slots: Rows, sources: Rows) -> None:
-        """Add to each of `slots`, of which no two are equal, what one of `sources` holds, to which nothing is added."""
+        """Add to each of `slots` what one of `sources` holds, to which nothing is added."""
         for array in self._arrays.values():
-            array[slots] += array[sources]
+            np.add.at(array, slots, array[sources])
         for bags in self._bags.values():
             for slot, source in zip(slots.tolist(), sources.tolist(), strict=True):
                 if source in bags:
                     bags.setdefault(slot, Bag()).merge(bags[source])
+
+    def add_lanes(self, index: Rows, other: Lanes) -> None:
+        """Add another's position i at position `index[i]`."""
+        for key, array in other._arrays.items():
+            self._reserve(key, other._bounds.get(key, 0))
+            np.add.at(self._lane(key), index, array)
+        for aggregate, bags in other._bags.items():
+            for position, bag in bags.items():
+                self._bag(aggregate, int(index[position])).merge(bag)
 
     def run_up(self, slots: Rows, starts: Rows) -> None:
         """Make each of `slots` the sum of those before it and itself, from the last position in `starts` on."""

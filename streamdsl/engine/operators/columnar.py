@@ -33,7 +33,7 @@ from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.invoke import stamp
-from streamdsl.windows import Hopping, Output, Snapshot, unending
+from streamdsl.windows import Hopping, Output, Session, Snapshot, unending
 
 SLICE: Final = 2**16
 """Rows that are taken at once: more fall out of the cache."""
@@ -254,10 +254,10 @@ def why_not_columnar(node: WindowAggregate | WindowApply) -> str | None:
     """Say why the columnar operators cannot run a node, None if one can."""
     if not isinstance(node, WindowAggregate):
         return "it runs an operator, not aggregates"
-    if not isinstance(node.windows, (Hopping, Snapshot)):
-        return f"its windows are {node.windows.describe()}, not hopping, tumbling or snapshots"
-    if isinstance(node.windows, Snapshot) and node.output is not Output.ALIGN:
-        return "the results of its snapshots are points at their ends"
+    if not isinstance(node.windows, (Hopping, Snapshot, Session)) or getattr(node.windows, "max_duration", None):
+        return f"its windows are {node.windows.describe()}, not hopping, tumbling, snapshots or whole sessions"
+    if not isinstance(node.windows, Hopping) and node.output is not Output.ALIGN:
+        return "its results are points at the ends of windows that may move"
     for agg in node.aggregates:
         if type(agg.function) not in ACCUMULATORS:
             return f"{agg.function.label} is not one of {', '.join(sorted(kind.__name__.lower() for kind in ACCUMULATORS))}"

@@ -1,9 +1,10 @@
-"""The law of the two operators of snapshot windows: the same physical output after every push, and what the reference says."""
+"""The law of the two operators of snapshots and sessions: the same output after every push, and what the reference says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 from unittest.mock import patch
 
 from hypothesis import given
@@ -23,11 +24,18 @@ from tests.laws.test_window_operators import GROUPS, RESULTS, Outcome, cti_of, i
 INNER = "streamdsl.engine.columnar"
 
 
+WINDOWS: list[Callable[[Any], Any]] = [
+    lambda s: s.snapshot_window(),
+    lambda s: s.session_window(1),
+    lambda s: s.session_window(3),
+    lambda s: s.session_window(20),
+]
+
+
 @st.composite
-def queries(draw: st.DrawFn) -> sd.Stream[object]:
-    group, result = draw(st.sampled_from(GROUPS)), draw(st.sampled_from(RESULTS))
-    query: sd.Stream[object] = group(sd.source("s"), lambda s: result(s.snapshot_window()))
-    return query
+def queries(draw: st.DrawFn) -> sd.Stream[Any]:
+    group, window, result = draw(st.sampled_from(GROUPS)), draw(st.sampled_from(WINDOWS)), draw(st.sampled_from(RESULTS))
+    return group(sd.source("s"), lambda s: result(window(s)))  # type: ignore[no-any-return]
 
 
 @contextmanager
@@ -35,7 +43,8 @@ def in_small_parts(data: st.DataObject) -> Iterator[None]:
     """Let what needs many rows happen with few: an index of many pieces, state that is looked through often, wide numbers."""
     with (
         patch(f"{INNER}.sorted_index.PIECE", data.draw(st.sampled_from([1, 2, 512]))),
-        patch(f"{INNER}.timeline._SPARE", data.draw(st.sampled_from([0, 1024]))),
+        patch(f"{INNER}.timeline._SPARE", data.draw(spare := st.sampled_from([0, 1024]))),
+        patch(f"{INNER}.sessions._SPARE", data.draw(spare)),
         patch(f"{INNER}.packing._BITS", data.draw(st.sampled_from([8, 10, 62]))),
     ):
         yield
@@ -43,7 +52,7 @@ def in_small_parts(data: st.DataObject) -> Iterator[None]:
 
 @examples(600)
 @given(queries(), st.data())
-def test_both_operators_give_the_same_events_after_every_push(query: sd.Stream[object], data: st.DataObject) -> None:
+def test_both_operators_give_the_same_events_after_every_push(query: sd.Stream[Any], data: st.DataObject) -> None:
     emit, stream = data.draw(st.sampled_from(EMITS)), data.draw(pushes())
     with in_small_parts(data):
         columnar, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
@@ -61,7 +70,7 @@ def windows_of(outcome: Outcome) -> list[int]:
 
 @examples(200)
 @given(queries(), st.data())
-def test_both_operators_give_what_the_reference_gives(query: sd.Stream[object], data: st.DataObject) -> None:
+def test_both_operators_give_what_the_reference_gives(query: sd.Stream[Any], data: st.DataObject) -> None:
     stream = [event for part in data.draw(pushes(failing=False)) for event in part]
     expected = denote(query.plan(), {"s": CHT.from_events(stream)})
     with in_small_parts(data):
@@ -71,11 +80,11 @@ def test_both_operators_give_what_the_reference_gives(query: sd.Stream[object], 
 
 @examples(200)
 @given(queries(), st.data())
-def test_both_operators_make_the_windows_that_end_by_then(query: sd.Stream[object], data: st.DataObject) -> None:
+def test_both_operators_make_the_windows_that_end_by_then(query: sd.Stream[Any], data: st.DataObject) -> None:
     stream, until = data.draw(pushes()), data.draw(st.integers(-15, 40))
     outcomes: list[object] = []
     for window in ("columnar", "general"):
-        session: Session[object] = Session(query.plan(), None, "speculative", {"window": window}, until)
+        session: Session[Any] = Session(query.plan(), None, "speculative", {"window": window}, until)
         output = Fold()
         try:
             events = [*(session.push(part) for part in stream), session.end(max(until, cti_of(stream)))]
