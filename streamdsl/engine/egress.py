@@ -6,13 +6,16 @@ import heapq
 import itertools
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.order import ordered
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, Retract, payload_order
+
+_FEW: Final = 32
+"""So many rows are ordered in columns; fewer one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +51,11 @@ def rows_of(batch: Batch) -> list[OutRow]:
     changed = np.flatnonzero(batch.re_old != batch.re_new)
     if not len(changed):
         return []
-    batch = ordered(batch if len(changed) == len(batch) else batch.take(changed))
+    batch = batch if len(changed) == len(batch) else batch.take(changed)
+    batch = batch if len(batch) < _FEW else ordered(batch)
     columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.table.payloads())
-    return list(map(OutRow._make, zip(*columns, strict=True)))
+    rows = list(map(OutRow._make, zip(*columns, strict=True)))
+    return in_order(rows) if len(rows) < _FEW else rows
 
 
 def in_order(rows: list[OutRow]) -> list[OutRow]:
@@ -90,6 +95,9 @@ class Versions:
         self._versions[id] = (version, last_time)
         heapq.heappush(self._deaths, (last_time, next(self._tickets), id))
 
+    def __bool__(self) -> bool:
+        return bool(self._versions)
+
     def forget(self, cti: int) -> None:
         """Forget the versions of rows that nothing can reach after an output CTI."""
         while self._deaths and self._deaths[0][0] < cti:
@@ -111,7 +119,12 @@ class SpeculativeEgress:
 
     def send(self, batch: Batch, cti: int, now: int = INFINITY) -> list[Event[Any]]:
         """Return the events of one piece, its CTI last if it has risen; `now` is the largest LE or CTI of the input."""
-        events: list[Event[Any]] = [self._versions.event(row) for row in rows_of(batch)]
+        rows = rows_of(batch)
+        events: list[Event[Any]]
+        if not self._versions and rows and rows[0].is_insertion:  # then all are
+            events = [Insert(row.id, row.le, row.re_new, row.payload) for row in rows]
+        else:
+            events = list(map(self._versions.event, rows))
         if cti > self.cti:
             self.cti = cti
             self._versions.forget(cti)
@@ -133,10 +146,15 @@ class FinalEgress:
 
     def send(self, batch: Batch, cti: int, now: int = INFINITY) -> list[Event[Any]]:
         """Return the rows that the CTI makes final, then the CTI, as far as the first row that is still held."""
-        for row in rows_of(batch):
-            self._hold(row)
         self._settled = max(self._settled, cti)
-        final = in_order(self._release())
+        final = []
+        for row in rows_of(batch):
+            if row.is_insertion and self._is_final(row.re_new):
+                final.append(row)
+            else:
+                self._hold(row)
+        held = self._release()
+        final = in_order(final + held) if held else final
         return self._with_cti([Insert(row.id, row.le, row.re_new, row.payload) for row in final])
 
     def _with_cti(self, events: list[Event[Any]]) -> list[Event[Any]]:

@@ -37,6 +37,8 @@ class Gate:
 
     by_end: bool = False
     until: int = INFINITY
+    final: bool = False
+    """Whether only results that no longer change are wanted: an operator may keep the others back."""
 
     def limit(self, watermark: int) -> int:
         """Return the latest LE (or, by end, RE) that is open."""
@@ -116,6 +118,10 @@ class Operator(ABC):
     def held_back(self) -> int:
         """Return the first LE of the rows that wait to be shown, INFINITY if there are none."""
         return INFINITY
+
+    def held_ends(self) -> list[int]:
+        """Return the REs of the results that are not shown as they are not final (`Gate.final`)."""
+        return []
 
     def state(self) -> dict[str, int]:
         """Return the sizes of the state: windows, events, bytes."""

@@ -22,6 +22,8 @@ def ordered(batch: Batch) -> Batch:
     >>> ordered(changes.batch(keyed=False)).ids.tolist()
     ['c', 'b', 'd', 'a']
     """
+    if len(batch) < 2:
+        return batch
     is_insertion = batch.re_old == batch.le
     order = _order(batch.table, np.where(is_insertion, batch.re_new, batch.re_old), batch.le, is_insertion)
     return batch if order is None else batch.take(order)

@@ -38,7 +38,8 @@ class RunningQuery(ABC, Generic[T]):
     def __init__(
         self, plan: Node, written: Node, emit: EmitMode | Emit, options: Options | None = None, until: int = INFINITY
     ) -> None:
-        self._graph = lower(plan, Gate(by_end=mode_of(emit) == "watermark", until=until), options)
+        mode = mode_of(emit)
+        self._graph = lower(plan, Gate(by_end=mode == "watermark", until=until, final=mode == "final"), options)
         self._egress = _egress(plan, emit)
         self._ctis = dict.fromkeys(self._graph.sources, MIN_TIME)
         self._now = MIN_TIME

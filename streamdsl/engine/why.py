@@ -63,7 +63,7 @@ class Why:
 
     def _waiting(self) -> str:
         """Return which rows wait to be sent."""
-        if isinstance(self.egress, FinalEgress) and (ends := self.egress.held_ends()):
+        if isinstance(self.egress, FinalEgress) and (ends := self._held_ends(self.egress)):
             first, what = min(ends), "1 row" if len(ends) == 1 else f"{len(ends)} rows"
             if isinstance(self.egress, HoldingEgress):
                 until = self._time(self.egress.first_release())
@@ -142,6 +142,10 @@ class Why:
         if isinstance(windows, Hopping) and node.output is not Output.POINT_AT_END:
             return f"{group}its window [{self._time(operator.cti)}, {self._time(operator.cti + windows.size)}) has not ended"
         return f"{group}{windows.describe()} waits for the end of a window"
+
+    def _held_ends(self, egress: FinalEgress) -> list[int]:
+        """Return the REs of the rows that are kept back as they are not final."""
+        return [*egress.held_ends(), *(end for operator in self.graph.operators for end in operator.held_ends())]
 
     def _swallowed(self) -> str:
         """Return which source has dropped all its events, or which filter has let no row pass, if so no row came out."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.expr.schema import Schema, Shape, is_positional, row_view
-from streamdsl.temporal.payload import Record, plain
+from streamdsl.temporal.payload import PLAIN, Record, plain, plains, records
 
 Column: TypeAlias = NDArray[Any]
 """One-dimensional: `int64`, `float64` or `bool` where every value is exactly that, else `object`."""
@@ -39,6 +39,12 @@ def column_of(values: Sequence[Any]) -> Column:
     if any(issubclass(kind, np.generic) for kind in kinds):
         return column_of([plain(value) for value in values])
     return object_column(values)
+
+
+def plain_column_of(values: Sequence[Any]) -> Column:
+    """Return `plain` of values as a column."""
+    column = column_of(values)
+    return column if column.dtype != object or PLAIN.issuperset(map(type, values)) else column_of(list(map(plain, values)))
 
 
 def _getters(schema: Schema, payloads: Sequence[Any]) -> dict[str, Callable[[Any], Any]] | None:
@@ -87,21 +93,23 @@ class Table:
     size: int
 
     @classmethod
-    def from_payloads(cls, payloads: Sequence[Any], schema: Schema | None = None) -> Table:
-        """Return payloads as columns; without a schema it is that of the first payload. Raises `SchemaError`."""
+    def from_payloads(cls, payloads: Sequence[Any], schema: Schema | None = None, plainly: bool = False) -> Table:
+        """Return payloads, made plain if so asked, as columns; without a schema it is that of the first. Raises `SchemaError`."""
         if schema is None:
             schema = Schema.of_payload(payloads[0]) if payloads else Schema.object()
+        read = plain_column_of if plainly else column_of
         if schema.shape is Shape.SCALAR:
-            return cls(schema, {"value": column_of(payloads)}, len(payloads))
+            return cls(schema, {"value": read(payloads)}, len(payloads))
+        payloads = plains(payloads) if plainly and schema.shape is Shape.OBJECT else payloads
         if schema.shape is Shape.OBJECT:
             return cls(schema, {"": object_column(payloads)}, len(payloads))
         getters = _getters(schema, payloads)
         if getters is None:
-            rows = list(map(schema.values, payloads))
+            rows = list(map(schema.values, plains(payloads) if plainly else payloads))
             fields = {name: [row[place] for row in rows] for place, name in enumerate(schema.names)}
         else:
             fields = {name: list(map(getter, payloads)) for name, getter in getters.items()}
-        return cls(schema, {name: column_of(values) for name, values in fields.items()}, len(payloads))
+        return cls(schema, {name: read(values) for name, values in fields.items()}, len(payloads))
 
     @classmethod
     def of_objects(cls, payloads: Sequence[Any]) -> Table:
@@ -118,6 +126,8 @@ class Table:
         cls = self.schema.cls
         if self.schema.shape is Shape.CLASS and cls is not None and is_positional(cls):
             return list(map(cls, *columns))
+        if self.schema.shape is Shape.RECORD:
+            return list(records(self.schema.names, columns))
         return list(map(self.schema.build, zip(*columns, strict=True)))
 
     def rows(self) -> list[Any]:

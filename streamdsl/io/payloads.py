@@ -8,7 +8,7 @@ from typing import Any, Final
 from streamdsl.errors import SchemaError
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Table
-from streamdsl.temporal.payload import is_namedtuple
+from streamdsl.temporal.payload import is_namedtuple, plains
 
 _BARE: Final = frozenset({int, float, bool, str, bytes, type(None)})
 
@@ -33,13 +33,17 @@ def schema_for(schema: Schema | None, id: Hashable, payload: Any, source: str | 
 
 
 def table_of(payloads: Sequence[Any], schema: Schema | None) -> Table:
-    """Return the payloads of rows as columns; raises `SchemaError`, which names the row by its number, as `schema_for` does."""
+    """Return the payloads of rows, made plain, as columns.
+
+    Raises `SchemaError`, which names the row by its number, as `schema_for` does.
+    """
     try:
-        table = Table.from_payloads(payloads, schema)
+        table = Table.from_payloads(payloads, schema, plainly=True)
         if _are_alike(table.schema, set(map(type, payloads))):
             return table
     except SchemaError:
         pass  # the rows will tell which
+    payloads = plains(payloads)
     for number, payload in enumerate(payloads):
         schema = schema_for(schema, number, payload)
     return Table.from_payloads(payloads, schema)

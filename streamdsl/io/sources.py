@@ -20,7 +20,7 @@ from streamdsl.io.layout import Layout, PayloadLike, as_schema, frame_schema, pa
 from streamdsl.io.payloads import schema_for, table_of
 from streamdsl.io.physical import PhysicalLayout, has_physical_columns
 from streamdsl.result import Result
-from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Event, Insert, Retract, TimeReader, Unit, check_unit, plains
+from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Event, Insert, Retract, TimeReader, Unit, check_unit
 from streamdsl.temporal.events import PhysicalEvent
 from streamdsl.temporal.time import Ticks
 
@@ -63,9 +63,13 @@ def read_rows(rows: Iterable[tuple[Any, Any, Any]], unit: Unit | None = None, pa
     if not _are_rows(checked):
         odd = next(item for item in checked if not _are_rows([item]))
         raise QueryError(f"a row is a tuple (le, re, payload), not {odd!r}")
-    table = table_of(plains([row[2] for row in checked]), as_schema(payload))
-    piece = Inserts(None, *_lifetimes(reader, checked), table)
-    return Bound(reader.found, table.schema if checked else as_schema(payload), lambda: iter([piece]), len(checked))
+    return _bind_rows(checked, reader, as_schema(payload))
+
+
+def _bind_rows(rows: Sequence[tuple[Any, Any, Any]], reader: TimeReader, schema: Schema | None) -> Bound:
+    table = table_of([row[2] for row in rows], schema)
+    piece = Inserts(None, *_lifetimes(reader, rows), table)
+    return Bound(reader.found, table.schema if rows else schema, lambda: iter([piece]), len(rows))
 
 
 def _lifetimes(reader: TimeReader, rows: Sequence[tuple[Any, Any, Any]]) -> tuple[Ticks, Ticks]:
@@ -85,7 +89,7 @@ def read_table(rows: object, payload: PayloadLike = None, unit: Unit | None = No
     """
     columns = columns_of(rows)
     if columns is None:
-        table = table_of(plains(list(_items(rows, "rows"))), as_schema(payload))
+        table = table_of(list(_items(rows, "rows")), as_schema(payload))
     else:
         payloads = payloads_of(columns, (), frame_schema(payload))
         table = payloads.table(payloads.values(columns), columns.size)
@@ -322,7 +326,7 @@ def _bind_items(items: list[Any], source: Source) -> Bound:
     if all(issubclass(kind, (Insert, Retract, Cti)) for kind in set(map(type, items))):
         return read_events(items, source.payload, source.time_unit)
     if _are_rows(items):
-        return read_rows(items, source.time_unit, source.payload)
+        return _bind_rows(items, TimeReader(check_unit(source.time_unit)), as_schema(source.payload))
     odd = next(item for item in items if not isinstance(item, (Insert, Retract, Cti)))
     raise _unbindable(odd, source, "an item that is ")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, fields
 from typing import Any, Final, Generic, Never, TypeAlias, TypeVar, cast
 
 from streamdsl.temporal.time import CHRONON, INFINITY, TimeLike, add_time, is_integer
@@ -47,7 +47,8 @@ class Insert(PhysicalEvent[T_co]):
     payload: T_co
 
     def __init__(self, id: Hashable, le: TimeLike, re: TimeLike, payload: T_co) -> None:
-        _set(self, id=id, le=le, re=re, payload=payload)
+        for put, value in zip(_INSERT, (id, le, re, payload), strict=True):
+            put(self, value)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -65,7 +66,8 @@ class Retract(PhysicalEvent[Never]):
     payload: Any
 
     def __init__(self, id: Hashable, le: TimeLike, re: TimeLike, re_new: TimeLike, payload: Any = MISSING) -> None:
-        _set(self, id=id, le=le, re=re, re_new=re_new, payload=payload)
+        for put, value in zip(_RETRACT, (id, le, re, re_new, payload), strict=True):
+            put(self, value)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -79,15 +81,21 @@ class Cti(PhysicalEvent[Never]):
     time: int
 
     def __init__(self, time: TimeLike) -> None:
-        _set(self, time=time)
+        for put, value in zip(_CTI, (time,), strict=True):
+            put(self, value)
 
 
 Event: TypeAlias = Insert[T] | Retract | Cti
 
 
-def _set(event: object, **values: object) -> None:
-    for name, value in values.items():
-        object.__setattr__(event, name, value)
+def _setters(cls: type) -> tuple[Callable[[object, object], None], ...]:
+    """Return how each field of a frozen class is set when an instance is made."""
+    return tuple(cls.__dict__[field.name].__set__ for field in fields(cls))
+
+
+_INSERT: Final = _setters(Insert)
+_RETRACT: Final = _setters(Retract)
+_CTI: Final = _setters(Cti)
 
 
 def sync_time(event: Insert[Any] | Retract | Cti) -> int:

@@ -73,6 +73,23 @@ class Record(Mapping[str, Any]):
         return dict(self._items)
 
 
+def records(names: Sequence[str], columns: Iterable[Iterable[Any]]) -> list[Record]:
+    """Return the records of columns, row by row.
+
+    >>> records(["a", "b"], [[1, 2], "xy"])
+    [Record(a=1, b='x'), Record(a=2, b='y')]
+    """
+    found: list[Record] = []
+    for values in zip(*columns, strict=True):
+        record = object.__new__(Record)
+        _set_items(record, dict(zip(names, values, strict=True)))
+        found.append(record)
+    return found
+
+
+_set_items: Final = Record.__dict__["_items"].__set__
+
+
 def is_namedtuple(value: object) -> bool:
     """Say whether a value is an instance of a named tuple class."""
     return isinstance(value, tuple) and hasattr(value, "_fields")

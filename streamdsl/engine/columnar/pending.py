@@ -33,10 +33,13 @@ class Pending(NamedTuple):
     def clipped(self, lo: Ticks | int, hi: Ticks | int) -> Pending:
         """Return the rows that are in windows `[lo, hi)`, as far as they are."""
         if isinstance(lo, int) and isinstance(hi, int):
-            first, last = int(self.lo.min()), int(self.hi.max())
+            last = int(self.hi.max())
+            if last <= lo:
+                return NOTHING
+            first = int(self.lo.min())
             if lo <= first and last <= hi:
                 return self
-            if last <= lo or hi <= first:
+            if hi <= first:
                 return NOTHING
         after, before = np.maximum(self.lo, lo), np.minimum(self.hi, hi)
         rows = np.flatnonzero(after < before)

@@ -17,6 +17,7 @@ _EMPTY: Final = -1
 _GONE: Final = -2
 _CLAIM: Final = -3
 _LEAST: Final = 64
+_RECENT: Final = 1024
 _MIX: Final = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93, 32)))
 
 Places = NDArray[np.int32]
@@ -45,6 +46,7 @@ class SlotTable:
         self._table: Places = np.full(_LEAST, _EMPTY, dtype=np.int32)
         self._n_taken = 0
         self._made: dict[int, list[Places]] = {}
+        self._recent: dict[tuple[int, int], int] = {}
         self._counts: dict[int, int] = {}
         self._order: list[int] = []
         self._free: Places = np.empty(0, dtype=np.int32)
@@ -56,8 +58,20 @@ class SlotTable:
 
     def find(self, numbers: Ticks, groups: Ticks) -> Rows:
         """Return the slot of each window number and group, made if there is none. O(1) each."""
+        if len(numbers) == 1:
+            return self._find_one(numbers, groups)
         pairs = few_pairs(numbers, groups)
         return self._find(numbers, groups) if pairs is None else self._find(pairs.first, pairs.second)[pairs.index]
+
+    def _find_one(self, numbers: Ticks, groups: Ticks) -> Rows:
+        """Return the slot of a single pair: where events come one by one, a few are asked for again and again."""
+        pair = (int(numbers[0]), int(groups[0]))
+        slot = self._recent.get(pair, -1)
+        if slot < 0 or (self.number[slot], self.group[slot]) != pair or self._places[slot] < 0:
+            if len(self._recent) >= _RECENT:
+                self._recent.clear()
+            slot = self._recent[pair] = int(self._find(numbers, groups)[0])
+        return np.array([slot])
 
     def _find(self, numbers: Ticks, groups: Ticks) -> Rows:
         places = self._home(numbers, groups)
@@ -192,6 +206,13 @@ class SlotTable:
     def last(self) -> int | None:
         """Return the largest window number in use, or in use before, None if there is none."""
         return max(self._counts, default=None)
+
+    def until(self, last: int) -> Rows:
+        """Return the slots with window numbers up to `last`. O(slots) if there is such a number."""
+        if not self._order or self._order[0] > last:
+            return np.empty(0, dtype=np.intp)
+        slots = self.slots()
+        return slots[np.flatnonzero(self.number[slots] <= last)]
 
     def pop_until(self, last: int) -> Rows:
         """Return the slots with window numbers up to `last`, still filled, and forget those numbers: they are to be released."""

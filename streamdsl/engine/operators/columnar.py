@@ -98,7 +98,19 @@ class ColumnarWindowOperator(Operator):
             self.ring.add(part)
         touched = [self._show(found) for found in self.ring.open(opened)]
         touched += map(self._enter, early)
-        return Batch.concat([self._emit(distinct(touched)), passed])
+        return Batch.concat([self._emit(self._due(distinct(touched), ctis[0])), passed])
+
+    def _due(self, touched: Rows, cti: int) -> Rows:
+        """Return the cells whose results are wanted: those that have changed, or only those that the CTI closes."""
+        if not self.numbers.gate.final:
+            return touched
+        self.cells.drop(touched[self.cells.lanes.counts(ROWS)[touched] == 0])
+        return self.cells.until(self.numbers.grid.first_ending_after(cti) - 1)
+
+    def held_ends(self) -> list[int]:
+        slots = self.cells.slots() if self.numbers.gate.final else np.arange(0)
+        ends: list[int] = (self.numbers.starts(self.cells.number[slots]) + self.windows.size).tolist()
+        return ends
 
     def _pass(self, pending: list[Pending], cti: int) -> tuple[list[Pending], Batch]:
         """Return what is left of rows without the new windows that the CTI closes at once, and the results of these."""
@@ -133,7 +145,9 @@ class ColumnarWindowOperator(Operator):
         """Keep the ids of rows without end: at the end of time they must be named."""
         if self.numbers.gate.until != INFINITY:
             return
-        for row in np.flatnonzero((batch.re_old == INFINITY) | (batch.re_new == INFINITY)).tolist():
+        has_unending = len(batch) and max(batch.re_old.max(), batch.re_new.max()) == INFINITY
+        unending_rows = (batch.re_old == INFINITY) | (batch.re_new == INFINITY) if has_unending else ()
+        for row in np.flatnonzero(unending_rows).tolist():
             if batch.re_new[row] == INFINITY:
                 self._unending[batch.ids[row]] = int(batch.le[row])
             else:
@@ -148,8 +162,8 @@ class ColumnarWindowOperator(Operator):
             # What is taken out must go from the ring before the windows that open now take it over from there.
             limit = min(opened + 1, INFINITY)
             stop = limit if part.signs is None else np.where(part.signs > 0, limit, self.ring.next)
-            early.append(part.clipped(MIN_TIME, stop))
             late.append(part.clipped(stop, ENDLESS))
+            early.append(part.clipped(MIN_TIME, stop) if late[-1] else part)
         return [part for part in early if part], [part for part in late if part]
 
     def _show(self, opened: Opened) -> Rows:
