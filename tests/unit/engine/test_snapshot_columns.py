@@ -111,7 +111,7 @@ def test_a_window_whose_rows_stay_keeps_its_result_when_it_gets_another_end() ->
     session = summed(sd.source("s")).open()
     session.push([row("a", 0, 9), row("b", 20, 21)])
     (changed,) = session.push([Retract("a", 0, 9, 12, {"k": "x", "v": 1})])
-    assert (changed.le, changed.re, changed.re_new) == (0, 9, 12)  # type: ignore[union-attr]
+    assert (changed.le, changed.re, changed.re_new) == (0, 9, 12)
 
 
 def test_an_error_names_the_window() -> None:
