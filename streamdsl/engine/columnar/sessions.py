@@ -243,6 +243,14 @@ class SessionTable:
         numbers, _ = self.log.all()
         return int(_inside(numbers, *self._stretches(self.open_slots(cti))).sum())
 
+    def slowest_group(self, cti: int) -> int | None:
+        """Return the group of the first session that goes on at a time."""
+        slots = self.open_slots(cti)
+        if not len(slots):
+            return None
+        first = slots[np.argmin(self.boundaries.le[slots])]
+        return int(self.codes.groups(self.boundaries.code[first : first + 1])[0])
+
     def first_start(self, cti: int) -> int:
         """Return the LE of the first session that goes on at a time, that time if there is none."""
         le = self.boundaries.le[self.open_slots(cti)]
