@@ -70,6 +70,10 @@ class EventLog:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.intp)
         return tuple(map(np.concatenate, zip(*self._runs, strict=True)))  # type: ignore[return-value]
 
+    def starts(self) -> Ticks:
+        """Return the LE of every entry."""
+        return self.entries.le[self.all()[1]]
+
     def keep(self, is_kept: Column) -> None:
         """Drop all entries but these of `all()`."""
         numbers, slots = self.all()

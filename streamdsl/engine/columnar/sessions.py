@@ -76,10 +76,13 @@ class SessionTable:
         parts = (self.boundaries, self.codes, self.log, self._index, self._waiting)
         return sum(part.nbytes for part in parts)
 
-    def take(self, batch: Batch, codes: Rows, terms: Terms, watermark: int) -> Touched:
-        """Take changed rows in, raise the watermark, and return what is not as before; what is gone is still to be dropped."""
+    def take(self, batch: Batch, codes: Rows, terms: Terms, watermark: int, is_last: bool) -> Touched:
+        """Take changed rows in, raise the watermark, and return what is not as before; what is gone is still to be dropped.
+
+        After the last change none can take back a row.
+        """
         self.watermark = watermark
-        touched = self._change(batch, codes, terms) if len(batch) else UNTOUCHED
+        touched = self._change(batch, codes, terms, is_last) if len(batch) else UNTOUCHED
         if not self.by_end:
             return touched
         ends, slots = self._waiting.pop_until(watermark)
@@ -96,12 +99,12 @@ class SessionTable:
         """Note sessions whose results wait for their ends."""
         self._waiting.add(self.boundaries.re[slots], slots)
 
-    def _change(self, batch: Batch, codes: Rows, terms: Terms) -> Touched:
+    def _change(self, batch: Batch, codes: Rows, terms: Terms, is_last: bool) -> Touched:
         came, went = np.flatnonzero(batch.re_new > batch.le), np.flatnonzero(batch.re_old > batch.le)
         self._fit(batch)
         numbers = self._packing.numbers(codes, batch.le)
         affected = self._affected(numbers[went])
-        for rows, re, sign in ((came, batch.re_new, 1), (went, batch.re_old, -1)):
+        for rows, re, sign in ((came, batch.re_new, 1), (went, batch.re_old, -1)) if len(went) or not is_last else ():
             self.log.add(numbers[rows], codes[rows], batch.le[rows], re[rows], sign, terms.take(rows))
         logged = self._logged(affected)
         low, high = self._stretches(affected)
@@ -128,9 +131,8 @@ class SessionTable:
             return
         slots = self._index.all().slots
         le, re = self.boundaries.le[slots], self.boundaries.re[slots]
-        if len(le):
-            low, high = min(low, int(le.min())), max(high, int(le.max()), int(re[re != INFINITY].max(initial=high)))
-        self._packing.fit(len(self.codes), low, high)
+        known = np.concatenate([le, re[re != INFINITY], self.log.starts()])
+        self._packing.fit(len(self.codes), int(known.min(initial=low)), int(known.max(initial=high)))
         self._index.renumber(self._packing.numbers(self.boundaries.code[slots], le))
         self.log.renumber(self._packing)
 

@@ -24,7 +24,7 @@ class SessionOperator(SweptOperator):
         self.swept: SessionTable = SessionTable(node.windows, gate.by_end)
 
     def _take(self, batch: Batch) -> Batch:
-        touched = self.swept.take(batch, self._codes(batch), self._terms(batch), self.watermark)
+        touched = self.swept.take(batch, self._codes(batch), self._terms(batch), self.watermark, self.ending)
         out = self._emit(touched)
         self.swept.drop(touched.gone)
         return out
