@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from streamdsl.engine.codes import factorise, first_rows
+from streamdsl.engine.index.pair_index import PairIndex
 from streamdsl.expr.nodes import Constant, Expr, Make
 from streamdsl.expr.schema import Schema, as_payload
 from streamdsl.expr.table import Column, Table, column_of, object_column
@@ -42,6 +42,8 @@ class _Numbers(dict[Hashable, int]):
 class PartNumbers:
     """The numbers of one part of a key: integers in `[0, limit)` are their own, other values are remembered from `limit` on.
 
+    Other integers have odd places there, found in whole columns, and what is no integer has even ones.
+
     >>> part = PartNumbers(BITS)
     >>> part.of(np.array([7, 3])).tolist(), part.values(part.of(column_of(["a", None]))).tolist()
     ([7, 3], ['a', None])
@@ -55,13 +57,14 @@ class PartNumbers:
         self._shown = object_column([])
         self._typed = False
         self._free: list[int] = []
+        self._wide = PairIndex()
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._numbers) + len(self._wide)
 
     def of(self, column: Column) -> Ticks:
         """Return each value's number, equal where `payload_key`s are."""
-        if column.dtype.kind == "i" and not self._numbers:
+        if column.dtype.kind == "i" and not len(self):
             self._are_own = True
         if column.dtype.kind == "i" and self._are_own:
             return self._of_integers(column)
@@ -71,14 +74,15 @@ class PartNumbers:
         return np.fromiter(map(self.number, map(payload_key, values), values), dtype=np.int64, count=len(values))
 
     def _of_integers(self, column: Ticks) -> Ticks:
-        beyond = np.flatnonzero((column < 0) | (column >= self.limit))
-        if not len(beyond):
+        if not len(column) or (column.min() >= 0 and column.max() < self.limit):
             return column
-        codes = factorise(column[beyond])
-        values = column[beyond][first_rows(codes)].tolist()
+        beyond = np.flatnonzero((column < 0) | (column >= self.limit))
         numbers = column.copy()
-        numbers[beyond] = np.fromiter(map(self._numbers.__getitem__, values), dtype=np.int64, count=len(values))[codes]
+        numbers[beyond] = self._of_wide(column[beyond])
         return numbers
+
+    def _of_wide(self, integers: Ticks) -> Ticks:
+        return self.limit + 2 * self._wide.find(np.zeros(len(integers), dtype=np.int64), integers) + 1
 
     def number(self, key: Hashable, value: Any) -> int:
         """Return the number of one value. Once integers are their own numbers, so are their equals, as `True` and `1.0`."""
@@ -86,7 +90,9 @@ class PartNumbers:
         if known is not None:
             return known
         own = _whole(key) if self._are_own else None
-        return own if own is not None and 0 <= own < self.limit else self._remember(key, as_payload(value))
+        if own is None or not -(2**63) <= own < 2**63:
+            return self._remember(key, as_payload(value))
+        return own if 0 <= own < self.limit else int(self._of_wide(np.array([own]))[0])
 
     def _remember(self, key: Hashable, shown: Any) -> int:
         if not self._free:
@@ -94,8 +100,8 @@ class PartNumbers:
         place = self._free.pop()
         self._keys[place], self._shown[place] = key, shown
         self._typed = self._typed or isinstance(shown, (int, float))
-        self._numbers[key] = self.limit + place
-        return self.limit + place
+        number = self._numbers[key] = self.limit + 2 * place
+        return number
 
     def _grow(self) -> None:
         size = len(self._keys)
@@ -108,21 +114,30 @@ class PartNumbers:
         """Return the values that have these numbers."""
         if not len(numbers) or int(numbers.max()) < self.limit:
             return numbers
-        if int(numbers.min()) >= self.limit:
-            shown = self._shown[numbers - self.limit]
+        places = numbers - self.limit
+        is_wide = (places >= 0) & (places & 1 == 1)
+        known = np.flatnonzero((places >= 0) & ~is_wide)
+        if len(known) == len(numbers):
+            shown = self._shown[places >> 1]
             return column_of(shown.tolist()) if self._typed else shown
-        shown = numbers.astype(object)
-        known = np.flatnonzero(numbers >= self.limit)
-        shown[known] = self._shown[numbers[known] - self.limit]
+        integers = numbers.copy()
+        integers[is_wide] = self._wide.group[places[is_wide] >> 1]
+        if not len(known):
+            return integers
+        shown = integers.astype(object)
+        shown[known] = self._shown[places[known] >> 1]
         return column_of(shown.tolist())
 
     def keep(self, numbers: Ticks) -> None:
         """Forget the values of all other numbers."""
-        kept = set((numbers[numbers >= self.limit] - self.limit).tolist())
-        for place in [number - self.limit for number in self._numbers.values() if number - self.limit not in kept]:
+        kept = set(numbers[numbers >= self.limit].tolist())
+        for number in [number for number in self._numbers.values() if number not in kept]:
+            place = (number - self.limit) >> 1
             del self._numbers[self._keys[place]]
             self._keys[place] = self._shown[place] = None
             self._free.append(place)
+        wide = self._wide.slots()
+        self._wide.release(wide[np.flatnonzero(~np.isin(self.limit + 2 * wide + 1, numbers))])
 
 
 def _whole(key: Hashable) -> int | None:
@@ -210,7 +225,7 @@ class KeyTable:
     @property
     def is_due(self) -> bool:
         """Whether so many values are remembered that it is time to find out which are needed."""
-        return self._remembered() > self._due
+        return len(self) > self._due
 
     def keep(self, numbers: Iterable[int]) -> None:
         """Forget what only other groups have."""
@@ -220,12 +235,12 @@ class KeyTable:
             last.keep(held & (2**_HALF - 1))
             first.keep(held >> _HALF)
             held = first.values(held >> _HALF)
-        self._due = max(self.least, 2 * self._remembered())
+        self._due = max(self.least, 2 * len(self))
 
-    def _remembered(self) -> int:
+    def __len__(self) -> int:
         return sum(map(len, [self._only, *self._firsts, *self._lasts]))
 
     @property
     def nbytes(self) -> int:
         """A rough size of what is remembered."""
-        return 200 * self._remembered()
+        return 200 * len(self)

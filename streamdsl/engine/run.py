@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from streamdsl.engine.ingress import Piece
 from streamdsl.engine.lower import Options
@@ -17,11 +17,17 @@ from streamdsl.plan.outputs import Outputs
 from streamdsl.result import Result
 from streamdsl.temporal import INFINITY, Event, Rejected
 
+PART_ROWS: Final = 2**20
+"""The rows of an input that are taken at once."""
+
 
 def run(
     plan: Node, bindings: Mapping[str, Bound], until: int | None = None, engine_options: Options | None = None
 ) -> Result[Any]:
-    """Take each source whole, tables first, and close with its last piece; `until` ends the inputs with `Cti(until)` instead."""
+    """Take each source, tables first, and close with its last part; `until` ends the inputs with `Cti(until)` instead.
+
+    An input in columns is taken in parts of many rows, so that a large one need not be in memory whole.
+    """
     return run_outputs(Outputs((plan,)), bindings, until, engine_options)[0]
 
 
@@ -36,7 +42,7 @@ def run_outputs(
         raise QueryError(f"nothing is bound to the source {missing[0]!r}", hint=f"query.run({{{missing[0]!r}: events_or_frame}})")
     session.load({name: bound for name, bound in bindings.items() if name in session.tables})
     live = {name: bound for name, bound in bindings.items() if name in session.sources and name not in session.tables}
-    session.end_with({name: bound.whole() for name, bound in live.items()}, limit)
+    session.end_with({name: session.push_all_but_last(name, bound) for name, bound in live.items()}, limit)
     rejected = {name: session.rejected_by(name) for name in session.sources}
     return [
         Result(Outcome(steps, session.unit), [each for name in sources_of(part) for each in rejected[name]])
@@ -54,10 +60,10 @@ def sources_of(plan: Node) -> list[str]:
 
 
 class _Run(Session[Any]):
-    """A session of several outputs, which keeps the steps of each."""
+    """A session of several outputs, which keeps the steps of each; what is not final yet is not wanted."""
 
     def __init__(self, plan: Outputs, bindings: Mapping[str, Bound], options: Options | None, until: int) -> None:
-        super().__init__(plan, bindings, engine_options=options, until=until)
+        super().__init__(plan, bindings, "final", options, until)
         self.steps: list[list[Step]] = [[] for _ in plan.parts]
 
     def _imported(self, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
@@ -70,6 +76,15 @@ class _Run(Session[Any]):
         for steps, out in zip(self.steps, outputs, strict=True):
             steps.append(out)
         return []
+
+    def push_all_but_last(self, source: str, bound: Bound) -> object:
+        """Push the parts of an input as they are read, and return the last."""
+        parts = bound.parts(PART_ROWS)
+        last = next(parts)
+        for part in parts:
+            self.push(last, source)
+            last = part
+        return last
 
     def rejected_by(self, source: str) -> Sequence[Rejected]:
         """Return what a source has dropped or adjusted."""

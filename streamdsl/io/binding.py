@@ -63,22 +63,44 @@ class Bound:
 
     def whole(self) -> Piece:
         """Read the input as one piece."""
-        pieces = list(self.pieces())
-        columns = [piece for piece in pieces if isinstance(piece, Inserts)]
-        if len(pieces) == 1:
-            return pieces[0]
-        if not columns or len(columns) < len(pieces) or any(piece.ids is not None for piece in columns):
-            return list(_events(pieces))
-        le, re = (np.concatenate([getattr(piece, name) for piece in columns]) for name in ("le", "re"))
-        return Inserts(None, le, re, Table.concat([piece.table for piece in columns]))
+        (piece,) = self.parts(None)
+        return piece
+
+    def parts(self, rows: int | None) -> Iterator[Piece]:
+        """Read the input in pieces put together until they have so many rows (None: all); there is at least one.
+
+        What is not in columns is one piece with all that comes after it.
+        """
+        pieces, first, size = self.pieces(), 0, 0
+        waiting: list[Piece] = []
+        for piece in pieces:
+            waiting.append(piece)
+            size += len(piece)
+            if not isinstance(piece, Inserts) or piece.ids is not None:
+                waiting.extend(pieces)
+            elif rows is not None and size >= rows:
+                yield _together(waiting, first)
+                waiting, first, size = [], first + size, 0
+        if waiting or not first:
+            yield _together(waiting, first)
 
     def events(self) -> Iterator[Event[Any]]:
         """Read the input from its beginning as physical events."""
         return _events(self.pieces())
 
 
-def _events(pieces: Iterable[Piece]) -> Iterator[Event[Any]]:
-    row = 0
+def _together(pieces: Sequence[Piece], first: int) -> Piece:
+    """Return pieces as one; the first row has this number."""
+    columns = [piece for piece in pieces if isinstance(piece, Inserts) and piece.ids is None]
+    if len(pieces) == 1 and (columns or not first):
+        return pieces[0]
+    if not columns or len(columns) < len(pieces):
+        return list(_events(pieces, first))
+    le, re = (np.concatenate([getattr(piece, name) for piece in columns]) for name in ("le", "re"))
+    return Inserts(None, le, re, Table.concat([piece.table for piece in columns]))
+
+
+def _events(pieces: Iterable[Piece], row: int = 0) -> Iterator[Event[Any]]:
     for piece in pieces:
         yield from piece.events(row) if isinstance(piece, Inserts) else piece
         row += len(piece)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.columnar.slots import SlotTable, longer
+from streamdsl.engine.columnar.slots import SlotTable
+from streamdsl.engine.index.pair_index import longer
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, object_column
 from streamdsl.temporal.payload import payload_key

@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 import heapq
-from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.lanes import Lanes, distinct
-from streamdsl.engine.columnar.pairs import few_pairs
+from streamdsl.engine.index.pair_index import PairIndex, Places
 from streamdsl.expr.table import Rows
 from streamdsl.temporal.time import Ticks
 
-_EMPTY: Final = -1
-_GONE: Final = -2
-_CLAIM: Final = -3
-_LEAST: Final = 64
-_RECENT: Final = 1024
-_MIX: Final = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93, 32)))
 
-Places = NDArray[np.int32]
-
-
-class SlotTable:
-    """A slot for each window number and group that is in use; `number` and `group` say whose it is.
-
-    Slots are found by hashing, whole columns at once: a place of `_table` has a slot, or none, or had one that is gone; where
-    another slot has the place the next one is tried.
+class SlotTable(PairIndex):
+    """A slot for each window number and group that is in use, with lanes; slots are known by their window number too.
 
     >>> table = SlotTable()
     >>> slots = table.find(np.array([7, 7, 8]), np.array([30, 20, 30]))
-    >>> len(table), table.find(np.array([7, 7]), np.array([20, 20])).tolist() == [slots[1]] * 2
-    (3, True)
     >>> table.drop(slots[:2])
     >>> table.first(), len(table)
     (8, 1)
@@ -40,134 +24,23 @@ class SlotTable:
 
     def __init__(self) -> None:
         self.lanes = Lanes(0)
-        self.number: Ticks = np.empty(0, dtype=np.int64)
-        self.group: Ticks = np.empty(0, dtype=np.int64)
-        self._places: Places = np.empty(0, dtype=np.int32)
-        self._table: Places = np.full(_LEAST, _EMPTY, dtype=np.int32)
-        self._n_taken = 0
         self._made: dict[int, list[Places]] = {}
-        self._recent: dict[tuple[int, int], int] = {}
         self._counts: dict[int, int] = {}
         self._order: list[int] = []
-        self._free: Places = np.empty(0, dtype=np.int32)
-        self._n_free = 0
-        self.grow(_LEAST)
-
-    def __len__(self) -> int:
-        return self.lanes.size - self._n_free
-
-    def find(self, numbers: Ticks, groups: Ticks) -> Rows:
-        """Return the slot of each window number and group, made if there is none. O(1) each."""
-        if len(numbers) == 1:
-            return self._find_one(numbers, groups)
-        pairs = few_pairs(numbers, groups)
-        return self._find(numbers, groups) if pairs is None else self._find(pairs.first, pairs.second)[pairs.index]
-
-    def _find_one(self, numbers: Ticks, groups: Ticks) -> Rows:
-        """Return the slot of a single pair: where events come one by one, a few are asked for again and again."""
-        pair = (int(numbers[0]), int(groups[0]))
-        slot = self._recent.get(pair, -1)
-        if slot < 0 or (self.number[slot], self.group[slot]) != pair or self._places[slot] < 0:
-            if len(self._recent) >= _RECENT:
-                self._recent.clear()
-            slot = self._recent[pair] = int(self._find(numbers, groups)[0])
-        return np.array([slot])
-
-    def _find(self, numbers: Ticks, groups: Ticks) -> Rows:
-        places = self._home(numbers, groups)
-        slots = self._seek(numbers, groups, places)
-        missing = np.flatnonzero(slots < 0)
-        while len(missing):
-            asked, wanted, at = numbers[missing], groups[missing], places[missing]
-            if self._make_room(asked, wanted):
-                at = self._home(asked, wanted)
-                self._seek(asked, wanted, at)
-            self._claim(asked, wanted, at)
-            slots[missing], places[missing] = self._seek(asked, wanted, at), at
-            missing = missing[slots[missing] < 0]
-        return slots
-
-    def _seek(self, numbers: Ticks, groups: Ticks, places: Rows) -> Rows:
-        """Return the slots, -1 where there is none, looking on from `places`, which then are where the slots are, or would be."""
-        slots = self._table[places].astype(np.intp)
-        left = np.flatnonzero(~self._is_settled(slots, numbers, groups))
-        while len(left):
-            places[left] = (places[left] + 1) & (len(self._table) - 1)
-            found: Rows = self._table[places[left]].astype(np.intp)
-            slots[left] = found
-            left = left[~self._is_settled(found, numbers[left], groups[left])]
-        return slots
-
-    def _is_settled(self, slots: Rows, numbers: Ticks, groups: Ticks) -> NDArray[np.bool_]:
-        """Say which slots are the right ones, or empty."""
-        settled: NDArray[np.bool_] = self.group[slots] == groups
-        settled &= self.number[slots] == numbers
-        settled &= slots >= 0
-        settled |= slots == _EMPTY
-        return settled
-
-    def _claim(self, numbers: Ticks, groups: Ticks, places: Rows) -> None:
-        """Make slots at empty places: where several rows claim one place, one of them gets it."""
-        claims = _CLAIM - np.arange(len(places), dtype=np.int32)
-        self._table[places] = claims
-        got = np.flatnonzero(self._table[places] == claims)
-        slots = self._take(len(got))
-        self._table[places[got]] = slots
-        self._places[slots] = places[got]
-        self.number[slots] = numbers[got]
-        self.group[slots] = groups[got]
-        self._n_taken += len(got)
-        for number, start, stop, order in _runs(numbers[got]):
-            self._note(number, slots[order[start:stop]])
-
-    def _home(self, numbers: Ticks, groups: Ticks) -> Rows:
-        """Return the place that is tried first for each window number and group."""
-        first, second, last, half = _MIX
-        mixed = groups.view(np.uint64) * first
-        mixed += numbers.view(np.uint64) * second
-        mixed ^= mixed >> half
-        mixed *= last
-        mixed >>= np.uint64(65 - len(self._table).bit_length())
-        return mixed.view(np.int64)
-
-    def _make_room(self, numbers: Ticks, groups: Ticks) -> bool:
-        """Make a larger table, or the same without places that are gone, if so many slots need one; say whether it was made."""
-        if 2 * (self._n_taken + len(numbers)) <= len(self._table):
-            return False
-        wanted = len(self) + _count_pairs(numbers, groups)
-        if 2 * (self._n_taken - len(self) + wanted) <= len(self._table):
-            return False
-        self._rebuild(max(_LEAST, 1 << (3 * wanted - 1).bit_length()))
-        return True
-
-    def _rebuild(self, size: int) -> None:
-        slots = self.slots()
-        self._table = np.full(size, _EMPTY, dtype=np.int32)
-        self._n_taken = len(slots)
-        places = self._home(self.number[slots], self.group[slots])
-        while len(slots):
-            empty = np.flatnonzero(self._table[places] == _EMPTY)
-            self._table[places[empty]] = slots[empty]
-            is_in = self._table[places] == slots
-            self._places[slots[is_in]] = places[is_in]
-            slots, places = slots[~is_in], (places[~is_in] + 1) & (size - 1)
-
-    def _take(self, n: int) -> Rows:
-        if self._n_free < n:
-            self.grow(max(2 * self.lanes.size, self.lanes.size + n))
-        self._n_free -= n
-        return self._free[self._n_free : self._n_free + n].astype(np.intp)
+        super().__init__()
 
     def grow(self, size: int) -> None:
-        """Make room for `size` slots."""
-        old = self.lanes.size
-        self._free = np.concatenate([self._free[: self._n_free], np.arange(size - 1, old - 1, -1, dtype=np.int32)])
-        self._n_free = len(self._free)
-        self._free = longer(self._free, size)
-        self._places = np.concatenate([self._places, np.full(size - old, _EMPTY, dtype=np.int32)])
-        self.number = longer(self.number, size)
-        self.group = longer(self.group, size)
+        super().grow(size)
         self.lanes.grow(size)
+
+    def made(self, slots: Rows) -> None:
+        for number, start, stop, order in _runs(self.number[slots]):
+            self._note(number, slots[order[start:stop]])
+
+    def release(self, slots: Rows) -> None:
+        super().release(slots)
+        if len(slots):
+            self.lanes.clear(slots)
 
     def _note(self, number: int, slots: Rows) -> None:
         """Remember that slots are of a window number."""
@@ -186,15 +59,6 @@ class SlotTable:
         for number, start, stop, _ in _runs(self.number[slots]):
             self._counts[number] -= stop - start
         self.release(slots)
-
-    def release(self, slots: Rows) -> None:
-        """Clear slots that are no longer known by their window number."""
-        if len(slots):
-            self._table[self._places[slots]] = _GONE
-            self._places[slots] = _GONE
-            self.lanes.clear(slots)
-            self._free[self._n_free : self._n_free + len(slots)] = slots
-            self._n_free += len(slots)
 
     def first(self) -> int | None:
         """Return the smallest window number in use, None if there is none. O(1) amortised."""
@@ -229,27 +93,9 @@ class SlotTable:
         mine = slots[np.flatnonzero((self.number[slots] == number) & (self._places[slots] >= 0))]
         return distinct([mine])
 
-    def slots(self) -> Rows:
-        """Return all slots in use."""
-        return np.flatnonzero(self._places >= 0)
-
     @property
     def nbytes(self) -> int:
-        """The memory of the arrays."""
-        made = sum(part.nbytes for parts in self._made.values() for part in parts)
-        columns = (self.number, self.group, self._places, self._table, self._free)
-        return self.lanes.nbytes + made + sum(column.nbytes for column in columns)
-
-
-def longer(column: NDArray[Any], size: int) -> NDArray[Any]:
-    """Return a column with zeros after it."""
-    return np.concatenate([column, np.zeros(size - len(column), dtype=column.dtype)])
-
-
-def _count_pairs(numbers: Ticks, groups: Ticks) -> int:
-    """Return about how many different pairs there are, or a few less."""
-    mixed = np.sort(groups * 0x9E3779B97F4A7C1 + numbers)
-    return 1 + int(np.count_nonzero(mixed[1:] != mixed[:-1]))
+        return super().nbytes + self.lanes.nbytes + sum(part.nbytes for parts in self._made.values() for part in parts)
 
 
 def _runs(numbers: Ticks) -> list[tuple[int, int, int, Rows]]:

@@ -212,7 +212,7 @@ class ColumnarWindowOperator(Operator):
     def _results(self, numbers: Ticks, groups: Ticks, lanes: Lanes) -> Table:
         """Return the payloads that windows have now. Raises `UserCodeError` naming the window."""
         self.udm_calls += len(self.accumulators) * len(numbers)
-        keys = self.key_table.shown(groups) if self.key_table and self._reads_key else None
+        keys = self.key_table.shown(groups) if self.key_table is not None and self._reads_key else None
         try:
             columns = result_columns(self.accumulators, lanes)
             table = Table(Schema.record(list(columns)), columns, len(numbers))
@@ -234,7 +234,8 @@ class ColumnarWindowOperator(Operator):
         return Batch(self._ids(starts, groups), le, np.where(is_gone, re, le), np.where(is_gone, le, re), table, keys)
 
     def _ids(self, starts: Ticks, groups: Ticks) -> Ids:
-        return WindowIds(self.label, self.key_table, starts, *(self.key_table.leaves(groups) if self.key_table else []))
+        leaves = [] if self.key_table is None else self.key_table.leaves(groups)
+        return WindowIds(self.label, self.key_table, starts, *leaves)
 
     def held_groups(self) -> Iterable[int | None]:
         tables = (self.cells, self.ring.deltas, self.ring.running)

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdsl.engine.codes import factorise
-from streamdsl.engine.columnar.pairs import distinct_pairs
 from streamdsl.engine.columnar.slots import SlotTable
 from streamdsl.engine.keys import KeyTable, PartNumbers
+from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.expr.nodes import Field, Make
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import column_of
