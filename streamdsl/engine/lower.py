@@ -31,6 +31,8 @@ from streamdsl.engine.operators.lifetimes import (
 )
 from streamdsl.engine.operators.match import MatchOperator
 from streamdsl.engine.operators.scan import ScanOperator
+from streamdsl.engine.operators.session import SessionOperator
+from streamdsl.engine.operators.snapshot import SnapshotOperator
 from streamdsl.engine.operators.span import SelectManyOperator, SelectOperator, WhereOperator
 from streamdsl.engine.operators.stitch import StitchOperator
 from streamdsl.engine.operators.to_edges import ToEdgesOperator
@@ -71,6 +73,7 @@ from streamdsl.plan.node import (
 )
 from streamdsl.plan.outputs import outputs_of
 from streamdsl.temporal.time import Ticks
+from streamdsl.windows import Session, Snapshot
 
 Options: TypeAlias = Mapping[str, str]
 
@@ -94,7 +97,9 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
             f"{node.name} cannot run on the columnar window operator: {reason}",
             hint='leave engine_options["window"] out, and every window gets the operator that can run it',
         )
-    return WindowOperator if forced == "general" or reason is not None else ColumnarWindowOperator
+    if forced == "general" or reason is not None:
+        return WindowOperator
+    return {Snapshot: SnapshotOperator, Session: SessionOperator}.get(type(node.windows), ColumnarWindowOperator)
 
 
 OPERATORS: dict[type[Node], type[Any]] = {

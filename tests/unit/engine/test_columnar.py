@@ -52,7 +52,8 @@ def each(values: Sequence[int]) -> Sequence[int]:
 @pytest.mark.parametrize(
     ("build", "reason"),
     [
-        (lambda s: s.snapshot_window().aggregate(n=sd.count()), "its windows are snapshot"),
+        (lambda s: s.session_window(3, 9).aggregate(n=sd.count()), "its windows are session"),
+        (lambda s: s.snapshot_window(output=sd.Output.POINT_AT_END).aggregate(n=sd.count()), "its results are points"),
         (
             lambda s: s.tumbling_window(10).aggregate(n=sd.count(), m=sd.median(lambda e: e.v)),
             "median is not one of avg, count, sum",
