@@ -33,6 +33,8 @@ from streamdsl.engine.operators.lifetimes import (
 )
 from streamdsl.engine.operators.match import MatchOperator
 from streamdsl.engine.operators.scan import ScanOperator
+from streamdsl.engine.operators.session import SessionOperator
+from streamdsl.engine.operators.snapshot import SnapshotOperator
 from streamdsl.engine.operators.span import SelectManyOperator, SelectOperator, WhereOperator
 from streamdsl.engine.operators.stitch import StitchOperator
 from streamdsl.engine.operators.to_edges import ToEdgesOperator
@@ -73,6 +75,7 @@ from streamdsl.plan.node import (
 )
 from streamdsl.plan.outputs import outputs_of
 from streamdsl.temporal.time import Ticks
+from streamdsl.windows import Hopping, Session, Snapshot
 
 Options: TypeAlias = Mapping[str, str]
 
@@ -92,9 +95,11 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
         raise QueryError(f'engine_options["window"] is "general" or "columnar", not {forced!r}')
     if forced == "general":
         return WindowOperator
-    if why_not_columnar(node) is None:
-        return ColumnarWindowOperator
-    reason = why_not_buffered(node)
+    reason = why_not_columnar(node)
+    if reason is None:
+        return {Snapshot: SnapshotOperator, Session: SessionOperator}.get(type(node.windows), ColumnarWindowOperator)
+    if isinstance(node.windows, Hopping):
+        reason = why_not_buffered(node)
     if forced == "columnar" and reason is not None:
         raise QueryError(
             f"{node.name} cannot run on a columnar window operator: {reason}",

@@ -1,75 +1,86 @@
-"""Groups and times packed into one integer, so that a pair is found by one search."""
+"""Packing: one number for a group and a time, so that pairs are sorted and found as fast as numbers."""
 
 from __future__ import annotations
 
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from streamdsl.expr.table import Rows
-from streamdsl.temporal.time import Ticks
+from streamdsl.expr.table import Column, Rows
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
-ROOM: Final = 2**62
-"""Packed integers are smaller."""
+_BITS: Final = 62
+_LEAST: Final = 20
+_WIDE: Final = 2**65
 
 
 class Packing:
-    """A group and a time as one integer with the same order. Other times can be packed to be looked for.
+    """How codes of groups and times become numbers in the order of (code, time).
 
-    >>> packing = Packing(np.array([4, 8]), np.array([5, 9]))
-    >>> packing.pack(np.array([4, 4, 8]), np.array([5, 9, 5])).tolist()
-    [0, 4, 16]
+    With one group a time is its own number. With several, times are counted from `base` and the code stands in the bits above;
+    times that lie too far apart for that become Python integers, which are slow but have no bounds.
+
+    >>> packing = Packing()
+    >>> packing.fit(3, 100, 200)
+    True
+    >>> numbers = packing.numbers(np.array([0, 1, 1, 2]), np.array([200, 100, INFINITY, 100]))
+    >>> bool((numbers[1:] > numbers[:-1]).all())
+    True
     """
 
-    __slots__ = ("_bits", "_groups", "_low", "_times")
+    def __init__(self) -> None:
+        self._codes = 1
+        self._base = MIN_TIME
+        self._bits = 0
+        self._wide = False
 
-    def __init__(self, groups: Ticks, times: Ticks) -> None:
-        self._groups = _distinct(groups)
-        self._times: Ticks | None = None
-        self._low = int(times.min())
-        self._bits = (int(times.max()) - self._low + 1).bit_length() + 1
-        if len(self._groups) << self._bits > ROOM:
-            self._times = _distinct(times)
-            self._low, self._bits = 0, (len(self._times) + 1).bit_length()
+    def fits(self, codes: int, low: int, high: int) -> bool:
+        """Say whether so many codes, and all times from `low` to `high`, have numbers."""
+        if codes <= 1 and self._codes == 1:
+            return True
+        return codes <= self._codes and (self._wide or (self._base < low and high - self._base < (1 << self._bits) - 1))
 
-    def fits(self, groups: Ticks, times: Ticks) -> bool:
-        """Say whether other rows can be packed with these."""
-        if self._times is not None or not self._knows(self._ranks(groups), groups).all():
+    def fit(self, codes: int, low: int, high: int) -> bool:
+        """Choose numbers for so many codes, with room for more, and for these times; say whether that changed any number."""
+        if self.fits(codes, low, high):
             return False
-        return self._low <= int(times.min()) and int(times.max()) - self._low + 1 < 1 << self._bits
+        width = (2 * codes).bit_length()
+        self._codes, self._bits = 1 << width, min(_BITS - width, max(_LEAST, (4 * (high - low)).bit_length()))
+        room = (1 << self._bits) - 2 - (high - low)
+        self._base = low - max(1, room // 4)
+        self._wide = room < 2 or self._base < MIN_TIME
+        return True
 
-    def pack(self, groups: Ticks, times: Ticks) -> Ticks:
-        """Return the packed values of rows that fit."""
-        return self._pack(self._ranks(groups), times)
+    def numbers(self, codes: Rows, times: Ticks) -> Column:
+        """Return the number of each code and time that fit; INFINITY is after all of them."""
+        if self._codes == 1:
+            return times
+        if self._wide:
+            wide: Column = codes.astype(object) * _WIDE + times.astype(object)
+            return wide
+        last = (1 << self._bits) - 1
+        return (codes << self._bits) | np.where(times == INFINITY, last, times - self._base)
 
-    def ranges(self, keys: Ticks, groups: Ticks, lo: Ticks, hi: Ticks) -> tuple[Rows, Rows]:
-        """Return from where to where in packed values those of some groups are whose times are in `[lo, hi)`."""
-        ranks = self._ranks(groups)
-        first, last = np.searchsorted(keys, self._pack(ranks, lo)), np.searchsorted(keys, self._pack(ranks, hi))
-        return first, np.where(self._knows(ranks, groups), last, first)
+    def places(self, numbers: Column) -> tuple[Rows, Ticks]:
+        """Return the codes and the times of numbers.
 
-    def _ranks(self, groups: Ticks) -> Rows:
-        ranks: Rows = (groups > self._groups[0]).astype(np.intp) if len(self._groups) == 1 else self._groups.searchsorted(groups)
-        return ranks
+        >>> packing = Packing()
+        >>> _ = packing.fit(3, 100, 200)
+        >>> packing.places(packing.numbers(np.array([0, 2]), np.array([100, INFINITY])))
+        (array([0, 2]), array([                100, 9223372036854775807]))
+        """
+        if self._codes == 1:
+            return np.zeros(len(numbers), dtype=np.intp), numbers
+        if self._wide:
+            codes = [(number - MIN_TIME) // _WIDE for number in numbers.tolist()]
+            times = [number - code * _WIDE for number, code in zip(numbers.tolist(), codes, strict=True)]
+            return np.array(codes, dtype=np.intp), np.array(times, dtype=np.int64)
+        last = (1 << self._bits) - 1
+        offsets = numbers & last
+        return numbers >> self._bits, np.where(offsets == last, INFINITY, offsets + self._base)
 
-    def _knows(self, ranks: Rows, groups: Ticks) -> NDArray[np.bool_]:
-        known: NDArray[np.bool_] = self._groups[np.minimum(ranks, len(self._groups) - 1)] == groups
-        return known
-
-    def _pack(self, ranks: Rows, times: Ticks) -> Ticks:
-        if self._times is not None:
-            times = np.searchsorted(self._times, times)
-        return (ranks << self._bits) + (np.clip(times, self._low, self._low + (1 << self._bits) - 1) - self._low)
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of the arrays."""
-        return self._groups.nbytes + (0 if self._times is None else self._times.nbytes)
-
-
-def _distinct(values: Ticks) -> Ticks:
-    if (values == values[0]).all():
-        return values[:1].copy()
-    ordered = np.sort(values)
-    return ordered[np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))]
+    def limits(self, codes: Rows, time: int) -> Column:
+        """Return a number for each code that those of times up to `time` do not exceed, and those of later times do."""
+        if self._codes > 1 and not self._wide:
+            time = min(max(time, self._base), self._base + (1 << self._bits) - 2)
+        return self.numbers(codes, np.full(len(codes), time, dtype=np.int64))

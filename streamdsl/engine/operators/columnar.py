@@ -33,7 +33,7 @@ from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.invoke import stamp
-from streamdsl.windows import Hopping, Output, unending
+from streamdsl.windows import Hopping, Output, Session, Snapshot, unending
 
 SLICE: Final = 2**16
 """Rows that are taken at once: more fall out of the cache."""
@@ -283,11 +283,13 @@ def _slices(batch: Batch) -> Iterator[Batch]:
 
 
 def why_not_columnar(node: WindowAggregate | WindowApply) -> str | None:
-    """Say why the columnar operator cannot run a node, None if it can."""
+    """Say why the columnar operators cannot run a node, None if one can."""
     if not isinstance(node, WindowAggregate):
         return "it runs an operator, not aggregates"
-    if not isinstance(node.windows, Hopping):
-        return f"its windows are {node.windows.describe()}, not hopping or tumbling"
+    if not isinstance(node.windows, (Hopping, Snapshot, Session)) or getattr(node.windows, "max_duration", None):
+        return f"its windows are {node.windows.describe()}, not hopping, tumbling, snapshots or whole sessions"
+    if not isinstance(node.windows, Hopping) and node.output is not Output.ALIGN:
+        return "its results are points at the ends of windows that may move"
     for agg in node.aggregates:
         if type(agg.function) not in ACCUMULATORS:
             return f"{agg.function.label} is not one of {', '.join(sorted(kind.__name__.lower() for kind in ACCUMULATORS))}"

@@ -52,9 +52,10 @@ def each(values: Sequence[int]) -> Sequence[int]:
 @pytest.mark.parametrize(
     ("build", "reason"),
     [
-        (lambda s: s.snapshot_window().aggregate(n=sd.count()), "its windows are snapshot"),
+        (lambda s: s.session_window(3, 9).aggregate(n=sd.count()), "its windows are session"),
+        (lambda s: s.snapshot_window(output=sd.Output.POINT_AT_END).aggregate(n=sd.count()), "its results are points"),
         (lambda s: s.tumbling_window(10).aggregate(m=sd.time_weighted_avg(lambda e: e.v)), "time_weighted_avg is time-sensitive"),
-        (lambda s: s.session_window(10).apply(each, lambda e: e.v), "its windows are session"),
+        (lambda s: s.session_window(10).apply(each, lambda e: e.v), "it runs an operator"),
     ],
 )
 def test_forcing_it_where_it_cannot_run_says_why(build: Any, reason: str) -> None:
