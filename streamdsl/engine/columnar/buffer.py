@@ -176,6 +176,10 @@ class Buffer:
     def __len__(self) -> int:
         return int(np.count_nonzero(self.rows.alive & (self.rows.re >= self.limit)))
 
+    def held_groups(self) -> Ticks:
+        """Return the groups of the rows that are still needed."""
+        return np.unique(self.rows.groups[self.rows.alive & (self.rows.re >= self.limit)])
+
     @property
     def nbytes(self) -> int:
         """The memory of the arrays."""
