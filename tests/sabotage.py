@@ -23,6 +23,7 @@ LAWS = (
     "tests/laws/test_attach.py",
     "tests/laws/test_sorted_runs.py",
     "tests/laws/test_swept_operators.py",
+    "tests/laws/test_buffered_windows.py",
 )
 
 
@@ -212,6 +213,27 @@ SABOTAGES = (
         "self.boundaries.lanes.copy(self.portion.slots[at[has]], self.portion.slots[latest[has]])",
         "self.boundaries.lanes.clear(self.portion.slots[at[has]])",
         "both_operators_give_the_same and swept",
+    ),
+    Sabotage(
+        "a row that ends where a window starts is a member of it",
+        "streamdsl/engine/columnar/buffer.py",
+        "(rows.re > starts[:, None])",
+        "(rows.re >= starts[:, None])",
+        "as_the_general_operator",
+    ),
+    Sabotage(
+        "a row that may still be lengthened is swept",
+        "streamdsl/engine/columnar/buffer.py",
+        "self.rows.alive & (self.rows.re >= self.limit))\n        renumbered",
+        "self.rows.alive & (self.rows.re > self.limit))\n        renumbered",
+        "as_the_general_operator",
+    ),
+    Sabotage(
+        "what leaves a window stays in its state",
+        "streamdsl/engine/columnar/states.py",
+        "self._enters[rows] == entering",
+        "self._enters[rows] >= entering",
+        "as_the_general_operator",
     ),
 )
 
