@@ -18,7 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-LAWS = ("tests/laws/test_operators.py", "tests/laws/test_attach.py", "tests/laws/test_sorted_runs.py")
+LAWS = (
+    "tests/laws/test_operators.py",
+    "tests/laws/test_attach.py",
+    "tests/laws/test_sorted_runs.py",
+    "tests/laws/test_swept_operators.py",
+    "tests/laws/test_buffered_windows.py",
+)
 
 
 @dataclass(frozen=True)
@@ -193,6 +199,41 @@ SABOTAGES = (
         "self.cells.pop_until(self.numbers.grid.first_ending_after(cti) - 1)",
         "self.cells.pop_until(self.numbers.grid.first_ending_after(cti))",
         "both_window_operators",
+    ),
+    Sabotage(
+        "a snapshot forgotten whose end may still move",
+        "streamdsl/engine/columnar/timeline.py",
+        "slots[(re >= cti) &",
+        "slots[(re > cti) &",
+        "both_operators_give_the_same and swept",
+    ),
+    Sabotage(
+        "a boundary inside a window that begins without its sums",
+        "streamdsl/engine/columnar/sweep.py",
+        "self.boundaries.lanes.copy(self.portion.slots[at[has]], self.portion.slots[latest[has]])",
+        "self.boundaries.lanes.clear(self.portion.slots[at[has]])",
+        "both_operators_give_the_same and swept",
+    ),
+    Sabotage(
+        "a row that ends where a window starts is a member of it",
+        "streamdsl/engine/columnar/buffer.py",
+        "(rows.re > starts[:, None])",
+        "(rows.re >= starts[:, None])",
+        "as_the_general_operator",
+    ),
+    Sabotage(
+        "a row that may still be lengthened is swept",
+        "streamdsl/engine/columnar/buffer.py",
+        "self.rows.alive & (self.rows.re >= self.limit))\n        renumbered",
+        "self.rows.alive & (self.rows.re > self.limit))\n        renumbered",
+        "as_the_general_operator",
+    ),
+    Sabotage(
+        "what leaves a window stays in its state",
+        "streamdsl/engine/columnar/states.py",
+        "self._enters[rows] == entering",
+        "self._enters[rows] >= entering",
+        "as_the_general_operator",
     ),
 )
 

@@ -71,15 +71,12 @@ WORKLOADS = [
         columns=COLUMNS,
         reference=python.reference(loop, COLUMNS),
         ways={
-            "streamdsl": streamdsl.columns(query, 10_000),
+            "streamdsl": streamdsl.columns(query),
             "duckdb": duckdb.sql(SQL),
             **polars.frames(lazy),
             "numpy floor": python.floor(floor),
             "dict loop": python.loop(lambda rows: list(loop(rows)), against="streamdsl"),
         },
-        notes=(
-            "Bytewax and Pathway have no such window; the loop reads tuples, streamdsl columns",
-            "streamdsl takes its general operator here, and is given fewer events",
-        ),
+        notes=("Bytewax and Pathway have no such window; the loop reads tuples, streamdsl columns",),
     )
 ]

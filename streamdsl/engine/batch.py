@@ -48,6 +48,10 @@ class Batch:
         re_old = le if self.re_old is self.le else self.re_old[rows]
         return Batch(self.ids[rows], le, re_old, self.re_new[rows], self.table.take(rows), keys)
 
+    def only(self, rows: Rows) -> Batch:
+        """Return these rows, of which no two are equal, in their order."""
+        return self if len(rows) == len(self) else self.take(rows)
+
     def with_lifetimes(self, le: Ticks, re_old: Ticks, re_new: Ticks) -> Batch:
         """Return the rows with other lifetimes, without those that are there neither before nor after."""
         moved = replace(self, le=le, re_old=re_old, re_new=re_new)

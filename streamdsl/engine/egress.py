@@ -46,12 +46,20 @@ class OutRow(NamedTuple):
         return (self.is_insertion, self.le, self.re_new if self.is_insertion else self.re_old)
 
 
+def changed(batch: Batch) -> Batch:
+    """Return the rows that really change."""
+    rows = np.flatnonzero(batch.re_old != batch.re_new)
+    return batch if len(rows) == len(batch) else batch.take(rows)
+
+
+def insertions(batch: Batch) -> list[Event[Any]]:
+    """Return insertions as events, in the order in which they go out."""
+    batch = ordered(batch)
+    return list(map(Insert, batch.ids.tolist(), batch.le.tolist(), batch.re_new.tolist(), batch.table.payloads()))
+
+
 def rows_of(batch: Batch) -> list[OutRow]:
-    """Return the rows that really change, in the order in which they go out."""
-    changed = np.flatnonzero(batch.re_old != batch.re_new)
-    if not len(changed):
-        return []
-    batch = batch if len(changed) == len(batch) else batch.take(changed)
+    """Return rows that change in the order in which they go out."""
     batch = batch if len(batch) < _FEW else ordered(batch)
     columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.table.payloads())
     rows = list(map(OutRow._make, zip(*columns, strict=True)))
@@ -119,12 +127,11 @@ class SpeculativeEgress:
 
     def send(self, batch: Batch, cti: int, now: int = INFINITY) -> list[Event[Any]]:
         """Return the events of one piece, its CTI last if it has risen; `now` is the largest LE or CTI of the input."""
-        rows = rows_of(batch)
-        events: list[Event[Any]]
-        if not self._versions and rows and rows[0].is_insertion:  # then all are
-            events = [Insert(row.id, row.le, row.re_new, row.payload) for row in rows]
+        batch = changed(batch)
+        if not self._versions and (batch.re_old == batch.le).all():
+            events = insertions(batch)
         else:
-            events = list(map(self._versions.event, rows))
+            events = list(map(self._versions.event, rows_of(batch)))
         if cti > self.cti:
             self.cti = cti
             self._versions.forget(cti)
@@ -147,6 +154,9 @@ class FinalEgress:
     def send(self, batch: Batch, cti: int, now: int = INFINITY) -> list[Event[Any]]:
         """Return the rows that the CTI makes final, then the CTI, as far as the first row that is still held."""
         self._settled = max(self._settled, cti)
+        batch = changed(batch)
+        if not self._held and (batch.re_old == batch.le).all() and self._is_final(int(batch.re_new.max(initial=MIN_TIME))):
+            return self._with_cti(insertions(batch))
         final = []
         for row in rows_of(batch):
             if row.is_insertion and self._is_final(row.re_new):
@@ -209,7 +219,7 @@ class HoldingEgress(FinalEgress):
     def send(self, batch: Batch, cti: int, now: int = INFINITY) -> list[Event[Any]]:
         """Return the corrections of rows that are out and the rows that need not wait any more, then the CTI."""
         going = []
-        for row in rows_of(batch):
+        for row in rows_of(changed(batch)):
             if row.is_insertion or row.id in self._held:
                 self._hold(row)
             else:

@@ -57,15 +57,13 @@ def rows_after(changes: Batch) -> Batch:
 
     An id that is inserted again is another row: the one before it can no longer change.
     """
-    is_change = changes.re_old != changes.re_new
-    if not is_change.all():
-        changes = changes.take(np.flatnonzero(is_change))
+    changes = changes.only(np.flatnonzero(changes.re_old != changes.re_new))
     is_insertion = changes.re_old == changes.le
     if is_insertion.all():
         return changes
     ends = _last_ends(changes, is_insertion)
     rows = np.flatnonzero(ends > changes.le)
-    found = changes.take(rows)
+    found = changes.only(rows)
     return found.with_lifetimes(found.le, found.le, ends[rows])
 
 

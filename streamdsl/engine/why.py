@@ -16,6 +16,7 @@ from streamdsl.engine.egress import FinalEgress, HoldingEgress, SpeculativeEgres
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Operator
 from streamdsl.engine.operators.lifetimes import ExtendOperator, QuantizeOperator, ShiftOperator
+from streamdsl.engine.operators.session import SessionOperator
 from streamdsl.engine.operators.span import WhereOperator
 from streamdsl.engine.operators.window import WindowOperator
 from streamdsl.expr import describe
@@ -166,11 +167,15 @@ class Why:
 
 def _slowest_group(operator: Any) -> str:
     """Return the group whose windows are settled least far."""
-    if not isinstance(operator, WindowOperator) or not any(operator.groups):
+    if operator.key_table is None:
         return ""
-    cti = operator.input_ctis[0]
-    key = min(operator.groups, key=lambda key: operator.groups[key].output_cti(cti))
-    if key is None or operator.key_table is None:
+    key = None
+    if isinstance(operator, SessionOperator):
+        key = operator.swept.slowest_group(operator.input_ctis[0])
+    elif isinstance(operator, WindowOperator) and operator.groups:
+        cti = operator.input_ctis[0]
+        key = min(operator.groups, key=lambda key: operator.groups[key].output_cti(cti))
+    if key is None:
         return ""
     (shown,) = operator.key_table.shown(np.array([key])).payloads()
     return f"in group {shown!r} "

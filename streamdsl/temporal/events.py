@@ -47,8 +47,11 @@ class Insert(PhysicalEvent[T_co]):
     payload: T_co
 
     def __init__(self, id: Hashable, le: TimeLike, re: TimeLike, payload: T_co) -> None:
-        for put, value in zip(_INSERT, (id, le, re, payload), strict=True):
-            put(self, value)
+        put_id, put_le, put_re, put_payload = _INSERT
+        put_id(self, id)
+        put_le(self, le)
+        put_re(self, re)
+        put_payload(self, payload)
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -59,7 +59,7 @@ def test_both_window_operators_show_the_same_after_every_push(seed: int) -> None
 
 
 def test_the_columnar_window_operator_takes_what_is_built_in() -> None:
-    assert {variant.name.split()[0] for variant in COLUMNAR} >= {"tumbling", "hopping", "group_by"}
+    assert {variant.name.split()[0] for variant in COLUMNAR} >= {"tumbling", "hopping", "snapshot", "session", "group_by"}
     assert len(COLUMNAR) >= 6
 
 

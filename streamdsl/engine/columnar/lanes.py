@@ -168,7 +168,8 @@ class Lanes:
 
     def counts(self, key: LaneKey) -> Ticks:
         """Return a lane; zeros if nothing was added to it."""
-        return self._arrays.get(key, np.zeros(self.size, dtype=np.int64))
+        array = self._arrays.get(key)
+        return np.zeros(self.size, dtype=np.int64) if array is None else array
 
     def holds(self, key: LaneKey) -> bool:
         """Say whether something was ever added to a lane."""
@@ -195,6 +196,11 @@ class Lanes:
         for loose in terms.loose:
             for row, value, count in zip(loose.rows, loose.values, loose.counts, strict=True):
                 self._bag(loose.aggregate, int(index[row])).add(value, count)
+
+    def add_sums(self, key: LaneKey, sums: Ticks, amount: int) -> None:
+        """Add to a lane at every position, no more than `amount` in all."""
+        self._reserve(key, amount)
+        self._lane(key)[:] += sums
 
     def cumulate(self, width: int = 1) -> None:
         """Make each position the sum of all up to it, in steps of `width`.
@@ -225,6 +231,44 @@ class Lanes:
             at = np.flatnonzero(np.isin(slots, list(bags))).tolist()
             taken._bags[aggregate] = {position: bags[int(slots[position])] for position in at}
         return taken
+
+    def copy(self, slots: Rows, sources: Rows) -> None:
+        """Let `slots` hold what the `sources` hold."""
+        for array in self._arrays.values():
+            array[slots] = array[sources]
+        for bags in self._bags.values():
+            for slot, source in zip(slots.tolist(), sources.tolist(), strict=True):
+                bags[slot] = Bag()
+                bags[slot].merge(bags.get(source, Bag()))
+
+    def add_from(self, slots: Rows, sources: Rows) -> None:
+        """Add to each of `slots` what one of `sources` holds, to which nothing is added."""
+        for array in self._arrays.values():
+            np.add.at(array, slots, array[sources])
+        for bags in self._bags.values():
+            for slot, source in zip(slots.tolist(), sources.tolist(), strict=True):
+                if source in bags:
+                    bags.setdefault(slot, Bag()).merge(bags[source])
+
+    def add_lanes(self, index: Rows, other: Lanes) -> None:
+        """Add another's position i at position `index[i]`."""
+        for key, array in other._arrays.items():
+            self._reserve(key, other._bounds.get(key, 0))
+            np.add.at(self._lane(key), index, array)
+        for aggregate, bags in other._bags.items():
+            for position, bag in bags.items():
+                self._bag(aggregate, int(index[position])).merge(bag)
+
+    def run_up(self, slots: Rows, starts: Rows) -> None:
+        """Make each of `slots` the sum of those before it and itself, from the last position in `starts` on."""
+        lengths = np.diff(starts, append=len(slots))
+        for array in self._arrays.values():
+            sums = np.cumsum(array[slots])
+            if len(starts) > 1:
+                sums -= np.repeat(sums[starts] - array[slots[starts]], lengths)
+            array[slots] = sums
+        for bags in self._bags.values():
+            _run_up_bags(bags, slots, starts)
 
     def clear(self, slots: Rows) -> None:
         """Make these slots as if nothing had been added to them."""
@@ -260,7 +304,7 @@ class Lanes:
             key = heapq.heappop(waiting)
             array = self._arrays[key]
             carried = (array + _HALF) >> DIGIT
-            self._bounds[key] = _HALF
+            self._bounds[key] = _HALF * max(1, self.size)
             if carried.any():
                 array -= carried << DIGIT
                 self._carry_to((key[0], int(key[1]) + 1), carried, waiting)
@@ -274,7 +318,8 @@ class Lanes:
     def grow(self, size: int) -> None:
         """Make the lanes longer."""
         for key, array in self._arrays.items():
-            self._arrays[key] = np.concatenate([array, np.zeros(size - self.size, dtype=np.int64)])
+            self._arrays[key] = np.zeros(size, dtype=np.int64)
+            self._arrays[key][: self.size] = array
         self.size = size
 
     @property
@@ -310,6 +355,15 @@ def _cumulate_bags(bags: dict[int, Bag], size: int) -> None:
         running.merge(bags.get(position, Bag()))
         bags[position] = Bag()
         bags[position].merge(running)
+
+
+def _run_up_bags(bags: dict[int, Bag], slots: Rows, starts: Rows) -> None:
+    running, begins = Bag(), set(starts.tolist())
+    for position, slot in enumerate(slots.tolist()):
+        running = Bag() if position in begins else running
+        running.merge(bags.get(slot, Bag()))
+        bags[slot] = Bag()
+        bags[slot].merge(running)
 
 
 def distinct(slots: Iterable[Rows]) -> Rows:

@@ -137,6 +137,8 @@ def test_a_session_that_goes_on() -> None:
     events = [row(i, i) for i in range(90)]
     told = reason(S.session_window(5).aggregate(**COUNT), s=[*events, sd.Cti(90)])
     assert "settled only up to 0: a session goes on (hint: max_duration=... cuts it)" in told
+    grouped = reason(S.group_by("k").session_window(5).aggregate(**COUNT), s=[*events, sd.Cti(90)])
+    assert "settled only up to 0: in group 'a' a session goes on" in grouped
     cut = reason(S.session_window(5, max_duration=20).aggregate(**COUNT), s=[*events, sd.Cti(90)])
     assert "settled only up to 80" in cut
 

@@ -1,0 +1,134 @@
+"""How the cost of an event grows with the work: with events, keys, windows per event, disorder, and lifetimes.
+
+Count and sum per key, in two ways: a run from an Arrow table to one, and a session that is pushed 16k rows at a time and returns
+its final results as events. A point is the least CPU time per event of three runs; beside it stand the rows of result per event.
+`python -m benchmarks.studies.growth docs/growth.svg` draws it.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import streamdsl as sd
+from benchmarks.data import Columns, bids
+
+EVENTS = 2**19
+PUSH = 16_384
+KEYS = 1_000
+SIZE = 10_000
+LATENESS = 30_000
+
+
+@dataclass(frozen=True)
+class Case:
+    """Bids, and windows over them."""
+
+    columns: Columns
+    hop: int = SIZE
+    slack: int = 0
+
+    def measure(self) -> Measured:
+        """Return what the case costs."""
+        import pyarrow as pa
+
+        table, each = pa.table(dict(self.columns)), 1e9 / len(self.columns["le"])
+        run, push = ([_timed(way, self, table) for _ in range(3)] for way in (_run, _push))
+        return Measured(min(run)[0] * each, min(push)[0] * each, run[0][1] / len(table))
+
+    def query(self, progress: sd.Progress | None = None) -> sd.Stream[Any]:
+        """Return the query."""
+        windows = sd.source("bids", progress=progress).group_by("key").hopping_window(SIZE, self.hop)
+        return windows.aggregate(n=sd.count(), total=sd.sum(lambda e: e.price))
+
+
+class Measured(NamedTuple):
+    """The nanoseconds per event of a run and of a session, and the rows of the result per event."""
+
+    run: float
+    push: float
+    rows: float
+
+
+def _timed(way: Callable[[Case, Any], int], case: Case, table: Any) -> tuple[float, int]:
+    gc.collect()
+    start = time.process_time()
+    rows = way(case, table)
+    return time.process_time() - start, rows
+
+
+def _run(case: Case, table: Any) -> int:
+    return len(case.query().run({"bids": table}).to_arrow())
+
+
+def _push(case: Case, table: Any) -> int:
+    session = case.query(sd.Progress.slack(case.slack)).open(emit="final")
+    rows = sum(len(session.push(table.slice(first, PUSH))) for first in range(0, len(table), PUSH))
+    return rows + len(session.close())
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What grows, the sizes to measure, and the case of each."""
+
+    label: str
+    sizes: Sequence[float]
+    case: Callable[[Any], Case]
+
+    def measure(self) -> list[Measured]:
+        """Return the costs at each size."""
+        return [self.case(size).measure() for size in self.sizes]
+
+
+def lasting(windows: float) -> Columns:
+    """Return bids that live for so many windows."""
+    columns = bids(EVENTS, KEYS)
+    return {**columns, "re": columns["le"] + max(1, int(windows * SIZE))}
+
+
+AXES = [
+    Axis("events", [2**n for n in range(14, 23)], lambda n: Case(bids(n, KEYS))),
+    Axis("keys", [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000], lambda keys: Case(bids(EVENTS, keys))),
+    Axis("windows per event (size / hop)", [1, 2, 5, 10, 20, 50, 100], lambda n: Case(bids(EVENTS, 100), hop=SIZE // n)),
+    Axis(
+        "share of late events, %",
+        [0, 1, 5, 10, 20, 50],
+        lambda late: Case(bids(EVENTS, KEYS, late=late / 100), slack=LATENESS),
+    ),
+    Axis("lifetime in windows", [0, 1, 10, 100, 1_000], lambda windows: Case(lasting(windows))),
+]
+
+
+def draw(axes: Sequence[Axis], path: str) -> None:
+    """Measure each axis, print the figures, and draw them."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    pyplot.rcParams["svg.hashsalt"] = "streamdsl"
+    figure, places = pyplot.subplots(1, len(axes), figsize=(4 * len(axes), 3.2), constrained_layout=True)
+    for axis, place in zip(axes, places, strict=True):
+        found = axis.measure()
+        print(axis.label, *(f"{size:g}: {each}" for size, each in zip(axis.sizes, found, strict=True)), sep="\n  ")
+        place.plot(axis.sizes, [each.run for each in found], marker="o", color="#2a6f97", label="run, to columns")
+        place.plot(axis.sizes, [each.push for each in found], marker="s", color="#e07a1f", label="session, to events")
+        for size, each in zip(axis.sizes, found, strict=True):
+            place.annotate(f"{each.rows:.2g}", (size, each.push), textcoords="offset points", xytext=(0, 7), ha="center", size=7)
+        place.set_xlabel(axis.label)
+        place.set_yscale("log")
+        place.set_ylim(20, 20_000)
+        place.set_xscale("symlog" if 0 in axis.sizes else "log")
+        place.grid(alpha=0.3)
+        place.spines[["top", "right"]].set_visible(False)
+    places[0].set_ylabel("ns per event (numbers: rows of the result per event)")
+    places[0].legend(frameon=False)
+    figure.savefig(path, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    draw(AXES, sys.argv[1])

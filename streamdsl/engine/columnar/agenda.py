@@ -1,0 +1,63 @@
+"""The agenda: places of groups in time that wait for the watermark, in a few sorted runs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamdsl.expr.table import Rows
+from streamdsl.temporal.time import Ticks
+
+
+class Agenda:
+    """Times with a code each. Adding and taking out cost O(log n) for each, however they come.
+
+    >>> agenda = Agenda()
+    >>> agenda.add(np.array([7, 3]), np.array([0, 1]))
+    >>> agenda.pop_until(5)
+    (array([3]), array([1]))
+    >>> len(agenda)
+    1
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[Ticks, Rows]] = []
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the arrays."""
+        return sum(times.nbytes + codes.nbytes for times, codes in self._runs)
+
+    def add(self, times: Ticks, codes: Rows) -> None:
+        """Put places on the agenda."""
+        if not len(times):
+            return
+        self._size += len(times)
+        while self._runs and len(self._runs[-1][0]) <= 2 * len(times):
+            others, other_codes = self._runs.pop()
+            times, codes = np.concatenate([others, times]), np.concatenate([other_codes, codes])
+        order = np.argsort(times)
+        self._runs.append((times[order], codes[order]))
+
+    def pop_until(self, time: int) -> tuple[Ticks, Rows]:
+        """Take off and return the places up to a time."""
+        found: list[tuple[Ticks, Rows]] = []
+        kept = []
+        for times, codes in self._runs:
+            stop = int(np.searchsorted(times, time, side="right"))
+            if stop:
+                found.append((times[:stop], codes[:stop]))
+            if stop < len(times):
+                kept.append((times[stop:], codes[stop:]))
+        self._runs = kept
+        if not found:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.intp)
+        self._size -= sum(len(times) for times, _ in found)
+        return np.concatenate([times for times, _ in found]), np.concatenate([codes for _, codes in found])
+
+    def clear(self) -> None:
+        """Take everything off."""
+        self._runs, self._size = [], 0

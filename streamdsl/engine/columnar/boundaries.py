@@ -1,0 +1,60 @@
+"""Boundaries: the places where lifetimes of a group begin or end, each with the snapshot window that starts there."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamdsl.engine.columnar.lanes import ROWS, Lanes
+from streamdsl.engine.columnar.results import Results, lengthened
+from streamdsl.expr.table import Rows
+from streamdsl.temporal.time import MIN_TIME, Ticks
+
+
+class Boundaries:
+    """Slots of boundaries: whose each is, the window that starts there, and how many endpoints are there.
+
+    `lanes` hold the sums of windows that the watermark has reached, and what later ones have more than the window before.
+    """
+
+    def __init__(self) -> None:
+        self.le: Ticks = np.empty(0, dtype=np.int64)
+        self.re: Ticks = np.empty(0, dtype=np.int64)
+        self.code: Rows = np.empty(0, dtype=np.intp)
+        self.endpoints: Ticks = np.empty(0, dtype=np.int64)
+        self.lanes = Lanes(0)
+        self.results = Results()
+        self._free: Rows = np.empty(0, dtype=np.intp)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the arrays."""
+        arrays = (self.le, self.re, self.code, self.endpoints, self._free)
+        return sum(array.nbytes for array in arrays) + self.lanes.nbytes + self.results.nbytes
+
+    @property
+    def rows(self) -> Ticks:
+        """The number of rows in each window, or by how much it differs."""
+        return self.lanes.counts(ROWS)
+
+    def make(self, codes: Rows, le: Ticks) -> Rows:
+        """Return slots for new boundaries, without endpoints, whose windows have no end yet."""
+        n = len(le)
+        if len(self._free) < n:
+            self._grow(max(64, 2 * self.lanes.size, self.lanes.size + 2 * n))
+        slots, self._free = self._free[:n], self._free[n:]
+        self.le[slots], self.code[slots], self.re[slots], self.endpoints[slots] = le, codes, MIN_TIME, 0
+        return slots
+
+    def _grow(self, size: int) -> None:
+        self._free = np.concatenate([self._free, np.arange(self.lanes.size, size)])
+        self.le, self.re, self.code, self.endpoints = (
+            lengthened(array, size) for array in (self.le, self.re, self.code, self.endpoints)
+        )
+        self.lanes.grow(size)
+        self.results.grow(size)
+
+    def drop(self, slots: Rows) -> None:
+        """Let slots go; they can then be used again."""
+        self.lanes.clear(slots)
+        self.results.clear(slots)
+        self._free = np.concatenate([slots, self._free])

@@ -1,0 +1,122 @@
+"""Endpoints: what a batch of changed rows does at each place where lifetimes begin or end, summed per group and time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from streamdsl.engine.batch import Batch
+from streamdsl.engine.columnar.lanes import ROWS, Lanes, Terms
+from streamdsl.engine.columnar.packing import Packing
+from streamdsl.engine.sorting import in_order
+from streamdsl.expr.table import Column, Rows
+from streamdsl.temporal.time import INFINITY, Ticks
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Rows that begin or end to be in `[lo, hi)` (`signs`), and what they add to the lanes there."""
+
+    codes: Rows
+    lo: Ticks
+    hi: Ticks
+    signs: Ticks
+    is_whole: Column
+    """Whether the row is there before or after, not both: LE then is an endpoint more or less."""
+    terms: Terms
+    are_new: bool
+
+    @classmethod
+    def of(cls, batch: Batch, codes: Rows, terms: Terms) -> Changed:
+        """Return what a batch changes."""
+        if (batch.re_old == batch.le).all():
+            always = np.ones(len(batch), dtype=np.int64)
+            return cls(codes, batch.le, batch.re_new, always, always > 0, terms, are_new=True)
+        lo, hi = np.minimum(batch.re_old, batch.re_new), np.maximum(batch.re_old, batch.re_new)
+        return cls(codes, lo, hi, np.where(batch.re_new > batch.re_old, 1, -1), lo == batch.le, terms, are_new=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Deltas:
+    """By group and time, in order: endpoints that come or go, and what `lanes` hold more from then on. INFINITY is a place."""
+
+    numbers: Column
+    codes: Rows
+    times: Ticks
+    endpoints: Ticks
+    lanes: Lanes
+    changed: Changed
+    _order: Rows
+    _lasts: Rows
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def around(self) -> Ticks:
+        """Return how many changed rows are around from each place on."""
+        around: Ticks = np.cumsum(_both(None, self._order, self.changed.terms.size))[self._lasts]
+        return around
+
+
+class Spans(NamedTuple):
+    """Windows with rows, and their sums."""
+
+    codes: Rows
+    le: Ticks
+    re: Ticks
+    lanes: Lanes
+
+
+def spans_of(deltas: Deltas, until: int) -> Spans:
+    """Return the windows that end by `until`, where there are no rows but those that the deltas are of."""
+    deltas.lanes.cumulate()
+    is_place = (deltas.endpoints > 0) | (deltas.times == INFINITY)
+    places = np.arange(len(deltas)) if is_place.all() else np.flatnonzero(is_place)
+    re = deltas.times[places[1:]]
+    at = np.flatnonzero((deltas.lanes.counts(ROWS)[places[:-1]] > 0) & (re <= until))
+    rows = places[at]
+    return Spans(deltas.codes[rows], deltas.times[rows], re[at], deltas.lanes.take(rows))
+
+
+def deltas_of(changed: Changed, packing: Packing) -> Deltas:
+    """Sum up what rows change at both ends of each."""
+    numbers = np.concatenate([packing.numbers(changed.codes, changed.lo), packing.numbers(changed.codes, changed.hi)])
+    order, ordered = in_order(numbers)
+    is_last = np.ones(len(ordered), dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_last[:-1])
+    lasts = np.flatnonzero(is_last)
+    found = ordered[lasts]
+    if changed.are_new:
+        endpoints = np.diff(lasts, prepend=-1)
+        terms = changed.terms
+    else:
+        ends = np.concatenate([np.where(changed.is_whole, changed.signs, -changed.signs), changed.signs])
+        endpoints = _sums(ends[order], lasts)
+        terms = changed.terms.times(changed.signs)
+    return Deltas(found, *packing.places(found), endpoints, _lanes(terms, order, lasts), changed, order, lasts)
+
+
+def _sums(amounts: Ticks, lasts: Rows) -> Ticks:
+    return np.diff(np.cumsum(amounts)[lasts], prepend=0)
+
+
+def _lanes(terms: Terms, order: Rows, lasts: Rows) -> Lanes:
+    """Return what rows add at their first ends and take away at their second ones, place by place."""
+    lanes = Lanes(len(lasts))
+    rest = Terms(terms.size, [part for part in terms.parts if part.rows is not None], terms.loose)
+    for part in terms.parts:
+        if part.rows is None:
+            lanes.add_sums(part.lane, _sums(_both(part.amounts, order, terms.size), lasts), part.largest * len(order))
+    if rest.parts or rest.loose:
+        index = np.empty(len(order), dtype=np.intp)
+        index[order] = np.repeat(np.arange(len(lasts)), np.diff(lasts, prepend=-1))
+        lanes.add(index[: terms.size], rest)
+        lanes.add(index[terms.size :], -rest)
+    return lanes
+
+
+def _both(amounts: Ticks | None, order: Rows, size: int) -> Ticks:
+    """Return what rows add, and then what they take away, in some order."""
+    return np.where(order < size, 1, -1) if amounts is None else np.concatenate([amounts, -amounts])[order]

@@ -1,0 +1,135 @@
+"""A sorted index from numbers to slots, in pieces: what a change touches is taken out, changed as plain arrays, and put back."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from streamdsl.expr.table import Column, Rows
+
+PIECE: Final = 512
+"""Entries of a piece when it is made; one with more than twice as many is cut."""
+_FEW: Final = 8
+
+
+class Portion(NamedTuple):
+    """Some runs of neighbouring entries, in order; `run` says which run an entry is in."""
+
+    numbers: Column
+    slots: Rows
+    run: Rows
+    pieces: list[tuple[int, int]]
+    """The pieces `[first, stop)` of the index that each run is made of."""
+
+    def insert(self, at: Rows, numbers: Column, slots: Rows) -> Portion:
+        """Return the portion with more entries, each before the entry `at` that it has now."""
+        if not len(at):
+            return self
+        if not len(self.slots):
+            return Portion(numbers, slots, np.zeros(len(slots), dtype=np.intp), self.pieces)
+        size = len(self.slots) + len(at)
+        places = at + np.arange(len(at))
+        is_old = np.ones(size, dtype=np.bool_)
+        is_old[places] = False
+        stayed = np.flatnonzero(is_old)
+        columns = []
+        for old, new in ((self.numbers, numbers), (self.slots, slots), (self.run, self.run[np.maximum(at - 1, 0)])):
+            column = np.empty(size, dtype=old.dtype)
+            column[stayed], column[places] = old, new
+            columns.append(column)
+        return Portion(columns[0], columns[1], columns[2], self.pieces)
+
+    def without(self, at: Rows) -> Portion:
+        """Return the portion without the entries `at`."""
+        if not len(at):
+            return self
+        stays = np.ones(len(self.slots), dtype=np.bool_)
+        stays[at] = False
+        rows = np.flatnonzero(stays)
+        return Portion(self.numbers[rows], self.slots[rows], self.run[rows], self.pieces)
+
+
+class SortedIndex:
+    """Slots in the order of their numbers. What is looked up or changed costs by its own size, not by the index's.
+
+    >>> index = SortedIndex()
+    >>> index.put(index.all().insert(np.array([0, 0]), np.array([3, 7]), np.array([10, 11])))
+    >>> index.portion(np.array([7]), np.array([7])).slots.tolist(), len(index)
+    ([10, 11], 2)
+    """
+
+    def __init__(self) -> None:
+        self._pieces: list[tuple[Column, Rows]] = []
+        self._firsts: Column = np.empty(0, dtype=np.int64)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the arrays."""
+        return sum(numbers.nbytes + slots.nbytes for numbers, slots in self._pieces) + self._firsts.nbytes
+
+    def all(self) -> Portion:
+        """Return all entries as one run."""
+        return self._gathered([(0, len(self._pieces))])
+
+    def portion(self, low: Column, high: Column) -> Portion:
+        """Return the entries from each `low` to its `high`, the entry before and the entry after, and some around them."""
+        if len(self._pieces) <= 3:
+            return self.all()
+        first = np.maximum(np.searchsorted(self._firsts, low) - 1, 0)
+        stop = np.minimum(np.searchsorted(self._firsts, high, side="right") + 1, len(self._pieces))
+        steps = np.bincount(first, minlength=len(self._pieces) + 1)
+        steps -= np.bincount(stop, minlength=len(self._pieces) + 1)
+        inside = np.concatenate([[False], np.cumsum(steps) > 0])
+        edges = np.flatnonzero(inside[1:] != inside[:-1]).tolist()
+        return self._gathered(list(zip(edges[::2], edges[1::2], strict=True)))
+
+    def _gathered(self, runs: list[tuple[int, int]]) -> Portion:
+        pieces = [piece for first, stop in runs for piece in self._pieces[first:stop]]
+        if not pieces:
+            nothing = np.empty(0, dtype=np.intp)
+            return Portion(np.empty(0, dtype=self._firsts.dtype), nothing, nothing, runs)
+        numbers = np.concatenate([piece[0] for piece in pieces])
+        slots = np.concatenate([piece[1] for piece in pieces])
+        sizes = [sum(len(piece[1]) for piece in self._pieces[first:stop]) for first, stop in runs]
+        return Portion(numbers, slots, np.repeat(np.arange(len(runs)), sizes), runs)
+
+    def is_last(self, portion: Portion) -> bool:
+        """Say whether nothing is after a portion."""
+        return portion.pieces[-1][1] == len(self._pieces)
+
+    def put(self, portion: Portion) -> None:
+        """Put a portion back in the place from which it was taken."""
+        bounds = np.searchsorted(portion.run, np.arange(len(portion.pieces) + 1)).tolist()
+        is_few = len(portion.pieces) <= _FEW
+        for (first, stop), low, high in reversed(list(zip(portion.pieces, bounds[:-1], bounds[1:], strict=True))):
+            pieces = _cut(portion.numbers[low:high], portion.slots[low:high])
+            self._size += high - low - sum(len(slots) for _, slots in self._pieces[first:stop])
+            self._pieces[first:stop] = pieces
+            if is_few:
+                self._firsts = np.concatenate([self._firsts[:first], _firsts_of(pieces, portion), self._firsts[stop:]])
+        if not is_few:
+            self._firsts = _firsts_of(self._pieces, portion)
+
+    def renumber(self, numbers: Column) -> None:
+        """Give all entries other numbers, in the same order."""
+        entries = self.all()
+        self._firsts = numbers[:0]
+        self.put(entries._replace(numbers=numbers))
+
+
+def _firsts_of(pieces: list[tuple[Column, Rows]], like: Portion) -> Column:
+    return np.array([numbers[0] for numbers, _ in pieces], dtype=like.numbers.dtype)
+
+
+def _cut(numbers: Column, slots: Rows) -> list[tuple[Column, Rows]]:
+    """Return entries as pieces."""
+    size = len(slots)
+    if size <= 2 * PIECE:
+        return [(numbers, slots)] if size else []
+    starts = range(0, size - PIECE + 1, PIECE)
+    return [(numbers[start:stop], slots[start:stop]) for start, stop in zip(starts, [*starts[1:], size], strict=True)]

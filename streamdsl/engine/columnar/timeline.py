@@ -1,0 +1,186 @@
+"""The timeline: every group's snapshot windows in order, kept up to date by sweeps over what changes."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.engine.columnar.agenda import Agenda
+from streamdsl.engine.columnar.boundaries import Boundaries
+from streamdsl.engine.columnar.endpoints import Changed, Deltas, Spans, deltas_of, spans_of
+from streamdsl.engine.columnar.group_codes import GroupCodes
+from streamdsl.engine.columnar.packing import Packing
+from streamdsl.engine.columnar.sorted_index import Portion, SortedIndex
+from streamdsl.engine.columnar.sweep import Sweep
+from streamdsl.expr.table import Column, Rows
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
+
+_SPARE: Final = 1024
+"""Boundaries that may be kept beyond those that are needed: to look for them costs something too."""
+_MANY: Final = 1024
+"""Places of one group from which on all that is between them may be looked at too."""
+_NONE: Final[Rows] = np.empty(0, dtype=np.intp)
+
+
+class Touched(NamedTuple):
+    """The windows that have begun and are not as before, which of them have other sums, and the boundaries that are gone."""
+
+    slots: Rows
+    summed: NDArray[np.bool_]
+    gone: Rows
+
+
+UNTOUCHED: Final = Touched(_NONE, np.empty(0, dtype=np.bool_), _NONE)
+
+
+class Timeline:
+    """The boundaries of all groups. Windows that the watermark has reached have their sums, later ones differences.
+
+    So a row changes the windows that it is in as far as they have begun, and beyond the watermark only two boundaries.
+    """
+
+    def __init__(self, by_end: bool) -> None:
+        self.by_end = by_end
+        self.watermark = MIN_TIME
+        self.boundaries = Boundaries()
+        self.codes = GroupCodes()
+        self._packing = Packing()
+        self._index = SortedIndex()
+        self._agenda = Agenda()
+        self._most = _SPARE
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the arrays."""
+        return self.boundaries.nbytes + self.codes.nbytes + self._index.nbytes + self._agenda.nbytes
+
+    def take(self, changed: Changed | None, watermark: int) -> Touched:
+        """Take changed rows in, raise the watermark, and return what is not as before; what is gone is still to be dropped."""
+        before, self.watermark = self.watermark, watermark
+        deltas = None if changed is None else self._deltas(changed)
+        due = self._agenda.pop_until(watermark) if watermark > before else (_NONE, _NONE)
+        is_end = self.by_end and before < watermark == INFINITY
+        if deltas is None and not len(due[0]) and not is_end:
+            return UNTOUCHED
+        late, limits = _NONE, _NONE
+        if deltas is not None and int(deltas.times.min()) <= before:
+            late = np.flatnonzero((deltas.times <= before) & (deltas.around() > 0))
+            limits = self._packing.limits(deltas.codes[late], before)
+        portion = self._index.all() if is_end else self._portion(deltas, late, limits, self._packing.numbers(due[1], due[0]))
+        sweep = Sweep(self.boundaries, portion, before, watermark, len(self.codes) <= 1)
+        gone = _NONE if deltas is None else self._change(sweep, deltas, late, limits)
+        return self._settle(sweep, portion, gone)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no boundaries."""
+        return not len(self._index)
+
+    def spans(self, changed: Changed, until: int) -> Spans:
+        """Return the windows that rows make by themselves, up to a bound; nothing is kept of them."""
+        return spans_of(self._deltas(changed), until)
+
+    def _deltas(self, changed: Changed) -> Deltas:
+        ends = changed.hi[changed.hi != INFINITY]
+        low, high = int(changed.lo.min()), max(int(changed.lo.max()), int(ends.max(initial=MIN_TIME)))
+        if not self._packing.fits(len(self.codes), low, high):
+            self._repack(low, high)
+        return deltas_of(changed, self._packing)
+
+    def _repack(self, low: int, high: int) -> None:
+        """Give all boundaries, and what is in this span, other numbers."""
+        slots = self._index.all().slots
+        le = self.boundaries.le[slots]
+        if len(le):
+            low, high = min(low, int(le.min())), max(high, int(le.max()))
+        self._packing.fit(len(self.codes), low, high)
+        self._index.renumber(self._packing.numbers(self.boundaries.code[slots], le))
+
+    def _portion(self, deltas: Deltas | None, late: Rows, limits: Column, due: Column) -> Portion:
+        """Take out what changes: the places of deltas, the windows that have begun between them, and what is due."""
+        if deltas is None:
+            return self._index.portion(due, due)
+        places = deltas.numbers[deltas.times != INFINITY]
+        low = np.concatenate([places, deltas.numbers[late], due])
+        high = np.concatenate([places, np.minimum(deltas.numbers[late + 1], limits) if len(late) else limits, due])
+        if len(self.codes) <= 1 and len(low) > _MANY:
+            return self._index.portion(low.min(keepdims=True), high.max(keepdims=True))
+        return self._index.portion(low, high)
+
+    def _change(self, sweep: Sweep, deltas: Deltas, late: Rows, limits: Column) -> Rows:
+        """Let boundaries come and go, and change sums; return the boundaries that are gone."""
+        placed, slots = sweep.place(deltas)
+        times = deltas.times[placed]
+        is_new = (self.boundaries.endpoints[slots] == 0) & (times > sweep.watermark)
+        self._agenda.add(times[is_new], deltas.codes[placed[is_new]])
+        gone = sweep.count(slots, deltas.endpoints[placed], deltas.numbers[placed])
+        ahead = times > sweep.before
+        if not ahead.all():
+            slots, placed = slots[ahead], placed[ahead]
+        self.boundaries.lanes.merge(slots, deltas.lanes if len(placed) == len(deltas) else deltas.lanes.take(placed))
+        sweep.add_late(deltas, late, limits)
+        return gone
+
+    def _settle(self, sweep: Sweep, taken: Portion, gone: Rows) -> Touched:
+        windows = sweep.settle(is_last=self._index.is_last(taken))
+        if sweep.portion is not taken:
+            self._index.put(sweep.portion)
+        touched = windows.moved | sweep.summed
+        if self.by_end:
+            touched |= (windows.re > sweep.before) & (windows.re <= sweep.watermark)
+        rows = np.flatnonzero(touched & (windows.le <= sweep.watermark))
+        return Touched(sweep.portion.slots[rows], sweep.summed[rows], gone)
+
+    def drop(self, gone: Rows) -> None:
+        """Let boundaries go that are taken out; what is on the agenda for them goes with time, or when it is too much."""
+        if not len(gone):
+            return
+        self.boundaries.drop(gone)
+        if len(self._agenda) > 2 * len(self._index) + _SPARE:
+            slots = self._index.all().slots
+            waiting = slots[self.boundaries.le[slots] > self.watermark]
+            self._agenda.clear()
+            self._agenda.add(self.boundaries.le[waiting], self.boundaries.code[waiting])
+
+    def kept(self, cti: int) -> Rows:
+        """Return the boundaries that changes from `cti` on can need: a window that ends there may still become longer.
+
+        A group has none if all of its rows have ended before.
+        """
+        slots = self._index.all().slots
+        le, re = self.boundaries.le[slots], self.boundaries.re[slots]
+        return slots[(re >= cti) & ((re < INFINITY) | (le >= cti) | (self.boundaries.rows[slots] > 0))]
+
+    def first_start(self, cti: int) -> int:
+        """Return the LE of the first window with rows that is kept, `cti` if that is later."""
+        kept = self.kept(cti)
+        filled = kept[(self.boundaries.rows[kept] > 0) & (self.boundaries.le[kept] < cti)]
+        return int(self.boundaries.le[filled].min(initial=cti))
+
+    def forget(self, cti: int) -> None:
+        """Drop the other boundaries, once they may be half of all."""
+        if len(self._index) <= self._most:
+            return
+        entries, kept = self._index.all(), self.kept(cti)
+        is_kept = np.zeros(self.boundaries.lanes.size, dtype=np.bool_)
+        is_kept[kept] = True
+        at = np.flatnonzero(~is_kept[entries.slots])
+        self._index.put(entries.without(at))
+        self.boundaries.drop(entries.slots[at])
+        self.codes.keep(self.boundaries.code[kept])
+        self._most = 2 * len(kept) + _SPARE
+
+    def sizes(self, cti: int) -> Ticks:
+        """Return the number of rows in each window that is kept."""
+        slots = self._index.all().slots
+        rows, le, code = self.boundaries.rows[slots], self.boundaries.le[slots], self.boundaries.code[slots]
+        follows = np.concatenate([[False], code[1:] == code[:-1]]) if len(slots) else np.zeros(0, dtype=np.bool_)
+        earlier = np.where(follows & (le <= self.watermark), np.roll(rows, 1), 0)
+        sums = np.cumsum(np.where(le <= self.watermark, rows - earlier, rows))
+        starts = np.flatnonzero(~follows)
+        base = np.repeat(np.concatenate([[0], sums[starts[1:] - 1]])[: len(starts)], np.diff(starts, append=len(slots)))
+        found = np.zeros(self.boundaries.lanes.size, dtype=np.int64)
+        found[slots] = sums - base
+        return found[self.kept(cti)]

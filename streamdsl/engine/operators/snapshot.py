@@ -1,0 +1,48 @@
+"""The snapshot window operator: aggregates that can be taken back, between all endpoints of a group, in columns.
+
+A changed row is not remembered itself: it adds to the windows that it is in, and its ends are counted. What differs from the
+results that are out goes on.
+"""
+
+from __future__ import annotations
+
+from streamdsl.engine.batch import Batch
+from streamdsl.engine.columnar.endpoints import Changed
+from streamdsl.engine.columnar.timeline import Timeline
+from streamdsl.engine.operator import Gate
+from streamdsl.engine.operators.swept import SweptOperator
+from streamdsl.plan.node import WindowAggregate
+from streamdsl.temporal.time import INFINITY, Ticks
+
+
+class SnapshotOperator(SweptOperator):
+    """Count, sum and avg over snapshot windows."""
+
+    def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
+        super().__init__(label, node, gate)
+        self.swept: Timeline = Timeline(gate.by_end)
+
+    def _take(self, batch: Batch) -> Batch:
+        if self.ending and self.swept.is_empty and len(batch):
+            return self._pass(batch)
+        touched = self.swept.take(self._changed(batch) if len(batch) else None, self.watermark)
+        out = self._emit(touched)
+        self.swept.drop(touched.gone)
+        return out
+
+    def _pass(self, batch: Batch) -> Batch:
+        """Return the results of rows that are all there ever is, as in a run: nothing need be kept."""
+        spans = self.swept.spans(self._changed(batch), self.gate.until)
+        groups = self.swept.codes.groups(spans.codes)
+        payloads = self._payloads(spans.le, spans.re, groups, spans.lanes)
+        return self._batch(groups, spans.le, spans.le, spans.re, payloads)
+
+    def _changed(self, batch: Batch) -> Changed:
+        return Changed.of(batch, self._codes(batch), self._terms(batch))
+
+    def output_cti(self, ctis: list[int]) -> int:
+        # In a bounded run a window that may grow beyond the bound is then not there.
+        return ctis[0] if self.gate.until == INFINITY else self.swept.first_start(ctis[0])
+
+    def _sizes(self, cti: int) -> Ticks:
+        return self.swept.sizes(cti)

@@ -1,0 +1,191 @@
+"""What the operators of snapshots and sessions share: windows in slots, of which what differs from what is out goes on."""
+
+from __future__ import annotations
+
+import heapq
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.codes import group_codes
+from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
+from streamdsl.engine.columnar.boundaries import Boundaries
+from streamdsl.engine.columnar.group_codes import GroupCodes
+from streamdsl.engine.columnar.lanes import ROWS, Lanes, Part, Terms
+from streamdsl.engine.columnar.timeline import Touched
+from streamdsl.engine.operator import Gate, Operator, inputs_of
+from streamdsl.engine.operators.columnar import WindowIds
+from streamdsl.expr import Inputs, RowError, project
+from streamdsl.expr.nodes import Key
+from streamdsl.expr.schema import Schema
+from streamdsl.expr.table import Rows, Table
+from streamdsl.plan.node import WindowAggregate
+from streamdsl.temporal.lifetime import Lifetime
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
+
+
+class Swept(Protocol):
+    """The windows of all groups."""
+
+    boundaries: Boundaries
+    codes: GroupCodes
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the arrays."""
+
+    def drop(self, gone: Rows) -> None:
+        """Let windows go."""
+
+    def forget(self, cti: int) -> None:
+        """Drop what no change from a CTI on can need."""
+
+
+class SweptOperator(Operator):
+    """Count, sum and avg over windows whose ends depend on the rows."""
+
+    kind = "window (columnar)"
+    takes_gate = True
+    swept: Swept
+
+    def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
+        super().__init__(label)
+        self.node = node
+        self.gate = gate
+        self.accumulators = [ACCUMULATORS[type(agg.function)](i) for i, agg in enumerate(node.aggregates)]  # type: ignore[index]
+        self.watermark = MIN_TIME
+        self.hidden: list[tuple[int, int]] = []
+        self._reads_key = any(isinstance(part, Key) for part in node.projection.walk())
+
+    def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
+        (batch,) = batches
+        self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
+        return self._take(batch.only(np.flatnonzero(batch.re_old != batch.re_new)))
+
+    @abstractmethod
+    def _take(self, batch: Batch) -> Batch:
+        """Take changed rows, and the watermark, and return what changes of the results."""
+
+    def _codes(self, batch: Batch) -> Rows:
+        """Return a small number for the group of each row."""
+        codes, groups = group_codes(np.zeros(len(batch), dtype=np.int64) if batch.keys is None else batch.keys)
+        return self.swept.codes.of(groups)[codes]
+
+    def _terms(self, batch: Batch) -> Terms:
+        terms = Terms(len(batch), [Part(ROWS, None, None, 1)])
+        inputs = inputs_of(batch)
+        for accumulator, agg in zip(self.accumulators, self.node.aggregates, strict=True):
+            column, chosen = self.argument(agg.given, agg.where, batch, inputs)
+            accumulator.add_terms(column, chosen, terms)
+        return terms
+
+    def _emit(self, touched: Touched) -> Batch:
+        """Return the difference between the results of the touched windows and those that are out."""
+        if not len(touched.slots) and not len(touched.gone):
+            return EMPTY
+        slots, results = touched.slots, self.swept.boundaries.results
+        gone = touched.gone[results.is_out[touched.gone]]
+        was_out = results.is_out[slots]
+        shown = self._are_shown(slots, was_out)
+        if not was_out.any():
+            new = slots if shown.all() else slots[shown]
+            return self._send(gone, new[:0], new, self._results(new))
+        computed = np.flatnonzero(shown & (touched.summed | ~was_out))
+        payloads = self._results(slots[computed])
+        differs = np.flatnonzero(~results.are(slots[computed], payloads))
+        is_new = np.zeros(len(slots), dtype=np.bool_)
+        is_new[computed[differs]] = True
+        moved = slots[was_out & shown & ~is_new & (results.re[slots] != self.swept.boundaries.re[slots])]
+        gone = np.concatenate([gone, slots[was_out & (is_new | ~shown)]])
+        return self._send(gone, moved, slots[computed[differs]], payloads.take(differs))
+
+    def _are_shown(self, slots: Rows, was_out: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Say which windows may show their results. One that is out stays where to take it back would break the CTI."""
+        boundaries = self.swept.boundaries
+        le, re, has_rows = boundaries.le[slots], boundaries.re[slots], boundaries.rows[slots] > 0
+        is_open = ((re if self.gate.by_end else le) <= self.watermark) & (re <= self.gate.until)
+        shown: NDArray[np.bool_] = has_rows & (is_open | (was_out & (le < self.cti)))
+        if self.gate.by_end:
+            self._hide(slots[has_rows & ~shown])
+        return shown
+
+    def _hide(self, slots: Rows) -> None:
+        """Remember windows that wait for their ends."""
+        for entry in zip(self.swept.boundaries.le[slots].tolist(), slots.tolist(), strict=True):
+            heapq.heappush(self.hidden, entry)
+        if len(self.hidden) > self.swept.boundaries.lanes.size:
+            self.hidden = sorted(entry for entry in set(self.hidden) if self._is_hidden(*entry))
+
+    def _results(self, slots: Rows) -> Table:
+        """Return the payloads that windows have now."""
+        boundaries = self.swept.boundaries
+        groups = self.swept.codes.groups(boundaries.code[slots])
+        return self._payloads(boundaries.le[slots], boundaries.re[slots], groups, boundaries.lanes.take(slots))
+
+    def _payloads(self, le: Ticks, re: Ticks, groups: Ticks, lanes: Lanes) -> Table:
+        """Return the results of sums. Raises `UserCodeError` naming the window."""
+        self.udm_calls += len(self.accumulators) * len(le)
+        keys = self.key_table.shown(groups) if self.key_table and self._reads_key else None
+        try:
+            columns = result_columns(self.accumulators, lanes)
+            table = Table(Schema.record(list(columns)), columns, len(le))
+            return project(self.node.projection, Inputs((table,), len(le), keys=keys))
+        except RowError as error:
+            window = Lifetime(int(le[error.row]), int(re[error.row]))
+            raise self.user_error(error, window=window) from error.cause
+
+    def _send(self, gone: Rows, moved: Rows, new: Rows, payloads: Table) -> Batch:
+        """Return the retractions of some results, other ends of some, and new ones, and note what then is out."""
+        boundaries, results = self.swept.boundaries, self.swept.boundaries.results
+        slots = np.concatenate([gone, moved, new])
+        if not len(slots):
+            return EMPTY
+        old = slots[: len(gone) + len(moved)]
+        re_old = np.concatenate([results.re[old], boundaries.le[new]])
+        re_new = np.concatenate([boundaries.le[gone], boundaries.re[moved], boundaries.re[new]])
+        table = Table.concat([results.payloads(old), payloads])
+        results.clear(gone)
+        results.re[moved] = boundaries.re[moved]
+        results.put(new, boundaries.re[new], payloads)
+        return self._batch(self.swept.codes.groups(boundaries.code[slots]), boundaries.le[slots], re_old, re_new, table)
+
+    def _batch(self, groups: Ticks, le: Ticks, re_old: Ticks, re_new: Ticks, table: Table) -> Batch:
+        ids = WindowIds(self.label, self.key_table, le, *(self.key_table.leaves(groups) if self.key_table else []))
+        return Batch(ids, le, re_old, re_new, table, groups if self.is_grouped else None)
+
+    def held_groups(self) -> Iterator[int]:
+        return iter(self.swept.codes)
+
+    def forget(self, cti: int) -> None:
+        if cti > MIN_TIME and not self.ending:
+            self.swept.forget(cti)
+
+    def held_back(self) -> int:
+        while self.hidden:
+            le, slot = self.hidden[0]
+            if self._is_hidden(le, slot):
+                return le
+            heapq.heappop(self.hidden)
+        return INFINITY
+
+    def _is_hidden(self, le: int, slot: int) -> bool:
+        """Say whether a slot is still that of a window that waits for its end; a closed one ends beyond the bound of the run."""
+        boundaries = self.swept.boundaries
+        waits = boundaries.rows[slot] > 0 and not boundaries.results.is_out[slot]
+        return bool(boundaries.le[slot] == le and waits and boundaries.re[slot] >= self.input_ctis[0])
+
+    def state(self) -> dict[str, int]:
+        cti = min(self.input_ctis, default=MIN_TIME)
+        return {"windows": int((self._sizes(cti) > 0).sum()), "events": self._n_events(cti), "state_bytes": self.swept.nbytes}
+
+    @abstractmethod
+    def _sizes(self, cti: int) -> Ticks:
+        """Return the number of rows in each window that a CTI has not closed."""
+
+    def _n_events(self, cti: int) -> int:
+        """Return the number of rows that are remembered."""
+        return 0

@@ -1,0 +1,97 @@
+"""The law of the two operators of snapshots and sessions: the same output after every push, and what the reference says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streamdsl as sd
+from streamdsl.denote import denote
+from streamdsl.engine.session import Session
+from streamdsl.errors import StreamDslError
+from streamdsl.temporal import CHT, Cti
+from streamdsl.testing import assert_cht_equal
+from tests.laws.fold import Fold
+from tests.laws.harness import EMITS
+from tests.laws.profiles import examples
+from tests.laws.test_window_operators import GROUPS, RESULTS, Outcome, cti_of, in_common, pushes
+
+INNER = "streamdsl.engine.columnar"
+
+
+WINDOWS: list[Callable[[Any], Any]] = [
+    lambda s: s.snapshot_window(),
+    lambda s: s.session_window(1),
+    lambda s: s.session_window(3),
+    lambda s: s.session_window(20),
+]
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> sd.Stream[Any]:
+    group, window, result = draw(st.sampled_from(GROUPS)), draw(st.sampled_from(WINDOWS)), draw(st.sampled_from(RESULTS))
+    return group(sd.source("s"), lambda s: result(window(s)))  # type: ignore[no-any-return]
+
+
+@contextmanager
+def in_small_parts(data: st.DataObject) -> Iterator[None]:
+    """Let what needs many rows happen with few: an index of many pieces, state that is looked through often, wide numbers."""
+    with (
+        patch(f"{INNER}.sorted_index.PIECE", data.draw(st.sampled_from([1, 2, 512]))),
+        patch(f"{INNER}.timeline._SPARE", data.draw(spare := st.sampled_from([0, 1024]))),
+        patch(f"{INNER}.sessions._SPARE", data.draw(spare)),
+        patch(f"{INNER}.packing._BITS", data.draw(st.sampled_from([8, 10, 62]))),
+    ):
+        yield
+
+
+@examples(600)
+@given(queries(), st.data())
+def test_both_operators_give_the_same_events_after_every_push(query: sd.Stream[Any], data: st.DataObject) -> None:
+    emit, stream = data.draw(st.sampled_from(EMITS)), data.draw(pushes())
+    with in_small_parts(data):
+        columnar, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
+        for step in [*(lambda session, part=part: session.push(part) for part in stream), lambda session: session.close()]:
+            expected = general.of(step)
+            assert columnar.of(step) == expected
+            if isinstance(expected, type):
+                return
+            assert windows_of(columnar) == windows_of(general)
+
+
+def windows_of(outcome: Outcome) -> list[int]:
+    return [figures["windows"] for figures in outcome.session.stats().values()]
+
+
+@examples(200)
+@given(queries(), st.data())
+def test_both_operators_give_what_the_reference_gives(query: sd.Stream[Any], data: st.DataObject) -> None:
+    stream = [event for part in data.draw(pushes(failing=False)) for event in part]
+    expected = denote(query.plan(), {"s": CHT.from_events(stream)})
+    with in_small_parts(data):
+        for window in ("columnar", "general"):
+            assert_cht_equal(query.run({"s": sd.from_events(stream)}, engine_options={"window": window}).cht(), expected)
+
+
+@examples(200)
+@given(queries(), st.data())
+def test_both_operators_make_the_windows_that_end_by_then(query: sd.Stream[Any], data: st.DataObject) -> None:
+    stream, until = data.draw(pushes()), data.draw(st.integers(-15, 40))
+    outcomes: list[object] = []
+    for window in ("columnar", "general"):
+        session: Session[Any] = Session(query.plan(), None, "speculative", {"window": window}, until)
+        output = Fold()
+        try:
+            events = [*(session.push(part) for part in stream), session.end(max(until, cti_of(stream)))]
+        except StreamDslError as error:
+            outcomes.append(type(error))
+            continue
+        for part in events:
+            output.take(part)
+        outcomes.append([in_common([event for event in part if not isinstance(event, Cti)]) for part in events])
+    assert outcomes[0] == outcomes[1]
