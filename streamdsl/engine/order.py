@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.sorted.packed import order_by
@@ -43,17 +44,27 @@ def _order(table: Table, *columns: Column) -> Rows | None:
     integers = list(itertools.takewhile(lambda column: column.dtype.kind == "i", payloads))
     known = [*columns, *integers]
     order = order_by(known)
-    if order is None or len(integers) == len(payloads) or not _any_tied([column[order] for column in known]):
+    if order is None or len(integers) == len(payloads):
         return order
-    return order_by([*columns, *payload_keys(table)])
+    return _with_ties_by_payload(order, _tied([column[order] for column in known]), table)
 
 
-def _any_tied(columns: Sequence[Column]) -> bool:
-    """Say whether a row has the values of the one before it."""
+def _tied(columns: Sequence[Column]) -> NDArray[np.bool_]:
+    """Say of each row but the first whether it has the values of the one before it."""
     tied = np.ones(len(columns[0]) - 1, dtype=np.bool_)
     for column in columns:
         tied &= column[1:] == column[:-1]
-    return bool(tied.any())
+    return tied
+
+
+def _with_ties_by_payload(order: Rows, tied: NDArray[np.bool_], table: Table) -> Rows:
+    """Return an order in which rows that are tied come by payload; no other payload is looked at."""
+    places = np.flatnonzero(np.append(tied, False) | np.append(False, tied))
+    if len(places):
+        rows = order[places]
+        among = np.cumsum(~np.append(False, tied))[places]
+        order[places] = rows[np.lexsort([*reversed(payload_keys(table.take(rows))), among])]
+    return order
 
 
 def _durations(le: Ticks, re: Ticks) -> Ticks:
