@@ -18,7 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-LAWS = ("tests/laws/test_operators.py", "tests/laws/test_attach.py", "tests/laws/test_swept_operators.py")
+LAWS = (
+    "tests/laws/test_operators.py",
+    "tests/laws/test_attach.py",
+    "tests/laws/test_sorted_runs.py",
+    "tests/laws/test_swept_operators.py",
+    "tests/laws/test_buffered_windows.py",
+)
 
 
 @dataclass(frozen=True)
@@ -84,10 +90,38 @@ SABOTAGES = (
     ),
     Sabotage(
         "a lost retraction",
-        "streamdsl/engine/operators/join.py",
-        "partners = side.overlapping(change.key, change.row.le, max(change.re_old, change.re_new))",
-        "partners = side.overlapping(change.key, change.row.le, change.re_new)",
+        "streamdsl/engine/sorted/side.py",
+        "self.rows.le.take(slots), self.rows.ends(slots))",
+        "self.rows.le.take(slots), self.rows.re.take(slots))",
         "reference_says and join",
+    ),
+    Sabotage(
+        "a pair counted from both of its rows",
+        "streamdsl/engine/operators/join.py",
+        "pairs.take(left.untouched(pairs.others)).swapped()",
+        "pairs.swapped()",
+        "reference_says and join",
+    ),
+    Sabotage(
+        "a row that may still meet a partner let go",
+        "streamdsl/engine/sorted/side.py",
+        "kept = np.flatnonzero(self.rows.re.values >= self._least_end)",
+        "kept = np.flatnonzero(self.rows.re.values > self._least_end)",
+        "reference_says and join",
+    ),
+    Sabotage(
+        "a sorted run searched from one place too far",
+        "streamdsl/engine/sorted/run.py",
+        "first = np.searchsorted(self._reach, asked.first)",
+        'first = np.searchsorted(self._reach, asked.first, side="right")',
+        "in_runs",
+    ),
+    Sabotage(
+        "keys that share a block taken for one",
+        "streamdsl/engine/sorted/side.py",
+        "if self.layout.mixes:",
+        "if False:",
+        "in_runs",
     ),
     Sabotage(
         "a CTI too far by one",
@@ -127,8 +161,8 @@ SABOTAGES = (
     Sabotage(
         "pieces that are not maximal",
         "streamdsl/engine/index/pieces.py",
-        "self._ends.items()[first : self._ends.bisect_right(hi)]",
-        "self._ends.items()[first : self._ends.bisect_left(hi)]",
+        "bisect_right(self._les, hi)",
+        "bisect_left(self._les, hi)",
         "reference_says and anti_join",
     ),
     Sabotage(
@@ -179,6 +213,27 @@ SABOTAGES = (
         "self.boundaries.lanes.copy(self.portion.slots[at[has]], self.portion.slots[latest[has]])",
         "self.boundaries.lanes.clear(self.portion.slots[at[has]])",
         "both_operators_give_the_same and swept",
+    ),
+    Sabotage(
+        "a row that ends where a window starts is a member of it",
+        "streamdsl/engine/columnar/buffer.py",
+        "(rows.re > starts[:, None])",
+        "(rows.re >= starts[:, None])",
+        "as_the_general_operator",
+    ),
+    Sabotage(
+        "a row that may still be lengthened is swept",
+        "streamdsl/engine/columnar/buffer.py",
+        "self.rows.alive & (self.rows.re >= self.limit))\n        renumbered",
+        "self.rows.alive & (self.rows.re > self.limit))\n        renumbered",
+        "as_the_general_operator",
+    ),
+    Sabotage(
+        "what leaves a window stays in its state",
+        "streamdsl/engine/columnar/states.py",
+        "self._enters[rows] == entering",
+        "self._enters[rows] >= entering",
+        "as_the_general_operator",
     ),
 )
 

@@ -85,18 +85,17 @@ WORKLOADS = [
         columns=COLUMNS,
         reference=python.reference(loop, COLUMNS),
         ways={
-            "streamdsl": streamdsl.columns(query, 200_000),
+            "streamdsl": streamdsl.columns(query),
             "duckdb": duckdb.sql(SQL),
             **polars.frames(lazy),
             "numpy floor": python.floor(floor),
-            "streamdsl tuples": streamdsl.tuples(query_of_tuples, 200_000),
+            "streamdsl tuples": streamdsl.tuples(query_of_tuples),
             "dict loop": python.loop(lambda asks, offers: list(loop(asks, offers))),
             "pathway": pathway.tables(table),
         },
         notes=(
             "Bytewax has no such join",
             "Polars joins on the key first and has the band as a filter",
-            "streamdsl is given fewer events",
         ),
     )
 ]

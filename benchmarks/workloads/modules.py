@@ -125,11 +125,11 @@ WORKLOADS = [
         columns=MEDIAN,
         reference=python.reference(medians, MEDIAN),
         ways={
-            "streamdsl": streamdsl.columns(vectorized_median, 20_000),
+            "streamdsl": streamdsl.columns(vectorized_median),
             "duckdb": duckdb.sql(MEDIAN_SQL),
             **polars.frames(lazy_median),
             "numpy floor": python.floor(floor_of_medians),
-            "streamdsl tuples": streamdsl.tuples(plain_median, 20_000),
+            "streamdsl tuples": streamdsl.tuples(plain_median),
             "dict loop": python.loop(lambda rows: list(medians(rows))),
             "bytewax": bytewax.fold(
                 lambda row: ("", row[2]),

@@ -17,7 +17,7 @@ class DeferredIds(ABC):
     __slots__ = ("columns",)
     dtype = np.dtype(object)
 
-    def __init__(self, *columns: Column) -> None:
+    def __init__(self, *columns: Any) -> None:
         self.columns = columns
 
     @abstractmethod
@@ -25,7 +25,7 @@ class DeferredIds(ABC):
         """Return the ids."""
 
     @abstractmethod
-    def with_columns(self, *columns: Column) -> DeferredIds:
+    def with_columns(self, *columns: Any) -> DeferredIds:
         """Return ids of the same kind, of other rows."""
 
     def is_like(self, other: object) -> bool:
@@ -53,10 +53,26 @@ class DeferredIds(ABC):
 Ids: TypeAlias = Column | DeferredIds
 
 
+class PairIds(DeferredIds):
+    """Pairs of ids, of a left and a right row.
+
+    >>> PairIds(np.array([1, 2]), object_column(["a", "b"])).tolist()
+    [(1, 'a'), (2, 'b')]
+    """
+
+    __slots__ = ()
+
+    def spelled(self) -> Iterable[Hashable]:
+        return zip(*(column.tolist() for column in self.columns), strict=True)
+
+    def with_columns(self, *columns: Any) -> PairIds:
+        return PairIds(*columns)
+
+
 def concat_ids(parts: Sequence[Ids]) -> Ids:
     """Return ids one after the other; they stay deferred where all are of one kind."""
     first = parts[0]
     if isinstance(first, DeferredIds) and all(first.is_like(part) for part in parts):
         columns = zip(*(part.columns for part in parts if isinstance(part, DeferredIds)), strict=True)
-        return first.with_columns(*map(concat_columns, columns))
+        return first.with_columns(*map(concat_ids, columns))
     return concat_columns([object_column(part.tolist()) if isinstance(part, DeferredIds) else part for part in parts])

@@ -11,7 +11,9 @@ import numpy as np
 from streamdsl.engine.batch import EMPTY
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Gate, Operator, Step
+from streamdsl.engine.operators.applied import BufferedApplyOperator
 from streamdsl.engine.operators.asof_join import AsofJoinOperator
+from streamdsl.engine.operators.buffered import BufferedWindowOperator, why_not_buffered
 from streamdsl.engine.operators.calendar import CalendarOperator
 from streamdsl.engine.operators.chop import ChopOperator
 from streamdsl.engine.operators.clip_by import ClipByOperator
@@ -73,7 +75,7 @@ from streamdsl.plan.node import (
 )
 from streamdsl.plan.outputs import outputs_of
 from streamdsl.temporal.time import Ticks
-from streamdsl.windows import Session, Snapshot
+from streamdsl.windows import Hopping, Session, Snapshot
 
 Options: TypeAlias = Mapping[str, str]
 
@@ -87,19 +89,23 @@ class Lowering:
 
 
 def window_operator(node: WindowAggregate | WindowApply, options: Options) -> type[Any]:
-    """Return the window operator that a node gets: the columnar one where it can, unless `options` force one."""
+    """Return the window operator that a node gets: one in columns where that can run it, unless `options` force one."""
     forced = options.get("window")
     if forced not in (None, "general", "columnar"):
         raise QueryError(f'engine_options["window"] is "general" or "columnar", not {forced!r}')
-    reason = why_not_columnar(node)
-    if forced == "columnar" and reason is not None:
+    if forced == "general":
+        return WindowOperator
+    if why_not_columnar(node) is None:
+        return {Snapshot: SnapshotOperator, Session: SessionOperator}.get(type(node.windows), ColumnarWindowOperator)
+    reason = why_not_buffered(node) if isinstance(node.windows, Hopping) else why_not_columnar(node)
+    if reason is None:
+        return BufferedWindowOperator if isinstance(node, WindowAggregate) else BufferedApplyOperator
+    if forced == "columnar":
         raise QueryError(
-            f"{node.name} cannot run on the columnar window operator: {reason}",
+            f"{node.name} cannot run on a columnar window operator: {reason}",
             hint='leave engine_options["window"] out, and every window gets the operator that can run it',
         )
-    if forced == "general" or reason is not None:
-        return WindowOperator
-    return {Snapshot: SnapshotOperator, Session: SessionOperator}.get(type(node.windows), ColumnarWindowOperator)
+    return WindowOperator
 
 
 OPERATORS: dict[type[Node], type[Any]] = {

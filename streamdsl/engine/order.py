@@ -6,10 +6,13 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.sorted.packed import order_by
 from streamdsl.expr.table import Column, Rows, Table, column_of
 from streamdsl.temporal import payload_order
+from streamdsl.temporal.time import Ticks
 
 
 def ordered(batch: Batch) -> Batch:
@@ -25,42 +28,49 @@ def ordered(batch: Batch) -> Batch:
     if len(batch) < 2:
         return batch
     is_insertion = batch.re_old == batch.le
-    order = _order(batch.table, np.where(is_insertion, batch.re_new, batch.re_old), batch.le, is_insertion)
+    ends = np.where(is_insertion, batch.re_new, batch.re_old)
+    order = _order(batch.table, is_insertion, batch.le, _durations(batch.le, ends))
     return batch if order is None else batch.take(order)
 
 
-def by_lifetime(batch: Batch) -> Batch:
-    """Return rows in the order of a history: by (LE, RE, payload)."""
-    order = _order(batch.table, batch.re_new, batch.le)
-    return batch if order is None else batch.take(order)
+def by_lifetime(table: Table, le: Ticks, re: Ticks) -> Rows | None:
+    """Return the order of a history: by (LE, RE, payload); None: as they are."""
+    return _order(table, le, _durations(le, re))
 
 
-def _order(table: Table, *times: Column) -> Rows | None:
-    """Return the order by the last of some columns, then the one before it, and so on, then by payload; None: as they are."""
-    columns = list(table.columns.values())
-    integers = list(itertools.takewhile(lambda column: column.dtype.kind == "i", columns))
-    packed, n = _packed([*reversed(times), *integers])
-    if (packed[1:] > packed[:-1]).all():
-        return None
-    order = np.argsort(packed)
-    if n == len(times) + len(columns) or not (packed[order[1:]] == packed[order[:-1]]).any():
+def _order(table: Table, *columns: Column) -> Rows | None:
+    """Return the order by some columns, the first decides, then by payload; None: as they are."""
+    payloads = list(table.columns.values())
+    integers = list(itertools.takewhile(lambda column: column.dtype.kind == "i", payloads))
+    known = [*columns, *integers]
+    order = order_by(known)
+    if order is None or len(integers) == len(payloads):
         return order
-    return np.lexsort([*reversed(payload_keys(table)), *times])
+    return _with_ties_by_payload(order, _tied([column[order] for column in known]), table)
 
 
-def _packed(columns: Sequence[Column]) -> tuple[Column, int]:
-    """Return one number that sorts rows as the first few of some columns of integers do, and how many these are."""
-    packed, room = np.zeros(len(columns[0]), dtype=np.int64), 2**62
-    before = packed
-    for n, column in enumerate(columns if len(packed) else ()):
-        low, span = int(column.min()), int(column.max()) - int(column.min()) + 1
-        if span > room:
-            return packed, n
-        steps = column.astype(np.int64) - low
-        if not np.array_equal(steps, before):  # as with the REs of windows of one size
-            packed, room = packed * span + steps, room // span
-        before = steps
-    return packed, len(columns)
+def _tied(columns: Sequence[Column]) -> NDArray[np.bool_]:
+    """Say of each row but the first whether it has the values of the one before it."""
+    tied = np.ones(len(columns[0]) - 1, dtype=np.bool_)
+    for column in columns:
+        tied &= column[1:] == column[:-1]
+    return tied
+
+
+def _with_ties_by_payload(order: Rows, tied: NDArray[np.bool_], table: Table) -> Rows:
+    """Return an order in which rows that are tied come by payload; no other payload is looked at."""
+    places = np.flatnonzero(np.append(tied, False) | np.append(False, tied))
+    if len(places):
+        rows = order[places]
+        among = np.cumsum(~np.append(False, tied))[places]
+        order[places] = rows[np.lexsort([*reversed(payload_keys(table.take(rows))), among])]
+    return order
+
+
+def _durations(le: Ticks, re: Ticks) -> Ticks:
+    """Return what orders rows of one LE as their RE does: durations, which are small, but where they are too long for int64."""
+    durations: Ticks = re - le
+    return re if (durations < 0).any() else durations
 
 
 def payload_keys(table: Table) -> list[Column]:

@@ -16,6 +16,7 @@ from streamdsl.expr.schema import Shape
 from streamdsl.expr.table import Table
 from streamdsl.temporal import CHT, CHTRow, Event, Unit
 from streamdsl.temporal.frames import History, Memo, Values, payload_columns
+from streamdsl.temporal.time import Ticks
 
 _SHAPES = {Shape.RECORD: "record", Shape.CLASS: "record", Shape.TUPLE: "tuple"}
 
@@ -34,18 +35,21 @@ class Outcome:
 
     def cht(self) -> CHT[Any]:
         """Return the canonical history table."""
-        rows = self._rows()
-        lifetimes = (rows.le.tolist(), rows.re_new.tolist())
-        return CHT.ordered(map(CHTRow, *lifetimes, rows.table.payloads()), self.unit)
+        le, re, table = self._rows()
+        return CHT.ordered(map(CHTRow, le.tolist(), re.tolist(), table.payloads()), self.unit)
 
     def history(self, fields: Sequence[str] = ()) -> History:
         """Return the canonical history table in columns; `fields` are columns even where there is no row."""
-        rows = self._rows()
-        return History(rows.le, rows.re_new, *_fields(rows.table, fields), self.unit)
+        le, re, table = self._rows()
+        return History(le, re, *_fields(table, fields), self.unit)
 
-    def _rows(self) -> Batch:
-        """Return the rows that are left, in order of (LE, RE, payload)."""
-        return by_lifetime(rows_after(Batch.concat(step.batch for step in self._steps)))
+    def _rows(self) -> tuple[Ticks, Ticks, Table]:
+        """Return the lifetimes and payloads of the rows that are left, in order of (LE, RE, payload)."""
+        rows = rows_after(Batch.concat(step.batch for step in self._steps))
+        order = by_lifetime(rows.table, rows.le, rows.re_new)
+        if order is None:
+            return rows.le, rows.re_new, rows.table
+        return rows.le[order], rows.re_new[order], rows.table.take(order)
 
 
 def rows_after(changes: Batch) -> Batch:
@@ -55,7 +59,9 @@ def rows_after(changes: Batch) -> Batch:
     """
     changes = changes.only(np.flatnonzero(changes.re_old != changes.re_new))
     is_insertion = changes.re_old == changes.le
-    ends = changes.re_new if is_insertion.all() else _last_ends(changes, is_insertion)
+    if is_insertion.all():
+        return changes
+    ends = _last_ends(changes, is_insertion)
     rows = np.flatnonzero(ends > changes.le)
     found = changes.only(rows)
     return found.with_lifetimes(found.le, found.le, ends[rows])

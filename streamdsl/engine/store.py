@@ -45,7 +45,8 @@ class PayloadStore:
         table = self._conform(table)
         while len(self._free) < table.size:
             self._grow()
-        slots = [self._free.pop() for _ in range(table.size)]
+        slots = self._free[: -table.size - 1 : -1]
+        del self._free[-table.size :]
         where = np.array(slots, dtype=np.intp)
         for name, column in table.columns.items():
             self._write(name, where, column)

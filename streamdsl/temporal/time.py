@@ -247,11 +247,10 @@ def add_times(times: Ticks, durations: Ticks | int) -> Ticks:
     >>> add_times(np.array([1, INFINITY]), 4).tolist() == [5, INFINITY]
     True
     """
-    if isinstance(durations, int) and durations != INFINITY and len(times):
-        first, last = int(times.min()) + durations, int(times.max())
-        if last < INFINITY and first >= MIN_TIME and last + durations < INFINITY:
-            return times + durations
-    other = np.broadcast_to(np.asarray(durations, dtype=np.int64), times.shape)
+    other = np.asarray(durations, dtype=np.int64)
+    if _stay_within(times, other):
+        return times + other
+    other = np.broadcast_to(other, times.shape)
     absorbed = (times == INFINITY) | (other == INFINITY)
     with np.errstate(over="ignore"):
         total = times + other
@@ -261,6 +260,15 @@ def add_times(times: Ticks, durations: Ticks | int) -> Ticks:
         row = int(np.flatnonzero(bad)[0])
         raise TimeOverflow(f"{int(times[row])} + {int(other[row])} leaves the range of times, int64 ticks")
     return np.where(absorbed, INFINITY, total)
+
+
+def _stay_within(times: Ticks, durations: Ticks) -> bool:
+    """Say whether all is finite, and certainly so after the addition too."""
+    if not times.size:
+        return True
+    latest, longest = int(times.max()), int(durations.max())
+    least = int(times.min()) + int(durations.min())
+    return max(latest, longest, latest + longest) < INFINITY and least >= MIN_TIME
 
 
 def format_time(time: int, unit: Unit | None = None) -> str:

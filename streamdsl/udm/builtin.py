@@ -111,13 +111,20 @@ class Quantile(Builtin):
         self.q = q
         self.method = method
 
+    def position(self, size: int) -> tuple[int, Fraction]:
+        """Return where the quantile is in the order of so many values, and how far on the way to the next.
+
+        >>> Quantile(0.5).position(4)
+        (1, Fraction(1, 2))
+        """
+        if self.method == "inverted_cdf":
+            return max(0, math.ceil(Fraction(self.q) * size) - 1), Fraction(0)
+        place = (size - 1) * Fraction(self.q)
+        return int(place), place - int(place)
+
     def of_values(self, values: list[Any]) -> Any:
         ordered = sorted(values, key=_natural)
-        if self.method == "inverted_cdf":
-            return ordered[max(0, math.ceil(Fraction(self.q) * len(ordered)) - 1)]
-        position = (len(ordered) - 1) * Fraction(self.q)
-        below = int(position)
-        share = position - below
+        below, share = self.position(len(ordered))
         if not share:
             return ordered[below]
         low, high = ordered[below], ordered[below + 1]

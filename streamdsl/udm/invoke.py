@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from operator import attrgetter, eq
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -12,10 +14,11 @@ from streamdsl.errors import StreamDslError, TimestampViolation, UnitError, User
 from streamdsl.expr.rows import settle
 from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import column_of
-from streamdsl.temporal import CHRONON, Lifetime, add_time, fields_of, payload_order, to_ticks
+from streamdsl.temporal import CHRONON, INFINITY, MIN_TIME, Lifetime, add_time, fields_of, payload_order, to_ticks
 from streamdsl.udm.bases import UDM, AnyModule, AnyUDA, AnyUDO, IntervalEvent, WindowDescriptor
 from streamdsl.windows import Clip, Output
 
+M = TypeVar("M", bound="Member")
 R = TypeVar("R")
 
 
@@ -60,9 +63,28 @@ class Stamped(NamedTuple):
     payload: Any
 
 
+def _payload_rank(member: Member) -> tuple[Any, ...]:
+    return payload_order(member.payload)
+
+
 def member_order(member: Member) -> tuple[Any, ...]:
     """Return the sort key in which modules see members: original LE, RE, payload."""
     return (member.le, member.re, payload_order(member.payload))
+
+
+def sort_members(members: list[M], rank: Callable[[M], Any] = _payload_rank) -> None:
+    """Put members in `member_order`; only where lifetimes are equal is `rank`, the order of their payloads, asked for.
+
+    >>> members = [MemberRow(1, 3, "b", ()), MemberRow(1, 3, "a", ()), MemberRow(0, 4, "c", ())]
+    >>> sort_members(members)
+    >>> [member.payload for member in members]
+    ['c', 'a', 'b']
+    """
+    members.sort(key=attrgetter("le", "re"))
+    lives = [(member.le, member.re) for member in members]
+    if any(map(eq, lives, lives[1:])):
+        ties = {life for life, other in pairwise(lives) if life == other}
+        members.sort(key=lambda member: (life := (member.le, member.re), rank(member) if life in ties else ()))
 
 
 def aggregate(function: AnyUDA[Any, Any], position: int, members: Sequence[Member], window: Lifetime, clip: Clip) -> Any:
@@ -93,7 +115,7 @@ def seen(module: AnyModule, members: Sequence[Member], position: int, window: Li
         members = sorted(members, key=lambda member: (member.le, payload_order(member.payload)))
     if module.time_sensitive:
         return _events(members, position, window, seen_clip([module], clip))
-    return _payloads(module, [member.arguments[position] for member in members])
+    return payloads_of(module, [member.arguments[position] for member in members])
 
 
 def seen_clip(modules: Iterable[AnyModule], clip: Clip) -> Clip:
@@ -188,7 +210,8 @@ def computed(module: Any, members: Any, window: Lifetime) -> Any:
     return module.compute_result(members, *period)
 
 
-def _payloads(module: Any, values: list[Any]) -> Any:
+def payloads_of(module: Any, values: list[Any]) -> Any:
+    """Return payloads as a time-insensitive module sees them: themselves, or in arrays if it is vectorized."""
     if not module.vectorized:
         return values
     if values and Schema.of_payload(values[0]).shape is not Shape.SCALAR:
@@ -199,7 +222,8 @@ def _payloads(module: Any, values: list[Any]) -> Any:
 
 
 def _events(members: Iterable[Member], position: int, window: Lifetime, clip: Clip) -> list[IntervalEvent[Any]]:
-    return [IntervalEvent(*clip.apply(Lifetime(member.le, member.re), window), member.arguments[position]) for member in members]
+    first, last = window.le if clip.left else MIN_TIME, window.re if clip.right else INFINITY
+    return [IntervalEvent(max(member.le, first), min(member.re, last), member.arguments[position]) for member in members]
 
 
 def _own_stamp(module: Any, event: Any, window: Lifetime) -> Lifetime:

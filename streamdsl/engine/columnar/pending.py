@@ -21,6 +21,8 @@ class Pending(NamedTuple):
     terms: Terms
     signs: Ticks | None = None
     """Which rows are taken out (-1); None: none."""
+    rows: Rows | None = None
+    """Which rows of the input they are, where someone asks for it."""
 
     def __bool__(self) -> bool:
         return len(self.lo) > 0
@@ -50,7 +52,8 @@ class Pending(NamedTuple):
     def take(self, rows: Rows) -> Pending:
         """Return these rows, in this order."""
         signs = None if self.signs is None else self.signs[rows]
-        return Pending(self.groups[rows], self.lo[rows], self.hi[rows], self.terms.take(rows), signs)
+        which = None if self.rows is None else self.rows[rows]
+        return Pending(self.groups[rows], self.lo[rows], self.hi[rows], self.terms.take(rows), signs, which)
 
     @staticmethod
     def concat(parts: Sequence[Pending]) -> Pending:

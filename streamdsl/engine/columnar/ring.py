@@ -49,7 +49,7 @@ class DeltaRing:
 
     def add(self, rows: Pending) -> None:
         """Add rows where their windows begin, and take them out where these end (if they do): deltas that cancel are gone."""
-        groups, lo, hi, terms, _ = rows
+        groups, lo, hi, terms = rows[:4]
         starting = self.deltas.find(lo, groups)
         self.deltas.lanes.add(starting, terms)
         ends = np.flatnonzero(hi != ENDLESS)

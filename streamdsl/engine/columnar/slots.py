@@ -56,6 +56,8 @@ class SlotTable(PairIndex):
 
     def drop(self, slots: Rows) -> None:
         """Let slots go; they can then be used again."""
+        if not len(slots):
+            return
         for number, start, stop, _ in _runs(self.number[slots]):
             self._counts[number] -= stop - start
         self.release(slots)

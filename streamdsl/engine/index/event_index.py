@@ -8,6 +8,7 @@ from typing import Any
 
 from sortedcontainers import SortedDict
 
+from streamdsl.temporal.payload import payload_order
 from streamdsl.temporal.time import INFINITY
 
 _SMALL = 8
@@ -22,6 +23,17 @@ class EventRow:
     re: int
     payload: Any = None
     arguments: Any = ()
+    _rank: tuple[Any, ...] | None = None
+
+    def rank(self) -> tuple[Any, ...]:
+        """Return what orders the payload, found once.
+
+        >>> EventRow("a", 1, 5, payload="x").rank()
+        (2, 'x')
+        """
+        if self._rank is None:
+            self._rank = payload_order(self.payload)
+        return self._rank
 
 
 class EventIndex:

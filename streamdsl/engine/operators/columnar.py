@@ -25,7 +25,7 @@ from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.windows.grid import grid_cti
 from streamdsl.expr import Inputs, RowError, project
-from streamdsl.expr.nodes import Key, Life
+from streamdsl.expr.nodes import Key, Life, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table
 from streamdsl.plan.node import WindowAggregate, WindowApply
@@ -70,24 +70,27 @@ class ColumnarWindowOperator(Operator):
     kind = "window (columnar)"
     takes_gate = True
 
-    def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
+    def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         super().__init__(label)
         assert isinstance(node.windows, Hopping)
         self.node = node
         self.windows = node.windows
         self.numbers = GridNumbers(node.windows, gate)
-        self.accumulators = [ACCUMULATORS[type(agg.function)](i) for i, agg in enumerate(node.aggregates)]  # type: ignore[index]
+        self.aggregates = aggregates_of(node)
+        kinds = [(i, ACCUMULATORS.get(type(agg.function))) for i, agg in enumerate(self.aggregates)]  # type: ignore[arg-type]
+        self.accumulators = [kind(i) for i, kind in kinds if kind is not None]
         self.watermark = MIN_TIME
         self.ring = DeltaRing()
         self.cells = Cells()
         self._unending: dict[Hashable, int] = {}
-        self._reads_key = any(isinstance(part, Key) for part in node.projection.walk())
+        self._projection = node.projection if isinstance(node, WindowAggregate) else Whole()
+        self._reads_key = any(isinstance(part, Key) for part in self._projection.walk())
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
         self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
         opened = self.numbers.last_open(self.watermark)
-        batch = _changed(batch)
+        batch = changed(batch)
         pending = [part for part in map(self._pending, _slices(batch)) if part]
         self._note_unending(batch)
         passed = EMPTY
@@ -132,10 +135,14 @@ class ColumnarWindowOperator(Operator):
         lo, hi, signs = self.numbers.ranges(batch)
         terms = Terms(len(batch), [Part(ROWS, None, None, 1)])
         inputs = inputs_of(batch)
-        for accumulator, agg in zip(self.accumulators, self.node.aggregates, strict=True):
-            self._add_terms(accumulator, agg, batch, inputs, terms)
-        pending = Pending(groups, lo, hi, terms if signs is None else terms.times(signs), signs)
+        for accumulator in self.accumulators:
+            self._add_terms(accumulator, self.aggregates[accumulator.number], batch, inputs, terms)
+        pending = Pending(groups, lo, hi, terms if signs is None else terms.times(signs), signs, self._rows_of(batch))
         return pending if (lo < hi).all() else pending.take(np.flatnonzero(lo < hi))
+
+    def _rows_of(self, batch: Batch) -> Rows | None:
+        """Return which rows of the input those of a slice are, if that will be asked for."""
+        return None
 
     def _add_terms(self, accumulator: Accumulator, agg: BoundAgg, batch: Batch, inputs: Inputs, terms: Terms) -> None:
         column, chosen = self.argument(agg.given, agg.where, batch, inputs)
@@ -198,7 +205,7 @@ class ColumnarWindowOperator(Operator):
         cells = self.cells
         is_empty = cells.lanes.counts(ROWS)[touched] == 0
         alive, dead = touched[~is_empty], touched[is_empty]
-        results = self._results(cells.number[alive], cells.group[alive], cells.lanes.take(alive))
+        results = self._results(cells.number[alive], cells.group[alive], cells.lanes.take(alive), alive)
         changed = np.flatnonzero(~cells.are_out(alive, results))
         fresh, results = alive[changed], results.take(changed)
         moved = np.concatenate([fresh, dead])
@@ -209,17 +216,21 @@ class ColumnarWindowOperator(Operator):
         cells.drop(dead)
         return out
 
-    def _results(self, numbers: Ticks, groups: Ticks, lanes: Lanes) -> Table:
-        """Return the payloads that windows have now. Raises `UserCodeError` naming the window."""
-        self.udm_calls += len(self.accumulators) * len(numbers)
+    def _results(self, numbers: Ticks, groups: Ticks, lanes: Lanes, slots: Rows | None = None) -> Table:
+        """Return the payloads that windows, with these cells if they have some, have now. Raises `UserCodeError` naming one."""
+        self.udm_calls += len(self.aggregates) * len(numbers)
         keys = self.key_table.shown(groups) if self.key_table is not None and self._reads_key else None
         try:
-            columns = result_columns(self.accumulators, lanes)
+            columns = self._columns(numbers, groups, lanes, slots)
             table = Table(Schema.record(list(columns)), columns, len(numbers))
-            return project(self.node.projection, Inputs((table,), len(numbers), keys=keys))
+            return project(self._projection, Inputs((table,), len(numbers), keys=keys))
         except RowError as error:
             window = self._period(int(numbers[error.row]))
             raise self.user_error(error, window=window) from error.cause
+
+    def _columns(self, numbers: Ticks, groups: Ticks, lanes: Lanes, slots: Rows | None) -> dict[str, Column]:
+        """Return the aggregates of windows as the columns that the projection reads."""
+        return result_columns(self.accumulators, lanes)
 
     def _changes(self, numbers: Ticks, groups: Ticks, gone: Rows, table: Table) -> Batch:
         """Return the retractions of the results of `gone` windows, then the insertions of those of the first windows."""
@@ -251,7 +262,13 @@ class ColumnarWindowOperator(Operator):
         return {"windows": len(self.cells), "events": len(self.ring), "state_bytes": self.cells.nbytes + self.ring.nbytes}
 
 
-def _changed(batch: Batch) -> Batch:
+def aggregates_of(node: WindowAggregate | WindowApply) -> tuple[BoundAgg, ...]:
+    """Return what is computed for each window; an operator counts as one aggregate, whose values are lists."""
+    return node.aggregates if isinstance(node, WindowAggregate) else (BoundAgg(node.module, node.argument),)  # type: ignore[arg-type]
+
+
+def changed(batch: Batch) -> Batch:
+    """Return the rows that change; an echo only raises the watermark."""
     rows = np.flatnonzero(batch.re_old != batch.re_new)
     return batch if len(rows) == len(batch) else batch.take(rows)
 

@@ -24,11 +24,11 @@ class CrossJoinGuard:
         self._rows = 0
         self._pairs = 0
 
-    def met(self, partners: int) -> None:
-        """Count a row that has met so many."""
+    def met(self, rows: int, partners: int) -> None:
+        """Count rows that have come, and partners that they have met."""
         if not self._watches:
             return
-        self._rows += 1
+        self._rows += rows
         self._pairs += partners
         if self._pairs > FEW and self._pairs > FEW_EACH * self._rows:
             self._watches = False

@@ -3,118 +3,132 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from streamdsl.engine.batch import Batch
-from streamdsl.engine.index import EventRow, PieceChange, Pieces
-from streamdsl.engine.operator import MatchKey
-from streamdsl.engine.operators.sides import TwoSidedOperator
-from streamdsl.engine.store import SlotChange
+import numpy as np
+
+from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.ids import PairIds
+from streamdsl.engine.index import PieceChange, Pieces
+from streamdsl.engine.operators.matching import MatchingOperator
+from streamdsl.engine.sorted import Asked
+from streamdsl.engine.sorted.columns import materialised
+from streamdsl.engine.sorted.periods import Patches, Periods
+from streamdsl.expr.table import Column
 from streamdsl.plan.node import AntiJoin, SemiJoin
-from streamdsl.temporal.lifetime import Lifetime, merge, subtract
+from streamdsl.temporal.lifetime import Lifetime
 
 
-@dataclass(slots=True)
-class Patch:
-    """A left row, its lifetime before, and the stretch of time in which its pieces may have changed."""
-
-    row: EventRow
-    key: MatchKey
-    lo: int
-    hi: int
-
-
-class ExistenceOperator(TwoSidedOperator):
-    """A left row's `arguments` are its `Pieces` that are out; a change redoes only the stretch that it touches."""
+class ExistenceOperator(MatchingOperator):
+    """A left row's note is its `Pieces` that are out, None if it never had any; a change redoes the stretch that it touches."""
 
     def __init__(self, label: str, node: AntiJoin | SemiJoin) -> None:
         super().__init__(label, node.matching)
-        self._fragmented: dict[int, EventRow] = {}
+        self.left.rows.keep_notes()
+        self._fragmented: dict[int, Pieces] = {}
 
     @staticmethod
     @abstractmethod
-    def pieces(stretch: Lifetime, matches: Iterable[Lifetime]) -> list[Lifetime]:
-        """Return the pieces of a stretch of a left row's lifetime, given the lifetimes of the right rows that match in it."""
+    def pieces(stretches: Patches, covered: Periods) -> Periods:
+        """Return the pieces of stretches of left rows' lifetimes, given the periods of them that right rows cover."""
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
-        left, right = batches
-        patches: dict[tuple[Hashable, int], Patch] = {}
-        for change in self.left.changes(left):
-            if change.row.arguments is None:
-                change.row.arguments = Pieces()
-            ends = (change.re_old, change.re_new)
-            _extend(patches, change.row, change.key, min(ends), max(ends))
-        for change in self.right.changes(right):
-            lo, hi = min(change.re_old, change.re_new), max(change.re_old, change.re_new)
-            for row in self.left.overlapping(change.key, lo, hi):
-                _extend(patches, row, change.key, max(lo, row.le), min(hi, row.re))
-        out = self.left.store.batch(self._changes(list(patches.values())), self.is_grouped)
-        self.left.release()
-        self.right.release()
+        self.take(batches)
+        patches = self._patches()
+        out = self._batch(patches) if len(patches.slots) else EMPTY
+        self.settle()
         return out
 
-    def _changes(self, patches: list[Patch]) -> Iterator[SlotChange]:
-        for patch, matches in zip(patches, self._matching(patches), strict=True):
-            row = patch.row
-            yield from (
-                SlotChange((row.id, piece[0]), *piece, row.payload, patch.key[0]) for piece in self._repair(patch, matches)
-            )
-            if len(row.arguments) > 1:
-                self._fragmented[id(row)] = row
+    def _patches(self) -> Patches:
+        """Return the stretches of left rows' lifetimes, before or now, in which something has changed."""
+        rows, slots = self.left.rows, self.left.changed
+        was, re = rows.was.take(slots), rows.re.take(slots)
+        changed = Patches(slots, np.minimum(was, re), np.maximum(was, re))
+        if not len(self.right.changed):
+            return changed.by_slot()
+        rights, slots = self.right.rows, self.right.changed
+        was, re = rights.was.take(slots), rights.re.take(slots)
+        asked = Asked(rights.numbers.take(slots), np.minimum(was, re), np.maximum(was, re))
+        at, met = self.left.living(asked)
+        beside = Patches(met, np.maximum(asked.lo[at], rows.le.take(met)), np.minimum(asked.hi[at], rows.re.take(met)))
+        return changed.and_also(beside).by_slot()
 
-    def _matching(self, patches: list[Patch]) -> list[list[Lifetime]]:
-        """Return, for each patch, the lifetimes of the right rows that match in its stretch."""
-        found = [
-            (n, patch.row, right)
-            for n, patch in enumerate(patches)
-            for right in self.right.overlapping(patch.key, patch.lo, patch.hi)
-        ]
-        matching = self.matches([row for _, row, _ in found], [right for _, _, right in found])
-        lives: list[list[Lifetime]] = [[] for _ in patches]
-        for (n, _, right), match in zip(found, matching.tolist(), strict=True):
-            if match:
-                lives[n].append(Lifetime(right.le, right.re))
-        return lives
+    def _covered(self, stretches: Patches) -> Periods:
+        """Return the periods of each stretch in which matching right rows live."""
+        asked = Asked(self.left.rows.numbers.take(stretches.slots), stretches.lo, stretches.hi)
+        at, rights = self.right.living(asked)
+        kept = self.matching(stretches.slots[at], rights)
+        at, rights = at[kept], rights[kept]
+        rows = self.right.rows
+        le, re = np.maximum(rows.le.take(rights), asked.lo[at]), np.minimum(rows.re.take(rights), asked.hi[at])
+        return Periods(at, le, re).merged()
 
-    def _repair(self, patch: Patch, matches: Iterable[Lifetime]) -> list[PieceChange]:
-        """Work out the pieces in the patch's stretch anew."""
-        stretch = Lifetime(patch.lo, min(patch.hi, patch.row.re))
-        changes: list[PieceChange] = patch.row.arguments.redo(patch.lo, patch.hi, self.pieces(stretch, matches))
+    def _batch(self, patches: Patches) -> Batch:
+        """Return the changes of pieces, retractions before insertions."""
+        rows = self.left.rows
+        stretches = Patches(patches.slots, patches.lo, np.minimum(patches.hi, rows.re.take(patches.slots)))
+        there = np.flatnonzero(stretches.lo < stretches.hi)
+        now = self.pieces(stretches.take(there), self._covered(stretches.take(there)))
+        changes = list(self._repaired(patches, Periods(there[now.at], now.le, now.re)))
+        if not changes:
+            return EMPTY
+        changes.sort(key=lambda change: change[2] == change[1])
+        slots, le, re_old, re_new = np.array(changes, dtype=np.int64).T.copy()
+        groups = None if rows.groups is None else rows.groups.take(slots)
+        return Batch(PairIds(rows.ids(slots), le), le, re_old, re_new, materialised(rows.table(slots)), groups)
+
+    def _repaired(self, patches: Patches, now: Periods) -> Iterator[tuple[int, int, int, int]]:
+        """Put the pieces of the patches into their places, and yield what changes: slot, LE, and the RE before and now."""
+        notes = self.left.rows.notes.take(patches.slots)
+        bounds = np.searchsorted(now.at, np.arange(len(notes) + 1)).tolist()
+        les, res = now.le.tolist(), now.re.tolist()
+        for n, (slot, lo, hi) in enumerate(zip(*(column.tolist() for column in patches), strict=True)):
+            mine = slice(bounds[n], bounds[n + 1])
+            for piece in self._redone(notes, n, lo, hi, les[mine], res[mine]):
+                yield (slot, *piece)
+        self.left.rows.notes.values[patches.slots] = notes
+
+    def _redone(self, notes: Column, n: int, lo: int, hi: int, les: list[int], res: list[int]) -> list[PieceChange]:
+        known = notes[n]
+        if known is None and not les:
+            return []
+        if known is None:
+            known = notes[n] = Pieces(les, res)
+            changes = list(zip(les, les, res, strict=True))
+        else:
+            changes = known.redo(lo, hi, map(Lifetime, les, res))
+        if len(known) > 1:
+            self._fragmented[id(known)] = known
         return changes
 
     def forget(self, cti: int) -> None:
         """Drop rows as any join does, and the pieces of long-lived rows that can no longer change."""
-        for slot, row in list(self._fragmented.items()):
-            row.arguments.forget(cti)
-            if len(row.arguments) <= 1 or row.re < cti:
-                del self._fragmented[slot]
+        for key, pieces in list(self._fragmented.items()):
+            pieces.forget(cti)
+            if len(pieces) <= 1:
+                del self._fragmented[key]
         super().forget(cti)
+
+    def state(self) -> dict[str, int]:
+        state = super().state()
+        return {**state, "state_bytes": state["state_bytes"] + 200 * self.left.n_events}
 
 
 class AntiJoinOperator(ExistenceOperator):
     """What is left of a row without its matches."""
 
-    kind = "anti_join (indexed)"
+    kind = "anti_join (sorted runs)"
 
     @staticmethod
-    def pieces(stretch: Lifetime, matches: Iterable[Lifetime]) -> list[Lifetime]:
-        return subtract(stretch, matches)
+    def pieces(stretches: Patches, covered: Periods) -> Periods:
+        return covered.gaps(stretches)
 
 
 class SemiJoinOperator(ExistenceOperator):
     """What of a row its matches cover."""
 
-    kind = "semi_join (indexed)"
+    kind = "semi_join (sorted runs)"
 
     @staticmethod
-    def pieces(stretch: Lifetime, matches: Iterable[Lifetime]) -> list[Lifetime]:
-        return merge(match.intersect(stretch) for match in matches)
-
-
-def _extend(patches: dict[tuple[Hashable, int], Patch], row: EventRow, key: MatchKey, lo: int, hi: int) -> None:
-    known = patches.get((row.id, row.payload))
-    if known is None:
-        patches[row.id, row.payload] = Patch(row, key, lo, hi)
-    else:
-        known.lo, known.hi = min(known.lo, lo), max(known.hi, hi)
+    def pieces(stretches: Patches, covered: Periods) -> Periods:
+        return covered

@@ -34,6 +34,9 @@ class LifetimeOperator(Operator):
         (batch,) = batches
         if not len(batch):
             return EMPTY
+        if (batch.re_old == batch.le).all():
+            new_le, new_re = self._present(batch, batch.re_new)
+            return batch.with_lifetimes(new_le, new_le, new_re)
         old_le, old_re = self._present(batch, batch.re_old)
         changes = bool((batch.re_old != batch.re_new).any())
         new_le, new_re = self._present(batch, batch.re_new) if changes else (old_le, old_re)
@@ -65,6 +68,8 @@ class AlterLifetimeOperator(LifetimeOperator):
 
     def lifetimes(self, batch: Batch, re: Ticks) -> tuple[Ticks, Ticks]:
         start = batch.le if self.start is None else self._ticks(self.start, batch, re, to_ticks)
+        if isinstance(self.duration, Constant):
+            return start, add_times(start, max(to_duration(self.duration.value, self.unit), 0))
         duration = np.maximum(self._ticks(self.duration, batch, re, to_duration), 0)
         return start, add_times(start, np.where(re > batch.le, duration, 0))
 

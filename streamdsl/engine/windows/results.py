@@ -11,7 +11,7 @@ from streamdsl.udm import incremental
 from streamdsl.udm.bases import UDM
 from streamdsl.udm.builtin import Builtin
 from streamdsl.udm.incremental import Held, keeps_state
-from streamdsl.udm.invoke import Stamped, aggregate, guarded, member_order, operate, stamp
+from streamdsl.udm.invoke import Stamped, aggregate, guarded, operate, sort_members, stamp
 
 
 class WindowResults:
@@ -84,7 +84,7 @@ class WindowResults:
     def _members(self, group: GroupWindows, entry: WindowEntry) -> list[EventRow]:
         members = group.members(entry)
         if self.needs_order:
-            members.sort(key=member_order)
+            sort_members(members, EventRow.rank)
         return members
 
 

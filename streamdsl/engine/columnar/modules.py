@@ -1,0 +1,209 @@
+"""Aggregates that need the members of a window, or a state of it: invoked once for each window that a piece of input changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamdsl.engine.columnar.buffer import Buffer, Members
+from streamdsl.engine.columnar.holistic import HOLISTIC, Segments
+from streamdsl.engine.columnar.rows import RowTable
+from streamdsl.errors import StreamDslError
+from streamdsl.expr.table import Column, Rows, column_of
+from streamdsl.expr.vocabulary import IMMUTABLE
+from streamdsl.temporal.time import Ticks
+from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.builtin import Builtin
+from streamdsl.udm.incremental import Held, detached, keeps_state
+from streamdsl.udm.invoke import as_result, empty_result, payloads_of, results_of
+
+
+@dataclass(slots=True)
+class Asked:
+    """The windows that are asked for, where their members are, and how an error in one of them is shown."""
+
+    buffer: Buffer
+    numbers: Ticks
+    groups: Ticks
+    starts: Ticks
+    failed: Callable[[int, Exception], Exception]
+    _members: Members | None = None
+
+    def at(self, windows: Rows) -> Asked:
+        """Return some of them."""
+        numbers, groups, starts = (column[windows] for column in (self.numbers, self.groups, self.starts))
+        return Asked(self.buffer, numbers, groups, starts, self.failed)
+
+    def members(self) -> Members:
+        """Return their members, which are looked for once."""
+        if self._members is None:
+            self._members = self.buffer.members(self.groups, self.starts)
+        return self._members
+
+    def error(self, window: int, error: Exception) -> Exception:
+        """Return what a user sees of an exception in one of them."""
+        return self.failed(int(self.numbers[window]), error)
+
+
+class Values(NamedTuple):
+    """What a module is given of windows: of window i `column[lo[i]:hi[i]]`, perhaps nothing."""
+
+    column: Column
+    lo: Rows
+    hi: Rows
+
+    def only(self, chosen: Rows) -> Values:
+        """Return the values at some places, which are in order."""
+        return Values(self.column[chosen], np.searchsorted(chosen, self.lo), np.searchsorted(chosen, self.hi))
+
+    def spans(self) -> Iterable[tuple[int, int]]:
+        """Return from where to where each window's values are."""
+        return zip(self.lo.tolist(), self.hi.tolist(), strict=True)
+
+
+class MemberAggregate:
+    """An aggregate that is computed from the members of windows."""
+
+    def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None) -> None:
+        self.number = number
+        self.function: Any = agg.function
+        self._argument = argument
+        self._where = where
+
+    def values(self, rows: RowTable, members: Members) -> Values:
+        """Return what the module is given of windows."""
+        places, lo, hi = members
+        values = Values(rows.argument(self._argument)[places], lo, hi)
+        return values if self._where is None else values.only(np.flatnonzero(rows.argument(self._where)[places]))
+
+    def results(self, asked: Asked) -> Column:
+        """Return the results of windows. An exception of user code is raised as it is to be shown."""
+        values = self.values(asked.buffer.rows, asked.members())
+        if isinstance(self.function, Builtin):
+            found = self._of_columns(values)
+            if found is not None:
+                return found
+        return column_of(self._of_each(values, asked))
+
+    def _of_columns(self, values: Values) -> Column | None:
+        """Return a built-in aggregate of all windows at once, None if it must be computed window by window."""
+        together = HOLISTIC.get(type(self.function))
+        if together is None:
+            return None
+        if values.column.dtype == object:
+            values = _known(values)
+        filled = np.flatnonzero(values.lo < values.hi)
+        if not len(filled):
+            return column_of([empty_result(self.function) for _ in values.lo])
+        found = together(self.function, Segments(values.column, values.lo[filled], values.hi[filled]))
+        if found is None or len(filled) == len(values.lo):
+            return found
+        results = [empty_result(self.function) for _ in values.lo]
+        for at, value in zip(filled.tolist(), found.tolist(), strict=True):
+            results[at] = value
+        return column_of(results)
+
+    def _of_each(self, values: Values, asked: Asked) -> list[Any]:
+        function, found = self.function, []
+        given = _given(function, values.column)
+        finish = _results if function.returns_many else _result
+        compute = partial(_computed, function) if function.incremental else function.compute_result
+        try:
+            for lo, hi in values.spans():
+                if lo < hi:
+                    found.append(finish(function, compute(given(lo, hi))))
+                else:
+                    found.append(empty_result(function))
+        except StreamDslError:
+            raise
+        except Exception as error:
+            raise asked.error(len(found), error) from error
+        return found
+
+
+class StateAggregate(MemberAggregate):
+    """An incremental module: each window has a state, which takes in what comes and what goes."""
+
+    def built(self, asked: Asked) -> list[Held]:
+        """Return the states of windows made from all of their members."""
+        members = asked.members()
+        nothing = np.zeros(len(members.lo), dtype=np.intp)
+        return self.advanced(asked, [None] * len(nothing), Members(members.places[:0], nothing, nothing), members)
+
+    def advanced(self, asked: Asked, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
+        """Return the states of windows after a change; one that has none yet gets a new one."""
+        rows = asked.buffer.rows
+        module, after = self.function, []
+        removed, added = self.values(rows, gone), self.values(rows, come)
+        taken, given = _given(module, removed.column), _given(module, added.column)
+        try:
+            for held, (a, b), (lo, hi) in zip(states, removed.spans(), added.spans(), strict=True):
+                state, size = held or (module.create_state(), 0)
+                if a < b:
+                    state = module.remove_events_from_state(state, taken(a, b))
+                if lo < hi:
+                    state = module.add_events_to_state(state, given(lo, hi))
+                after.append(Held(state, size + hi - lo - (b - a)))
+        except StreamDslError:
+            raise
+        except Exception as error:
+            raise asked.error(len(after), error) from error
+        return after
+
+    def shown(self, asked: Asked, states: Sequence[Held]) -> Column:
+        """Return the results of windows from their states."""
+        module, found = self.function, []
+        finish = _results if module.returns_many else _result
+        try:
+            for state, size in states:
+                if size:
+                    found.append(finish(module, module.compute_result(state), detached))
+                else:
+                    found.append(empty_result(module))
+        except StreamDslError:
+            raise
+        except Exception as error:
+            raise asked.error(len(found), error) from error
+        return column_of(found)
+
+
+def member_aggregate(number: int, agg: BoundAgg, argument: int, where: int | None) -> MemberAggregate:
+    """Return how an aggregate is computed; its argument and which rows its `where` has chosen are columns with these numbers."""
+    kind = StateAggregate if keeps_state(agg.function) else MemberAggregate
+    return kind(number, agg, argument, where)
+
+
+def _result(module: Any, value: Any, own: Callable[[Any], Any] = lambda value: value) -> Any:
+    """Return an aggregate's value as a payload; `own` makes one that shares nothing with a state."""
+    return value if type(value) in IMMUTABLE else as_result(own(value))
+
+
+def _results(module: Any, found: Any, own: Callable[[Any], Any] = lambda value: value) -> list[Any]:
+    """Return the payloads in what an operator has returned."""
+    return [_result(module, item, own) for item in results_of(module, found)]
+
+
+def _computed(function: Any, members: Any) -> Any:
+    return function.compute_result(function.add_events_to_state(function.create_state(), members))
+
+
+def _known(values: Values) -> Values:
+    """Return the values that are not None."""
+    items = values.column.tolist()
+    if type(None) in set(map(type, items)):
+        values = values.only(np.flatnonzero([item is not None for item in items]))
+        items = values.column.tolist()
+    return values._replace(column=column_of(items))
+
+
+def _given(module: Any, column: Column) -> Callable[[int, int], Any]:
+    """Return what gives a module the values between two places: views of an array that it cannot change, or lists."""
+    if module.vectorized and column.dtype != object:
+        column.flags.writeable = False
+        return lambda lo, hi: column[lo:hi]
+    items = column.tolist()
+    return lambda lo, hi: payloads_of(module, items[lo:hi]) if module.vectorized else items[lo:hi]

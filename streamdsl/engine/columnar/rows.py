@@ -1,0 +1,124 @@
+"""The rows that windows are computed from, in columns: what each holds of its group, lifetime, payload and arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.engine.columnar.growing import GrowingColumn, GrowingTable
+from streamdsl.engine.ids import Ids
+from streamdsl.expr.table import Column, Rows, Table, object_column
+from streamdsl.temporal.time import Ticks
+
+
+class NewRows(NamedTuple):
+    """Rows that have come."""
+
+    ids: Ids
+    groups: Ticks
+    le: Ticks
+    re: Ticks
+    arguments: Sequence[Column]
+    """One column for each module, then one for each `where` of a module: which rows it has chosen."""
+    table: Table | None
+    """The payloads, where they decide the order of members."""
+
+
+class RowTable:
+    """Rows at places that stay until the table is swept; a row that is gone is there, but not alive."""
+
+    def __init__(self, n_arguments: int, has_payloads: bool) -> None:
+        self._ids = GrowingColumn()
+        self._groups = GrowingColumn()
+        self._le = GrowingColumn()
+        self._re = GrowingColumn()
+        self._alive = GrowingColumn()
+        self._arguments = [GrowingColumn() for _ in range(n_arguments)]
+        self.payloads = GrowingTable() if has_payloads else None
+        self.n_gone = 0
+        self._places: dict[tuple[Hashable, int], int] | None = None
+
+    def __len__(self) -> int:
+        return self._le.size
+
+    @property
+    def groups(self) -> Ticks:
+        """The number of each row's group."""
+        return self._groups.values
+
+    @property
+    def le(self) -> Ticks:
+        """Each row's LE."""
+        return self._le.values
+
+    @property
+    def re(self) -> Ticks:
+        """Each row's RE."""
+        return self._re.values
+
+    @property
+    def alive(self) -> NDArray[np.bool_]:
+        """Which rows have not gone."""
+        return self._alive.values
+
+    def argument(self, number: int) -> Column:
+        """Return an argument of each row."""
+        return self._arguments[number].values
+
+    def add(self, new: NewRows) -> Rows:
+        """Put rows at the end, and return their places."""
+        first = len(self)
+        ids = new.ids if isinstance(new.ids, np.ndarray) else object_column(new.ids.tolist())
+        for column, values in zip(self._columns, self._of(new, ids), strict=True):
+            column.append(values)
+        if self.payloads is not None and new.table is not None:
+            self.payloads.append(new.table)
+        if self._places is not None:
+            self._places.update(zip(zip(ids.tolist(), new.le.tolist(), strict=True), range(first, len(self)), strict=True))
+        return np.arange(first, len(self))
+
+    @property
+    def _columns(self) -> list[GrowingColumn]:
+        return [self._ids, self._groups, self._le, self._re, self._alive, *self._arguments]
+
+    def _of(self, new: NewRows, ids: Column) -> list[Column]:
+        return [ids, new.groups, new.le, new.re, np.ones(len(new.le), dtype=np.bool_), *new.arguments]
+
+    def remove(self, ids: Ids, le: Ticks) -> Rows:
+        """Let rows go, found by id and LE, and return the places where they were. O(1) each, but for the first that goes."""
+        if self._places is None:
+            self._places = self._index()
+        pairs = zip(ids.tolist(), le.tolist(), strict=True)
+        places = np.fromiter(map(self._places.pop, pairs), dtype=np.intp, count=len(le))
+        self.alive[places] = False
+        self.n_gone += len(places)
+        return places
+
+    def at(self, places: Rows, re: Ticks) -> NewRows:
+        """Return rows as they are, but for their REs."""
+        arguments = [column.values[places] for column in self._arguments]
+        table = None if self.payloads is None else self.payloads.take(places)
+        return NewRows(self._ids.values[places], self.groups[places], self.le[places], re, arguments, table)
+
+    def keep(self, places: Rows) -> None:
+        """Keep only the rows at these places, in this order, all of which are alive."""
+        for column in self._columns:
+            column.keep(places)
+        if self.payloads is not None:
+            self.payloads.keep(places)
+        self.n_gone = 0
+        if self._places is not None:
+            self._places = self._index()
+
+    def _index(self) -> dict[tuple[Hashable, int], int]:
+        alive = np.flatnonzero(self.alive)
+        pairs = zip(self._ids.values[alive].tolist(), self.le[alive].tolist(), strict=True)
+        return dict(zip(pairs, alive.tolist(), strict=True))
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the arrays."""
+        return sum(column.nbytes for column in self._columns) + (self.payloads.nbytes if self.payloads else 0)

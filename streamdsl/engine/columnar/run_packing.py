@@ -1,0 +1,75 @@
+"""Groups and times packed into one integer, so that a pair is found by one search."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.expr.table import Rows
+from streamdsl.temporal.time import Ticks
+
+ROOM: Final = 2**62
+"""Packed integers are smaller."""
+
+
+class Packing:
+    """A group and a time as one integer with the same order. Other times can be packed to be looked for.
+
+    >>> packing = Packing(np.array([4, 8]), np.array([5, 9]))
+    >>> packing.pack(np.array([4, 4, 8]), np.array([5, 9, 5])).tolist()
+    [0, 4, 16]
+    """
+
+    __slots__ = ("_bits", "_groups", "_low", "_times")
+
+    def __init__(self, groups: Ticks, times: Ticks) -> None:
+        self._groups = _distinct(groups)
+        self._times: Ticks | None = None
+        self._low = int(times.min())
+        self._bits = (int(times.max()) - self._low + 1).bit_length() + 1
+        if len(self._groups) << self._bits > ROOM:
+            self._times = _distinct(times)
+            self._low, self._bits = 0, (len(self._times) + 1).bit_length()
+
+    def fits(self, groups: Ticks, times: Ticks) -> bool:
+        """Say whether other rows can be packed with these."""
+        if self._times is not None or not self._knows(self._ranks(groups), groups).all():
+            return False
+        return self._low <= int(times.min()) and int(times.max()) - self._low + 1 < 1 << self._bits
+
+    def pack(self, groups: Ticks, times: Ticks) -> Ticks:
+        """Return the packed values of rows that fit."""
+        return self._pack(self._ranks(groups), times)
+
+    def ranges(self, keys: Ticks, groups: Ticks, lo: Ticks, hi: Ticks) -> tuple[Rows, Rows]:
+        """Return from where to where in packed values those of some groups are whose times are in `[lo, hi)`."""
+        ranks = self._ranks(groups)
+        first, last = np.searchsorted(keys, self._pack(ranks, lo)), np.searchsorted(keys, self._pack(ranks, hi))
+        return first, np.where(self._knows(ranks, groups), last, first)
+
+    def _ranks(self, groups: Ticks) -> Rows:
+        ranks: Rows = (groups > self._groups[0]).astype(np.intp) if len(self._groups) == 1 else self._groups.searchsorted(groups)
+        return ranks
+
+    def _knows(self, ranks: Rows, groups: Ticks) -> NDArray[np.bool_]:
+        known: NDArray[np.bool_] = self._groups[np.minimum(ranks, len(self._groups) - 1)] == groups
+        return known
+
+    def _pack(self, ranks: Rows, times: Ticks) -> Ticks:
+        if self._times is not None:
+            times = np.searchsorted(self._times, times)
+        return (ranks << self._bits) + (np.clip(times, self._low, self._low + (1 << self._bits) - 1) - self._low)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the arrays."""
+        return self._groups.nbytes + (0 if self._times is None else self._times.nbytes)
+
+
+def _distinct(values: Ticks) -> Ticks:
+    if (values == values[0]).all():
+        return values[:1].copy()
+    ordered = np.sort(values)
+    return ordered[np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))]

@@ -1,0 +1,247 @@
+"""Rows in order of (group, LE): sorted runs, each at least about twice as long as the next, so that adding is cheap."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.engine.columnar.rows import RowTable
+from streamdsl.engine.columnar.run_packing import ROOM, Packing
+from streamdsl.engine.order import payload_keys
+from streamdsl.expr.table import Column, Rows
+from streamdsl.temporal.time import Ticks
+
+SHORT: Final = 256
+"""A run that is shorter is sorted again with what comes."""
+
+
+class Order(enum.Enum):
+    """In which order rows with the same group and LE stand."""
+
+    ANY = enum.auto()
+    END = enum.auto()
+    """By (RE, payload), as modules see members."""
+    PAYLOAD = enum.auto()
+    """By (payload, RE), as modules see them that need an order."""
+
+
+def by_keys(places: Rows, keys: Ticks) -> tuple[Rows, Ticks]:
+    """Return places in order of some keys, and the keys in this order."""
+    if (keys[1:] >= keys[:-1]).all():
+        return places, keys
+    sorting = np.argsort(keys, kind="stable")
+    return places[sorting], keys[sorting]
+
+
+def in_order(rows: RowTable, places: Rows, keys: Ticks, order: Order) -> Rows:
+    """Return places in order of some keys, and then as `order` says."""
+    places, keys = by_keys(places, keys)
+    return places if order is Order.ANY else _untied(rows, places, keys, np.flatnonzero(keys[1:] == keys[:-1]), order)
+
+
+def _untied(rows: RowTable, places: Rows, keys: Ticks, tied: Rows, order: Order) -> Rows:
+    """Return places with those in order that have equal keys, of which all but the last of each key are at `tied`."""
+    if not len(tied) or rows.payloads is None:
+        return places
+    is_tied = np.zeros(len(keys), dtype=np.bool_)
+    is_tied[tied] = is_tied[tied + 1] = True
+    at = np.flatnonzero(is_tied)
+    among = places[at]
+    columns: list[Column] = payload_keys(rows.payloads.take(among))
+    le, ends = rows.le[among], rows.re[among]
+    if int(ends.max()) - int(le.min()) < ROOM:
+        ends = ends - le  # as good, and all the same where rows are points
+    columns = [ends, *columns] if order is Order.END else [*columns, ends]
+    places = places.copy()
+    places[at] = among[_refined(keys[at], columns)]
+    return places
+
+
+def _refined(keys: Ticks, columns: Sequence[Column]) -> Rows:
+    """Return an order of rows, which are in order of `keys`, by these and then by columns, the first decides.
+
+    >>> _refined(np.array([4, 4, 4, 7]), [np.array([0, 0, 0, 0]), np.array([2.5, -1.0, 0.0, 9.0])]).tolist()
+    [1, 2, 0, 3]
+    """
+    order = np.arange(len(keys))
+    ranks = _ranked(keys[1:] != keys[:-1])
+    for column in columns:
+        values = _as_integers(column)[order]
+        low, span = int(values.min()), int(values.max()) - int(values.min()) + 1
+        if span == 1:
+            continue
+        if int(ranks[-1] + 1) * span < ROOM:
+            packed = ranks * span + (values - low)
+            sorting = np.argsort(packed, kind="stable")
+        else:
+            sorting = np.lexsort((values, ranks))
+        order, values = order[sorting], values[sorting]
+        ranks = _ranked((ranks[1:] != ranks[:-1]) | (values[1:] != values[:-1]))
+        if int(ranks[-1]) == len(ranks) - 1:
+            break
+    return order
+
+
+def _ranked(differs: NDArray[np.bool_]) -> Rows:
+    """Return the rank of each row, given which differ from the one before."""
+    return np.concatenate([[0], np.cumsum(differs)])
+
+
+def _as_integers(column: Column) -> Ticks:
+    """Return integers with the order of a column's numbers: NaN is the largest, and 0.0 is -0.0."""
+    if column.dtype.kind != "f":
+        return column.astype(np.int64, copy=False)
+    known = np.where(np.isnan(column), np.nan, column + 0.0)
+    bits = known.view(np.int64)
+    integers: Ticks = np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
+    return integers
+
+
+class Run:
+    """Some rows in order of (group, LE); those with equal keys come into order when someone asks for it."""
+
+    __slots__ = ("_loose", "_packing", "_rows", "keys", "order", "places")
+
+    def __init__(self, rows: RowTable, places: Rows, order: Order) -> None:
+        self._rows = rows
+        self.order = order
+        self._packing = Packing(rows.groups[places], rows.le[places])
+        self.places, self.keys = by_keys(places, self._packing.pack(rows.groups[places], rows.le[places]))
+        self._loose = [self.keys]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def merge(self, places: Rows) -> None:
+        """Add rows."""
+        rows = self._rows
+        groups, le = rows.groups[places], rows.le[places]
+        if not self._packing.fits(groups, le):
+            self.settle()
+            known = rows.groups[self.places], rows.le[self.places]
+            self._packing = Packing(np.concatenate([known[0], groups]), np.concatenate([known[1], le]))
+            self.keys = self._packing.pack(*known)
+        places, keys = by_keys(places, self._packing.pack(groups, le))
+        at = np.searchsorted(self.keys, keys, "right") + np.arange(len(keys))
+        self.places, self.keys = _inserted(self.places, places, at), _inserted(self.keys, keys, at)
+        self._loose.append(keys)
+
+    def settle(self) -> None:
+        """Put rows with equal keys in order."""
+        loose, self._loose = self._loose, []
+        if not loose or self.order is Order.ANY:
+            return
+        keys = loose[0] if len(loose) == 1 else np.sort(np.concatenate(loose))
+        keys = keys[np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))]
+        first, last = np.searchsorted(self.keys, keys), np.searchsorted(self.keys, keys, "right") - 1
+        tied = np.flatnonzero(first < last)
+        self.places = _untied(self._rows, self.places, self.keys, spread(first[tied], last[tied])[1], self.order)
+
+    def keep(self, chosen: Rows) -> None:
+        """Keep only some rows."""
+        self.places, self.keys = self.places[chosen], self.keys[chosen]
+
+    def ranges(self, groups: Ticks, lo: Ticks, hi: Ticks) -> tuple[Rows, Rows]:
+        """Return from where to where the rows of some groups stand whose LE is in `[lo, hi)`."""
+        return self._packing.ranges(self.keys, groups, lo, hi)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the arrays."""
+        return self._packing.nbytes + self.keys.nbytes + self.places.nbytes
+
+
+def _inserted(column: Column, values: Column, at: Rows) -> Column:
+    """Return a column with values put in so that they then are at some places."""
+    first = int(at[0])
+    longer = np.empty(len(column) + len(values), dtype=column.dtype)
+    longer[:first] = column[:first]
+    is_old = np.ones(len(longer) - first, dtype=np.bool_)
+    is_old[at - first] = False
+    longer[at] = values
+    longer[first:][is_old] = column[first:]
+    return longer
+
+
+def spread(start: Rows, stop: Rows) -> tuple[Rows, Rows]:
+    """Return all places in some ranges, after the number of the range that each is in.
+
+    >>> [part.tolist() for part in spread(np.array([4, 7]), np.array([6, 8]))]
+    [[0, 0, 1], [4, 5, 7]]
+    """
+    sizes = stop - start
+    at = np.repeat(np.arange(len(start)), sizes)
+    return at, np.arange(len(at)) + np.repeat(start - (np.cumsum(sizes) - sizes), sizes)
+
+
+class SortedRows:
+    """Places of a table in runs; what has come since the last look stands in none yet."""
+
+    def __init__(self, rows: RowTable, order: Order) -> None:
+        self._rows = rows
+        self._order = order
+        self._new: list[Rows] = []
+        self._runs: list[Run] = []
+        self._n_gone = 0
+
+    def __len__(self) -> int:
+        return sum(map(len, self._new)) + sum(map(len, self._runs))
+
+    def add(self, places: Rows) -> None:
+        """Add rows."""
+        if len(places):
+            self._new.append(places)
+
+    @property
+    def runs(self) -> list[Run]:
+        """All rows, in runs; those that are gone may be among them."""
+        if self._new:
+            self._sort_new()
+        return self._runs
+
+    def _sort_new(self) -> None:
+        places, self._new = np.concatenate(self._new), []
+        if self._runs and len(self._runs[-1]) < max(2 * len(places), SHORT):
+            self._runs[-1].merge(places)
+        else:
+            self._runs.append(Run(self._rows, places, self._order))
+        while len(self._runs) > 1 and len(self._runs[-2]) < max(2 * len(self._runs[-1]), SHORT):
+            self._merge_last()
+
+    def _merge_last(self) -> None:
+        """Merge the last run with the one before it."""
+        last, before = self._runs.pop(), self._runs.pop()
+        small, large = sorted((last, before), key=len)
+        large.merge(small.places)
+        self._runs.append(large)
+
+    @property
+    def is_tidy(self) -> bool:
+        """Whether there is one run at most, and no row in it is gone."""
+        return len(self.runs) <= 1 and self._n_gone == self._rows.n_gone
+
+    def tidy(self) -> None:
+        """Make one run of all rows that are alive."""
+        if self._n_gone != self._rows.n_gone:
+            for run in self._runs:
+                run.keep(np.flatnonzero(self._rows.alive[run.places]))
+            self._runs = [run for run in self._runs if len(run)]
+            self._n_gone = self._rows.n_gone
+        while len(self._runs) > 1:
+            self._merge_last()
+
+    def renumber(self, places: Rows) -> None:
+        """Let the rows that are left have other places; `places[i]` is that of row i, -1 if it is not left."""
+        old = [*self._new, *(run.places for run in self._runs)]
+        left = places[np.concatenate([np.empty(0, dtype=np.intp), *old])]
+        self._new, self._runs, self._n_gone = [], [], 0
+        self.add(left[np.flatnonzero(left >= 0)])
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the arrays."""
+        return sum(part.nbytes for part in self._new) + sum(run.nbytes for run in self._runs)

@@ -1,0 +1,195 @@
+"""Columns that grow at their end: of values, of ids, of payloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from streamdsl.engine.ids import DeferredIds, Ids, PairIds
+from streamdsl.expr.schema import Schema
+from streamdsl.expr.table import Column, Rows, Table, object_column
+
+_SMALLEST = 64
+
+
+class GrowingColumn:
+    """A column with room at its end; of different types it becomes `object`, so that no value changes.
+
+    >>> column = GrowingColumn(np.array([1, 2]))
+    >>> column.append(np.array([0.5]))
+    >>> column.values.tolist()
+    [1, 2, 0.5]
+    """
+
+    __slots__ = ("_data", "_size")
+
+    def __init__(self, values: Column) -> None:
+        self._data = values.copy() if values.dtype == object else values  # objects are let go, others only read
+        self._size = len(values)
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def values(self) -> Column:
+        """The values; they may be written to."""
+        return self._data[: self._size]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the column, its room included."""
+        return self._data.nbytes
+
+    def append(self, values: Column) -> None:
+        """Put values at the end. O(values) amortised."""
+        size = self._size + len(values)
+        if values.dtype != self._data.dtype and self._data.dtype != object:
+            self._data = self._data.astype(object)
+        if size > len(self._data):
+            room = np.empty(max(size, 2 * self._size, _SMALLEST), dtype=self._data.dtype)
+            room[: self._size] = self.values
+            self._data = room
+        self._data[self._size : size] = values
+        self._size = size
+
+    def keep(self, rows: Rows) -> None:
+        """Keep these rows, in this order."""
+        self._data = self._data[rows]
+        self._size = len(rows)
+
+    def take(self, rows: Rows | slice) -> Column:
+        """Return the values of these rows."""
+        return self.values[rows]
+
+    def clear(self, rows: Rows) -> None:
+        """Let go of the objects of these rows."""
+        if self._data.dtype == object:
+            self._data[rows] = None
+
+
+class GrowingIds:
+    """Ids with room at their end; pairs of ids stay pairs, so that they need not be spelled out.
+
+    >>> ids = GrowingIds(object_column(["a"]))
+    >>> ids.append(PairIds(np.array([1]), np.array([2])))
+    >>> ids.take(np.array([1, 0])).tolist()
+    [(1, 2), 'a']
+    """
+
+    __slots__ = ("_pairs", "_whole")
+
+    def __init__(self, ids: Ids) -> None:
+        self._pairs = tuple(map(GrowingIds, ids.columns)) if isinstance(ids, PairIds) else ()
+        self._whole = None if self._pairs else GrowingColumn(_spelled(ids))
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the ids, without that of objects."""
+        return sum(part.nbytes for part in self._pairs) if self._whole is None else self._whole.nbytes
+
+    def append(self, ids: Ids) -> None:
+        """Put ids at the end."""
+        if self._whole is None and isinstance(ids, PairIds):
+            for part, column in zip(self._pairs, ids.columns, strict=True):
+                part.append(column)
+            return
+        if self._whole is None:
+            self._whole, self._pairs = GrowingColumn(_spelled(self.take(slice(None)))), ()
+        self._whole.append(_spelled(ids))
+
+    def take(self, rows: Rows | slice) -> Ids:
+        """Return the ids of these rows."""
+        return PairIds(*(part.take(rows) for part in self._pairs)) if self._whole is None else self._whole.values[rows]
+
+    def keep(self, rows: Rows) -> None:
+        """Keep these rows, in this order."""
+        for part in self._pairs or (self._whole,):
+            part.keep(rows)  # type: ignore[union-attr]
+
+    def clear(self, rows: Rows) -> None:
+        """Let go of the objects of these rows."""
+        for part in self._pairs or (self._whole,):
+            part.clear(rows)  # type: ignore[union-attr]
+
+
+def _spelled(ids: Ids) -> Column:
+    return object_column(ids.tolist()) if isinstance(ids, DeferredIds) else ids
+
+
+class GrowingTable:
+    """Payloads with room at their end; of different schemas all become objects kept whole.
+
+    >>> table = GrowingTable(Table.from_payloads([1, 2]))
+    >>> table.append(Table.from_payloads([{"v": 3}]))
+    >>> table.take(np.array([2, 0])).payloads()
+    [Record(v=3), 1]
+    """
+
+    __slots__ = ("_columns", "_schema", "size")
+
+    def __init__(self, table: Table) -> None:
+        self._schema = table.schema
+        self._columns = {name: GrowingColumn(column) for name, column in table.columns.items()}
+        self.size = table.size
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the columns, without that of objects."""
+        return sum(column.nbytes for column in self._columns.values())
+
+    def append(self, table: Table) -> None:
+        """Put payloads at the end."""
+        if table.schema != self._schema:
+            table = Table.of_objects(table.payloads())
+            if self._schema != Schema.object():
+                whole = self.take(np.arange(self.size))
+                self.__init__(Table.of_objects(whole.payloads()))  # type: ignore[misc]
+        for name, column in table.columns.items():
+            self._columns[name].append(column)
+        self.size += table.size
+
+    def take(self, rows: Rows) -> Table:
+        """Return these rows; a column is read when it is asked for."""
+        return Table(self._schema, _Taken(self._columns, rows), len(rows))
+
+    def keep(self, rows: Rows) -> None:
+        """Keep these rows, in this order."""
+        for column in self._columns.values():
+            column.keep(rows)
+        self.size = len(rows)
+
+    def clear(self, rows: Rows) -> None:
+        """Let go of the objects of these rows."""
+        for column in self._columns.values():
+            column.clear(rows)
+
+
+class _Taken(Mapping[str, Column]):
+    """Some rows of columns: expressions need not read all that a row has."""
+
+    __slots__ = ("_columns", "_rows", "_taken")
+
+    def __init__(self, columns: Mapping[str, GrowingColumn], rows: Rows) -> None:
+        self._columns = columns
+        self._rows = rows
+        self._taken: dict[str, Column] = {}
+
+    def __getitem__(self, name: str) -> Column:
+        found = self._taken.get(name)
+        if found is None:
+            found = self._taken[name] = self._columns[name].take(self._rows)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
+def materialised(table: Table) -> Table:
+    """Return a table whose columns have all been read."""
+    columns: dict[str, Any] = dict(table.columns)
+    return Table(table.schema, columns, table.size)

@@ -1,0 +1,105 @@
+"""How a key's number and a time make one number to sort by, so that what may meet is found by search."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from streamdsl.engine.sorted.packed import Codes
+from streamdsl.engine.sorted.rows import StoredRows
+from streamdsl.expr.table import Column
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
+
+_KEY_BITS: Final[int] = 28
+_TIME_BITS: Final[int] = 34
+_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
+_SAMPLE: Final = 1024
+_PATIENCE: Final = 256
+"""So many rows may be outside of the span that times are told apart in, and a sixteenth of those held."""
+
+
+class Layout:
+    """A code has a block for the key, and in it a place for the time; where codes say that rows may meet, the rows decide.
+
+    Numbers of keys are their own blocks where they fit, else they are mixed, and some keys may share a block. Times are told
+    apart in steps, within a span around most of the rows; what is outside counts as at its edge. So any number and any time has a
+    code, codes are never in another order than times, and both sides of an operator share one layout. `version` changes with it.
+
+    >>> layout = Layout()
+    >>> layout.codes(np.array([2]), np.array([5])).tolist() == [(2 << 34) + 5 + 2**32]
+    True
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.mixes = False
+        self.rows: list[StoredRows] = []
+        self._outside = 0
+        self._place_around(0, 0)
+
+    def _place_around(self, first: int, last: int) -> None:
+        """Choose the span: four times as long as most rows are apart, most of it ahead of them."""
+        self._step = max(0, (4 * (last - first)).bit_length() - _TIME_BITS)
+        length: int = 2**_TIME_BITS << self._step
+        self._first = max(first - length // 4, MIN_TIME)
+        self._last = min(self._first + length - 1, INFINITY)
+
+    def follow(self, numbers: Column, le: Ticks, re: Ticks) -> None:
+        """Look at rows that come; when too many are outside of what there are codes for, choose the codes anew."""
+        if not self.mixes and (int(numbers.min()) < 0 or int(numbers.max()) >> _KEY_BITS):
+            self.mixes = True
+            self.version += 1
+        if int(le.min()) < self._first or int(le.max()) > self._last:
+            self._outside += int(np.count_nonzero(((le < self._first) | (le > self._last)) & (re < INFINITY)))
+            if self._outside > _PATIENCE + sum(map(len, self.rows)) // 16:
+                self._move()
+
+    def _move(self) -> None:
+        self._outside = 0
+        self.version += 1
+        sample = np.sort(np.concatenate([_some_starts(rows) for rows in self.rows]))
+        few = len(sample) // 64
+        if len(sample):
+            self._place_around(int(sample[few]), int(sample[-1 - few]))
+
+    def keys(self, numbers: Column) -> Codes:
+        """Return the numbers of the blocks of keys."""
+        return ((numbers.view(np.uint64) * _MIX) >> np.uint64(64 - _KEY_BITS)).view(np.int64) if self.mixes else numbers
+
+    def codes(self, numbers: Column, times: Ticks) -> Codes:
+        """Return the codes of keys at times."""
+        return self.codes_of(self.keys(numbers), self.places(times))
+
+    @staticmethod
+    def codes_of(keys: Codes, places: Codes) -> Codes:
+        """Return the codes of places in the blocks of keys."""
+        codes: Codes = keys << _TIME_BITS
+        codes |= places
+        return codes
+
+    def places(self, times: Ticks) -> Codes:
+        """Return the places of times in a block."""
+        places: Codes = np.maximum(times, self._first)
+        np.minimum(places, self._last, out=places)
+        places -= self._first
+        if self._step:
+            places >>= self._step
+        return places
+
+    def block(self, number: int) -> int:
+        """Return where the codes of a key begin."""
+        key = int(self.keys(np.array([number], dtype=np.int64))[0]) if self.mixes else number
+        return key << _TIME_BITS
+
+    def place(self, time: int) -> int:
+        """Return the place of a time in a block."""
+        return (min(max(time, self._first), self._last) - self._first) >> self._step
+
+
+def _some_starts(rows: StoredRows) -> Ticks:
+    """Return LEs of rows that are there and end, not too many."""
+    every = slice(None, None, max(1, len(rows) // _SAMPLE))
+    le, re = rows.le.values[every], rows.re.values[every]
+    starts: Ticks = le[(re > le) & (re < INFINITY)]
+    return starts

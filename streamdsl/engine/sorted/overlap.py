@@ -1,0 +1,194 @@
+"""The overlap index: which rows with a key may live in a period, in sorted runs of rows that live about as long."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from streamdsl.engine.sorted.layout import Layout
+from streamdsl.engine.sorted.packed import order_by
+from streamdsl.engine.sorted.rows import StoredRows
+from streamdsl.engine.sorted.run import SortedRun, Spans
+from streamdsl.expr.table import Column, Rows
+from streamdsl.temporal.time import INFINITY, Ticks
+
+_UNBOUNDED: Final = 20
+_LAST: Final = 512
+"""So many rows that have come last are looked at one by one."""
+_COMPARED: Final = 2**14
+"""So many comparisons with them are made at most, else they become a run."""
+_SMALL: Final = 2**13
+"""Runs of so many rows are merged with any: that costs less than to look into both."""
+_FEW: Final = 4
+"""So few rows ask one after the other: that takes less than columns do."""
+
+
+class Asked(NamedTuple):
+    """Rows that look for partners: the numbers of their keys, and their lifetimes."""
+
+    numbers: Column
+    lo: Ticks
+    hi: Ticks
+
+
+class OverlapIndex:
+    """Runs by the order of magnitude of durations, so that one long row never makes the search for short ones long.
+
+    Of each magnitude a run is merged with the next that has come when that is as large: there are logarithmically many runs, and
+    a row is moved as often. Within a magnitude durations differ sixteenfold at most: at worst so many times more rows are looked
+    at than overlap.
+    """
+
+    def __init__(self, rows: StoredRows, layout: Layout) -> None:
+        self._rows = rows
+        self._layout = layout
+        self._version = layout.version
+        self._runs: dict[int, list[SortedRun]] = {}
+        self._gone: Counter[int] = Counter()
+        self.indexed = 0
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the runs."""
+        return sum(run.nbytes for runs in self._runs.values() for run in runs)
+
+    def candidates(self, asked: Asked) -> Iterator[tuple[Rows, Rows]]:
+        """Yield which asked, and the slots of rows that it may overlap; what is not there does not overlap."""
+        if self._version != self._layout.version:
+            self.rebuild()
+        last = len(self._rows) - self.indexed
+        if last > _LAST or last * len(asked.lo) > _COMPARED:
+            self._index_last()
+        elif last:
+            yield self._among_last(asked)
+        runs = [run for runs in self._runs.values() for run in runs]
+        if len(asked.lo) <= _FEW:
+            yield from self._of_few(asked, runs)
+        elif runs:
+            yield from self._of_many(asked, runs)
+
+    def _among_last(self, asked: Asked) -> tuple[Rows, Rows]:
+        rows, last = self._rows, slice(self.indexed, None)
+        meet = rows.numbers.take(last) == asked.numbers[:, None]
+        meet &= rows.le.take(last) < asked.hi[:, None]
+        meet &= rows.ends(last) > asked.lo[:, None]
+        at, found = np.nonzero(meet)
+        return at, found + self.indexed
+
+    def _of_few(self, asked: Asked, runs: list[SortedRun]) -> Iterator[tuple[Rows, Rows]]:
+        layout = self._layout
+        for row, (number, lo, hi) in enumerate(zip(*(column.tolist() for column in asked), strict=True)):
+            block = layout.block(number)
+            for run in runs:
+                first, last = run.range(block | layout.place(lo), block | layout.place(hi - 1))
+                if first < last:
+                    yield np.full(last - first, row, dtype=np.intp), run.slots[first:last]
+
+    def _of_many(self, asked: Asked, runs: list[SortedRun]) -> Iterator[tuple[Rows, Rows]]:
+        """Let the smaller of both look for the larger, unless it finds too much: those who ask may live for any times."""
+        spans, order = self._sorted(*asked)
+        asking = None
+        for run in runs:
+            if 4 * len(run) < len(order):
+                asking = asking or SortedRun(spans, order)
+                ranges = asking.ranges(Spans(run.first, self._last_of(run.slots)))
+                if ranges.size.sum() <= 4 * len(order):
+                    yield from ((order[places], run.slots[rows]) for rows, places in ranges.expanded())
+                    continue
+            yield from ((order[rows], run.slots[places]) for rows, places in run.ranges(spans).expanded())
+
+    def _last_of(self, slots: Rows) -> Column:
+        first = self._rows.le.take(slots)
+        last = np.maximum(self._rows.ends(slots), first + 1) - 1  # rows that are gone end before they begin
+        return self._layout.codes(self._rows.numbers.take(slots), last)
+
+    def _sorted(self, numbers: Column, le: Ticks, re: Ticks) -> tuple[Spans, Rows]:
+        """Return lifetimes as codes in order of their beginnings, and that order."""
+        layout = self._layout
+        keys, places = layout.keys(numbers), layout.places(le)
+        order = order_by([keys, places])
+        first = layout.codes_of(keys, places)
+        last = layout.codes_of(keys, layout.places(re - 1))
+        return (Spans(first, last), np.arange(len(first))) if order is None else (Spans(first[order], last[order]), order)
+
+    def _index_last(self) -> None:
+        """Make runs of the rows that have come last."""
+        rows, last = self._rows, slice(self.indexed, None)
+        slots = np.arange(self.indexed, len(rows))
+        self.indexed = len(rows)
+        numbers, le, re = rows.numbers.take(last), rows.le.take(last), rows.ends(last)
+        if not (re > le).all():
+            there = np.flatnonzero(re > le)
+            numbers, le, re, slots = numbers[there], le[there], re[there], slots[there]
+        for magnitude, here in by_magnitude(le, re):
+            runs = self._runs.setdefault(magnitude, [])
+            spans, order = self._sorted(numbers[here], le[here], re[here])
+            runs.append(SortedRun(spans, slots[here][order]))
+            _compact(runs)
+
+    def gone(self, le: Ticks, re: Ticks) -> None:
+        """Rows with these lifetimes are in runs, and no longer there: when they are half of a magnitude's, they are left out."""
+        for magnitude, rows in by_magnitude(le, re):
+            self._gone[magnitude] += len(le[rows])
+            runs = self._runs.get(magnitude, [])
+            if 2 * self._gone[magnitude] > sum(map(len, runs)):
+                self._gone[magnitude] = 0
+                self._replace(magnitude, [run.moved(self._still_there(run.slots)) for run in runs])
+
+    def _still_there(self, slots: Rows) -> Rows:
+        return np.where(self._rows.ends(slots) > self._rows.le.take(slots), slots, -1)
+
+    def _replace(self, magnitude: int, runs: list[SortedRun]) -> None:
+        self._runs[magnitude] = [run for run in runs if len(run)]
+        _compact(self._runs[magnitude])
+        if not self._runs[magnitude]:
+            del self._runs[magnitude]
+
+    def rebuild(self) -> None:
+        """Make the runs anew: codes are others."""
+        self._runs, self.indexed, self._version = {}, 0, self._layout.version
+        self._gone.clear()
+
+    def move(self, places: Rows) -> None:
+        """Follow rows to other slots, -1 where they are let go."""
+        self.indexed = int((places[: self.indexed] >= 0).sum())
+        self._gone.clear()
+        for magnitude, runs in list(self._runs.items()):
+            self._replace(magnitude, [run.moved(places[run.slots]) for run in runs])
+
+
+def _compact(runs: list[SortedRun]) -> None:
+    while len(runs) > 1 and (len(runs[-2]) <= len(runs[-1]) or len(runs[-2]) <= _SMALL):
+        runs[-2:] = [runs[-2].merged(runs[-1])]
+
+
+def by_magnitude(le: Ticks, re: Ticks) -> Iterator[tuple[int, Rows | slice]]:
+    """Yield each order of magnitude of the durations of some rows, and which rows those are.
+
+    >>> [(magnitude, rows) for magnitude, rows in by_magnitude(np.array([0, 5]), np.array([3, 14]))]
+    [(1, slice(None, None, None))]
+    """
+    if not len(le):
+        return
+    durations = re - le
+    least, most = magnitudes(np.array([0, 0]), np.array([durations.min(), durations.max()])).tolist()
+    if least == most < _UNBOUNDED and int(re.max()) < INFINITY:
+        yield least, slice(None)
+        return
+    found = magnitudes(le, re)
+    for magnitude in np.flatnonzero(np.bincount(found)).tolist():
+        yield magnitude, np.flatnonzero(found == magnitude)
+
+
+def magnitudes(le: Ticks, re: Ticks) -> Rows:
+    """Return the order of magnitude of durations, to the base of sixteen; the longest are as those without end.
+
+    >>> magnitudes(np.array([0, 0, 0]), np.array([15, 16, INFINITY])).tolist()
+    [1, 2, 20]
+    """
+    durations = re - le
+    bits = (durations.astype(np.float64).view(np.int64) >> 52) - 1022
+    return np.where((durations <= 0) | (bits > 60) | (re == INFINITY), _UNBOUNDED, (bits + 3) >> 2)

@@ -1,0 +1,71 @@
+"""Several columns as one to sort by, where their values fit into 64 bits together: sorting one column of integers is fast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.expr.table import Column, Rows
+
+Codes = NDArray[np.int64]
+
+_BITS: Final = 63
+
+
+def order_by(columns: Sequence[Column]) -> Rows | None:
+    """Return the stable order by some columns of numbers, the first decides; None where the rows certainly are in it.
+
+    >>> order_by([np.array([2, 1, 2]), np.array([0.5, 9.0, -3.0])]).tolist(), order_by([np.array([1, 2])])
+    ([1, 2, 0], None)
+    """
+    if len(columns[0]) < 2:
+        return None
+    codes = _packed(columns)
+    first = codes[0][0]
+    if (first[1:] > first[:-1]).all():
+        return None
+    if any(bits > _BITS for _, bits in codes):
+        return np.lexsort([code for code, _ in reversed(codes)])
+    order: Rows | None = None
+    for code, bits in reversed(codes):
+        order = _ordered(code, bits, order)
+    return np.arange(len(first)) if order is None else order
+
+
+def _ordered(code: Codes, bits: int, order: Rows | None) -> Rows | None:
+    """Return rows that are in some order, sorted stably by a code: as many of its bits at a time as the place of a row leaves."""
+    row_bits = (len(code) - 1).bit_length()
+    width = _BITS - row_bits
+    for shift in range(0, bits, width):
+        part = (code >> shift) & ((1 << width) - 1) if bits > width else code
+        packed = (part if order is None else part[order]) << row_bits
+        packed |= np.arange(len(code))
+        packed.sort()
+        packed &= (1 << row_bits) - 1
+        order = packed if order is None else order[packed]
+    return order
+
+
+def _packed(columns: Sequence[Column]) -> list[tuple[Column, int]]:
+    """Return columns with the same order, as few as may be, and how many bits each has."""
+    packed: list[tuple[Column, int]] = []
+    for column in columns:
+        code, bits = _shifted(column)
+        if packed and packed[-1][1] + bits <= _BITS:
+            above, others = packed.pop()
+            code, bits = (above << bits) | code, bits + others
+        packed.append((code, bits))
+    return packed
+
+
+def _shifted(column: Column) -> tuple[Column, int]:
+    """Return integers as their distance from the least, and how many bits that has; of other numbers more than fit."""
+    if column.dtype.kind not in "bi":
+        return column, _BITS + 1
+    values = column.astype(np.int64, copy=False)
+    least = int(values.min())
+    bits = (int(values.max()) - least).bit_length()
+    return (values - least, bits) if bits <= _BITS else (values, _BITS + 1)

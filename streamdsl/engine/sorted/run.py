@@ -1,0 +1,99 @@
+"""A sorted run: slots of rows by key and LE, and the ranges of it in which partners may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from streamdsl.engine.sorted.packed import Codes
+from streamdsl.expr.table import Rows
+
+CHUNK: Final = 2**20
+"""So many candidates are looked at together, unless one row has more."""
+
+
+class Spans(NamedTuple):
+    """Lifetimes of rows with a key, as codes: of the first and of the last moment (`streamdsl.engine.sorted.layout`)."""
+
+    first: Codes
+    last: Codes
+
+
+class Ranges(NamedTuple):
+    """For some rows that have asked a range of places in a run."""
+
+    rows: Rows
+    first: Rows
+    size: Rows
+
+    def expanded(self) -> Iterator[tuple[Rows, Rows]]:
+        """Yield each row with each place of its range, some rows at a time.
+
+        >>> ranges = Ranges(np.array([4, 7]), np.array([0, 9]), np.array([2, 1]))
+        >>> [(rows.tolist(), places.tolist()) for rows, places in ranges.expanded()]
+        [([4, 4, 7], [0, 1, 9])]
+        """
+        stops = np.cumsum(self.size)
+        start = 0
+        while start < len(stops):
+            done = int(stops[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(stops, done + CHUNK, side="right")))
+            part = slice(start, stop)
+            size = self.size[part]
+            begins = self.first[part] - (stops[part] - size - done)
+            yield np.repeat(self.rows[part], size), np.repeat(begins, size) + np.arange(int(stops[stop - 1]) - done)
+            start = stop
+
+
+class SortedRun:
+    """Rows in order of key and LE, and at each the latest end of the rows with its key so far.
+
+    The rows that live in a period are thus between two places that are found by search: after the first, some row that began
+    earlier may still live; from the second on, none has begun.
+
+    >>> run = SortedRun(Spans(np.array([10, 20, 30]), np.array([14, 24, 34])), np.array([0, 1, 2]))
+    >>> run.ranges(Spans(np.array([16]), np.array([20])))
+    Ranges(rows=array([0]), first=array([1]), size=array([1]))
+    """
+
+    __slots__ = ("_reach", "first", "slots")
+
+    def __init__(self, spans: Spans, slots: Rows) -> None:
+        self.first = spans.first
+        self._reach = np.maximum.accumulate(spans.last)
+        self.slots = slots
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of its columns."""
+        return self.first.nbytes + self._reach.nbytes + self.slots.nbytes
+
+    def merged(self, other: SortedRun) -> SortedRun:
+        """Return both runs as one. The ends up to a row in each give those up to it in both."""
+        first = np.concatenate([self.first, other.first])
+        order = np.argsort(first, kind="stable")  # of two runs that are sorted, in linear time
+        reach, slots = np.concatenate([self._reach, other._reach]), np.concatenate([self.slots, other.slots])
+        return SortedRun(Spans(first[order], reach[order]), slots[order])
+
+    def moved(self, slots: Rows) -> SortedRun:
+        """Return the run of the rows that are kept (-1: not) in these slots."""
+        kept = np.flatnonzero(slots >= 0)
+        return SortedRun(Spans(self.first[kept], self._reach[kept]), slots[kept])
+
+    def ranges(self, asked: Spans) -> Ranges:
+        """Return the ranges of rows that begin before the last moment of a row that asks, and may live at its first."""
+        first = np.searchsorted(self._reach, asked.first)
+        rows = np.flatnonzero(first < len(self))
+        first = first[rows]
+        some = np.flatnonzero(self.first[first] <= asked.last[rows])  # to look is cheaper than to search, and many have none
+        rows, first = rows[some], first[some]
+        return Ranges(rows, first, np.searchsorted(self.first, asked.last[rows], side="right") - first)
+
+    def range(self, first: int, last: int) -> tuple[int, int]:
+        """Return the range for one row."""
+        return int(self._reach.searchsorted(first)), int(self.first.searchsorted(last, side="right"))

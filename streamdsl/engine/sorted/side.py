@@ -1,0 +1,228 @@
+"""One side of a two-sided operator: the rows that can still meet a partner, in columns, found by key and by time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from streamdsl.engine.batch import Batch
+from streamdsl.engine.ids import Ids
+from streamdsl.engine.sorted.layout import Layout
+from streamdsl.engine.sorted.overlap import Asked, OverlapIndex, magnitudes
+from streamdsl.engine.sorted.rows import StoredRows
+from streamdsl.expr.table import Column, Rows
+from streamdsl.temporal.time import MIN_TIME, Ticks
+
+_EARNED: Final = 1024
+"""Each step lets so many rows be looked through for those that are to be let go."""
+_NONE: Final = np.empty(0, dtype=np.intp)
+
+
+class Met(NamedTuple):
+    """Pairs of slots, of one side and of the other, and of each pair its LE and the end of the common time before and after."""
+
+    mine: Rows
+    others: Rows
+    le: Ticks
+    re_old: Ticks
+    re_new: Ticks
+
+    def take(self, rows: Rows) -> Met:
+        """Return these pairs, in this order."""
+        return self if len(rows) == len(self.le) else Met(*(column[rows] for column in self))
+
+    def swapped(self) -> Met:
+        """Return the pairs as the other side sees them."""
+        return self._replace(mine=self.others, others=self.mine)
+
+
+class SortedSide:
+    """Rows by slot. `take` brings the changes of a step, `settle` ends it; between them rows have both their old and new ends.
+
+    A row is let go when its RE is before the CTIs of both inputs: only then can neither it nor a partner change. That is done
+    when about half of the rows are such, so that the work is in proportion to the rows that have come; till then they do nothing.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.rows = StoredRows()
+        self.layout = layout
+        layout.rows.append(self.rows)
+        self.index = OverlapIndex(self.rows, layout)
+        self.changed: Rows = _NONE
+        self._only_new = True
+        self._slots: dict[Hashable, int] | None = None
+        self._cti = MIN_TIME
+        self._earned = 0
+        self._gone = 0
+
+    def take(self, batch: Batch, numbers_of: Callable[[Batch], Column]) -> None:
+        """Take the changes of a step; `changed` are then their slots."""
+        comes = batch.re_old == batch.le
+        changes = batch.re_old != batch.re_new
+        self._only_new = bool(comes.all() and changes.all())
+        if self._only_new:
+            self.changed = self._add(batch, numbers_of)
+            return
+        changed = self._change(batch.take(np.flatnonzero(~comes & changes)))
+        added = self._add(batch.take(np.flatnonzero(comes & changes)), numbers_of)
+        self.changed = np.concatenate([changed, added])
+
+    def _add(self, batch: Batch, numbers_of: Callable[[Batch], Column]) -> Rows:
+        if not len(batch):
+            return _NONE
+        self._earned += 2 * len(batch)
+        numbers = numbers_of(batch)
+        slots = self.rows.append(batch, numbers)
+        self.layout.follow(numbers, batch.le, batch.re_new)
+        if self._slots is not None:
+            self._slots.update(zip(batch.ids.tolist(), slots.tolist(), strict=True))
+        return slots
+
+    def _change(self, batch: Batch) -> Rows:
+        if not len(batch):
+            return _NONE
+        slots = self._find(batch.ids)
+        self.rows.re.values[slots] = batch.re_new
+        longer = np.flatnonzero((batch.re_new > batch.re_old) & (slots < self.index.indexed))
+        if len(longer):
+            slots[longer] = self._again(slots[longer])
+            self._gone += len(longer)
+            self.index.gone(batch.le[longer], batch.re_old[longer])
+        return slots
+
+    def _find(self, ids: Ids) -> Rows:
+        """Return the slots of rows; the first time all ids are put into a dictionary, the later ones over the earlier."""
+        if self._slots is None:
+            self._slots = self._slots_by_id()
+        return np.fromiter(map(self._slots.__getitem__, ids.tolist()), dtype=np.intp, count=len(ids))
+
+    def _slots_by_id(self) -> dict[Hashable, int]:
+        there = np.flatnonzero(self.rows.ends(np.arange(len(self.rows))) > self.rows.le.values)
+        return dict(zip(self.rows.ids(there).tolist(), there.tolist(), strict=True))
+
+    def _again(self, slots: Rows) -> Rows:
+        """Index rows anew, in other slots: they live so much longer or shorter."""
+        ids = self.rows.ids(slots).tolist()
+        new = self.rows.again(slots)
+        if self._slots is not None:
+            self._slots.update(zip(ids, new.tolist(), strict=True))
+        return new
+
+    def renumber(self, numbers_of: Callable[[Column], Column]) -> None:
+        """Give the keys other numbers."""
+        numbers = numbers_of(self.rows.numbers.values)
+        self.rows.numbers.values[:] = numbers
+        self.index.rebuild()
+
+    def partners(self, other: SortedSide) -> Iterator[Met]:
+        """Yield the rows that have changed here with those there, where their common time has changed; some pairs at a time."""
+        if not len(self.changed) or not len(other.rows):
+            return
+        slots = slice(int(self.changed[0]), None) if self._only_new else self.changed
+        asked = Asked(self.rows.numbers.take(slots), self.rows.le.take(slots), self.rows.ends(slots))
+        for at, others in other.index.candidates(asked):
+            yield self._met(other, asked, at, others)
+
+    def _met(self, other: SortedSide, asked: Asked, at: Rows, others: Rows) -> Met:
+        """Return the candidates that meet, or have met."""
+        lo, hi, le, re = asked.lo[at], asked.hi[at], other.rows.le.take(others), other.rows.re.take(others)
+        was = other.rows.was.take(others) if len(other.changed) else re
+        meet = (np.maximum(re, was) > lo) & (le < hi)
+        if self.layout.mixes:
+            meet &= asked.numbers[at] == other.rows.numbers.take(others)
+        mine = self.changed[at]
+        le = np.maximum(lo, le)
+        if self._only_new:
+            re_old, re_new = le, np.maximum(le, np.minimum(hi, re))
+        else:
+            re_old = np.maximum(le, np.minimum(self.rows.was.take(mine), was))
+            re_new = np.maximum(le, np.minimum(self.rows.re.take(mine), re))
+        return Met(mine, others, le, re_old, re_new).take(np.flatnonzero(meet & (re_old != re_new)))
+
+    def living(self, asked: Asked) -> tuple[Rows, Rows]:
+        """Return which asked, and the slots of the rows with its number that now live some time in its period."""
+        rows = self.rows
+        found = [(_NONE, _NONE)]
+        for at, slots in self.index.candidates(asked) if len(asked.lo) and len(rows) else ():
+            le, re = rows.le.take(slots), rows.re.take(slots)
+            meet = (le < re) & (le < asked.hi[at]) & (re > asked.lo[at])
+            if self.layout.mixes:
+                meet &= asked.numbers[at] == rows.numbers.take(slots)
+            found.append((at[meet], slots[meet]))
+        at, slots = map(np.concatenate, zip(*found, strict=True))
+        return at, slots
+
+    def untouched(self, slots: Rows) -> Rows:
+        """Return which of some rows have not changed in this step."""
+        if not len(self.changed):
+            return np.arange(len(slots))
+        return np.flatnonzero(self.rows.was.take(slots) == self.rows.re.take(slots))
+
+    def settle(self) -> None:
+        """End a step: rows that have left go, rows that are much shorter now are indexed anew, and ends are what they are."""
+        slots, rows, self.changed = self.changed, self.rows, _NONE
+        if not len(slots):
+            return
+        if self._only_new:
+            rows.was.values[slots[0] :] = rows.re.values[slots[0] :]
+            return
+        le, was, re = rows.le.take(slots), rows.was.take(slots), rows.re.take(slots)
+        rows.was.values[slots] = re
+        left, indexed = re <= le, slots < self.index.indexed
+        shorter = np.flatnonzero(indexed & ~left & (re < was))
+        moved = shorter[magnitudes(le[shorter], re[shorter]) < magnitudes(le[shorter], was[shorter])]
+        if len(moved):
+            self._again(slots[moved])
+        if left.any():
+            rows.drop(slots[left])
+        gone = np.concatenate([np.flatnonzero(left & indexed), moved])
+        self._let_go(int(left.sum()) + len(moved), le[gone], was[gone])
+
+    def _let_go(self, count: int, le: Ticks, was: Ticks) -> None:
+        """Note that so many slots have become empty, and which lifetimes were indexed; tidy up when half of all are empty."""
+        self._gone += count
+        if len(le):
+            self.index.gone(le, was)
+        if 2 * self._gone > len(self.rows) + _EARNED:
+            self._keep(np.flatnonzero(self.rows.re.values > MIN_TIME))
+
+    def forget(self, cti: int) -> None:
+        """Let go of the rows with RE < `cti`, when they are about half of all."""
+        self._cti = max(cti, self._cti)
+        self._earned += _EARNED
+        if self._earned < len(self.rows):
+            return
+        self._earned = 0
+        kept = np.flatnonzero(self.rows.re.values >= self._least_end)
+        if 2 * len(kept) <= len(self.rows):
+            self._keep(kept)
+
+    @property
+    def _least_end(self) -> int:
+        return max(self._cti, MIN_TIME + 1)
+
+    def _keep(self, kept: Rows) -> None:
+        self._gone = 0
+        places = np.full(len(self.rows), -1, dtype=np.intp)
+        places[kept] = np.arange(len(kept))
+        self.index.move(places)
+        self.rows.keep(kept)
+        if self._slots is not None:
+            self._slots = self._slots_by_id()
+
+    def groups(self) -> list[int]:
+        """Return the groups that rows are in."""
+        groups = self.rows.groups
+        return [] if groups is None else np.unique(groups.values).tolist()
+
+    @property
+    def n_events(self) -> int:
+        """How many rows may still meet a partner that changes something."""
+        return int(np.count_nonzero(self.rows.re.values >= self._least_end))
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the rows and of what finds them."""
+        return self.rows.nbytes + self.index.nbytes + (0 if self._slots is None else 100 * len(self._slots))

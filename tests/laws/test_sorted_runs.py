@@ -1,0 +1,52 @@
+"""What is found in sorted runs is what is found row by row: the law for joins, with limits so small that all rows are in runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+from types import ModuleType
+
+import pytest
+from hypothesis import given, note
+
+from streamdsl.engine.sorted import layout, overlap, run, side
+from tests.laws.harness import EMITS, check_law
+from tests.laws.operators import operators
+from tests.laws.profiles import examples
+from tests.laws.scenarios import SEEDS, scenario
+
+OPERATORS = operators()
+LIMITS: list[tuple[ModuleType, str, list[int]]] = [
+    (overlap, "_LAST", [0, 3]),
+    (overlap, "_COMPARED", [0, 2**14]),
+    (overlap, "_SMALL", [0, 2]),
+    (overlap, "_FEW", [0, 4]),
+    (run, "CHUNK", [1, 4]),
+    (layout, "_KEY_BITS", [1, 28]),
+    (layout, "_TIME_BITS", [2, 34]),
+    (layout, "_PATIENCE", [0, 2]),
+    (side, "_EARNED", [0, 1024]),
+]
+
+
+@contextmanager
+def small_limits(rng: Random) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, values in LIMITS:
+            patch.setattr(module, name, rng.choice(values))
+        yield
+
+
+@pytest.mark.parametrize("name", ["join", "band_join", "semi_join", "anti_join"])
+def test_joins_mean_what_the_reference_says_in_runs_of_any_size(name: str) -> None:
+    @examples(400)
+    @given(SEEDS)
+    def law(seed: int) -> None:
+        rng = Random(seed)
+        variant, emit = rng.choice(OPERATORS[name]), rng.choice(EMITS)
+        note(variant.name)
+        with small_limits(rng):
+            check_law(variant.query(), scenario(rng, variant.inputs, variant.unending, rng.choice([14, 14, 40])), emit, None)
+
+    law()
