@@ -129,7 +129,7 @@ class SweptOperator(Operator):
     def _payloads(self, le: Ticks, re: Ticks, groups: Ticks, lanes: Lanes) -> Table:
         """Return the results of sums. Raises `UserCodeError` naming the window."""
         self.udm_calls += len(self.accumulators) * len(le)
-        keys = self.key_table.shown(groups) if self.key_table and self._reads_key else None
+        keys = self.key_table.shown(groups) if self.key_table is not None and self._reads_key else None
         try:
             columns = result_columns(self.accumulators, lanes)
             table = Table(Schema.record(list(columns)), columns, len(le))
@@ -154,7 +154,7 @@ class SweptOperator(Operator):
         return self._batch(self.swept.codes.groups(boundaries.code[slots]), boundaries.le[slots], re_old, re_new, table)
 
     def _batch(self, groups: Ticks, le: Ticks, re_old: Ticks, re_new: Ticks, table: Table) -> Batch:
-        ids = WindowIds(self.label, self.key_table, le, *(self.key_table.leaves(groups) if self.key_table else []))
+        ids = WindowIds(self.label, self.key_table, le, *(self.key_table.leaves(groups) if self.key_table is not None else []))
         return Batch(ids, le, re_old, re_new, table, groups if self.is_grouped else None)
 
     def held_groups(self) -> Iterator[int]:

@@ -123,3 +123,9 @@ def test_an_error_names_the_window() -> None:
 def test_a_window_without_aggregates_shows_its_key() -> None:
     query = sd.source("s").group_by("k").snapshot_window().aggregate(lambda w: w.key)
     assert [event.payload for event in query.open().push([row("a", 3, 4, k="x"), row("b", 3, 4, k="y")])] == ["x", "y"]  # type: ignore[union-attr]
+
+
+def test_groups_of_integers_are_named_in_ids() -> None:
+    session = summed(sd.source("s").group_by("v")).open()
+    (insertion,) = session.push([row("a", 3, 4, v=7)])
+    assert insertion.id == ("window_aggregate_1", 7, 3, 0)
