@@ -119,8 +119,8 @@ SABOTAGES = (
     Sabotage(
         "keys that share a block taken for one",
         "streamdsl/engine/sorted/side.py",
-        "if self.layout.mixes:",
-        "if False:",
+        "rows.numbers.take(slots) if self.layout.mixes else",
+        "rows.numbers.take(slots) if False else",
         "in_runs",
     ),
     Sabotage(
