@@ -225,7 +225,7 @@ class KeyTable:
     @property
     def is_due(self) -> bool:
         """Whether so many values are remembered that it is time to find out which are needed."""
-        return len(self) > self._due
+        return self.remembered > self._due
 
     def keep(self, numbers: Iterable[int]) -> None:
         """Forget what only other groups have."""
@@ -235,12 +235,14 @@ class KeyTable:
             last.keep(held & (2**_HALF - 1))
             first.keep(held >> _HALF)
             held = first.values(held >> _HALF)
-        self._due = max(self.least, 2 * len(self))
+        self._due = max(self.least, 2 * self.remembered)
 
-    def __len__(self) -> int:
+    @property
+    def remembered(self) -> int:
+        """How many values are remembered."""
         return sum(map(len, [self._only, *self._firsts, *self._lasts]))
 
     @property
     def nbytes(self) -> int:
         """A rough size of what is remembered."""
-        return 200 * len(self)
+        return 200 * self.remembered

@@ -95,17 +95,19 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
         raise QueryError(f'engine_options["window"] is "general" or "columnar", not {forced!r}')
     if forced == "general":
         return WindowOperator
-    if why_not_columnar(node) is None:
-        return {Snapshot: SnapshotOperator, Session: SessionOperator}.get(type(node.windows), ColumnarWindowOperator)
-    reason = why_not_buffered(node) if isinstance(node.windows, Hopping) else why_not_columnar(node)
+    reason = why_not_columnar(node)
     if reason is None:
-        return BufferedWindowOperator if isinstance(node, WindowAggregate) else BufferedApplyOperator
-    if forced == "columnar":
+        return {Snapshot: SnapshotOperator, Session: SessionOperator}.get(type(node.windows), ColumnarWindowOperator)
+    if isinstance(node.windows, Hopping):
+        reason = why_not_buffered(node)
+    if forced == "columnar" and reason is not None:
         raise QueryError(
             f"{node.name} cannot run on a columnar window operator: {reason}",
             hint='leave engine_options["window"] out, and every window gets the operator that can run it',
         )
-    return WindowOperator
+    if reason is not None:
+        return WindowOperator
+    return BufferedWindowOperator if isinstance(node, WindowAggregate) else BufferedApplyOperator
 
 
 OPERATORS: dict[type[Node], type[Any]] = {

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from streamdsl.engine.columnar.group_times import GroupTimes
 from streamdsl.engine.columnar.rows import NewRows, RowTable
-from streamdsl.engine.columnar.run_packing import Packing
 from streamdsl.engine.columnar.runs import Order, Run, SortedRows, in_order, spread
 from streamdsl.engine.ids import Ids
 from streamdsl.expr.table import Rows
@@ -141,7 +141,7 @@ class Buffer:
         """Return rows as members of windows, each window's in order."""
         if len(places):
             times = self.rows.le[places] if self.order is not Order.ANY else np.zeros(1, dtype=np.int64)
-            places = in_order(self.rows, places, Packing(windows, times).pack(windows, times), self.order)
+            places = in_order(self.rows, places, GroupTimes(windows, times).pack(windows, times), self.order)
         stops = np.cumsum(np.bincount(windows, minlength=n_windows))
         return Members(places, np.concatenate([[0], stops[:-1]]), stops)
 
@@ -175,6 +175,10 @@ class Buffer:
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.rows.alive & (self.rows.re >= self.limit)))
+
+    def held_groups(self) -> Ticks:
+        """Return the groups of the rows that are still needed."""
+        return np.unique(self.rows.groups[self.rows.alive & (self.rows.re >= self.limit)])
 
     @property
     def nbytes(self) -> int:

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.engine.columnar.group_times import ROOM, GroupTimes
 from streamdsl.engine.columnar.rows import RowTable
-from streamdsl.engine.columnar.run_packing import ROOM, Packing
 from streamdsl.engine.order import payload_keys
 from streamdsl.expr.table import Column, Rows
 from streamdsl.temporal.time import Ticks
@@ -104,13 +104,13 @@ def _as_integers(column: Column) -> Ticks:
 class Run:
     """Some rows in order of (group, LE); those with equal keys come into order when someone asks for it."""
 
-    __slots__ = ("_loose", "_packing", "_rows", "keys", "order", "places")
+    __slots__ = ("_loose", "_rows", "_times", "keys", "order", "places")
 
     def __init__(self, rows: RowTable, places: Rows, order: Order) -> None:
         self._rows = rows
         self.order = order
-        self._packing = Packing(rows.groups[places], rows.le[places])
-        self.places, self.keys = by_keys(places, self._packing.pack(rows.groups[places], rows.le[places]))
+        self._times = GroupTimes(rows.groups[places], rows.le[places])
+        self.places, self.keys = by_keys(places, self._times.pack(rows.groups[places], rows.le[places]))
         self._loose = [self.keys]
 
     def __len__(self) -> int:
@@ -120,12 +120,12 @@ class Run:
         """Add rows."""
         rows = self._rows
         groups, le = rows.groups[places], rows.le[places]
-        if not self._packing.fits(groups, le):
+        if not self._times.fits(groups, le):
             self.settle()
             known = rows.groups[self.places], rows.le[self.places]
-            self._packing = Packing(np.concatenate([known[0], groups]), np.concatenate([known[1], le]))
-            self.keys = self._packing.pack(*known)
-        places, keys = by_keys(places, self._packing.pack(groups, le))
+            self._times = GroupTimes(np.concatenate([known[0], groups]), np.concatenate([known[1], le]))
+            self.keys = self._times.pack(*known)
+        places, keys = by_keys(places, self._times.pack(groups, le))
         at = np.searchsorted(self.keys, keys, "right") + np.arange(len(keys))
         self.places, self.keys = _inserted(self.places, places, at), _inserted(self.keys, keys, at)
         self._loose.append(keys)
@@ -147,12 +147,12 @@ class Run:
 
     def ranges(self, groups: Ticks, lo: Ticks, hi: Ticks) -> tuple[Rows, Rows]:
         """Return from where to where the rows of some groups stand whose LE is in `[lo, hi)`."""
-        return self._packing.ranges(self.keys, groups, lo, hi)
+        return self._times.ranges(self.keys, groups, lo, hi)
 
     @property
     def nbytes(self) -> int:
         """The memory of the arrays."""
-        return self._packing.nbytes + self.keys.nbytes + self.places.nbytes
+        return self._times.nbytes + self.keys.nbytes + self.places.nbytes
 
 
 def _inserted(column: Column, values: Column, at: Rows) -> Column:

@@ -20,7 +20,7 @@ from streamdsl.expr.table import Column, Rows
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Session
 
-_SPARE: Final = 1024
+_SPARE: Final = 256
 _NONE: Final[Rows] = np.empty(0, dtype=np.intp)
 _KNOWN, _DISSOLVED, _LOGGED, _NEW = range(4)
 
@@ -126,7 +126,8 @@ class SessionTable:
         ends = batch.re_new[(batch.re_new != INFINITY) & (batch.re_new > batch.le)]
         latest = int(ends.max(initial=MIN_TIME))
         low = int(batch.le.min())
-        high = max(int(batch.le.max()), self.spec.reach(latest) if len(ends) else low)
+        reach = self.spec.reach(latest) if len(ends) else low
+        high = max(int(batch.le.max()), low if reach == INFINITY else reach)
         if self._packing.fits(len(self.codes), low, high):
             return
         slots = self._index.all().slots
@@ -137,6 +138,8 @@ class SessionTable:
         self.log.renumber(self._packing)
 
     def _reach(self, re: Ticks) -> Ticks:
+        if self.spec.gap == INFINITY:
+            return np.full(len(re), INFINITY, dtype=np.int64)
         return np.where(re == INFINITY, INFINITY, re + self.spec.gap)
 
     def _affected(self, numbers: Column) -> Rows:

@@ -17,7 +17,7 @@ from streamdsl.engine.columnar.sweep import Sweep
 from streamdsl.expr.table import Column, Rows
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
-_SPARE: Final = 1024
+_SPARE: Final = 256
 """Boundaries that may be kept beyond those that are needed: to look for them costs something too."""
 _MANY: Final = 1024
 """Places of one group from which on all that is between them may be looked at too."""

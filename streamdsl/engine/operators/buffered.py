@@ -140,7 +140,7 @@ class BufferedWindowOperator(ColumnarWindowOperator):
         return UserCodeError(error, operator=self.label, window=self._period(number))
 
     def held_groups(self) -> Iterable[int | None]:
-        return chain(super().held_groups(), np.unique(self.buffer.rows.groups).tolist())
+        return chain(super().held_groups(), self.buffer.held_groups().tolist())
 
     def forget(self, cti: int) -> None:
         super().forget(cti)

@@ -32,5 +32,5 @@ def test_groups_that_nothing_holds_are_forgotten(
     for start in range(0, 1000, 10):
         rows = [sd.point(start + i, start + i, {"k": key(start + i), "v": i % 2}) for i in range(10)]
         out += sum(isinstance(event, sd.Insert) for event in session.push([*rows, sd.Cti(start + 10)]))
-        assert all(len(table) <= 100 for table in tables)
+        assert all(table.remembered <= 100 for table in tables)
     assert out >= 1000

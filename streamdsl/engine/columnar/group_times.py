@@ -14,11 +14,11 @@ ROOM: Final = 2**62
 """Packed integers are smaller."""
 
 
-class Packing:
+class GroupTimes:
     """A group and a time as one integer with the same order. Other times can be packed to be looked for.
 
-    >>> packing = Packing(np.array([4, 8]), np.array([5, 9]))
-    >>> packing.pack(np.array([4, 4, 8]), np.array([5, 9, 5])).tolist()
+    >>> times = GroupTimes(np.array([4, 8]), np.array([5, 9]))
+    >>> times.pack(np.array([4, 4, 8]), np.array([5, 9, 5])).tolist()
     [0, 4, 16]
     """
 
