@@ -21,9 +21,9 @@ ROOT = Path(__file__).parents[1]
 LAWS = (
     "tests/laws/test_operators.py",
     "tests/laws/test_attach.py",
+    "tests/laws/test_buffered_windows.py",
     "tests/laws/test_sorted_runs.py",
     "tests/laws/test_swept_operators.py",
-    "tests/laws/test_buffered_windows.py",
 )
 
 
@@ -201,20 +201,6 @@ SABOTAGES = (
         "both_window_operators",
     ),
     Sabotage(
-        "a snapshot forgotten whose end may still move",
-        "streamdsl/engine/columnar/timeline.py",
-        "slots[(re >= cti) &",
-        "slots[(re > cti) &",
-        "both_operators_give_the_same and swept",
-    ),
-    Sabotage(
-        "a boundary inside a window that begins without its sums",
-        "streamdsl/engine/columnar/sweep.py",
-        "self.boundaries.lanes.copy(self.portion.slots[at[has]], self.portion.slots[latest[has]])",
-        "self.boundaries.lanes.clear(self.portion.slots[at[has]])",
-        "both_operators_give_the_same and swept",
-    ),
-    Sabotage(
         "a row that ends where a window starts is a member of it",
         "streamdsl/engine/columnar/buffer.py",
         "(rows.re > starts[:, None])",
@@ -234,6 +220,20 @@ SABOTAGES = (
         "self._enters[rows] == entering",
         "self._enters[rows] >= entering",
         "as_the_general_operator",
+    ),
+    Sabotage(
+        "a snapshot forgotten whose end may still move",
+        "streamdsl/engine/columnar/timeline.py",
+        "slots[(re >= cti) &",
+        "slots[(re > cti) &",
+        "both_operators_give_the_same and swept",
+    ),
+    Sabotage(
+        "a boundary inside a window that begins without its sums",
+        "streamdsl/engine/columnar/sweep.py",
+        "self.boundaries.lanes.copy(self.portion.slots[at[has]], self.portion.slots[latest[has]])",
+        "self.boundaries.lanes.clear(self.portion.slots[at[has]])",
+        "both_operators_give_the_same and swept",
     ),
 )
 
