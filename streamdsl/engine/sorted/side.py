@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.ids import Ids
@@ -130,8 +131,7 @@ class SortedSide:
         lo, hi, le, re = asked.lo[at], asked.hi[at], other.rows.le.take(others), other.rows.re.take(others)
         was = other.rows.was.take(others) if len(other.changed) else re
         meet = (np.maximum(re, was) > lo) & (le < hi)
-        if self.layout.mixes:
-            meet &= asked.numbers[at] == other.rows.numbers.take(others)
+        meet &= self._has_key(asked, at, other.rows, others)
         mine = self.changed[at]
         le = np.maximum(lo, le)
         if self._only_new:
@@ -141,6 +141,10 @@ class SortedSide:
             re_new = np.maximum(le, np.minimum(self.rows.re.take(mine), re))
         return Met(mine, others, le, re_old, re_new).take(np.flatnonzero(meet & (re_old != re_new)))
 
+    def _has_key(self, asked: Asked, at: Rows, rows: StoredRows, slots: Rows) -> NDArray[np.bool_] | np.bool_:
+        """Say of candidates whether they have the key that was asked for, and do not only share its block."""
+        return asked.numbers[at] == rows.numbers.take(slots) if self.layout.mixes else np.True_
+
     def living(self, asked: Asked) -> tuple[Rows, Rows]:
         """Return which asked, and the slots of the rows with its number that now live some time in its period."""
         rows = self.rows
@@ -148,8 +152,7 @@ class SortedSide:
         for at, slots in self.index.candidates(asked) if len(asked.lo) and len(rows) else ():
             le, re = rows.le.take(slots), rows.re.take(slots)
             meet = (le < re) & (le < asked.hi[at]) & (re > asked.lo[at])
-            if self.layout.mixes:
-                meet &= asked.numbers[at] == rows.numbers.take(slots)
+            meet &= self._has_key(asked, at, rows, slots)
             found.append((at[meet], slots[meet]))
         at, slots = map(np.concatenate, zip(*found, strict=True))
         return at, slots
