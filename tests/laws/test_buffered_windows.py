@@ -168,10 +168,10 @@ def check_both(query: sd.Stream[Any], data: st.DataObject, emit: EmitMode) -> No
     assert "window (buffered)" in [operator.kind for operator in lower(query.plan()).operators]
     stream, common = data.draw(pushes()), without_ids if emit == "final" else with_ids
     slices = patch("streamdsl.engine.operators.columnar.SLICE", data.draw(st.sampled_from([2, 2**14])))
-    few = patch("streamdsl.engine.columnar.buffer.FEW", data.draw(st.sampled_from([0, 256])))
-    little = patch("streamdsl.engine.columnar.buffer.LITTLE", data.draw(st.sampled_from([0, 40, 512])))
-    short = patch("streamdsl.engine.columnar.runs.SHORT", data.draw(st.sampled_from([0, 256])))
-    long = patch("streamdsl.engine.columnar.holistic.LONG", data.draw(st.sampled_from([0, 256])))
+    few = patch("streamdsl.engine.buffered.buffer.FEW", data.draw(st.sampled_from([0, 256])))
+    little = patch("streamdsl.engine.buffered.buffer.LITTLE", data.draw(st.sampled_from([0, 40, 512])))
+    short = patch("streamdsl.engine.buffered.runs.SHORT", data.draw(st.sampled_from([0, 256])))
+    long = patch("streamdsl.engine.buffered.holistic.LONG", data.draw(st.sampled_from([0, 256])))
     with slices, few, little, short, long, patch("tests.laws.test_window_operators.in_common", common):
         buffered, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
         for step in [*(lambda session, part=part: session.push(part) for part in stream), lambda session: session.close()]:

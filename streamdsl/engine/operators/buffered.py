@@ -13,15 +13,15 @@ from typing import ClassVar
 import numpy as np
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.buffered.buffer import Buffer
+from streamdsl.engine.buffered.modules import Asked, MemberAggregate, StateAggregate, member_aggregate
+from streamdsl.engine.buffered.rows import NewRows
+from streamdsl.engine.buffered.runs import Order
+from streamdsl.engine.buffered.states import CellDeltas, StateCells
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS
-from streamdsl.engine.columnar.buffer import Buffer
 from streamdsl.engine.columnar.lanes import Lanes
-from streamdsl.engine.columnar.modules import Asked, MemberAggregate, StateAggregate, member_aggregate
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.ring import Opened
-from streamdsl.engine.columnar.rows import NewRows
-from streamdsl.engine.columnar.runs import Order
-from streamdsl.engine.columnar.states import CellDeltas, StateCells
 from streamdsl.engine.operator import Gate, inputs_of
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator, aggregates_of, changed
 from streamdsl.engine.windows.panes import use_panes

@@ -6,9 +6,9 @@ New rows make sessions, or let them grow and merge. One that loses a row is made
 from __future__ import annotations
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.columnar.sessions import SessionTable
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.swept import SweptOperator
+from streamdsl.engine.swept.sessions import SessionTable
 from streamdsl.expr.table import Rows
 from streamdsl.plan.node import WindowAggregate
 from streamdsl.temporal.time import Ticks

@@ -7,10 +7,10 @@ results that are out goes on.
 from __future__ import annotations
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.columnar.endpoints import Changed
-from streamdsl.engine.columnar.timeline import Timeline
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.swept import SweptOperator
+from streamdsl.engine.swept.endpoints import Changed
+from streamdsl.engine.swept.timeline import Timeline
 from streamdsl.plan.node import WindowAggregate
 from streamdsl.temporal.time import INFINITY, Ticks
 

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.codes import group_codes
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
-from streamdsl.engine.columnar.boundaries import Boundaries
-from streamdsl.engine.columnar.group_codes import GroupCodes
 from streamdsl.engine.columnar.lanes import ROWS, Lanes, Part, Terms
-from streamdsl.engine.columnar.timeline import Touched
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.operators.columnar import WindowIds
+from streamdsl.engine.swept.boundaries import Boundaries
+from streamdsl.engine.swept.group_codes import GroupCodes
+from streamdsl.engine.swept.timeline import Touched
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Key
 from streamdsl.expr.schema import Schema

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import streamdsl as sd
-from streamdsl.engine.columnar.buffer import Buffer
-from streamdsl.engine.columnar.rows import NewRows
-from streamdsl.engine.columnar.runs import Order
+from streamdsl.engine.buffered.buffer import Buffer
+from streamdsl.engine.buffered.rows import NewRows
+from streamdsl.engine.buffered.runs import Order
 from streamdsl.errors import UserCodeError
 from streamdsl.temporal import INFINITY, Cti, Event, Insert, Retract
 from streamdsl.windows import Hopping
@@ -102,7 +102,7 @@ def members_of(buffer: Buffer, start: int) -> list[int]:
 
 @pytest.mark.parametrize("little", [0, 10**6])
 def test_members_are_the_rows_that_overlap_a_window(little: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamdsl.engine.columnar.buffer.LITTLE", little)
+    monkeypatch.setattr("streamdsl.engine.buffered.buffer.LITTLE", little)
     rng = np.random.default_rng(7)
     starts = rng.integers(-(10**6), 10**6, 200)
     lives = [(int(le), int(le) + int(2.0 ** rng.uniform(0, 20)) + 1) for le in starts]

@@ -7,13 +7,13 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.columnar.agenda import Agenda
-from streamdsl.engine.columnar.boundaries import Boundaries
-from streamdsl.engine.columnar.endpoints import Changed, Deltas, Spans, deltas_of, spans_of
-from streamdsl.engine.columnar.group_codes import GroupCodes
-from streamdsl.engine.columnar.packing import Packing
-from streamdsl.engine.columnar.sorted_index import Portion, SortedIndex
-from streamdsl.engine.columnar.sweep import Sweep
+from streamdsl.engine.swept.agenda import Agenda
+from streamdsl.engine.swept.boundaries import Boundaries
+from streamdsl.engine.swept.endpoints import Changed, Deltas, Spans, deltas_of, spans_of
+from streamdsl.engine.swept.group_codes import GroupCodes
+from streamdsl.engine.swept.packing import Packing
+from streamdsl.engine.swept.sorted_index import Portion, SortedIndex
+from streamdsl.engine.swept.sweep import Sweep
 from streamdsl.expr.table import Column, Rows
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.columnar.buffer import Buffer, Members
-from streamdsl.engine.columnar.holistic import HOLISTIC, Segments
-from streamdsl.engine.columnar.rows import RowTable
+from streamdsl.engine.buffered.buffer import Buffer, Members
+from streamdsl.engine.buffered.holistic import HOLISTIC, Segments
+from streamdsl.engine.buffered.rows import RowTable
 from streamdsl.errors import StreamDslError
 from streamdsl.expr.table import Column, Rows, column_of
 from streamdsl.expr.vocabulary import IMMUTABLE

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.codes import factorise
-from streamdsl.engine.columnar.runs import spread
 from streamdsl.expr.table import Column, Rows, column_of, object_column
 from streamdsl.udm.builtin import Builtin, Collect, CountDistinct, First, Last, Max, Median, Min, Quantile
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.columnar.buffer import Members
+from streamdsl.engine.buffered.buffer import Members
+from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.columnar.cells import Cells
 from streamdsl.engine.columnar.pending import Pending
-from streamdsl.engine.columnar.runs import spread
 from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.expr.table import Column, Rows, object_column
 

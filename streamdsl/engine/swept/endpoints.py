@@ -9,8 +9,8 @@ import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.columnar.lanes import ROWS, Lanes, Terms
-from streamdsl.engine.columnar.packing import Packing
 from streamdsl.engine.sorting import in_order
+from streamdsl.engine.swept.packing import Packing
 from streamdsl.expr.table import Column, Rows
 from streamdsl.temporal.time import INFINITY, Ticks
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamdsl.engine.columnar.lanes import ROWS, Lanes
-from streamdsl.engine.columnar.results import Results, lengthened
+from streamdsl.engine.swept.results import Results, lengthened
 from streamdsl.expr.table import Rows
 from streamdsl.temporal.time import MIN_TIME, Ticks
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdsl.engine.columnar.boundaries import Boundaries
 from streamdsl.engine.columnar.lanes import Terms
-from streamdsl.engine.columnar.packing import Packing
 from streamdsl.engine.sorting import in_order
+from streamdsl.engine.swept.boundaries import Boundaries
+from streamdsl.engine.swept.packing import Packing
 from streamdsl.expr.table import Column, Rows
 from streamdsl.temporal.time import Ticks
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.columnar.boundaries import Boundaries
-from streamdsl.engine.columnar.endpoints import Deltas
-from streamdsl.engine.columnar.sorted_index import Portion
+from streamdsl.engine.swept.boundaries import Boundaries
+from streamdsl.engine.swept.endpoints import Deltas
+from streamdsl.engine.swept.sorted_index import Portion
 from streamdsl.expr.table import Column, Rows
 from streamdsl.temporal.time import INFINITY, Ticks
 

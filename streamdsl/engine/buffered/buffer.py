@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.columnar.group_times import GroupTimes
-from streamdsl.engine.columnar.rows import NewRows, RowTable
-from streamdsl.engine.columnar.runs import Order, Run, SortedRows, in_order, spread
+from streamdsl.engine.buffered.group_times import GroupTimes
+from streamdsl.engine.buffered.rows import NewRows, RowTable
+from streamdsl.engine.buffered.runs import Order, Run, SortedRows, in_order, spread
 from streamdsl.engine.ids import Ids
 from streamdsl.expr.table import Rows
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks

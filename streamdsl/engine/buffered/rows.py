@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.columnar.growing import GrowingColumn, GrowingTable
+from streamdsl.engine.buffered.growing import GrowingColumn, GrowingTable
 from streamdsl.engine.ids import Ids
 from streamdsl.expr.table import Column, Rows, Table, object_column
 from streamdsl.temporal.time import Ticks

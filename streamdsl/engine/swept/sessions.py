@@ -8,14 +8,14 @@ from typing import Final
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.columnar.agenda import Agenda
-from streamdsl.engine.columnar.boundaries import Boundaries
-from streamdsl.engine.columnar.event_log import EventLog
-from streamdsl.engine.columnar.group_codes import GroupCodes
 from streamdsl.engine.columnar.lanes import Terms
-from streamdsl.engine.columnar.packing import Packing
-from streamdsl.engine.columnar.sorted_index import Portion, SortedIndex
-from streamdsl.engine.columnar.timeline import UNTOUCHED, Touched
+from streamdsl.engine.swept.agenda import Agenda
+from streamdsl.engine.swept.boundaries import Boundaries
+from streamdsl.engine.swept.event_log import EventLog
+from streamdsl.engine.swept.group_codes import GroupCodes
+from streamdsl.engine.swept.packing import Packing
+from streamdsl.engine.swept.sorted_index import Portion, SortedIndex
+from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
 from streamdsl.expr.table import Column, Rows
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Session

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.columnar.group_times import ROOM, GroupTimes
-from streamdsl.engine.columnar.rows import RowTable
+from streamdsl.engine.buffered.group_times import ROOM, GroupTimes
+from streamdsl.engine.buffered.rows import RowTable
 from streamdsl.engine.order import payload_keys
 from streamdsl.expr.table import Column, Rows
 from streamdsl.temporal.time import Ticks
