@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.exact import float_parts, floats, huge_parts, integer_parts, integers
-from streamdsl.engine.columnar.lanes import ROWS, Lanes, Loose, Part, Terms
+from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.engine.columnar.terms import ROWS, Loose, Part, Terms
 from streamdsl.expr import RowError
 from streamdsl.expr.table import Column, Rows, column_of
 from streamdsl.temporal.time import Ticks

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdsl.engine.codes import group_codes
-from streamdsl.engine.columnar.lanes import ROWS, Lanes, Terms
+from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.pending import Pending
+from streamdsl.engine.columnar.terms import ROWS, Terms
 from streamdsl.engine.pairs import counted_pairs, distinct_pairs, span_of
 from streamdsl.temporal.time import Ticks
 

@@ -12,7 +12,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.columnar.lanes import DIGIT, Counted, LaneKey, Lanes, Part
+from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.engine.columnar.terms import DIGIT, Counted, LaneKey, Part
 from streamdsl.expr.table import Column, Rows, column_of
 from streamdsl.temporal.time import Ticks
 

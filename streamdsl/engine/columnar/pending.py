@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.columnar.lanes import Terms
+from streamdsl.engine.columnar.terms import Terms
 from streamdsl.expr.table import Rows
 from streamdsl.temporal.time import Ticks
 

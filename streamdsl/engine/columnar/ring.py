@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.columnar.lanes import ROWS, Lanes, distinct
+from streamdsl.engine.columnar.lanes import Lanes, distinct
 from streamdsl.engine.columnar.numbers import ENDLESS
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.slots import SlotTable
+from streamdsl.engine.columnar.terms import ROWS
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch, payload_table
-from streamdsl.engine.columnar.lanes import ROWS
 from streamdsl.engine.columnar.pending import Pending
+from streamdsl.engine.columnar.terms import ROWS
 from streamdsl.engine.operators.buffered import BufferedWindowOperator
 from streamdsl.engine.operators.columnar import WindowIds
 from streamdsl.expr.table import Column, Rows

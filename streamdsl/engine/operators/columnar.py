@@ -16,10 +16,11 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, Accumulator, result_columns
 from streamdsl.engine.columnar.cells import Cells
 from streamdsl.engine.columnar.combine import combine_windows
-from streamdsl.engine.columnar.lanes import ROWS, Lanes, Part, Terms, distinct
+from streamdsl.engine.columnar.lanes import Lanes, distinct
 from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.ring import DeltaRing, Opened
+from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.ids import DeferredIds, Ids
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Gate, Operator, inputs_of

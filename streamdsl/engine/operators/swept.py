@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.codes import group_codes
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
-from streamdsl.engine.columnar.lanes import ROWS, Lanes, Part, Terms
+from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.operators.columnar import WindowIds
 from streamdsl.engine.swept.boundaries import Boundaries

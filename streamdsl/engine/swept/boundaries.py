@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdsl.engine.columnar.lanes import ROWS, Lanes
+from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.engine.columnar.terms import ROWS
 from streamdsl.engine.swept.results import Results, lengthened
 from streamdsl.expr.table import Rows
 from streamdsl.temporal.time import MIN_TIME, Ticks

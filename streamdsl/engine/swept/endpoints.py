@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.columnar.lanes import ROWS, Lanes, Terms
+from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.engine.columnar.terms import ROWS, Terms
 from streamdsl.engine.sorting import in_order
 from streamdsl.engine.swept.packing import Packing
 from streamdsl.expr.table import Column, Rows

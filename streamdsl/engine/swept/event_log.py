@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdsl.engine.columnar.lanes import Terms
+from streamdsl.engine.columnar.terms import Terms
 from streamdsl.engine.sorting import in_order
 from streamdsl.engine.swept.boundaries import Boundaries
 from streamdsl.engine.swept.packing import Packing

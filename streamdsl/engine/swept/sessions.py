@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.columnar.lanes import Terms
+from streamdsl.engine.columnar.terms import Terms
 from streamdsl.engine.swept.agenda import Agenda
 from streamdsl.engine.swept.boundaries import Boundaries
 from streamdsl.engine.swept.event_log import EventLog

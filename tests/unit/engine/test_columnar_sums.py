@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from streamdsl.engine.columnar import lanes as lanes_module
 from streamdsl.engine.columnar.accumulators import AvgAccumulator, CountAccumulator, SumAccumulator
 from streamdsl.engine.columnar.exact import integers
-from streamdsl.engine.columnar.lanes import ROWS, Lanes, Part, Terms
+from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.expr.table import column_of
 from streamdsl.udm.builtin import Avg, Count, Sum
 

@@ -1,0 +1,105 @@
+"""Terms: what rows add to the lanes of aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from streamdsl.expr.table import Rows
+from streamdsl.temporal.time import Ticks
+
+Counted: TypeAlias = Literal["rows", "missing", "floats", "nan", "inf", "-inf"]
+LaneKey: TypeAlias = tuple[int, Counted | int]
+"""The aggregate's number, and what the lane counts, or w for a digit of weight 2 ** (32 * w) of its sum."""
+
+ROWS: Final[LaneKey] = (-1, "rows")
+"""The number of rows, whatever the aggregates make of them."""
+DIGIT: Final = 32
+"""The bits of a digit; a lane has room for many sums of digits before they must be carried."""
+
+
+class Part(NamedTuple):
+    """What rows add to one lane: an amount (None: one) for each of `rows` (None: every row), none larger than `largest`."""
+
+    lane: LaneKey
+    rows: Rows | None
+    amounts: Ticks | None
+    largest: int
+
+    def times(self, signs: Ticks) -> Part:
+        """Return the part with the amounts of some rows taken out."""
+        mine = signs if self.rows is None else signs[self.rows]
+        return self._replace(amounts=mine if self.amounts is None else self.amounts * mine)
+
+    def take(self, rows: Rows, places: Rows) -> Part:
+        """Return what some rows add; `places` are those of all rows among them, -1 for the others."""
+        if self.rows is None:
+            return self if self.amounts is None else self._replace(amounts=self.amounts[rows])
+        at = places[self.rows]
+        kept = np.flatnonzero(at >= 0)
+        return self._replace(rows=at[kept], amounts=None if self.amounts is None else self.amounts[kept])
+
+
+class Loose(NamedTuple):
+    """Values that are not numbers: they are kept as they are, `counts` times each."""
+
+    aggregate: int
+    rows: Sequence[int]
+    values: Sequence[Any]
+    counts: Sequence[int]
+
+    def times(self, signs: Ticks) -> Loose:
+        """Return the values, those of some rows to be taken out."""
+        return self._replace(counts=[int(signs[row]) * count for row, count in zip(self.rows, self.counts, strict=True)])
+
+    def take(self, places: Rows) -> Loose:
+        """Return the values of some rows; `places` are those of all rows among them, -1 for the others."""
+        each = zip(self.rows, self.values, self.counts, strict=True)
+        kept = [(int(places[row]), value, count) for row, value, count in each if places[row] >= 0]
+        rows, values, counts = zip(*kept, strict=True) if kept else ((), (), ())
+        return Loose(self.aggregate, rows, values, counts)
+
+
+@dataclass(slots=True)
+class Terms:
+    """What `size` rows add to all lanes."""
+
+    size: int
+    parts: list[Part] = field(default_factory=list)
+    loose: list[Loose] = field(default_factory=list)
+
+    def __neg__(self) -> Terms:
+        return self.times(np.full(self.size, -1))
+
+    def times(self, signs: Ticks) -> Terms:
+        """Return the terms of rows that are added (1) or taken out (-1)."""
+        return Terms(self.size, [part.times(signs) for part in self.parts], [loose.times(signs) for loose in self.loose])
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether every row adds one to each lane."""
+        return not self.loose and all(part.rows is None and part.amounts is None for part in self.parts)
+
+    @staticmethod
+    def concat(parts: Sequence[Terms]) -> Terms:
+        """Return the terms of rows one after the other."""
+        whole, first = Terms(sum(part.size for part in parts)), 0
+        if all(part.counts_rows for part in parts):
+            return Terms(whole.size, parts[0].parts)
+        for part in parts:
+            here = np.arange(first, first + part.size)
+            whole.parts += [each._replace(rows=here if each.rows is None else here[each.rows]) for each in part.parts]
+            whole.loose += [each._replace(rows=[first + row for row in each.rows]) for each in part.loose]
+            first += part.size
+        return whole
+
+    def take(self, rows: Rows) -> Terms:
+        """Return what some rows add, in this order."""
+        if len(rows) == self.size:
+            return self
+        places = np.full(self.size, -1, dtype=np.intp)
+        places[rows] = np.arange(len(rows))
+        return Terms(len(rows), [part.take(rows, places) for part in self.parts], [loose.take(places) for loose in self.loose])
