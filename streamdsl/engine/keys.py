@@ -7,7 +7,7 @@ side by side in one integer.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
@@ -227,9 +227,9 @@ class KeyTable:
         """Whether so many values are remembered that it is time to find out which are needed."""
         return self.remembered > self._due
 
-    def keep(self, numbers: Iterable[int]) -> None:
+    def keep(self, numbers: Ticks) -> None:
         """Forget what only other groups have."""
-        held = np.unique(np.fromiter(numbers, dtype=np.int64))
+        held = np.unique(numbers)
         self._only.keep(held)
         for first, last in zip(reversed(self._firsts), reversed(self._lasts), strict=True):
             last.keep(held & (2**_HALF - 1))

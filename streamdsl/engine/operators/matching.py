@@ -9,11 +9,12 @@ from itertools import chain
 import numpy as np
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Operator, inputs_of
-from streamdsl.engine.sorted import KeyNumbers, Layout, SortedSide
+from streamdsl.engine.sorted import Layout, SortedSide
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, evaluate, truth
-from streamdsl.expr.nodes import Expr
+from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.expr.table import Column, Rows
 from streamdsl.plan.node import Matching
 
@@ -24,7 +25,7 @@ class MatchingOperator(Operator):
     def __init__(self, label: str, matching: Matching) -> None:
         super().__init__(label)
         self.where = matching.where
-        self.numbers = KeyNumbers()
+        self.numbers: KeyTable | None = None
         layout = Layout()
         self.left, self.right = self.sides = (SortedSide(layout), SortedSide(layout))
         self._keys = (matching.left_key, matching.right_key)
@@ -44,12 +45,9 @@ class MatchingOperator(Operator):
         """Return the numbers of the rows' keys."""
         if key is None:
             return np.zeros(len(batch), dtype=np.int64) if batch.keys is None else batch.keys
-        keys = self.evaluate(key, inputs_of(batch), batch.ids)
-        if self.numbers.are_own and not self.numbers.can_be_own(keys, batch.keys):
-            self.numbers.look_up()
-            for side in self.sides:
-                side.renumber(lambda known: self.numbers.of(known, None))
-        return self.numbers.of(keys, batch.keys)
+        if self.numbers is None:
+            self.numbers = KeyTable(Whole(), self.key_table)
+        return self.numbers.numbers([self.evaluate(key, inputs_of(batch), batch.ids)], batch.keys)
 
     def matching(self, lefts: Rows, rights: Rows) -> Rows:
         """Return for which of these pairs of slots the residual predicate holds."""
@@ -74,12 +72,13 @@ class MatchingOperator(Operator):
     def forget(self, cti: int) -> None:
         for side in self.sides:
             side.forget(cti)
-        self.numbers.forget(side.rows.numbers.values for side in self.sides)
+        if self.numbers is not None and self.numbers.is_due:
+            self.numbers.keep(np.concatenate([side.rows.numbers.values for side in self.sides]))
 
     def held_groups(self) -> Iterable[int | None]:
         return chain.from_iterable(side.groups() for side in self.sides)
 
     def state(self) -> dict[str, int]:
         left, right = self.sides
-        held = left.nbytes + right.nbytes + self.numbers.nbytes
+        held = left.nbytes + right.nbytes + (0 if self.numbers is None else self.numbers.nbytes)
         return {"windows": 0, "events": left.n_events + right.n_events, "state_bytes": held}

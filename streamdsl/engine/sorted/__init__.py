@@ -1,8 +1,7 @@
 """Rows in columns, and sorted runs of them: what two-sided operators find partners in."""
 
 from streamdsl.engine.sorted.layout import Layout
-from streamdsl.engine.sorted.numbers import KeyNumbers
 from streamdsl.engine.sorted.overlap import Asked
 from streamdsl.engine.sorted.side import Met, SortedSide
 
-__all__ = ["Asked", "KeyNumbers", "Layout", "Met", "SortedSide"]
+__all__ = ["Asked", "Layout", "Met", "SortedSide"]

@@ -111,12 +111,6 @@ class SortedSide:
             self._slots.update(zip(ids, new.tolist(), strict=True))
         return new
 
-    def renumber(self, numbers_of: Callable[[Column], Column]) -> None:
-        """Give the keys other numbers."""
-        numbers = numbers_of(self.rows.numbers.values)
-        self.rows.numbers.values[:] = numbers
-        self.index.rebuild()
-
     def partners(self, other: SortedSide) -> Iterator[Met]:
         """Yield the rows that have changed here with those there, where their common time has changed; some pairs at a time."""
         if not len(self.changed) or not len(other.rows):
