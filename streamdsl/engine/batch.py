@@ -38,6 +38,10 @@ class Batch:
         """Return these rows, in this order."""
         return self._mapped(rows)
 
+    def changed(self) -> Batch:
+        """Return the rows that change, without echoes."""
+        return self.only(np.flatnonzero(self.re_old != self.re_new))
+
     def between(self, start: int, stop: int) -> Batch:
         """Return the rows from `start` to `stop`, which are not copied."""
         return self._mapped(slice(start, stop))

@@ -8,8 +8,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.order import ordered
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, Retract, payload_order
@@ -44,12 +42,6 @@ class OutRow(NamedTuple):
     def lifetime_order(self) -> tuple[bool, int, int]:
         """Retractions first, then insertions, each by (LE, RE)."""
         return (self.is_insertion, self.le, self.re_new if self.is_insertion else self.re_old)
-
-
-def changed(batch: Batch) -> Batch:
-    """Return the rows that really change."""
-    rows = np.flatnonzero(batch.re_old != batch.re_new)
-    return batch if len(rows) == len(batch) else batch.take(rows)
 
 
 def insertions(batch: Batch) -> list[Event[Any]]:
@@ -127,7 +119,7 @@ class SpeculativeEgress:
 
     def send(self, batch: Batch, cti: int, now: int = INFINITY) -> list[Event[Any]]:
         """Return the events of one piece, its CTI last if it has risen; `now` is the largest LE or CTI of the input."""
-        batch = changed(batch)
+        batch = batch.changed()
         if not self._versions and (batch.re_old == batch.le).all():
             events = insertions(batch)
         else:
@@ -154,7 +146,7 @@ class FinalEgress:
     def send(self, batch: Batch, cti: int, now: int = INFINITY) -> list[Event[Any]]:
         """Return the rows that the CTI makes final, then the CTI, as far as the first row that is still held."""
         self._settled = max(self._settled, cti)
-        batch = changed(batch)
+        batch = batch.changed()
         if not self._held and (batch.re_old == batch.le).all() and self._is_final(int(batch.re_new.max(initial=MIN_TIME))):
             return self._with_cti(insertions(batch))
         final = []
@@ -219,7 +211,7 @@ class HoldingEgress(FinalEgress):
     def send(self, batch: Batch, cti: int, now: int = INFINITY) -> list[Event[Any]]:
         """Return the corrections of rows that are out and the rows that need not wait any more, then the CTI."""
         going = []
-        for row in rows_of(changed(batch)):
+        for row in rows_of(batch.changed()):
             if row.is_insertion or row.id in self._held:
                 self._hold(row)
             else:

@@ -57,7 +57,7 @@ def rows_after(changes: Batch) -> Batch:
 
     An id that is inserted again is another row: the one before it can no longer change.
     """
-    changes = changes.only(np.flatnonzero(changes.re_old != changes.re_new))
+    changes = changes.changed()
     is_insertion = changes.re_old == changes.le
     if is_insertion.all():
         return changes

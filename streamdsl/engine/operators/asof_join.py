@@ -98,7 +98,7 @@ class AsofJoinOperator(Operator):
 
     def _entries(self, side: int, batch: Batch) -> Iterator[tuple[MatchKey, EventRow, int]]:
         """Yield the changed rows of a side; of a known row its id, LE and new RE."""
-        batch = batch.take(np.flatnonzero(batch.re_old != batch.re_new))
+        batch = batch.changed()
         slots = iter(self.stores[side].put(batch.table.take(np.flatnonzero(batch.re_old == batch.le))))
         columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist())
         key = (self.node.matching.left_key, self.node.matching.right_key)[side]

@@ -23,7 +23,7 @@ from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.ring import Opened
 from streamdsl.engine.operator import Gate, inputs_of
-from streamdsl.engine.operators.columnar import ColumnarWindowOperator, aggregates_of, changed
+from streamdsl.engine.operators.columnar import ColumnarWindowOperator, aggregates_of
 from streamdsl.engine.windows.panes import use_panes
 from streamdsl.errors import UserCodeError
 from streamdsl.expr.nodes import Life
@@ -59,7 +59,7 @@ class BufferedWindowOperator(ColumnarWindowOperator):
         self.buffer = Buffer(self.windows, n_columns, members_order(node) or Order.ANY)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
-        batch = changed(batches[0])
+        batch = batches[0].changed()
         self._deltas = CellDeltas(self._take(batch), batch.re_new > batch.re_old)
         return super().change(batches, ctis)
 

@@ -53,7 +53,7 @@ class ChopOperator(Operator):
         return out
 
     def _moved(self, batch: Batch) -> Iterator[Moved]:
-        batch = batch.take(np.flatnonzero(batch.re_old != batch.re_new))
+        batch = batch.changed()
         slots = iter(self.store.put(batch.table.take(np.flatnonzero(batch.re_old == batch.le))))
         columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.group_keys())
         for id, le, re_old, re_new, group in zip(*columns, strict=True):

@@ -91,7 +91,7 @@ class ColumnarWindowOperator(Operator):
         (batch,) = batches
         self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
         opened = self.numbers.last_open(self.watermark)
-        batch = changed(batch)
+        batch = batch.changed()
         pending = [part for part in map(self._pending, _slices(batch)) if part]
         self._note_unending(batch)
         passed = EMPTY
@@ -266,12 +266,6 @@ class ColumnarWindowOperator(Operator):
 def aggregates_of(node: WindowAggregate | WindowApply) -> tuple[BoundAgg, ...]:
     """Return what is computed for each window; an operator counts as one aggregate, whose values are lists."""
     return node.aggregates if isinstance(node, WindowAggregate) else (BoundAgg(node.module, node.argument),)  # type: ignore[arg-type]
-
-
-def changed(batch: Batch) -> Batch:
-    """Return the rows that change; an echo only raises the watermark."""
-    rows = np.flatnonzero(batch.re_old != batch.re_new)
-    return batch if len(rows) == len(batch) else batch.take(rows)
 
 
 def _slices(batch: Batch) -> Iterator[Batch]:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-import numpy as np
 from sortedcontainers import SortedDict
 
 from streamdsl.engine.batch import EMPTY, Batch, payload_table
@@ -87,7 +86,7 @@ class ScanOperator(Operator):
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        batch = batch.take(np.flatnonzero(batch.re_old != batch.re_new))
+        batch = batch.changed()
         if not len(batch):
             return EMPTY
         touched: Changes = {}

@@ -48,7 +48,7 @@ class Side:
 
     def changes(self, batch: Batch) -> Iterator[SideChange]:
         """Yield the batch's changes, each after the side has taken it; a row that leaves keeps its slot until `release`."""
-        batch = batch.take(np.flatnonzero(batch.re_old != batch.re_new))
+        batch = batch.changed()
         inserted = np.flatnonzero(batch.re_old == batch.le)
         slots = iter(self.store.put(batch.table.take(inserted)))
         columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist())

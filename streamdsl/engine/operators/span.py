@@ -65,7 +65,7 @@ class SelectOperator(Operator):
         if not self.reads_re:
             return self._projected(batch, batch.re_new)
         echo = batch.take(np.flatnonzero(batch.re_old == batch.re_new))
-        batch = batch.take(np.flatnonzero(batch.re_old != batch.re_new))
+        batch = batch.changed()
         gone = batch.with_lifetimes(batch.le, batch.re_old, batch.le)
         come = batch.with_lifetimes(batch.le, batch.le, batch.re_new)
         return Batch.concat([self._projected(part, np.maximum(part.re_old, part.re_new)) for part in (gone, come, echo)])

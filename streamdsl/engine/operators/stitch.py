@@ -124,7 +124,7 @@ class StitchOperator(Operator):
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        batch = batch.take(np.flatnonzero(batch.re_old != batch.re_new))
+        batch = batch.changed()
         if not len(batch):
             return EMPTY
         slots = iter(self.store.put(batch.table.take(np.flatnonzero(batch.re_old == batch.le))))

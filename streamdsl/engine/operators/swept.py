@@ -65,7 +65,7 @@ class SweptOperator(Operator):
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
         self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
-        return self._take(batch.only(np.flatnonzero(batch.re_old != batch.re_new)))
+        return self._take(batch.changed())
 
     @abstractmethod
     def _take(self, batch: Batch) -> Batch:

@@ -96,7 +96,7 @@ class WindowOperator(Operator):
 
     def _events(self, batch: Batch) -> Iterable[tuple[EventRow, int | None, int, int]]:
         """Yield each changed event; the modules' arguments are evaluated once, when it is inserted."""
-        batch = batch.take(np.flatnonzero(batch.re_old != batch.re_new))
+        batch = batch.changed()
         inserted = np.flatnonzero(batch.re_old == batch.le)
         new = batch if len(inserted) == len(batch) else batch.take(inserted)
         arguments = iter(self._arguments(new))
