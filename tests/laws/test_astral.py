@@ -157,7 +157,7 @@ def pair(rng: Random, hidden: int, least: tuple[int, int]) -> tuple[Linear, Line
     return linear((a, b), (c, d), rate, domain), linear((a, shifted), (c, d + k * rate - hidden + wrong), rate, domain)
 
 
-@examples(300)
+@examples(150)
 @given(SEEDS)
 def test_property_4_what_is_transposable_in_time_is_equal_once_created(seed: int) -> None:
     rng = Random(seed)
@@ -168,7 +168,7 @@ def test_property_4_what_is_transposable_in_time_is_equal_once_created(seed: int
     assert not transposable(first, t0, second, t1) or agree(first, t0, second, t1, tuples)
 
 
-@examples(300)
+@examples(150)
 @given(SEEDS)
 def test_property_4_what_is_transposable_in_positions_is_equal_once_created(seed: int) -> None:
     rng = Random(seed)

@@ -64,7 +64,7 @@ def test_the_columnar_window_operator_takes_what_is_built_in() -> None:
 
 
 @pytest.mark.parametrize("name", WINDOWED)
-@examples(200)
+@examples(100)
 @given(SEEDS)
 def test_a_bounded_run_makes_the_windows_that_end_by_then(name: str, seed: int) -> None:
     rng = Random(seed)
@@ -73,7 +73,7 @@ def test_a_bounded_run_makes_the_windows_that_end_by_then(name: str, seed: int) 
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-@examples(100)
+@examples(50)
 @given(SEEDS)
 def test_a_cti_beyond_everything_leaves_no_state(name: str, seed: int) -> None:
     rng = Random(seed)
