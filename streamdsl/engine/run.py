@@ -24,9 +24,9 @@ PART_ROWS: Final = 2**20
 def run(
     plan: Node, bindings: Mapping[str, Bound], until: int | None = None, engine_options: Options | None = None
 ) -> Result[Any]:
-    """Take each source, tables first, and close with its last part; `until` ends the inputs with `Cti(until)` instead.
+    """Push each source, tables first, and close with the last push; `until` ends the inputs with `Cti(until)` instead.
 
-    An input in columns is taken in parts of many rows, so that a large one need not be in memory whole.
+    An input in columns is pushed in parts of many rows, so that a large one need not be in memory whole.
     """
     return run_outputs(Outputs((plan,)), bindings, until, engine_options)[0]
 
@@ -42,7 +42,15 @@ def run_outputs(
         raise QueryError(f"nothing is bound to the source {missing[0]!r}", hint=f"query.run({{{missing[0]!r}: events_or_frame}})")
     session.load({name: bound for name, bound in bindings.items() if name in session.tables})
     live = {name: bound for name, bound in bindings.items() if name in session.sources and name not in session.tables}
-    session.end_with({name: session.push_all_but_last(name, bound) for name, bound in live.items()}, limit)
+    last = next(reversed(live), None)
+    for name, bound in live.items():
+        part = session.push_all_but_last(name, bound)
+        if name == last:
+            session.end_with({name: part}, limit)
+        else:
+            session.push(part, name)
+    if last is None:
+        session.end(limit)
     rejected = {name: session.rejected_by(name) for name in session.sources}
     return [
         Result(Outcome(steps, session.unit), [each for name in sources_of(part) for each in rejected[name]])
