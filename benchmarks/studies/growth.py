@@ -115,17 +115,17 @@ def draw(axes: Sequence[Axis], path: str) -> None:
     for axis, place in zip(axes, places, strict=True):
         found = axis.measure()
         print(axis.label, *(f"{size:g}: {each}" for size, each in zip(axis.sizes, found, strict=True)), sep="\n  ")
-        place.plot(axis.sizes, [each.run for each in found], marker="o", color="#2a6f97", label="run, to columns")
-        place.plot(axis.sizes, [each.push for each in found], marker="s", color="#e07a1f", label="session, to events")
-        for size, each in zip(axis.sizes, found, strict=True):
-            place.annotate(f"{each.rows:.2g}", (size, each.push), textcoords="offset points", xytext=(0, 7), ha="center", size=7)
+        place.plot([each.run for each in found], marker="o", color="#2a6f97", label="run, to columns")
+        place.plot([each.push for each in found], marker="s", color="#e07a1f", label="session, to events")
+        for at, each in enumerate(found):
+            place.annotate(f"{each.rows:.2g}", (at, each.push), textcoords="offset points", xytext=(0, 7), ha="center", size=7)
         place.set_xlabel(axis.label)
         place.set_yscale("log")
         place.set_ylim(20, 20_000)
-        place.set_xscale("symlog" if 0 in axis.sizes else "log")
+        place.set_xticks(range(len(found)), [f"{size:,g}" if size < 10_000 else f"{size:.0e}" for size in axis.sizes], size=7)
         place.grid(alpha=0.3)
         place.spines[["top", "right"]].set_visible(False)
-    places[0].set_ylabel("ns per event (numbers: rows of the result per event)")
+    places[0].set_ylabel("ns per event")
     places[0].legend(frameon=False)
     figure.savefig(path, metadata={"Date": None})
 
