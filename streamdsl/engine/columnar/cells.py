@@ -2,104 +2,26 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from streamdsl.engine.columnar.results import Results
 from streamdsl.engine.columnar.slots import SlotTable
-from streamdsl.engine.index.pair_index import longer
-from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Column, Rows, Table, object_column
-from streamdsl.temporal.payload import payload_key
+from streamdsl.expr.table import Rows
 
 
 class Cells(SlotTable):
-    """Slots of open windows; `is_out` says whose result is out."""
+    """Slots of open windows, and their results."""
 
     def __init__(self) -> None:
-        self.is_out: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
-        self._schema: Schema | None = None
-        self._columns: dict[str, Column] = {}
+        self.results = Results()
         super().__init__()
 
     def grow(self, size: int) -> None:
-        self.is_out = longer(self.is_out, size)
-        self._columns = {name: longer(column, size) for name, column in self._columns.items()}
+        self.results.grow(size)
         super().grow(size)
 
     def release(self, slots: Rows) -> None:
         super().release(slots)
-        self.is_out[slots] = False
-        for column in self._columns.values():
-            if column.dtype == object:
-                column[slots] = None
+        self.results.clear(slots)
 
     @property
     def nbytes(self) -> int:
-        return super().nbytes + self.is_out.nbytes + sum(column.nbytes for column in self._columns.values())
-
-    def results(self, slots: Rows) -> Table:
-        """Return the results that are out."""
-        if self._schema is None:
-            return Table.of_objects([])
-        return Table(self._schema, {name: column[slots] for name, column in self._columns.items()}, len(slots))
-
-    def put(self, slots: Rows, results: Table) -> None:
-        """Note the results that go out."""
-        results = self._conform(results)
-        for name, values in results.columns.items():
-            column = self._columns[name]
-            if column.dtype != values.dtype and column.dtype != object:
-                column = self._columns[name] = column.astype(object)
-            column[slots] = values
-        self.is_out[slots] = True
-
-    def _conform(self, results: Table) -> Table:
-        """Make results fit those that are out; of different schemas all become objects kept whole."""
-        if self._schema is None or (results.schema != self._schema and not self.is_out.any()):
-            self._schema = results.schema
-            self._columns = {name: np.zeros(self.lanes.size, dtype=column.dtype) for name, column in results.columns.items()}
-        if results.schema == self._schema:
-            return results
-        if self._schema != Schema.object():
-            used = np.flatnonzero(self.is_out)
-            whole = np.empty(self.lanes.size, dtype=object)
-            whole[used] = object_column(self.results(used).payloads())
-            self._schema, self._columns = Schema.object(), {"": whole}
-        return Table.of_objects(results.payloads())
-
-    def are_out(self, slots: Rows, results: Table) -> NDArray[np.bool_]:
-        """Say which of these results are out already."""
-        same: NDArray[np.bool_] = self.is_out[slots]
-        known = np.flatnonzero(same)
-        if len(known):
-            same[known] = same_payloads(self.results(slots[known]), results.take(known))
-        return same
-
-
-def same_payloads(left: Table, right: Table) -> NDArray[np.bool_]:
-    """Say row by row whether two payloads are equal: NaN equals NaN, `1 == 1.0`.
-
-    >>> same_payloads(Table.from_payloads([1, 2]), Table.from_payloads([1, 2.5])).tolist()
-    [True, False]
-    """
-    if left.schema != right.schema:
-        return same_values(object_column(left.payloads()), object_column(right.payloads()))
-    same = np.ones(left.size, dtype=np.bool_)
-    for name in left.schema.columns:
-        same &= same_values(left.columns[name], right.columns[name])
-    return same
-
-
-def same_values(left: Column, right: Column) -> NDArray[np.bool_]:
-    """Say position by position whether two values are equal."""
-    if left.dtype == right.dtype and left.dtype != object:
-        equal: NDArray[np.bool_] = (left == right) | ((left != left) & (right != right))
-        return equal
-    pairs = zip(left.tolist(), right.tolist(), strict=True)
-    return np.fromiter((_same(a, b) for a, b in pairs), dtype=np.bool_, count=len(left))
-
-
-def _same(a: object, b: object) -> bool:
-    if type(a) is type(b) and isinstance(a, (int, str)):
-        return a == b
-    return payload_key(a) == payload_key(b)
+        return super().nbytes + self.results.nbytes

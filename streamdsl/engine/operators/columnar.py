@@ -207,13 +207,13 @@ class ColumnarWindowOperator(Operator):
         is_empty = cells.lanes.counts(ROWS)[touched] == 0
         alive, dead = touched[~is_empty], touched[is_empty]
         results = self._results(cells.number[alive], cells.group[alive], cells.lanes.take(alive), alive)
-        changed = np.flatnonzero(~cells.are_out(alive, results))
+        changed = np.flatnonzero(~cells.results.are(alive, results))
         fresh, results = alive[changed], results.take(changed)
         moved = np.concatenate([fresh, dead])
-        gone = np.flatnonzero(cells.is_out[moved])
-        table = Table.concat([cells.results(moved[gone]), results])
+        gone = np.flatnonzero(cells.results.is_out[moved])
+        table = Table.concat([cells.results.payloads(moved[gone]), results])
         out = self._changes(cells.number[moved], cells.group[moved], gone, table)
-        cells.put(fresh, results)
+        cells.results.put(fresh, results)
         cells.drop(dead)
         return out
 

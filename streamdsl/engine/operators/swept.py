@@ -151,7 +151,7 @@ class SweptOperator(Operator):
         table = Table.concat([results.payloads(old), payloads])
         results.clear(gone)
         results.re[moved] = boundaries.re[moved]
-        results.put(new, boundaries.re[new], payloads)
+        results.put_until(new, boundaries.re[new], payloads)
         return self._batch(self.swept.codes.groups(boundaries.code[slots]), boundaries.le[slots], re_old, re_new, table)
 
     def _batch(self, groups: Ticks, le: Ticks, re_old: Ticks, re_new: Ticks, table: Table) -> Batch:

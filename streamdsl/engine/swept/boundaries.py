@@ -6,7 +6,8 @@ import numpy as np
 
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS
-from streamdsl.engine.swept.results import Results, lengthened
+from streamdsl.engine.index.pair_index import longer
+from streamdsl.engine.swept.results import EndingResults
 from streamdsl.expr.table import Rows
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
@@ -23,7 +24,7 @@ class Boundaries:
         self.code: Rows = np.empty(0, dtype=np.intp)
         self.endpoints: Ticks = np.empty(0, dtype=np.int64)
         self.lanes = Lanes(0)
-        self.results = Results()
+        self.results = EndingResults()
         self._free: Rows = np.empty(0, dtype=np.intp)
 
     @property
@@ -49,7 +50,7 @@ class Boundaries:
     def _grow(self, size: int) -> None:
         self._free = np.concatenate([self._free, np.arange(self.lanes.size, size)])
         self.le, self.re, self.code, self.endpoints = (
-            lengthened(array, size) for array in (self.le, self.re, self.code, self.endpoints)
+            longer(array, size) for array in (self.le, self.re, self.code, self.endpoints)
         )
         self.lanes.grow(size)
         self.results.grow(size)

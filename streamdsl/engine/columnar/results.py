@@ -1,0 +1,111 @@
+"""Results that are out, by slot: what a window has sent, to be compared with what it should have sent."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.engine.index.pair_index import longer
+from streamdsl.expr.schema import Schema
+from streamdsl.expr.table import Column, Rows, Table, object_column
+from streamdsl.temporal.payload import payload_key
+
+
+class Results:
+    """The payload of each slot's result; `is_out` says which have one.
+
+    >>> results = Results()
+    >>> results.grow(2)
+    >>> results.put(np.array([1]), Table.from_payloads([5]))
+    >>> results.is_out.tolist(), results.payloads(np.array([1])).payloads()
+    ([False, True], [5])
+    """
+
+    def __init__(self) -> None:
+        self.is_out: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
+        self._schema: Schema | None = None
+        self._columns: dict[str, Column] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the arrays."""
+        return self.is_out.nbytes + sum(column.nbytes for column in self._columns.values())
+
+    def grow(self, size: int) -> None:
+        """Make room for `size` slots."""
+        self.is_out = longer(self.is_out, size)
+        self._columns = {name: longer(column, size) for name, column in self._columns.items()}
+
+    def clear(self, slots: Rows) -> None:
+        """Forget the results of slots."""
+        self.is_out[slots] = False
+        for column in self._columns.values():
+            if column.dtype == object:
+                column[slots] = None
+
+    def payloads(self, slots: Rows) -> Table:
+        """Return the results of slots that have one."""
+        if self._schema is None:
+            return Table.of_objects([])
+        return Table(self._schema, {name: column[slots] for name, column in self._columns.items()}, len(slots))
+
+    def put(self, slots: Rows, payloads: Table) -> None:
+        """Note the results that go out."""
+        payloads = self._conform(payloads)
+        for name, values in payloads.columns.items():
+            column = self._columns[name]
+            if column.dtype != values.dtype and column.dtype != object:
+                column = self._columns[name] = column.astype(object)
+            column[slots] = values
+        self.is_out[slots] = True
+
+    def _conform(self, payloads: Table) -> Table:
+        """Make payloads fit those that are out; of different schemas all become objects kept whole."""
+        if self._schema is None or (payloads.schema != self._schema and not self.is_out.any()):
+            self._schema = payloads.schema
+            self._columns = {name: np.zeros(len(self.is_out), dtype=column.dtype) for name, column in payloads.columns.items()}
+        if payloads.schema == self._schema:
+            return payloads
+        if self._schema != Schema.object():
+            used = np.flatnonzero(self.is_out)
+            whole = np.empty(len(self.is_out), dtype=object)
+            whole[used] = object_column(self.payloads(used).payloads())
+            self._schema, self._columns = Schema.object(), {"": whole}
+        return Table.of_objects(payloads.payloads())
+
+    def are(self, slots: Rows, payloads: Table) -> NDArray[np.bool_]:
+        """Say which of these payloads are what the slots have sent."""
+        same: NDArray[np.bool_] = self.is_out[slots]
+        known = np.flatnonzero(same)
+        if len(known):
+            same[known] = same_payloads(self.payloads(slots[known]), payloads.take(known))
+        return same
+
+
+def same_payloads(left: Table, right: Table) -> NDArray[np.bool_]:
+    """Say row by row whether two payloads are equal: NaN equals NaN, `1 == 1.0`.
+
+    >>> same_payloads(Table.from_payloads([1, 2]), Table.from_payloads([1, 2.5])).tolist()
+    [True, False]
+    """
+    if left.schema != right.schema:
+        return same_values(object_column(left.payloads()), object_column(right.payloads()))
+    same = np.ones(left.size, dtype=np.bool_)
+    for name in left.schema.columns:
+        same &= same_values(left.columns[name], right.columns[name])
+    return same
+
+
+def same_values(left: Column, right: Column) -> NDArray[np.bool_]:
+    """Say position by position whether two values are equal."""
+    if left.dtype == right.dtype and left.dtype != object:
+        equal: NDArray[np.bool_] = (left == right) | ((left != left) & (right != right))
+        return equal
+    pairs = zip(left.tolist(), right.tolist(), strict=True)
+    return np.fromiter((_same(a, b) for a, b in pairs), dtype=np.bool_, count=len(left))
+
+
+def _same(a: object, b: object) -> bool:
+    if type(a) is type(b) and isinstance(a, (int, str)):
+        return a == b
+    return payload_key(a) == payload_key(b)
