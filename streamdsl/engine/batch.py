@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,11 +11,11 @@ import numpy as np
 from streamdsl.engine.ids import Ids, concat_ids
 from streamdsl.errors import SchemaError
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Rows, Table, object_column
+from streamdsl.expr.table import Rows, Table, flatnonzero, largest, object_column
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Batch:
     """Changes of rows: `[le, re_old)` becomes `[le, re_new)`; an end equal to `le` means that the row is not there.
 
@@ -40,7 +40,7 @@ class Batch:
 
     def changed(self) -> Batch:
         """Return the rows that change, without echoes."""
-        return self.only(np.flatnonzero(self.re_old != self.re_new))
+        return self.only(flatnonzero(self.re_old != self.re_new))
 
     def between(self, start: int, stop: int) -> Batch:
         """Return the rows from `start` to `stop`, which are not copied."""
@@ -56,16 +56,20 @@ class Batch:
         """Return these rows, of which no two are equal, in their order."""
         return self if len(rows) == len(self) else self.take(rows)
 
+    def with_table(self, table: Table, keys: Ticks | None) -> Batch:
+        """Return the rows with other payloads, in these groups."""
+        return Batch(self.ids, self.le, self.re_old, self.re_new, table, keys)
+
     def with_lifetimes(self, le: Ticks, re_old: Ticks, re_new: Ticks) -> Batch:
         """Return the rows with other lifetimes, without those that are there neither before nor after."""
-        moved = replace(self, le=le, re_old=re_old, re_new=re_new)
+        moved = Batch(self.ids, le, re_old, re_new, self.table, self.keys)
         present = (re_old > le) | (re_new > le)
-        return moved if present.all() else moved.take(np.flatnonzero(present))
+        return moved if present.all() else moved.take(flatnonzero(present))
 
     @property
     def watermark(self) -> int:
         """The largest LE in the batch."""
-        return int(self.le.max()) if len(self) else MIN_TIME
+        return largest(self.le) if len(self.le) else MIN_TIME
 
     def group_keys(self) -> list[int | None]:
         """Return each row's group, None outside of a group-apply."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -60,12 +61,16 @@ def rows_of(batch: Batch) -> list[OutRow]:
 
 def in_order(rows: list[OutRow]) -> list[OutRow]:
     """Return retractions first, then insertions, each by (LE, RE, payload); only ties are compared by payload, which is slow."""
-    rows.sort(key=lambda row: row.lifetime_order)
-    ordered: list[OutRow] = []
-    for _, tied in itertools.groupby(rows, key=lambda row: row.lifetime_order):
-        group = list(tied)
-        ordered += group if len(group) == 1 else sorted(group, key=lambda row: payload_order(row.payload))
-    return ordered
+    if len(rows) < 2:
+        return rows
+    orders = [row.lifetime_order for row in rows]
+    ties = Counter(orders) if len(set(orders)) < len(rows) else {}
+
+    def key(place: int) -> tuple[Any, ...]:
+        order = orders[place]
+        return (*order, payload_order(rows[place].payload)) if ties.get(order, 1) > 1 else order
+
+    return [rows[place] for place in sorted(range(len(rows)), key=key)]
 
 
 class Versions:

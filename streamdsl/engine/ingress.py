@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.errors import SchemaError
-from streamdsl.expr.table import Table, object_column
+from streamdsl.expr.table import Table, largest, least, object_column
 from streamdsl.io.binding import Inserts
 from streamdsl.io.payloads import schema_for, table_of
 from streamdsl.plan.node import Source
@@ -79,7 +78,7 @@ class Ingress:
 
     def stage(self, pushed: Sequence[Event[Any]] | Inserts) -> list[Piece]:
         """Return the pieces of a push; if something in it is refused, raise, and be as if it had never come."""
-        progress, reader = self.progress and self.progress.copy(), replace(self.reader)
+        progress, reader = self.progress and self.progress.copy(), self.reader.copy()
         schema, rows = self.schema, self.rows
         try:
             pieces = self._columns(pushed) if isinstance(pushed, Inserts) else self._pieces(pushed)
@@ -88,7 +87,7 @@ class Ingress:
             self.progress, self.reader, self.schema, self.rows = progress, reader, schema, rows
             raise
         self.table.commit()
-        self.events_in += len(pushed) if isinstance(pushed, Inserts) else sum(not isinstance(event, Cti) for event in pushed)
+        self.events_in += len(pushed) if isinstance(pushed, Inserts) else len(pushed) - list(map(type, pushed)).count(Cti)
         self.changes_out += sum(len(piece.batch) for piece in pieces)
         return pieces
 
@@ -107,7 +106,7 @@ class Ingress:
 
     def _pieces(self, events: Sequence[Event[Any]]) -> list[Piece]:
         """Take events, cut at their CTIs: insertions at once where nothing is special about them, else event by event."""
-        if self.progress is not None or self.source.on_violation != "error":
+        if self.source.on_violation != "error" or not self._plain_progress():
             return self._events(events)
         pieces: list[Piece] = []
         for piece in _cut(events):
@@ -124,9 +123,12 @@ class Ingress:
         ids, payloads = [event.id for event in inserts], plains([event.payload for event in inserts])
         le, re = self.reader.ticks([event.le for event in inserts]), self.reader.ticks([event.re for event in inserts])
         table = self._table(payloads)
-        if le is None or re is None or table is None or not self.table.admit_all(ids, le, re, payloads):
+        if le is None or re is None or table is None or self._is_late(le):
+            return None
+        if not self.table.admit_all(ids, le, re, payloads):
             return None
         self.schema = self.schema or table.schema
+        self._progress_with(le)
         if cti is not None:
             self.table.promise(self.reader.tick(cti.time))
         return Piece(Batch(object_column(ids), le, le, re, table), self.table.cti)
@@ -195,27 +197,30 @@ class Ingress:
             return self._numbered(inserts)
         if self.schema is not None and inserts.table.schema != self.schema:
             return self._numbered(inserts)
-        before = self._ctis_before(inserts.le)
-        if (inserts.le > inserts.re).any() or (inserts.le == INFINITY).any() or (inserts.le < before).any():
+        if (inserts.le > inserts.re).any() or (inserts.le == INFINITY).any() or self._is_late(inserts.le):
             return self._numbered(inserts)
         self.schema = self.schema or inserts.table.schema
         first, self.rows = self.rows, self.rows + len(inserts)
-        if self.progress is not None:
-            self.progress.seen += len(inserts) - 1
-            self.table.promise(self.progress.after(int(inserts.le.max())))
+        self._progress_with(inserts.le)
         ids = np.arange(first, self.rows, dtype=np.int64)
         return [Piece(Batch(ids, inserts.le, inserts.le, inserts.re, inserts.table), self.table.cti)]
 
     def _plain_progress(self) -> bool:
         return self.progress is None or self.progress.kind == "slack"
 
-    def _ctis_before(self, le: Ticks) -> Ticks | int:
-        """Return the CTI that holds before each insertion."""
-        if self.progress is None or not len(le):
-            return self.table.cti
-        largest = np.maximum.accumulate(np.concatenate([[self.progress.largest], le[:-1]]))
-        known = np.maximum(largest, MIN_TIME + self.progress.delay) - self.progress.delay
-        return np.maximum(np.where(largest == MIN_TIME, MIN_TIME, known), self.table.cti)
+    def _is_late(self, le: Ticks) -> bool:
+        """Say whether one of these insertions breaks the CTI that holds before it."""
+        if self.progress is None or len(le) == 1:
+            return least(le) < self.table.cti
+        known = np.maximum.accumulate(np.concatenate([[self.progress.largest], le[:-1]]))
+        ctis = np.maximum(known, MIN_TIME + self.progress.delay) - self.progress.delay
+        return bool((le < np.maximum(np.where(known == MIN_TIME, MIN_TIME, ctis), self.table.cti)).any())
+
+    def _progress_with(self, le: Ticks) -> None:
+        """Let the progress policy take insertions, none of which is late."""
+        if self.progress is not None:
+            self.progress.seen += len(le) - 1
+            self.table.promise(self.progress.after(largest(le)))
 
     def _numbered(self, inserts: Inserts) -> list[Piece]:
         first, self.rows = self.rows, self.rows + len(inserts)

@@ -17,7 +17,7 @@ import numpy as np
 from streamdsl.engine.index.pair_index import PairIndex
 from streamdsl.expr.nodes import Constant, Expr, Make
 from streamdsl.expr.schema import Schema, as_payload
-from streamdsl.expr.table import Column, Table, column_of, object_column
+from streamdsl.expr.table import Column, Table, column_of, flatnonzero, largest, least, object_column
 from streamdsl.temporal.payload import payload_key
 from streamdsl.temporal.time import Ticks
 
@@ -64,9 +64,8 @@ class PartNumbers:
 
     def of(self, column: Column) -> Ticks:
         """Return each value's number, equal where `payload_key`s are."""
-        if column.dtype.kind == "i" and not len(self):
+        if column.dtype.kind == "i" and (self._are_own or not len(self)):
             self._are_own = True
-        if column.dtype.kind == "i" and self._are_own:
             return self._of_integers(column)
         values = column.tolist()
         if set(map(type, values)) <= _SELF:
@@ -74,9 +73,9 @@ class PartNumbers:
         return np.fromiter(map(self.number, map(payload_key, values), values), dtype=np.int64, count=len(values))
 
     def _of_integers(self, column: Ticks) -> Ticks:
-        if not len(column) or (column.min() >= 0 and column.max() < self.limit):
+        if not len(column) or (least(column) >= 0 and largest(column) < self.limit):
             return column
-        beyond = np.flatnonzero((column < 0) | (column >= self.limit))
+        beyond = flatnonzero((column < 0) | (column >= self.limit))
         numbers = column.copy()
         numbers[beyond] = self._of_wide(column[beyond])
         return numbers
@@ -112,11 +111,11 @@ class PartNumbers:
 
     def values(self, numbers: Ticks) -> Column:
         """Return the values that have these numbers."""
-        if not len(numbers) or int(numbers.max()) < self.limit:
+        if not len(numbers) or largest(numbers) < self.limit:
             return numbers
         places = numbers - self.limit
         is_wide = (places >= 0) & (places & 1 == 1)
-        known = np.flatnonzero((places >= 0) & ~is_wide)
+        known = flatnonzero((places >= 0) & ~is_wide)
         if len(known) == len(numbers):
             shown = self._shown[places >> 1]
             return column_of(shown.tolist()) if self._typed else shown
@@ -137,7 +136,7 @@ class PartNumbers:
             self._keys[place] = self._shown[place] = None
             self._free.append(place)
         wide = self._wide.slots()
-        self._wide.release(wide[np.flatnonzero(~np.isin(self.limit + 2 * wide + 1, numbers))])
+        self._wide.release(wide[flatnonzero(~np.isin(self.limit + 2 * wide + 1, numbers))])
 
 
 def _whole(key: Hashable) -> int | None:

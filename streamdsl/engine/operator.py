@@ -16,7 +16,7 @@ from streamdsl.engine.keys import KeyTable
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, evaluate, key_values, truth
 from streamdsl.expr.nodes import Expr
-from streamdsl.expr.table import Column
+from streamdsl.expr.table import Column, flatnonzero
 from streamdsl.temporal.payload import plain
 from streamdsl.temporal.time import INFINITY, MIN_TIME
 
@@ -76,20 +76,20 @@ class Operator(ABC):
     def step(self, inputs: Sequence[Step]) -> Step:
         """Take one piece of every input and return the piece of output that it causes."""
         ctis = [piece.cti for piece in inputs]
-        if self._is_idle(inputs, ctis):
+        batches = [piece.batch for piece in inputs]
+        rows = sum(map(len, batches))
+        risen = ctis != self.input_ctis
+        if not rows and not risen and not self.ending:
             return Step(EMPTY, self.cti)
-        risen, self.input_ctis = ctis != self.input_ctis, ctis
-        self.rows_in += sum(len(piece.batch) for piece in inputs)
-        out = self.change([piece.batch for piece in inputs], ctis)
+        self.input_ctis = ctis
+        self.rows_in += rows
+        out = self.change(batches, ctis)
         self.rows_out += len(out)
         if risen:
             self.forget(min(ctis))
             self.settled = INFINITY if min(ctis) == INFINITY else self.output_cti(ctis)
         self.cti = max(self.cti, self.settled if self.settled == INFINITY else min(self.settled, self.held_back()))
         return Step(out, self.cti)
-
-    def _is_idle(self, inputs: Sequence[Step], ctis: list[int]) -> bool:
-        return ctis == self.input_ctis and not self.ending and not any(len(piece.batch) for piece in inputs)
 
     @abstractmethod
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
@@ -157,7 +157,7 @@ class Operator(ABC):
         chosen = None if where is None else self.holds(where, inputs, batch.ids)
         if chosen is None or chosen.all():
             return self.evaluate(expr, inputs, batch.ids), chosen
-        rows = np.flatnonzero(chosen)
+        rows = flatnonzero(chosen)
         part = batch.take(rows)
         values = self.evaluate(expr, inputs_of(part), part.ids)
         column = np.full(len(batch), None, dtype=object) if values.dtype == object else np.zeros(len(batch), dtype=values.dtype)

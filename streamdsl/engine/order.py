@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.sorted.packed import order_by
-from streamdsl.expr.table import Column, Rows, Table, column_of
+from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero
 from streamdsl.temporal import payload_order
 from streamdsl.temporal.time import Ticks
 
@@ -59,7 +59,7 @@ def _tied(columns: Sequence[Column]) -> NDArray[np.bool_]:
 
 def _with_ties_by_payload(order: Rows, tied: NDArray[np.bool_], table: Table) -> Rows:
     """Return an order in which rows that are tied come by payload; no other payload is looked at."""
-    places = np.flatnonzero(np.append(tied, False) | np.append(False, tied))
+    places = flatnonzero(np.append(tied, False) | np.append(False, tied))
     if len(places):
         rows = order[places]
         among = np.cumsum(~np.append(False, tied))[places]

@@ -13,7 +13,7 @@ from streamdsl.engine.egress import SpeculativeEgress
 from streamdsl.engine.operator import Step
 from streamdsl.engine.order import by_lifetime
 from streamdsl.expr.schema import Shape
-from streamdsl.expr.table import Table
+from streamdsl.expr.table import Table, flatnonzero
 from streamdsl.temporal import CHT, CHTRow, Event, Unit
 from streamdsl.temporal.frames import History, Memo, Values, payload_columns
 from streamdsl.temporal.time import Ticks
@@ -62,7 +62,7 @@ def rows_after(changes: Batch) -> Batch:
     if is_insertion.all():
         return changes
     ends = _last_ends(changes, is_insertion)
-    rows = np.flatnonzero(ends > changes.le)
+    rows = flatnonzero(ends > changes.le)
     found = changes.only(rows)
     return found.with_lifetimes(found.le, found.le, ends[rows])
 

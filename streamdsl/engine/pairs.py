@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdsl.expr.table import Rows
+from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 
@@ -52,7 +52,7 @@ def counted_pairs(first: Ticks, second: Ticks) -> tuple[Ticks, Ticks, Ticks]:
         pairs = distinct_pairs(first, second)
         return pairs.first, pairs.second, np.bincount(pairs.index)
     ordered = np.sort(packed.flat)
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    starts = flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     return *packed.parts(ordered[starts]), np.diff(starts, append=len(ordered))
 
 
@@ -100,7 +100,7 @@ def span_of(*columns: Sequence[Ticks]) -> tuple[int, int]:
 def _marked(flat: Ticks, size: int) -> tuple[Rows, Ticks]:
     place = np.zeros(size, dtype=np.intp)
     place[flat] = 1
-    found = np.flatnonzero(place)
+    found = flatnonzero(place)
     place[found] = np.arange(len(found))
     return place[flat], found
 
@@ -111,7 +111,7 @@ def _sorted(flat: Ticks) -> tuple[Rows, Ticks]:
     is_first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
     index = np.empty(len(flat), dtype=np.intp)
     index[order] = np.cumsum(is_first) - 1
-    return index, ordered[np.flatnonzero(is_first)]
+    return index, ordered[flatnonzero(is_first)]
 
 
 def _ranked_pairs(first: Ticks, second: Ticks) -> Pairs:

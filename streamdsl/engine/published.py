@@ -7,11 +7,10 @@ import itertools
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.ingress import Piece
 from streamdsl.engine.outcome import rows_after
+from streamdsl.expr.table import flatnonzero, largest
 from streamdsl.temporal import MIN_TIME, Rejected
 
 LEAST: Final = 256
@@ -73,7 +72,7 @@ class Published:
     def _keep(self, batch: Batch) -> None:
         number = next(self._number)
         self._batches[number] = batch
-        heapq.heappush(self._ends, (int(max(batch.re_old.max(), batch.re_new.max())), number))
+        heapq.heappush(self._ends, (max(largest(batch.re_old), largest(batch.re_new)), number))
         self._changes += len(batch)
 
     def _put_together(self) -> None:
@@ -86,7 +85,7 @@ class Published:
 def live_rows(changes: Batch, cti: int) -> Batch:
     """Return the rows that are there after these changes and that a change after the CTI may reach, as insertions."""
     rows = rows_after(changes)
-    return rows.take(np.flatnonzero(rows.re_new >= cti))
+    return rows.take(flatnonzero(rows.re_new >= cti))
 
 
 def _bytes_of(batch: Batch) -> int:

@@ -162,6 +162,8 @@ class Session(RunningQuery[T]):
     def _read(self, pushed: Any, ingress: Ingress) -> Sequence[Event[Any]] | Inserts:
         if isinstance(pushed, Inserts):
             return pushed
+        if isinstance(pushed, list):
+            return pushed
         if is_frame(pushed):
             return read_frame(pushed, ingress.schema, check_unit(ingress.unit))
         if not isinstance(pushed, Iterable):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -77,7 +76,13 @@ def evaluate(expr: Expr, inputs: Inputs) -> Column:
     >>> evaluate(Binary(">", Field("price"), Constant(10)), Inputs((table,), 2)).tolist()
     [True, False]
     """
-    column = _fast_or_exact(expr, inputs, lambda: _Columns(inputs).column(expr), lambda *row: evaluate_row(expr, *row), column_of)
+    failure: Exception | None = None
+    try:
+        column = _Columns(inputs).column(expr)
+    except Exception as error:
+        failure = error
+    if failure is not None:
+        column = column_of(_row_by_row(failure, expr, inputs, evaluate_row))
     return column_of(list(map(as_payload, column.tolist()))) if isinstance(expr, Call) and column.dtype == object else column
 
 
@@ -91,8 +96,11 @@ def project(expr: Expr, inputs: Inputs) -> Table:
     if isinstance(expr, Whole):
         return inputs.tables[expr.side]
     if isinstance(expr, Make):
-        gather = partial(Table.from_payloads, schema=expr.schema)
-        return _fast_or_exact(expr, inputs, lambda: _made(expr, inputs), lambda *row: project_row(expr, *row), gather)
+        try:
+            return _made(expr, inputs)
+        except Exception as error:
+            failure = error
+        return Table.from_payloads(_row_by_row(failure, expr, inputs, project_row), expr.schema)
     column = evaluate(expr, inputs)
     if isinstance(expr, (Opaque, Call)) or not _is_scalar(column):
         return Table.of_objects(list(map(as_payload, column.tolist())))
@@ -126,17 +134,11 @@ def key_row(expr: Expr, payloads: tuple[Any, ...], life: Lifetime | None = None,
     return payload_key(evaluate_row(expr, payloads, life, key))
 
 
-def _fast_or_exact(
-    expr: Expr, inputs: Inputs, fast: Callable[[], R], one: Callable[..., Any], gather: Callable[[list[Any]], R]
-) -> R:
-    try:
-        return fast()
-    except RowError:
-        if isinstance(expr, Opaque):
-            raise
-    except Exception:
-        pass  # the rows will tell
-    return gather([_on_row(row, one, *arguments) for row, arguments in enumerate(_rows(inputs))])
+def _row_by_row(failure: Exception, expr: Expr, inputs: Inputs, one: Callable[..., Any]) -> list[Any]:
+    """Return an expression's value in every row where its columns have failed: the rows tell what is wrong, if anything is."""
+    if isinstance(failure, RowError) and isinstance(expr, Opaque):
+        raise failure
+    return [_on_row(row, one, expr, *arguments) for row, arguments in enumerate(_rows(inputs))]
 
 
 def _on_row(row: int, function: Callable[..., R], *arguments: Any) -> R:
@@ -192,7 +194,7 @@ class _Columns:
         return _Columns(self.inputs, rows if self.rows is None else self.rows[rows], (self, rows))
 
     def operand(self, expr: Expr) -> Operand:
-        found = self.known(id(expr))
+        found = self.done.get(id(expr)) if self.within is None else self.known(id(expr))
         if found is None:
             found = self.done[id(expr)] = _MEANINGS[type(expr)](self, expr)
         return found
@@ -207,12 +209,11 @@ class _Columns:
         return found
 
     def column(self, expr: Expr) -> Column:
-        return self.spread(self.operand(expr))
+        value = self.operand(expr)
+        return self.spread(value) if isinstance(value, Same) else value
 
     def spread(self, value: Operand) -> Column:
-        if not isinstance(value, Same):
-            return value
-        return np.repeat(column_of([value.value]), self.size)
+        return np.repeat(column_of([value.value]), self.size) if isinstance(value, Same) else value
 
     def taken(self, column: Column) -> Column:
         return column if self.rows is None else column[self.rows]

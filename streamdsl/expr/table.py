@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from streamdsl.expr.schema import Schema, Shape, is_positional, row_view
 from streamdsl.temporal.payload import PLAIN, Record, plain, plains, records
+from streamdsl.temporal.time import Ticks
 
 Column: TypeAlias = NDArray[Any]
 """One-dimensional: `int64`, `float64` or `bool` where every value is exactly that, else `object`."""
@@ -68,6 +69,25 @@ def object_column(values: Sequence[Any]) -> Column:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
+def flatnonzero(holds: NDArray[Any]) -> Rows:
+    """Return the rows where a column is true, as `np.flatnonzero` does, without its wrappers: few rows should cost little.
+
+    >>> flatnonzero(np.array([False, True])).tolist()
+    [1]
+    """
+    return holds.nonzero()[0]
+
+
+def least(column: Ticks) -> int:
+    """Return the smallest of some integers, of which there is one at least."""
+    return int(column.item() if len(column) == 1 else column.min())
+
+
+def largest(column: Ticks) -> int:
+    """Return the largest of some integers, of which there is one at least."""
+    return int(column.item() if len(column) == 1 else column.max())
+
+
 def concat_columns(columns: Sequence[Column]) -> Column:
     """Return columns one after the other; of different types they become `object`, so that no value changes.
 
@@ -79,7 +99,7 @@ def concat_columns(columns: Sequence[Column]) -> Column:
     return np.concatenate([column.astype(object) for column in columns]) if columns else object_column([])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Table:
     """The payloads of a batch: a schema and its columns, all of length `size`.
 

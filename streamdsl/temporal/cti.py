@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import operator
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -145,9 +146,9 @@ class EventTable:
         >>> table.admit_all(["c", "a"], np.array([1, 2]), np.array([5, 9]), ["x", "y"])
         False
         """
-        if (le > re).any() or (le == INFINITY).any() or (le < self.cti).any() or not self._are_new(ids):
-            return False
         starts, ends = le.tolist(), re.tolist()
+        if min(starts) < self.cti or max(starts) == INFINITY or any(map(operator.gt, starts, ends)) or not self._are_new(ids):
+            return False
         self._undo.append(partial(self._restore, self.cti, self.watermark, len(self.rejected)))
         self._undo.append(partial(self._unwrite_all, ids))
         self.watermark = max(self.watermark, *starts)

@@ -59,6 +59,10 @@ class TimeReader:
         self._ints = self._ints or bool(((ticks != INFINITY) & (ticks != MIN_TIME)).any())
         return ticks
 
+    def copy(self) -> TimeReader:
+        """Return an independent copy."""
+        return TimeReader(self.unit, self._dates, self._ints)
+
     def insert(self, event: Insert[Any]) -> Insert[Any]:
         """Return an insertion made plain; errors name it."""
         id, payload = plain(event.id), plain(event.payload)

@@ -14,7 +14,7 @@ from streamdsl.engine.buffered.group_times import GroupTimes
 from streamdsl.engine.buffered.rows import NewRows, RowTable
 from streamdsl.engine.buffered.runs import Order, Run, SortedRows, in_order, spread
 from streamdsl.engine.ids import Ids
-from streamdsl.expr.table import Rows
+from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Hopping
 
@@ -70,7 +70,7 @@ class Buffer:
         self._new = []
         self.by_start.add(places)
         le, re = self.rows.le[places], self.rows.re[places]
-        reaching = np.flatnonzero(re > self._next_starts(le))
+        reaching = flatnonzero(re > self._next_starts(le))
         if not len(reaching):
             return
         magnitudes = _magnitudes(le[reaching], re[reaching])
@@ -124,7 +124,7 @@ class Buffer:
             for run in rows.runs:
                 at, found = spread(*run.ranges(groups, first, starts))
                 found = run.places[found]
-                inside = np.flatnonzero(self.rows.alive[found] & (self.rows.re[found] > starts[at]))
+                inside = flatnonzero(self.rows.alive[found] & (self.rows.re[found] > starts[at]))
                 windows.append(at[inside])
                 places.append(found[inside])
         return np.concatenate(windows), np.concatenate(places)
@@ -134,7 +134,7 @@ class Buffer:
         parts = [(run, *spread(start, stop)) for run, start, stop in found]
         windows = np.concatenate([windows, *(at for _, at, _ in parts)])
         places = np.concatenate([places, *(run.places[rows] for run, _, rows in parts)])
-        alive = np.flatnonzero(self.rows.alive[places])
+        alive = flatnonzero(self.rows.alive[places])
         return self._in_order(windows[alive], places[alive], n_windows)
 
     def _in_order(self, windows: Rows, places: Rows, n_windows: int) -> Members:
@@ -161,7 +161,7 @@ class Buffer:
             self._sweep()
 
     def _sweep(self) -> None:
-        places = np.flatnonzero(self.rows.alive & (self.rows.re >= self.limit))
+        places = flatnonzero(self.rows.alive & (self.rows.re >= self.limit))
         renumbered = np.full(len(self.rows), -1, dtype=np.intp)
         renumbered[places] = np.arange(len(places))
         self.rows.keep(places)
@@ -209,7 +209,7 @@ def _shared(run: Run, lo: Rows, hi: Rows) -> Members:
     first, last = lo[order], hi[order]
     furthest = np.maximum.accumulate(last)
     begins = np.concatenate([[True], first[1:] > furthest[:-1]])
-    heads = np.flatnonzero(begins)
+    heads = flatnonzero(begins)
     start, stop = first[heads], furthest[np.concatenate([heads[1:] - 1, [len(first) - 1]])]
     moved = (start - (np.cumsum(stop - start) - (stop - start)))[np.cumsum(begins) - 1]
     places = run.places[start[0] : stop[0]] if len(start) == 1 else run.places[spread(start, stop)[1]]

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.expr.table import Rows
+from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 ROOM: Final = 2**62
@@ -72,4 +72,4 @@ def _distinct(values: Ticks) -> Ticks:
     if (values == values[0]).all():
         return values[:1].copy()
     ordered = np.sort(values)
-    return ordered[np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))]
+    return ordered[flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))]

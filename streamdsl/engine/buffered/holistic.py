@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.codes import factorise
-from streamdsl.expr.table import Column, Rows, column_of, object_column
+from streamdsl.expr.table import Column, Rows, column_of, flatnonzero, object_column
 from streamdsl.udm.builtin import Builtin, Collect, CountDistinct, First, Last, Max, Median, Min, Quantile
 
 LONG: Final = 256
@@ -76,7 +76,7 @@ def _from_blocks(best: np.ufunc, found: Segments) -> Column:
         if level:
             half = 2 ** (level - 1)
             blocks = best(blocks[:-half], blocks[half:])
-        at = np.flatnonzero(levels == level)
+        at = flatnonzero(levels == level)
         results[at] = best(blocks[lo[at]], blocks[hi[at] - 2**level])
     return results
 
@@ -157,14 +157,14 @@ def distinct_counts(function: CountDistinct, found: Segments) -> Column:
         spans = zip(found.lo.tolist(), found.hi.tolist(), strict=True)
         return np.array([np.count_nonzero(before[lo:hi] < lo) for lo, hi in spans], dtype=np.int64)
     at, places = Segments(before, found.lo, found.hi).apart()
-    return np.bincount(at[np.flatnonzero(places < found.lo[at])], minlength=len(found.lo)).astype(np.int64)
+    return np.bincount(at[flatnonzero(places < found.lo[at])], minlength=len(found.lo)).astype(np.int64)
 
 
 def _places_before(codes: Rows) -> Rows:
     """Return for each value the place of the last equal one before it, -1 where there is none."""
     ordered, order = np.divmod(np.sort(codes * len(codes) + np.arange(len(codes))), len(codes))
     before = np.full(len(codes), -1, dtype=np.intp)
-    same = np.flatnonzero(ordered[1:] == ordered[:-1])
+    same = flatnonzero(ordered[1:] == ordered[:-1])
     before[order[same + 1]] = order[same]
     return before
 

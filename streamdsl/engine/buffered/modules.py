@@ -13,7 +13,7 @@ from streamdsl.engine.buffered.buffer import Buffer, Members
 from streamdsl.engine.buffered.holistic import HOLISTIC, Segments
 from streamdsl.engine.buffered.rows import RowTable
 from streamdsl.errors import StreamDslError
-from streamdsl.expr.table import Column, Rows, column_of
+from streamdsl.expr.table import Column, Rows, column_of, flatnonzero
 from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.temporal.time import Ticks
 from streamdsl.udm.aggregates import BoundAgg
@@ -78,7 +78,7 @@ class MemberAggregate:
         """Return what the module is given of windows."""
         places, lo, hi = members
         values = Values(rows.argument(self._argument)[places], lo, hi)
-        return values if self._where is None else values.only(np.flatnonzero(rows.argument(self._where)[places]))
+        return values if self._where is None else values.only(flatnonzero(rows.argument(self._where)[places]))
 
     def results(self, asked: Asked) -> Column:
         """Return the results of windows. An exception of user code is raised as it is to be shown."""
@@ -96,7 +96,7 @@ class MemberAggregate:
             return None
         if values.column.dtype == object:
             values = _known(values)
-        filled = np.flatnonzero(values.lo < values.hi)
+        filled = flatnonzero(values.lo < values.hi)
         if not len(filled):
             return column_of([empty_result(self.function) for _ in values.lo])
         found = together(self.function, Segments(values.column, values.lo[filled], values.hi[filled]))
@@ -195,7 +195,7 @@ def _known(values: Values) -> Values:
     """Return the values that are not None."""
     items = values.column.tolist()
     if type(None) in set(map(type, items)):
-        values = values.only(np.flatnonzero([item is not None for item in items]))
+        values = values.only(flatnonzero(np.array([item is not None for item in items])))
         items = values.column.tolist()
     return values._replace(column=column_of(items))
 

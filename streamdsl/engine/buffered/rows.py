@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.buffered.growing import GrowingColumn, GrowingTable
 from streamdsl.engine.ids import Ids
-from streamdsl.expr.table import Column, Rows, Table, object_column
+from streamdsl.expr.table import Column, Rows, Table, flatnonzero, object_column
 from streamdsl.temporal.time import Ticks
 
 
@@ -114,7 +114,7 @@ class RowTable:
             self._places = self._index()
 
     def _index(self) -> dict[tuple[Hashable, int], int]:
-        alive = np.flatnonzero(self.alive)
+        alive = flatnonzero(self.alive)
         pairs = zip(self._ids.values[alive].tolist(), self.le[alive].tolist(), strict=True)
         return dict(zip(pairs, alive.tolist(), strict=True))
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streamdsl.engine.buffered.group_times import ROOM, GroupTimes
 from streamdsl.engine.buffered.rows import RowTable
 from streamdsl.engine.order import payload_keys
-from streamdsl.expr.table import Column, Rows
+from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 SHORT: Final = 256
@@ -40,7 +40,7 @@ def by_keys(places: Rows, keys: Ticks) -> tuple[Rows, Ticks]:
 def in_order(rows: RowTable, places: Rows, keys: Ticks, order: Order) -> Rows:
     """Return places in order of some keys, and then as `order` says."""
     places, keys = by_keys(places, keys)
-    return places if order is Order.ANY else _untied(rows, places, keys, np.flatnonzero(keys[1:] == keys[:-1]), order)
+    return places if order is Order.ANY else _untied(rows, places, keys, flatnonzero(keys[1:] == keys[:-1]), order)
 
 
 def _untied(rows: RowTable, places: Rows, keys: Ticks, tied: Rows, order: Order) -> Rows:
@@ -49,7 +49,7 @@ def _untied(rows: RowTable, places: Rows, keys: Ticks, tied: Rows, order: Order)
         return places
     is_tied = np.zeros(len(keys), dtype=np.bool_)
     is_tied[tied] = is_tied[tied + 1] = True
-    at = np.flatnonzero(is_tied)
+    at = flatnonzero(is_tied)
     among = places[at]
     columns: list[Column] = payload_keys(rows.payloads.take(among))
     le, ends = rows.le[among], rows.re[among]
@@ -136,9 +136,9 @@ class Run:
         if not loose or self.order is Order.ANY:
             return
         keys = loose[0] if len(loose) == 1 else np.sort(np.concatenate(loose))
-        keys = keys[np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))]
+        keys = keys[flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))]
         first, last = np.searchsorted(self.keys, keys), np.searchsorted(self.keys, keys, "right") - 1
-        tied = np.flatnonzero(first < last)
+        tied = flatnonzero(first < last)
         self.places = _untied(self._rows, self.places, self.keys, spread(first[tied], last[tied])[1], self.order)
 
     def keep(self, chosen: Rows) -> None:
@@ -228,7 +228,7 @@ class SortedRows:
         """Make one run of all rows that are alive."""
         if self._n_gone != self._rows.n_gone:
             for run in self._runs:
-                run.keep(np.flatnonzero(self._rows.alive[run.places]))
+                run.keep(flatnonzero(self._rows.alive[run.places]))
             self._runs = [run for run in self._runs if len(run)]
             self._n_gone = self._rows.n_gone
         while len(self._runs) > 1:
@@ -239,7 +239,7 @@ class SortedRows:
         old = [*self._new, *(run.places for run in self._runs)]
         left = places[np.concatenate([np.empty(0, dtype=np.intp), *old])]
         self._new, self._runs, self._n_gone = [], [], 0
-        self.add(left[np.flatnonzero(left >= 0)])
+        self.add(left[flatnonzero(left >= 0)])
 
     @property
     def nbytes(self) -> int:

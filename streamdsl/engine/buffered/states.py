@@ -10,7 +10,7 @@ from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.columnar.cells import Cells
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.pairs import distinct_pairs
-from streamdsl.expr.table import Column, Rows, object_column
+from streamdsl.expr.table import Column, Rows, flatnonzero, object_column
 
 
 class StateCells(Cells):
@@ -73,7 +73,7 @@ class CellDeltas:
         nothing = np.empty(0, dtype=np.intp)
         cells = np.concatenate([nothing, *(cells for cells, _ in self._parts)])
         rows = np.concatenate([nothing, *(rows for _, rows in self._parts)])
-        wanted = np.flatnonzero(self._enters[rows] == entering)
+        wanted = flatnonzero(self._enters[rows] == entering)
         packed = np.sort(cells[wanted] * (len(wanted) + 1) + np.arange(len(wanted)))
         of_cells, order = np.divmod(packed, len(wanted) + 1)
         places = self._places[rows[wanted[order]]]

@@ -13,7 +13,7 @@ from streamdsl.engine.columnar.exact import float_parts, floats, huge_parts, int
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Loose, Part, Terms
 from streamdsl.expr import RowError
-from streamdsl.expr.table import Column, Rows, column_of
+from streamdsl.expr.table import Column, Rows, column_of, flatnonzero
 from streamdsl.temporal.time import Ticks
 from streamdsl.udm.builtin import Avg, Builtin, Count, Sum, exact_sum
 
@@ -51,7 +51,7 @@ class CountAccumulator(Accumulator):
 
     def add_terms(self, column: Column, chosen: NDArray[np.bool_] | None, terms: Terms) -> None:
         if column.dtype == object or chosen is not None:
-            self._add_missing(np.flatnonzero(_kinds(column, chosen) == _MISSING), terms)
+            self._add_missing(flatnonzero(_kinds(column, chosen) == _MISSING), terms)
 
     def results(self, lanes: Lanes) -> Column:
         return self.counted(lanes)
@@ -64,9 +64,9 @@ class SumAccumulator(Accumulator):
         if column.dtype == object:
             self._add_objects(column, _kinds(column, chosen), terms)
             return
-        rows = None if chosen is None else np.flatnonzero(chosen)
+        rows = None if chosen is None else flatnonzero(chosen)
         if chosen is not None:
-            self._add_missing(np.flatnonzero(~chosen), terms)
+            self._add_missing(flatnonzero(~chosen), terms)
         values = column if rows is None else column[rows]
         if column.dtype.kind == "f":
             terms.parts += float_parts(self.number, rows, values)
@@ -74,7 +74,7 @@ class SumAccumulator(Accumulator):
             terms.parts += integer_parts(self.number, rows, values.astype(np.int64, copy=False))
 
     def _add_objects(self, column: Column, kinds: NDArray[np.int8], terms: Terms) -> None:
-        missing, whole, real, other = (np.flatnonzero(kinds == kind) for kind in range(4))
+        missing, whole, real, other = (flatnonzero(kinds == kind) for kind in range(4))
         self._add_missing(missing, terms)
         terms.parts += float_parts(self.number, real, column[real].astype(np.float64))
         try:
@@ -91,7 +91,7 @@ class SumAccumulator(Accumulator):
         if (counted > 0).all() and not bags:
             return column
         values = column.tolist()
-        for row in np.flatnonzero(counted == 0).tolist():
+        for row in flatnonzero(counted == 0).tolist():
             values[row] = None
         for row, bag in bags.items():
             if len(bag):
@@ -109,7 +109,7 @@ class SumAccumulator(Accumulator):
             return whole
         mixed = np.empty(lanes.size, dtype=object)
         for rows, sums, finish in ((real, floats, self._of_floats), (~real, integers, self._of_integers)):
-            at = np.flatnonzero(rows)
+            at = flatnonzero(rows)
             mixed[at] = finish(sums(lanes.take(at), self.number), counted[at])
         return mixed
 

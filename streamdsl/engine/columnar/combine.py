@@ -12,6 +12,7 @@ from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.terms import ROWS, Terms
 from streamdsl.engine.pairs import counted_pairs, distinct_pairs, span_of
+from streamdsl.expr.table import flatnonzero
 from streamdsl.temporal.time import Ticks
 
 
@@ -56,7 +57,7 @@ def _dense(parts: Sequence[Pending]) -> Combined | None:
             lanes.add((part.hi - first) * width + (part.groups - lowest), -part.terms)
     if not is_single:
         lanes.cumulate(width)
-    found = np.flatnonzero(lanes.counts(ROWS))
+    found = flatnonzero(lanes.counts(ROWS))
     return Combined(found % width + lowest, found // width + first, lanes.take(found))
 
 
@@ -75,7 +76,7 @@ def _between_deltas(groups: Ticks, lo: Ticks, hi: Ticks, terms: Terms) -> Combin
     lanes.add(ending, -terms)
     lanes.cumulate()
     begun, ended = np.bincount(starting, minlength=len(pairs)), np.bincount(ending, minlength=len(pairs))
-    covered = np.flatnonzero(np.cumsum(begun - ended))
+    covered = flatnonzero(np.cumsum(begun - ended))
     lengths = pairs.second[covered + 1] - pairs.second[covered]
     positions = np.repeat(covered, lengths)
     offsets = np.arange(len(positions)) - np.repeat(np.cumsum(lengths) - lengths, lengths)

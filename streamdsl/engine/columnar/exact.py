@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import DIGIT, Counted, LaneKey, Part
-from streamdsl.expr.table import Column, Rows, column_of
+from streamdsl.expr.table import Column, Rows, column_of, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 _MASK: Final = 2**DIGIT - 1
@@ -82,7 +82,7 @@ def float_parts(aggregate: int, rows: Rows | None, values: NDArray[np.float64]) 
     weight, digits = _digits(values)
     low, high = int(weight.min()), int(weight.max())
     for first in range(low, high + 1):
-        at = None if low == high else np.flatnonzero(weight == first)
+        at = None if low == high else flatnonzero(weight == first)
         if at is None or len(at):
             yield from _placed(aggregate, first, rows, at, digits)
 
@@ -133,7 +133,7 @@ def _special_parts(aggregate: int, rows: Rows | None, values: NDArray[np.float64
         ("-inf", values == -math.inf),
     )
     for kind, found in kinds:
-        at = np.flatnonzero(found)
+        at = flatnonzero(found)
         if len(at):
             yield _ones((aggregate, kind), at if rows is None else rows[at])
 
@@ -175,7 +175,7 @@ def floats(lanes: Lanes, aggregate: int) -> NDArray[np.float64]:
     # What was lost twice may be tiny, and yet decide where a tie is rounded to.
     less, more = np.nextafter(error - 2 * doubt, -math.inf), np.nextafter(error + 2 * doubt, math.inf)
     unsafe |= (doubt > 0) & (total + less != total + more)
-    exactly = np.flatnonzero(unsafe)
+    exactly = flatnonzero(unsafe)
     if len(exactly):
         found[exactly] = [_rounded(whole, scale) for whole, scale in _exact(lanes.take(exactly), aggregate)]
     return _with_specials(lanes, aggregate, found)

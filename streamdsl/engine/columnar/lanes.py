@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.bag import Bag
 from streamdsl.engine.columnar.terms import DIGIT, ROWS, LaneKey, Terms
-from streamdsl.expr.table import Rows
+from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 _ROOM: Final = 2**62
@@ -61,7 +61,9 @@ class Lanes:
             at = index if part.rows is None else index[part.rows]
             self._reserve(part.lane, part.largest * len(at))
             lane = self._lane(part.lane)
-            if part.amounts is None and self.size < 2 * len(at):
+            if len(at) == 1:
+                lane[at] += 1 if part.amounts is None else part.amounts
+            elif part.amounts is None and self.size < 2 * len(at):
                 lane += np.bincount(at, minlength=self.size)
             else:
                 np.add.at(lane, at, 1 if part.amounts is None else part.amounts)
@@ -100,7 +102,7 @@ class Lanes:
         taken._arrays = {key: array[slots] for key, array in self._arrays.items()}
         taken._bounds = dict(self._bounds)
         for aggregate, bags in self._bags.items():
-            at = np.flatnonzero(np.isin(slots, list(bags))).tolist()
+            at = flatnonzero(np.isin(slots, list(bags))).tolist()
             taken._bags[aggregate] = {position: bags[int(slots[position])] for position in at}
         return taken
 
@@ -153,7 +155,7 @@ class Lanes:
     def are_zero(self, slots: Rows) -> NDArray[np.bool_]:
         """Say in which slots all that was added has been taken out again."""
         zero: NDArray[np.bool_] = self.counts(ROWS)[slots] == 0
-        candidates = np.flatnonzero(zero)
+        candidates = flatnonzero(zero)
         if len(candidates):
             taken = self.take(slots[candidates])
             taken.carry()
@@ -244,5 +246,8 @@ def distinct(slots: Iterable[Rows]) -> Rows:
     >>> distinct([np.array([3, 1]), np.array([1])]).tolist()
     [1, 3]
     """
-    found = np.sort(np.concatenate([np.empty(0, dtype=np.intp), *slots]))
-    return found[np.flatnonzero(np.concatenate([[True], found[1:] != found[:-1]]))] if len(found) else found
+    columns = list(slots)
+    if len(columns) == 1 and len(columns[0]) == 1:
+        return columns[0]
+    found = np.sort(np.concatenate([np.empty(0, dtype=np.intp), *columns]))
+    return found[flatnonzero(np.concatenate([[True], found[1:] != found[:-1]]))] if len(found) else found

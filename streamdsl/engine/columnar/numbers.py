@@ -50,12 +50,26 @@ class GridNumbers:
 
     def ranges(self, batch: Batch) -> Ranges:
         """Return the windows that each changed row enters or leaves; those that can never show are left out."""
+        if len(batch) == 1 and self.stop == ENDLESS and batch.le[0] >= self._lowest:
+            return self._range(int(batch.le[0]), int(batch.re_old[0]), int(batch.re_new[0]))
         first = self._shown(self.first_ending_after(batch.le))
         new = self._ends(first, batch.le, batch.re_new)
         if (batch.re_old == batch.le).all():
             return Ranges(first, new, None)
         old = self._ends(first, batch.le, batch.re_old)
         return Ranges(np.minimum(old, new), np.maximum(old, new), np.where(new < old, -1, 1))
+
+    def _range(self, le: int, re_old: int, re_new: int) -> Ranges:
+        """Return the windows of a single row: a number at a time costs less than columns of one."""
+        first = self.grid.first_ending_after(le)
+        new, old = self._end(first, le, re_new), self._end(first, le, re_old)
+        signs = None if re_old == le else np.array([-1 if new < old else 1])
+        return Ranges(np.array([min(old, new)]), np.array([max(old, new)]), signs)
+
+    def _end(self, first: int, le: int, re: int) -> int:
+        if re == INFINITY:
+            return ENDLESS
+        return max(self.grid.last_starting_before(re) + 1, first) if re > le else first
 
     def first_ending_after(self, times: Ticks) -> Ticks:
         """Return the number of the earliest window with RE > time, for each; `TimeOverflow` if it leaves time."""

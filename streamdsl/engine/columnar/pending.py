@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdsl.engine.columnar.terms import Terms
-from streamdsl.expr.table import Rows
+from streamdsl.expr.table import Rows, flatnonzero, largest, least
 from streamdsl.temporal.time import Ticks
 
 
@@ -30,21 +30,23 @@ class Pending(NamedTuple):
     @property
     def is_single(self) -> bool:
         """Whether each row is in one window."""
+        if len(self.lo) == 1:
+            return int(self.hi[0]) - int(self.lo[0]) == 1
         return bool((self.hi - self.lo == 1).all())
 
     def clipped(self, lo: Ticks | int, hi: Ticks | int) -> Pending:
         """Return the rows that are in windows `[lo, hi)`, as far as they are."""
         if isinstance(lo, int) and isinstance(hi, int):
-            last = int(self.hi.max())
+            last = largest(self.hi)
             if last <= lo:
                 return NOTHING
-            first = int(self.lo.min())
+            first = least(self.lo)
             if lo <= first and last <= hi:
                 return self
             if hi <= first:
                 return NOTHING
         after, before = np.maximum(self.lo, lo), np.minimum(self.hi, hi)
-        rows = np.flatnonzero(after < before)
+        rows = flatnonzero(after < before)
         if len(rows) == len(after):
             return self._replace(lo=after, hi=before)
         return self._replace(lo=after, hi=before).take(rows)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.index.pair_index import longer
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Column, Rows, Table, object_column
+from streamdsl.expr.table import Column, Rows, Table, flatnonzero, object_column
 from streamdsl.temporal.payload import payload_key
 
 
@@ -67,7 +67,7 @@ class Results:
         if payloads.schema == self._schema:
             return payloads
         if self._schema != Schema.object():
-            used = np.flatnonzero(self.is_out)
+            used = flatnonzero(self.is_out)
             whole = np.empty(len(self.is_out), dtype=object)
             whole[used] = object_column(self.payloads(used).payloads())
             self._schema, self._columns = Schema.object(), {"": whole}
@@ -76,7 +76,9 @@ class Results:
     def are(self, slots: Rows, payloads: Table) -> NDArray[np.bool_]:
         """Say which of these payloads are what the slots have sent."""
         same: NDArray[np.bool_] = self.is_out[slots]
-        known = np.flatnonzero(same)
+        if same.all():
+            return same_payloads(self.payloads(slots), payloads)
+        known = flatnonzero(same)
         if len(known):
             same[known] = same_payloads(self.payloads(slots[known]), payloads.take(known))
         return same

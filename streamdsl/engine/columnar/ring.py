@@ -12,6 +12,7 @@ from streamdsl.engine.columnar.numbers import ENDLESS
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.slots import SlotTable
 from streamdsl.engine.columnar.terms import ROWS
+from streamdsl.expr.table import flatnonzero
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
 
@@ -53,7 +54,7 @@ class DeltaRing:
         groups, lo, hi, terms = rows[:4]
         starting = self.deltas.find(lo, groups)
         self.deltas.lanes.add(starting, terms)
-        ends = np.flatnonzero(hi != ENDLESS)
+        ends = flatnonzero(hi != ENDLESS)
         ending = self.deltas.find(hi[ends], groups[ends])
         self.deltas.lanes.add(ending, -terms.take(ends))
         slots = distinct([starting, ending])

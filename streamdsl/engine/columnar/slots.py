@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import heapq
+from typing import Final
 
 import numpy as np
 
 from streamdsl.engine.columnar.lanes import Lanes, distinct
 from streamdsl.engine.index.pair_index import PairIndex, Places
-from streamdsl.expr.table import Rows
+from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
+
+_NONE: Final[Rows] = np.empty(0, dtype=np.intp)
 
 
 class SlotTable(PairIndex):
@@ -76,23 +79,23 @@ class SlotTable(PairIndex):
     def until(self, last: int) -> Rows:
         """Return the slots with window numbers up to `last`. O(slots) if there is such a number."""
         if not self._order or self._order[0] > last:
-            return np.empty(0, dtype=np.intp)
+            return _NONE
         slots = self.slots()
-        return slots[np.flatnonzero(self.number[slots] <= last)]
+        return slots[flatnonzero(self.number[slots] <= last)]
 
     def pop_until(self, last: int) -> Rows:
         """Return the slots with window numbers up to `last`, still filled, and forget those numbers: they are to be released."""
-        found = [np.empty(0, dtype=np.intp)]
+        found = [_NONE]
         while self._order and self._order[0] <= last:
             number = heapq.heappop(self._order)
             del self._counts[number]
             found.append(self._alive(self._made.pop(number), number))
-        return np.concatenate(found)
+        return np.concatenate(found) if len(found) > 1 else _NONE
 
     def _alive(self, made: list[Places], number: int) -> Rows:
         """Return those of the slots made for a window number that are its own still, each once."""
         slots = np.concatenate(made).astype(np.intp)
-        mine = slots[np.flatnonzero((self.number[slots] == number) & (self._places[slots] >= 0))]
+        mine = slots[flatnonzero((self.number[slots] == number) & (self._places[slots] >= 0))]
         return distinct([mine])
 
     @property
@@ -104,5 +107,5 @@ def _runs(numbers: Ticks) -> list[tuple[int, int, int, Rows]]:
     """Return each number with where it begins and ends in an order in which equal ones stand together, and the order."""
     order = np.arange(len(numbers)) if (numbers[1:] >= numbers[:-1]).all() else np.argsort(numbers)
     ordered = numbers[order]
-    starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(ordered)), dtype=np.bool_), ordered[1:] != ordered[:-1]])).tolist()
+    starts = flatnonzero(np.concatenate([np.ones(min(1, len(ordered)), dtype=np.bool_), ordered[1:] != ordered[:-1]])).tolist()
     return [(int(ordered[a]), a, b, order) for a, b in zip(starts, [*starts[1:], len(ordered)], strict=False)]

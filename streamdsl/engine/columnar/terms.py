@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streamdsl.expr.table import Rows
+from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 Counted: TypeAlias = Literal["rows", "missing", "floats", "nan", "inf", "-inf"]
@@ -39,7 +39,7 @@ class Part(NamedTuple):
         if self.rows is None:
             return self if self.amounts is None else self._replace(amounts=self.amounts[rows])
         at = places[self.rows]
-        kept = np.flatnonzero(at >= 0)
+        kept = flatnonzero(at >= 0)
         return self._replace(rows=at[kept], amounts=None if self.amounts is None else self.amounts[kept])
 
 

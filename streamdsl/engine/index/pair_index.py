@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.pairs import few_pairs
-from streamdsl.expr.table import Rows
+from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 _EMPTY: Final = -1
@@ -70,7 +70,7 @@ class PairIndex:
     def _find(self, numbers: Ticks, groups: Ticks) -> Rows:
         places = self._home(numbers, groups)
         slots = self._seek(numbers, groups, places)
-        missing = np.flatnonzero(slots < 0)
+        missing = flatnonzero(slots < 0)
         while len(missing):
             asked, wanted, at = numbers[missing], groups[missing], places[missing]
             if self._make_room(asked, wanted):
@@ -84,7 +84,7 @@ class PairIndex:
     def _seek(self, numbers: Ticks, groups: Ticks, places: Rows) -> Rows:
         """Return the slots, -1 where there is none, looking on from `places`, which then are where the slots are, or would be."""
         slots = self._table[places].astype(np.intp)
-        left = np.flatnonzero(~self._is_settled(slots, numbers, groups))
+        left = flatnonzero(~self._is_settled(slots, numbers, groups))
         while len(left):
             places[left] = (places[left] + 1) & (len(self._table) - 1)
             found: Rows = self._table[places[left]].astype(np.intp)
@@ -104,7 +104,7 @@ class PairIndex:
         """Make slots at empty places: where several rows claim one place, one of them gets it."""
         claims = _CLAIM - np.arange(len(places), dtype=np.int32)
         self._table[places] = claims
-        got = np.flatnonzero(self._table[places] == claims)
+        got = flatnonzero(self._table[places] == claims)
         slots = self._take(len(got))
         self._table[places[got]] = slots
         self._places[slots] = places[got]
@@ -142,7 +142,7 @@ class PairIndex:
         self._n_taken = len(slots)
         places = self._home(self.number[slots], self.group[slots])
         while len(slots):
-            empty = np.flatnonzero(self._table[places] == _EMPTY)
+            empty = flatnonzero(self._table[places] == _EMPTY)
             self._table[places[empty]] = slots[empty]
             is_in = self._table[places] == slots
             self._places[slots[is_in]] = places[is_in]
@@ -174,7 +174,7 @@ class PairIndex:
 
     def slots(self) -> Rows:
         """Return all slots in use."""
-        return np.flatnonzero(self._places >= 0)
+        return flatnonzero(self._places >= 0)
 
     @property
     def nbytes(self) -> int:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import numpy as np
 from sortedcontainers import SortedDict, SortedSet
 
 from streamdsl.engine.batch import Batch
@@ -20,6 +19,7 @@ from streamdsl.engine.store import PayloadStore, SlotChange
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, project, truth, without_row
 from streamdsl.expr.evaluate import evaluate
+from streamdsl.expr.table import flatnonzero
 from streamdsl.plan.asof import Distance
 from streamdsl.plan.node import AsofJoin
 
@@ -99,7 +99,7 @@ class AsofJoinOperator(Operator):
     def _entries(self, side: int, batch: Batch) -> Iterator[tuple[MatchKey, EventRow, int]]:
         """Yield the changed rows of a side; of a known row its id, LE and new RE."""
         batch = batch.changed()
-        slots = iter(self.stores[side].put(batch.table.take(np.flatnonzero(batch.re_old == batch.le))))
+        slots = iter(self.stores[side].put(batch.table.take(flatnonzero(batch.re_old == batch.le))))
         columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist())
         key = (self.node.matching.left_key, self.node.matching.right_key)[side]
         for id, le, re_old, re_new, found in zip(*columns, self.keys(key, batch), strict=True):

@@ -27,7 +27,7 @@ from streamdsl.engine.operators.columnar import ColumnarWindowOperator, aggregat
 from streamdsl.engine.windows.panes import use_panes
 from streamdsl.errors import UserCodeError
 from streamdsl.expr.nodes import Life
-from streamdsl.expr.table import Column, Rows, object_column
+from streamdsl.expr.table import Column, Rows, flatnonzero, object_column
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.time import Ticks
 from streamdsl.udm.bases import can_remove
@@ -69,11 +69,11 @@ class BufferedWindowOperator(ColumnarWindowOperator):
         places = np.empty(len(batch), dtype=np.intp)
         is_known, stays = batch.re_old > batch.le, batch.re_new > batch.le
         if is_known.any():
-            known = np.flatnonzero(is_known)
+            known = flatnonzero(is_known)
             places[known] = self.buffer.remove(batch.ids[known], batch.le[known])
-            moved = np.flatnonzero(is_known & stays)
+            moved = flatnonzero(is_known & stays)
             places[moved] = self.buffer.add(self.buffer.rows.at(places[moved], batch.re_new[moved]))
-        new = np.flatnonzero(stays & ~is_known)
+        new = flatnonzero(stays & ~is_known)
         if len(new):
             places[new] = self.buffer.add(self._new_rows(batch if len(new) == len(batch) else batch.take(new)))
         return places
@@ -126,7 +126,7 @@ class BufferedWindowOperator(ColumnarWindowOperator):
         anew = self._deltas.are_shown(slots) & (states[slots] == None)  # noqa: E711
         if not can_remove(module.function):
             anew |= gone.lo < gone.hi
-        some, others = np.flatnonzero(anew), np.flatnonzero(~anew)
+        some, others = flatnonzero(anew), flatnonzero(~anew)
         if len(some):
             states[slots[some]] = object_column(module.built(asked.at(some)))
         if len(others):

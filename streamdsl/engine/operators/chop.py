@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-import numpy as np
-
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.columnar.numbers import GridNumbers
 from streamdsl.engine.index import EventIndex, EventRow
 from streamdsl.engine.operator import Gate, Operator
 from streamdsl.engine.store import PayloadStore, SlotChange
+from streamdsl.expr.table import flatnonzero
 from streamdsl.plan.node import Chop
 from streamdsl.temporal import INFINITY, MIN_TIME, Lifetime
 from streamdsl.windows import unending
@@ -54,7 +53,7 @@ class ChopOperator(Operator):
 
     def _moved(self, batch: Batch) -> Iterator[Moved]:
         batch = batch.changed()
-        slots = iter(self.store.put(batch.table.take(np.flatnonzero(batch.re_old == batch.le))))
+        slots = iter(self.store.put(batch.table.take(flatnonzero(batch.re_old == batch.le))))
         columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.group_keys())
         for id, le, re_old, re_new, group in zip(*columns, strict=True):
             row = self.rows.remove(id, le) if re_old > le else EventRow(id, le, re_new, next(slots), group)

@@ -28,7 +28,7 @@ from streamdsl.engine.windows.grid import grid_cti
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Key, Life, Whole
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Column, Rows, Table
+from streamdsl.expr.table import Column, Rows, Table, flatnonzero, largest
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
@@ -139,7 +139,7 @@ class ColumnarWindowOperator(Operator):
         for accumulator in self.accumulators:
             self._add_terms(accumulator, self.aggregates[accumulator.number], batch, inputs, terms)
         pending = Pending(groups, lo, hi, terms if signs is None else terms.times(signs), signs, self._rows_of(batch))
-        return pending if (lo < hi).all() else pending.take(np.flatnonzero(lo < hi))
+        return pending if (lo < hi).all() else pending.take(flatnonzero(lo < hi))
 
     def _rows_of(self, batch: Batch) -> Rows | None:
         """Return which rows of the input those of a slice are, if that will be asked for."""
@@ -153,13 +153,12 @@ class ColumnarWindowOperator(Operator):
         """Keep the ids of rows without end: at the end of time they must be named."""
         if self.numbers.gate.until != INFINITY:
             return
-        has_unending = len(batch) and max(batch.re_old.max(), batch.re_new.max()) == INFINITY
-        unending_rows = (batch.re_old == INFINITY) | (batch.re_new == INFINITY) if has_unending else ()
-        for row in np.flatnonzero(unending_rows).tolist():
-            if batch.re_new[row] == INFINITY:
-                self._unending[batch.ids[row]] = int(batch.le[row])
-            else:
-                self._unending.pop(batch.ids[row], None)
+        if len(batch) and INFINITY in (largest(batch.re_old), largest(batch.re_new)):
+            for row in flatnonzero((batch.re_old == INFINITY) | (batch.re_new == INFINITY)).tolist():
+                if batch.re_new[row] == INFINITY:
+                    self._unending[batch.ids[row]] = int(batch.le[row])
+                else:
+                    self._unending.pop(batch.ids[row], None)
         if self.watermark == INFINITY and self._unending:
             raise unending(self.windows, min(self._unending, key=self._unending.__getitem__))
 
@@ -183,7 +182,7 @@ class ColumnarWindowOperator(Operator):
 
     def _enter(self, part: Pending) -> Rows:
         """Change the open windows, and return their cells."""
-        self._period(int(part.hi.max()) - 1)
+        self._period(largest(part.hi) - 1)
         if part.is_single:
             slots = self.cells.find(part.lo, part.groups)
             self.cells.lanes.add(slots, part.terms)
@@ -205,15 +204,17 @@ class ColumnarWindowOperator(Operator):
             return EMPTY
         cells = self.cells
         is_empty = cells.lanes.counts(ROWS)[touched] == 0
-        alive, dead = touched[~is_empty], touched[is_empty]
+        alive, dead = (touched[~is_empty], touched[is_empty]) if is_empty.any() else (touched, touched[:0])
         results = self._results(cells.number[alive], cells.group[alive], cells.lanes.take(alive), alive)
-        changed = np.flatnonzero(~cells.results.are(alive, results))
-        fresh, results = alive[changed], results.take(changed)
-        moved = np.concatenate([fresh, dead])
-        gone = np.flatnonzero(cells.results.is_out[moved])
-        table = Table.concat([cells.results.payloads(moved[gone]), results])
+        is_out = cells.results.are(alive, results)
+        if is_out.any():
+            changed = flatnonzero(~is_out)
+            alive, results = alive[changed], results.take(changed)
+        moved = np.concatenate([alive, dead]) if len(dead) else alive
+        gone = flatnonzero(cells.results.is_out[moved])
+        table = Table.concat([cells.results.payloads(moved[gone]), results]) if len(gone) else results
         out = self._changes(cells.number[moved], cells.group[moved], gone, table)
-        cells.results.put(fresh, results)
+        cells.results.put(alive, results)
         cells.drop(dead)
         return out
 
@@ -235,15 +236,17 @@ class ColumnarWindowOperator(Operator):
 
     def _changes(self, numbers: Ticks, groups: Ticks, gone: Rows, table: Table) -> Batch:
         """Return the retractions of the results of `gone` windows, then the insertions of those of the first windows."""
-        is_gone = np.arange(table.size) < len(gone)
         if len(gone):
             rows = np.concatenate([gone, np.arange(table.size - len(gone))])
             numbers, groups = numbers[rows], groups[rows]
         starts = self.numbers.starts(numbers)
         ends = starts + self.windows.size
         le, re = (ends, ends + CHRONON) if self.node.output is Output.POINT_AT_END else (starts, ends)
-        keys = groups if self.is_grouped else None
-        return Batch(self._ids(starts, groups), le, np.where(is_gone, re, le), np.where(is_gone, le, re), table, keys)
+        before, after = le, re
+        if len(gone):
+            before, after = le.copy(), re.copy()
+            before[: len(gone)], after[: len(gone)] = re[: len(gone)], le[: len(gone)]
+        return Batch(self._ids(starts, groups), le, before, after, table, groups if self.is_grouped else None)
 
     def _ids(self, starts: Ticks, groups: Ticks) -> Ids:
         leaves = [] if self.key_table is None else self.key_table.leaves(groups)
@@ -254,7 +257,9 @@ class ColumnarWindowOperator(Operator):
         return chain(*(table.group[table.slots()].tolist() for table in tables))
 
     def forget(self, cti: int) -> None:
-        self.cells.release(self.cells.pop_until(self.numbers.grid.first_ending_after(cti) - 1))
+        closed = self.cells.pop_until(self.numbers.grid.first_ending_after(cti) - 1)
+        if len(closed):
+            self.cells.release(closed)
 
     def output_cti(self, ctis: list[int]) -> int:
         return grid_cti(self.windows, self.node.output, ctis[0], ctis[0])

@@ -14,7 +14,7 @@ from streamdsl.engine.operators.matching import MatchingOperator
 from streamdsl.engine.sorted import Asked
 from streamdsl.engine.sorted.columns import materialised
 from streamdsl.engine.sorted.periods import Patches, Periods
-from streamdsl.expr.table import Column
+from streamdsl.expr.table import Column, flatnonzero
 from streamdsl.plan.node import AntiJoin, SemiJoin
 from streamdsl.temporal.lifetime import Lifetime
 
@@ -67,7 +67,7 @@ class ExistenceOperator(MatchingOperator):
         """Return the changes of pieces, retractions before insertions."""
         rows = self.left.rows
         stretches = Patches(patches.slots, patches.lo, np.minimum(patches.hi, rows.re.take(patches.slots)))
-        there = np.flatnonzero(stretches.lo < stretches.hi)
+        there = flatnonzero(stretches.lo < stretches.hi)
         now = self.pieces(stretches.take(there), self._covered(stretches.take(there)))
         changes = list(self._repaired(patches, Periods(there[now.at], now.le, now.re)))
         if not changes:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Operator, inputs_of
@@ -26,7 +24,7 @@ class GroupEnterOperator(Operator):
         (batch,) = batches
         if not len(batch):
             return EMPTY
-        return replace(batch, keys=self.inside.numbers(self._parts(batch), batch.keys))
+        return batch.with_table(batch.table, self.inside.numbers(self._parts(batch), batch.keys))
 
     def _parts(self, batch: Batch) -> list[Column]:
         """Return the parts of each row's key. An error is that of the first row whose key fails, whichever part of it."""
@@ -61,4 +59,4 @@ class GroupExitOperator(Operator):
             table = project(self.projection, Inputs((batch.table,), len(batch), keys=keys))
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
-        return replace(batch, table=table, keys=self.inside.outer(batch.keys))
+        return batch.with_table(table, self.inside.outer(batch.keys))

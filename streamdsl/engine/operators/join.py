@@ -15,7 +15,7 @@ from streamdsl.engine.sorted.columns import materialised
 from streamdsl.expr import RowError, project
 from streamdsl.expr.nodes import Life, Make, Whole
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Table
+from streamdsl.expr.table import Table, flatnonzero
 from streamdsl.plan.node import Join
 
 PAIR = Make(Schema.tuple(2), (Whole(0), Whole(1)))
@@ -58,7 +58,7 @@ class JoinOperator(MatchingOperator):
         pairs = found[0] if len(found) == 1 else Met(*map(np.concatenate, zip(*found, strict=True)))
         comes = pairs.re_old == pairs.le
         if not comes.all():
-            pairs = pairs.take(np.concatenate([np.flatnonzero(~comes), np.flatnonzero(comes)]))
+            pairs = pairs.take(np.concatenate([flatnonzero(~comes), flatnonzero(comes)]))
         left, right = (side.rows for side in self.sides)
         groups = None if left.groups is None else left.groups.take(pairs.mine)
         ids = PairIds(left.ids(pairs.mine), right.ids(pairs.others))

@@ -15,7 +15,7 @@ from streamdsl.engine.operators.span import reads_re, where_present
 from streamdsl.errors import TimeOverflow, UnitError
 from streamdsl.expr import Inputs
 from streamdsl.expr.nodes import Constant, Expr
-from streamdsl.expr.table import Column
+from streamdsl.expr.table import Column, flatnonzero
 from streamdsl.plan.node import AlterLifetime, ClipDuration, ClipInterval, Extend, Quantize, Shift, ToPointsAtEnd
 from streamdsl.temporal import CHRONON, INFINITY, MIN_TIME, Unit, add_time, add_times, plain, to_duration, to_ticks
 from streamdsl.temporal.time import Ticks
@@ -44,7 +44,7 @@ class LifetimeOperator(Operator):
         if not moved.any():
             return batch.with_lifetimes(new_le, old_re, new_re)
         gone = batch.with_lifetimes(old_le, old_re, np.where(moved, old_le, new_re))
-        come = batch.take(np.flatnonzero(moved))
+        come = batch.take(flatnonzero(moved))
         return Batch.concat([gone, come.with_lifetimes(new_le[moved], new_le[moved], new_re[moved])])
 
     def _present(self, batch: Batch, re: Ticks) -> tuple[Ticks, Ticks]:

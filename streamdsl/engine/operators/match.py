@@ -17,6 +17,7 @@ from streamdsl.engine.operator import MatchKey, Operator, inputs_of
 from streamdsl.errors import StreamDslError, UserCodeError
 from streamdsl.expr import evaluate_row
 from streamdsl.expr.nodes import Expr
+from streamdsl.expr.table import flatnonzero
 from streamdsl.plan.node import Match
 from streamdsl.plan.pattern import PatternStep
 from streamdsl.temporal import Record, add_time, payload_key, payload_order
@@ -105,7 +106,7 @@ class MatchOperator(Operator):
         (batch,) = batches
         came = (batch.re_old == batch.le) & (batch.re_new > batch.le)
         went = (batch.re_new == batch.le) & (batch.re_old > batch.le)
-        batch = batch.take(np.flatnonzero(came | went))
+        batch = batch.take(flatnonzero(came | went))
         if not len(batch):
             return EMPTY
         changed = self._take(batch)
@@ -139,7 +140,7 @@ class MatchOperator(Operator):
         found = np.ones((len(batch), len(self.steps)), dtype=np.bool_)
         for n, step in enumerate(self.steps):
             for test in step.tests:
-                rows = np.flatnonzero(found[:, n])
+                rows = flatnonzero(found[:, n])
                 part = batch.take(rows)
                 found[rows, n] = self.holds(test, inputs_of(part), part.ids)
         return list(map(tuple, found.tolist()))

@@ -15,7 +15,7 @@ from streamdsl.engine.sorted import Layout, SortedSide
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, evaluate, truth
 from streamdsl.expr.nodes import Expr, Whole
-from streamdsl.expr.table import Column, Rows
+from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.plan.node import Matching
 
 
@@ -54,7 +54,7 @@ class MatchingOperator(Operator):
         if self.where is None or not len(lefts):
             return np.arange(len(lefts))
         try:
-            return np.flatnonzero(truth(evaluate(self.where, self.inputs(lefts, rights))))
+            return flatnonzero(truth(evaluate(self.where, self.inputs(lefts, rights))))
         except RowError as error:
             raise self.pair_error(error, lefts, rights) from error.cause
 

@@ -17,7 +17,7 @@ from streamdsl.engine.store import PayloadStore
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, evaluate, truth
 from streamdsl.expr.nodes import Expr
-from streamdsl.expr.table import Column
+from streamdsl.expr.table import Column, flatnonzero
 from streamdsl.plan.node import Matching
 
 
@@ -49,7 +49,7 @@ class Side:
     def changes(self, batch: Batch) -> Iterator[SideChange]:
         """Yield the batch's changes, each after the side has taken it; a row that leaves keeps its slot until `release`."""
         batch = batch.changed()
-        inserted = np.flatnonzero(batch.re_old == batch.le)
+        inserted = flatnonzero(batch.re_old == batch.le)
         slots = iter(self.store.put(batch.table.take(inserted)))
         columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist())
         for id, le, re_old, re_new, key in zip(*columns, self._operator.keys(self._key, batch), strict=True):

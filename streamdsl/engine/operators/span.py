@@ -15,7 +15,7 @@ from streamdsl.errors import StreamDslError
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Expr, Life, Opaque
 from streamdsl.expr.schema import as_payload
-from streamdsl.expr.table import object_column
+from streamdsl.expr.table import flatnonzero, object_column
 from streamdsl.plan.node import Select, SelectMany, Where
 from streamdsl.temporal import MIN_TIME
 from streamdsl.temporal.time import Ticks
@@ -36,7 +36,7 @@ class WhereOperator(Operator):
         if not len(batch):
             return EMPTY
         if not self.reads_re:
-            return batch.take(np.flatnonzero(self.holds(self.predicate, inputs_of(batch), batch.ids)))
+            return batch.take(flatnonzero(self.holds(self.predicate, inputs_of(batch), batch.ids)))
         old = np.where(self._holds(batch, batch.re_old), batch.re_old, batch.le)
         new = np.where(self._holds(batch, batch.re_new), batch.re_new, batch.le)
         return batch.with_lifetimes(batch.le, old, new)
@@ -64,7 +64,7 @@ class SelectOperator(Operator):
             return EMPTY
         if not self.reads_re:
             return self._projected(batch, batch.re_new)
-        echo = batch.take(np.flatnonzero(batch.re_old == batch.re_new))
+        echo = batch.take(flatnonzero(batch.re_old == batch.re_new))
         batch = batch.changed()
         gone = batch.with_lifetimes(batch.le, batch.re_old, batch.le)
         come = batch.with_lifetimes(batch.le, batch.le, batch.re_new)
@@ -80,7 +80,7 @@ class SelectOperator(Operator):
             table = project(self.projection, Inputs((batch.table,), len(batch), le=batch.le, re=re))
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
-        return Batch(batch.ids, batch.le, batch.re_old, batch.re_new, table, batch.keys)
+        return batch.with_table(table, batch.keys)
 
 
 class SelectManyOperator(Operator):
@@ -122,7 +122,7 @@ def reads_re(expr: Expr) -> bool:
 
 def where_present(evaluate: Callable[[Expr, Inputs, Ids], NDArray[Any]], expr: Expr, batch: Batch, re: Ticks) -> NDArray[Any]:
     """Return an expression over the rows that are there with these ends, and 0 or False for the others."""
-    rows = np.flatnonzero(re > batch.le)
+    rows = flatnonzero(re > batch.le)
     here = batch.take(rows)
     values = evaluate(expr, Inputs((here.table,), len(here), le=here.le, re=re[rows]), here.ids)
     result = np.zeros(len(batch), dtype=values.dtype)

@@ -8,13 +8,12 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.operator import Operator, inputs_of
 from streamdsl.engine.store import PayloadStore, SlotChange
 from streamdsl.expr import key_values
 from streamdsl.expr.nodes import Whole
+from streamdsl.expr.table import flatnonzero
 from streamdsl.plan.node import Stitch
 from streamdsl.temporal import INFINITY
 from streamdsl.temporal.change import pair
@@ -127,7 +126,7 @@ class StitchOperator(Operator):
         batch = batch.changed()
         if not len(batch):
             return EMPTY
-        slots = iter(self.store.put(batch.table.take(np.flatnonzero(batch.re_old == batch.le))))
+        slots = iter(self.store.put(batch.table.take(flatnonzero(batch.re_old == batch.le))))
         columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist())
         by_value: dict[Value, list[tuple[Hashable, int, int, int, int]]] = {}
         keys = zip(batch.group_keys(), key_values(Whole(), inputs_of(batch)), strict=True)

@@ -23,7 +23,7 @@ from streamdsl.engine.swept.timeline import Touched
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Key
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Rows, Table
+from streamdsl.expr.table import Rows, Table, flatnonzero
 from streamdsl.plan.node import WindowAggregate
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -95,9 +95,9 @@ class SweptOperator(Operator):
         if not was_out.any():
             new = slots if shown.all() else slots[shown]
             return self._send(gone, new[:0], new, self._results(new))
-        computed = np.flatnonzero(shown & (touched.summed | ~was_out))
+        computed = flatnonzero(shown & (touched.summed | ~was_out))
         payloads = self._results(slots[computed])
-        differs = np.flatnonzero(~results.are(slots[computed], payloads))
+        differs = flatnonzero(~results.are(slots[computed], payloads))
         is_new = np.zeros(len(slots), dtype=np.bool_)
         is_new[computed[differs]] = True
         moved = slots[was_out & shown & ~is_new & (results.re[slots] != self.swept.boundaries.re[slots])]

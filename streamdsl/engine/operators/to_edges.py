@@ -6,12 +6,12 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from sortedcontainers import SortedDict
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.operator import Operator
 from streamdsl.engine.store import PayloadStore, SlotChange
+from streamdsl.expr.table import flatnonzero
 from streamdsl.plan.node import ToEdges
 from streamdsl.temporal.time import INFINITY
 
@@ -39,12 +39,12 @@ class ToEdgesOperator(Operator):
         (batch,) = batches
         came = (batch.re_old == batch.le) & (batch.re_new > batch.le)
         went = (batch.re_new == batch.le) & (batch.re_old > batch.le)
-        batch = batch.take(np.flatnonzero(came | went))
+        batch = batch.take(flatnonzero(came | went))
         if not len(batch):
             return EMPTY
         changes: list[SlotChange] = []
         touched: dict[tuple[Any, int], None] = {}
-        slots = iter(self.store.put(batch.table.take(np.flatnonzero(batch.re_old == batch.le))))
+        slots = iter(self.store.put(batch.table.take(flatnonzero(batch.re_old == batch.le))))
         freed, fresh = [], set()
         rows = zip(batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), self.keys(self.key, batch), strict=True)
         for id, le, re_old, key in rows:

@@ -22,7 +22,7 @@ from streamdsl.engine.windows.time_bound import Fresh, check_time_bound
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Table, column_of
+from streamdsl.expr.table import Table, column_of, flatnonzero
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal import INFINITY, MIN_TIME, payload_key
 from streamdsl.temporal.change import pair
@@ -97,7 +97,7 @@ class WindowOperator(Operator):
     def _events(self, batch: Batch) -> Iterable[tuple[EventRow, int | None, int, int]]:
         """Yield each changed event; the modules' arguments are evaluated once, when it is inserted."""
         batch = batch.changed()
-        inserted = np.flatnonzero(batch.re_old == batch.le)
+        inserted = flatnonzero(batch.re_old == batch.le)
         new = batch if len(inserted) == len(batch) else batch.take(inserted)
         arguments = iter(self._arguments(new))
         needed = self.results.needs_order or self.node.windows.by_position

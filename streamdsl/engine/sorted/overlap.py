@@ -12,7 +12,7 @@ from streamdsl.engine.sorted.layout import Layout
 from streamdsl.engine.sorted.packed import order_by
 from streamdsl.engine.sorted.rows import StoredRows
 from streamdsl.engine.sorted.run import SortedRun, Spans
-from streamdsl.expr.table import Column, Rows
+from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
 
 _UNBOUNDED: Final = 20
@@ -121,7 +121,7 @@ class OverlapIndex:
         self.indexed = len(rows)
         numbers, le, re = rows.numbers.take(last), rows.le.take(last), rows.ends(last)
         if not (re > le).all():
-            there = np.flatnonzero(re > le)
+            there = flatnonzero(re > le)
             numbers, le, re, slots = numbers[there], le[there], re[there], slots[there]
         for magnitude, here in by_magnitude(le, re):
             runs = self._runs.setdefault(magnitude, [])
@@ -179,8 +179,8 @@ def by_magnitude(le: Ticks, re: Ticks) -> Iterator[tuple[int, Rows | slice]]:
         yield least, slice(None)
         return
     found = magnitudes(le, re)
-    for magnitude in np.flatnonzero(np.bincount(found)).tolist():
-        yield magnitude, np.flatnonzero(found == magnitude)
+    for magnitude in flatnonzero(np.bincount(found)).tolist():
+        yield magnitude, flatnonzero(found == magnitude)
 
 
 def magnitudes(le: Ticks, re: Ticks) -> Rows:

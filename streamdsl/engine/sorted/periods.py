@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdsl.engine.sorted.packed import order_by
-from streamdsl.expr.table import Rows
+from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 
@@ -36,7 +36,7 @@ class Patches(NamedTuple):
         if order is None:
             return self
         slots, lo, hi = self.take(order)
-        first = np.flatnonzero(np.concatenate([[True], slots[1:] != slots[:-1]]))
+        first = flatnonzero(np.concatenate([[True], slots[1:] != slots[:-1]]))
         return Patches(slots[first], np.minimum.reduceat(lo, first), np.maximum.reduceat(hi, first))
 
 
@@ -58,7 +58,7 @@ class Periods(NamedTuple):
         if not len(at):
             return self
         latest = _latest(at, re)
-        first = np.flatnonzero(np.concatenate([[True], (at[1:] != at[:-1]) | (le[1:] > latest[:-1])]))
+        first = flatnonzero(np.concatenate([[True], (at[1:] != at[:-1]) | (le[1:] > latest[:-1])]))
         last = np.append(first[1:], len(at)) - 1
         return Periods(at[first], le[first], latest[last])
 
@@ -74,7 +74,7 @@ class Periods(NamedTuple):
         ends = np.argsort(np.concatenate([self.at, every]), kind="stable")
         le = np.concatenate([stretches.lo, self.re])[begins]
         re = np.concatenate([self.le, stretches.hi])[ends]
-        kept = np.flatnonzero(le < re)
+        kept = flatnonzero(le < re)
         return Periods(np.concatenate([every, self.at])[begins][kept], le[kept], re[kept])
 
 

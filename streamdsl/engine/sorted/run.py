@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from streamdsl.engine.sorted.packed import Codes
-from streamdsl.expr.table import Rows
+from streamdsl.expr.table import Rows, flatnonzero
 
 CHUNK: Final = 2**20
 """So many candidates are looked at together, unless one row has more."""
@@ -82,15 +82,15 @@ class SortedRun:
 
     def moved(self, slots: Rows) -> SortedRun:
         """Return the run of the rows that are kept (-1: not) in these slots."""
-        kept = np.flatnonzero(slots >= 0)
+        kept = flatnonzero(slots >= 0)
         return SortedRun(Spans(self.first[kept], self._reach[kept]), slots[kept])
 
     def ranges(self, asked: Spans) -> Ranges:
         """Return the ranges of rows that begin before the last moment of a row that asks, and may live at its first."""
         first = np.searchsorted(self._reach, asked.first)
-        rows = np.flatnonzero(first < len(self))
+        rows = flatnonzero(first < len(self))
         first = first[rows]
-        some = np.flatnonzero(self.first[first] <= asked.last[rows])  # to look is cheaper than to search, and many have none
+        some = flatnonzero(self.first[first] <= asked.last[rows])  # to look is cheaper than to search, and many have none
         rows, first = rows[some], first[some]
         return Ranges(rows, first, np.searchsorted(self.first, asked.last[rows], side="right") - first)
 

@@ -13,7 +13,7 @@ from streamdsl.engine.ids import Ids
 from streamdsl.engine.sorted.layout import Layout
 from streamdsl.engine.sorted.overlap import Asked, OverlapIndex, magnitudes
 from streamdsl.engine.sorted.rows import StoredRows
-from streamdsl.expr.table import Column, Rows
+from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
 _EARNED: Final = 1024
@@ -66,8 +66,8 @@ class SortedSide:
         if self._only_new:
             self.changed = self._add(batch, numbers_of)
             return
-        changed = self._change(batch.take(np.flatnonzero(~comes & changes)))
-        added = self._add(batch.take(np.flatnonzero(comes & changes)), numbers_of)
+        changed = self._change(batch.take(flatnonzero(~comes & changes)))
+        added = self._add(batch.take(flatnonzero(comes & changes)), numbers_of)
         self.changed = np.concatenate([changed, added])
 
     def _add(self, batch: Batch, numbers_of: Callable[[Batch], Column]) -> Rows:
@@ -86,7 +86,7 @@ class SortedSide:
             return _NONE
         slots = self._find(batch.ids)
         self.rows.re.values[slots] = batch.re_new
-        longer = np.flatnonzero((batch.re_new > batch.re_old) & (slots < self.index.indexed))
+        longer = flatnonzero((batch.re_new > batch.re_old) & (slots < self.index.indexed))
         if len(longer):
             slots[longer] = self._again(slots[longer])
             self._gone += len(longer)
@@ -100,7 +100,7 @@ class SortedSide:
         return np.fromiter(map(self._slots.__getitem__, ids.tolist()), dtype=np.intp, count=len(ids))
 
     def _slots_by_id(self) -> dict[Hashable, int]:
-        there = np.flatnonzero(self.rows.ends(np.arange(len(self.rows))) > self.rows.le.values)
+        there = flatnonzero(self.rows.ends(np.arange(len(self.rows))) > self.rows.le.values)
         return dict(zip(self.rows.ids(there).tolist(), there.tolist(), strict=True))
 
     def _again(self, slots: Rows) -> Rows:
@@ -133,7 +133,7 @@ class SortedSide:
         else:
             re_old = np.maximum(le, np.minimum(self.rows.was.take(mine), was))
             re_new = np.maximum(le, np.minimum(self.rows.re.take(mine), re))
-        return Met(mine, others, le, re_old, re_new).take(np.flatnonzero(meet & (re_old != re_new)))
+        return Met(mine, others, le, re_old, re_new).take(flatnonzero(meet & (re_old != re_new)))
 
     def _has_key(self, asked: Asked, at: Rows, rows: StoredRows, slots: Rows) -> NDArray[np.bool_] | np.bool_:
         """Say of candidates whether they have the key that was asked for, and do not only share its block."""
@@ -155,7 +155,7 @@ class SortedSide:
         """Return which of some rows have not changed in this step."""
         if not len(self.changed):
             return np.arange(len(slots))
-        return np.flatnonzero(self.rows.was.take(slots) == self.rows.re.take(slots))
+        return flatnonzero(self.rows.was.take(slots) == self.rows.re.take(slots))
 
     def settle(self) -> None:
         """End a step: rows that have left go, rows that are much shorter now are indexed anew, and ends are what they are."""
@@ -168,13 +168,13 @@ class SortedSide:
         le, was, re = rows.le.take(slots), rows.was.take(slots), rows.re.take(slots)
         rows.was.values[slots] = re
         left, indexed = re <= le, slots < self.index.indexed
-        shorter = np.flatnonzero(indexed & ~left & (re < was))
+        shorter = flatnonzero(indexed & ~left & (re < was))
         moved = shorter[magnitudes(le[shorter], re[shorter]) < magnitudes(le[shorter], was[shorter])]
         if len(moved):
             self._again(slots[moved])
         if left.any():
             rows.drop(slots[left])
-        gone = np.concatenate([np.flatnonzero(left & indexed), moved])
+        gone = np.concatenate([flatnonzero(left & indexed), moved])
         self._let_go(int(left.sum()) + len(moved), le[gone], was[gone])
 
     def _let_go(self, count: int, le: Ticks, was: Ticks) -> None:
@@ -183,7 +183,7 @@ class SortedSide:
         if len(le):
             self.index.gone(le, was)
         if 2 * self._gone > len(self.rows) + _EARNED:
-            self._keep(np.flatnonzero(self.rows.re.values > MIN_TIME))
+            self._keep(flatnonzero(self.rows.re.values > MIN_TIME))
 
     def forget(self, cti: int) -> None:
         """Let go of the rows with RE < `cti`, when they are about half of all."""
@@ -192,7 +192,7 @@ class SortedSide:
         if self._earned < len(self.rows):
             return
         self._earned = 0
-        kept = np.flatnonzero(self.rows.re.values >= self._least_end)
+        kept = flatnonzero(self.rows.re.values >= self._least_end)
         if 2 * len(kept) <= len(self.rows):
             self._keep(kept)
 

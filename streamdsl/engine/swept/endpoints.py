@@ -12,7 +12,7 @@ from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Terms
 from streamdsl.engine.sorting import in_order
 from streamdsl.engine.swept.packing import Packing
-from streamdsl.expr.table import Column, Rows
+from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
 
 
@@ -74,9 +74,9 @@ def spans_of(deltas: Deltas, until: int) -> Spans:
     """Return the windows that end by `until`, where there are no rows but those that the deltas are of."""
     deltas.lanes.cumulate()
     is_place = (deltas.endpoints > 0) | (deltas.times == INFINITY)
-    places = np.arange(len(deltas)) if is_place.all() else np.flatnonzero(is_place)
+    places = np.arange(len(deltas)) if is_place.all() else flatnonzero(is_place)
     re = deltas.times[places[1:]]
-    at = np.flatnonzero((deltas.lanes.counts(ROWS)[places[:-1]] > 0) & (re <= until))
+    at = flatnonzero((deltas.lanes.counts(ROWS)[places[:-1]] > 0) & (re <= until))
     rows = places[at]
     return Spans(deltas.codes[rows], deltas.times[rows], re[at], deltas.lanes.take(rows))
 
@@ -87,7 +87,7 @@ def deltas_of(changed: Changed, packing: Packing) -> Deltas:
     order, ordered = in_order(numbers)
     is_last = np.ones(len(ordered), dtype=np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=is_last[:-1])
-    lasts = np.flatnonzero(is_last)
+    lasts = flatnonzero(is_last)
     found = ordered[lasts]
     if changed.are_new:
         endpoints = np.diff(lasts, prepend=-1)

@@ -8,7 +8,7 @@ from streamdsl.engine.columnar.terms import Terms
 from streamdsl.engine.sorting import in_order
 from streamdsl.engine.swept.boundaries import Boundaries
 from streamdsl.engine.swept.packing import Packing
-from streamdsl.expr.table import Column, Rows
+from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 
@@ -58,7 +58,7 @@ class EventLog:
         re = self.entries.re[slots]
         order = np.lexsort((re, numbers))
         ordered, ends = numbers[order], re[order]
-        firsts = np.flatnonzero(np.concatenate([[True], (ordered[1:] != ordered[:-1]) | (ends[1:] != ends[:-1])]))
+        firsts = flatnonzero(np.concatenate([[True], (ordered[1:] != ordered[:-1]) | (ends[1:] != ends[:-1])]))
         sums = np.add.reduceat(self.entries.endpoints[slots[order]], firsts)
         counts = np.empty(len(slots), dtype=np.int64)
         counts[order] = np.repeat(sums, np.diff(firsts, append=len(slots)))

@@ -7,7 +7,7 @@ from itertools import repeat
 
 import numpy as np
 
-from streamdsl.expr.table import Rows
+from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 
@@ -37,7 +37,7 @@ class GroupCodes:
         """Return the code of each group, a new one if it has none."""
         values = groups.tolist()
         codes = np.fromiter(map(self._codes.get, values, repeat(-1)), dtype=np.intp, count=len(values))
-        for at in np.flatnonzero(codes < 0).tolist():
+        for at in flatnonzero(codes < 0).tolist():
             codes[at] = self._codes.setdefault(values[at], -1)
             if codes[at] < 0:
                 codes[at] = self._codes[values[at]] = self._free.pop() if self._free else len(self._codes) - 1

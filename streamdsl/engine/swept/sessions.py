@@ -16,7 +16,7 @@ from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.packing import Packing
 from streamdsl.engine.swept.sorted_index import Portion, SortedIndex
 from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
-from streamdsl.expr.table import Column, Rows
+from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Session
 
@@ -91,7 +91,7 @@ class SessionTable:
         is_due = np.zeros(self.boundaries.lanes.size, dtype=np.bool_)
         is_due[slots[(self.boundaries.re[slots] == ends) & ~self.boundaries.results.is_out[slots]]] = True
         is_due[touched.gone] = is_due[touched.slots] = False
-        slots = np.flatnonzero(is_due & (self.boundaries.rows > 0))
+        slots = flatnonzero(is_due & (self.boundaries.rows > 0))
         summed = np.concatenate([touched.summed, np.zeros(len(slots), dtype=np.bool_)])
         return Touched(np.concatenate([touched.slots, slots]), summed, touched.gone)
 
@@ -100,7 +100,7 @@ class SessionTable:
         self._waiting.add(self.boundaries.re[slots], slots)
 
     def _change(self, batch: Batch, codes: Rows, terms: Terms, is_last: bool) -> Touched:
-        came, went = np.flatnonzero(batch.re_new > batch.le), np.flatnonzero(batch.re_old > batch.le)
+        came, went = flatnonzero(batch.re_new > batch.le), flatnonzero(batch.re_old > batch.le)
         self._fit(batch)
         numbers = self._packing.numbers(codes, batch.le)
         affected = self._affected(numbers[went])
@@ -178,7 +178,7 @@ class SessionTable:
         """Let members be one session where one starts before those before it end."""
         reach = np.maximum.accumulate(self._packing.numbers(members.codes, members.reach))
         is_first = np.concatenate([[True], members.numbers[1:] >= reach[:-1]])
-        firsts = np.flatnonzero(is_first)
+        firsts = flatnonzero(is_first)
         group = np.cumsum(is_first) - 1
         re = np.maximum.reduceat(members.reach, firsts)
         is_event = members.kinds >= _LOGGED
@@ -188,12 +188,12 @@ class SessionTable:
         lives = np.zeros(len(firsts), dtype=np.bool_)
         lives[group[is_left]] = True
         leaders = np.where(is_event[firsts], -1, members.refs[firsts])
-        made = np.flatnonzero((leaders < 0) & lives)
+        made = flatnonzero((leaders < 0) & lives)
         leaders[made] = self.boundaries.make(members.codes[firsts[made]], members.le[firsts[made]])
         self.boundaries.re[leaders[changed & lives]] = re[changed & lives]
         self._sum(members, leaders[group], is_event, terms)
         is_gone = ~is_event & ((leaders[group] != members.refs) | ~lives[group])
-        kept = np.flatnonzero(lives)
+        kept = flatnonzero(lives)
         self._put(portion, members, firsts[kept], leaders[kept])
         slots = leaders[changed & lives]
         return Touched(slots, np.ones(len(slots), dtype=np.bool_), members.refs[is_gone])
@@ -201,19 +201,19 @@ class SessionTable:
     def _sum(self, members: Members, leaders: Rows, is_event: Column, terms: Terms) -> None:
         """Add to the session that each member is in now what it had, or what it adds."""
         lanes = self.boundaries.lanes
-        moved = np.flatnonzero(~is_event & (leaders != members.refs) & (leaders >= 0))
+        moved = flatnonzero(~is_event & (leaders != members.refs) & (leaders >= 0))
         lanes.add_from(leaders[moved], members.refs[moved])
-        logged = np.flatnonzero((members.kinds == _LOGGED) & (leaders >= 0))
+        logged = flatnonzero((members.kinds == _LOGGED) & (leaders >= 0))
         if len(logged):
             lanes.add_lanes(leaders[logged], self.log.entries.lanes.take(members.refs[logged]))
-        new = np.flatnonzero(members.kinds == _NEW)
+        new = flatnonzero(members.kinds == _NEW)
         if len(new):
             new = new[np.argsort(members.refs[new])]
             lanes.add(leaders[new], terms.take(members.refs[new]))
 
     def _put(self, portion: Portion, members: Members, firsts: Rows, slots: Rows) -> None:
         runs = np.full(len(members), -1, dtype=np.intp)
-        known = np.flatnonzero(members.kinds < _LOGGED)
+        known = flatnonzero(members.kinds < _LOGGED)
         runs[known] = portion.run
         runs = np.maximum(np.maximum.accumulate(runs), 0)
         self._index.put(Portion(members.numbers[firsts], slots, runs[firsts], portion.pieces))
@@ -228,7 +228,7 @@ class SessionTable:
         if len(self._index) <= self._most and len(self.log) <= self._most_logged:
             return
         entries = self._index.all()
-        ended = np.flatnonzero(self.boundaries.re[entries.slots] <= cti)
+        ended = flatnonzero(self.boundaries.re[entries.slots] <= cti)
         kept = entries.without(ended)
         self._index.put(kept)
         self.boundaries.drop(entries.slots[ended])

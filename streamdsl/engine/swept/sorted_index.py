@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from streamdsl.expr.table import Column, Rows
+from streamdsl.expr.table import Column, Rows, flatnonzero
 
 PIECE: Final = 512
 """Entries of a piece when it is made; one with more than twice as many is cut."""
@@ -32,7 +32,7 @@ class Portion(NamedTuple):
         places = at + np.arange(len(at))
         is_old = np.ones(size, dtype=np.bool_)
         is_old[places] = False
-        stayed = np.flatnonzero(is_old)
+        stayed = flatnonzero(is_old)
         columns = []
         for old, new in ((self.numbers, numbers), (self.slots, slots), (self.run, self.run[np.maximum(at - 1, 0)])):
             column = np.empty(size, dtype=old.dtype)
@@ -46,7 +46,7 @@ class Portion(NamedTuple):
             return self
         stays = np.ones(len(self.slots), dtype=np.bool_)
         stays[at] = False
-        rows = np.flatnonzero(stays)
+        rows = flatnonzero(stays)
         return Portion(self.numbers[rows], self.slots[rows], self.run[rows], self.pieces)
 
 
@@ -85,7 +85,7 @@ class SortedIndex:
         steps = np.bincount(first, minlength=len(self._pieces) + 1)
         steps -= np.bincount(stop, minlength=len(self._pieces) + 1)
         inside = np.concatenate([[False], np.cumsum(steps) > 0])
-        edges = np.flatnonzero(inside[1:] != inside[:-1]).tolist()
+        edges = flatnonzero(inside[1:] != inside[:-1]).tolist()
         return self._gathered(list(zip(edges[::2], edges[1::2], strict=True)))
 
     def _gathered(self, runs: list[tuple[int, int]]) -> Portion:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from streamdsl.engine.swept.boundaries import Boundaries
 from streamdsl.engine.swept.endpoints import Deltas
 from streamdsl.engine.swept.sorted_index import Portion
-from streamdsl.expr.table import Column, Rows
+from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
 
 
@@ -39,12 +39,12 @@ class Sweep:
     def place(self, deltas: Deltas) -> tuple[Rows, Rows]:
         """Make the boundaries that are missing; return the places of deltas that have one, and their slots."""
         at, slots = self._look_up(deltas.numbers)
-        fresh = np.flatnonzero((slots < 0) & (deltas.endpoints > 0) & (deltas.times != INFINITY))
+        fresh = flatnonzero((slots < 0) & (deltas.endpoints > 0) & (deltas.times != INFINITY))
         slots[fresh] = made = self.boundaries.make(deltas.codes[fresh], deltas.times[fresh])
         self.portion = self.portion.insert(at[fresh], deltas.numbers[fresh], made)
         if len(fresh) and int(deltas.times[fresh].min()) <= self.before:
             self._inherit(fresh[deltas.times[fresh] <= self.before], deltas, slots)
-        placed = fresh if len(fresh) == len(slots) else np.flatnonzero(slots >= 0)
+        placed = fresh if len(fresh) == len(slots) else flatnonzero(slots >= 0)
         return placed, slots[placed]
 
     def _look_up(self, numbers: Column) -> tuple[Rows, Rows]:
@@ -53,7 +53,7 @@ class Sweep:
         if not len(self.portion.slots):
             return np.zeros(len(numbers), dtype=np.intp), slots
         at = np.searchsorted(self.portion.numbers, numbers)
-        known = np.flatnonzero(self.portion.numbers.take(at, mode="clip") == numbers)
+        known = flatnonzero(self.portion.numbers.take(at, mode="clip") == numbers)
         slots[known] = self.portion.slots[at[known]]
         return at, slots
 
@@ -64,7 +64,7 @@ class Sweep:
         all_fresh = np.searchsorted(self.portion.numbers, deltas.numbers[slots >= 0])
         is_old[all_fresh[self.boundaries.endpoints[slots[slots >= 0]] == 0]] = False
         latest = np.maximum.accumulate(np.where(is_old, np.arange(len(is_old)), -1))[at]
-        has = np.flatnonzero(latest >= 0)
+        has = flatnonzero(latest >= 0)
         has = has[self._are_together(latest[has], at[has])]
         self.boundaries.lanes.copy(self.portion.slots[at[has]], self.portion.slots[latest[has]])
 
@@ -77,7 +77,7 @@ class Sweep:
     def count(self, slots: Rows, endpoints: Ticks, numbers: Column) -> Rows:
         """Count endpoints that come and go; take boundaries without any out of the portion, and return them."""
         self.boundaries.endpoints[slots] += endpoints
-        bare = np.flatnonzero(self.boundaries.endpoints[slots] == 0)
+        bare = flatnonzero(self.boundaries.endpoints[slots] == 0)
         self.portion = self.portion.without(np.searchsorted(self.portion.numbers, numbers[bare]))
         return slots[bare]
 
@@ -109,7 +109,7 @@ class Sweep:
         np.copyto(re[:-1], le[1:], where=follows[1:])
         runs = self.portion.run
         if len(self.portion.pieces) > 1:
-            cuts = np.flatnonzero(runs[1:] != runs[:-1])
+            cuts = flatnonzero(runs[1:] != runs[:-1])
             re[cuts] = before[cuts]
         if len(slots) and not is_last:
             re[-1] = before[-1]
@@ -130,12 +130,12 @@ class Sweep:
     def _open(self, le: Ticks, follows: NDArray[np.bool_]) -> None:
         """Give the windows that the watermark reaches now their sums."""
         is_opened = (le > self.before) & (le <= self.watermark)
-        at = np.flatnonzero(is_opened)
+        at = flatnonzero(is_opened)
         if not len(at):
             return
         is_start = ~follows
         is_start[1:] |= ~is_opened[:-1]
-        starts = np.flatnonzero(is_start[at])
+        starts = flatnonzero(is_start[at])
         slots, first = self.portion.slots, at[starts]
         based = first[follows[first]]
         self.boundaries.lanes.add_from(slots[based], slots[based - 1])

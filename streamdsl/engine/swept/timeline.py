@@ -14,7 +14,7 @@ from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.packing import Packing
 from streamdsl.engine.swept.sorted_index import Portion, SortedIndex
 from streamdsl.engine.swept.sweep import Sweep
-from streamdsl.expr.table import Column, Rows
+from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
 _SPARE: Final = 256
@@ -66,7 +66,7 @@ class Timeline:
             return UNTOUCHED
         late, limits = _NONE, _NONE
         if deltas is not None and int(deltas.times.min()) <= before:
-            late = np.flatnonzero((deltas.times <= before) & (deltas.around() > 0))
+            late = flatnonzero((deltas.times <= before) & (deltas.around() > 0))
             limits = self._packing.limits(deltas.codes[late], before)
         portion = self._index.all() if is_end else self._portion(deltas, late, limits, self._packing.numbers(due[1], due[0]))
         sweep = Sweep(self.boundaries, portion, before, watermark, len(self.codes) <= 1)
@@ -130,7 +130,7 @@ class Timeline:
         touched = windows.moved | sweep.summed
         if self.by_end:
             touched |= (windows.re > sweep.before) & (windows.re <= sweep.watermark)
-        rows = np.flatnonzero(touched & (windows.le <= sweep.watermark))
+        rows = flatnonzero(touched & (windows.le <= sweep.watermark))
         return Touched(sweep.portion.slots[rows], sweep.summed[rows], gone)
 
     def drop(self, gone: Rows) -> None:
@@ -166,7 +166,7 @@ class Timeline:
         entries, kept = self._index.all(), self.kept(cti)
         is_kept = np.zeros(self.boundaries.lanes.size, dtype=np.bool_)
         is_kept[kept] = True
-        at = np.flatnonzero(~is_kept[entries.slots])
+        at = flatnonzero(~is_kept[entries.slots])
         self._index.put(entries.without(at))
         self.boundaries.drop(entries.slots[at])
         self.codes.keep(self.boundaries.code[kept])
@@ -179,7 +179,7 @@ class Timeline:
         follows = np.concatenate([[False], code[1:] == code[:-1]]) if len(slots) else np.zeros(0, dtype=np.bool_)
         earlier = np.where(follows & (le <= self.watermark), np.roll(rows, 1), 0)
         sums = np.cumsum(np.where(le <= self.watermark, rows - earlier, rows))
-        starts = np.flatnonzero(~follows)
+        starts = flatnonzero(~follows)
         base = np.repeat(np.concatenate([[0], sums[starts[1:] - 1]])[: len(starts)], np.diff(starts, append=len(slots)))
         found = np.zeros(self.boundaries.lanes.size, dtype=np.int64)
         found[slots] = sums - base
