@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from streamdsl.errors import SchemaError
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Rows, Table, flatnonzero, largest, object_column
 from streamdsl.temporal.time import MIN_TIME, Ticks
+
+SLICE: Final = 2**15
+"""Rows that are taken at once where rows pass one by one: more fall out of the cache."""
 
 
 @dataclass(slots=True, eq=False)
@@ -40,11 +43,21 @@ class Batch:
 
     def changed(self) -> Batch:
         """Return the rows that change, without echoes."""
-        return self.only(flatnonzero(self.re_old != self.re_new))
+        changes = self.re_old != self.re_new
+        return self if changes.all() else self.take(flatnonzero(changes))
 
-    def between(self, start: int, stop: int) -> Batch:
-        """Return the rows from `start` to `stop`, which are not copied."""
-        return self._mapped(slice(start, stop))
+    @property
+    def is_large(self) -> bool:
+        """Whether it is more than one slice."""
+        return len(self) > SLICE
+
+    def slices(self) -> Iterator[Batch]:
+        """Yield the rows in parts of at most `SLICE`, which are not copied; none is empty."""
+        if not self.is_large:
+            yield from [self] if len(self) else []
+            return
+        for start in range(0, len(self), SLICE):
+            yield self._mapped(slice(start, start + SLICE))
 
     def _mapped(self, rows: Rows | slice) -> Batch:
         keys = None if self.keys is None else self.keys[rows]
@@ -92,6 +105,25 @@ class Batch:
             Table.concat([part.table for part in parts]),
             np.concatenate([part.keys for part in parts if part.keys is not None]) if keyed else None,
         )
+
+
+class Sliced(Batch):
+    """A batch whose slices are made when they are asked for, once; only operators that `takes_slices` meet one."""
+
+    __slots__ = ("_made", "_size")
+
+    def __init__(self, size: int, made: Iterator[Batch]) -> None:
+        self._size = size
+        self._made = made
+
+    def __len__(self) -> int:
+        return self._size
+
+    def slices(self) -> Iterator[Batch]:
+        self._size = 0
+        for part in self._made:
+            self._size += len(part)
+            yield part
 
 
 def _no_ticks() -> Ticks:

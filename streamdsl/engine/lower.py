@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from streamdsl.engine.batch import EMPTY
+from streamdsl.engine.batch import EMPTY, Sliced
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Gate, Operator, Step
 from streamdsl.engine.operators.applied import BufferedApplyOperator
@@ -170,6 +171,8 @@ class Graph:
     sources: dict[str, Source] = field(default_factory=dict)
     outputs: list[int] = field(default_factory=list)
     key_tables: list[KeyTable] = field(default_factory=list)
+    chains: dict[int, list[Operator]] = field(default_factory=dict)
+    """Operators that rows pass slice by slice, by the stage that is the first of them; an empty chain is run with another."""
 
     def step(self, pieces: Mapping[str, Step], ctis: Mapping[str, int]) -> list[Step]:
         """Run one piece of every source through the plan, and return what comes of each output.
@@ -177,9 +180,11 @@ class Graph:
         Each operator runs once, when all its inputs have.
         """
         out: list[Step] = []
-        for stage in self.stages:
+        for number, stage in enumerate(self.stages):
             if stage.operator is None:
                 out.append(pieces.get(stage.source) or Step(EMPTY, ctis[stage.source]))
+            elif number in self.chains:
+                out.append(_passed(self.chains[number], [out[i] for i in stage.inputs]))
             else:
                 out.append(stage.operator.step([out[i] for i in stage.inputs]))
         if any(table.is_due for table in self.key_tables):
@@ -218,7 +223,38 @@ def lower(plan: Node, gate: Gate | None = None, options: Options | None = None) 
     graph = Graph()
     builder = _Builder(graph, labels(plan), Lowering(gate or Gate(), options or {}))
     graph.outputs = [builder.build(output) for output in outputs_of(plan)]
+    graph.chains = _chains(graph)
     return graph
+
+
+def _chains(graph: Graph) -> dict[int, list[Operator]]:
+    """Return the chains of operators that rows pass one by one before an operator that takes slices: they are run together."""
+    readers = Counter([*graph.outputs, *(i for stage in graph.stages for i in stage.inputs)])
+    chains: dict[int, list[Operator]] = {}
+    for stage in graph.stages:
+        chain: list[int] = []
+        at = stage.inputs[0] if stage.operator is not None and stage.operator.takes_slices else None
+        while (
+            at is not None and (operator := graph.stages[at].operator) is not None and operator.passes_rows and readers[at] == 1
+        ):
+            chain.insert(0, at)
+            (at,) = graph.stages[at].inputs
+        chains.update({at: [] for at in chain[1:]})
+        if chain:
+            chains[chain[0]] = [each for each in (graph.stages[i].operator for i in chain) if each is not None]
+    return chains
+
+
+def _passed(chain: Sequence[Operator], inputs: list[Step]) -> Step:
+    """Run a piece through operators that rows pass one by one: what one makes of a slice is in the cache for the next."""
+    (piece,) = inputs
+    if not chain or not piece.batch.is_large:
+        for operator in chain:
+            piece = operator.step([piece])
+        return piece
+    cti = _passed(chain, [Step(EMPTY, piece.cti)]).cti
+    made = (_passed(chain, [Step(part, piece.cti)]).batch for part in piece.batch.slices())
+    return Step(Sliced(len(piece.batch), made), cti)
 
 
 @dataclass(slots=True)

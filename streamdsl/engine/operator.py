@@ -62,6 +62,11 @@ class Operator(ABC):
     takes_gate: ClassVar[bool] = False
     """Whether it is made with the gate too: it shows results cell by cell, or window by window."""
 
+    passes_rows: ClassVar[bool] = False
+    """Whether it looks at each row by itself and keeps none, so that a batch may pass it slice by slice."""
+    takes_slices: ClassVar[bool] = False
+    """Whether it takes a batch in slices as they have come through the operators before it."""
+
     def __init__(self, label: str) -> None:
         self.label = label
         self.key_table: KeyTable | None = None
@@ -77,13 +82,12 @@ class Operator(ABC):
         """Take one piece of every input and return the piece of output that it causes."""
         ctis = [piece.cti for piece in inputs]
         batches = [piece.batch for piece in inputs]
-        rows = sum(map(len, batches))
         risen = ctis != self.input_ctis
-        if not rows and not risen and not self.ending:
+        if not risen and not self.ending and not sum(map(len, batches)):
             return Step(EMPTY, self.cti)
         self.input_ctis = ctis
-        self.rows_in += rows
         out = self.change(batches, ctis)
+        self.rows_in += sum(map(len, batches))
         self.rows_out += len(out)
         if risen:
             self.forget(min(ctis))

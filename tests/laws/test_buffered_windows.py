@@ -167,7 +167,7 @@ def check_both(query: sd.Stream[Any], data: st.DataObject, emit: EmitMode) -> No
     """Compare the operators, under limits so small that rows are in runs, and windows apart."""
     assert "window (buffered)" in [operator.kind for operator in lower(query.plan()).operators]
     stream, common = data.draw(pushes()), without_ids if emit == "final" else with_ids
-    slices = patch("streamdsl.engine.operators.columnar.SLICE", data.draw(st.sampled_from([2, 2**14])))
+    slices = patch("streamdsl.engine.batch.SLICE", data.draw(st.sampled_from([2, 2**14])))
     few = patch("streamdsl.engine.buffered.buffer.FEW", data.draw(st.sampled_from([0, 256])))
     little = patch("streamdsl.engine.buffered.buffer.LITTLE", data.draw(st.sampled_from([0, 40, 512])))
     short = patch("streamdsl.engine.buffered.runs.SHORT", data.draw(st.sampled_from([0, 256])))

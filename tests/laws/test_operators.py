@@ -22,6 +22,7 @@ from tests.laws.scenarios import SEEDS, scenario
 OPERATORS = operators()
 WINDOWED = [name for name in OPERATORS if name in KINDS or name == "windows" or name.endswith("time-sensitive")]
 GENERAL = {"window": "general"}
+SLICE = "streamdsl.engine.batch.SLICE"
 
 
 def is_columnar(variant: Variant) -> bool:
@@ -43,7 +44,7 @@ def test_output_means_what_the_reference_says_after_every_push(name: str) -> Non
         rng = Random(seed)
         variant, emit = rng.choice(OPERATORS[name]), rng.choice(EMITS)
         note(variant.name)
-        with patch.object(KeyTable, "is_due", rng.choice([True, KeyTable.is_due])):
+        with patch.object(KeyTable, "is_due", rng.choice([True, KeyTable.is_due])), patch(SLICE, rng.choice([2, 2**15])):
             check_law(variant.query(), scenario(rng, variant.inputs, variant.unending), emit, rng.choice([None, GENERAL]))
 
     law()

@@ -9,9 +9,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.columnar.exact import float_parts, floats, huge_parts, integer_parts, integers
+from streamdsl.engine.columnar.digits import huge_parts, integer_parts
+from streamdsl.engine.columnar.exact import floats, integers
 from streamdsl.engine.columnar.lanes import Lanes
-from streamdsl.engine.columnar.terms import ROWS, Loose, Part, Terms
+from streamdsl.engine.columnar.terms import ROWS, Loose, Part, Reals, Terms
 from streamdsl.expr import RowError
 from streamdsl.expr.table import Column, Rows, column_of, flatnonzero
 from streamdsl.temporal.time import Ticks
@@ -69,20 +70,24 @@ class SumAccumulator(Accumulator):
             self._add_missing(flatnonzero(~chosen), terms)
         values = column if rows is None else column[rows]
         if column.dtype.kind == "f":
-            terms.parts += float_parts(self.number, rows, values)
+            self._add_reals(rows, values, terms)
         else:
             terms.parts += integer_parts(self.number, rows, values.astype(np.int64, copy=False))
 
     def _add_objects(self, column: Column, kinds: NDArray[np.int8], terms: Terms) -> None:
         missing, whole, real, other = (flatnonzero(kinds == kind) for kind in range(4))
         self._add_missing(missing, terms)
-        terms.parts += float_parts(self.number, real, column[real].astype(np.float64))
+        self._add_reals(real, column[real].astype(np.float64), terms)
         try:
             terms.parts += integer_parts(self.number, whole, column[whole].astype(np.int64))
         except OverflowError:
             terms.parts += huge_parts(self.number, whole.tolist(), list(map(int, column[whole].tolist())))
         if len(other):
             terms.loose.append(Loose(self.number, other.tolist(), column[other].tolist(), [1] * len(other)))
+
+    def _add_reals(self, rows: Rows | None, values: NDArray[np.float64], terms: Terms) -> None:
+        if len(values):
+            terms.reals.append(Reals(self.number, rows, values))
 
     def results(self, lanes: Lanes) -> Column:
         counted = self.counted(lanes)

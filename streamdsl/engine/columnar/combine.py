@@ -52,13 +52,21 @@ def _dense(parts: Sequence[Pending]) -> Combined | None:
     lanes = Lanes((n + 1) * width)
     is_single = all(part.is_single for part in parts)
     for part in parts:
-        lanes.add((part.lo - first) * width + (part.groups - lowest), part.terms)
+        lanes.add(_flat(part.lo - first, width, part.groups, lowest), part.terms)
         if not is_single:
-            lanes.add((part.hi - first) * width + (part.groups - lowest), -part.terms)
+            lanes.add(_flat(part.hi - first, width, part.groups, lowest), -part.terms)
     if not is_single:
         lanes.cumulate(width)
     found = flatnonzero(lanes.counts(ROWS))
     return Combined(found % width + lowest, found // width + first, lanes.take(found))
+
+
+def _flat(numbers: Ticks, width: int, groups: Ticks, lowest: int) -> Ticks:
+    """Return the place of each window and group, in the memory of `numbers`."""
+    numbers *= width
+    numbers += groups
+    numbers -= lowest
+    return numbers
 
 
 def _is_plain(part: Pending) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.bag import Bag
+from streamdsl.engine.columnar.digits import parts_of
 from streamdsl.engine.columnar.terms import DIGIT, ROWS, LaneKey, Terms
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
@@ -57,7 +58,7 @@ class Lanes:
 
     def add(self, index: Rows, terms: Terms) -> None:
         """Add the terms of row i at position `index[i]`."""
-        for part in terms.parts:
+        for part in parts_of(terms):
             at = index if part.rows is None else index[part.rows]
             self._reserve(part.lane, part.largest * len(at))
             lane = self._lane(part.lane)

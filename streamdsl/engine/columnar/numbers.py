@@ -8,7 +8,8 @@ import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.operator import Gate
-from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
+from streamdsl.expr.table import least
+from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Hopping
 
 
@@ -53,8 +54,11 @@ class GridNumbers:
         if len(batch) == 1 and self.stop == ENDLESS and batch.le[0] >= self._lowest:
             return self._range(int(batch.le[0]), int(batch.re_old[0]), int(batch.re_new[0]))
         first = self._shown(self.first_ending_after(batch.le))
+        comes_in = batch.re_old is batch.le or bool((batch.re_old == batch.le).all())
+        if comes_in and self.stop == ENDLESS and self.grid.size % self.grid.hop == 0 and _are_points(batch.le, batch.re_new):
+            return Ranges(first, first + self.grid.size // self.grid.hop, None)
         new = self._ends(first, batch.le, batch.re_new)
-        if (batch.re_old == batch.le).all():
+        if comes_in:
             return Ranges(first, new, None)
         old = self._ends(first, batch.le, batch.re_old)
         return Ranges(np.minimum(old, new), np.maximum(old, new), np.where(new < old, -1, 1))
@@ -104,4 +108,8 @@ class GridNumbers:
         return numbers if self.stop == ENDLESS else np.where(numbers >= self.stop, ENDLESS, numbers)
 
     def _is_safe(self, le: Ticks) -> bool:
-        return not len(le) or int(le.min()) >= self._lowest
+        return not len(le) or least(le) >= self._lowest
+
+
+def _are_points(le: Ticks, re: Ticks) -> bool:
+    return bool((re - le == CHRONON).all())

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
@@ -19,6 +20,10 @@ ROWS: Final[LaneKey] = (-1, "rows")
 """The number of rows, whatever the aggregates make of them."""
 DIGIT: Final = 32
 """The bits of a digit; a lane has room for many sums of digits before they must be carried."""
+
+
+SAFE_WEIGHTS: Final = range(-30, 29)
+"""Digits of these weights are doubles, and so are their rounding errors."""
 
 
 class Part(NamedTuple):
@@ -41,6 +46,29 @@ class Part(NamedTuple):
         at = places[self.rows]
         kept = flatnonzero(at >= 0)
         return self._replace(rows=at[kept], amounts=None if self.amounts is None else self.amounts[kept])
+
+
+class Reals(NamedTuple):
+    """Floats that `rows` (None: every row) add, or take out where the row's sign is -1; their digits are made in the end."""
+
+    aggregate: int
+    rows: Rows | None
+    values: NDArray[np.float64]
+    signs: Ticks | None = None
+    """The sign of every row of the terms; None: all are added."""
+
+    def times(self, signs: Ticks) -> Reals:
+        """Return the floats, those of some rows to be taken out."""
+        return self._replace(signs=signs if self.signs is None else self.signs * signs)
+
+    def take(self, rows: Rows, places: Rows) -> Reals:
+        """Return what some rows add; `places` are those of all rows among them, -1 for the others."""
+        signs = None if self.signs is None else self.signs[rows]
+        if self.rows is None:
+            return self._replace(values=self.values[rows], signs=signs)
+        at = places[self.rows]
+        kept = flatnonzero(at >= 0)
+        return self._replace(rows=at[kept], values=self.values[kept], signs=signs)
 
 
 class Loose(NamedTuple):
@@ -70,18 +98,20 @@ class Terms:
     size: int
     parts: list[Part] = field(default_factory=list)
     loose: list[Loose] = field(default_factory=list)
+    reals: list[Reals] = field(default_factory=list)
 
     def __neg__(self) -> Terms:
         return self.times(np.full(self.size, -1))
 
     def times(self, signs: Ticks) -> Terms:
         """Return the terms of rows that are added (1) or taken out (-1)."""
-        return Terms(self.size, [part.times(signs) for part in self.parts], [loose.times(signs) for loose in self.loose])
+        parts, loose = [part.times(signs) for part in self.parts], [loose.times(signs) for loose in self.loose]
+        return Terms(self.size, parts, loose, [reals.times(signs) for reals in self.reals])
 
     @property
     def counts_rows(self) -> bool:
         """Whether every row adds one to each lane."""
-        return not self.loose and all(part.rows is None and part.amounts is None for part in self.parts)
+        return not self.loose and not self.reals and all(part.rows is None and part.amounts is None for part in self.parts)
 
     @staticmethod
     def concat(parts: Sequence[Terms]) -> Terms:
@@ -93,6 +123,7 @@ class Terms:
             here = np.arange(first, first + part.size)
             whole.parts += [each._replace(rows=here if each.rows is None else here[each.rows]) for each in part.parts]
             whole.loose += [each._replace(rows=[first + row for row in each.rows]) for each in part.loose]
+            whole.reals += [_moved(each, here, first, whole.size) for each in part.reals]
             first += part.size
         return whole
 
@@ -102,4 +133,14 @@ class Terms:
             return self
         places = np.full(self.size, -1, dtype=np.intp)
         places[rows] = np.arange(len(rows))
-        return Terms(len(rows), [part.take(rows, places) for part in self.parts], [loose.take(places) for loose in self.loose])
+        parts, loose = [part.take(rows, places) for part in self.parts], [loose.take(places) for loose in self.loose]
+        return Terms(len(rows), parts, loose, [reals.take(rows, places) for reals in self.reals])
+
+
+def _moved(reals: Reals, here: Rows, first: int, size: int) -> Reals:
+    """Return floats of rows that are `here` among more."""
+    signs = None
+    if reals.signs is not None:
+        signs = np.ones(size, dtype=np.int64)
+        signs[here] = reals.signs
+    return reals._replace(rows=here if reals.rows is None else here[reals.rows], signs=signs)

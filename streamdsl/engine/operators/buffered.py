@@ -40,6 +40,7 @@ class BufferedWindowOperator(ColumnarWindowOperator):
     """Modules and built-ins that need all members of a window, or a state of it."""
 
     kind = "window (buffered)"
+    takes_slices = False
     n_columns: ClassVar[int] = 0
     """The columns that its cells have besides those for states."""
 

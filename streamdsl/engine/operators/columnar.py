@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import chain, repeat
-from typing import Final
 
 import numpy as np
 
@@ -35,9 +34,6 @@ from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.invoke import stamp
 from streamdsl.windows import Hopping, Output, Session, Snapshot, unending
-
-SLICE: Final = 2**16
-"""Rows that are taken at once: more fall out of the cache."""
 
 
 class WindowIds(DeferredIds):
@@ -70,6 +66,7 @@ class ColumnarWindowOperator(Operator):
 
     kind = "window (columnar)"
     takes_gate = True
+    takes_slices = True
 
     def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         super().__init__(label)
@@ -89,11 +86,10 @@ class ColumnarWindowOperator(Operator):
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
+        pending = [part for part in map(self._pending, self._changed(batch, ctis[0])) if part]
+        if self.watermark == INFINITY and self._unending:
+            raise unending(self.windows, min(self._unending, key=self._unending.__getitem__))
         opened = self.numbers.last_open(self.watermark)
-        batch = batch.changed()
-        pending = [part for part in map(self._pending, _slices(batch)) if part]
-        self._note_unending(batch)
         passed = EMPTY
         if self.ring.is_empty and all(part.signs is None for part in pending):
             pending, passed = self._pass(pending, ctis[0])
@@ -149,18 +145,24 @@ class ColumnarWindowOperator(Operator):
         column, chosen = self.argument(agg.given, agg.where, batch, inputs)
         accumulator.add_terms(column, chosen, terms)
 
+    def _changed(self, batch: Batch, cti: int) -> Iterator[Batch]:
+        """Yield the rows that change, slice by slice, each of which raises the watermark."""
+        self.watermark = INFINITY if self.ending else max(self.watermark, cti)
+        for part in batch.slices():
+            self.watermark = max(self.watermark, part.watermark)
+            changed = part.changed()
+            if len(changed):
+                self._note_unending(changed)
+                yield changed
+
     def _note_unending(self, batch: Batch) -> None:
         """Keep the ids of rows without end: at the end of time they must be named."""
-        if self.numbers.gate.until != INFINITY:
-            return
-        if len(batch) and INFINITY in (largest(batch.re_old), largest(batch.re_new)):
+        if self.numbers.gate.until == INFINITY and INFINITY in (largest(batch.re_new), largest(batch.re_old)):
             for row in flatnonzero((batch.re_old == INFINITY) | (batch.re_new == INFINITY)).tolist():
                 if batch.re_new[row] == INFINITY:
                     self._unending[batch.ids[row]] = int(batch.le[row])
                 else:
                     self._unending.pop(batch.ids[row], None)
-        if self.watermark == INFINITY and self._unending:
-            raise unending(self.windows, min(self._unending, key=self._unending.__getitem__))
 
     def _split(self, pending: Iterable[Pending], opened: int) -> tuple[list[Pending], list[Pending]]:
         """Return what rows add to windows that are open, and to those that are not."""
@@ -271,15 +273,6 @@ class ColumnarWindowOperator(Operator):
 def aggregates_of(node: WindowAggregate | WindowApply) -> tuple[BoundAgg, ...]:
     """Return what is computed for each window; an operator counts as one aggregate, whose values are lists."""
     return node.aggregates if isinstance(node, WindowAggregate) else (BoundAgg(node.module, node.argument),)  # type: ignore[arg-type]
-
-
-def _slices(batch: Batch) -> Iterator[Batch]:
-    if len(batch) <= SLICE:
-        if len(batch):
-            yield batch
-        return
-    for start in range(0, len(batch), SLICE):
-        yield batch.between(start, start + SLICE)
 
 
 def why_not_columnar(node: WindowAggregate | WindowApply) -> str | None:

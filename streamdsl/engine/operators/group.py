@@ -14,6 +14,7 @@ class GroupEnterOperator(Operator):
     """Gives each row the number of its group; every operator of the body keeps its state by that."""
 
     kind = "group by key"
+    passes_rows = True
 
     def __init__(self, label: str, node: GroupApply, inside: KeyTable) -> None:
         super().__init__(label)

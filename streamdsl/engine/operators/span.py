@@ -25,6 +25,7 @@ class WhereOperator(Operator):
     """Keeps the rows for which the predicate is true."""
 
     kind = "where (columnar)"
+    passes_rows = True
 
     def __init__(self, label: str, node: Where) -> None:
         super().__init__(label)
@@ -52,6 +53,7 @@ class SelectOperator(Operator):
     """Replaces each row's payload."""
 
     kind = "select (columnar)"
+    passes_rows = True
 
     def __init__(self, label: str, node: Select) -> None:
         super().__init__(label)

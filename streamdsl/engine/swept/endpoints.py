@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.columnar.digits import parts_of
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Terms
 from streamdsl.engine.sorting import in_order
@@ -106,8 +107,9 @@ def _sums(amounts: Ticks, lasts: Rows) -> Ticks:
 def _lanes(terms: Terms, order: Rows, lasts: Rows) -> Lanes:
     """Return what rows add at their first ends and take away at their second ones, place by place."""
     lanes = Lanes(len(lasts))
-    rest = Terms(terms.size, [part for part in terms.parts if part.rows is not None], terms.loose)
-    for part in terms.parts:
+    parts = list(parts_of(terms))
+    rest = Terms(terms.size, [part for part in parts if part.rows is not None], terms.loose)
+    for part in parts:
         if part.rows is None:
             lanes.add_sums(part.lane, _sums(_both(part.amounts, order, terms.size), lasts), part.largest * len(order))
     if rest.parts or rest.loose:

@@ -152,7 +152,7 @@ def test_a_sum_that_is_no_number_still_is_not_sent_again() -> None:
 
 
 def test_large_pushes_are_taken_in_slices_with_one_net_change() -> None:
-    with patch("streamdsl.engine.operators.columnar.SLICE", 3):
+    with patch("streamdsl.engine.batch.SLICE", 3):
         session = opened(counted())
         (only,) = session.push([row(f"e{i}", 1, 2, i) for i in range(10)])
         assert only.payload == {"n": 10, "total": 45}
