@@ -174,9 +174,9 @@ SABOTAGES = (
     ),
     Sabotage(
         "a right row as near as another is forgotten",
-        "streamdsl/engine/operators/asof_join.py",
-        "left.best is None or nearness <= left.best",
-        "left.best is None or nearness < left.best",
+        "streamdsl/engine/operators/nearness.py",
+        "right >= best if self.looks_back else right <= best",
+        "right > best if self.looks_back else right < best",
         "reference_says and asof_join",
     ),
     Sabotage(

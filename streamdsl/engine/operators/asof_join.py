@@ -2,274 +2,234 @@
 
 from __future__ import annotations
 
-import heapq
-import itertools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from sortedcontainers import SortedDict, SortedSet
+import numpy as np
+from numpy.typing import NDArray
 
-from streamdsl.engine.batch import Batch
-from streamdsl.engine.index import EventRow
-from streamdsl.engine.operator import MatchKey, Operator
+from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.ids import PairIds
+from streamdsl.engine.operators.asof_state import AsofState
 from streamdsl.engine.operators.join import PAIR
-from streamdsl.engine.store import PayloadStore, SlotChange
-from streamdsl.errors import UserCodeError
-from streamdsl.expr import Inputs, RowError, project, truth, without_row
-from streamdsl.expr.evaluate import evaluate
-from streamdsl.expr.table import flatnonzero
-from streamdsl.plan.asof import Distance
+from streamdsl.engine.operators.nearness import NOTHING
+from streamdsl.engine.sorted import Asked, Walk
+from streamdsl.engine.sorted.columns import materialised
+from streamdsl.engine.sorted.packed import order_by
+from streamdsl.engine.sorting import in_order
+from streamdsl.expr import Inputs, RowError, project, without_row
+from streamdsl.expr.table import Column, Rows, Table, flatnonzero
 from streamdsl.plan.node import AsofJoin
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
+
+_NO_ROWS = np.empty(0, dtype=np.intp)
 
 
-@dataclass(slots=True, eq=False)
-class Left:
-    """A left row with the nearness of its matches, and by right row (None: no match) the slots of its output payloads."""
+class Matches(NamedTuple):
+    """Slots of left rows, and of the right rows that they are with, -1 where they are alone."""
 
-    row: EventRow
-    key: MatchKey
-    ticket: int
-    is_there: bool = True
-    best: Distance | None = None
-    out: dict[EventRow | None, int] = field(default_factory=dict)
+    lefts: Rows
+    rights: Rows
 
+    def take(self, rows: Rows) -> Matches:
+        """Return these."""
+        return Matches(self.lefts[rows], self.rights[rows])
 
-@dataclass(slots=True, eq=False)
-class Before:
-    """What a left row was before a change, and whether its matches are to be found anew."""
+    def and_also(self, others: Matches) -> Matches:
+        """Return both."""
+        return Matches(*map(np.concatenate, zip(self, others, strict=True)))
 
-    left: Left
-    re: int
-    out: dict[EventRow | None, int]
-    is_stale: bool = False
+    def in_both(self, others: Matches) -> tuple[Rows, Rows]:
+        """Return which of these are among the others, and which of those they are.
 
-    def changes(self) -> Iterator[SlotChange]:
-        """Yield one change for each output row that is there, or was."""
-        row, group = self.left.row, self.left.key[0]
-        now = self.left.out if self.left.is_there else {}
-        for right, slot in {**self.out, **now}.items():
-            old, new = (self.re if right in self.out else row.le), (row.re if right in now else row.le)
-            yield SlotChange((row.id, None if right is None else right.id), row.le, old, new, slot, group)
-
-    def freed(self) -> list[int]:
-        """Return the slots of the output rows that are no longer there."""
-        return [slot for right, slot in self.out.items() if not self.left.is_there or right not in self.left.out]
+        >>> Matches(np.array([4, 4]), np.array([-1, 7])).in_both(Matches(np.array([9, 4]), np.array([7, 7])))
+        (array([1]), array([1]))
+        """
+        lefts, rights = self.and_also(others)
+        order, codes = in_order(lefts * (int(rights.max(initial=0)) + 2) + rights)
+        same = flatnonzero(codes[1:] == codes[:-1])
+        return order[same], order[same + 1] - len(self.lefts)
 
 
-@dataclass(slots=True)
-class Rows:
-    """The rows of one key: the left ones, and the right ones, by LE."""
-
-    left: Any = field(default_factory=SortedDict)
-    right: Any = field(default_factory=SortedDict)
-
-
-class AsofJoinOperator(Operator):
+class AsofJoinOperator(AsofState):
     """A right row that comes or goes changes the left rows to which none is nearer; a left row's end changes its own rows."""
 
-    kind = "asof_join (indexed)"
+    kind = "asof_join (sorted runs)"
 
     def __init__(self, label: str, node: AsofJoin) -> None:
-        super().__init__(label)
-        self.node = node
-        self.near = node.near
+        super().__init__(label, node)
+        self.outer = node.outer
         self.pair = node.projection or PAIR
         self.alone = without_row(self.pair, 1)
-        self.rows: dict[MatchKey, Rows] = {}
-        self.stores = (PayloadStore(), PayloadStore())
-        self.shown = PayloadStore()
-        self._unsettled: Any = SortedSet()
-        self._settling: list[tuple[int, int, Left]] = []
-        self._deaths: list[tuple[int, int, Left]] = []
-        self._tickets = itertools.count()
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
-        left, right = batches
-        touched: dict[Left, Before] = {}
-        self._take_left(left, touched)
-        self._take_right(right, touched)
-        self._match([left for left, before in touched.items() if before.is_stale and left.is_there])
-        changes = [change for before in touched.values() for change in before.changes()]
-        out = self.shown.batch(changes, self.is_grouped)
-        self.shown.free([slot for before in touched.values() for slot in before.freed()])
+        self.take(batches)
+        changed, rows = self.left.changed, self.left.rows
+        is_new = rows.was.take(changed) == rows.le.take(changed)
+        came, known, concerned = changed[flatnonzero(is_new)], changed[flatnonzero(~is_new)], self._concerned()
+        before = self._noted(_distinct(np.concatenate([known, concerned])))
+        now = self._found(np.concatenate([concerned, came]))
+        out = self._batch(before, now, concerned) if len(before.lefts) or len(now.lefts) else EMPTY
+        self.await_settling(came)
+        self.settle()
         return out
 
-    def _entries(self, side: int, batch: Batch) -> Iterator[tuple[MatchKey, EventRow, int]]:
-        """Yield the changed rows of a side; of a known row its id, LE and new RE."""
-        batch = batch.changed()
-        slots = iter(self.stores[side].put(batch.table.take(flatnonzero(batch.re_old == batch.le))))
-        columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist())
-        key = (self.node.matching.left_key, self.node.matching.right_key)[side]
-        for id, le, re_old, re_new, found in zip(*columns, self.keys(key, batch), strict=True):
-            yield found, EventRow(id, le, re_new, next(slots) if re_old == le else None), re_old
+    def _concerned(self) -> Rows:
+        """Return the left rows that were and are there, to which a right row that comes or goes is as near as what they have."""
+        slots, rights = self.right.changed, self.right.rows
+        if not len(slots) or not len(self.left.rows):
+            return _NO_ROWS
+        numbers, le, previous, following = _between(rights.numbers.take(slots), rights.le.take(slots))
+        found = [_NO_ROWS]
+        if self.reach.looks_back:
+            found += self._as_near(self.reach.touched_after(numbers, le, following), le, is_forward=True)
+        if self.reach.looks_forward:
+            found += self._as_near(self.reach.touched_before(numbers, le, previous), le, is_forward=False)
+        return _distinct(np.concatenate(found))
 
-    def _take_left(self, batch: Batch, touched: dict[Left, Before]) -> None:
-        for key, row, re_old in self._entries(0, batch):
-            here = self.rows.setdefault(key, Rows()).left.setdefault(row.le, {})
-            is_new = re_old == row.le
-            left = here.setdefault(row.id, Left(row, key, next(self._tickets)))
-            touched.setdefault(left, Before(left, re_old, dict(left.out), is_new))
-            left.row.re = row.re
-            if row.re == row.le:
-                self._leave(left)
-            else:
-                heapq.heappush(self._deaths, (row.re, next(self._tickets), left))
+    def _as_near(self, asked: Asked, starts: Ticks, is_forward: bool) -> list[Rows]:
+        """Walk away from the starts. What is nearer to a left row is nearer to all beyond it, unless it need not match them."""
+        rows = self.left.rows
 
-    def _take_right(self, batch: Batch, touched: dict[Left, Before]) -> None:
-        changed: dict[MatchKey, set[int]] = {}
-        for key, row, re_old in self._entries(1, batch):
-            rows = self.rows.setdefault(key, Rows())
-            if re_old == row.le:
-                rows.right.setdefault(row.le, {})[row.id] = row
-            elif row.re == row.le:
-                gone = _drop(rows.right, row.le, row.id)
-                self.stores[1].free([gone.payload])
-            else:
-                continue
-            changed.setdefault(key, set()).add(row.le)
-        for key, starts in changed.items():
-            for left in self._affected(self.rows[key], sorted(starts)):
-                touched.setdefault(left, Before(left, left.row.re, dict(left.out))).is_stale = True
+        def look(at: Rows, slots: Rows) -> tuple[Rows, Rows]:
+            le = rows.le.take(slots)
+            there = (rows.was.take(slots) > le) & (rows.re.take(slots) > le) & (asked.lo[at] <= le) & (le < asked.hi[at])
+            there &= self.left.has_key(asked, at, rows, slots)
+            is_near = self.reach.is_as_near(le, starts[at], rows.notes.take(slots))
+            return flatnonzero(there & is_near), _NO_ROWS if self.where is not None else flatnonzero(there & ~is_near)
 
-    def _affected(self, rows: Rows, starts: Sequence[int]) -> Iterator[Left]:
-        """Yield the left rows that have nothing nearer than the right rows that start here; each looks at its neighbours only."""
-        for before, start, after in zip([None, *starts], starts, [*starts[1:], None], strict=False):
-            yield from self._concerned(rows, start, rows.left.irange(start, after, inclusive=(True, False)))
-            yield from self._concerned(rows, start, rows.left.irange(before, start, inclusive=(False, False), reverse=True))
+        return [slots for _, slots in Walk(self.left.index, asked, is_forward, look, True).found()]
 
-    def _concerned(self, rows: Rows, start: int, lefts: Iterator[int]) -> Iterator[Left]:
-        """Yield the left rows, from the nearest on, to which a right row that starts here is as near as what they have."""
-        for le, nearness in self._in_reach(lefts, start, is_left=True):
-            concerned = [left for left in rows.left[le].values() if left.best is None or nearness <= left.best]
-            yield from concerned
-            if not concerned and self.node.matching.where is None:
-                return  # what is nearer to these is nearer to all beyond them
+    def _noted(self, lefts: Rows) -> Matches:
+        """Return the matches of left rows before this step."""
+        if not len(lefts):
+            return Matches(_NO_ROWS, _NO_ROWS)
+        at, rights = self.with_noted(lefts)
+        kept = self.matching(lefts[at], rights)
+        return self._with_alone(lefts, self.left.rows.notes.take(lefts), Matches(lefts[at[kept]], rights[kept]))
 
-    def _in_reach(self, starts: Iterator[int], start: int, is_left: bool) -> Iterator[tuple[int, Distance]]:
-        """Yield the starts of one side, from the other side's outwards, with their nearness, as far as there is any."""
-        for other in starts:
-            nearness = self.near.of(other, start) if is_left else self.near.of(start, other)
-            if nearness is None:
-                return
-            yield other, nearness
+    def _with_alone(self, lefts: Rows, notes: Ticks, matches: Matches) -> Matches:
+        alone = lefts[flatnonzero(notes == NOTHING)] if self.node.outer else _NO_ROWS
+        return matches.and_also(Matches(alone, np.full(len(alone), -1))) if len(alone) else matches
 
-    def _match(self, stale: list[Left]) -> None:
-        """Find the matches of rows anew."""
-        found = self._best(stale)
-        wanted = [(left, right) for left, rights in zip(stale, found, strict=True) for right in rights if right not in left.out]
-        slots = dict(zip(wanted, self._payloads(wanted), strict=True))
-        for left, rights in zip(stale, found, strict=True):
-            left.out = {right: slots[left, right] if (left, right) in slots else left.out[right] for right in rights}
-            self._unsettled.add((left.row.le, left.ticket))
-            heapq.heappush(self._settling, (self.near.settles(left.row.le, left.best), next(self._tickets), left))
+    def _found(self, lefts: Rows) -> Matches:
+        """Find the matches of left rows anew, and note when they start."""
+        if not len(lefts):
+            return Matches(_NO_ROWS, _NO_ROWS)
+        rows = self.left.rows
+        numbers, le = rows.numbers.take(lefts), rows.le.take(lefts)
+        best, at, rights = np.full(len(lefts), NOTHING), _NO_ROWS, _NO_ROWS
+        if self.reach.looks_back:
+            best, at, rights = self._nearest(lefts, self.reach.before(numbers, le), is_forward=False)
+        if self.reach.looks_forward:
+            nearer, later, others = self._nearest(lefts, self.reach.after(numbers, le, best), is_forward=True)
+            kept = flatnonzero(nearer[at] == NOTHING)
+            at, rights = np.concatenate([at[kept], later]), np.concatenate([rights[kept], others])
+            best = np.where(nearer == NOTHING, best, nearer)
+        rows.notes.values[lefts] = best
+        return self._with_alone(lefts, best, Matches(lefts[at], rights))
 
-    def _best(self, stale: list[Left]) -> list[list[EventRow | None]]:
-        """Return the matches of each row: of the right rows of one LE, the nearest that has a match."""
-        found: list[list[EventRow | None]] = [[] for _ in stale]
-        for left in stale:
-            left.best = None
-        levels = {n: self._levels(left) for n, left in enumerate(stale)}
-        while levels:
-            asked = {n: level for n, steps in levels.items() if (level := next(steps, None)) is not None}
-            pairs = [(n, right) for n, (_, rights) in asked.items() for right in rights]
-            for (n, right), match in zip(pairs, self._matches([(stale[n], right) for n, right in pairs]), strict=True):
-                if match:
-                    found[n].append(right)
-                    stale[n].best = asked[n][0]
-            levels = {n: levels[n] for n in asked if not found[n]}
-        return [rights or ([None] if self.node.outer else []) for rights in found]
+    def _nearest(self, lefts: Rows, asked: Asked, is_forward: bool) -> tuple[Ticks, Rows, Rows]:
+        """Return the LE of each row's matches in a period, and who has which."""
+        rights = self.right.rows
 
-    def _levels(self, left: Left) -> Iterator[tuple[Distance, list[EventRow]]]:
-        """Yield the right rows in reach of a row, those of one LE at a time, the nearest first."""
-        rights, le = self.rows[left.key].right, left.row.le
-        sides = (rights.irange(maximum=le, reverse=True), rights.irange(minimum=le, inclusive=(False, True)))
-        reached = [self._in_reach(starts, le, is_left=False) for starts in sides]
-        for start, nearness in heapq.merge(*reached, key=lambda step: step[1]):
-            yield nearness, list(rights[start].values())
+        def look(at: Rows, slots: Rows) -> tuple[Rows, Rows]:
+            le = rights.le.take(slots)
+            fits = (rights.re.take(slots) > le) & (asked.lo[at] <= le) & (le < asked.hi[at])
+            kept = flatnonzero(fits & self.right.has_key(asked, at, rights, slots))
+            if self.where is not None:
+                kept = kept[self.matching(lefts[at[kept]], slots[kept])]
+            return kept, kept
 
-    def _matches(self, pairs: list[tuple[Left, EventRow]]) -> list[bool]:
-        where = self.node.matching.where
-        if where is None or not pairs:
-            return [True] * len(pairs)
-        found: list[bool] = self._evaluated(lambda inputs: truth(evaluate(where, inputs)), pairs).tolist()
-        return found
+        found = list(Walk(self.right.index, asked, is_forward, look, self.where is None).found())
+        at, slots = found[0] if len(found) == 1 else map(np.concatenate, zip((_NO_ROWS, _NO_ROWS), *found, strict=True))
+        le, best = rights.le.take(slots), np.full(len(lefts), NOTHING)
+        if is_forward:
+            np.minimum.at(best, at, le)
+        else:
+            best[at] = MIN_TIME
+            np.maximum.at(best, at, le)
+        kept = flatnonzero(le == best[at])
+        return best, at[kept], slots[kept]
 
-    def _payloads(self, wanted: list[tuple[Left, EventRow | None]]) -> list[int]:
-        """Store the output payloads of rows with their matches, and return their slots."""
-        slots = [-1] * len(wanted)
-        pairs = {n: (left, right) for n, (left, right) in enumerate(wanted) if right is not None}
-        alone = {n: (left, None) for n, (left, right) in enumerate(wanted) if right is None}
-        for rows, expr in ((pairs, self.pair), (alone, self.alone)):
-            if rows:
-                table = self._evaluated(partial(project, expr), list(rows.values()))
-                for n, slot in zip(rows, self.shown.put(table), strict=True):
-                    slots[n] = slot
-        return slots
+    def _batch(self, before: Matches, now: Matches, concerned: Rows) -> Batch:
+        """Return the changes of rows, retractions before insertions; what is before and now only gets another end."""
+        rows = self.left.rows
+        if not len(before.lefts):
+            return Batch.concat(self._parts(now, rows.le.take(now.lefts), rows.re.take(now.lefts)))
+        was, ends = rows.was.take(before.lefts), rows.re.take(before.lefts)
+        if len(concerned):
+            stays, again = before.in_both(now)
+            goes = _is_in(before.lefts, concerned)
+            goes[stays] = False
+            ends = np.where(goes, rows.le.take(before.lefts), ends)
+            now = now.take(_others(again, len(now.lefts)))
+        moved = flatnonzero(was != ends)
+        gone = self._parts(before.take(moved), was[moved], ends[moved])
+        return Batch.concat([*gone, *self._parts(now, rows.le.take(now.lefts), rows.re.take(now.lefts))])
 
-    def _evaluated(self, compute: Callable[[Inputs], Any], pairs: Sequence[tuple[Left, EventRow | None]]) -> Any:
-        """Return what is computed of left rows with their right rows, or of left rows alone."""
-        tables = [self.stores[0].take([left.row.payload for left, _ in pairs])]
-        rights = [right.payload for _, right in pairs if right is not None]
-        tables += [self.stores[1].take(rights)] if rights else []
+    def _parts(self, matches: Matches, re_old: Ticks, re_new: Ticks) -> Iterator[Batch]:
+        """Yield the changes of left rows with right rows, and of those that are alone."""
+        alone = matches.rights < 0
+        n_alone = int(np.count_nonzero(alone))
+        if n_alone in (0, len(alone)):
+            if len(alone):
+                yield self._part(matches, re_old, re_new, n_alone > 0)
+            return
+        for part, is_alone in ((flatnonzero(~alone), False), (flatnonzero(alone), True)):
+            yield self._part(matches.take(part), re_old[part], re_new[part], is_alone)
+
+    def _part(self, matches: Matches, re_old: Ticks, re_new: Ticks, is_alone: bool) -> Batch:
+        left, right = (side.rows for side in self.sides)
+        lefts, rights = matches
+        others = np.full(len(lefts), None, dtype=object) if is_alone else right.ids(rights)
+        groups = None if left.groups is None else left.groups.take(lefts)
+        table = self._projected(lefts, None if is_alone else rights)
+        return Batch(PairIds(left.ids(lefts), others), left.le.take(lefts), re_old, re_new, table, groups)
+
+    def _projected(self, lefts: Rows, rights: Rows | None) -> Table:
         try:
-            return compute(Inputs(tuple(tables), len(pairs)))
+            if rights is not None:
+                return materialised(project(self.pair, self.inputs(lefts, rights)))
+            return materialised(project(self.alone, Inputs((self.left.rows.table(lefts),), len(lefts))))
         except RowError as error:
-            left, right = pairs[error.row]
-            event = (left.row.id, None if right is None else right.id)
-            raise UserCodeError(error.cause, operator=self.label, event=event) from error.cause
-
-    def forget(self, cti: int) -> None:
-        for left in [*self._passed(self._settling, cti + 1), *self._passed(self._deaths, cti)]:
-            if self.near.settles(left.row.le, left.best) > cti:
-                continue
-            self._unsettled.discard((left.row.le, left.ticket))
-            if left.is_there and left.row.re < cti:
-                self._leave(left)
-                self.shown.free(list(left.out.values()))
-        bound = min([cti, *(le for le, _ in self._unsettled[:1])])
-        for key, rows in list(self.rows.items()):
-            self._forget_rights(rows, bound)
-            if not rows.left and not rows.right:
-                del self.rows[key]
-
-    def _forget_rights(self, rows: Rows, bound: int) -> None:
-        """Drop the right rows that no left row that starts at the bound or later can have: too far, or another is nearer."""
-        first = bound if self.near.direction == "forward" else bound - self.near.tolerance
-        if self.node.matching.where is None:
-            first = max(first, next(rows.right.irange(maximum=bound, inclusive=(True, False), reverse=True), bound))
-        for start in list(rows.right.irange(maximum=first, inclusive=(True, False))):
-            self.stores[1].free([row.payload for row in rows.right.pop(start).values()])
-
-    @staticmethod
-    def _passed(waiting: list[tuple[int, int, Left]], cti: int) -> Iterator[Left]:
-        """Take the rows out of a heap whose time is before `cti`."""
-        while waiting and waiting[0][0] < cti:
-            yield heapq.heappop(waiting)[2]
-
-    def _leave(self, left: Left) -> None:
-        """Let go of a left row."""
-        left.is_there = False
-        self._unsettled.discard((left.row.le, left.ticket))
-        self.stores[0].free([left.row.payload])
-        _drop(self.rows[left.key].left, left.row.le, left.row.id)
-
-    def output_cti(self, ctis: list[int]) -> int:
-        return min([*ctis, *(int(le) for le, _ in self._unsettled[:1])])
-
-    def held_groups(self) -> Iterable[int | None]:
-        return (group for group, _ in self.rows)
-
-    def state(self) -> dict[str, int]:
-        sides = [side for rows in self.rows.values() for side in (rows.left, rows.right)]
-        events = sum(len(here) for side in sides for here in side.values())
-        return {"windows": 0, "events": events, "state_bytes": 300 * events}
+            raise self.pair_error(error, lefts, rights) from error.cause
 
 
-def _drop(places: Any, start: int, id: Hashable) -> Any:
-    rows = places[start]
-    gone = rows.pop(id)
-    if not rows:
-        del places[start]
-    return gone
+def _distinct(rows: Rows) -> Rows:
+    """Return the distinct ones of some rows, in order."""
+    if len(rows) < 2:
+        return rows
+    rows = np.sort(rows)
+    kept: Rows = rows[np.append(0, flatnonzero(rows[1:] != rows[:-1]) + 1)]
+    return kept
+
+
+def _is_in(rows: Rows, some: Rows) -> NDArray[np.bool_]:
+    """Say which rows are among some, of which there is one at least, in order."""
+    places = np.minimum(np.searchsorted(some, rows), len(some) - 1)
+    found: NDArray[np.bool_] = some[places] == rows
+    return found
+
+
+def _others(rows: Rows, size: int) -> Rows:
+    """Return all rows but these."""
+    others = np.ones(size, dtype=np.bool_)
+    others[rows] = False
+    return flatnonzero(others)
+
+
+def _between(numbers: Column, le: Ticks) -> tuple[Column, Ticks, Ticks, Ticks]:
+    """Return the distinct starts of each key, with the first time after the one before, and the one that follows."""
+    if len(le) == 1:
+        return numbers, le, np.array([MIN_TIME]), np.array([INFINITY])
+    order = order_by([numbers, le])
+    if order is not None:
+        numbers, le = numbers[order], le[order]
+        kept = np.append(0, flatnonzero((numbers[1:] != numbers[:-1]) | (le[1:] != le[:-1])) + 1)
+        numbers, le = numbers[kept], le[kept]
+    previous, following = np.full(len(le), MIN_TIME), np.full(len(le), INFINITY)
+    same = flatnonzero(numbers[1:] == numbers[:-1])
+    previous[same + 1] = le[same] + 1
+    following[same] = le[same + 1]
+    return numbers, le, previous, following

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
+from typing import ClassVar
 
 import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Operator, inputs_of
-from streamdsl.engine.sorted import Layout, SortedSide
+from streamdsl.engine.sorted import Layout, SortedSide, StoredRows
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, evaluate, truth
 from streamdsl.expr.nodes import Expr, Whole
@@ -22,12 +23,14 @@ from streamdsl.plan.node import Matching
 class MatchingOperator(Operator):
     """Takes the changes of both inputs, says of pairs of slots whether they match, and lets go of what CTIs have passed."""
 
+    rows_class: ClassVar[type[StoredRows]] = StoredRows
+
     def __init__(self, label: str, matching: Matching) -> None:
         super().__init__(label)
         self.where = matching.where
         self.numbers: KeyTable | None = None
         layout = Layout()
-        self.left, self.right = self.sides = (SortedSide(layout), SortedSide(layout))
+        self.left, self.right = self.sides = (SortedSide(layout, self.rows_class()), SortedSide(layout, self.rows_class()))
         self._keys = (matching.left_key, matching.right_key)
 
     def take(self, batches: Sequence[Batch]) -> None:
@@ -64,14 +67,19 @@ class MatchingOperator(Operator):
         tables = tuple(side.table(slots) for side, slots in rows)
         return Inputs(tables, len(lefts), starts=tuple(side.le.take(slots) for side, slots in rows) if starts else ())
 
-    def pair_error(self, error: RowError, lefts: Rows, rights: Rows) -> UserCodeError:
-        """Return what a user sees of an error in a pair."""
-        event = (self.left.rows.ids(lefts[[error.row]])[0], self.right.rows.ids(rights[[error.row]])[0])
+    def pair_error(self, error: RowError, lefts: Rows, rights: Rows | None) -> UserCodeError:
+        """Return what a user sees of an error in a pair, or in a left row without a right one."""
+        right = None if rights is None else self.right.rows.ids(rights[[error.row]])[0]
+        event = (self.left.rows.ids(lefts[[error.row]])[0], right)
         return UserCodeError(error.cause, operator=self.label, event=event)
 
     def forget(self, cti: int) -> None:
         for side in self.sides:
             side.forget(cti)
+        self.forget_numbers()
+
+    def forget_numbers(self) -> None:
+        """Let go of the numbers of keys that no row has, now and then."""
         if self.numbers is not None and self.numbers.is_due:
             self.numbers.keep(np.concatenate([side.rows.numbers.values for side in self.sides]))
 

@@ -11,7 +11,7 @@ import numpy as np
 from streamdsl.engine.sorted.layout import Layout
 from streamdsl.engine.sorted.packed import order_by
 from streamdsl.engine.sorted.rows import StoredRows
-from streamdsl.engine.sorted.run import SortedRun, Spans
+from streamdsl.engine.sorted.run import Ranges, SortedRun, Spans
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
 
@@ -24,6 +24,8 @@ _SMALL: Final = 2**13
 """Runs of so many rows are merged with any: that costs less than to look into both."""
 _FEW: Final = 4
 """So few rows ask one after the other: that takes less than columns do."""
+
+_NONE: Final = np.empty(0, dtype=np.intp)
 
 
 class Asked(NamedTuple):
@@ -57,35 +59,71 @@ class OverlapIndex:
 
     def candidates(self, asked: Asked) -> Iterator[tuple[Rows, Rows]]:
         """Yield which asked, and the slots of rows that it may overlap; what is not there does not overlap."""
+        last = self.among_last(asked)
+        if len(last[0]):
+            yield last
+        if len(asked.lo) <= _FEW:
+            for row, run, first, last_place in self._of_few(asked):
+                yield np.full(last_place - first, row, dtype=np.intp), run.slots[first:last_place]
+        elif self._runs:
+            yield from self._of_many(asked, self._all_runs())
+
+    def ranges(self, asked: Asked) -> Iterator[tuple[SortedRun, Ranges]]:
+        """Yield runs, and the ranges of them in which rows may be that those who ask may overlap; ask `among_last` before."""
+        if len(asked.lo) <= _FEW:
+            for row, run, first, last in self._of_few(asked):
+                yield run, Ranges(*(np.array([number]) for number in (row, first, last - first)))
+        elif self._runs:
+            spans, order = self._sorted(*asked)
+            for run in self._all_runs():
+                ranges = run.ranges(spans)
+                yield run, ranges._replace(rows=order[ranges.rows])
+
+    def _all_runs(self) -> list[SortedRun]:
+        return [run for runs in self._runs.values() for run in runs]
+
+    def among_last(self, asked: Asked) -> tuple[Rows, Rows]:
+        """Return who asked, and which of the rows that are in no run it may overlap. If they are too many, they become a run."""
         if self._version != self._layout.version:
             self.rebuild()
-        last = len(self._rows) - self.indexed
-        if last > _LAST or last * len(asked.lo) > _COMPARED:
+        count = len(self._rows) - self.indexed
+        if count > _LAST or count * len(asked.lo) > _COMPARED:
             self._index_last()
-        elif last:
-            yield self._among_last(asked)
-        runs = [run for runs in self._runs.values() for run in runs]
-        if len(asked.lo) <= _FEW:
-            yield from self._of_few(asked, runs)
-        elif runs:
-            yield from self._of_many(asked, runs)
-
-    def _among_last(self, asked: Asked) -> tuple[Rows, Rows]:
+            return _NONE, _NONE
+        if not count:
+            return _NONE, _NONE
         rows, last = self._rows, slice(self.indexed, None)
-        meet = rows.numbers.take(last) == asked.numbers[:, None]
-        meet &= rows.le.take(last) < asked.hi[:, None]
-        meet &= rows.ends(last) > asked.lo[:, None]
+        numbers, lo, hi = asked if len(asked.lo) == 1 else (column[:, None] for column in asked)
+        meet = rows.numbers.take(last) == numbers
+        meet &= rows.le.take(last) < hi
+        meet &= rows.ends(last) > lo
+        if len(asked.lo) == 1:
+            found = flatnonzero(meet)
+            return np.zeros(len(found), dtype=np.intp), found + self.indexed
         at, found = np.nonzero(meet)
         return at, found + self.indexed
 
-    def _of_few(self, asked: Asked, runs: list[SortedRun]) -> Iterator[tuple[Rows, Rows]]:
-        layout = self._layout
+    def run_of(self, at: Rows, slots: Rows) -> tuple[SortedRun, Ranges]:
+        """Return what each who asks has found as a run, in which it has a range of its own."""
+        rows = self._rows
+        codes = self._layout.codes(rows.numbers.take(slots), rows.le.take(slots))
+        order = order_by([at, codes])
+        if order is not None:
+            at, slots, codes = at[order], slots[order], codes[order]
+        size = np.bincount(at)
+        asking = flatnonzero(size)
+        size = size[asking]
+        return SortedRun(Spans(codes, codes), slots), Ranges(asking, np.cumsum(size) - size, size)
+
+    def _of_few(self, asked: Asked) -> Iterator[tuple[int, SortedRun, int, int]]:
+        """Yield who asks, and a range of a run."""
+        layout, runs = self._layout, self._all_runs()
         for row, (number, lo, hi) in enumerate(zip(*(column.tolist() for column in asked), strict=True)):
             block = layout.block(number)
             for run in runs:
                 first, last = run.range(block | layout.place(lo), block | layout.place(hi - 1))
                 if first < last:
-                    yield np.full(last - first, row, dtype=np.intp), run.slots[first:last]
+                    yield row, run, first, last
 
     def _of_many(self, asked: Asked, runs: list[SortedRun]) -> Iterator[tuple[Rows, Rows]]:
         """Let the smaller of both look for the larger, unless it finds too much: those who ask may live for any times."""

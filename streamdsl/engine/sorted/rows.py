@@ -24,6 +24,7 @@ class StoredRows:
         self.le, self.re, self.was, self.numbers = (GrowingColumn(np.empty(0, dtype=np.int64)) for _ in range(4))
         self.groups: GrowingColumn | None = None
         self._notes: GrowingColumn | None = None
+        self._blank: int | None = None
         self._ids: GrowingIds | None = None
         self._payloads: GrowingTable | None = None
 
@@ -43,13 +44,14 @@ class StoredRows:
 
     @property
     def notes(self) -> GrowingColumn:
-        """An object for each row, None at first."""
+        """What is noted of each row."""
         assert self._notes is not None, "notes are kept"
         return self._notes
 
-    def keep_notes(self) -> None:
-        """Keep a note for each row that comes."""
-        self._notes = GrowingColumn(np.empty(0, dtype=object))
+    def keep_notes(self, blank: int | None = None) -> None:
+        """Keep a note for each row that comes: an object, or an integer if the first one is."""
+        self._blank = blank
+        self._notes = GrowingColumn(np.empty(0, dtype=object if blank is None else np.int64))
 
     def append(self, batch: Batch, numbers: Column) -> Rows:
         """Put rows at the end, as they are after the batch, and return their slots."""
@@ -59,7 +61,7 @@ class StoredRows:
         self.was.append(batch.re_old)
         self.numbers.append(numbers)
         if self._notes is not None:
-            self._notes.append(np.full(len(batch), None, dtype=object))
+            self._notes.append(np.full(len(batch), self._blank, dtype=self._notes.values.dtype))
         if self._ids is None or self._payloads is None:
             self._ids, self._payloads = GrowingIds(batch.ids), GrowingTable(batch.table)
             self.groups = None if batch.keys is None else GrowingColumn(batch.keys)
@@ -82,7 +84,11 @@ class StoredRows:
     def ends(self, slots: Rows | slice) -> Ticks:
         """Return the later of both ends of some rows."""
         ends: Ticks = np.maximum(self.re.take(slots), self.was.take(slots))
-        return ends
+        return self.found_until(self.le.take(slots), ends)
+
+    def found_until(self, le: Ticks, re: Ticks) -> Ticks:
+        """Return up to when rows with these lifetimes are looked for."""
+        return re
 
     def again(self, slots: Rows) -> Rows:
         """Put some rows at the end again, leaving nothing in their slots, and return their new ones."""
@@ -108,3 +114,10 @@ class StoredRows:
         """Keep some rows, in the slots from 0 on."""
         for column in self._all():
             column.keep(slots)
+
+
+class PointRows(StoredRows):
+    """Rows that are looked for by their LE alone, as if each were a point: they stay in their runs when their ends change."""
+
+    def found_until(self, le: Ticks, re: Ticks) -> Ticks:
+        return le + (re > le)

@@ -28,6 +28,10 @@ class Ranges(NamedTuple):
     first: Rows
     size: Rows
 
+    def take(self, at: Rows) -> Ranges:
+        """Return these of the ranges."""
+        return Ranges(self.rows[at], self.first[at], self.size[at])
+
     def expanded(self) -> Iterator[tuple[Rows, Rows]]:
         """Yield each row with each place of its range, some rows at a time.
 

@@ -16,7 +16,7 @@ from streamdsl.engine.sorted.rows import StoredRows
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
-_EARNED: Final = 1024
+EARNED: Final = 1024
 """Each step lets so many rows be looked through for those that are to be let go."""
 _NONE: Final = np.empty(0, dtype=np.intp)
 
@@ -46,14 +46,15 @@ class SortedSide:
     when about half of the rows are such, so that the work is in proportion to the rows that have come; till then they do nothing.
     """
 
-    def __init__(self, layout: Layout) -> None:
-        self.rows = StoredRows()
+    def __init__(self, layout: Layout, rows: StoredRows | None = None) -> None:
+        self.rows = StoredRows() if rows is None else rows
         self.layout = layout
         layout.rows.append(self.rows)
         self.index = OverlapIndex(self.rows, layout)
         self.changed: Rows = _NONE
         self._only_new = True
         self._slots: dict[Hashable, int] | None = None
+        self.moves = 0
         self._cti = MIN_TIME
         self._earned = 0
         self._gone = 0
@@ -86,11 +87,12 @@ class SortedSide:
             return _NONE
         slots = self._find(batch.ids)
         self.rows.re.values[slots] = batch.re_new
-        longer = flatnonzero((batch.re_new > batch.re_old) & (slots < self.index.indexed))
+        was, re = (self.rows.found_until(batch.le, ends) for ends in (batch.re_old, batch.re_new))
+        longer = flatnonzero((re > was) & (slots < self.index.indexed))
         if len(longer):
             slots[longer] = self._again(slots[longer])
             self._gone += len(longer)
-            self.index.gone(batch.le[longer], batch.re_old[longer])
+            self.index.gone(batch.le[longer], was[longer])
         return slots
 
     def _find(self, ids: Ids) -> Rows:
@@ -125,7 +127,7 @@ class SortedSide:
         lo, hi, le, re = asked.lo[at], asked.hi[at], other.rows.le.take(others), other.rows.re.take(others)
         was = other.rows.was.take(others) if len(other.changed) else re
         meet = (np.maximum(re, was) > lo) & (le < hi)
-        meet &= self._has_key(asked, at, other.rows, others)
+        meet &= self.has_key(asked, at, other.rows, others)
         mine = self.changed[at]
         le = np.maximum(lo, le)
         if self._only_new:
@@ -135,7 +137,7 @@ class SortedSide:
             re_new = np.maximum(le, np.minimum(self.rows.re.take(mine), re))
         return Met(mine, others, le, re_old, re_new).take(flatnonzero(meet & (re_old != re_new)))
 
-    def _has_key(self, asked: Asked, at: Rows, rows: StoredRows, slots: Rows) -> NDArray[np.bool_] | np.bool_:
+    def has_key(self, asked: Asked, at: Rows, rows: StoredRows, slots: Rows) -> NDArray[np.bool_] | np.bool_:
         """Say of candidates whether they have the key that was asked for, and do not only share its block."""
         return asked.numbers[at] == rows.numbers.take(slots) if self.layout.mixes else np.True_
 
@@ -146,7 +148,7 @@ class SortedSide:
         for at, slots in self.index.candidates(asked) if len(asked.lo) and len(rows) else ():
             le, re = rows.le.take(slots), rows.re.take(slots)
             meet = (le < re) & (le < asked.hi[at]) & (re > asked.lo[at])
-            meet &= self._has_key(asked, at, rows, slots)
+            meet &= self.has_key(asked, at, rows, slots)
             found.append((at[meet], slots[meet]))
         at, slots = map(np.concatenate, zip(*found, strict=True))
         return at, slots
@@ -167,6 +169,7 @@ class SortedSide:
             return
         le, was, re = rows.le.take(slots), rows.was.take(slots), rows.re.take(slots)
         rows.was.values[slots] = re
+        was, re = rows.found_until(le, was), rows.found_until(le, re)
         left, indexed = re <= le, slots < self.index.indexed
         shorter = flatnonzero(indexed & ~left & (re < was))
         moved = shorter[magnitudes(le[shorter], re[shorter]) < magnitudes(le[shorter], was[shorter])]
@@ -182,17 +185,26 @@ class SortedSide:
         self._gone += count
         if len(le):
             self.index.gone(le, was)
-        if 2 * self._gone > len(self.rows) + _EARNED:
+        if 2 * self._gone > len(self.rows) + EARNED:
             self._keep(flatnonzero(self.rows.re.values > MIN_TIME))
 
     def forget(self, cti: int) -> None:
         """Let go of the rows with RE < `cti`, when they are about half of all."""
         self._cti = max(cti, self._cti)
-        self._earned += _EARNED
+        self._earned += EARNED
         if self._earned < len(self.rows):
             return
         self._earned = 0
-        kept = flatnonzero(self.rows.re.values >= self._least_end)
+        self.sweep(self.needed())
+
+    def needed(self) -> NDArray[np.bool_]:
+        """Say which rows may still meet a partner that changes something."""
+        is_needed: NDArray[np.bool_] = self.rows.re.values >= self._least_end
+        return is_needed
+
+    def sweep(self, needed: NDArray[np.bool_]) -> None:
+        """Let go of the rows that are not needed, if they are half of all."""
+        kept = flatnonzero(needed)
         if 2 * len(kept) <= len(self.rows):
             self._keep(kept)
 
@@ -202,6 +214,7 @@ class SortedSide:
 
     def _keep(self, kept: Rows) -> None:
         self._gone = 0
+        self.moves += 1
         places = np.full(len(self.rows), -1, dtype=np.intp)
         places[kept] = np.arange(len(kept))
         self.index.move(places)
@@ -217,7 +230,7 @@ class SortedSide:
     @property
     def n_events(self) -> int:
         """How many rows may still meet a partner that changes something."""
-        return int(np.count_nonzero(self.rows.re.values >= self._least_end))
+        return int(np.count_nonzero(self.needed()))
 
     @property
     def nbytes(self) -> int:

@@ -1,0 +1,140 @@
+"""What an as-of join keeps: left rows till they are settled and over, right rows while a left one has them or may get them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.engine.batch import Batch
+from streamdsl.engine.operators.matching import MatchingOperator
+from streamdsl.engine.operators.nearness import NOTHING, Reach
+from streamdsl.engine.sorted import Asked, PointRows, StoredRows
+from streamdsl.engine.sorted.packed import order_by
+from streamdsl.engine.sorted.side import EARNED
+from streamdsl.expr.table import Rows, flatnonzero
+from streamdsl.plan.node import AsofJoin
+from streamdsl.temporal.time import INFINITY, MIN_TIME
+
+
+class AsofState(MatchingOperator):
+    """Both sides are found by LE. A left row notes the LE of its matches, `NOTHING` if there is none."""
+
+    rows_class: ClassVar[type[StoredRows]] = PointRows
+
+    def __init__(self, label: str, node: AsofJoin) -> None:
+        super().__init__(label, node.matching)
+        self.node = node
+        self.reach = Reach(node.near)
+        self.left.rows.keep_notes(NOTHING)
+        self._waiting: list[tuple[int, int]] = []
+        self._moves = 0
+        self._cti = MIN_TIME
+        self._earned = 0
+
+    def take(self, batches: Sequence[Batch]) -> None:
+        left, right = batches
+        super().take([left, _as_points(right) if len(right) else right])
+        self._earned += 2 * (len(left) + len(right))
+
+    def await_settling(self, lefts: Rows) -> None:
+        """Note left rows that have come: the CTI waits for those that look forward."""
+        if self.reach.looks_forward:
+            for entry in zip(self.left.rows.le.take(lefts).tolist(), lefts.tolist(), strict=True):
+                heappush(self._waiting, entry)
+
+    def with_noted(self, lefts: Rows) -> tuple[Rows, Rows]:
+        """Return which of these left rows note a match, each with each right row that starts then and was there before."""
+        rows, rights = self.left.rows, self.right.rows
+        notes = rows.notes.take(lefts)
+        noting = flatnonzero(notes != NOTHING)
+        notes = notes[noting]
+        asked = Asked(rows.numbers.take(lefts[noting]), notes, notes + 1)
+        found = [(noting[:0], noting[:0])]
+        for at, slots in self.right.index.candidates(asked) if len(noting) else ():
+            le = rights.le.take(slots)
+            kept = flatnonzero((rights.was.take(slots) > le) & (le == notes[at]) & self.right.has_key(asked, at, rights, slots))
+            found.append((noting[at[kept]], slots[kept]))
+        at, slots = map(np.concatenate, zip(*found, strict=True))
+        return at, slots
+
+    def forget(self, cti: int) -> None:
+        self._cti = max(cti, self._cti)
+        self._earned += EARNED
+        if self._earned >= sum(len(side.rows) for side in self.sides):
+            self._earned = 0
+            for side, needed in zip(self.sides, self._needed(), strict=True):
+                side.sweep(needed)
+        self.forget_numbers()
+
+    def _needed(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Say which rows of each side a later change may need."""
+        rows = self.left.rows
+        open_rows = self._unsettled()
+        lefts = rows.re.values >= max(self._cti, MIN_TIME + 1)
+        lefts[open_rows] = True
+        bound = min([self._cti, *rows.le.take(open_rows).tolist()])
+        rights = self._within_reach(bound)
+        rights[self.with_noted(flatnonzero(lefts))[1]] = True
+        return lefts, rights
+
+    def _unsettled(self) -> Rows:
+        rows = self.left.rows
+        le = rows.le.values
+        return flatnonzero((rows.re.values > le) & self.reach.unsettled(le, rows.notes.values, self._cti))
+
+    def _within_reach(self, bound: int) -> NDArray[np.bool_]:
+        """Say which right rows left ones may get that start at the bound or later: not too far, and no other is nearer."""
+        rights = self.right.rows
+        le = rights.le.values
+        there = rights.re.values > le
+        reached: NDArray[np.bool_] = there & (le >= bound)
+        if self.reach.looks_back:
+            before = flatnonzero(there & (le < bound) & (le >= self.reach.first(bound)))
+            reached[before if self.where is not None else self._last_of_keys(before)] = True
+        return reached
+
+    def _last_of_keys(self, slots: Rows) -> Rows:
+        """Return those right rows after which no other of these starts with the same key."""
+        numbers, le = self.right.rows.numbers.take(slots), self.right.rows.le.take(slots)
+        order = order_by([numbers, le])
+        if order is not None:
+            slots, numbers, le = slots[order], numbers[order], le[order]
+        stops = np.append(flatnonzero(numbers[1:] != numbers[:-1]) + 1, len(slots))
+        last = np.repeat(le[stops - 1], np.diff(stops, prepend=0)) if len(slots) else le
+        return slots[flatnonzero(le == last)]
+
+    def output_cti(self, ctis: list[int]) -> int:
+        return min([*ctis, self._first_unsettled()]) if self.reach.looks_forward else min(ctis)
+
+    def _first_unsettled(self) -> int:
+        """Return the LE of the first left row that is not settled; those before it are no longer waited for."""
+        rows = self.left.rows
+        if self._moves != self.left.moves:
+            self._moves = self.left.moves
+            slots = self._unsettled()
+            self._waiting = sorted(zip(rows.le.take(slots).tolist(), slots.tolist(), strict=True))
+        count = 1
+        while self._waiting:
+            entries = [heappop(self._waiting) for _ in range(min(count, len(self._waiting)))]
+            le, slots = np.array(entries, dtype=np.int64).T
+            there = (rows.re.take(slots) > le) & self.reach.unsettled(le.copy(), rows.notes.take(slots), self._cti)
+            if there.any():
+                for at in flatnonzero(there).tolist():
+                    heappush(self._waiting, entries[at])
+                return self._waiting[0][0]
+            count *= 2
+        return INFINITY
+
+    def state(self) -> dict[str, int]:
+        events = sum(int(np.count_nonzero(needed)) for needed in self._needed())
+        return {**super().state(), "events": events}
+
+
+def _as_points(batch: Batch) -> Batch:
+    """Return the rows as points: only coming and going matters."""
+    le = batch.le
+    return batch.with_lifetimes(le, le + (batch.re_old > le), le + (batch.re_new > le))

@@ -1,0 +1,81 @@
+"""A walk through the rows that start in a period, from one of its ends on, until what was found says that it is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from streamdsl.engine.sorted.overlap import Asked, OverlapIndex
+from streamdsl.engine.sorted.packed import Codes
+from streamdsl.engine.sorted.run import Ranges, SortedRun
+from streamdsl.expr.table import Rows, flatnonzero
+
+Look: TypeAlias = Callable[[Rows, Rows], tuple[Rows, Rows]]
+"""Given who asks and the slots of candidates: which of these are found, and beyond which nothing is."""
+
+_LEAST: Final = np.iinfo(np.int64).min
+_MOST: Final = np.iinfo(np.int64).max
+
+
+class Walk:
+    """Those who ask walk at the same time, through 1 row, then 2, 4, 8, ...: at most twice as many as each needs, in few steps.
+
+    A run is in order of codes, and rows with one code in any order: a limit is a code, and rows that have it are still looked at.
+    Where to look costs little (`is_cheap`), at rows that are in no run all look at once.
+    """
+
+    def __init__(self, index: OverlapIndex, asked: Asked, is_forward: bool, look: Look, is_cheap: bool) -> None:
+        self._index = index
+        self._asked = asked
+        self._is_forward = is_forward
+        self._look = look
+        self._is_cheap = is_cheap
+        self._limits: Codes = np.full(len(asked.lo), _MOST if is_forward else _LEAST, dtype=np.int64)
+
+    def found(self) -> Iterator[tuple[Rows, Rows]]:
+        """Yield who asks, and the slots of what it finds."""
+        at, slots = self._index.among_last(self._asked)
+        if len(at) and self._is_cheap:
+            found, _ = self._look(at, slots)
+            yield at[found], slots[found]
+        elif len(at):
+            yield from self._through(*self._index.run_of(at, slots))
+        for run, ranges in self._index.ranges(self._asked):
+            yield from self._through(run, ranges)
+
+    def _through(self, run: SortedRun, ranges: Ranges) -> Iterator[tuple[Rows, Rows]]:
+        width = 1
+        while len((ranges := self._that_go_on(run, ranges)).rows):
+            near, ranges = self._parted(ranges, width)
+            for at, places in near.expanded():
+                yield self._looked(run, at, places)
+            width *= 2
+
+    def _that_go_on(self, run: SortedRun, ranges: Ranges) -> Ranges:
+        """Return those ranges in which the next row is not beyond the limit."""
+        limits = self._limits[ranges.rows]
+        if self._is_forward:
+            on = flatnonzero(run.first[ranges.first] <= limits)
+        else:
+            on = flatnonzero(run.first[ranges.first + ranges.size - 1] >= limits)
+        return ranges if len(on) == len(limits) else ranges.take(on)
+
+    def _parted(self, ranges: Ranges, width: int) -> tuple[Ranges, Ranges]:
+        """Return the near parts of ranges, so wide, and what is left."""
+        rows, first, size = ranges
+        near = np.minimum(size, width)
+        far = size - near
+        if self._is_forward:
+            parts = Ranges(rows, first, near), Ranges(rows, first + near, far)
+        else:
+            parts = Ranges(rows, first + far, near), Ranges(rows, first, far)
+        return parts[0], parts[1].take(flatnonzero(far > 0))
+
+    def _looked(self, run: SortedRun, at: Rows, places: Rows) -> tuple[Rows, Rows]:
+        slots = run.slots[places]
+        found, limiting = self._look(at, slots)
+        limit = np.minimum if self._is_forward else np.maximum
+        limit.at(self._limits, at[limiting], run.first[places[limiting]])
+        return at[found], slots[found]
