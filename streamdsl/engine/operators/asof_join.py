@@ -58,7 +58,6 @@ class AsofJoinOperator(AsofState):
 
     def __init__(self, label: str, node: AsofJoin) -> None:
         super().__init__(label, node)
-        self.outer = node.outer
         self.pair = node.projection or PAIR
         self.alone = without_row(self.pair, 1)
 

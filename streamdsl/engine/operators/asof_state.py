@@ -14,7 +14,6 @@ from streamdsl.engine.operators.matching import MatchingOperator
 from streamdsl.engine.operators.nearness import NOTHING, Reach
 from streamdsl.engine.sorted import Asked, PointRows, StoredRows
 from streamdsl.engine.sorted.packed import order_by
-from streamdsl.engine.sorted.side import EARNED
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.plan.node import AsofJoin
 from streamdsl.temporal.time import INFINITY, MIN_TIME
@@ -33,12 +32,10 @@ class AsofState(MatchingOperator):
         self._waiting: list[tuple[int, int]] = []
         self._moves = 0
         self._cti = MIN_TIME
-        self._earned = 0
 
     def take(self, batches: Sequence[Batch]) -> None:
         left, right = batches
         super().take([left, _as_points(right) if len(right) else right])
-        self._earned += 2 * (len(left) + len(right))
 
     def await_settling(self, lefts: Rows) -> None:
         """Note left rows that have come: the CTI waits for those that look forward."""
@@ -63,9 +60,7 @@ class AsofState(MatchingOperator):
 
     def forget(self, cti: int) -> None:
         self._cti = max(cti, self._cti)
-        self._earned += EARNED
-        if self._earned >= sum(len(side.rows) for side in self.sides):
-            self._earned = 0
+        if sum(side.earned() for side in self.sides) >= sum(len(side.rows) for side in self.sides):
             for side, needed in zip(self.sides, self._needed(), strict=True):
                 side.sweep(needed)
         self.forget_numbers()

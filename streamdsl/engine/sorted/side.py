@@ -16,7 +16,7 @@ from streamdsl.engine.sorted.rows import StoredRows
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
-EARNED: Final = 1024
+_EARNED: Final = 1024
 """Each step lets so many rows be looked through for those that are to be let go."""
 _NONE: Final = np.empty(0, dtype=np.intp)
 
@@ -185,17 +185,19 @@ class SortedSide:
         self._gone += count
         if len(le):
             self.index.gone(le, was)
-        if 2 * self._gone > len(self.rows) + EARNED:
+        if 2 * self._gone > len(self.rows) + _EARNED:
             self._keep(flatnonzero(self.rows.re.values > MIN_TIME))
 
     def forget(self, cti: int) -> None:
         """Let go of the rows with RE < `cti`, when they are about half of all."""
         self._cti = max(cti, self._cti)
-        self._earned += EARNED
-        if self._earned < len(self.rows):
-            return
-        self._earned = 0
-        self.sweep(self.needed())
+        if self.earned() >= len(self.rows):
+            self.sweep(self.needed())
+
+    def earned(self) -> int:
+        """Return how many rows may be looked through after another step."""
+        self._earned += _EARNED
+        return self._earned
 
     def needed(self) -> NDArray[np.bool_]:
         """Say which rows may still meet a partner that changes something."""
@@ -204,6 +206,7 @@ class SortedSide:
 
     def sweep(self, needed: NDArray[np.bool_]) -> None:
         """Let go of the rows that are not needed, if they are half of all."""
+        self._earned = 0
         kept = flatnonzero(needed)
         if 2 * len(kept) <= len(self.rows):
             self._keep(kept)
