@@ -6,56 +6,30 @@ import heapq
 import itertools
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.order import ordered
-from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, Retract, payload_order
+from streamdsl.engine.versions import OutRow, Versions
+from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, payload_order
+from streamdsl.temporal.events import inserts
 
 _FEW: Final = 32
 """So many rows are ordered in columns; fewer one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowVersion:
-    """The id of a row that came back after a full retraction."""
-
-    id: Hashable
-    version: int
-
-
-class OutRow(NamedTuple):
-    """One changed row of the output."""
-
-    id: Any
-    le: int
-    re_old: int
-    re_new: int
-    payload: Any
-
-    @property
-    def is_insertion(self) -> bool:
-        """Whether the row was not there before."""
-        return self.re_old == self.le
-
-    @property
-    def lifetime_order(self) -> tuple[bool, int, int]:
-        """Retractions first, then insertions, each by (LE, RE)."""
-        return (self.is_insertion, self.le, self.re_new if self.is_insertion else self.re_old)
-
-
 def insertions(batch: Batch) -> list[Event[Any]]:
     """Return insertions as events, in the order in which they go out."""
     batch = ordered(batch)
-    return list(map(Insert, batch.ids.tolist(), batch.le.tolist(), batch.re_new.tolist(), batch.table.payloads()))
+    return list(inserts(batch.ids.tolist(), batch.le.tolist(), batch.re_new.tolist(), batch.table.payloads()))
 
 
 def rows_of(batch: Batch) -> list[OutRow]:
     """Return rows that change in the order in which they go out."""
     batch = batch if len(batch) < _FEW else ordered(batch)
     columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.table.payloads())
-    rows = list(map(OutRow._make, zip(*columns, strict=True)))
+    rows = list(map(partial(tuple.__new__, OutRow), zip(*columns, strict=True)))
     return in_order(rows) if len(rows) < _FEW else rows
 
 
@@ -73,48 +47,6 @@ def in_order(rows: list[OutRow]) -> list[OutRow]:
     return [rows[place] for place in sorted(range(len(rows)), key=key)]
 
 
-class Versions:
-    """The ids of output rows: one that comes back after a full retraction gets a new version of its id."""
-
-    def __init__(self) -> None:
-        self._versions: dict[Hashable, tuple[int, int]] = {}
-        self._deaths: list[tuple[int, int, Hashable]] = []
-        self._tickets = itertools.count()
-
-    def event(self, row: OutRow) -> Event[Any]:
-        """Return the event that tells of a change."""
-        known = self._versions.get(row.id)
-        version = known[0] if known else 0
-        if row.is_insertion:
-            version += known is not None
-            if known:
-                self._note(row.id, version, row.re_new)
-            return Insert(_versioned(row.id, version), row.le, row.re_new, row.payload)
-        if known or row.re_new == row.le:
-            self._note(row.id, version, row.re_new)
-        return Retract(_versioned(row.id, version), row.le, row.re_old, row.re_new, row.payload)
-
-    def _note(self, id: Hashable, version: int, last_time: int) -> None:
-        """Remember a row's version until no change can reach it or an earlier one: its LE if it is gone, else its RE."""
-        last_time = max(last_time, self._versions.get(id, (0, last_time))[1])
-        self._versions[id] = (version, last_time)
-        heapq.heappush(self._deaths, (last_time, next(self._tickets), id))
-
-    def __bool__(self) -> bool:
-        return bool(self._versions)
-
-    def forget(self, cti: int) -> None:
-        """Forget the versions of rows that nothing can reach after an output CTI."""
-        while self._deaths and self._deaths[0][0] < cti:
-            time, _, id = heapq.heappop(self._deaths)
-            if id in self._versions and self._versions[id][1] == time:
-                del self._versions[id]
-
-
-def _versioned(id: Hashable, version: int) -> Hashable:
-    return RowVersion(id, version) if version else id
-
-
 class SpeculativeEgress:
     """Sends every change at once."""
 
@@ -128,7 +60,7 @@ class SpeculativeEgress:
         if not self._versions and (batch.re_old == batch.le).all():
             events = insertions(batch)
         else:
-            events = list(map(self._versions.event, rows_of(batch)))
+            events = self._versions.events(rows_of(batch))
         if cti > self.cti:
             self.cti = cti
             self._versions.forget(cti)
@@ -223,7 +155,7 @@ class HoldingEgress(FinalEgress):
                 going.append(row)
         self._settled = max(self._settled, cti)
         going += self._release() + self._ripe(now)
-        events = self._with_cti(list(map(self._versions.event, in_order(going))))
+        events = self._with_cti(self._versions.events(in_order(going)))
         self._versions.forget(self.cti)
         return events
 
