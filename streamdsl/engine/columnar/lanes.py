@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.bag import Bag
-from streamdsl.engine.columnar.digits import parts_of
-from streamdsl.engine.columnar.terms import DIGIT, ROWS, LaneKey, Terms
+from streamdsl.engine.columnar.digits import LARGEST, digit_weights, real_parts
+from streamdsl.engine.columnar.kernels import MANY, digit_adder
+from streamdsl.engine.columnar.terms import DIGIT, ROWS, LaneKey, Part, Reals, Terms
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
@@ -58,19 +59,40 @@ class Lanes:
 
     def add(self, index: Rows, terms: Terms) -> None:
         """Add the terms of row i at position `index[i]`."""
-        for part in parts_of(terms):
-            at = index if part.rows is None else index[part.rows]
-            self._reserve(part.lane, part.largest * len(at))
-            lane = self._lane(part.lane)
-            if len(at) == 1:
-                lane[at] += 1 if part.amounts is None else part.amounts
-            elif part.amounts is None and self.size < 2 * len(at):
-                lane += np.bincount(at, minlength=self.size)
-            else:
-                np.add.at(lane, at, 1 if part.amounts is None else part.amounts)
+        for part in terms.parts:
+            self._add_part(index, part)
+        for reals in terms.reals:
+            self._add_reals(index, reals)
         for loose in terms.loose:
             for row, value, count in zip(loose.rows, loose.values, loose.counts, strict=True):
                 self._bag(loose.aggregate, int(index[row])).add(value, count)
+
+    def _add_part(self, index: Rows, part: Part) -> None:
+        at = index if part.rows is None else index[part.rows]
+        self._reserve(part.lane, part.largest * len(at))
+        lane = self._lane(part.lane)
+        if len(at) == 1:
+            lane[at] += 1 if part.amounts is None else part.amounts
+        elif part.amounts is None and self.size < 2 * len(at):
+            lane += np.bincount(at, minlength=self.size)
+        else:
+            np.add.at(lane, at, 1 if part.amounts is None else part.amounts)
+
+    def _add_reals(self, index: Rows, reals: Reals) -> None:
+        adder = digit_adder() if len(reals.values) >= MANY else None
+        weights = digit_weights(np.abs(reals.values)) if adder is not None else None
+        if adder is None or not weights:
+            for part in real_parts(reals):
+                self._add_part(index, part)
+            return
+        at = index if reals.rows is None else index[reals.rows]
+        count = Part((reals.aggregate, "floats"), reals.rows, None, 1)
+        self._add_part(index, count if reals.signs is None else count.times(reals.signs))
+        keys: list[LaneKey] = [(reals.aggregate, weight) for weight in weights]
+        for key in keys:
+            self._reserve(key, LARGEST * len(at))
+        scales = 2.0 ** (DIGIT * np.array(weights, dtype=np.float64))
+        adder(reals.signed, at, tuple(map(self._lane, keys)), 1 / scales, scales)
 
     def add_sums(self, key: LaneKey, sums: Ticks, amount: int) -> None:
         """Add to a lane at every position, no more than `amount` in all."""
