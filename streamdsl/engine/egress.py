@@ -6,56 +6,34 @@ import heapq
 import itertools
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.order import ordered
-from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, Retract, payload_order
+from streamdsl.engine.versions import OutRow, Versions
+from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, payload_order
+from streamdsl.temporal.events import inserts
 
 _FEW: Final = 32
 """So many rows are ordered in columns; fewer one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowVersion:
-    """The id of a row that came back after a full retraction."""
-
-    id: Hashable
-    version: int
-
-
-class OutRow(NamedTuple):
-    """One changed row of the output."""
-
-    id: Any
-    le: int
-    re_old: int
-    re_new: int
-    payload: Any
-
-    @property
-    def is_insertion(self) -> bool:
-        """Whether the row was not there before."""
-        return self.re_old == self.le
-
-    @property
-    def lifetime_order(self) -> tuple[bool, int, int]:
-        """Retractions first, then insertions, each by (LE, RE)."""
-        return (self.is_insertion, self.le, self.re_new if self.is_insertion else self.re_old)
-
-
 def insertions(batch: Batch) -> list[Event[Any]]:
     """Return insertions as events, in the order in which they go out."""
     batch = ordered(batch)
-    return list(map(Insert, batch.ids.tolist(), batch.le.tolist(), batch.re_new.tolist(), batch.table.payloads()))
+    with collector_paused():
+        return list(inserts(batch.ids.tolist(), batch.le.tolist(), batch.re_new.tolist(), batch.table.payloads()))
 
 
 def rows_of(batch: Batch) -> list[OutRow]:
     """Return rows that change in the order in which they go out."""
     batch = batch if len(batch) < _FEW else ordered(batch)
     columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.table.payloads())
-    rows = list(map(OutRow._make, zip(*columns, strict=True)))
+    rows = list(map(partial(tuple.__new__, OutRow), zip(*columns, strict=True)))
     return in_order(rows) if len(rows) < _FEW else rows
 
 
@@ -73,48 +51,6 @@ def in_order(rows: list[OutRow]) -> list[OutRow]:
     return [rows[place] for place in sorted(range(len(rows)), key=key)]
 
 
-class Versions:
-    """The ids of output rows: one that comes back after a full retraction gets a new version of its id."""
-
-    def __init__(self) -> None:
-        self._versions: dict[Hashable, tuple[int, int]] = {}
-        self._deaths: list[tuple[int, int, Hashable]] = []
-        self._tickets = itertools.count()
-
-    def event(self, row: OutRow) -> Event[Any]:
-        """Return the event that tells of a change."""
-        known = self._versions.get(row.id)
-        version = known[0] if known else 0
-        if row.is_insertion:
-            version += known is not None
-            if known:
-                self._note(row.id, version, row.re_new)
-            return Insert(_versioned(row.id, version), row.le, row.re_new, row.payload)
-        if known or row.re_new == row.le:
-            self._note(row.id, version, row.re_new)
-        return Retract(_versioned(row.id, version), row.le, row.re_old, row.re_new, row.payload)
-
-    def _note(self, id: Hashable, version: int, last_time: int) -> None:
-        """Remember a row's version until no change can reach it or an earlier one: its LE if it is gone, else its RE."""
-        last_time = max(last_time, self._versions.get(id, (0, last_time))[1])
-        self._versions[id] = (version, last_time)
-        heapq.heappush(self._deaths, (last_time, next(self._tickets), id))
-
-    def __bool__(self) -> bool:
-        return bool(self._versions)
-
-    def forget(self, cti: int) -> None:
-        """Forget the versions of rows that nothing can reach after an output CTI."""
-        while self._deaths and self._deaths[0][0] < cti:
-            time, _, id = heapq.heappop(self._deaths)
-            if id in self._versions and self._versions[id][1] == time:
-                del self._versions[id]
-
-
-def _versioned(id: Hashable, version: int) -> Hashable:
-    return RowVersion(id, version) if version else id
-
-
 class SpeculativeEgress:
     """Sends every change at once."""
 
@@ -125,15 +61,25 @@ class SpeculativeEgress:
     def send(self, batch: Batch, cti: int, now: int = INFINITY) -> list[Event[Any]]:
         """Return the events of one piece, its CTI last if it has risen; `now` is the largest LE or CTI of the input."""
         batch = batch.changed()
-        if not self._versions and (batch.re_old == batch.le).all():
-            events = insertions(batch)
-        else:
-            events = list(map(self._versions.event, rows_of(batch)))
+        events = self._events(batch)
         if cti > self.cti:
             self.cti = cti
             self._versions.forget(cti)
             events.append(Cti(cti))
         return events
+
+    def _events(self, batch: Batch) -> list[Event[Any]]:
+        if len(batch) < _FEW:
+            return self._versions.events(rows_of(batch))
+        with collector_paused():
+            return self._many_events(ordered(batch))
+
+    def _many_events(self, batch: Batch) -> list[Event[Any]]:
+        n_gone = int(np.count_nonzero(batch.re_old != batch.le))
+        ids, le, re_old, re_new = batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist()
+        columns = (ids, le, re_old, re_new, batch.table.payloads())
+        gone, (ids, le, _, re, payloads) = ([column[part] for column in columns] for part in (slice(n_gone), slice(n_gone, None)))
+        return [*self._versions.retractions(*gone), *self._versions.insertions(ids, le, re, payloads)]
 
 
 class FinalEgress:
@@ -223,7 +169,7 @@ class HoldingEgress(FinalEgress):
                 going.append(row)
         self._settled = max(self._settled, cti)
         going += self._release() + self._ripe(now)
-        events = self._with_cti(list(map(self._versions.event, in_order(going))))
+        events = self._with_cti(self._versions.events(in_order(going)))
         self._versions.forget(self.cti)
         return events
 

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.egress import SpeculativeEgress
+from streamdsl.engine.ids import id_codes
 from streamdsl.engine.operator import Step
 from streamdsl.engine.order import by_lifetime
 from streamdsl.expr.schema import Shape
 from streamdsl.expr.table import Table, flatnonzero
-from streamdsl.temporal import CHT, CHTRow, Event, Unit
+from streamdsl.temporal import CHT, Event, Unit
 from streamdsl.temporal.frames import History, Memo, Values, payload_columns
 from streamdsl.temporal.time import Ticks
 
@@ -31,12 +33,14 @@ class Outcome:
     def events(self) -> list[Event[Any]]:
         """Return the physical events, CTIs included."""
         egress = SpeculativeEgress()
-        return [event for step in self._steps for event in egress.send(step.batch, step.cti)]
+        with collector_paused():
+            return [event for step in self._steps for event in egress.send(step.batch, step.cti)]
 
     def cht(self) -> CHT[Any]:
         """Return the canonical history table."""
         le, re, table = self._rows()
-        return CHT.ordered(map(CHTRow, le.tolist(), re.tolist(), table.payloads()), self.unit)
+        with collector_paused():
+            return CHT.ordered(le.tolist(), re.tolist(), table.payloads(), self.unit)
 
     def history(self, fields: Sequence[str] = ()) -> History:
         """Return the canonical history table in columns; `fields` are columns even where there is no row."""
@@ -69,13 +73,13 @@ def rows_after(changes: Batch) -> Batch:
 
 def _last_ends(changes: Batch, is_insertion: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return the last RE of each row, in the place of its first change, and LE in the places of the others."""
-    ends, starts, last = changes.re_new.copy(), changes.le.tolist(), changes.re_new.tolist()
-    places: dict[Any, int] = {}
-    for place, (id, inserted) in enumerate(zip(changes.ids.tolist(), is_insertion.tolist(), strict=True)):
-        first = place if inserted else places.get(id, place)
-        places[id] = first
-        if first != place:
-            ends[first], ends[place] = last[place], starts[place]
+    codes = id_codes(changes.ids)
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    starts = flatnonzero(is_insertion[order] | np.append(True, ordered[1:] != ordered[:-1]))
+    lasts = np.append(starts[1:], len(order)) - 1
+    ends = changes.le.copy()
+    ends[order[starts]] = changes.re_new[order[lasts]]
     return ends
 
 

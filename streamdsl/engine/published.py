@@ -13,7 +13,7 @@ from streamdsl.engine.outcome import rows_after
 from streamdsl.expr.table import flatnonzero, largest
 from streamdsl.temporal import MIN_TIME, Rejected
 
-LEAST: Final = 256
+LEAST: Final = 2**12
 """How many changes may wait before they are looked through for rows that are gone."""
 
 

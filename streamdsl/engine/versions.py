@@ -1,0 +1,123 @@
+"""Versions: the ids of output rows, of which one that comes back after a full retraction gets a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from streamdsl.temporal import INFINITY, MIN_TIME, Event, Insert, Retract
+from streamdsl.temporal.events import inserts, retracts
+
+_LEAST: Final = 256
+"""So many ids may be remembered before they are looked through for those that the CTI has passed."""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class RowVersion:
+    """The id of a row that came back after a full retraction."""
+
+    id: Hashable
+    version: int
+
+    def __init__(self, id: Hashable, version: int) -> None:
+        _put_id(self, id)
+        _put_version(self, version)
+
+
+_put_id: Final = RowVersion.__dict__["id"].__set__
+_put_version: Final = RowVersion.__dict__["version"].__set__
+
+
+class OutRow(NamedTuple):
+    """One changed row of the output."""
+
+    id: Any
+    le: int
+    re_old: int
+    re_new: int
+    payload: Any
+
+    @property
+    def is_insertion(self) -> bool:
+        """Whether the row was not there before."""
+        return self.re_old == self.le
+
+    @property
+    def lifetime_order(self) -> tuple[bool, int, int]:
+        """Retractions first, then insertions, each by (LE, RE)."""
+        return (self.is_insertion, self.le, self.re_new if self.is_insertion else self.re_old)
+
+
+class _Known:
+    """What an id is called in the output, and until when a change can reach it, or an earlier row of this id."""
+
+    __slots__ = ("last_time", "name", "version")
+
+    def __init__(self, name: Hashable, version: int, last_time: int) -> None:
+        self.name = name
+        self.version = version
+        self.last_time = last_time
+
+
+class Versions:
+    """The names of the rows that have been retracted, or have come back, until the output CTI has passed them.
+
+    >>> versions = Versions()
+    >>> versions.retractions(["a"], [1], [5], [1], ["x"])
+    [Retract(id='a', le=1, re=5, re_new=1, payload='x')]
+    >>> versions.insertions(["a"], [1], [7], ["y"])
+    [Insert(id=RowVersion(id='a', version=1), le=1, re=7, payload='y')]
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, _Known] = {}
+        self._cti = MIN_TIME
+        self._due = _LEAST
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+    def events(self, rows: Sequence[OutRow]) -> list[Event[Any]]:
+        """Return the events that tell of changes, all retractions first."""
+        gone = [row for row in rows if row.re_old != row.le]
+        come = rows[len(gone) :]
+        found: list[Event[Any]] = list(self.retractions(*zip(*gone, strict=True))) if gone else []
+        if come:
+            ids, le, _, re_new, payloads = zip(*come, strict=True)
+            found += self.insertions(ids, le, re_new, payloads)
+        return found
+
+    def retractions(
+        self, ids: Sequence[Any], le: Sequence[int], re: Sequence[int], re_new: Sequence[int], payloads: Sequence[Any]
+    ) -> list[Retract]:
+        """Return the events that tell of rows that end otherwise, or are gone."""
+        names = list(ids)
+        for place, (id, start, end) in enumerate(zip(ids, le, re_new, strict=True)):
+            known = self._known.get(id)
+            if known is not None and known.last_time >= self._cti:
+                names[place] = known.name
+                if end > known.last_time:
+                    known.last_time = end
+            elif end == start:
+                self._known[id] = _Known(id, 0, end)
+        return retracts(names, le, re, re_new, payloads)
+
+    def insertions(self, ids: Sequence[Any], le: Sequence[int], re: Sequence[int], payloads: Sequence[Any]) -> list[Insert[Any]]:
+        """Return the events that tell of new rows."""
+        names = list(ids)
+        for place, (id, end) in enumerate(zip(ids, re, strict=True) if self._known else ()):
+            known = self._known.get(id)
+            if known is not None and known.last_time >= self._cti:
+                known.version += 1
+                names[place] = known.name = RowVersion(id, known.version)
+                if end > known.last_time:
+                    known.last_time = end
+        return inserts(names, le, re, payloads)
+
+    def forget(self, cti: int) -> None:
+        """Forget the rows that nothing can reach after an output CTI."""
+        self._cti = cti
+        if len(self._known) > self._due or cti == INFINITY:
+            self._known = {id: known for id, known in self._known.items() if known.last_time >= cti}
+            self._due = max(_LEAST, 2 * len(self._known))
