@@ -78,6 +78,8 @@ def id_codes(ids: Ids) -> Ticks:
     ([0, 1, 0], [0, 0])
     """
     columns = ids.columns if isinstance(ids, DeferredIds) else (ids,)
+    if isinstance(ids, PairIds):
+        columns = tuple(map(id_codes, columns))
     if all(isinstance(column, np.ndarray) and column.dtype.kind == "i" for column in columns):
         codes: Ticks = columns[0]
         for column in columns[1:]:
