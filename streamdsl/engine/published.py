@@ -13,14 +13,14 @@ from streamdsl.engine.outcome import rows_after
 from streamdsl.expr.table import flatnonzero, largest
 from streamdsl.temporal import MIN_TIME, Rejected
 
-LEAST: Final = 2**12
+LEAST: Final = 256
 """How many changes may wait before they are looked through for rows that are gone."""
 
 
 class Published:
     """A stream as it stands: its rows that are live, which are those that can still change (RE >= its CTI), and its CTI.
 
-    Batches of changes are kept as they come, each until the CTI has passed all ends in it. Once there are twice as many changes
+    Batches of changes are kept as they come, each until the CTI has passed all ends in it. Once there are four times as many changes
     as there were live rows, they are put together, without the rows that are gone.
     """
 
@@ -41,7 +41,7 @@ class Published:
             self._keep(piece.batch)
         while self._ends and self._ends[0][0] < self.cti:
             self._changes -= len(self._batches.pop(heapq.heappop(self._ends)[1]))
-        if self._changes > 2 * self._kept + LEAST:
+        if self._changes > 4 * self._kept + LEAST:
             self._put_together()
 
     def replay(self) -> Piece:

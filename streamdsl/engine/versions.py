@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 from streamdsl.temporal import INFINITY, MIN_TIME, Event, Insert, Retract
 from streamdsl.temporal.events import inserts, retracts
 
-_LEAST: Final = 256
-"""So many ids may be remembered before they are looked through for those that the CTI has passed."""
+_FEW: Final = 32
+"""So many ids are looked through at every CTI; more of them when they are twice as many as were needed the last time."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -73,7 +73,7 @@ class Versions:
     def __init__(self) -> None:
         self._known: dict[Hashable, _Known] = {}
         self._cti = MIN_TIME
-        self._due = _LEAST
+        self._due = _FEW
 
     def __bool__(self) -> bool:
         return bool(self._known)
@@ -118,6 +118,6 @@ class Versions:
     def forget(self, cti: int) -> None:
         """Forget the rows that nothing can reach after an output CTI."""
         self._cti = cti
-        if len(self._known) > self._due or cti == INFINITY:
+        if not _FEW < len(self._known) <= self._due or cti == INFINITY:
             self._known = {id: known for id, known in self._known.items() if known.last_time >= cti}
-            self._due = max(_LEAST, 2 * len(self._known))
+            self._due = 2 * len(self._known)
