@@ -53,13 +53,11 @@ class Reach:
 
     def _since(self, le: Ticks) -> Ticks:
         """Return the first time that is not too far before these, at least MIN_TIME."""
-        if self._tolerance == INFINITY:
-            return np.full(len(le), MIN_TIME)
         return np.where(le < MIN_TIME + self._tolerance, MIN_TIME, le - self._tolerance)
 
     def _until(self, le: Ticks) -> Ticks:
         """Return the first time that is too far after these, at most INFINITY."""
-        return np.full(len(le), INFINITY) if self._tolerance == INFINITY else later(le, self._tolerance + 1)
+        return later(le, self._tolerance + 1)
 
     def is_as_near(self, le: Ticks, right: Ticks, best: Ticks) -> NDArray[np.bool_]:
         """Say of left rows whether what starts at `right` is as near as the best that they have."""
