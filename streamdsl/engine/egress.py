@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import operator
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.order import ordered
+from streamdsl.expr.table import every, largest
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, Retract, payload_order
 
 _FEW: Final = 32
@@ -42,7 +44,8 @@ class OutRow(NamedTuple):
     @property
     def lifetime_order(self) -> tuple[bool, int, int]:
         """Retractions first, then insertions, each by (LE, RE)."""
-        return (self.is_insertion, self.le, self.re_new if self.is_insertion else self.re_old)
+        _, le, re_old, re_new, _ = self
+        return (True, le, re_new) if re_old == le else (False, le, re_old)
 
 
 def insertions(batch: Batch) -> list[Event[Any]]:
@@ -64,6 +67,8 @@ def in_order(rows: list[OutRow]) -> list[OutRow]:
     if len(rows) < 2:
         return rows
     orders = [row.lifetime_order for row in rows]
+    if all(map(operator.lt, orders, orders[1:])):
+        return rows
     ties = Counter(orders) if len(set(orders)) < len(rows) else {}
 
     def key(place: int) -> tuple[Any, ...]:
@@ -73,32 +78,43 @@ def in_order(rows: list[OutRow]) -> list[OutRow]:
     return [rows[place] for place in sorted(range(len(rows)), key=key)]
 
 
+class Version(NamedTuple):
+    """What is known of a row that was retracted: its version, the id that this goes by, and the last time of all its versions."""
+
+    number: int
+    name: Hashable
+    last_time: int
+
+
 class Versions:
     """The ids of output rows: one that comes back after a full retraction gets a new version of its id."""
 
     def __init__(self) -> None:
-        self._versions: dict[Hashable, tuple[int, int]] = {}
+        self._versions: dict[Hashable, Version] = {}
         self._deaths: list[tuple[int, int, Hashable]] = []
         self._tickets = itertools.count()
 
     def event(self, row: OutRow) -> Event[Any]:
         """Return the event that tells of a change."""
-        known = self._versions.get(row.id)
-        version = known[0] if known else 0
-        if row.is_insertion:
-            version += known is not None
-            if known:
-                self._note(row.id, version, row.re_new)
-            return Insert(_versioned(row.id, version), row.le, row.re_new, row.payload)
-        if known or row.re_new == row.le:
-            self._note(row.id, version, row.re_new)
-        return Retract(_versioned(row.id, version), row.le, row.re_old, row.re_new, row.payload)
+        id, le, re_old, re_new, payload = row
+        known = self._versions.get(id)
+        if re_old == le:
+            if known is None:
+                return Insert(id, le, re_new, payload)
+            name = RowVersion(id, known.number + 1)
+            self._note(id, known, Version(known.number + 1, name, max(known.last_time, re_new)))
+            return Insert(name, le, re_new, payload)
+        if known is None and re_new > le:
+            return Retract(id, le, re_old, re_new, payload)
+        now = Version(0, id, re_new) if known is None else known._replace(last_time=max(known.last_time, re_new))
+        self._note(id, known, now)
+        return Retract(now.name, le, re_old, re_new, payload)
 
-    def _note(self, id: Hashable, version: int, last_time: int) -> None:
+    def _note(self, id: Hashable, known: Version | None, now: Version) -> None:
         """Remember a row's version until no change can reach it or an earlier one: its LE if it is gone, else its RE."""
-        last_time = max(last_time, self._versions.get(id, (0, last_time))[1])
-        self._versions[id] = (version, last_time)
-        heapq.heappush(self._deaths, (last_time, next(self._tickets), id))
+        self._versions[id] = now
+        if known is None or known.last_time < now.last_time:
+            heapq.heappush(self._deaths, (now.last_time, next(self._tickets), id))
 
     def __bool__(self) -> bool:
         return bool(self._versions)
@@ -107,12 +123,8 @@ class Versions:
         """Forget the versions of rows that nothing can reach after an output CTI."""
         while self._deaths and self._deaths[0][0] < cti:
             time, _, id = heapq.heappop(self._deaths)
-            if id in self._versions and self._versions[id][1] == time:
+            if id in self._versions and self._versions[id].last_time == time:
                 del self._versions[id]
-
-
-def _versioned(id: Hashable, version: int) -> Hashable:
-    return RowVersion(id, version) if version else id
 
 
 class SpeculativeEgress:
@@ -125,7 +137,7 @@ class SpeculativeEgress:
     def send(self, batch: Batch, cti: int, now: int = INFINITY) -> list[Event[Any]]:
         """Return the events of one piece, its CTI last if it has risen; `now` is the largest LE or CTI of the input."""
         batch = batch.changed()
-        if not self._versions and (batch.re_old == batch.le).all():
+        if not self._versions and every(batch.re_old == batch.le):
             events = insertions(batch)
         else:
             events = list(map(self._versions.event, rows_of(batch)))
@@ -152,7 +164,9 @@ class FinalEgress:
         """Return the rows that the CTI makes final, then the CTI, as far as the first row that is still held."""
         self._settled = max(self._settled, cti)
         batch = batch.changed()
-        if not self._held and (batch.re_old == batch.le).all() and self._is_final(int(batch.re_new.max(initial=MIN_TIME))):
+        if not len(batch) and not self._held:
+            return self._with_cti([])
+        if not self._held and every(batch.re_old == batch.le) and self._is_final(largest(batch.re_new)):
             return self._with_cti(insertions(batch))
         final = []
         for row in rows_of(batch):

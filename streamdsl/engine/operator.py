@@ -24,7 +24,7 @@ MatchKey: TypeAlias = tuple[int | None, Hashable]
 """The group that a row is in, and what its key has in common with equal ones."""
 
 
-class Step(NamedTuple):
+class Piece(NamedTuple):
     """One piece of input or output: the net changes, and then the CTI that holds (MIN_TIME: none yet)."""
 
     batch: Batch
@@ -78,13 +78,15 @@ class Operator(ABC):
         self.udm_calls = 0
         self.ending = False
 
-    def step(self, inputs: Sequence[Step]) -> Step:
+    def step(self, inputs: Sequence[Piece]) -> Piece:
         """Take one piece of every input and return the piece of output that it causes."""
-        ctis = [piece.cti for piece in inputs]
-        batches = [piece.batch for piece in inputs]
+        batches, ctis = [], []
+        for batch, cti in inputs:
+            batches.append(batch)
+            ctis.append(cti)
         risen = ctis != self.input_ctis
-        if not risen and not self.ending and not sum(map(len, batches)):
-            return Step(EMPTY, self.cti)
+        if not risen and not self.ending and not any(map(len, batches)):
+            return Piece(EMPTY, self.cti)
         self.input_ctis = ctis
         out = self.change(batches, ctis)
         self.rows_in += sum(map(len, batches))
@@ -93,7 +95,7 @@ class Operator(ABC):
             self.forget(min(ctis))
             self.settled = INFINITY if min(ctis) == INFINITY else self.output_cti(ctis)
         self.cti = max(self.cti, self.settled if self.settled == INFINITY else min(self.settled, self.held_back()))
-        return Step(out, self.cti)
+        return Piece(out, self.cti)
 
     @abstractmethod
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +53,7 @@ class RowError(Exception):
         self.cause = cause
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(NamedTuple):
     """What expressions are evaluated over: a table for each side, lifetimes and group keys where there are such.
 
     Pairs have the LE of each row in `starts`, where that is read.
@@ -171,8 +169,7 @@ def _is_scalar(column: Column) -> bool:
 
 def _made(expr: Make, inputs: Inputs) -> Table:
     columns = _Columns(inputs)
-    made = {name: columns.column(value) for name, value in zip(expr.schema.names, expr.values, strict=True)}
-    return Table(expr.schema, made, inputs.size)
+    return Table(expr.schema, dict(zip(expr.schema.names, map(columns.column, expr.values), strict=True)), inputs.size)
 
 
 class _Columns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter, itemgetter
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ Column: TypeAlias = NDArray[Any]
 """One-dimensional: `int64`, `float64` or `bool` where every value is exactly that, else `object`."""
 Rows: TypeAlias = NDArray[np.intp]
 
+_FEW: Final = 16
+"""So many values are looked at in columns; fewer one by one."""
 _INT64 = (-(2**63), 2**63 - 1)
 
 
@@ -78,14 +80,19 @@ def flatnonzero(holds: NDArray[Any]) -> Rows:
     return holds.nonzero()[0]
 
 
+def every(holds: NDArray[Any]) -> bool:
+    """Return whether a column is true in every row."""
+    return all(holds.tolist()) if len(holds) < _FEW else bool(holds.all())
+
+
 def least(column: Ticks) -> int:
     """Return the smallest of some integers, of which there is one at least."""
-    return int(column.item() if len(column) == 1 else column.min())
+    return min(column.tolist()) if len(column) < _FEW else int(column.min())
 
 
 def largest(column: Ticks) -> int:
     """Return the largest of some integers, of which there is one at least."""
-    return int(column.item() if len(column) == 1 else column.max())
+    return max(column.tolist()) if len(column) < _FEW else int(column.max())
 
 
 def concat_columns(columns: Sequence[Column]) -> Column:
@@ -167,7 +174,7 @@ class Table:
         if len(parts) == 1:
             return parts[0]
         schema = parts[0].schema
-        if any(part.schema != schema for part in parts):
+        if any(part.schema is not schema and part.schema != schema for part in parts[1:]):
             return Table.of_objects([payload for part in parts for payload in part.payloads()])
         columns = {name: concat_columns([part.columns[name] for part in parts]) for name in schema.columns}
         return Table(schema, columns, sum(part.size for part in parts))

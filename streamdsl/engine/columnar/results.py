@@ -61,6 +61,8 @@ class Results:
 
     def _conform(self, payloads: Table) -> Table:
         """Make payloads fit those that are out; of different schemas all become objects kept whole."""
+        if payloads.schema is self._schema:
+            return payloads
         if self._schema is None or (payloads.schema != self._schema and not self.is_out.any()):
             self._schema = payloads.schema
             self._columns = {name: np.zeros(len(self.is_out), dtype=column.dtype) for name, column in payloads.columns.items()}
@@ -84,6 +86,13 @@ class Results:
         return same
 
 
+def same_payload(left: Table, right: Table) -> bool:
+    """Say of tables of one row whether their payloads are equal, as `same_payloads` does."""
+    if left.schema is not right.schema:
+        return bool(same_payloads(left, right)[0])
+    return all(_same(left.columns[name].item(), right.columns[name].item()) for name in left.schema.columns)
+
+
 def same_payloads(left: Table, right: Table) -> NDArray[np.bool_]:
     """Say row by row whether two payloads are equal: NaN equals NaN, `1 == 1.0`.
 
@@ -101,8 +110,8 @@ def same_payloads(left: Table, right: Table) -> NDArray[np.bool_]:
 def same_values(left: Column, right: Column) -> NDArray[np.bool_]:
     """Say position by position whether two values are equal."""
     if left.dtype == right.dtype and left.dtype != object:
-        equal: NDArray[np.bool_] = (left == right) | ((left != left) & (right != right))
-        return equal
+        equal: NDArray[np.bool_] = left == right
+        return equal | ((left != left) & (right != right)) if left.dtype.kind == "f" else equal
     pairs = zip(left.tolist(), right.tolist(), strict=True)
     return np.fromiter((_same(a, b) for a, b in pairs), dtype=np.bool_, count=len(left))
 

@@ -15,7 +15,7 @@ from streamdsl.errors import StreamDslError
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Expr, Life, Opaque
 from streamdsl.expr.schema import as_payload
-from streamdsl.expr.table import flatnonzero, object_column
+from streamdsl.expr.table import Table, flatnonzero, object_column
 from streamdsl.plan.node import Select, SelectMany, Where
 from streamdsl.temporal import MIN_TIME
 from streamdsl.temporal.time import Ticks
@@ -65,7 +65,7 @@ class SelectOperator(Operator):
         if not len(batch):
             return EMPTY
         if not self.reads_re:
-            return self._projected(batch, batch.re_new)
+            return batch.with_table(self._payloads(batch, batch.re_new), batch.keys)
         echo = batch.take(flatnonzero(batch.re_old == batch.re_new))
         batch = batch.changed()
         gone = batch.with_lifetimes(batch.le, batch.re_old, batch.le)
@@ -76,13 +76,13 @@ class SelectOperator(Operator):
         return MIN_TIME if self.reads_re else ctis[0]
 
     def _projected(self, batch: Batch, re: Ticks) -> Batch:
-        if not len(batch):
-            return EMPTY
+        return batch.with_table(self._payloads(batch, re), batch.keys) if len(batch) else EMPTY
+
+    def _payloads(self, batch: Batch, re: Ticks) -> Table:
         try:
-            table = project(self.projection, Inputs((batch.table,), len(batch), le=batch.le, re=re))
+            return project(self.projection, Inputs((batch.table,), len(batch), le=batch.le, re=re))
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
-        return batch.with_table(table, batch.keys)
 
 
 class SelectManyOperator(Operator):
