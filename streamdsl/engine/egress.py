@@ -7,58 +7,31 @@ import itertools
 import operator
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.order import ordered
+from streamdsl.engine.versions import OutRow, Versions
 from streamdsl.expr.table import every, largest
-from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, Retract, payload_order
+from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, payload_order
+from streamdsl.temporal.events import inserts
 
 _FEW: Final = 32
 """So many rows are ordered in columns; fewer one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowVersion:
-    """The id of a row that came back after a full retraction."""
-
-    id: Hashable
-    version: int
-
-
-class OutRow(NamedTuple):
-    """One changed row of the output."""
-
-    id: Any
-    le: int
-    re_old: int
-    re_new: int
-    payload: Any
-
-    @property
-    def is_insertion(self) -> bool:
-        """Whether the row was not there before."""
-        return self.re_old == self.le
-
-    @property
-    def lifetime_order(self) -> tuple[bool, int, int]:
-        """Retractions first, then insertions, each by (LE, RE)."""
-        _, le, re_old, re_new, _ = self
-        return (True, le, re_new) if re_old == le else (False, le, re_old)
-
-
 def insertions(batch: Batch) -> list[Event[Any]]:
     """Return insertions as events, in the order in which they go out."""
     batch = ordered(batch)
-    return list(map(Insert, batch.ids.tolist(), batch.le.tolist(), batch.re_new.tolist(), batch.table.payloads()))
+    return list(inserts(batch.ids.tolist(), batch.le.tolist(), batch.re_new.tolist(), batch.table.payloads()))
 
 
 def rows_of(batch: Batch) -> list[OutRow]:
     """Return rows that change in the order in which they go out."""
     batch = batch if len(batch) < _FEW else ordered(batch)
     columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.table.payloads())
-    rows = list(map(OutRow._make, zip(*columns, strict=True)))
+    rows = list(map(partial(tuple.__new__, OutRow), zip(*columns, strict=True)))
     return in_order(rows) if len(rows) < _FEW else rows
 
 
@@ -78,55 +51,6 @@ def in_order(rows: list[OutRow]) -> list[OutRow]:
     return [rows[place] for place in sorted(range(len(rows)), key=key)]
 
 
-class Version(NamedTuple):
-    """What is known of a row that was retracted: its version, the id that this goes by, and the last time of all its versions."""
-
-    number: int
-    name: Hashable
-    last_time: int
-
-
-class Versions:
-    """The ids of output rows: one that comes back after a full retraction gets a new version of its id."""
-
-    def __init__(self) -> None:
-        self._versions: dict[Hashable, Version] = {}
-        self._deaths: list[tuple[int, int, Hashable]] = []
-        self._tickets = itertools.count()
-
-    def event(self, row: OutRow) -> Event[Any]:
-        """Return the event that tells of a change."""
-        id, le, re_old, re_new, payload = row
-        known = self._versions.get(id)
-        if re_old == le:
-            if known is None:
-                return Insert(id, le, re_new, payload)
-            name = RowVersion(id, known.number + 1)
-            self._note(id, known, Version(known.number + 1, name, max(known.last_time, re_new)))
-            return Insert(name, le, re_new, payload)
-        if known is None and re_new > le:
-            return Retract(id, le, re_old, re_new, payload)
-        now = Version(0, id, re_new) if known is None else known._replace(last_time=max(known.last_time, re_new))
-        self._note(id, known, now)
-        return Retract(now.name, le, re_old, re_new, payload)
-
-    def _note(self, id: Hashable, known: Version | None, now: Version) -> None:
-        """Remember a row's version until no change can reach it or an earlier one: its LE if it is gone, else its RE."""
-        self._versions[id] = now
-        if known is None or known.last_time < now.last_time:
-            heapq.heappush(self._deaths, (now.last_time, next(self._tickets), id))
-
-    def __bool__(self) -> bool:
-        return bool(self._versions)
-
-    def forget(self, cti: int) -> None:
-        """Forget the versions of rows that nothing can reach after an output CTI."""
-        while self._deaths and self._deaths[0][0] < cti:
-            time, _, id = heapq.heappop(self._deaths)
-            if id in self._versions and self._versions[id].last_time == time:
-                del self._versions[id]
-
-
 class SpeculativeEgress:
     """Sends every change at once."""
 
@@ -140,7 +64,7 @@ class SpeculativeEgress:
         if not self._versions and every(batch.re_old == batch.le):
             events = insertions(batch)
         else:
-            events = list(map(self._versions.event, rows_of(batch)))
+            events = self._versions.events(rows_of(batch))
         if cti > self.cti:
             self.cti = cti
             self._versions.forget(cti)
@@ -237,7 +161,7 @@ class HoldingEgress(FinalEgress):
                 going.append(row)
         self._settled = max(self._settled, cti)
         going += self._release() + self._ripe(now)
-        events = self._with_cti(list(map(self._versions.event, in_order(going))))
+        events = self._with_cti(self._versions.events(in_order(going)))
         self._versions.forget(self.cti)
         return events
 

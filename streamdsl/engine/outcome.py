@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from streamdsl.engine.operator import Piece
 from streamdsl.engine.order import by_lifetime
 from streamdsl.expr.schema import Shape
 from streamdsl.expr.table import Table, flatnonzero
-from streamdsl.temporal import CHT, CHTRow, Event, Unit
+from streamdsl.temporal import CHT, Event, Unit
 from streamdsl.temporal.frames import History, Memo, Values, payload_columns
 from streamdsl.temporal.time import Ticks
 
@@ -31,12 +33,14 @@ class Outcome:
     def events(self) -> list[Event[Any]]:
         """Return the physical events, CTIs included."""
         egress = SpeculativeEgress()
-        return [event for step in self._steps for event in egress.send(step.batch, step.cti)]
+        with collector_paused():
+            return [event for step in self._steps for event in egress.send(step.batch, step.cti)]
 
     def cht(self) -> CHT[Any]:
         """Return the canonical history table."""
         le, re, table = self._rows()
-        return CHT.ordered(map(CHTRow, le.tolist(), re.tolist(), table.payloads()), self.unit)
+        with collector_paused():
+            return CHT.ordered(le.tolist(), re.tolist(), table.payloads(), self.unit)
 
     def history(self, fields: Sequence[str] = ()) -> History:
         """Return the canonical history table in columns; `fields` are columns even where there is no row."""
@@ -50,6 +54,18 @@ class Outcome:
         if order is None:
             return rows.le, rows.re_new, rows.table
         return rows.le[order], rows.re_new[order], rows.table.take(order)
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Pause Python's collector of garbage while very many objects are made that stay: it would look through all there are."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def rows_after(changes: Batch) -> Batch:

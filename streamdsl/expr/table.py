@@ -20,7 +20,7 @@ Rows: TypeAlias = NDArray[np.intp]
 
 _FEW: Final = 16
 """So many values are looked at in columns; fewer one by one."""
-_INT64 = (-(2**63), 2**63 - 1)
+_DTYPES: Final[Mapping[type, type[np.generic]]] = {int: np.int64, float: np.float64, bool: np.bool_}
 
 
 def column_of(values: Sequence[Any]) -> Column:
@@ -32,12 +32,11 @@ def column_of(values: Sequence[Any]) -> Column:
     kinds = set(map(type, values))
     if len(kinds) == 1:
         kind = kinds.pop()
-        if kind is float:
-            return np.array(values, dtype=np.float64)
-        if kind is bool:
-            return np.array(values, dtype=np.bool_)
-        if kind is int and min(values) >= _INT64[0] and max(values) <= _INT64[1]:
-            return np.array(values, dtype=np.int64)
+        if kind in _DTYPES:
+            try:
+                return np.fromiter(values, dtype=_DTYPES[kind], count=len(values))
+            except OverflowError:
+                return object_column(values)
         kinds = {kind}
     if any(issubclass(kind, np.generic) for kind in kinds):
         return column_of([plain(value) for value in values])
@@ -50,9 +49,8 @@ def plain_column_of(values: Sequence[Any]) -> Column:
     return column if column.dtype != object or PLAIN.issuperset(map(type, values)) else column_of(list(map(plain, values)))
 
 
-def _getters(schema: Schema, payloads: Sequence[Any]) -> dict[str, Callable[[Any], Any]] | None:
+def _getters(schema: Schema, payloads: Sequence[Any], kinds: set[type]) -> dict[str, Callable[[Any], Any]] | None:
     """Return how each field is got where all payloads are of the schema's own type, and have its fields, else None."""
-    kinds = set(map(type, payloads))
     if schema.shape is Shape.RECORD:
         names = dict.fromkeys(schema.names).keys()
         is_alike = kinds <= {dict, Record} and all(payload.keys() == names for payload in payloads)
@@ -120,8 +118,13 @@ class Table:
     size: int
 
     @classmethod
-    def from_payloads(cls, payloads: Sequence[Any], schema: Schema | None = None, plainly: bool = False) -> Table:
-        """Return payloads, made plain if so asked, as columns; without a schema it is that of the first. Raises `SchemaError`."""
+    def from_payloads(
+        cls, payloads: Sequence[Any], schema: Schema | None = None, plainly: bool = False, kinds: set[type] | None = None
+    ) -> Table:
+        """Return payloads, made plain if so asked, as columns; without a schema it is that of the first. Raises `SchemaError`.
+
+        `kinds` are the types of the payloads, where they are known.
+        """
         if schema is None:
             schema = Schema.of_payload(payloads[0]) if payloads else Schema.object()
         read = plain_column_of if plainly else column_of
@@ -130,7 +133,7 @@ class Table:
         payloads = plains(payloads) if plainly and schema.shape is Shape.OBJECT else payloads
         if schema.shape is Shape.OBJECT:
             return cls(schema, {"": object_column(payloads)}, len(payloads))
-        getters = _getters(schema, payloads)
+        getters = _getters(schema, payloads, set(map(type, payloads)) if kinds is None else kinds)
         if getters is None:
             rows = list(map(schema.values, plains(payloads) if plainly else payloads))
             fields = {name: [row[place] for row in rows] for place, name in enumerate(schema.names)}

@@ -37,9 +37,10 @@ def table_of(payloads: Sequence[Any], schema: Schema | None) -> Table:
 
     Raises `SchemaError`, which names the row by its number, as `schema_for` does.
     """
+    kinds = set(map(type, payloads))
     try:
-        table = Table.from_payloads(payloads, schema, plainly=True)
-        if _are_alike(table.schema, set(map(type, payloads))):
+        table = Table.from_payloads(payloads, schema, plainly=True, kinds=kinds)
+        if _are_alike(table.schema, kinds):
             return table
     except SchemaError:
         pass  # the rows will tell which

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -60,24 +60,44 @@ def read_rows(rows: Iterable[tuple[Any, Any, Any]], unit: Unit | None = None, pa
     """
     reader = TimeReader(check_unit(unit))
     checked = list(_items(rows, "rows"))
-    if not _are_rows(checked):
-        odd = next(item for item in checked if not _are_rows([item]))
+    columns = _row_columns(checked)
+    if columns is None:
+        odd = next(item for item in checked if _row_columns([item]) is None)
         raise QueryError(f"a row is a tuple (le, re, payload), not {odd!r}")
-    return _bind_rows(checked, reader, as_schema(payload))
+    return _bind_rows(columns, reader, as_schema(payload))
 
 
-def _bind_rows(rows: Sequence[tuple[Any, Any, Any]], reader: TimeReader, schema: Schema | None) -> Bound:
-    table = table_of([row[2] for row in rows], schema)
+class _RowColumns(NamedTuple):
+    """Rows `(le, re, payload)`, column by column."""
+
+    starts: list[Any]
+    ends: list[Any]
+    payloads: list[Any]
+
+
+def _row_columns(items: Sequence[Any]) -> _RowColumns | None:
+    """Return the columns of items, None if one is not a tuple of three."""
+    if not all(issubclass(kind, tuple) for kind in set(map(type, items))):
+        return None
+    try:
+        starts = [start for start, _, _ in items]
+    except ValueError:
+        return None
+    return _RowColumns(starts, [row[1] for row in items], [row[2] for row in items])
+
+
+def _bind_rows(rows: _RowColumns, reader: TimeReader, schema: Schema | None) -> Bound:
+    table = table_of(rows.payloads, schema)
     piece = Inserts(None, *_lifetimes(reader, rows), table)
-    return Bound(reader.found, table.schema if rows else schema, lambda: iter([piece]), len(rows))
+    return Bound(reader.found, table.schema if len(piece) else schema, lambda: iter([piece]), len(piece))
 
 
-def _lifetimes(reader: TimeReader, rows: Sequence[tuple[Any, Any, Any]]) -> tuple[Ticks, Ticks]:
-    starts, ends = reader.ticks([row[0] for row in rows]), reader.ticks([row[1] for row in rows])
+def _lifetimes(reader: TimeReader, rows: _RowColumns) -> tuple[Ticks, Ticks]:
+    starts, ends = reader.ticks(rows.starts), reader.ticks(rows.ends)
     if starts is not None and ends is not None:
         return starts, ends
-    lifetimes = [reader.lifetime(number, le, re) for number, (le, re, _) in enumerate(rows)]
-    both = np.array(lifetimes, dtype=np.int64).reshape(len(rows), 2)
+    lifetimes = [reader.lifetime(number, *life) for number, life in enumerate(zip(rows.starts, rows.ends, strict=True))]
+    both = np.array(lifetimes, dtype=np.int64).reshape(len(lifetimes), 2)
     return both[:, 0].copy(), both[:, 1].copy()
 
 
@@ -103,11 +123,6 @@ def _items(items: Any, what: str) -> Iterable[Any]:
     raise QueryError(
         f"{what} are wanted, not a {type(items).__name__}", hint="from_pandas, from_arrow and from_polars take a frame"
     )
-
-
-def _are_rows(items: Sequence[Any]) -> bool:
-    """Say whether all items are tuples of three."""
-    return all(issubclass(kind, tuple) for kind in set(map(type, items))) and set(map(len, items)) <= {3}
 
 
 def read_pandas(
@@ -325,8 +340,9 @@ def _bound(value: object, source: Source) -> Bound:
 def _bind_items(items: list[Any], source: Source) -> Bound:
     if all(issubclass(kind, (Insert, Retract, Cti)) for kind in set(map(type, items))):
         return read_events(items, source.payload, source.time_unit)
-    if _are_rows(items):
-        return _bind_rows(items, TimeReader(check_unit(source.time_unit)), as_schema(source.payload))
+    columns = _row_columns(items)
+    if columns is not None:
+        return _bind_rows(columns, TimeReader(check_unit(source.time_unit)), as_schema(source.payload))
     odd = next(item for item in items if not isinstance(item, (Insert, Retract, Cti)))
     raise _unbindable(odd, source, "an item that is ")
 

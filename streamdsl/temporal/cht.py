@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
 
@@ -95,14 +96,14 @@ class CHT(Generic[T]):
         return cls(rows, _unit(reader))
 
     @classmethod
-    def ordered(cls, rows: Iterable[CHTRow[T]], unit: Unit | None = None) -> CHT[T]:
+    def ordered(cls, le: Sequence[int], re: Sequence[int], payloads: Sequence[T], unit: Unit | None = None) -> CHT[T]:
         """Return the CHT of rows that are in order of `(le, re, payload)`, none of them empty: nothing is looked at.
 
-        >>> CHT.ordered([CHTRow(1, 5, "P1")]).rows
+        >>> CHT.ordered([1], [5], ["P1"]).rows
         [CHTRow(le=1, re=5, payload='P1')]
         """
         cht = cls((), unit)
-        cht._rows = list(rows)
+        cht._rows = list(map(partial(tuple.__new__, CHTRow), zip(le, re, payloads, strict=True)))
         return cht
 
     @property

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields
+from itertools import repeat
 from typing import Any, Final, Generic, Never, TypeAlias, TypeVar, cast
 
 from streamdsl.temporal.time import CHRONON, INFINITY, TimeLike, add_time, is_integer
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
+E = TypeVar("E")
 
 
 class _Missing:
@@ -69,8 +72,12 @@ class Retract(PhysicalEvent[Never]):
     payload: Any
 
     def __init__(self, id: Hashable, le: TimeLike, re: TimeLike, re_new: TimeLike, payload: Any = MISSING) -> None:
-        for put, value in zip(_RETRACT, (id, le, re, re_new, payload), strict=True):
-            put(self, value)
+        put_id, put_le, put_re, put_re_new, put_payload = _RETRACT
+        put_id(self, id)
+        put_le(self, le)
+        put_re(self, re)
+        put_re_new(self, re_new)
+        put_payload(self, payload)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -84,8 +91,8 @@ class Cti(PhysicalEvent[Never]):
     time: int
 
     def __init__(self, time: TimeLike) -> None:
-        for put, value in zip(_CTI, (time,), strict=True):
-            put(self, value)
+        (put_time,) = _CTI
+        put_time(self, time)
 
 
 Event: TypeAlias = Insert[T] | Retract | Cti
@@ -99,6 +106,33 @@ def _setters(cls: type) -> tuple[Callable[[object, object], None], ...]:
 _INSERT: Final = _setters(Insert)
 _RETRACT: Final = _setters(Retract)
 _CTI: Final = _setters(Cti)
+
+
+def inserts(ids: Sequence[Hashable], le: Sequence[int], re: Sequence[int], payloads: Sequence[T]) -> list[Insert[T]]:
+    """Return the insertions of columns, row by row, at less than half the cost of one by one.
+
+    >>> inserts(["a"], [1], [5], ["x"])
+    [Insert(id='a', le=1, re=5, payload='x')]
+    """
+    return _made(Insert, _INSERT, (ids, le, re, payloads))
+
+
+def retracts(
+    ids: Sequence[Hashable], le: Sequence[int], re: Sequence[int], re_new: Sequence[int], payloads: Sequence[Any]
+) -> list[Retract]:
+    """Return the retractions of columns, as `inserts` does.
+
+    >>> retracts(["a"], [1], [5], [3], ["x"])
+    [Retract(id='a', le=1, re=5, re_new=3, payload='x')]
+    """
+    return _made(Retract, _RETRACT, (ids, le, re, re_new, payloads))
+
+
+def _made(cls: type[E], setters: Sequence[Callable[[object, object], None]], columns: Sequence[Sequence[Any]]) -> list[E]:
+    found: list[E] = list(map(object.__new__, repeat(cls, len(columns[0]))))
+    for put, values in zip(setters, columns, strict=True):
+        deque(map(put, found, values), maxlen=0)
+    return found
 
 
 def sync_time(event: Insert[Any] | Retract | Cti) -> int:

@@ -53,7 +53,7 @@ class TimeReader:
         if set(map(type, times)) != {int}:
             return None
         try:
-            ticks = np.array(times, dtype=np.int64)
+            ticks = np.fromiter(times, dtype=np.int64, count=len(times))
         except OverflowError:
             return None
         self._ints = self._ints or bool(((ticks != INFINITY) & (ticks != MIN_TIME)).any())

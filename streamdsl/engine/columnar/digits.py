@@ -1,0 +1,158 @@
+"""Digits: numbers taken apart into what they add to lanes, exactly.
+
+Any finite float is a whole multiple of 2 ** -1074, so it has an exact place among digits of weight 2 ** (32 * w).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.engine.columnar.terms import DIGIT, SAFE_WEIGHTS, Counted, LaneKey, Part, Terms
+from streamdsl.expr.table import Rows, flatnonzero
+from streamdsl.temporal.time import Ticks
+
+_MASK: Final = 2**DIGIT - 1
+_DIRECT: Final = 2**45
+"""Integers up to this go into the lane of weight 0 as they are."""
+_BIAS: Final = 34
+"""The digit of the smallest float has weight -34 (2 ** -1074 is 2 ** (14 - 32 * 34))."""
+
+
+def parts_of(terms: Terms) -> Iterator[Part]:
+    """Yield what rows add to the lanes, their floats taken apart.
+
+    >>> from streamdsl.engine.columnar.terms import Reals
+    >>> [part.lane for part in parts_of(Terms(1, reals=[Reals(0, None, np.array([0.75]))]))]
+    [(0, 'floats'), (0, -1)]
+    """
+    yield from terms.parts
+    for reals in terms.reals:
+        parts = float_parts(reals.aggregate, reals.rows, reals.values)
+        yield from parts if reals.signs is None else (part.times(reals.signs) for part in parts)
+
+
+def integer_parts(aggregate: int, rows: Rows | None, values: Ticks) -> Iterator[Part]:
+    """Yield what integers add to an aggregate's lanes.
+
+    >>> [(part.lane, part.amounts.tolist()) for part in integer_parts(0, None, np.array([2**62 + 5]))]
+    [((0, 0), [5]), ((0, 1), [1073741824])]
+    """
+    if not len(values):
+        return
+    low, high = int(values.min()), int(values.max())
+    if max(-low, high) <= _DIRECT:
+        yield Part((aggregate, 0), rows, values, max(-low, high, 1))
+        return
+    yield Part((aggregate, 0), rows, values & _MASK, _MASK)
+    yield Part((aggregate, 1), rows, values >> DIGIT, 2 ** (DIGIT - 1))
+
+
+def huge_parts(aggregate: int, rows: Sequence[int], values: Sequence[int]) -> Iterator[Part]:
+    """Yield what integers of any size add to an aggregate's lanes.
+
+    >>> [(part.lane, part.amounts.tolist()) for part in huge_parts(0, [0], [2**70])]
+    [((0, 2), [64])]
+    """
+    for row, value in zip(rows, values, strict=True):
+        rest, weight = value, 0
+        while rest not in (0, -1):
+            if rest & _MASK:
+                yield _single((aggregate, weight), row, rest & _MASK)
+            rest, weight = rest >> DIGIT, weight + 1
+        if rest:
+            yield _single((aggregate, weight), row, rest)
+
+
+def _single(lane: LaneKey, row: int, amount: int) -> Part:
+    return Part(lane, np.array([row]), np.array([amount], dtype=np.int64), _MASK)
+
+
+def float_parts(aggregate: int, rows: Rows | None, values: NDArray[np.float64]) -> Iterator[Part]:
+    """Yield what floats add to an aggregate's lanes; NaN and infinities are counted, so that they can go again.
+
+    >>> [(part.lane, part.amounts) for part in float_parts(0, None, np.array([0.75, 3.0]))]
+    [((0, 'floats'), None), ((0, 0), array([0, 3])), ((0, -1), array([3221225472,          0])), ((0, -2), array([0, 0]))]
+    """
+    if not len(values):
+        return
+    yield _ones((aggregate, "floats"), rows)
+    sizes = np.abs(values)
+    if not math.isfinite(sizes.max()):
+        yield from _special_parts(aggregate, rows, values)
+        values = np.where(np.isfinite(values), values, 0.0)
+        sizes = np.abs(values)
+    cut = _cut(values, sizes)
+    if cut is not None:
+        yield from (Part((aggregate, weight), rows, digits, _MASK) for weight, digits in cut)
+        return
+    weight, digits = _digits(values)
+    low, high = int(weight.min()), int(weight.max())
+    for first in range(low, high + 1):
+        at = None if low == high else flatnonzero(weight == first)
+        if at is None or len(at):
+            yield from _placed(aggregate, first, rows, at, digits)
+
+
+def _placed(aggregate: int, first: int, rows: Rows | None, at: Rows | None, digits: Sequence[Ticks]) -> Iterator[Part]:
+    chosen = rows if at is None else at if rows is None else rows[at]
+    for place, column in enumerate(digits):
+        amounts = column if at is None else column[at]
+        if amounts.any():
+            yield Part((aggregate, first + place), chosen, amounts, _MASK)
+
+
+def _cut(values: NDArray[np.float64], sizes: NDArray[np.float64]) -> list[tuple[int, Ticks]] | None:
+    """Return the digits of all floats, weight by weight, None if their magnitudes are too far apart, or extreme.
+
+    What is computed stands in the memory of `sizes`.
+    """
+    largest = float(sizes.max())
+    if not largest:
+        return []
+    smallest = float(sizes.min()) or float(np.min(sizes, where=sizes > 0, initial=largest))
+    top, bottom = (math.frexp(largest)[1] - 1) // DIGIT, (math.frexp(smallest)[1] - 53) // DIGIT
+    if top - bottom > 3 or bottom not in SAFE_WEIGHTS or top not in SAFE_WEIGHTS:
+        return None
+    found, rest, scratch = [], values, sizes
+    for weight in range(top, bottom - 1, -1):
+        digits = np.multiply(rest, 2.0 ** (-DIGIT * weight), out=scratch).astype(np.int64)
+        found.append((weight, digits))
+        if weight > bottom:
+            rest = np.subtract(
+                rest, np.multiply(digits, 2.0 ** (DIGIT * weight), out=scratch), out=None if rest is values else rest
+            )
+    return found
+
+
+def _digits(values: NDArray[np.float64]) -> tuple[Ticks, tuple[Ticks, Ticks, Ticks]]:
+    """Return the weight of each float's lowest digit, and its three digits."""
+    bits = np.ascontiguousarray(values).view(np.int64)
+    exponent = (bits >> 52) & 0x7FF
+    mantissa = (bits & (2**52 - 1)) | ((exponent > 0).astype(np.int64) << 52)
+    mantissa = np.where(bits < 0, -mantissa, mantissa)
+    place = np.where(mantissa == 0, 1023, np.maximum(exponent, 1)) + 13
+    shift = place & (DIGIT - 1)
+    low = (mantissa & _MASK) << shift
+    middle = (low >> DIGIT) + ((mantissa >> DIGIT) << shift)
+    return (place >> 5) - _BIAS, (low & _MASK, middle & _MASK, middle >> DIGIT)
+
+
+def _special_parts(aggregate: int, rows: Rows | None, values: NDArray[np.float64]) -> Iterator[Part]:
+    kinds: Iterable[tuple[Counted, Any]] = (
+        ("nan", np.isnan(values)),
+        ("inf", values == math.inf),
+        ("-inf", values == -math.inf),
+    )
+    for kind, found in kinds:
+        at = flatnonzero(found)
+        if len(at):
+            yield _ones((aggregate, kind), at if rows is None else rows[at])
+
+
+def _ones(lane: LaneKey, rows: Rows | None) -> Part:
+    return Part(lane, rows, None, 1)
