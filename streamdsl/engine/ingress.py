@@ -117,8 +117,13 @@ class Ingress:
         """Take an insertion that comes alone, for good; None, and nothing is done, where it needs a closer look."""
         if not isinstance(pushed, list) or type(event := pushed[0]) is not Insert or not self._is_plain:
             return None
-        le, re, payload = event.le, event.re, plain(event.payload)
-        table = self._table([payload]) if type(le) is int and type(re) is int and le > MIN_TIME else None
+        le, re, payload = event.le, event.re, event.payload
+        if type(le) is not int or type(re) is not int or le == MIN_TIME:
+            return None
+        table = None if self.schema is None else Table.of_row(payload, self.schema)
+        if table is None:
+            payload = plain(payload)
+            table = self._table([payload])
         if table is None or not self.table.admit_alone(event.id, le, re, payload):
             return None
         self.schema = self.schema or table.schema

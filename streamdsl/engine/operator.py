@@ -89,12 +89,14 @@ class Operator(ABC):
             return Piece(EMPTY, self.cti)
         self.input_ctis = ctis
         out = self.change(batches, ctis)
-        self.rows_in += sum(map(len, batches))
+        for batch in batches:
+            self.rows_in += len(batch)
         self.rows_out += len(out)
         if risen:
             self.forget(min(ctis))
             self.settled = INFINITY if min(ctis) == INFINITY else self.output_cti(ctis)
-        self.cti = max(self.cti, self.settled if self.settled == INFINITY else min(self.settled, self.held_back()))
+        if self.settled > self.cti:
+            self.cti = INFINITY if self.settled == INFINITY else max(self.cti, min(self.settled, self.held_back()))
         return Piece(out, self.cti)
 
     @abstractmethod

@@ -74,6 +74,9 @@ def evaluate(expr: Expr, inputs: Inputs) -> Column:
     >>> evaluate(Binary(">", Field("price"), Constant(10)), Inputs((table,), 2)).tolist()
     [True, False]
     """
+    picked = _picked(expr, inputs)
+    if picked is not None:
+        return picked
     failure: Exception | None = None
     try:
         column = _Columns(inputs).column(expr)
@@ -167,7 +170,20 @@ def _is_scalar(column: Column) -> bool:
     return kinds <= _SCALARS or all(Schema.of_type(kind) == Schema.scalar() for kind in kinds)
 
 
+def _picked(expr: Expr, inputs: Inputs) -> Column | None:
+    """Return the column that an expression is as it stands, None if it must be made."""
+    if type(expr) is Field:
+        return inputs.tables[expr.side].columns.get(expr.name)
+    if type(expr) is Key and inputs.keys is not None and inputs.keys.schema.shape is Shape.SCALAR:
+        return inputs.keys.columns["value"]
+    return None
+
+
 def _made(expr: Make, inputs: Inputs) -> Table:
+    picked = {name: _picked(value, inputs) for name, value in zip(expr.schema.names, expr.values, strict=True)}
+    found = {name: column for name, column in picked.items() if column is not None}
+    if len(found) == len(picked):
+        return Table(expr.schema, found, inputs.size)
     columns = _Columns(inputs)
     return Table(expr.schema, dict(zip(expr.schema.names, map(columns.column, expr.values), strict=True)), inputs.size)
 

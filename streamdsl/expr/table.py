@@ -142,6 +142,27 @@ class Table:
         return cls(schema, {name: read(values) for name, values in fields.items()}, len(payloads))
 
     @classmethod
+    def of_row(cls, payload: Any, schema: Schema) -> Table | None:
+        """Return a single payload as columns; None where it needs a closer look: that costs more, and `from_payloads` takes it.
+
+        >>> row = Table.of_row(("a", 2), Schema.tuple(2))
+        >>> row.payloads(), Table.of_row(("a",), Schema.tuple(2))
+        ([('a', 2)], None)
+        """
+        names, kind = schema.names, type(payload)
+        if schema.shape is Shape.TUPLE and kind is tuple:
+            values = payload
+        elif schema.shape is Shape.RECORD and kind in (dict, Record) and len(payload) == len(names):
+            values = [payload.get(name, payload) for name in names]
+        elif schema.cls is not None and kind is schema.cls:
+            values = [getattr(payload, name) for name in names]
+        else:
+            return None
+        if len(values) != len(names) or not PLAIN.issuperset(map(type, values)):
+            return None
+        return cls(schema, dict(zip(names, map(column_of, zip(values, strict=True)), strict=True)), 1)
+
+    @classmethod
     def of_objects(cls, payloads: Sequence[Any]) -> Table:
         """Return payloads kept whole."""
         return cls(Schema.object(), {"": object_column(payloads)}, len(payloads))

@@ -93,6 +93,9 @@ class ColumnarWindowOperator(Operator):
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
+        alone = self._alone(batch, ctis[0]) if len(batch) == 1 and self.ring.is_empty and not self.ending else None
+        if alone is not None:
+            return self._emit(self._due(self._enter(alone), ctis[0]))
         pending = self._arrived(batch, ctis[0])
         if self.watermark == INFINITY and self._unending:
             raise unending(self.windows, min(self._unending, key=self._unending.__getitem__))
@@ -112,6 +115,22 @@ class ColumnarWindowOperator(Operator):
         if self.numbers.gate.final:
             self.cells.drop(cells[self.cells.lanes.counts(ROWS)[cells] == 0])
         return Batch.concat([self._emit(self._due(cells, ctis[0])), passed])
+
+    def _alone(self, batch: Batch, cti: int) -> Pending | None:
+        """Return what a row that comes alone adds to a window that is open and stays so; None, where it is not so simple.
+
+        The ring is empty. A number at a time costs less than columns of one.
+        """
+        le, re_old, re = batch.le.item(), batch.re_old.item(), batch.re_new.item()
+        number = self.numbers.only(le, re) if re_old == le else None
+        watermark = max(self.watermark, le, cti)
+        opened = self.numbers.last_open(watermark)
+        if number is None or not self.numbers.grid.first_ending_after(cti) <= number <= opened:
+            return None
+        self.watermark = watermark
+        self.ring.next = max(self.ring.next, opened + 1)
+        lo = np.array([number])
+        return Pending(self._groups(batch), lo, lo + 1, self._terms(batch), None, self._rows_of(batch))
 
     def _are_open(self, pending: list[Pending], opened: int, cti: int) -> bool:
         """Say whether all windows that rows enter are open, and stay so when the CTI has come."""
@@ -145,15 +164,23 @@ class ColumnarWindowOperator(Operator):
         return [part for part in rest if part], out
 
     def _pending(self, batch: Batch) -> Pending:
-        groups = np.zeros(len(batch), dtype=np.int64) if batch.keys is None else batch.keys
         lo, hi, signs = self.numbers.ranges(batch)
+        terms = self._terms(batch)
+        terms = terms if signs is None else terms.times(signs)
+        pending = Pending(self._groups(batch), lo, hi, terms, signs, self._rows_of(batch))
+        return pending if every(lo < hi) else pending.take(flatnonzero(lo < hi))
+
+    def _groups(self, batch: Batch) -> Ticks:
+        return np.zeros(len(batch), dtype=np.int64) if batch.keys is None else batch.keys
+
+    def _terms(self, batch: Batch) -> Terms:
+        """Return what rows add to the windows that they enter."""
         terms = Terms(len(batch), [_ROW])
         if self._reading:
             inputs = inputs_of(batch)
             for accumulator in self._reading:
                 self._add_terms(accumulator, self.aggregates[accumulator.number], batch, inputs, terms)
-        pending = Pending(groups, lo, hi, terms if signs is None else terms.times(signs), signs, self._rows_of(batch))
-        return pending if every(lo < hi) else pending.take(flatnonzero(lo < hi))
+        return terms
 
     def _rows_of(self, batch: Batch) -> Rows | None:
         """Return which rows of the input those of a slice are, if that will be asked for."""
