@@ -49,14 +49,13 @@ class Batch:
     @property
     def is_large(self) -> bool:
         """Whether it is more than one slice."""
-        return len(self) > SLICE
+        return len(self.le) > SLICE
 
     def slices(self) -> Iterator[Batch]:
         """Return the rows in parts of at most `SLICE`, which are not copied; none is empty."""
-        size = len(self.le)
-        if size <= SLICE:
-            return iter([self] if size else [])
-        return (self._mapped(slice(start, start + SLICE)) for start in range(0, size, SLICE))
+        if not self.is_large:
+            return iter([self] if len(self) else [])
+        return (self._mapped(slice(start, start + SLICE)) for start in range(0, len(self), SLICE))
 
     def _mapped(self, rows: Rows | slice) -> Batch:
         keys = None if self.keys is None else self.keys[rows]

@@ -93,8 +93,9 @@ class Operator(ABC):
             self.rows_in += len(batch)
         self.rows_out += len(out)
         if risen:
-            self.forget(min(ctis))
-            self.settled = INFINITY if min(ctis) == INFINITY else self.output_cti(ctis)
+            cti = min(ctis)
+            self.forget(cti)
+            self.settled = INFINITY if cti == INFINITY else self.output_cti(ctis)
         if self.settled > self.cti:
             self.cti = INFINITY if self.settled == INFINITY else max(self.cti, min(self.settled, self.held_back()))
         return Piece(out, self.cti)
@@ -190,4 +191,4 @@ class Operator(ABC):
 
 def inputs_of(batch: Batch) -> Inputs:
     """Return a batch as what expressions are evaluated over; `life` is the lifetime after the change."""
-    return Inputs((batch.table,), len(batch), le=batch.le, re=batch.re_new)
+    return Inputs((batch.table,), batch.table.size, batch.le, batch.re_new)

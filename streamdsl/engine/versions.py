@@ -6,9 +6,11 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from streamdsl.temporal import INFINITY, MIN_TIME, Event
+from streamdsl.temporal import INFINITY, MIN_TIME, Event, Insert, Retract
 from streamdsl.temporal.events import inserts, retracts
 
+_FEW: Final = 8
+"""So many events are made column by column; fewer one by one."""
 _LEAST: Final = 256
 """So many ids may be remembered before they are looked through for those that the CTI has passed."""
 
@@ -68,6 +70,8 @@ class Versions:
 
     def events(self, rows: Sequence[OutRow]) -> list[Event[Any]]:
         """Return the events that tell of changes, all retractions first."""
+        if len(rows) < _FEW:
+            return list(map(self._event, rows))
         n_gone = sum(row.re_old != row.le for row in rows)
         gone, come = rows[:n_gone], rows[n_gone:]
         found: list[Event[Any]] = []
@@ -79,10 +83,17 @@ class Versions:
             found += inserts(list(map(self._entered, come)), le, re_new, payloads)
         return found
 
+    def _event(self, row: OutRow) -> Event[Any]:
+        _, le, re_old, re_new, payload = row
+        if re_old == le:
+            return Insert(self._entered(row), le, re_new, payload)
+        return Retract(self._left(row), le, re_old, re_new, payload)
+
     def _left(self, row: OutRow) -> Hashable:
         known = self._reached(row.id)
         if known is not None:
-            self._known[row.id] = known._replace(last_time=max(known.last_time, row.re_new))
+            if row.re_new > known.last_time:
+                self._known[row.id] = known._replace(last_time=row.re_new)
             return known.name
         if row.re_new == row.le:
             self._known[row.id] = _Known(row.id, 0, row.re_new)

@@ -180,10 +180,13 @@ def _picked(expr: Expr, inputs: Inputs) -> Column | None:
 
 
 def _made(expr: Make, inputs: Inputs) -> Table:
-    picked = {name: _picked(value, inputs) for name, value in zip(expr.schema.names, expr.values, strict=True)}
-    found = {name: column for name, column in picked.items() if column is not None}
-    if len(found) == len(picked):
-        return Table(expr.schema, found, inputs.size)
+    found = []
+    for value in expr.values:
+        if (column := _picked(value, inputs)) is None:
+            break
+        found.append(column)
+    else:
+        return Table(expr.schema, dict(zip(expr.schema.names, found, strict=True)), inputs.size)
     columns = _Columns(inputs)
     return Table(expr.schema, dict(zip(expr.schema.names, map(columns.column, expr.values), strict=True)), inputs.size)
 

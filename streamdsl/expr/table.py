@@ -20,6 +20,7 @@ Rows: TypeAlias = NDArray[np.intp]
 
 _FEW: Final = 16
 """So many values are looked at in columns; fewer one by one."""
+_DTYPE: Final = attrgetter("dtype")
 _DTYPES: Final[Mapping[type, type[np.generic]]] = {int: np.int64, float: np.float64, bool: np.bool_}
 
 
@@ -85,11 +86,15 @@ def every(holds: NDArray[Any]) -> bool:
 
 def least(column: Ticks) -> int:
     """Return the smallest of some integers, of which there is one at least."""
+    if len(column) == 1:
+        return int(column.item())
     return min(column.tolist()) if len(column) < _FEW else int(column.min())
 
 
 def largest(column: Ticks) -> int:
     """Return the largest of some integers, of which there is one at least."""
+    if len(column) == 1:
+        return int(column.item())
     return max(column.tolist()) if len(column) < _FEW else int(column.max())
 
 
@@ -99,7 +104,7 @@ def concat_columns(columns: Sequence[Column]) -> Column:
     >>> concat_columns([np.array([1]), np.array([0.5])]).tolist()
     [1, 0.5]
     """
-    if len({column.dtype for column in columns}) == 1:
+    if len(set(map(_DTYPE, columns))) == 1:
         return np.concatenate(columns)
     return np.concatenate([column.astype(object) for column in columns]) if columns else object_column([])
 
@@ -160,7 +165,11 @@ class Table:
             return None
         if len(values) != len(names) or not PLAIN.issuperset(map(type, values)):
             return None
-        return cls(schema, dict(zip(names, map(column_of, zip(values, strict=True)), strict=True)), 1)
+        try:
+            columns = [np.array([value], dtype=_DTYPES.get(type(value), object)) for value in values]
+        except OverflowError:
+            return None
+        return cls(schema, dict(zip(names, columns, strict=True)), 1)
 
     @classmethod
     def of_objects(cls, payloads: Sequence[Any]) -> Table:
@@ -198,7 +207,7 @@ class Table:
         if len(parts) == 1:
             return parts[0]
         schema = parts[0].schema
-        if any(part.schema is not schema and part.schema != schema for part in parts[1:]):
+        if any([part.schema is not schema and part.schema != schema for part in parts]):
             return Table.of_objects([payload for part in parts for payload in part.payloads()])
         columns = {name: concat_columns([part.columns[name] for part in parts]) for name in schema.columns}
-        return Table(schema, columns, sum(part.size for part in parts))
+        return Table(schema, columns, sum([part.size for part in parts]))

@@ -51,7 +51,7 @@ class Results:
 
     def put(self, slots: Rows, payloads: Table) -> None:
         """Note the results that go out."""
-        payloads = self._conform(payloads)
+        payloads = payloads if payloads.schema is self._schema else self._conform(payloads)
         for name, values in payloads.columns.items():
             column = self._columns[name]
             if column.dtype != values.dtype and column.dtype != object:
@@ -61,8 +61,6 @@ class Results:
 
     def _conform(self, payloads: Table) -> Table:
         """Make payloads fit those that are out; of different schemas all become objects kept whole."""
-        if payloads.schema is self._schema:
-            return payloads
         if self._schema is None or (payloads.schema != self._schema and not self.is_out.any()):
             self._schema = payloads.schema
             self._columns = {name: np.zeros(len(self.is_out), dtype=column.dtype) for name, column in payloads.columns.items()}
@@ -90,7 +88,7 @@ def same_payload(left: Table, right: Table) -> bool:
     """Say of tables of one row whether their payloads are equal, as `same_payloads` does."""
     if left.schema is not right.schema:
         return bool(same_payloads(left, right)[0])
-    return all(_same(left.columns[name].item(), right.columns[name].item()) for name in left.schema.columns)
+    return all([_same(left.columns[name].item(), right.columns[name].item()) for name in left.schema.columns])
 
 
 def same_payloads(left: Table, right: Table) -> NDArray[np.bool_]:

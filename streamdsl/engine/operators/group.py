@@ -57,7 +57,7 @@ class GroupExitOperator(Operator):
         assert batch.keys is not None
         keys = self.inside.shown(batch.keys)
         try:
-            table = project(self.projection, Inputs((batch.table,), len(batch), keys=keys))
+            table = project(self.projection, Inputs((batch.table,), batch.table.size, keys=keys))
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
         return batch.with_table(table, self.inside.outer(batch.keys))

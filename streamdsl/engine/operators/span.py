@@ -80,7 +80,7 @@ class SelectOperator(Operator):
 
     def _payloads(self, batch: Batch, re: Ticks) -> Table:
         try:
-            return project(self.projection, Inputs((batch.table,), len(batch), le=batch.le, re=re))
+            return project(self.projection, Inputs((batch.table,), batch.table.size, batch.le, re))
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
 
