@@ -11,7 +11,7 @@ import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Sliced
 from streamdsl.engine.keys import KeyTable
-from streamdsl.engine.operator import Gate, Operator, Piece
+from streamdsl.engine.operator import Gate, Operator, Piece, RowOperator
 from streamdsl.engine.operators.applied import BufferedApplyOperator
 from streamdsl.engine.operators.asof_join import AsofJoinOperator
 from streamdsl.engine.operators.buffered import BufferedWindowOperator, why_not_buffered
@@ -235,9 +235,7 @@ def _chains(graph: Graph) -> dict[int, list[Operator]]:
     for stage in graph.stages:
         chain: list[int] = []
         at = stage.inputs[0] if stage.operator is not None and stage.operator.takes_slices else None
-        while (
-            at is not None and (operator := graph.stages[at].operator) is not None and operator.passes_rows and readers[at] == 1
-        ):
+        while at is not None and isinstance(graph.stages[at].operator, RowOperator) and readers[at] == 1:
             chain.insert(0, at)
             (at,) = graph.stages[at].inputs
         chains.update({at: [] for at in chain[1:]})

@@ -62,8 +62,6 @@ class Operator(ABC):
     takes_gate: ClassVar[bool] = False
     """Whether it is made with the gate too: it shows results cell by cell, or window by window."""
 
-    passes_rows: ClassVar[bool] = False
-    """Whether it looks at each row by itself and keeps none, so that a batch may pass it slice by slice."""
     takes_slices: ClassVar[bool] = False
     """Whether it takes a batch in slices as they have come through the operators before it."""
 
@@ -187,6 +185,24 @@ class Operator(ABC):
         """Return what a user sees of an error in row `error.row`."""
         event: Any = None if ids is None else plain(ids[error.row])
         return UserCodeError(error.cause, operator=self.label, event=event, window=window)
+
+
+class RowOperator(Operator):
+    """An operator that looks at each row by itself and keeps none, so that a batch may pass it slice by slice.
+
+    `change` is given rows only, and has no part in CTIs; so a step costs little besides.
+    """
+
+    def step(self, inputs: Sequence[Piece]) -> Piece:
+        ((batch, cti),) = inputs
+        size = len(batch)
+        out = self.change([batch], [cti]) if size else EMPTY
+        self.rows_in += size
+        self.rows_out += len(out)
+        if cti > self.cti:
+            self.input_ctis = [cti]
+            self.cti = cti if cti == INFINITY else max(self.cti, self.output_cti(self.input_ctis))
+        return Piece(out, self.cti)
 
 
 def inputs_of(batch: Batch) -> Inputs:

@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outcome import rows_after
@@ -77,19 +79,17 @@ class Published:
 
     def _settle(self) -> None:
         """Take in the new batches, let go those that the CTI has passed, and put the others together if they are many."""
-        for batch in self._new:
-            self._keep(batch)
+        for batch, end in zip(self._new, _ends(self._new), strict=True):
+            if end >= self.cti:
+                self._keep(batch, end)
         self._new, self._n_new = [], 0
         while self._ends and self._ends[0][0] < self.cti:
             self._changes -= len(self._batches.pop(heapq.heappop(self._ends)[1]))
         if self._changes > 2 * self._kept + LEAST:
             self._put_together()
 
-    def _keep(self, batch: Batch) -> None:
-        """Keep a batch if the CTI has not passed all ends in it."""
-        end = max(largest(batch.re_old), largest(batch.re_new))
-        if end < self.cti:
-            return
+    def _keep(self, batch: Batch, end: int) -> None:
+        """Keep a batch, in which this is the last end."""
         number = next(self._number)
         self._batches[number] = batch
         heapq.heappush(self._ends, (end, number))
@@ -99,13 +99,23 @@ class Published:
         live = live_rows(Batch.concat(self._batches.values()), self.cti)
         self._batches, self._ends, self._changes, self._kept = {}, [], 0, len(live)
         if len(live):
-            self._keep(live)
+            self._keep(live, largest(live.re_new))
 
 
 def live_rows(changes: Batch, cti: int) -> Batch:
     """Return the rows that are there after these changes and that a change after the CTI may reach, as insertions."""
     rows = rows_after(changes)
     return rows.take(flatnonzero(rows.re_new >= cti))
+
+
+def _ends(batches: Sequence[Batch]) -> list[int]:
+    """Return the last end in each of some batches, none of which is empty."""
+    if not batches:
+        return []
+    starts = np.cumsum([0, *map(len, batches[:-1])])
+    old, new = np.concatenate([batch.re_old for batch in batches]), np.concatenate([batch.re_new for batch in batches])
+    ends: list[int] = np.maximum.reduceat(np.maximum(old, new), starts).tolist()
+    return ends
 
 
 def _bytes_of(batch: Batch) -> int:

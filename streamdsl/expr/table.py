@@ -207,7 +207,7 @@ class Table:
         if len(parts) == 1:
             return parts[0]
         schema = parts[0].schema
-        if any([part.schema is not schema and part.schema != schema for part in parts]):
+        if [part.schema for part in parts].count(schema) < len(parts):
             return Table.of_objects([payload for part in parts for payload in part.payloads()])
         columns = {name: concat_columns([part.columns[name] for part in parts]) for name in schema.columns}
         return Table(schema, columns, sum([part.size for part in parts]))

@@ -30,7 +30,7 @@ class Pending(NamedTuple):
     @property
     def is_single(self) -> bool:
         """Whether each row is in one window."""
-        return every(self.hi - self.lo == 1)
+        return self.hi.item() - self.lo.item() == 1 if len(self.lo) == 1 else every(self.hi - self.lo == 1)
 
     def clipped(self, lo: Ticks | int, hi: Ticks | int) -> Pending:
         """Return the rows that are in windows `[lo, hi)`, as far as they are."""

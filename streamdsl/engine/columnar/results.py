@@ -88,7 +88,7 @@ def same_payload(left: Table, right: Table) -> bool:
     """Say of tables of one row whether their payloads are equal, as `same_payloads` does."""
     if left.schema is not right.schema:
         return bool(same_payloads(left, right)[0])
-    return all([_same(left.columns[name].item(), right.columns[name].item()) for name in left.schema.columns])
+    return all(_same(left.columns[name].item(), column.item()) for name, column in right.columns.items())
 
 
 def same_payloads(left: Table, right: Table) -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch, payload_table
 from streamdsl.engine.ids import Ids
-from streamdsl.engine.operator import Operator, inputs_of
+from streamdsl.engine.operator import Operator, RowOperator, inputs_of
 from streamdsl.errors import StreamDslError
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Expr, Life, Opaque
@@ -21,11 +21,10 @@ from streamdsl.temporal import MIN_TIME
 from streamdsl.temporal.time import Ticks
 
 
-class WhereOperator(Operator):
+class WhereOperator(RowOperator):
     """Keeps the rows for which the predicate is true."""
 
     kind = "where (columnar)"
-    passes_rows = True
 
     def __init__(self, label: str, node: Where) -> None:
         super().__init__(label)
@@ -34,8 +33,6 @@ class WhereOperator(Operator):
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        if not len(batch):
-            return EMPTY
         if not self.reads_re:
             return batch.take(flatnonzero(self.holds(self.predicate, inputs_of(batch), batch.ids)))
         old = np.where(self._holds(batch, batch.re_old), batch.re_old, batch.le)
@@ -49,11 +46,10 @@ class WhereOperator(Operator):
         return where_present(self.holds, self.predicate, batch, re)
 
 
-class SelectOperator(Operator):
+class SelectOperator(RowOperator):
     """Replaces each row's payload."""
 
     kind = "select (columnar)"
-    passes_rows = True
 
     def __init__(self, label: str, node: Select) -> None:
         super().__init__(label)
@@ -62,8 +58,6 @@ class SelectOperator(Operator):
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        if not len(batch):
-            return EMPTY
         if not self.reads_re:
             return batch.with_table(self._payloads(batch, batch.re_new), batch.keys)
         echo = batch.take(flatnonzero(batch.re_old == batch.re_new))
