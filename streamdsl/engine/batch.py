@@ -43,6 +43,8 @@ class Batch:
 
     def changed(self) -> Batch:
         """Return the rows that change, without echoes."""
+        if not len(self.le):
+            return self
         changes = self.re_old != self.re_new
         return self if every(changes) else self.take(flatnonzero(changes))
 

@@ -60,7 +60,7 @@ class SpeculativeEgress:
 
     def send(self, batch: Batch, cti: int, now: int = INFINITY) -> list[Event[Any]]:
         """Return the events of one piece, its CTI last if it has risen; `now` is the largest LE or CTI of the input."""
-        batch = batch.changed() if len(batch) else batch
+        batch = batch.changed()
         if not self._versions and every(batch.re_old == batch.le):
             events = insertions(batch)
         else:
@@ -87,9 +87,9 @@ class FinalEgress:
     def send(self, batch: Batch, cti: int, now: int = INFINITY) -> list[Event[Any]]:
         """Return the rows that the CTI makes final, then the CTI, as far as the first row that is still held."""
         self._settled = max(self._settled, cti)
+        batch = batch.changed()
         if not len(batch) and not self._held:
             return self._with_cti([])
-        batch = batch.changed()
         if not self._held and every(batch.re_old == batch.le) and self._is_final(largest(batch.re_new)):
             return self._with_cti(insertions(batch))
         final = []

@@ -20,7 +20,6 @@ Rows: TypeAlias = NDArray[np.intp]
 
 _FEW: Final = 16
 """So many values are looked at in columns; fewer one by one."""
-_DTYPE: Final = attrgetter("dtype")
 _DTYPES: Final[Mapping[type, type[np.generic]]] = {int: np.int64, float: np.float64, bool: np.bool_}
 
 
@@ -86,15 +85,11 @@ def every(holds: NDArray[Any]) -> bool:
 
 def least(column: Ticks) -> int:
     """Return the smallest of some integers, of which there is one at least."""
-    if len(column) == 1:
-        return int(column.item())
     return min(column.tolist()) if len(column) < _FEW else int(column.min())
 
 
 def largest(column: Ticks) -> int:
     """Return the largest of some integers, of which there is one at least."""
-    if len(column) == 1:
-        return int(column.item())
     return max(column.tolist()) if len(column) < _FEW else int(column.max())
 
 
@@ -104,7 +99,7 @@ def concat_columns(columns: Sequence[Column]) -> Column:
     >>> concat_columns([np.array([1]), np.array([0.5])]).tolist()
     [1, 0.5]
     """
-    if len(set(map(_DTYPE, columns))) == 1:
+    if len({column.dtype for column in columns}) == 1:
         return np.concatenate(columns)
     return np.concatenate([column.astype(object) for column in columns]) if columns else object_column([])
 

@@ -19,7 +19,6 @@ from streamdsl.engine.columnar.combine import combine_windows
 from streamdsl.engine.columnar.lanes import Lanes, distinct
 from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
 from streamdsl.engine.columnar.pending import Pending
-from streamdsl.engine.columnar.results import same_payload
 from streamdsl.engine.columnar.ring import DeltaRing, Opened
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.ids import DeferredIds, Ids
@@ -281,11 +280,10 @@ class ColumnarWindowOperator(Operator):
         le, re = (end, end + CHRONON) if self.node.output is Output.POINT_AT_END else (start, end)
         rows, before, after = 1, [le], [re]
         if sent.is_out.item(slot.item()):
-            was = sent.payloads(slot)
-            if same_payload(was, table):
+            both = sent.exchange(slot, table)
+            if both is None:
                 return EMPTY
-            sent.put(slot, table)
-            rows, before, after, table = 2, [re, le], [le, re], Table.concat([was, table])
+            rows, before, after, table = 2, [re, le], [le, re], both
         else:
             sent.put(slot, table)
         groups = group.repeat(rows)
