@@ -10,7 +10,10 @@ from collections.abc import Hashable
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
+
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.order import ordered
 from streamdsl.engine.versions import OutRow, Versions
 from streamdsl.expr.table import every, largest
@@ -24,7 +27,8 @@ _FEW: Final = 32
 def insertions(batch: Batch) -> list[Event[Any]]:
     """Return insertions as events, in the order in which they go out."""
     batch = ordered(batch)
-    return list(inserts(batch.ids.tolist(), batch.le.tolist(), batch.re_new.tolist(), batch.table.payloads()))
+    with collector_paused():
+        return list(inserts(batch.ids.tolist(), batch.le.tolist(), batch.re_new.tolist(), batch.table.payloads()))
 
 
 def rows_of(batch: Batch) -> list[OutRow]:
@@ -61,15 +65,25 @@ class SpeculativeEgress:
     def send(self, batch: Batch, cti: int, now: int = INFINITY) -> list[Event[Any]]:
         """Return the events of one piece, its CTI last if it has risen; `now` is the largest LE or CTI of the input."""
         batch = batch.changed()
-        if not self._versions and every(batch.re_old == batch.le):
-            events = insertions(batch)
-        else:
-            events = self._versions.events(rows_of(batch))
+        events = self._events(batch)
         if cti > self.cti:
             self.cti = cti
             self._versions.forget(cti)
             events.append(Cti(cti))
         return events
+
+    def _events(self, batch: Batch) -> list[Event[Any]]:
+        if len(batch) < _FEW:
+            return self._versions.events(rows_of(batch))
+        with collector_paused():
+            return self._many_events(ordered(batch))
+
+    def _many_events(self, batch: Batch) -> list[Event[Any]]:
+        n_gone = int(np.count_nonzero(batch.re_old != batch.le))
+        ids, le, re_old, re_new = batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist()
+        columns = (ids, le, re_old, re_new, batch.table.payloads())
+        gone, (ids, le, _, re, payloads) = ([column[part] for column in columns] for part in (slice(n_gone), slice(n_gone, None)))
+        return [*self._versions.retractions(*gone), *self._versions.insertions(ids, le, re, payloads)]
 
 
 class FinalEgress:

@@ -8,7 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.expr.table import Column, concat_columns, object_column
+from streamdsl.temporal.time import Ticks
 
 
 class DeferredIds(ABC):
@@ -67,6 +69,22 @@ class PairIds(DeferredIds):
 
     def with_columns(self, *columns: Any) -> PairIds:
         return PairIds(*columns)
+
+
+def id_codes(ids: Ids) -> Ticks:
+    """Return a number for each id, equal where ids are.
+
+    >>> id_codes(object_column(["a", "b", "a"])).tolist(), id_codes(PairIds(np.array([7, 7]), np.array([3, 3]))).tolist()
+    ([0, 1, 0], [0, 0])
+    """
+    columns = ids.columns if isinstance(ids, DeferredIds) else (ids,)
+    if all(isinstance(column, np.ndarray) and column.dtype.kind == "i" for column in columns):
+        codes: Ticks = columns[0]
+        for column in columns[1:]:
+            codes = distinct_pairs(codes, column).index
+        return codes
+    numbers: dict[Hashable, int] = {}
+    return np.fromiter((numbers.setdefault(id, len(numbers)) for id in ids.tolist()), dtype=np.int64, count=len(ids))
 
 
 def concat_ids(parts: Sequence[Ids]) -> Ids:

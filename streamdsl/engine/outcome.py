@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.egress import SpeculativeEgress
+from streamdsl.engine.ids import id_codes
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.order import by_lifetime
 from streamdsl.expr.schema import Shape
@@ -56,18 +56,6 @@ class Outcome:
         return rows.le[order], rows.re_new[order], rows.table.take(order)
 
 
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Pause Python's collector of garbage while very many objects are made that stay: it would look through all there are."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 def rows_after(changes: Batch) -> Batch:
     """Return the rows that are there after these changes, as insertions; a row may have been there before.
 
@@ -85,13 +73,13 @@ def rows_after(changes: Batch) -> Batch:
 
 def _last_ends(changes: Batch, is_insertion: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return the last RE of each row, in the place of its first change, and LE in the places of the others."""
-    ends, starts, last = changes.re_new.copy(), changes.le.tolist(), changes.re_new.tolist()
-    places: dict[Any, int] = {}
-    for place, (id, inserted) in enumerate(zip(changes.ids.tolist(), is_insertion.tolist(), strict=True)):
-        first = place if inserted else places.get(id, place)
-        places[id] = first
-        if first != place:
-            ends[first], ends[place] = last[place], starts[place]
+    codes = id_codes(changes.ids)
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    starts = flatnonzero(is_insertion[order] | np.append(True, ordered[1:] != ordered[:-1]))
+    lasts = np.append(starts[1:], len(order)) - 1
+    ends = changes.le.copy()
+    ends[order[starts]] = changes.re_new[order[lasts]]
     return ends
 
 

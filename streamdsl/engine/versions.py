@@ -9,18 +9,24 @@ from typing import Any, Final, NamedTuple
 from streamdsl.temporal import INFINITY, MIN_TIME, Event, Insert, Retract
 from streamdsl.temporal.events import inserts, retracts
 
-_FEW: Final = 8
-"""So many events are made column by column; fewer one by one."""
 _LEAST: Final = 256
 """So many ids may be remembered before they are looked through for those that the CTI has passed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class RowVersion:
     """The id of a row that came back after a full retraction."""
 
     id: Hashable
     version: int
+
+    def __init__(self, id: Hashable, version: int) -> None:
+        _put_id(self, id)
+        _put_version(self, version)
+
+
+_put_id: Final = RowVersion.__dict__["id"].__set__
+_put_version: Final = RowVersion.__dict__["version"].__set__
 
 
 class OutRow(NamedTuple):
@@ -44,20 +50,25 @@ class OutRow(NamedTuple):
         return (True, le, re_new) if re_old == le else (False, le, re_old)
 
 
-class _Known(NamedTuple):
+class _Known:
     """What an id is called in the output, and until when a change can reach it, or an earlier row of this id."""
 
-    name: Hashable
-    version: int
-    last_time: int
+    __slots__ = ("last_time", "name", "version")
+
+    def __init__(self, name: Hashable, version: int, last_time: int) -> None:
+        self.name = name
+        self.version = version
+        self.last_time = last_time
 
 
 class Versions:
     """The names of the rows that have been retracted, or have come back, until the output CTI has passed them.
 
     >>> versions = Versions()
-    >>> versions.events([OutRow("a", 1, 5, 1, "x"), OutRow("a", 1, 1, 7, "y")])
-    [Retract(id='a', le=1, re=5, re_new=1, payload='x'), Insert(id=RowVersion(id='a', version=1), le=1, re=7, payload='y')]
+    >>> versions.retractions(["a"], [1], [5], [1], ["x"])
+    [Retract(id='a', le=1, re=5, re_new=1, payload='x')]
+    >>> versions.insertions(["a"], [1], [7], ["y"])
+    [Insert(id=RowVersion(id='a', version=1), le=1, re=7, payload='y')]
     """
 
     def __init__(self) -> None:
@@ -69,49 +80,49 @@ class Versions:
         return bool(self._known)
 
     def events(self, rows: Sequence[OutRow]) -> list[Event[Any]]:
-        """Return the events that tell of changes, all retractions first."""
-        if len(rows) < _FEW:
-            return list(map(self._event, rows))
-        n_gone = sum(row.re_old != row.le for row in rows)
-        gone, come = rows[:n_gone], rows[n_gone:]
-        found: list[Event[Any]] = []
-        if gone:
-            _, le, re_old, re_new, payloads = zip(*gone, strict=True)
-            found += retracts(list(map(self._left, gone)), le, re_old, re_new, payloads)
-        if come:
-            _, le, _, re_new, payloads = zip(*come, strict=True)
-            found += inserts(list(map(self._entered, come)), le, re_new, payloads)
-        return found
+        """Return the events that tell of changes: what `retractions` and `insertions` do for many, row by row."""
+        return list(map(self._event, rows))
 
     def _event(self, row: OutRow) -> Event[Any]:
-        _, le, re_old, re_new, payload = row
-        if re_old == le:
-            return Insert(self._entered(row), le, re_new, payload)
-        return Retract(self._left(row), le, re_old, re_new, payload)
-
-    def _left(self, row: OutRow) -> Hashable:
-        known = self._reached(row.id)
-        if known is not None:
-            if row.re_new > known.last_time:
-                self._known[row.id] = known._replace(last_time=row.re_new)
-            return known.name
-        if row.re_new == row.le:
-            self._known[row.id] = _Known(row.id, 0, row.re_new)
-        name: Hashable = row.id
-        return name
-
-    def _entered(self, row: OutRow) -> Hashable:
-        known = self._reached(row.id)
-        if known is None:
-            name: Hashable = row.id
-            return name
-        new = _Known(RowVersion(row.id, known.version + 1), known.version + 1, max(known.last_time, row.re_new))
-        self._known[row.id] = new
-        return new.name
-
-    def _reached(self, id: Hashable) -> _Known | None:
+        id, le, re_old, re_new, payload = row
+        is_insertion, name = re_old == le, id
         known = self._known.get(id)
-        return None if known is None or known.last_time < self._cti else known
+        if known is not None and known.last_time >= self._cti:
+            known.last_time = max(known.last_time, re_new)
+            if is_insertion:
+                known.version += 1
+                known.name = RowVersion(id, known.version)
+            name = known.name
+        elif re_new == le:
+            self._known[id] = _Known(id, 0, re_new)
+        return Insert(name, le, re_new, payload) if is_insertion else Retract(name, le, re_old, re_new, payload)
+
+    def retractions(
+        self, ids: Sequence[Any], le: Sequence[int], re: Sequence[int], re_new: Sequence[int], payloads: Sequence[Any]
+    ) -> list[Retract]:
+        """Return the events that tell of rows that end otherwise, or are gone."""
+        names = list(ids)
+        for place, (id, start, end) in enumerate(zip(ids, le, re_new, strict=True)):
+            known = self._known.get(id)
+            if known is not None and known.last_time >= self._cti:
+                names[place] = known.name
+                if end > known.last_time:
+                    known.last_time = end
+            elif end == start:
+                self._known[id] = _Known(id, 0, end)
+        return retracts(names, le, re, re_new, payloads)
+
+    def insertions(self, ids: Sequence[Any], le: Sequence[int], re: Sequence[int], payloads: Sequence[Any]) -> list[Insert[Any]]:
+        """Return the events that tell of new rows."""
+        names = list(ids)
+        for place, (id, end) in enumerate(zip(ids, re, strict=True) if self._known else ()):
+            known = self._known.get(id)
+            if known is not None and known.last_time >= self._cti:
+                known.version += 1
+                names[place] = known.name = RowVersion(id, known.version)
+                if end > known.last_time:
+                    known.last_time = end
+        return inserts(names, le, re, payloads)
 
     def forget(self, cti: int) -> None:
         """Forget the rows that nothing can reach after an output CTI."""

@@ -133,7 +133,9 @@ def kind_of(event: Event[Any]) -> object:
 @given(queries(), st.data())
 def test_both_operators_give_the_same_events_after_every_push(query: sd.Stream[Any], data: st.DataObject) -> None:
     emit, stream = data.draw(st.sampled_from(EMITS)), data.draw(pushes())
-    with patch("streamdsl.engine.batch.SLICE", data.draw(st.sampled_from([2, 2**14]))):
+    slices = patch("streamdsl.engine.batch.SLICE", data.draw(st.sampled_from([2, 2**14])))
+    compiled = patch("streamdsl.engine.columnar.lanes.MANY", data.draw(st.sampled_from([1, 2**14])))
+    with slices, compiled:
         columnar, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
         for step in [*(lambda session, part=part: session.push(part) for part in stream), lambda session: session.close()]:
             expected = general.of(step)

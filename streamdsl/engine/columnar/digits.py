@@ -12,11 +12,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.columnar.terms import DIGIT, SAFE_WEIGHTS, Counted, LaneKey, Part, Terms
+from streamdsl.engine.columnar.terms import DIGIT, SAFE_WEIGHTS, Counted, LaneKey, Part, Reals, Terms
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
-_MASK: Final = 2**DIGIT - 1
+LARGEST: Final = 2**DIGIT - 1
+"""The largest digit."""
 _DIRECT: Final = 2**45
 """Integers up to this go into the lane of weight 0 as they are."""
 _BIAS: Final = 34
@@ -32,8 +33,13 @@ def parts_of(terms: Terms) -> Iterator[Part]:
     """
     yield from terms.parts
     for reals in terms.reals:
-        parts = float_parts(reals.aggregate, reals.rows, reals.values)
-        yield from parts if reals.signs is None else (part.times(reals.signs) for part in parts)
+        yield from real_parts(reals)
+
+
+def real_parts(reals: Reals) -> Iterator[Part]:
+    """Yield what floats add to the lanes."""
+    parts, signs = float_parts(reals.aggregate, reals.rows, reals.values), reals.signs
+    return parts if signs is None else (part.times(signs) for part in parts)
 
 
 def integer_parts(aggregate: int, rows: Rows | None, values: Ticks) -> Iterator[Part]:
@@ -48,7 +54,7 @@ def integer_parts(aggregate: int, rows: Rows | None, values: Ticks) -> Iterator[
     if max(-low, high) <= _DIRECT:
         yield Part((aggregate, 0), rows, values, max(-low, high, 1))
         return
-    yield Part((aggregate, 0), rows, values & _MASK, _MASK)
+    yield Part((aggregate, 0), rows, values & LARGEST, LARGEST)
     yield Part((aggregate, 1), rows, values >> DIGIT, 2 ** (DIGIT - 1))
 
 
@@ -61,15 +67,15 @@ def huge_parts(aggregate: int, rows: Sequence[int], values: Sequence[int]) -> It
     for row, value in zip(rows, values, strict=True):
         rest, weight = value, 0
         while rest not in (0, -1):
-            if rest & _MASK:
-                yield _single((aggregate, weight), row, rest & _MASK)
+            if rest & LARGEST:
+                yield _single((aggregate, weight), row, rest & LARGEST)
             rest, weight = rest >> DIGIT, weight + 1
         if rest:
             yield _single((aggregate, weight), row, rest)
 
 
 def _single(lane: LaneKey, row: int, amount: int) -> Part:
-    return Part(lane, np.array([row]), np.array([amount], dtype=np.int64), _MASK)
+    return Part(lane, np.array([row]), np.array([amount], dtype=np.int64), LARGEST)
 
 
 def float_parts(aggregate: int, rows: Rows | None, values: NDArray[np.float64]) -> Iterator[Part]:
@@ -86,9 +92,10 @@ def float_parts(aggregate: int, rows: Rows | None, values: NDArray[np.float64]) 
         yield from _special_parts(aggregate, rows, values)
         values = np.where(np.isfinite(values), values, 0.0)
         sizes = np.abs(values)
-    cut = _cut(values, sizes)
-    if cut is not None:
-        yield from (Part((aggregate, weight), rows, digits, _MASK) for weight, digits in cut)
+    weights = digit_weights(sizes)
+    if weights is not None:
+        for digit_weight, column in _cut(values, weights, sizes):
+            yield Part((aggregate, digit_weight), rows, column, LARGEST)
         return
     weight, digits = _digits(values)
     low, high = int(weight.min()), int(weight.max())
@@ -103,30 +110,33 @@ def _placed(aggregate: int, first: int, rows: Rows | None, at: Rows | None, digi
     for place, column in enumerate(digits):
         amounts = column if at is None else column[at]
         if amounts.any():
-            yield Part((aggregate, first + place), chosen, amounts, _MASK)
+            yield Part((aggregate, first + place), chosen, amounts, LARGEST)
 
 
-def _cut(values: NDArray[np.float64], sizes: NDArray[np.float64]) -> list[tuple[int, Ticks]] | None:
-    """Return the digits of all floats, weight by weight, None if their magnitudes are too far apart, or extreme.
+def digit_weights(sizes: NDArray[np.float64]) -> range | None:
+    """Return the weights of the digits of floats of these sizes, highest first, none if all are 0.
 
-    What is computed stands in the memory of `sizes`.
+    None: the sizes are too far apart, or extreme.
     """
     largest = float(sizes.max())
-    if not largest:
-        return []
+    if not largest or not math.isfinite(largest):
+        return None if largest else range(0)
     smallest = float(sizes.min()) or float(np.min(sizes, where=sizes > 0, initial=largest))
     top, bottom = (math.frexp(largest)[1] - 1) // DIGIT, (math.frexp(smallest)[1] - 53) // DIGIT
     if top - bottom > 3 or bottom not in SAFE_WEIGHTS or top not in SAFE_WEIGHTS:
         return None
-    found, rest, scratch = [], values, sizes
-    for weight in range(top, bottom - 1, -1):
+    return range(top, bottom - 1, -1)
+
+
+def _cut(values: NDArray[np.float64], weights: range, scratch: NDArray[np.float64]) -> Iterator[tuple[int, Ticks]]:
+    """Yield the digits of all floats, weight by weight; `scratch` is written over."""
+    rest = values
+    for weight in weights:
         digits = np.multiply(rest, 2.0 ** (-DIGIT * weight), out=scratch).astype(np.int64)
-        found.append((weight, digits))
-        if weight > bottom:
-            rest = np.subtract(
-                rest, np.multiply(digits, 2.0 ** (DIGIT * weight), out=scratch), out=None if rest is values else rest
-            )
-    return found
+        yield weight, digits
+        if weight != weights[-1]:
+            taken = np.multiply(digits, 2.0 ** (DIGIT * weight), out=scratch)
+            rest = np.subtract(rest, taken, out=None if rest is values else rest)
 
 
 def _digits(values: NDArray[np.float64]) -> tuple[Ticks, tuple[Ticks, Ticks, Ticks]]:
@@ -137,9 +147,9 @@ def _digits(values: NDArray[np.float64]) -> tuple[Ticks, tuple[Ticks, Ticks, Tic
     mantissa = np.where(bits < 0, -mantissa, mantissa)
     place = np.where(mantissa == 0, 1023, np.maximum(exponent, 1)) + 13
     shift = place & (DIGIT - 1)
-    low = (mantissa & _MASK) << shift
+    low = (mantissa & LARGEST) << shift
     middle = (low >> DIGIT) + ((mantissa >> DIGIT) << shift)
-    return (place >> 5) - _BIAS, (low & _MASK, middle & _MASK, middle >> DIGIT)
+    return (place >> 5) - _BIAS, (low & LARGEST, middle & LARGEST, middle >> DIGIT)
 
 
 def _special_parts(aggregate: int, rows: Rows | None, values: NDArray[np.float64]) -> Iterator[Part]:

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.bag import Bag
-from streamdsl.engine.columnar.digits import parts_of
-from streamdsl.engine.columnar.terms import DIGIT, ROWS, LaneKey, Terms
+from streamdsl.engine.columnar.digits import LARGEST, digit_weights, real_parts
+from streamdsl.engine.columnar.kernels import MANY, digit_adder
+from streamdsl.engine.columnar.terms import DIGIT, ROWS, LaneKey, Part, Reals, Terms
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
@@ -31,17 +32,19 @@ class Lanes:
     [2, 1]
     """
 
-    __slots__ = ("_arrays", "_bags", "_bounds", "size")
+    __slots__ = ("_arrays", "_bags", "_bounds", "_real", "size")
 
     def __init__(self, size: int) -> None:
         self.size = size
         self._arrays: dict[LaneKey, Ticks] = {}
         self._bounds: dict[LaneKey, int] = {}
         self._bags: dict[int, dict[int, Bag]] = {}
+        self._real: set[int] = set()
+        """The aggregates to which every row has added a float: these are as many as rows, and have no lane."""
 
     def counts(self, key: LaneKey) -> Ticks:
         """Return a lane; zeros if nothing was added to it."""
-        array = self._arrays.get(key)
+        array = self._arrays.get(ROWS if key[1] == "floats" and key[0] in self._real else key)
         return np.zeros(self.size, dtype=np.int64) if array is None else array
 
     def holds(self, key: LaneKey) -> bool:
@@ -58,19 +61,58 @@ class Lanes:
 
     def add(self, index: Rows, terms: Terms) -> None:
         """Add the terms of row i at position `index[i]`."""
-        for part in parts_of(terms):
-            at = index if part.rows is None else index[part.rows]
-            self._reserve(part.lane, part.largest * len(at))
-            lane = self._lane(part.lane)
-            if len(at) == 1:
-                lane[at] += 1 if part.amounts is None else part.amounts
-            elif part.amounts is None and self.size < 2 * len(at):
-                lane += np.bincount(at, minlength=self.size)
-            else:
-                np.add.at(lane, at, 1 if part.amounts is None else part.amounts)
+        self._count_reals({reals.aggregate for reals in terms.reals if reals.rows is None})
+        for part in terms.parts:
+            self._add_part(index, part)
+        for reals in terms.reals:
+            self._add_reals(index, reals)
         for loose in terms.loose:
             for row, value, count in zip(loose.rows, loose.values, loose.counts, strict=True):
                 self._bag(loose.aggregate, int(index[row])).add(value, count)
+
+    def _add_part(self, index: Rows, part: Part) -> None:
+        at = index if part.rows is None else index[part.rows]
+        self._reserve(part.lane, part.largest * len(at))
+        lane = self._lane(part.lane)
+        if len(at) == 1:
+            lane[at] += 1 if part.amounts is None else part.amounts
+        elif part.amounts is None and self.size < 2 * len(at):
+            lane += np.bincount(at, minlength=self.size)
+        else:
+            np.add.at(lane, at, 1 if part.amounts is None else part.amounts)
+
+    def _add_reals(self, index: Rows, reals: Reals) -> None:
+        adder = digit_adder() if len(reals.values) >= MANY else None
+        weights = digit_weights(np.abs(reals.values)) if adder is not None else None
+        if adder is None or not weights:
+            for part in real_parts(reals):
+                if part.lane[1] != "floats" or reals.aggregate not in self._real:
+                    self._add_part(index, part)
+            return
+        at = index if reals.rows is None else index[reals.rows]
+        if reals.aggregate not in self._real:
+            count = Part((reals.aggregate, "floats"), reals.rows, None, 1)
+            self._add_part(index, count if reals.signs is None else count.times(reals.signs))
+        keys: list[LaneKey] = [(reals.aggregate, weight) for weight in weights]
+        for key in keys:
+            self._reserve(key, LARGEST * len(at))
+        scales = 2.0 ** (DIGIT * np.array(weights, dtype=np.float64))
+        adder(reals.signed, at, tuple(map(self._lane, keys)), 1 / scales, scales)
+
+    def _count_reals(self, aggregates: set[int]) -> None:
+        """Before rows come that all add a float to these aggregates: count the floats of others, which are then fewer than rows."""
+        if ROWS not in self._arrays:
+            self._real = aggregates
+            return
+        for aggregate in self._real - aggregates:
+            self._arrays[aggregate, "floats"] = self._arrays[ROWS].copy()
+        self._real &= aggregates
+
+    def _lanes_for(self, other: Lanes) -> list[tuple[LaneKey, Ticks]]:
+        """Return another's lanes as they are added to these."""
+        self._count_reals(set(other._real))
+        counted: list[LaneKey] = [(aggregate, "floats") for aggregate in other._real - self._real]
+        return [*other._arrays.items(), *((key, other.counts(key)) for key in counted)]
 
     def add_sums(self, key: LaneKey, sums: Ticks, amount: int) -> None:
         """Add to a lane at every position, no more than `amount` in all."""
@@ -90,7 +132,7 @@ class Lanes:
 
     def merge(self, slots: Rows, other: Lanes) -> None:
         """Add another's positions to `slots`, of which no two are equal."""
-        for key, array in list(other._arrays.items()):
+        for key, array in self._lanes_for(other):
             self._reserve(key, other._bounds.get(key, 0))
             self._lane(key)[slots] += array
         for aggregate, bags in other._bags.items():
@@ -102,6 +144,7 @@ class Lanes:
         taken = Lanes(len(slots))
         taken._arrays = {key: array[slots] for key, array in self._arrays.items()}
         taken._bounds = dict(self._bounds)
+        taken._real = set(self._real)
         for aggregate, bags in self._bags.items():
             at = flatnonzero(np.isin(slots, list(bags))).tolist()
             taken._bags[aggregate] = {position: bags[int(slots[position])] for position in at}
@@ -127,7 +170,7 @@ class Lanes:
 
     def add_lanes(self, index: Rows, other: Lanes) -> None:
         """Add another's position i at position `index[i]`."""
-        for key, array in other._arrays.items():
+        for key, array in self._lanes_for(other):
             self._reserve(key, other._bounds.get(key, 0))
             np.add.at(self._lane(key), index, array)
         for aggregate, bags in other._bags.items():

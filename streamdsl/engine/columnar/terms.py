@@ -57,6 +57,13 @@ class Reals(NamedTuple):
     signs: Ticks | None = None
     """The sign of every row of the terms; None: all are added."""
 
+    @property
+    def signed(self) -> NDArray[np.float64]:
+        """The floats, those that are taken out with the other sign."""
+        if self.signs is None:
+            return self.values
+        return self.values * (self.signs if self.rows is None else self.signs[self.rows])
+
     def times(self, signs: Ticks) -> Reals:
         """Return the floats, those of some rows to be taken out."""
         return self._replace(signs=signs if self.signs is None else self.signs * signs)

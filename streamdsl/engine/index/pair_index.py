@@ -43,12 +43,14 @@ class PairIndex:
         self._table: Places = np.full(_LEAST, _EMPTY, dtype=np.int32)
         self._n_taken = 0
         self._recent: dict[tuple[int, int], int] = {}
-        self._free: Places = np.empty(0, dtype=np.int32)
-        self._n_free = 0
+        self._released: Places = np.empty(0, dtype=np.int32)
+        self._n_released = 0
+        self._fresh = 0
+        """The first slot that has never been used."""
         self.grow(_LEAST)
 
     def __len__(self) -> int:
-        return self.size - self._n_free
+        return self._fresh - self._n_released
 
     def find(self, numbers: Ticks, groups: Ticks) -> Rows:
         """Return the slot of each pair, made if there is none. O(1) each."""
@@ -149,17 +151,19 @@ class PairIndex:
             slots, places = slots[~is_in], (places[~is_in] + 1) & (size - 1)
 
     def _take(self, n: int) -> Rows:
-        if self._n_free < n:
-            self.grow(max(2 * self.size, self.size + n))
-        self._n_free -= n
-        return self._free[self._n_free : self._n_free + n].astype(np.intp)
+        again = min(n, self._n_released)
+        self._n_released -= again
+        slots = self._released[self._n_released : self._n_released + again].astype(np.intp)
+        if again == n:
+            return slots
+        first, self._fresh = self._fresh, self._fresh + n - again
+        if self._fresh > self.size:
+            self.grow(max(self.size + self.size // 2, self._fresh))
+        return np.concatenate([slots, np.arange(first, self._fresh)])
 
     def grow(self, size: int) -> None:
         """Make room for `size` slots."""
         old, self.size = self.size, size
-        self._free = np.concatenate([self._free[: self._n_free], np.arange(size - 1, old - 1, -1, dtype=np.int32)])
-        self._n_free = len(self._free)
-        self._free = longer(self._free, size)
         self._places = np.concatenate([self._places, np.full(size - old, _EMPTY, dtype=np.int32)])
         self.number = longer(self.number, size)
         self.group = longer(self.group, size)
@@ -169,8 +173,10 @@ class PairIndex:
         if len(slots):
             self._table[self._places[slots]] = _GONE
             self._places[slots] = _GONE
-            self._free[self._n_free : self._n_free + len(slots)] = slots
-            self._n_free += len(slots)
+            before, self._n_released = self._n_released, self._n_released + len(slots)
+            if self._n_released > len(self._released):
+                self._released = longer(self._released, max(self._n_released, 2 * len(self._released)))
+            self._released[before : self._n_released] = slots
 
     def slots(self) -> Rows:
         """Return all slots in use."""
@@ -179,7 +185,7 @@ class PairIndex:
     @property
     def nbytes(self) -> int:
         """The memory of the arrays."""
-        return sum(column.nbytes for column in (self.number, self.group, self._places, self._table, self._free))
+        return sum(column.nbytes for column in (self.number, self.group, self._places, self._table, self._released))
 
 
 def longer(column: NDArray[Any], size: int) -> NDArray[Any]:

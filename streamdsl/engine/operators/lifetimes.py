@@ -50,7 +50,8 @@ class LifetimeOperator(Operator):
     def _present(self, batch: Batch, re: Ticks) -> tuple[Ticks, Ticks]:
         """Return the new ends, empty for rows that are not there."""
         start, end = self.lifetimes(batch, re)
-        return start, np.where(re > batch.le, np.maximum(start, end), start)
+        is_there, latest = re > batch.le, np.maximum(start, end)
+        return start, latest if is_there.all() else np.where(is_there, latest, start)
 
 
 class AlterLifetimeOperator(LifetimeOperator):

@@ -112,7 +112,9 @@ class OverlapIndex:
         order = order_by([keys, places])
         first = layout.codes_of(keys, places)
         last = layout.codes_of(keys, layout.places(re - 1))
-        return (Spans(first, last), np.arange(len(first))) if order is None else (Spans(first[order], last[order]), order)
+        if order is None:
+            return Spans(first, last), np.arange(len(first))
+        return Spans(first.take(order), last.take(order)), order
 
     def _index_last(self) -> None:
         """Make runs of the rows that have come last."""
@@ -126,7 +128,7 @@ class OverlapIndex:
         for magnitude, here in by_magnitude(le, re):
             runs = self._runs.setdefault(magnitude, [])
             spans, order = self._sorted(numbers[here], le[here], re[here])
-            runs.append(SortedRun(spans, slots[here][order]))
+            runs.append(SortedRun(spans, slots[here].take(order)))
             _compact(runs)
 
     def gone(self, le: Ticks, re: Ticks) -> None:

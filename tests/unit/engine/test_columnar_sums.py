@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from streamdsl.engine.columnar import lanes as lanes_module
 from streamdsl.engine.columnar.accumulators import AvgAccumulator, CountAccumulator, SumAccumulator
 from streamdsl.engine.columnar.exact import integers
+from streamdsl.engine.columnar.kernels import add_digits
 from streamdsl.engine.columnar.lanes import Lanes
-from streamdsl.engine.columnar.terms import ROWS, Part, Terms
+from streamdsl.engine.columnar.terms import ROWS, LaneKey, Part, Reals, Terms
 from streamdsl.expr.table import column_of
 from streamdsl.udm.builtin import Avg, Count, Sum
 
@@ -57,6 +58,24 @@ def test_sums_are_those_of_the_built_ins_whatever_came_and_went(room: int, value
         assert repr(result(total, lanes_of(total, values, others))) == repr(Sum().compute_result(values))
         assert repr(result(mean, lanes_of(mean, values, others))) == repr(Avg().compute_result(values))
         assert result(count, lanes_of(count, values, others)) == Count().compute_result(values)
+
+
+@given(st.lists(st.one_of(real, st.floats()), min_size=1, max_size=20), st.data())
+def test_compiled_loops_add_what_columns_add(values: list[float], data: st.DataObject) -> None:
+    column, signs = np.array(values), np.array(data.draw(st.lists(st.sampled_from([1, -1]), min_size=20, max_size=20)))
+    index = np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(values), max_size=len(values))))
+    terms = Terms(len(values), reals=[Reals(0, None, column)]).times(signs[: len(values)])
+    by_columns, by_loop, by_compiled = Lanes(3), Lanes(3), Lanes(3)
+    by_columns.add(index, terms)
+    with patch.object(lanes_module, "MANY", 1):
+        by_compiled.add(index, terms)
+        with patch.object(lanes_module, "digit_adder", lambda: add_digits):
+            by_loop.add(index, terms)
+    counted: list[LaneKey] = [(0, "floats"), (0, "nan"), (0, "inf"), (0, "-inf")]
+    for lane in [*counted, *((0, weight) for weight in range(-40, 40))]:
+        expected = by_columns.counts(lane).tolist()
+        assert by_loop.counts(lane).tolist() == expected
+        assert by_compiled.counts(lane).tolist() == expected
 
 
 @given(st.lists(real, min_size=1, max_size=40))
