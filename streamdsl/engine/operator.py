@@ -195,10 +195,10 @@ class RowOperator(Operator):
 
     def step(self, inputs: Sequence[Piece]) -> Piece:
         ((batch, cti),) = inputs
-        size = len(batch)
+        size = len(batch.le)
         out = self.change([batch], [cti]) if size else EMPTY
         self.rows_in += size
-        self.rows_out += len(out)
+        self.rows_out += len(out.le)
         if cti > self.cti:
             self.input_ctis = [cti]
             self.cti = cti if cti == INFINITY else max(self.cti, self.output_cti(self.input_ctis))

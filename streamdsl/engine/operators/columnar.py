@@ -6,8 +6,8 @@ are open have their sums in *cells*, later ones in the *delta ring*. What differ
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
-from itertools import chain, repeat
+from collections.abc import Hashable, Iterable
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -21,14 +21,14 @@ from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.ring import DeltaRing, Opened
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
-from streamdsl.engine.ids import DeferredIds, Ids
-from streamdsl.engine.keys import KeyTable
+from streamdsl.engine.columnar.window_ids import WindowIds
+from streamdsl.engine.ids import Ids
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.windows.grid import grid_cti
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Key, Life, Whole
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Column, Rows, Table, every, flatnonzero, largest, least
+from streamdsl.expr.table import Column, Rows, Table, every, flatnonzero, largest
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
@@ -37,31 +37,6 @@ from streamdsl.udm.invoke import stamp
 from streamdsl.windows import Hopping, Output, Session, Snapshot, unending
 
 _ROW: Final = Part(ROWS, None, None, 1)
-
-
-class WindowIds(DeferredIds):
-    """The ids of windows' results: `(operator, start, 0)`, in groups `(operator, key, start, 0)`."""
-
-    __slots__ = ("keys", "label")
-
-    def __init__(self, label: str, keys: KeyTable | None, starts: Column, *leaves: Column) -> None:
-        super().__init__(starts, *leaves)
-        self.label = label
-        self.keys = keys
-
-    def with_columns(self, *columns: Column) -> WindowIds:
-        """Return the ids of other results."""
-        return WindowIds(self.label, self.keys, *columns)
-
-    def is_like(self, other: object) -> bool:
-        """Say whether other ids are of results of the same operator."""
-        return isinstance(other, WindowIds) and (other.label, other.keys) == (self.label, self.keys)
-
-    def spelled(self) -> Iterator[Hashable]:
-        """Return the ids."""
-        starts, *leaves = self.columns
-        paths = [self.keys.spell(leaves)] if self.keys is not None else []
-        return zip(repeat(self.label), *paths, starts.tolist(), repeat(0), strict=False)
 
 
 class ColumnarWindowOperator(Operator):
@@ -101,9 +76,6 @@ class ColumnarWindowOperator(Operator):
         opened = self.numbers.last_open(self.watermark)
         passed = EMPTY
         if self.ring.is_empty and all(part.signs is None for part in pending):
-            if self._are_open(pending, opened, ctis[0]):
-                self.ring.next = max(self.ring.next, opened + 1)
-                return self._emit(self._due(distinct(map(self._enter, pending)), ctis[0]))
             pending, passed = self._pass(pending, ctis[0])
         early, late = self._split(pending, opened)
         for part in late:
@@ -130,11 +102,6 @@ class ColumnarWindowOperator(Operator):
         self.ring.next = max(self.ring.next, opened + 1)
         lo = np.array([number])
         return Pending(self._groups(batch), lo, lo + 1, self._terms(batch), None, self._rows_of(batch))
-
-    def _are_open(self, pending: list[Pending], opened: int, cti: int) -> bool:
-        """Say whether all windows that rows enter are open, and stay so when the CTI has come."""
-        closed = min(self.numbers.grid.first_ending_after(cti), self.numbers.stop)
-        return all(least(part.lo) >= closed and largest(part.hi) <= opened + 1 for part in pending)
 
     def _due(self, touched: Rows, cti: int) -> Rows:
         """Return the cells whose results are wanted: those that have changed, or only those that the CTI closes."""
