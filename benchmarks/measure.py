@@ -19,7 +19,7 @@ from benchmarks.answer import Answer, difference
 from benchmarks.workload import Way, Workload, peer_of
 from benchmarks.workloads import WORKLOADS
 
-WARM = 1_000
+WARM = 30_000
 """Events of the run before the first that counts."""
 
 

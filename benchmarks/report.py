@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ def stamp() -> dict[str, Any]:
         "load": [round(load, 1) for load in os.getloadavg()],
         "python": platform.python_version(),
         "numpy": version("numpy"),
+        "numba": version("numba") if find_spec("numba") else "not installed",
     }
 
 

@@ -15,7 +15,7 @@ from streamdsl.engine.outcome import rows_after
 from streamdsl.expr.table import flatnonzero, largest
 from streamdsl.temporal import MIN_TIME, Rejected
 
-LEAST: Final = 256
+LEAST: Final = 2**12
 """How many changes may wait before they are looked through for rows that are gone."""
 NEW: Final = 64
 """How many changes may come before their ends are looked at."""

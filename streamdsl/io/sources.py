@@ -60,9 +60,9 @@ def read_rows(rows: Iterable[tuple[Any, Any, Any]], unit: Unit | None = None, pa
     """
     reader = TimeReader(check_unit(unit))
     checked = list(_items(rows, "rows"))
-    columns = _row_columns(checked)
+    columns = _row_columns(checked, set(map(type, checked)))
     if columns is None:
-        odd = next(item for item in checked if _row_columns([item]) is None)
+        odd = next(item for item in checked if _row_columns([item], {type(item)}) is None)
         raise QueryError(f"a row is a tuple (le, re, payload), not {odd!r}")
     return _bind_rows(columns, reader, as_schema(payload))
 
@@ -75,9 +75,9 @@ class _RowColumns(NamedTuple):
     payloads: list[Any]
 
 
-def _row_columns(items: Sequence[Any]) -> _RowColumns | None:
-    """Return the columns of items, None if one is not a tuple of three."""
-    if not all(issubclass(kind, tuple) for kind in set(map(type, items))):
+def _row_columns(items: Sequence[Any], kinds: set[type]) -> _RowColumns | None:
+    """Return the columns of items of these types, None if one is not a tuple of three."""
+    if not all(issubclass(kind, tuple) for kind in kinds):
         return None
     try:
         starts = [start for start, _, _ in items]
@@ -338,9 +338,10 @@ def _bound(value: object, source: Source) -> Bound:
 
 
 def _bind_items(items: list[Any], source: Source) -> Bound:
-    if all(issubclass(kind, (Insert, Retract, Cti)) for kind in set(map(type, items))):
+    kinds = set(map(type, items))
+    if all(issubclass(kind, (Insert, Retract, Cti)) for kind in kinds):
         return read_events(items, source.payload, source.time_unit)
-    columns = _row_columns(items)
+    columns = _row_columns(items, kinds)
     if columns is not None:
         return _bind_rows(columns, TimeReader(check_unit(source.time_unit)), as_schema(source.payload))
     odd = next(item for item in items if not isinstance(item, (Insert, Retract, Cti)))

@@ -100,7 +100,7 @@ class Lanes:
         adder(reals.signed, at, tuple(map(self._lane, keys)), 1 / scales, scales)
 
     def _count_reals(self, aggregates: set[int]) -> None:
-        """Before rows come that all add a float to these aggregates: count the floats of others, which are then fewer than rows."""
+        """Before rows come that all add a float to these aggregates: count the floats of others, now that rows are more."""
         if ROWS not in self._arrays:
             self._real = aggregates
             return
