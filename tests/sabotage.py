@@ -147,8 +147,8 @@ SABOTAGES = (
     Sabotage(
         "state purged on the CTI of one side alone",
         "streamdsl/engine/operator.py",
-        "self.forget(min(ctis))",
-        "self.forget(max(ctis))",
+        "cti = min(ctis)",
+        "cti = max(ctis)",
         "reference_says and (join or clip_by)",
     ),
     Sabotage(
