@@ -49,8 +49,8 @@ SABOTAGES = (
     Sabotage(
         "a row is replayed as it came first",
         "streamdsl/engine/outcome.py",
-        "ends[first], ends[place] = last[place], starts[place]",
-        "ends[place] = starts[place]",
+        "ends[order[starts]] = changes.re_new[order[lasts]]",
+        "ends[order[starts]] = changes.re_new[order[starts]]",
         "attached",
     ),
     Sabotage(
@@ -105,8 +105,8 @@ SABOTAGES = (
     Sabotage(
         "a row that may still meet a partner let go",
         "streamdsl/engine/sorted/side.py",
-        "kept = np.flatnonzero(self.rows.re.values >= self._least_end)",
-        "kept = np.flatnonzero(self.rows.re.values > self._least_end)",
+        "kept = flatnonzero(self.rows.re.values >= self._least_end)",
+        "kept = flatnonzero(self.rows.re.values > self._least_end)",
         "reference_says and join",
     ),
     Sabotage(
@@ -147,8 +147,8 @@ SABOTAGES = (
     Sabotage(
         "state purged on the CTI of one side alone",
         "streamdsl/engine/operator.py",
-        "self.forget(min(ctis))",
-        "self.forget(max(ctis))",
+        "cti = min(ctis)",
+        "cti = max(ctis)",
         "reference_says and (join or clip_by)",
     ),
     Sabotage(

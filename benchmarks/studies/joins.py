@@ -19,7 +19,7 @@ import pyarrow as pa
 import streamdsl as sd
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.lower import lower
-from streamdsl.engine.operator import Step
+from streamdsl.engine.operator import Piece
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
 
@@ -85,7 +85,7 @@ def in_pieces(case: Case, left: pa.Table, right: pa.Table) -> int:
     found = 0
     for start in range(0, SIDE, PIECE):
         ctis = dict.fromkeys(ctis, start * (SPAN // SIDE))
-        steps = {name: Step(piece(side, start), ctis[name]) for name, side in (("l", left), ("r", right))}
+        steps = {name: Piece(piece(side, start), ctis[name]) for name, side in (("l", left), ("r", right))}
         found += len(graph.step(steps, ctis)[0].batch)
     return found
 

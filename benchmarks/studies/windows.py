@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import streamdsl as sd
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.lower import lower
-from streamdsl.engine.operator import Gate, Operator, Step
+from streamdsl.engine.operator import Gate, Operator, Piece
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
 from streamdsl.io.binding import Inserts
@@ -65,13 +65,13 @@ def query(hop: int) -> sd.Stream[Any]:
     return windowed.aggregate(n=sd.count(), total=sd.sum(lambda e: e.v))
 
 
-def steps(events: Events) -> Iterator[Step]:
+def steps(events: Events) -> Iterator[Piece]:
     """Return the pushes as what operators take, each with a CTI at its end, and the end of the stream."""
     ids = np.arange(len(events.le))
     for push in events.pushes():
         first = int(push.le[0])
-        yield Step(Batch(ids[: len(push.le)], push.le, push.le, push.le + 1, push.table()), first)
-    yield Step(EMPTY, INFINITY)
+        yield Piece(Batch(ids[: len(push.le)], push.le, push.le, push.le + 1, push.table()), first)
+    yield Piece(EMPTY, INFINITY)
 
 
 def operators(window: str, hop: int, gate: Gate) -> tuple[Operator, Operator]:
@@ -88,7 +88,7 @@ def cpu(run: Callable[[], object]) -> float:
     return time.process_time_ns() - before
 
 
-def through(operator: Operator, inputs: Iterable[Step]) -> list[Step]:
+def through(operator: Operator, inputs: Iterable[Piece]) -> list[Piece]:
     return [operator.step([step]) for step in inputs]
 
 
@@ -96,9 +96,9 @@ def operator_ns(window: str, hop: int, events: Events, gate: Gate) -> tuple[floa
     """Return the CPU time per event of finding groups and of the window operator, and how many rows come out."""
     enter, windows = operators(window, hop, gate)
     inputs = list(steps(events))
-    grouped: list[Step] = []
+    grouped: list[Piece] = []
     found = cpu(lambda: grouped.extend(through(enter, inputs)))
-    out: list[Step] = []
+    out: list[Piece] = []
     spent = cpu(lambda: out.extend(through(windows, grouped)))
     return found / len(events.le), spent / len(events.le), sum(len(step.batch) for step in out)
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from typing_extensions import TypeVar
 
 from streamdsl.emit import Emit, EmitMode
-from streamdsl.engine.ingress import Ingress, Piece
+from streamdsl.engine.ingress import Ingress
 from streamdsl.engine.opening import Opening
+from streamdsl.engine.operator import Piece
 from streamdsl.engine.running_query import RunningQuery
 from streamdsl.engine.why import Feed
 from streamdsl.errors import QueryError, SchemaError, SessionError, UnitError

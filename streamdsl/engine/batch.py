@@ -11,7 +11,7 @@ import numpy as np
 from streamdsl.engine.ids import Ids, concat_ids
 from streamdsl.errors import SchemaError
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Rows, Table, flatnonzero, largest, object_column
+from streamdsl.expr.table import Rows, Table, every, flatnonzero, largest, object_column
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
 SLICE: Final = 2**15
@@ -43,21 +43,21 @@ class Batch:
 
     def changed(self) -> Batch:
         """Return the rows that change, without echoes."""
+        if not len(self.le):
+            return self
         changes = self.re_old != self.re_new
-        return self if changes.all() else self.take(flatnonzero(changes))
+        return self if every(changes) else self.take(flatnonzero(changes))
 
     @property
     def is_large(self) -> bool:
         """Whether it is more than one slice."""
-        return len(self) > SLICE
+        return len(self.le) > SLICE
 
     def slices(self) -> Iterator[Batch]:
-        """Yield the rows in parts of at most `SLICE`, which are not copied; none is empty."""
+        """Return the rows in parts of at most `SLICE`, which are not copied; none is empty."""
         if not self.is_large:
-            yield from [self] if len(self) else []
-            return
-        for start in range(0, len(self), SLICE):
-            yield self._mapped(slice(start, start + SLICE))
+            return iter([self] if len(self) else [])
+        return (self._mapped(slice(start, start + SLICE)) for start in range(0, len(self), SLICE))
 
     def _mapped(self, rows: Rows | slice) -> Batch:
         keys = None if self.keys is None else self.keys[rows]

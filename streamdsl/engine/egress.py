@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import operator
 from collections import Counter
 from collections.abc import Hashable
 from functools import partial
@@ -15,6 +16,7 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.order import ordered
 from streamdsl.engine.versions import OutRow, Versions
+from streamdsl.expr.table import every, largest
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, payload_order
 from streamdsl.temporal.events import inserts
 
@@ -42,6 +44,8 @@ def in_order(rows: list[OutRow]) -> list[OutRow]:
     if len(rows) < 2:
         return rows
     orders = [row.lifetime_order for row in rows]
+    if all(map(operator.lt, orders, orders[1:])):
+        return rows
     ties = Counter(orders) if len(set(orders)) < len(rows) else {}
 
     def key(place: int) -> tuple[Any, ...]:
@@ -98,7 +102,9 @@ class FinalEgress:
         """Return the rows that the CTI makes final, then the CTI, as far as the first row that is still held."""
         self._settled = max(self._settled, cti)
         batch = batch.changed()
-        if not self._held and (batch.re_old == batch.le).all() and self._is_final(int(batch.re_new.max(initial=MIN_TIME))):
+        if not len(batch) and not self._held:
+            return self._with_cti([])
+        if not self._held and every(batch.re_old == batch.le) and self._is_final(largest(batch.re_new)):
             return self._with_cti(insertions(batch))
         final = []
         for row in rows_of(batch):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.operator import Piece
 from streamdsl.errors import SchemaError
 from streamdsl.expr.table import Table, largest, least, object_column
 from streamdsl.io.binding import Inserts
@@ -24,17 +25,11 @@ from streamdsl.temporal import (
     Retract,
     TimeReader,
     Unit,
+    plain,
     plains,
     to_duration,
 )
 from streamdsl.temporal.time import Ticks
-
-
-class Piece(NamedTuple):
-    """The net changes up to a CTI (or to the end of a push), and the CTI that then holds."""
-
-    batch: Batch
-    cti: int
 
 
 class NetChange:
@@ -61,6 +56,7 @@ class Ingress:
         self.table = EventTable(source.source, source.on_violation)
         policy = source.progress
         self.progress = None if policy is None or policy.kind in ("imported", "wall") else policy.generator(unit)
+        self._is_plain = source.on_violation == "error" and (self.progress is None or self.progress.kind == "slack")
         self.import_delay = to_duration(policy.delay, unit) if policy else 0
         self.rows = 0
         self.events_in = 0
@@ -78,6 +74,9 @@ class Ingress:
 
     def stage(self, pushed: Sequence[Event[Any]] | Inserts) -> list[Piece]:
         """Return the pieces of a push; if something in it is refused, raise, and be as if it had never come."""
+        alone = self._alone(pushed) if len(pushed) == 1 else None
+        if alone is not None:
+            return [alone]
         progress, reader = self.progress and self.progress.copy(), self.reader.copy()
         schema, rows = self.schema, self.rows
         try:
@@ -106,13 +105,35 @@ class Ingress:
 
     def _pieces(self, events: Sequence[Event[Any]]) -> list[Piece]:
         """Take events, cut at their CTIs: insertions at once where nothing is special about them, else event by event."""
-        if self.source.on_violation != "error" or not self._plain_progress():
+        if not self._is_plain:
             return self._events(events)
         pieces: list[Piece] = []
         for piece in _cut(events):
             taken = self._insertions(piece)
             pieces += self._events(piece) if taken is None else [taken]
         return pieces
+
+    def _alone(self, pushed: Sequence[Event[Any]] | Inserts) -> Piece | None:
+        """Take an insertion that comes alone, for good; None, and nothing is done, where it needs a closer look."""
+        if not isinstance(pushed, list) or type(event := pushed[0]) is not Insert or not self._is_plain:
+            return None
+        le, re, payload = event.le, event.re, event.payload
+        if type(le) is not int or type(re) is not int or le == MIN_TIME:
+            return None
+        table = None if self.schema is None else Table.of_row(payload, self.schema)
+        if table is None:
+            payload = plain(payload)
+            table = self._table([payload])
+        if table is None or not self.table.admit_alone(event.id, le, re, payload):
+            return None
+        self.schema = self.schema or table.schema
+        self.reader.saw_integer()
+        if self.progress is not None:
+            self.table.advance(self.progress.after(le))
+        self.events_in += 1
+        self.changes_out += 1
+        start = np.array([le])
+        return Piece(Batch(np.array([event.id], dtype=object), start, start, np.array([re]), table), self.table.cti)
 
     def _insertions(self, piece: Sequence[Event[Any]]) -> Piece | None:
         """Take insertions, and the CTI after them if there is one; None, and nothing is done, where one needs a closer look."""
@@ -193,7 +214,7 @@ class Ingress:
         """Take insertions in columns; what columns cannot judge goes event by event."""
         if not len(inserts):
             return []
-        if inserts.ids is not None or self.source.on_violation != "error" or not self._plain_progress():
+        if inserts.ids is not None or not self._is_plain:
             return self._numbered(inserts)
         if self.schema is not None and inserts.table.schema != self.schema:
             return self._numbered(inserts)
@@ -204,9 +225,6 @@ class Ingress:
         self._progress_with(inserts.le)
         ids = np.arange(first, self.rows, dtype=np.int64)
         return [Piece(Batch(ids, inserts.le, inserts.le, inserts.re, inserts.table), self.table.cti)]
-
-    def _plain_progress(self) -> bool:
-        return self.progress is None or self.progress.kind == "slack"
 
     def _is_late(self, le: Ticks) -> bool:
         """Say whether one of these insertions breaks the CTI that holds before it."""

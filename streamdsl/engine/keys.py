@@ -239,7 +239,7 @@ class KeyTable:
     @property
     def remembered(self) -> int:
         """How many values are remembered."""
-        return sum(map(len, [self._only, *self._firsts, *self._lasts]))
+        return sum(map(len, [*self._firsts, *self._lasts])) if self._firsts else len(self._only)
 
     @property
     def nbytes(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Sliced
 from streamdsl.engine.keys import KeyTable
-from streamdsl.engine.operator import Gate, Operator, Step
+from streamdsl.engine.operator import Gate, Operator, Piece, RowOperator
 from streamdsl.engine.operators.applied import BufferedApplyOperator
 from streamdsl.engine.operators.asof_join import AsofJoinOperator
 from streamdsl.engine.operators.buffered import BufferedWindowOperator, why_not_buffered
@@ -174,21 +174,22 @@ class Graph:
     chains: dict[int, list[Operator]] = field(default_factory=dict)
     """Operators that rows pass slice by slice, by the stage that is the first of them; an empty chain is run with another."""
 
-    def step(self, pieces: Mapping[str, Step], ctis: Mapping[str, int]) -> list[Step]:
+    def step(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
         """Run one piece of every source through the plan, and return what comes of each output.
 
         Each operator runs once, when all its inputs have.
         """
-        out: list[Step] = []
+        out: list[Piece] = []
         for number, stage in enumerate(self.stages):
             if stage.operator is None:
-                out.append(pieces.get(stage.source) or Step(EMPTY, ctis[stage.source]))
-            elif number in self.chains:
-                out.append(_passed(self.chains[number], [out[i] for i in stage.inputs]))
-            else:
-                out.append(stage.operator.step([out[i] for i in stage.inputs]))
-        if any(table.is_due for table in self.key_tables):
-            self._forget_keys()
+                out.append(pieces.get(stage.source) or Piece(EMPTY, ctis[stage.source]))
+                continue
+            inputs = list(map(out.__getitem__, stage.inputs))
+            chain = self.chains.get(number)
+            out.append(stage.operator.step(inputs) if chain is None else _passed(chain, inputs))
+        for table in self.key_tables:
+            if table.is_due:
+                self._forget_keys()
         return [out[i] for i in self.outputs]
 
     def _forget_keys(self) -> None:
@@ -234,9 +235,7 @@ def _chains(graph: Graph) -> dict[int, list[Operator]]:
     for stage in graph.stages:
         chain: list[int] = []
         at = stage.inputs[0] if stage.operator is not None and stage.operator.takes_slices else None
-        while (
-            at is not None and (operator := graph.stages[at].operator) is not None and operator.passes_rows and readers[at] == 1
-        ):
+        while at is not None and isinstance(graph.stages[at].operator, RowOperator) and readers[at] == 1:
             chain.insert(0, at)
             (at,) = graph.stages[at].inputs
         chains.update({at: [] for at in chain[1:]})
@@ -245,16 +244,16 @@ def _chains(graph: Graph) -> dict[int, list[Operator]]:
     return chains
 
 
-def _passed(chain: Sequence[Operator], inputs: list[Step]) -> Step:
+def _passed(chain: Sequence[Operator], inputs: list[Piece]) -> Piece:
     """Run a piece through operators that rows pass one by one: what one makes of a slice is in the cache for the next."""
     (piece,) = inputs
     if not chain or not piece.batch.is_large:
         for operator in chain:
-            piece = operator.step([piece])
-        return piece
-    cti = _passed(chain, [Step(EMPTY, piece.cti)]).cti
-    made = (_passed(chain, [Step(part, piece.cti)]).batch for part in piece.batch.slices())
-    return Step(Sliced(len(piece.batch), made), cti)
+            inputs = [operator.step(inputs)]
+        return inputs[0]
+    cti = _passed(chain, [Piece(EMPTY, piece.cti)]).cti
+    made = (_passed(chain, [Piece(part, piece.cti)]).batch for part in piece.batch.slices())
+    return Piece(Sliced(len(piece.batch), made), cti)
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ MatchKey: TypeAlias = tuple[int | None, Hashable]
 """The group that a row is in, and what its key has in common with equal ones."""
 
 
-class Step(NamedTuple):
+class Piece(NamedTuple):
     """One piece of input or output: the net changes, and then the CTI that holds (MIN_TIME: none yet)."""
 
     batch: Batch
@@ -62,8 +62,6 @@ class Operator(ABC):
     takes_gate: ClassVar[bool] = False
     """Whether it is made with the gate too: it shows results cell by cell, or window by window."""
 
-    passes_rows: ClassVar[bool] = False
-    """Whether it looks at each row by itself and keeps none, so that a batch may pass it slice by slice."""
     takes_slices: ClassVar[bool] = False
     """Whether it takes a batch in slices as they have come through the operators before it."""
 
@@ -78,22 +76,27 @@ class Operator(ABC):
         self.udm_calls = 0
         self.ending = False
 
-    def step(self, inputs: Sequence[Step]) -> Step:
+    def step(self, inputs: Sequence[Piece]) -> Piece:
         """Take one piece of every input and return the piece of output that it causes."""
-        ctis = [piece.cti for piece in inputs]
-        batches = [piece.batch for piece in inputs]
+        batches, ctis = [], []
+        for batch, cti in inputs:
+            batches.append(batch)
+            ctis.append(cti)
         risen = ctis != self.input_ctis
-        if not risen and not self.ending and not sum(map(len, batches)):
-            return Step(EMPTY, self.cti)
+        if not risen and not self.ending and not any(map(len, batches)):
+            return Piece(EMPTY, self.cti)
         self.input_ctis = ctis
         out = self.change(batches, ctis)
-        self.rows_in += sum(map(len, batches))
+        for batch in batches:
+            self.rows_in += len(batch)
         self.rows_out += len(out)
         if risen:
-            self.forget(min(ctis))
-            self.settled = INFINITY if min(ctis) == INFINITY else self.output_cti(ctis)
-        self.cti = max(self.cti, self.settled if self.settled == INFINITY else min(self.settled, self.held_back()))
-        return Step(out, self.cti)
+            cti = min(ctis)
+            self.forget(cti)
+            self.settled = INFINITY if cti == INFINITY else self.output_cti(ctis)
+        if self.settled > self.cti:
+            self.cti = INFINITY if self.settled == INFINITY else max(self.cti, min(self.settled, self.held_back()))
+        return Piece(out, self.cti)
 
     @abstractmethod
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
@@ -184,6 +187,24 @@ class Operator(ABC):
         return UserCodeError(error.cause, operator=self.label, event=event, window=window)
 
 
+class RowOperator(Operator):
+    """An operator that looks at each row by itself and keeps none, so that a batch may pass it slice by slice.
+
+    `change` is given rows only, and has no part in CTIs; so a step costs little besides.
+    """
+
+    def step(self, inputs: Sequence[Piece]) -> Piece:
+        ((batch, cti),) = inputs
+        size = len(batch.le)
+        out = self.change([batch], [cti]) if size else EMPTY
+        self.rows_in += size
+        self.rows_out += len(out.le)
+        if cti > self.cti:
+            self.input_ctis = [cti]
+            self.cti = cti if cti == INFINITY else max(self.cti, self.output_cti(self.input_ctis))
+        return Piece(out, self.cti)
+
+
 def inputs_of(batch: Batch) -> Inputs:
     """Return a batch as what expressions are evaluated over; `life` is the lifetime after the change."""
-    return Inputs((batch.table,), len(batch), le=batch.le, re=batch.re_new)
+    return Inputs((batch.table,), batch.table.size, batch.le, batch.re_new)

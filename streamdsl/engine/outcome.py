@@ -12,7 +12,7 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.egress import SpeculativeEgress
 from streamdsl.engine.ids import id_codes
-from streamdsl.engine.operator import Step
+from streamdsl.engine.operator import Piece
 from streamdsl.engine.order import by_lifetime
 from streamdsl.expr.schema import Shape
 from streamdsl.expr.table import Table, flatnonzero
@@ -26,7 +26,7 @@ _SHAPES = {Shape.RECORD: "record", Shape.CLASS: "record", Shape.TUPLE: "tuple"}
 class Outcome:
     """The output of a run: its steps, each a net change and the CTI that then holds."""
 
-    def __init__(self, steps: Sequence[Step], unit: Unit | None) -> None:
+    def __init__(self, steps: Sequence[Piece], unit: Unit | None) -> None:
         self._steps = steps
         self.unit = unit
 

@@ -7,26 +7,32 @@ import itertools
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.ingress import Piece
+from streamdsl.engine.operator import Piece
 from streamdsl.engine.outcome import rows_after
 from streamdsl.expr.table import flatnonzero, largest
 from streamdsl.temporal import MIN_TIME, Rejected
 
 LEAST: Final = 256
 """How many changes may wait before they are looked through for rows that are gone."""
+NEW: Final = 64
+"""How many changes may come before their ends are looked at."""
 
 
 class Published:
     """A stream as it stands: its rows that are live, which are those that can still change (RE >= its CTI), and its CTI.
 
-    Batches of changes are kept as they come, each until the CTI has passed all ends in it. Once there are four times as many changes
-    as there were live rows, they are put together, without the rows that are gone.
+    Batches of changes are kept as they come, each until the CTI has passed all ends in it; where they are few that is looked at
+    now and then. Once there are four times as many changes as live rows, they are put together, without rows that are gone.
     """
 
     def __init__(self) -> None:
         self.cti = MIN_TIME
         self.events_in = 0
+        self._new: list[Batch] = []
+        self._n_new = 0
         self._batches: dict[int, Batch] = {}
         self._ends: list[tuple[int, int]] = []
         self._number = itertools.count()
@@ -36,16 +42,17 @@ class Published:
     def take(self, piece: Piece) -> None:
         """Take the next changes, and the CTI that then holds."""
         self.cti = piece.cti
-        if len(piece.batch):
-            self.events_in += len(piece.batch)
-            self._keep(piece.batch)
-        while self._ends and self._ends[0][0] < self.cti:
-            self._changes -= len(self._batches.pop(heapq.heappop(self._ends)[1]))
-        if self._changes > 4 * self._kept + LEAST:
-            self._put_together()
+        size = len(piece.batch)
+        if size:
+            self.events_in += size
+            self._n_new += size
+            self._new.append(piece.batch)
+        if self._n_new >= NEW or (self._changes > LEAST and self._ends[0][0] < self.cti):
+            self._settle()
 
     def replay(self) -> Piece:
         """Return the live rows as insertions, and the CTI."""
+        self._settle()
         self._put_together()
         return Piece(next(iter(self._batches.values()), EMPTY), self.cti)
 
@@ -61,6 +68,7 @@ class Published:
 
     def stats(self) -> dict[str, int]:
         """Return the stream's figures for `stats()`; its events are the changes that are kept."""
+        self._settle()
         sizes = {
             "windows": 0,
             "events": self._changes,
@@ -69,23 +77,45 @@ class Published:
         }
         return {**sizes, "in": self.events_in, "out": self.events_in, "input_cti": self.cti, "output_cti": self.cti}
 
-    def _keep(self, batch: Batch) -> None:
+    def _settle(self) -> None:
+        """Take in the new batches, let go those that the CTI has passed, and put the others together if they are many."""
+        for batch, end in zip(self._new, _ends(self._new), strict=True):
+            if end >= self.cti:
+                self._keep(batch, end)
+        self._new, self._n_new = [], 0
+        while self._ends and self._ends[0][0] < self.cti:
+            self._changes -= len(self._batches.pop(heapq.heappop(self._ends)[1]))
+        if self._changes > 4 * self._kept + LEAST:
+            self._put_together()
+
+    def _keep(self, batch: Batch, end: int) -> None:
+        """Keep a batch, in which this is the last end."""
         number = next(self._number)
         self._batches[number] = batch
-        heapq.heappush(self._ends, (max(largest(batch.re_old), largest(batch.re_new)), number))
+        heapq.heappush(self._ends, (end, number))
         self._changes += len(batch)
 
     def _put_together(self) -> None:
         live = live_rows(Batch.concat(self._batches.values()), self.cti)
         self._batches, self._ends, self._changes, self._kept = {}, [], 0, len(live)
         if len(live):
-            self._keep(live)
+            self._keep(live, largest(live.re_new))
 
 
 def live_rows(changes: Batch, cti: int) -> Batch:
     """Return the rows that are there after these changes and that a change after the CTI may reach, as insertions."""
     rows = rows_after(changes)
     return rows.take(flatnonzero(rows.re_new >= cti))
+
+
+def _ends(batches: Sequence[Batch]) -> list[int]:
+    """Return the last end in each of some batches, none of which is empty."""
+    if not batches:
+        return []
+    starts = np.cumsum([0, *map(len, batches[:-1])])
+    old, new = np.concatenate([batch.re_old for batch in batches]), np.concatenate([batch.re_new for batch in batches])
+    ends: list[int] = np.maximum.reduceat(np.maximum(old, new), starts).tolist()
+    return ends
 
 
 def _bytes_of(batch: Batch) -> int:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from streamdsl.engine.ingress import Piece
 from streamdsl.engine.lower import Options
-from streamdsl.engine.operator import Step
+from streamdsl.engine.operator import Piece
 from streamdsl.engine.outcome import Outcome
 from streamdsl.engine.session import Session
 from streamdsl.errors import QueryError
@@ -72,7 +71,7 @@ class _Run(Session[Any]):
 
     def __init__(self, plan: Outputs, bindings: Mapping[str, Bound], options: Options | None, until: int) -> None:
         super().__init__(plan, bindings, "final", options, until)
-        self.steps: list[list[Step]] = [[] for _ in plan.parts]
+        self.steps: list[list[Piece]] = [[] for _ in plan.parts]
 
     def _imported(self, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
         return {}  # the sources are pushed one after the other, and none must wait
@@ -80,7 +79,7 @@ class _Run(Session[Any]):
     def _tick(self) -> list[Event[Any]]:
         return []  # what a bounded input means depends on no clock
 
-    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Step]) -> list[Event[Any]]:
+    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> list[Event[Any]]:
         for steps, out in zip(self.steps, outputs, strict=True):
             steps.append(out)
         return []

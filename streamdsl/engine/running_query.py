@@ -10,9 +10,8 @@ from typing_extensions import TypeVar
 
 from streamdsl.emit import Emit, EmitMode, mode_of
 from streamdsl.engine.egress import FinalEgress, HoldingEgress, SpeculativeEgress
-from streamdsl.engine.ingress import Piece
 from streamdsl.engine.lower import Options, lower
-from streamdsl.engine.operator import Gate, Step
+from streamdsl.engine.operator import Gate, Piece
 from streamdsl.engine.published import Published
 from streamdsl.engine.why import Feed, Why
 from streamdsl.errors import SessionError
@@ -127,18 +126,19 @@ class RunningQuery(ABC, Generic[T]):
 
     def _step(self, pieces: Mapping[str, Piece]) -> list[Event[T]]:
         """Run one piece of some sources through the plan, and return the events that it causes."""
-        self._ctis.update({name: piece.cti for name, piece in pieces.items()})
-        self._now = max(self._now, *(max(piece.cti, piece.batch.watermark) for piece in pieces.values()))
+        for name, piece in pieces.items():
+            self._ctis[name] = piece.cti
+            self._now = max(self._now, piece.cti, piece.batch.watermark)
         try:
-            return self._sent(pieces, self._graph.step({name: Step(*piece) for name, piece in pieces.items()}, self._ctis))
+            return self._sent(pieces, self._graph.step(pieces, self._ctis))
         except BaseException as error:
             self._failure = error
             raise
 
-    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Step]) -> list[Event[T]]:
+    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> list[Event[T]]:
         """Return the events that are sent of one step, when it has been published."""
         (out,) = outputs
-        self._publish(pieces, Piece(*out))
+        self._publish(pieces, out)
         return self._egress.send(out.batch, out.cti, self._now)
 
     def _publish(self, pieces: Mapping[str, Piece], out: Piece) -> None:

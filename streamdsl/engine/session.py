@@ -9,9 +9,10 @@ from typing_extensions import TypeVar
 
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.batch import EMPTY
-from streamdsl.engine.ingress import Ingress, Piece
+from streamdsl.engine.ingress import Ingress
 from streamdsl.engine.lower import Options
 from streamdsl.engine.opening import Opening
+from streamdsl.engine.operator import Piece
 from streamdsl.engine.running_query import RunningQuery
 from streamdsl.engine.why import Feed
 from streamdsl.errors import QueryError
@@ -53,6 +54,10 @@ class Session(RunningQuery[T]):
                     f"the source {name!r} imports its CTIs from {policy.source!r}, which this query does not read",
                     hint=f"the sources of this query are: {', '.join(self._sources)}",
                 )
+        live = [ingress for ingress in self._sources.values() if not ingress.source.table]
+        self._only = live[0] if len(live) == 1 else None
+        self._clocks = [name for name, ingress in self._sources.items() if _kind(ingress) == "wall"]
+        self._importers = [name for name, ingress in self._sources.items() if _kind(ingress) == "imported"]
         self._early: list[Event[T]] = []
 
     def push(self, events: Iterable[Event[Any]] | Any, source: str | None = None) -> list[Event[T]]:
@@ -63,9 +68,10 @@ class Session(RunningQuery[T]):
         """
         self._check_open()
         ingress = self._ingress(source)
-        pieces = ingress.stage(self._read(events, ingress))
-        out = [event for piece in pieces for event in self._step({ingress.source.source: piece})]
-        return self._with_early([*out, *self._tick()])
+        out: list[Event[T]] = []
+        for piece in ingress.stage(self._read(events, ingress)):
+            out += self._step({ingress.source.source: piece})
+        return self._with_early(out + self._tick() if self._clocks else out)
 
     def load(self, tables: Mapping[str, Bound]) -> None:
         """Take reference data in, whole; what comes of it is returned by the next push, or by the close."""
@@ -129,6 +135,8 @@ class Session(RunningQuery[T]):
         return declared or next(iter(sorted(found - {"tick"}, key=str)), "tick" if found else None)
 
     def _with_early(self, out: list[Event[T]]) -> list[Event[T]]:
+        if not self._early:
+            return out
         early, self._early = self._early, []
         return [*early, *out]
 
@@ -136,14 +144,15 @@ class Session(RunningQuery[T]):
         return self._sources
 
     def _step(self, pieces: Mapping[str, Piece]) -> list[Event[T]]:
-        return super()._step({**pieces, **self._imported(pieces)})
+        return super()._step({**pieces, **self._imported(pieces)} if self._importers else pieces)
 
     def _tick(self) -> list[Event[T]]:
         """Let the clocks of sources give their CTIs, and return what that causes."""
         pieces = {}
-        for name, ingress in self._sources.items():
+        for name in self._clocks:
+            ingress = self._sources[name]
             policy = ingress.source.progress
-            if policy is not None and policy.kind == "wall" and (cti := policy.time_of_day(ingress.unit)) > ingress.cti:
+            if policy is not None and (cti := policy.time_of_day(ingress.unit)) > ingress.cti:
                 ingress.table.advance(cti)
                 pieces[name] = Piece(EMPTY, cti)
         return self._step(pieces) if pieces else []
@@ -151,7 +160,8 @@ class Session(RunningQuery[T]):
     def _imported(self, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
         """Return what the CTIs of some sources mean for those that import them."""
         imported = {}
-        for name, ingress in self._sources.items():
+        for name in self._importers:
+            ingress = self._sources[name]
             policy = ingress.source.progress
             if policy is not None and policy.source in pieces and name not in pieces:
                 cti = pieces[policy.source].cti
@@ -160,9 +170,7 @@ class Session(RunningQuery[T]):
         return imported
 
     def _read(self, pushed: Any, ingress: Ingress) -> Sequence[Event[Any]] | Inserts:
-        if isinstance(pushed, Inserts):
-            return pushed
-        if isinstance(pushed, list):
+        if isinstance(pushed, (list, Inserts)):
             return pushed
         if is_frame(pushed):
             return read_frame(pushed, ingress.schema, check_unit(ingress.unit))
@@ -171,15 +179,19 @@ class Session(RunningQuery[T]):
         return list(pushed)
 
     def _ingress(self, source: str | None) -> Ingress:
-        live = [ingress for ingress in self._sources.values() if not ingress.source.table]
-        if source is None and len(live) == 1:
-            return live[0]
+        if source is None and self._only is not None:
+            return self._only
         if source is None or source not in self._sources:
             what = "the push does not say for which source it is" if source is None else f"there is no source {source!r}"
             raise QueryError(
                 f"{what}; the query's sources are: {', '.join(self._sources)}", hint='session.push(events, source="name")'
             )
         return self._sources[source]
+
+
+def _kind(ingress: Ingress) -> str | None:
+    """Return of which kind a source's progress policy is, None if it has none."""
+    return None if ingress.source.progress is None else ingress.source.progress.kind
 
 
 def open_session(

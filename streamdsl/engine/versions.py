@@ -46,7 +46,8 @@ class OutRow(NamedTuple):
     @property
     def lifetime_order(self) -> tuple[bool, int, int]:
         """Retractions first, then insertions, each by (LE, RE)."""
-        return (self.is_insertion, self.le, self.re_new if self.is_insertion else self.re_old)
+        _, le, re_old, re_new, _ = self
+        return (True, le, re_new) if re_old == le else (False, le, re_old)
 
 
 class _Known:
@@ -79,14 +80,22 @@ class Versions:
         return bool(self._known)
 
     def events(self, rows: Sequence[OutRow]) -> list[Event[Any]]:
-        """Return the events that tell of changes, all retractions first."""
-        gone = [row for row in rows if row.re_old != row.le]
-        come = rows[len(gone) :]
-        found: list[Event[Any]] = list(self.retractions(*zip(*gone, strict=True))) if gone else []
-        if come:
-            ids, le, _, re_new, payloads = zip(*come, strict=True)
-            found += self.insertions(ids, le, re_new, payloads)
-        return found
+        """Return the events that tell of changes: what `retractions` and `insertions` do for many, row by row."""
+        return list(map(self._event, rows))
+
+    def _event(self, row: OutRow) -> Event[Any]:
+        id, le, re_old, re_new, payload = row
+        is_insertion, name = re_old == le, id
+        known = self._known.get(id)
+        if known is not None and known.last_time >= self._cti:
+            known.last_time = max(known.last_time, re_new)
+            if is_insertion:
+                known.version += 1
+                known.name = RowVersion(id, known.version)
+            name = known.name
+        elif re_new == le:
+            self._known[id] = _Known(id, 0, re_new)
+        return Insert(name, le, re_new, payload) if is_insertion else Retract(name, le, re_old, re_new, payload)
 
     def retractions(
         self, ids: Sequence[Any], le: Sequence[int], re: Sequence[int], re_new: Sequence[int], payloads: Sequence[Any]

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +53,7 @@ class RowError(Exception):
         self.cause = cause
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(NamedTuple):
     """What expressions are evaluated over: a table for each side, lifetimes and group keys where there are such.
 
     Pairs have the LE of each row in `starts`, where that is read.
@@ -76,6 +74,9 @@ def evaluate(expr: Expr, inputs: Inputs) -> Column:
     >>> evaluate(Binary(">", Field("price"), Constant(10)), Inputs((table,), 2)).tolist()
     [True, False]
     """
+    picked = _picked(expr, inputs)
+    if picked is not None:
+        return picked
     failure: Exception | None = None
     try:
         column = _Columns(inputs).column(expr)
@@ -169,10 +170,25 @@ def _is_scalar(column: Column) -> bool:
     return kinds <= _SCALARS or all(Schema.of_type(kind) == Schema.scalar() for kind in kinds)
 
 
+def _picked(expr: Expr, inputs: Inputs) -> Column | None:
+    """Return the column that an expression is as it stands, None if it must be made."""
+    if type(expr) is Field:
+        return inputs.tables[expr.side].columns.get(expr.name)
+    if type(expr) is Key and inputs.keys is not None and inputs.keys.schema.shape is Shape.SCALAR:
+        return inputs.keys.columns["value"]
+    return None
+
+
 def _made(expr: Make, inputs: Inputs) -> Table:
+    found = []
+    for value in expr.values:
+        if (column := _picked(value, inputs)) is None:
+            break
+        found.append(column)
+    else:
+        return Table(expr.schema, dict(zip(expr.schema.names, found, strict=True)), inputs.size)
     columns = _Columns(inputs)
-    made = {name: columns.column(value) for name, value in zip(expr.schema.names, expr.values, strict=True)}
-    return Table(expr.schema, made, inputs.size)
+    return Table(expr.schema, dict(zip(expr.schema.names, map(columns.column, expr.values), strict=True)), inputs.size)
 
 
 class _Columns:

@@ -142,6 +142,7 @@ class Schema:
     cls: type | None = None
 
     @classmethod
+    @functools.cache
     def scalar(cls) -> Schema:
         """Return the schema of bare values."""
         return cls(Shape.SCALAR, ("value",))

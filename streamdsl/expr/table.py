@@ -18,6 +18,8 @@ Column: TypeAlias = NDArray[Any]
 """One-dimensional: `int64`, `float64` or `bool` where every value is exactly that, else `object`."""
 Rows: TypeAlias = NDArray[np.intp]
 
+_FEW: Final = 16
+"""So many values are looked at in columns; fewer one by one."""
 _DTYPES: Final[Mapping[type, type[np.generic]]] = {int: np.int64, float: np.float64, bool: np.bool_}
 
 
@@ -76,14 +78,19 @@ def flatnonzero(holds: NDArray[Any]) -> Rows:
     return holds.nonzero()[0]
 
 
+def every(holds: NDArray[Any]) -> bool:
+    """Return whether a column is true in every row."""
+    return all(holds.tolist()) if len(holds) < _FEW else bool(holds.all())
+
+
 def least(column: Ticks) -> int:
     """Return the smallest of some integers, of which there is one at least."""
-    return int(column.item() if len(column) == 1 else column.min())
+    return min(column.tolist()) if len(column) < _FEW else int(column.min())
 
 
 def largest(column: Ticks) -> int:
     """Return the largest of some integers, of which there is one at least."""
-    return int(column.item() if len(column) == 1 else column.max())
+    return max(column.tolist()) if len(column) < _FEW else int(column.max())
 
 
 def concat_columns(columns: Sequence[Column]) -> Column:
@@ -135,6 +142,31 @@ class Table:
         return cls(schema, {name: read(values) for name, values in fields.items()}, len(payloads))
 
     @classmethod
+    def of_row(cls, payload: Any, schema: Schema) -> Table | None:
+        """Return a single payload as columns; None where it needs a closer look: that costs more, and `from_payloads` takes it.
+
+        >>> row = Table.of_row(("a", 2), Schema.tuple(2))
+        >>> row.payloads(), Table.of_row(("a",), Schema.tuple(2))
+        ([('a', 2)], None)
+        """
+        names, kind = schema.names, type(payload)
+        if schema.shape is Shape.TUPLE and kind is tuple:
+            values = payload
+        elif schema.shape is Shape.RECORD and kind in (dict, Record) and len(payload) == len(names):
+            values = [payload.get(name, payload) for name in names]
+        elif schema.cls is not None and kind is schema.cls:
+            values = [getattr(payload, name) for name in names]
+        else:
+            return None
+        if len(values) != len(names) or not PLAIN.issuperset(map(type, values)):
+            return None
+        try:
+            columns = [np.array([value], dtype=_DTYPES.get(type(value), object)) for value in values]
+        except OverflowError:
+            return None
+        return cls(schema, dict(zip(names, columns, strict=True)), 1)
+
+    @classmethod
     def of_objects(cls, payloads: Sequence[Any]) -> Table:
         """Return payloads kept whole."""
         return cls(Schema.object(), {"": object_column(payloads)}, len(payloads))
@@ -170,7 +202,7 @@ class Table:
         if len(parts) == 1:
             return parts[0]
         schema = parts[0].schema
-        if any(part.schema != schema for part in parts):
+        if [part.schema for part in parts].count(schema) < len(parts):
             return Table.of_objects([payload for part in parts for payload in part.payloads()])
         columns = {name: concat_columns([part.columns[name] for part in parts]) for name in schema.columns}
-        return Table(schema, columns, sum(part.size for part in parts))
+        return Table(schema, columns, sum([part.size for part in parts]))

@@ -77,7 +77,9 @@ class EventTable:
 
     def advance(self, cti: int) -> None:
         """Take a CTI: times before it are closed, and ids that can no longer change are forgotten."""
-        self.promise(cti)
+        if cti > self.cti:
+            self.cti = cti
+            self.watermark = max(self.watermark, cti)
         self.commit()
 
     def promise(self, cti: int) -> None:
@@ -155,6 +157,22 @@ class EventTable:
         self._known.update(zip(ids, map(Known, starts, ends, payloads, starts), strict=True))
         for death in zip(ends, self._ticket, ids, strict=False):
             heapq.heappush(self._deaths, death)
+        return True
+
+    def admit_alone(self, id: Hashable, le: int, re: int, payload: Any) -> bool:
+        """Admit an insertion for good if it breaks no rule; else return False, and leave all as it was.
+
+        >>> table = EventTable()
+        >>> table.admit_alone("a", 1, 5, "x"), table.admit_alone("a", 2, 5, "y")
+        (True, False)
+        """
+        if not self.cti <= le <= re <= INFINITY or le == INFINITY or type(id) not in (int, str):
+            return False
+        if id in self._known or id in self._dropped:
+            return False
+        self.watermark = max(self.watermark, le)
+        self._known[id] = Known(le, re, payload, le)
+        heapq.heappush(self._deaths, (re, next(self._ticket), id))
         return True
 
     def _are_new(self, ids: Sequence[Hashable]) -> bool:

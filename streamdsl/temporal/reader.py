@@ -59,6 +59,10 @@ class TimeReader:
         self._ints = self._ints or bool(((ticks != INFINITY) & (ticks != MIN_TIME)).any())
         return ticks
 
+    def saw_integer(self) -> None:
+        """Take note of a time that is an integer, and no end of time."""
+        self._ints = True
+
     def copy(self) -> TimeReader:
         """Return an independent copy."""
         return TimeReader(self.unit, self._dates, self._ints)

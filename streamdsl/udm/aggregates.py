@@ -46,3 +46,8 @@ class BoundAgg:
         if self.argument is not None:
             return self.argument
         return Constant(True) if isinstance(self.function, Count) else Whole()
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether it is the number of rows, whatever they are."""
+        return self.argument is None and self.where is None and isinstance(self.function, Count)

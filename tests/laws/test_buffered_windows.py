@@ -147,7 +147,7 @@ def without_ids(events: Any) -> object:
     return list(map(shown, events))
 
 
-@examples(500)
+@examples(200)
 @given(queries(RESULTS), st.data(), st.sampled_from(EMITS))
 def test_it_gives_the_same_events_as_the_general_operator_after_every_push(
     query: sd.Stream[Any], data: st.DataObject, emit: EmitMode
@@ -155,7 +155,7 @@ def test_it_gives_the_same_events_as_the_general_operator_after_every_push(
     check_both(query, data, emit)
 
 
-@examples(200)
+@examples(80)
 @given(queries(SHOWING_ENDS), st.data(), st.sampled_from(("speculative", "watermark")))
 def test_modules_see_members_as_those_of_the_general_operator_do(
     query: sd.Stream[Any], data: st.DataObject, emit: EmitMode
@@ -184,7 +184,7 @@ def check_both(query: sd.Stream[Any], data: st.DataObject, emit: EmitMode) -> No
             assert windows_of(buffered, emit) == windows_of(general, emit)
 
 
-@examples(200)
+@examples(80)
 @given(queries(RESULTS), st.data())
 def test_it_gives_what_the_reference_gives(query: sd.Stream[Any], data: st.DataObject) -> None:
     stream = [event for part in data.draw(pushes(unending=False, failing=False)) for event in part]

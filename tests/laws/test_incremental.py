@@ -49,7 +49,7 @@ ALIGNED = (sd.Output.ALIGN, sd.Output.POINT_AT_END)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@examples(100)
+@examples(40)
 @given(SEEDS)
 def test_four_ways_give_one_answer(kind: str, seed: int) -> None:
     rng = Random(seed)
@@ -63,7 +63,7 @@ def test_four_ways_give_one_answer(kind: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@examples(100)
+@examples(40)
 @given(SEEDS)
 def test_an_operator_written_four_ways_gives_one_answer(kind: str, seed: int) -> None:
     """Time-sensitive ones under every output policy that they may have: they stamp their results as the window is."""
@@ -85,7 +85,7 @@ def test_an_operator_written_four_ways_gives_one_answer(kind: str, seed: int) ->
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@examples(100)
+@examples(40)
 @given(SEEDS)
 def test_incremental_modules_mean_what_the_reference_says(kind: str, seed: int) -> None:
     rng = Random(seed)
@@ -107,7 +107,7 @@ def test_incremental_modules_mean_what_the_reference_says(kind: str, seed: int) 
 
 
 @pytest.mark.parametrize("module", [Merged(), MergedOnlyAdds()], ids=lambda module: type(module).__name__)
-@examples(100)
+@examples(40)
 @given(SEEDS)
 def test_windows_merged_from_panes_mean_what_the_reference_says(module: Any, seed: int) -> None:
     rng = Random(seed)

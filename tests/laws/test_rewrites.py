@@ -252,13 +252,13 @@ def before(run: Run, bound: int | None) -> CHT[Any]:
     return CHT(CHTRow(row.le, min(row.re, bound), row.payload) for row in rows if row.le < bound)
 
 
-@examples(500)
+@examples(250)
 @given(SEEDS)
 def test_a_rewritten_plan_means_what_was_written(seed: int) -> None:
     check_meaning(*drawn(Random(seed)))
 
 
-@examples(400)
+@examples(200)
 @given(SEEDS)
 def test_a_session_shows_the_same_rows_and_ctis_after_every_push(seed: int) -> None:
     rng = Random(seed)

@@ -29,7 +29,7 @@ def parts_of(terms: Terms) -> Iterator[Part]:
 
     >>> from streamdsl.engine.columnar.terms import Reals
     >>> [part.lane for part in parts_of(Terms(1, reals=[Reals(0, None, np.array([0.75]))]))]
-    [(0, 'floats'), (0, -1)]
+    [(0, 'floats'), (0, -1), (0, -2)]
     """
     yield from terms.parts
     for reals in terms.reals:

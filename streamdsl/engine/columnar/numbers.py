@@ -63,6 +63,18 @@ class GridNumbers:
         old = self._ends(first, batch.le, batch.re_old)
         return Ranges(np.minimum(old, new), np.maximum(old, new), np.where(new < old, -1, 1))
 
+    def only(self, le: int, re: int) -> int | None:
+        """Return the window that a row is in if that is a single one that can show, and may be asked for by number; else None.
+
+        >>> grid = GridNumbers(Hopping(10, 10), Gate())
+        >>> grid.only(3, 4), grid.only(3, 14), grid.only(3, 3)
+        (0, None, None)
+        """
+        if not self._lowest <= le < re < INFINITY:
+            return None
+        first = self.grid.first_ending_after(le)
+        return first if first == self.grid.last_starting_before(re) and first < self.stop else None
+
     def _range(self, le: int, re_old: int, re_new: int) -> Ranges:
         """Return the windows of a single row: a number at a time costs less than columns of one."""
         first = self.grid.first_ending_after(le)

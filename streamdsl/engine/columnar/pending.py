@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdsl.engine.columnar.terms import Terms
-from streamdsl.expr.table import Rows, flatnonzero, largest, least
+from streamdsl.expr.table import Rows, every, flatnonzero, largest, least
 from streamdsl.temporal.time import Ticks
 
 
@@ -30,9 +30,7 @@ class Pending(NamedTuple):
     @property
     def is_single(self) -> bool:
         """Whether each row is in one window."""
-        if len(self.lo) == 1:
-            return int(self.hi[0]) - int(self.lo[0]) == 1
-        return bool((self.hi - self.lo == 1).all())
+        return self.hi.item() - self.lo.item() == 1 if len(self.lo) == 1 else every(self.hi - self.lo == 1)
 
     def clipped(self, lo: Ticks | int, hi: Ticks | int) -> Pending:
         """Return the rows that are in windows `[lo, hi)`, as far as they are."""

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.index.pair_index import longer
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Column, Rows, Table, flatnonzero, object_column
+from streamdsl.expr.table import Column, Rows, Table, concat_columns, flatnonzero, object_column
 from streamdsl.temporal.payload import payload_key
 
 
@@ -51,13 +51,39 @@ class Results:
 
     def put(self, slots: Rows, payloads: Table) -> None:
         """Note the results that go out."""
-        payloads = self._conform(payloads)
+        payloads = payloads if payloads.schema is self._schema else self._conform(payloads)
         for name, values in payloads.columns.items():
             column = self._columns[name]
             if column.dtype != values.dtype and column.dtype != object:
                 column = self._columns[name] = column.astype(object)
             column[slots] = values
         self.is_out[slots] = True
+
+    def exchange(self, slot: Rows, now: Table) -> Table | None:
+        """Put a result in the place of the one that is out, in a single slot; return both, None where they are equal.
+
+        >>> results = Results()
+        >>> results.grow(1)
+        >>> results.put(np.array([0]), Table.from_payloads([5]))
+        >>> results.exchange(np.array([0]), Table.from_payloads([6])).payloads()
+        [5, 6]
+        """
+        if now.schema is not self._schema:
+            was = self.payloads(slot)
+            both = None if same_payloads(was, now)[0] else Table.concat([was, now])
+        else:
+            both = self._pair(slot, now)
+        if both is not None:
+            self.put(slot, now)
+        return both
+
+    def _pair(self, slot: Rows, now: Table) -> Table | None:
+        columns, is_same = {}, True
+        for name, column in now.columns.items():
+            was = self._columns[name][slot]
+            is_same = is_same and _same(was.item(), column.item())
+            columns[name] = concat_columns([was, column])
+        return None if is_same else Table(now.schema, columns, 2)
 
     def _conform(self, payloads: Table) -> Table:
         """Make payloads fit those that are out; of different schemas all become objects kept whole."""
@@ -101,8 +127,8 @@ def same_payloads(left: Table, right: Table) -> NDArray[np.bool_]:
 def same_values(left: Column, right: Column) -> NDArray[np.bool_]:
     """Say position by position whether two values are equal."""
     if left.dtype == right.dtype and left.dtype != object:
-        equal: NDArray[np.bool_] = (left == right) | ((left != left) & (right != right))
-        return equal
+        equal: NDArray[np.bool_] = left == right
+        return equal | ((left != left) & (right != right)) if left.dtype.kind == "f" else equal
     pairs = zip(left.tolist(), right.tolist(), strict=True)
     return np.fromiter((_same(a, b) for a, b in pairs), dtype=np.bool_, count=len(left))
 

@@ -11,8 +11,8 @@ import numpy as np
 from streamdsl.engine.batch import EMPTY, Batch, payload_table
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.terms import ROWS
+from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.operators.buffered import BufferedWindowOperator
-from streamdsl.engine.operators.columnar import WindowIds
 from streamdsl.expr.table import Column, Rows
 from streamdsl.temporal.payload import payload_key
 

@@ -6,8 +6,9 @@ are open have their sums in *cells*, later ones in the *delta ring*. What differ
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
-from itertools import chain, repeat
+from collections.abc import Hashable, Iterable
+from itertools import chain
+from typing import Final
 
 import numpy as np
 
@@ -20,14 +21,14 @@ from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.ring import DeltaRing, Opened
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
-from streamdsl.engine.ids import DeferredIds, Ids
-from streamdsl.engine.keys import KeyTable
+from streamdsl.engine.columnar.window_ids import WindowIds
+from streamdsl.engine.ids import Ids
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.windows.grid import grid_cti
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Key, Life, Whole
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Column, Rows, Table, flatnonzero, largest
+from streamdsl.expr.table import Column, Rows, Table, every, flatnonzero, largest
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
@@ -35,30 +36,7 @@ from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.invoke import stamp
 from streamdsl.windows import Hopping, Output, Session, Snapshot, unending
 
-
-class WindowIds(DeferredIds):
-    """The ids of windows' results: `(operator, start, 0)`, in groups `(operator, key, start, 0)`."""
-
-    __slots__ = ("keys", "label")
-
-    def __init__(self, label: str, keys: KeyTable | None, starts: Column, *leaves: Column) -> None:
-        super().__init__(starts, *leaves)
-        self.label = label
-        self.keys = keys
-
-    def with_columns(self, *columns: Column) -> WindowIds:
-        """Return the ids of other results."""
-        return WindowIds(self.label, self.keys, *columns)
-
-    def is_like(self, other: object) -> bool:
-        """Say whether other ids are of results of the same operator."""
-        return isinstance(other, WindowIds) and (other.label, other.keys) == (self.label, self.keys)
-
-    def spelled(self) -> Iterator[Hashable]:
-        """Return the ids."""
-        starts, *leaves = self.columns
-        paths = [self.keys.spell(leaves)] if self.keys is not None else []
-        return zip(repeat(self.label), *paths, starts.tolist(), repeat(0), strict=False)
+_ROW: Final = Part(ROWS, None, None, 1)
 
 
 class ColumnarWindowOperator(Operator):
@@ -77,16 +55,22 @@ class ColumnarWindowOperator(Operator):
         self.aggregates = aggregates_of(node)
         kinds = [(i, ACCUMULATORS.get(type(agg.function))) for i, agg in enumerate(self.aggregates)]  # type: ignore[arg-type]
         self.accumulators = [kind(i) for i, kind in kinds if kind is not None]
+        self._reading = [accumulator for accumulator in self.accumulators if not self.aggregates[accumulator.number].counts_rows]
         self.watermark = MIN_TIME
         self.ring = DeltaRing()
         self.cells = Cells()
         self._unending: dict[Hashable, int] = {}
+        self._latest = MIN_TIME
+        self._computed: Schema | None = None
         self._projection = node.projection if isinstance(node, WindowAggregate) else Whole()
         self._reads_key = any(isinstance(part, Key) for part in self._projection.walk())
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        pending = [part for part in map(self._pending, self._changed(batch, ctis[0])) if part]
+        alone = self._alone(batch, ctis[0]) if len(batch) == 1 and self.ring.is_empty and not self.ending else None
+        if alone is not None:
+            return self._emit(self._due(self._enter(alone), ctis[0]))
+        pending = self._arrived(batch, ctis[0])
         if self.watermark == INFINITY and self._unending:
             raise unending(self.windows, min(self._unending, key=self._unending.__getitem__))
         opened = self.numbers.last_open(self.watermark)
@@ -98,13 +82,31 @@ class ColumnarWindowOperator(Operator):
             self.ring.add(part)
         touched = [self._show(found) for found in self.ring.open(opened)]
         touched += map(self._enter, early)
-        return Batch.concat([self._emit(self._due(distinct(touched), ctis[0])), passed])
+        cells = distinct(touched)
+        if self.numbers.gate.final:
+            self.cells.drop(cells[self.cells.lanes.counts(ROWS)[cells] == 0])
+        return Batch.concat([self._emit(self._due(cells, ctis[0])), passed])
+
+    def _alone(self, batch: Batch, cti: int) -> Pending | None:
+        """Return what a row that comes alone adds to a window that is open and stays so; None, where it is not so simple.
+
+        The ring is empty. A number at a time costs less than columns of one.
+        """
+        le, re_old, re = batch.le.item(), batch.re_old.item(), batch.re_new.item()
+        number = self.numbers.only(le, re) if re_old == le else None
+        watermark = max(self.watermark, le, cti)
+        opened = self.numbers.last_open(watermark)
+        if number is None or not self.numbers.grid.first_ending_after(cti) <= number <= opened:
+            return None
+        self.watermark = watermark
+        self.ring.next = max(self.ring.next, opened + 1)
+        lo = np.array([number])
+        return Pending(self._groups(batch), lo, lo + 1, self._terms(batch), None, self._rows_of(batch))
 
     def _due(self, touched: Rows, cti: int) -> Rows:
         """Return the cells whose results are wanted: those that have changed, or only those that the CTI closes."""
         if not self.numbers.gate.final:
             return touched
-        self.cells.drop(touched[self.cells.lanes.counts(ROWS)[touched] == 0])
         return self.cells.until(self.numbers.grid.first_ending_after(cti) - 1)
 
     def held_ends(self) -> list[int]:
@@ -128,14 +130,23 @@ class ColumnarWindowOperator(Operator):
         return [part for part in rest if part], out
 
     def _pending(self, batch: Batch) -> Pending:
-        groups = np.zeros(len(batch), dtype=np.int64) if batch.keys is None else batch.keys
         lo, hi, signs = self.numbers.ranges(batch)
-        terms = Terms(len(batch), [Part(ROWS, None, None, 1)])
-        inputs = inputs_of(batch)
-        for accumulator in self.accumulators:
-            self._add_terms(accumulator, self.aggregates[accumulator.number], batch, inputs, terms)
-        pending = Pending(groups, lo, hi, terms if signs is None else terms.times(signs), signs, self._rows_of(batch))
-        return pending if (lo < hi).all() else pending.take(flatnonzero(lo < hi))
+        terms = self._terms(batch)
+        terms = terms if signs is None else terms.times(signs)
+        pending = Pending(self._groups(batch), lo, hi, terms, signs, self._rows_of(batch))
+        return pending if every(lo < hi) else pending.take(flatnonzero(lo < hi))
+
+    def _groups(self, batch: Batch) -> Ticks:
+        return np.zeros(len(batch), dtype=np.int64) if batch.keys is None else batch.keys
+
+    def _terms(self, batch: Batch) -> Terms:
+        """Return what rows add to the windows that they enter."""
+        terms = Terms(len(batch), [_ROW])
+        if self._reading:
+            inputs = inputs_of(batch)
+            for accumulator in self._reading:
+                self._add_terms(accumulator, self.aggregates[accumulator.number], batch, inputs, terms)
+        return terms
 
     def _rows_of(self, batch: Batch) -> Rows | None:
         """Return which rows of the input those of a slice are, if that will be asked for."""
@@ -145,15 +156,17 @@ class ColumnarWindowOperator(Operator):
         column, chosen = self.argument(agg.given, agg.where, batch, inputs)
         accumulator.add_terms(column, chosen, terms)
 
-    def _changed(self, batch: Batch, cti: int) -> Iterator[Batch]:
-        """Yield the rows that change, slice by slice, each of which raises the watermark."""
+    def _arrived(self, batch: Batch, cti: int) -> list[Pending]:
+        """Return the rows that change, slice by slice, each of which raises the watermark."""
         self.watermark = INFINITY if self.ending else max(self.watermark, cti)
+        arrived = []
         for part in batch.slices():
             self.watermark = max(self.watermark, part.watermark)
             changed = part.changed()
             if len(changed):
                 self._note_unending(changed)
-                yield changed
+                arrived.append(self._pending(changed))
+        return [part for part in arrived if part]
 
     def _note_unending(self, batch: Batch) -> None:
         """Keep the ids of rows without end: at the end of time they must be named."""
@@ -184,7 +197,10 @@ class ColumnarWindowOperator(Operator):
 
     def _enter(self, part: Pending) -> Rows:
         """Change the open windows, and return their cells."""
-        self._period(largest(part.hi) - 1)
+        last = largest(part.hi) - 1
+        if last > self._latest:
+            self._period(last)
+            self._latest = last
         if part.is_single:
             slots = self.cells.find(part.lo, part.groups)
             self.cells.lanes.add(slots, part.terms)
@@ -205,6 +221,8 @@ class ColumnarWindowOperator(Operator):
         if not len(touched):
             return EMPTY
         cells = self.cells
+        if len(touched) == 1 and cells.lanes.counts(ROWS)[touched].item():
+            return self._emit_one(touched)
         is_empty = cells.lanes.counts(ROWS)[touched] == 0
         alive, dead = (touched[~is_empty], touched[is_empty]) if is_empty.any() else (touched, touched[:0])
         results = self._results(cells.number[alive], cells.group[alive], cells.lanes.take(alive), alive)
@@ -220,13 +238,33 @@ class ColumnarWindowOperator(Operator):
         cells.drop(dead)
         return out
 
+    def _emit_one(self, slot: Rows) -> Batch:
+        """Return what `_emit` does for a single cell that has rows: a number at a time costs less than columns of one."""
+        number, group, sent = self.cells.number[slot], self.cells.group[slot], self.cells.results
+        table = self._results(number, group, self.cells.lanes.take(slot), slot)
+        start = self.numbers.grid.start(number.item())
+        end = start + self.windows.size
+        le, re = (end, end + CHRONON) if self.node.output is Output.POINT_AT_END else (start, end)
+        rows, before, after = 1, [le], [re]
+        if sent.is_out.item(slot.item()):
+            both = sent.exchange(slot, table)
+            if both is None:
+                return EMPTY
+            rows, before, after, table = 2, [re, le], [le, re], both
+        else:
+            sent.put(slot, table)
+        groups = group.repeat(rows)
+        ids = self._ids(np.array([start] * rows), groups)
+        return Batch(ids, np.array([le] * rows), np.array(before), np.array(after), table, groups if self.is_grouped else None)
+
     def _results(self, numbers: Ticks, groups: Ticks, lanes: Lanes, slots: Rows | None = None) -> Table:
         """Return the payloads that windows, with these cells if they have some, have now. Raises `UserCodeError` naming one."""
         self.udm_calls += len(self.aggregates) * len(numbers)
         keys = self.key_table.shown(groups) if self.key_table is not None and self._reads_key else None
         try:
             columns = self._columns(numbers, groups, lanes, slots)
-            table = Table(Schema.record(list(columns)), columns, len(numbers))
+            self._computed = self._computed or Schema.record(list(columns))
+            table = Table(self._computed, columns, len(numbers))
             return project(self._projection, Inputs((table,), len(numbers), keys=keys))
         except RowError as error:
             window = self._period(int(numbers[error.row]))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.batch import Batch
 from streamdsl.engine.keys import KeyTable
-from streamdsl.engine.operator import Operator, inputs_of
+from streamdsl.engine.operator import RowOperator, inputs_of
 from streamdsl.expr import Inputs, RowError, evaluate, project
 from streamdsl.expr.table import Column
 from streamdsl.plan.node import GroupApply
 
 
-class GroupEnterOperator(Operator):
+class GroupEnterOperator(RowOperator):
     """Gives each row the number of its group; every operator of the body keeps its state by that."""
 
     kind = "group by key"
-    passes_rows = True
 
     def __init__(self, label: str, node: GroupApply, inside: KeyTable) -> None:
         super().__init__(label)
@@ -23,8 +22,6 @@ class GroupEnterOperator(Operator):
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        if not len(batch):
-            return EMPTY
         return batch.with_table(batch.table, self.inside.numbers(self._parts(batch), batch.keys))
 
     def _parts(self, batch: Batch) -> list[Column]:
@@ -40,7 +37,7 @@ class GroupEnterOperator(Operator):
         return {"windows": 0, "events": 0, "state_bytes": self.inside.nbytes}
 
 
-class GroupExitOperator(Operator):
+class GroupExitOperator(RowOperator):
     """Puts key and result together; the rows are then in the group around this one, if there is one."""
 
     kind = "group result"
@@ -52,12 +49,10 @@ class GroupExitOperator(Operator):
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        if not len(batch):
-            return EMPTY
         assert batch.keys is not None
         keys = self.inside.shown(batch.keys)
         try:
-            table = project(self.projection, Inputs((batch.table,), len(batch), keys=keys))
+            table = project(self.projection, Inputs((batch.table,), batch.table.size, keys=keys))
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
         return batch.with_table(table, self.inside.outer(batch.keys))

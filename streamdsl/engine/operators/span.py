@@ -10,22 +10,21 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch, payload_table
 from streamdsl.engine.ids import Ids
-from streamdsl.engine.operator import Operator, inputs_of
+from streamdsl.engine.operator import Operator, RowOperator, inputs_of
 from streamdsl.errors import StreamDslError
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Expr, Life, Opaque
 from streamdsl.expr.schema import as_payload
-from streamdsl.expr.table import flatnonzero, object_column
+from streamdsl.expr.table import Table, flatnonzero, object_column
 from streamdsl.plan.node import Select, SelectMany, Where
 from streamdsl.temporal import MIN_TIME
 from streamdsl.temporal.time import Ticks
 
 
-class WhereOperator(Operator):
+class WhereOperator(RowOperator):
     """Keeps the rows for which the predicate is true."""
 
     kind = "where (columnar)"
-    passes_rows = True
 
     def __init__(self, label: str, node: Where) -> None:
         super().__init__(label)
@@ -34,8 +33,6 @@ class WhereOperator(Operator):
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        if not len(batch):
-            return EMPTY
         if not self.reads_re:
             return batch.take(flatnonzero(self.holds(self.predicate, inputs_of(batch), batch.ids)))
         old = np.where(self._holds(batch, batch.re_old), batch.re_old, batch.le)
@@ -49,11 +46,10 @@ class WhereOperator(Operator):
         return where_present(self.holds, self.predicate, batch, re)
 
 
-class SelectOperator(Operator):
+class SelectOperator(RowOperator):
     """Replaces each row's payload."""
 
     kind = "select (columnar)"
-    passes_rows = True
 
     def __init__(self, label: str, node: Select) -> None:
         super().__init__(label)
@@ -62,10 +58,8 @@ class SelectOperator(Operator):
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        if not len(batch):
-            return EMPTY
         if not self.reads_re:
-            return self._projected(batch, batch.re_new)
+            return batch.with_table(self._payloads(batch, batch.re_new), batch.keys)
         echo = batch.take(flatnonzero(batch.re_old == batch.re_new))
         batch = batch.changed()
         gone = batch.with_lifetimes(batch.le, batch.re_old, batch.le)
@@ -76,13 +70,13 @@ class SelectOperator(Operator):
         return MIN_TIME if self.reads_re else ctis[0]
 
     def _projected(self, batch: Batch, re: Ticks) -> Batch:
-        if not len(batch):
-            return EMPTY
+        return batch.with_table(self._payloads(batch, re), batch.keys) if len(batch) else EMPTY
+
+    def _payloads(self, batch: Batch, re: Ticks) -> Table:
         try:
-            table = project(self.projection, Inputs((batch.table,), len(batch), le=batch.le, re=re))
+            return project(self.projection, Inputs((batch.table,), batch.table.size, batch.le, re))
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
-        return batch.with_table(table, batch.keys)
 
 
 class SelectManyOperator(Operator):

@@ -15,8 +15,8 @@ from streamdsl.engine.codes import group_codes
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
+from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.operator import Gate, Operator, inputs_of
-from streamdsl.engine.operators.columnar import WindowIds
 from streamdsl.engine.swept.boundaries import Boundaries
 from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.timeline import Touched

@@ -13,7 +13,7 @@ import pytest
 import streamdsl as sd
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.lower import lower
-from streamdsl.engine.operator import Gate, Operator, Step
+from streamdsl.engine.operator import Gate, Operator, Piece
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator
 from streamdsl.engine.session import Session
 from streamdsl.errors import QueryError, TimeOverflow, UnboundedOutputError, UserCodeError
@@ -84,10 +84,10 @@ def test_a_window_that_loses_its_last_row_goes_and_its_groups_with_it() -> None:
     graph = lower(query.plan())
     enter, windows, _ = graph.operators
 
-    def step(re_old: int, re_new: int) -> Step:
+    def step(re_old: int, re_new: int) -> Piece:
         le, old, new = (np.array([time]) for time in (5, re_old, re_new))
         batch = Batch(object_column(["a"]), le, old, new, Table.from_payloads([{"k": "x", "v": 1}]))
-        return windows.step([enter.step([Step(batch, MIN_TIME)])])
+        return windows.step([enter.step([Piece(batch, MIN_TIME)])])
 
     assert len(step(5, 25).batch) == 1
     assert windows.state()["windows"] == 1

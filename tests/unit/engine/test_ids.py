@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.ids import concat_ids
-from streamdsl.engine.operators.columnar import WindowIds
 from streamdsl.expr.table import object_column
 
 IDS = WindowIds("w", None, np.array([0, 10, 20]))
