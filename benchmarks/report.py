@@ -69,7 +69,8 @@ def markdown(workloads: Iterable[Workload], lines: Mapping[str, Sequence[Line]],
 
 def _markdown(workloads: Iterable[Workload], lines: Mapping[str, Sequence[Line]], before: Mapping[str, Any]) -> Iterator[str]:
     versions = {peer_of(line.way): line.version for each in lines.values() for line in each if line.version}
-    numbers = {"Python": before["python"], **{name: number for name, number in versions.items() if name != "streamdsl"}}
+    ours = {"Python": before["python"], "numba": before["numba"]}
+    numbers = {**ours, **{name: number for name, number in versions.items() if name != "streamdsl"}}
     yield f"{before['at']}, {before['cpu']}, {before['cores']} cores, load {before['load'][0]} at the start;"
     yield ", ".join(f"{name} {number}" for name, number in numbers.items()) + "."
     for workload in workloads:
