@@ -27,6 +27,10 @@ LAWS = (
 )
 
 
+MANY = "2000"
+"""The examples that a law is given to notice what it does not notice with its own, which are few so that all laws run often."""
+
+
 @dataclass(frozen=True)
 class Sabotage:
     """One change of the engine: in `file`, `old` becomes `new`; `tests` (a pytest `-k` expression over the laws) must fail."""
@@ -257,6 +261,8 @@ def attempt(sabotage: Sabotage) -> str | None:
             return f"its text is in {sabotage.file} {text.count(sabotage.old)} times, not once"
         target.write_text(text.replace(sabotage.old, sabotage.new))
         laws = run_laws(folder, sabotage.tests)
+        if laws.returncode == 0:
+            laws = run_laws(folder, sabotage.tests, LAW_EXAMPLES=MANY)
     if laws.returncode == 0:
         return "the laws still pass"
     return None if laws.returncode == 1 else f"the laws did not run:\n{report(laws)}"
