@@ -32,7 +32,13 @@ class Node:
     @property
     def inputs(self) -> tuple[Node, ...]:
         """The nodes whose output this one reads, in order."""
-        return tuple(node for nodes in self._inputs().values() for node in ((nodes,) if isinstance(nodes, Node) else nodes))
+        found: list[Node] = []
+        for nodes in self._inputs().values():
+            if isinstance(nodes, Node):
+                found.append(nodes)
+            else:
+                found += nodes
+        return tuple(found)
 
     def _inputs(self) -> dict[str, Node | tuple[Node, ...]]:
         """Return the fields that hold inputs: a node, or a tuple of nodes; the body of a group-apply reads its group only."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from streamdsl.plan.node import GroupApply, Node, Source
 
@@ -33,5 +34,6 @@ def _next(kind: str, found: dict[int, str]) -> str:
     return f"{kind}_{1 + sum(label.rpartition('_')[0] == kind for label in found.values())}"
 
 
+@cache
 def _snake(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

@@ -1,6 +1,6 @@
 """The model: time, lifetimes, physical events, CTIs and canonical history tables. It imports nothing else of the package."""
 
-from streamdsl.temporal.cht import CHT, CHTRow, row_order
+from streamdsl.temporal.cht import CHT, CHTRow, sort_rows
 from streamdsl.temporal.cti import EventTable, OnViolation, Rejected, problems
 from streamdsl.temporal.events import (
     MISSING,
@@ -78,7 +78,7 @@ __all__ = [
     "plains",
     "point",
     "problems",
-    "row_order",
+    "sort_rows",
     "subtract",
     "sync_time",
     "to_duration",

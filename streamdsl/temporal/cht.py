@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from html import escape
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
+from itertools import pairwise
+from operator import attrgetter, eq
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from streamdsl.errors import EventError
 from streamdsl.temporal.cti import EventTable
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _SHOWN: Final = 50
 """Rows of a CHT that are displayed."""
+_LIFE: Final = attrgetter("le", "re")
 
 
 class CHTRow(NamedTuple, Generic[T]):
@@ -32,9 +35,37 @@ class CHTRow(NamedTuple, Generic[T]):
     payload: T
 
 
-def row_order(row: CHTRow[Any]) -> tuple[Any, ...]:
-    """Return the sort key of rows: LE, RE, payload."""
-    return (row.le, row.re, payload_order(row.payload))
+class Row(Protocol):
+    """Something that lives, and has a payload."""
+
+    @property
+    def le(self) -> int: ...
+    @property
+    def re(self) -> int: ...
+    @property
+    def payload(self) -> Any: ...
+
+
+R = TypeVar("R", bound=Row)
+
+
+def _payload_rank(row: Row) -> tuple[Any, ...]:
+    return payload_order(row.payload)
+
+
+def sort_rows(rows: list[R], rank: Callable[[R], Any] = _payload_rank) -> None:
+    """Put rows in order of LE, RE, payload; only where lifetimes are equal is `rank`, the order of their payloads, asked for.
+
+    >>> rows = [CHTRow(1, 3, "b"), CHTRow(1, 3, "a"), CHTRow(0, 4, "c")]
+    >>> sort_rows(rows)
+    >>> [row.payload for row in rows]
+    ['c', 'a', 'b']
+    """
+    rows.sort(key=_LIFE)
+    lives = list(map(_LIFE, rows))
+    if any(map(eq, lives, lives[1:])):
+        ties = {life for life, other in pairwise(lives) if life == other}
+        rows.sort(key=lambda row: (life := (row.le, row.re), rank(row) if life in ties else ()))
 
 
 class CHT(Generic[T]):
@@ -49,7 +80,8 @@ class CHT(Generic[T]):
     __slots__ = ("_rows", "unit")
 
     def __init__(self, rows: Iterable[CHTRow[T]], unit: Unit | None = None) -> None:
-        self._rows = sorted((row for row in rows if row.le < row.re), key=row_order)
+        self._rows = [row for row in rows if row.le < row.re]
+        sort_rows(self._rows)
         self.unit = unit
 
     @classmethod

@@ -5,7 +5,18 @@ from __future__ import annotations
 import dataclasses
 import operator
 from collections import deque
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    ItemsView,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    Sequence,
+    ValuesView,
+)
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -55,6 +66,16 @@ class Record(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._items)
+
+    # What a mapping has in any case, taken from the items at once.
+    def keys(self) -> KeysView[str]:
+        return self._items.keys()
+
+    def values(self) -> ValuesView[Any]:
+        return self._items.values()
+
+    def items(self) -> ItemsView[str, Any]:
+        return self._items.items()
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Record):
@@ -114,7 +135,7 @@ def fields_of(payload: object) -> list[tuple[str, Any]]:
     >>> fields_of({"a": 1}), fields_of((5, "x")), fields_of(7)
     ([('a', 1)], [('_0', 5), ('_1', 'x')], [('value', 7)])
     """
-    if isinstance(payload, Mapping):
+    if type(payload) is Record or isinstance(payload, Mapping):
         return list(payload.items())
     if is_dataclass(payload):
         return [(f.name, getattr(payload, f.name)) for f in dataclasses.fields(payload)]  # type: ignore[arg-type]
@@ -139,7 +160,7 @@ def payload_key(value: object) -> Hashable:
         return value
     if isinstance(value, (float, Decimal)):
         return _NAN if is_nan(value) else value
-    if isinstance(value, Mapping):
+    if type(value) is Record or isinstance(value, Mapping):
         return ("record", frozenset((name, payload_key(item)) for name, item in value.items()))
     if is_dataclass(value):
         return (type(value), *[payload_key(item) for _, item in fields_of(value)])
@@ -166,11 +187,13 @@ def payload_order(value: object) -> tuple[Any, ...]:
     """
     if value is None:
         return (0,)
-    if isinstance(value, (int, float, Fraction, Decimal)):
-        return (1, 1, 0) if is_nan(value) else (1, 0, value)
     if isinstance(value, str):
         return (2, value)
-    if isinstance(value, (Mapping, tuple)) or is_dataclass(value):
+    if isinstance(value, (int, float, Decimal, Fraction)):
+        return (1, 1, 0) if is_nan(value) else (1, 0, value)
+    if type(value) is Record:
+        return (3, *map(payload_order, value.values()))
+    if isinstance(value, (tuple, Mapping)) or is_dataclass(value):
         return (3, *[payload_order(item) for _, item in fields_of(value)])
     return (4, type(value).__name__, repr(value))
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
-from operator import attrgetter, eq
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -18,7 +16,6 @@ from streamdsl.temporal import CHRONON, INFINITY, MIN_TIME, Lifetime, add_time, 
 from streamdsl.udm.bases import UDM, AnyModule, AnyUDA, AnyUDO, IntervalEvent, WindowDescriptor
 from streamdsl.windows import Clip, Output
 
-M = TypeVar("M", bound="Member")
 R = TypeVar("R")
 
 
@@ -63,28 +60,9 @@ class Stamped(NamedTuple):
     payload: Any
 
 
-def _payload_rank(member: Member) -> tuple[Any, ...]:
-    return payload_order(member.payload)
-
-
 def member_order(member: Member) -> tuple[Any, ...]:
     """Return the sort key in which modules see members: original LE, RE, payload."""
     return (member.le, member.re, payload_order(member.payload))
-
-
-def sort_members(members: list[M], rank: Callable[[M], Any] = _payload_rank) -> None:
-    """Put members in `member_order`; only where lifetimes are equal is `rank`, the order of their payloads, asked for.
-
-    >>> members = [MemberRow(1, 3, "b", ()), MemberRow(1, 3, "a", ()), MemberRow(0, 4, "c", ())]
-    >>> sort_members(members)
-    >>> [member.payload for member in members]
-    ['c', 'a', 'b']
-    """
-    members.sort(key=attrgetter("le", "re"))
-    lives = [(member.le, member.re) for member in members]
-    if any(map(eq, lives, lives[1:])):
-        ties = {life for life, other in pairwise(lives) if life == other}
-        members.sort(key=lambda member: (life := (member.le, member.re), rank(member) if life in ties else ()))
 
 
 def aggregate(function: AnyUDA[Any, Any], position: int, members: Sequence[Member], window: Lifetime, clip: Clip) -> Any:

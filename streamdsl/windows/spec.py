@@ -5,23 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
+from streamdsl.temporal.cht import Row
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY
 from streamdsl.windows.policies import Output
-
-
-class Row(Protocol):
-    """Something that lives, and has a payload."""
-
-    @property
-    def le(self) -> int: ...
-    @property
-    def re(self) -> int: ...
-    @property
-    def payload(self) -> Any: ...
-
 
 R = TypeVar("R", bound=Row)
 

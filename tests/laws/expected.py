@@ -82,6 +82,7 @@ class Watermark:
             return
         if isinstance(self.reads, Source):
             self.time = max(self.time, event.le)
+            return
         row = fold.row(event.id)
         self.time = max(self.time, *self._passed(row))
         self.doubtful = max(self.doubtful, *self._passed(row._replace(re=max(row.re, add_time(row.le, 1)))))

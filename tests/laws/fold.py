@@ -19,6 +19,7 @@ class Fold:
         self.table = EventTable()
         self.rows: dict[Slot, CHTRow[Any]] = {}
         self._generation: Counter[Hashable] = Counter()
+        self._cht: CHT[Any] | None = None
 
     @property
     def cti(self) -> int:
@@ -38,6 +39,7 @@ class Fold:
     def _change(self, event: Any) -> None:
         admitted = self.table.admit(event)
         assert admitted is not None
+        self._cht = None
         if isinstance(admitted, Insert):
             self._generation[admitted.id] += 1
             self.rows[self._slot(admitted.id)] = CHTRow(admitted.le, admitted.re, admitted.payload)
@@ -52,4 +54,6 @@ class Fold:
         return self.rows[self._slot(id)]
 
     def cht(self) -> CHT[Any]:
-        return CHT(self.rows.values())
+        if self._cht is None:
+            self._cht = CHT(self.rows.values())
+        return self._cht

@@ -92,6 +92,7 @@ class Law:
         self.promised = MIN_TIME
         self.forgotten: set[Slot] = set()
         self.was_out: set[Hashable] = set()
+        self.gated: dict[Hashable, CHT[Any]] = {}
 
     def push(self, source: str, events: Sequence[Event[Any]]) -> None:
         for event in events:
@@ -112,6 +113,8 @@ class Law:
     def _follow(self, source: str, event: Event[Any]) -> None:
         fold = self.inputs[source]
         before = fold.cti
+        if not isinstance(event, Cti):
+            self.gated.clear()
         fold.take([event])
         for watermark in self.watermarks.values():
             if watermark.source == source:
@@ -125,9 +128,9 @@ class Law:
     def check_so_far(self) -> None:
         actual = self.run.output.cht()
         if self.emit == "final":
-            settled = CHT(row for row in self.speculative.output.cht() if self._is_settled(row.re))
-            assert_cht_equal(actual, settled)
-            held_back = least_start(self.speculative.output.cht(), actual)
+            speculative = self.speculative.output.cht()
+            assert_cht_equal(actual, CHT(row for row in speculative if self._is_settled(row.re)))
+            held_back = least_start(speculative, actual)
             assert self.run.output.cti == min(self.speculative.output.cti, held_back), "the output CTI is not what api.md says"
         elif self.all_known and all(mark.is_certain for mark in self.watermarks.values()):
             if self.emit == "speculative":
@@ -139,12 +142,13 @@ class Law:
         if is_window_over_source(self.plan):
             assert self.speculative.output.cti == self.promised, "the output CTI is not what semantics.md promises"
 
-    @property
-    def _marks(self) -> dict[int, int]:
-        return {node: mark.time for node, mark in self.watermarks.items()}
-
-    def _gated(self, by_end: bool) -> CHT[Any]:
-        return self.reference(gate(self.plan, self._marks, by_end))
+    def _gated(self, by_end: bool, before: int = INFINITY) -> CHT[Any]:
+        """Return what the plan means by the watermarks; remembered until an event changes the input."""
+        marks = {node: mark.time for node, mark in self.watermarks.items()}
+        asked = (by_end, before, *marks.values())
+        if asked not in self.gated:
+            self.gated[asked] = self.reference(gate(self.plan, marks, by_end, before))
+        return self.gated[asked]
 
     def _is_settled(self, end: int) -> bool:
         cti = self.speculative.output.cti
@@ -164,7 +168,7 @@ class Law:
 
     def _may_stay(self, cti: int) -> CHT[Any]:
         """Return the rows that may be out before their window has ended: to take the window back would break the CTI."""
-        rows = self.reference(gate(self.plan, self._marks, by_end=False, before=cti))
+        rows = self._gated(by_end=False, before=cti)
         if any(isinstance(node, Windowed) and node.output is Output.TIME_BOUND for node, _ in windows_of(self.plan)):
             return rows
         if self.windows_are_fixed:

@@ -82,7 +82,7 @@ def test_a_parameter_is_bound_in_a_lambda_that_is_called_row_by_row(make: Callab
     assert make(2).run({"s": rows}).cht() != expected or "e.v for i" in make(3).explain()
 
 
-@examples(80)
+@examples(60)
 @given(SEEDS)
 def test_a_query_in_the_place_of_a_source_is_its_input(seed: int) -> None:
     rng = Random(seed)

@@ -50,7 +50,7 @@ class IncrementalDice(sd.IncrementalUDA[int, int, float]):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@examples(50)
+@examples(30)
 @given(SEEDS)
 def test_random_results_make_a_well_formed_output(kind: str, seed: int) -> None:
     rng = Random(seed)

@@ -22,7 +22,7 @@ VARIANTS = [variant for variants in operators().values() for variant in variants
 HOLDS = (0, 1, 4, 15, INFINITY)
 
 
-@examples(150)
+@examples(100)
 @given(SEEDS)
 def test_a_row_is_out_once_it_has_waited_or_is_final(seed: int) -> None:
     rng = Random(seed)

@@ -38,7 +38,7 @@ COLUMNAR = [variant for variants in OPERATORS.values() for variant in variants i
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_output_means_what_the_reference_says_after_every_push(name: str) -> None:
-    @examples(max(120, 20 * len(OPERATORS[name])))
+    @examples(max(60, 10 * len(OPERATORS[name])))
     @given(SEEDS)
     def law(seed: int) -> None:
         rng = Random(seed)
@@ -51,7 +51,7 @@ def test_output_means_what_the_reference_says_after_every_push(name: str) -> Non
     law()
 
 
-@examples(400)
+@examples(200)
 @given(SEEDS)
 def test_both_window_operators_show_the_same_after_every_push(seed: int) -> None:
     rng = Random(seed)
@@ -66,7 +66,7 @@ def test_the_columnar_window_operator_takes_what_is_built_in() -> None:
 
 
 @pytest.mark.parametrize("name", WINDOWED)
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_a_bounded_run_makes_the_windows_that_end_by_then(name: str, seed: int) -> None:
     rng = Random(seed)
@@ -75,7 +75,7 @@ def test_a_bounded_run_makes_the_windows_that_end_by_then(name: str, seed: int) 
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-@examples(50)
+@examples(30)
 @given(SEEDS)
 def test_a_cti_beyond_everything_leaves_no_state(name: str, seed: int) -> None:
     rng = Random(seed)

@@ -21,12 +21,12 @@ PERIODS = 20
 SOAKS: dict[str, tuple[int, Query]] = {
     "columnar": (100_000, lambda s: s.group_by("v").tumbling_window(1000).aggregate(n=sd.count(), mean=sd.avg(lambda e: e.v))),
     "buffered": (20_000, lambda s: s.hopping_window(100, 50).aggregate(low=sd.min(lambda e: e.v), mid=sd.median(lambda e: e.v))),
-    "buffered, by key": (20_000, lambda s: s.group_by("v").tumbling_window(50).top_k(2, by="v")),
-    "incremental": (20_000, lambda s: s.hopping_window(100, 50).aggregate(Calls(), lambda e: e.v)),
-    "time-sensitive, unclipped": (5_000, lambda s: s.tumbling_window(50).apply(IncrementalSpans(), lambda e: e.v)),
-    "snapshot": (5_000, lambda s: s.snapshot_window().aggregate(Calls(), lambda e: e.v)),
-    "count": (5_000, lambda s: s.count_window(5).aggregate(Calls(), lambda e: e.v)),
-    "sessions by key": (5_000, lambda s: s.group_by("v").session_window(2, 30).aggregate(Calls(), lambda e: e.v)),
+    "buffered, by key": (5_000, lambda s: s.group_by("v").tumbling_window(50).top_k(2, by="v")),
+    "incremental": (4_000, lambda s: s.hopping_window(100, 50).aggregate(Calls(), lambda e: e.v)),
+    "time-sensitive, unclipped": (1_000, lambda s: s.tumbling_window(50).apply(IncrementalSpans(), lambda e: e.v)),
+    "snapshot": (1_000, lambda s: s.snapshot_window().aggregate(Calls(), lambda e: e.v)),
+    "count": (1_000, lambda s: s.count_window(5).aggregate(Calls(), lambda e: e.v)),
+    "sessions by key": (1_000, lambda s: s.group_by("v").session_window(2, 30).aggregate(Calls(), lambda e: e.v)),
 }
 
 

@@ -50,7 +50,7 @@ def in_small_parts(data: st.DataObject) -> Iterator[None]:
         yield
 
 
-@examples(300)
+@examples(200)
 @given(queries(), st.data())
 def test_both_operators_give_the_same_events_after_every_push(query: sd.Stream[Any], data: st.DataObject) -> None:
     emit, stream = data.draw(st.sampled_from(EMITS)), data.draw(pushes())

@@ -123,14 +123,14 @@ def test_all_lambdas_mean_what_they_mean_in_the_corners(rows: list[Row]) -> None
         check(function, CLASS_SCHEMA, rows)
 
 
-@examples(100)
+@examples(60)
 @given(batches())
 def test_traced_lambdas_mean_what_they_mean_on_dataclasses(rows: list[Row]) -> None:
     for function in TRACED:
         check(function, CLASS_SCHEMA, rows)
 
 
-@examples(100)
+@examples(60)
 @given(batches())
 def test_lambdas_mean_what_they_mean_on_records(rows: list[Row]) -> None:
     payloads = list(map(as_record, rows))
@@ -138,21 +138,21 @@ def test_lambdas_mean_what_they_mean_on_records(rows: list[Row]) -> None:
         check(function, RECORD_SCHEMA, payloads)
 
 
-@examples(50)
+@examples(40)
 @given(batches())
 def test_lambdas_mean_what_they_mean_where_the_schema_is_unknown(rows: list[Row]) -> None:
     for function in [*TRACED, *OF_CLASSES]:
         check(function, None, rows)
 
 
-@examples(50)
+@examples(40)
 @given(batches())
 def test_opaque_lambdas_mean_what_they_mean(rows: list[Row]) -> None:
     for function in [*OPAQUE, *OF_CLASSES]:
         check(function, CLASS_SCHEMA, rows)
 
 
-@examples(250)
+@examples(150)
 @given(lambdas(), st.sampled_from([CLASS_SCHEMA, RECORD_SCHEMA, None]), st.sampled_from(CORNERS))
 def test_random_lambdas_mean_what_they_mean(written: tuple[str, Lambda], schema: Schema | None, rows: list[Row]) -> None:
     text, function = written

@@ -7,11 +7,12 @@ from functools import partial
 from streamdsl.engine.index import EventRow, WindowEntry
 from streamdsl.engine.windows.group import GroupWindows
 from streamdsl.plan.node import WindowAggregate, WindowApply
+from streamdsl.temporal import sort_rows
 from streamdsl.udm import incremental
 from streamdsl.udm.bases import UDM
 from streamdsl.udm.builtin import Builtin
 from streamdsl.udm.incremental import Held, keeps_state
-from streamdsl.udm.invoke import Stamped, aggregate, guarded, operate, sort_members, stamp
+from streamdsl.udm.invoke import Stamped, aggregate, guarded, operate, stamp
 
 
 class WindowResults:
@@ -84,7 +85,7 @@ class WindowResults:
     def _members(self, group: GroupWindows, entry: WindowEntry) -> list[EventRow]:
         members = group.members(entry)
         if self.needs_order:
-            sort_members(members, EventRow.rank)
+            sort_rows(members, EventRow.rank)
         return members
 
 
