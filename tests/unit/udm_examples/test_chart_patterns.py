@@ -60,7 +60,7 @@ def troughs(prices: Sequence[Price]) -> list[Price]:
     return [prices[i] for i in range(len(prices)) if is_turn(prices, i, -1)]
 
 
-@examples(500)
+@examples(120)
 @given(SEEDS)
 def test_turning_points_are_those_of_the_definition_and_come_in_turn(seed: int) -> None:
     prices = series(random_prices(Random(seed)))
@@ -99,7 +99,7 @@ def level(a: Price, b: Price) -> bool:
     return abs(a.price - b.price) / 2 <= TOLERANCE * (a.price + b.price) / 2 + 1e-12
 
 
-@examples(500)
+@examples(120)
 @given(SEEDS)
 def test_patterns_are_those_of_the_definition(seed: int) -> None:
     rows = random_prices(Random(seed))

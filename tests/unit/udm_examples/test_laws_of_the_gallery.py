@@ -104,8 +104,8 @@ def test_online_learning() -> None:
         x = rng.randint(0, 5)
         return Sample((float(x),), 2.0 * x + 1)
 
-    check_udm(OnlineRegression(), rows_of(sample))
-    check_udm(OnlineAnomalies([(0.0, 5.0)], seed=7), rows_of(lambda rng: (float(rng.randint(0, 5)),)))
+    check_udm(OnlineRegression(), rows_of(sample), examples=10)
+    check_udm(OnlineAnomalies([(0.0, 5.0)], seed=7), rows_of(lambda rng: (float(rng.randint(0, 5)),)), examples=10)
 
 
 def test_no_module_of_the_gallery_is_left_out() -> None:

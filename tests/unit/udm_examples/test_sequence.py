@@ -112,7 +112,7 @@ def taken(pattern: SequencePattern[Seen], at: dict[int, list[Seen]], way: Moves)
         yield from ((step.name, event) for event in (fitting if step.many else fitting[:1]))
 
 
-@examples(400)
+@examples(120)
 @given(SEEDS)
 def test_it_reports_the_matches_of_the_definition(seed: int) -> None:
     rng = Random(seed)

@@ -38,7 +38,7 @@ events = st.lists(st.tuples(st.integers(0, 8), st.integers(1, 9), values), min_s
 
 
 class TestExactSum:
-    @examples(200)
+    @examples(120)
     @given(st.lists(st.tuples(anything, st.floats(-1e3, 1e3)), max_size=8))
     def test_is_the_fraction_that_it_stands_for(self, products: list[tuple[float, float]]) -> None:
         total = ExactSum()
@@ -50,7 +50,7 @@ class TestExactSum:
             total.remove(value, times)
         assert total.finite == 0
 
-    @examples(200)
+    @examples(120)
     @given(st.lists(st.tuples(anything | st.sampled_from([math.nan, math.inf, -math.inf]), st.sampled_from([1, -1])), max_size=6))
     def test_rounds_once_and_keeps_what_is_no_number(self, products: list[tuple[float, float]]) -> None:
         total = ExactSum()

@@ -23,7 +23,7 @@ from streamdsl.windows import Clip, Count, Hopping, Output, Session, Snapshot, W
 from streamdsl.windows.liveliness import closed, output_cti, unrestricted_cti
 from tests.laws.profiles import MANY
 
-EXAMPLES = min(MANY or 40, 1000)
+EXAMPLES = min(MANY or 25, 1000)
 CHANGES = 10
 HORIZON = 40
 """Windows that end later than any time in the examples are all alike: the brute force stops here."""
