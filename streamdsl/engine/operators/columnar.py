@@ -28,7 +28,7 @@ from streamdsl.engine.windows.grid import grid_cti
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Key, Life, Whole
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Column, Rows, Table, every, flatnonzero, largest
+from streamdsl.expr.table import Column, Rows, Table, every, flatnonzero
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
@@ -148,7 +148,7 @@ class ColumnarWindowOperator(Operator):
         through = [part for part in (part.clipped(first, stop) for part in pending) if part]
         if not through:
             return pending, EMPTY
-        self._period(max(int(part.hi.max()) for part in through) - 1)
+        self._period(max(part.stop for part in through) - 1)
         found = combine_windows(through)
         results = self._results(found.numbers, found.groups, found.lanes)
         out = self._changes(found.numbers, found.groups, _NONE, results, np.zeros(len(found.numbers), dtype=np.int64))
@@ -189,19 +189,20 @@ class ColumnarWindowOperator(Operator):
         for part in batch.slices():
             self.watermark = max(self.watermark, part.watermark)
             changed = part.changed()
-            if len(changed):
-                self._note_unending(changed)
-                arrived.append(self._pending(changed))
-        return [part for part in arrived if part]
+            pending = self._pending(changed) if len(changed) else None
+            if pending:
+                arrived.append(pending)
+                if pending.stop == ENDLESS and self.numbers.gate.until == INFINITY:
+                    self._note_unending(changed)
+        return arrived
 
     def _note_unending(self, batch: Batch) -> None:
         """Keep the ids of rows without end: at the end of time they must be named."""
-        if self.numbers.gate.until == INFINITY and INFINITY in (largest(batch.re_new), largest(batch.re_old)):
-            for row in flatnonzero((batch.re_old == INFINITY) | (batch.re_new == INFINITY)).tolist():
-                if batch.re_new[row] == INFINITY:
-                    self._unending[batch.ids[row]] = int(batch.le[row])
-                else:
-                    self._unending.pop(batch.ids[row], None)
+        for row in flatnonzero((batch.re_old == INFINITY) | (batch.re_new == INFINITY)).tolist():
+            if batch.re_new[row] == INFINITY:
+                self._unending[batch.ids[row]] = int(batch.le[row])
+            else:
+                self._unending.pop(batch.ids[row], None)
 
     def _split(self, pending: Iterable[Pending], last: int) -> tuple[list[Pending], list[Pending]]:
         """Return what rows add to windows up to the last that is open, and to those that are not."""
@@ -223,7 +224,7 @@ class ColumnarWindowOperator(Operator):
 
     def _enter(self, part: Pending) -> Rows:
         """Change the open windows, and return their cells."""
-        last = largest(part.hi) - 1
+        last = part.stop - 1
         if last > self._latest:
             self._period(last)
             self._latest = last
