@@ -315,8 +315,8 @@ def output(made: Query, events: Scenario, emit: Emit, choice: str) -> list[list[
 def test_the_random_queries_try_every_rule_often() -> None:
     assert set(LAWS) == {rule.__name__ for rule in RULES}
     for name, made in LAWS.items():
-        fired = [Counter(rule.__name__ for rule in rewriting(made(Random(seed)).plan()).fired)[name] for seed in range(300)]
-        assert 60 <= sum(map(bool, fired)) <= 270, f"{name} fires in {sum(map(bool, fired))} of 300"
+        fired = [Counter(rule.__name__ for rule in rewriting(made(Random(seed)).plan()).fired)[name] for seed in range(150)]
+        assert 30 <= sum(map(bool, fired)) <= 135, f"{name} fires in {sum(map(bool, fired))} of 150"
     assert_filters_move_in_sessions()
 
 
@@ -567,4 +567,4 @@ def test_the_law_notices_a_wrong_rule(name: str) -> None:
 
 
 def test_the_law_holds_on_the_same_examples_without_sabotage() -> None:
-    assert not any(map(breaks, range(150)))
+    assert not any(map(breaks, range(80)))
