@@ -12,6 +12,7 @@ from streamdsl.engine.ingress import Ingress
 from streamdsl.engine.opening import Opening
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.running_query import RunningQuery
+from streamdsl.engine.sent import Sent, events_sent
 from streamdsl.engine.why import Feed
 from streamdsl.errors import QueryError, SchemaError, SessionError, UnitError
 from streamdsl.plan.node import Group, Node, Source
@@ -39,18 +40,18 @@ class Attached(RunningQuery[T]):
     def __init__(self, opened: Opening, unit: Unit | None, replay: Mapping[str, Piece]) -> None:
         super().__init__(opened.plan, opened.written, opened.emit, opened.options)
         self._unit = unit
-        self._waiting: list[Event[T]] = self._step({name: replay[name] for name in self.published})
+        self._waiting: list[Sent] = [self._step({name: replay[name] for name in self.published})]
 
     def pull(self) -> list[Event[T]]:
         """Return the output since the last pull, first what came of the rows that were live at the beginning.
 
         Output that is never pulled is kept. Raises `SessionError` after the last output where the query has failed.
         """
-        if not self._waiting and self._failure is not None:
+        out, self._waiting = events_sent(self._waiting), []
+        if not out and self._failure is not None:
             raise SessionError(
                 f"the attached query has failed: {self._failure}", hint="detach it; the others go on"
             ) from self._failure
-        out, self._waiting = self._waiting, []
         return out
 
     def take(self, pieces: Mapping[str, Piece], output: Piece) -> None:
@@ -59,14 +60,16 @@ class Attached(RunningQuery[T]):
         if not mine or self._failure is not None:
             return
         try:
-            self._waiting += self._step(mine)
+            sent = self._step(mine)
         except Exception:
             return  # `pull` raises it: the query that feeds this one, and the others, go on
+        if len(sent):
+            self._waiting.append(sent)
 
     def leave(self) -> list[Event[T]]:
         """Be stopped, and return the output that has not been pulled."""
         self._closed = True
-        out, self._waiting = self._waiting, []
+        out, self._waiting = events_sent(self._waiting), []
         return out
 
     @property

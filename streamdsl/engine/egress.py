@@ -1,4 +1,4 @@
-"""Egress: net changes become physical events, at once or when they are final (api, section 5)."""
+"""Egress: net changes go out as physical events, at once or when they are final (api, section 5)."""
 
 from __future__ import annotations
 
@@ -7,28 +7,21 @@ import itertools
 import operator
 from collections import Counter
 from collections.abc import Hashable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-import numpy as np
-
-from streamdsl.engine.batch import Batch
+from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.collector import collector_paused
+from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.order import ordered
+from streamdsl.engine.sent import Sent
 from streamdsl.engine.versions import OutRow, Versions
-from streamdsl.expr.table import every, largest
-from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, payload_order
-from streamdsl.temporal.events import inserts
+from streamdsl.expr.table import every, largest, object_column
+from streamdsl.temporal import INFINITY, MIN_TIME, Event, Insert, payload_order
 
 _FEW: Final = 32
 """So many rows are ordered in columns; fewer one by one."""
-
-
-def insertions(batch: Batch) -> list[Event[Any]]:
-    """Return insertions as events, in the order in which they go out."""
-    batch = ordered(batch)
-    with collector_paused():
-        return list(inserts(batch.ids.tolist(), batch.le.tolist(), batch.re_new.tolist(), batch.table.payloads()))
 
 
 def rows_of(batch: Batch) -> list[OutRow]:
@@ -62,28 +55,26 @@ class SpeculativeEgress:
         self.cti = MIN_TIME
         self._versions = Versions()
 
-    def send(self, batch: Batch, cti: int, now: int = INFINITY) -> list[Event[Any]]:
-        """Return the events of one piece, its CTI last if it has risen; `now` is the largest LE or CTI of the input."""
-        batch = batch.changed()
-        events = self._events(batch)
-        if cti > self.cti:
-            self.cti = cti
-            self._versions.forget(cti)
-            events.append(Cti(cti))
-        return events
+    def send(self, batch: Batch, cti: int, now: int = INFINITY) -> Sent:
+        """Return what goes out of one piece, its CTI too if it has risen; `now` is the largest LE or CTI of the input."""
+        rows = self._rows(batch.changed())
+        if cti <= self.cti:
+            return Sent(rows, None)
+        self.cti = cti
+        self._versions.forget(cti)
+        return Sent(rows, cti)
 
-    def _events(self, batch: Batch) -> list[Event[Any]]:
+    def _rows(self, batch: Batch) -> list[Event[Any]] | Batch:
+        if isinstance(batch.ids, VersionedIds):
+            return [row.event(row.id) for row in rows_of(batch)] if len(batch) < _FEW else ordered(batch)
         if len(batch) < _FEW:
             return self._versions.events(rows_of(batch))
+        batch = ordered(batch)
+        if not self._versions and every(batch.re_old == batch.le):
+            return batch
         with collector_paused():
-            return self._many_events(ordered(batch))
-
-    def _many_events(self, batch: Batch) -> list[Event[Any]]:
-        n_gone = int(np.count_nonzero(batch.re_old != batch.le))
-        ids, le, re_old, re_new = batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist()
-        columns = (ids, le, re_old, re_new, batch.table.payloads())
-        gone, (ids, le, _, re, payloads) = ([column[part] for column in columns] for part in (slice(n_gone), slice(n_gone, None)))
-        return [*self._versions.retractions(*gone), *self._versions.insertions(ids, le, re, payloads)]
+            names = self._versions.names(batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist())
+        return replace(batch, ids=object_column(names))
 
 
 class FinalEgress:
@@ -98,14 +89,14 @@ class FinalEgress:
         self._by_le: list[tuple[int, int, Hashable]] = []
         self._tickets = itertools.count()
 
-    def send(self, batch: Batch, cti: int, now: int = INFINITY) -> list[Event[Any]]:
-        """Return the rows that the CTI makes final, then the CTI, as far as the first row that is still held."""
+    def send(self, batch: Batch, cti: int, now: int = INFINITY) -> Sent:
+        """Return the rows that the CTI makes final, and the CTI, as far as the first row that is still held."""
         self._settled = max(self._settled, cti)
         batch = batch.changed()
         if not len(batch) and not self._held:
-            return self._with_cti([])
+            return self._with_cti(EMPTY)
         if not self._held and every(batch.re_old == batch.le) and self._is_final(largest(batch.re_new)):
-            return self._with_cti(insertions(batch))
+            return self._with_cti(ordered(batch))
         final = []
         for row in rows_of(batch):
             if row.is_insertion and self._is_final(row.re_new):
@@ -116,12 +107,12 @@ class FinalEgress:
         final = in_order(final + held) if held else final
         return self._with_cti([Insert(row.id, row.le, row.re_new, row.payload) for row in final])
 
-    def _with_cti(self, events: list[Event[Any]]) -> list[Event[Any]]:
+    def _with_cti(self, rows: list[Event[Any]] | Batch) -> Sent:
         cti = min(self._settled, self._first_held())
-        if cti > self.cti:
-            self.cti = cti
-            events.append(Cti(cti))
-        return events
+        if cti <= self.cti:
+            return Sent(rows, None)
+        self.cti = cti
+        return Sent(rows, cti)
 
     def held_ends(self) -> list[int]:
         """Return the REs of the rows that are held back."""
@@ -165,8 +156,8 @@ class HoldingEgress(FinalEgress):
         self._hold_for = hold
         self._versions = Versions()
 
-    def send(self, batch: Batch, cti: int, now: int = INFINITY) -> list[Event[Any]]:
-        """Return the corrections of rows that are out and the rows that need not wait any more, then the CTI."""
+    def send(self, batch: Batch, cti: int, now: int = INFINITY) -> Sent:
+        """Return the corrections of rows that are out and the rows that need not wait any more, and the CTI."""
         going = []
         for row in rows_of(batch.changed()):
             if row.is_insertion or row.id in self._held:
@@ -175,9 +166,9 @@ class HoldingEgress(FinalEgress):
                 going.append(row)
         self._settled = max(self._settled, cti)
         going += self._release() + self._ripe(now)
-        events = self._with_cti(self._versions.events(in_order(going)))
+        sent = self._with_cti(self._versions.events(in_order(going)))
         self._versions.forget(self.cti)
-        return events
+        return sent
 
     def first_release(self) -> int:
         """Return the time of the input at which the next row goes out, if nothing else settles it."""

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from streamdsl.engine.pairs import distinct_pairs
+from streamdsl.engine.versions import RowVersion
 from streamdsl.expr.table import Column, concat_columns, object_column
 from streamdsl.temporal.time import Ticks
 
@@ -71,6 +72,26 @@ class PairIds(DeferredIds):
         return PairIds(*columns)
 
 
+class VersionedIds(DeferredIds):
+    """Ids of rows, each with a number that counts how often the row has come back: none of these ids ever comes back itself.
+
+    >>> VersionedIds(object_column(["a", "b"]), np.array([0, 2])).tolist()
+    ['a', RowVersion(id='b', version=2)]
+    """
+
+    __slots__ = ()
+
+    def spelled(self) -> Iterable[Hashable]:
+        rows, versions = self.columns
+        if not versions.any():
+            return rows.tolist()  # type: ignore[no-any-return]
+        pairs = zip(rows.tolist(), versions.tolist(), strict=True)
+        return (RowVersion(id, version) if version else id for id, version in pairs)
+
+    def with_columns(self, *columns: Any) -> VersionedIds:
+        return VersionedIds(*columns)
+
+
 def id_codes(ids: Ids) -> Ticks:
     """Return a number for each id, equal where ids are.
 
@@ -78,7 +99,7 @@ def id_codes(ids: Ids) -> Ticks:
     ([0, 1, 0], [0, 0])
     """
     columns = ids.columns if isinstance(ids, DeferredIds) else (ids,)
-    if isinstance(ids, PairIds):
+    if isinstance(ids, (PairIds, VersionedIds)):
         columns = tuple(map(id_codes, columns))
     if all(isinstance(column, np.ndarray) and column.dtype.kind == "i" for column in columns):
         codes: Ticks = columns[0]

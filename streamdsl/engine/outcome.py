@@ -14,6 +14,7 @@ from streamdsl.engine.egress import SpeculativeEgress
 from streamdsl.engine.ids import id_codes
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.order import by_lifetime
+from streamdsl.engine.sent import events_sent
 from streamdsl.expr.schema import Shape
 from streamdsl.expr.table import Table, flatnonzero
 from streamdsl.temporal import CHT, Event, Unit
@@ -34,7 +35,7 @@ class Outcome:
         """Return the physical events, CTIs included."""
         egress = SpeculativeEgress()
         with collector_paused():
-            return [event for step in self._steps for event in egress.send(step.batch, step.cti)]
+            return events_sent(egress.send(step.batch, step.cti) for step in self._steps)
 
     def cht(self) -> CHT[Any]:
         """Return the canonical history table."""
@@ -45,7 +46,7 @@ class Outcome:
     def history(self, fields: Sequence[str] = ()) -> History:
         """Return the canonical history table in columns; `fields` are columns even where there is no row."""
         le, re, table = self._rows()
-        return History(le, re, *_fields(table, fields), self.unit)
+        return History(le, re, *payload_fields(table, fields), self.unit)
 
     def _rows(self) -> tuple[Ticks, Ticks, Table]:
         """Return the lifetimes and payloads of the rows that are left, in order of (LE, RE, payload)."""
@@ -83,7 +84,7 @@ def _last_ends(changes: Batch, is_insertion: NDArray[np.bool_]) -> NDArray[np.in
     return ends
 
 
-def _fields(table: Table, fields: Sequence[str]) -> tuple[dict[str, Values], Memo | None]:
+def payload_fields(table: Table, fields: Sequence[str]) -> tuple[dict[str, Values], Memo | None]:
     """Return payloads field by field, and the memo of their shape."""
     shape = _SHAPES.get(table.schema.shape)
     if shape is None or not table.size or not table.schema.names:

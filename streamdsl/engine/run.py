@@ -8,13 +8,14 @@ from typing import Any, Final
 from streamdsl.engine.lower import Options
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outcome import Outcome
+from streamdsl.engine.sent import Sent
 from streamdsl.engine.session import Session
 from streamdsl.errors import QueryError
 from streamdsl.io.binding import Bound
 from streamdsl.plan.node import Node, Source
 from streamdsl.plan.outputs import Outputs
 from streamdsl.result import Result
-from streamdsl.temporal import INFINITY, Event, Rejected
+from streamdsl.temporal import INFINITY, Rejected
 
 PART_ROWS: Final = 2**20
 """The rows of an input that are taken at once."""
@@ -76,13 +77,13 @@ class _Run(Session[Any]):
     def _imported(self, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
         return {}  # the sources are pushed one after the other, and none must wait
 
-    def _tick(self) -> list[Event[Any]]:
+    def _tick(self) -> list[Sent]:
         return []  # what a bounded input means depends on no clock
 
-    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> list[Event[Any]]:
+    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> Sent:
         for steps, out in zip(self.steps, outputs, strict=True):
             steps.append(out)
-        return []
+        return Sent([], None)
 
     def push_all_but_last(self, source: str, bound: Bound) -> object:
         """Push the parts of an input as they are read, and return the last."""

@@ -13,6 +13,7 @@ from streamdsl.engine.egress import FinalEgress, HoldingEgress, SpeculativeEgres
 from streamdsl.engine.lower import Options, lower
 from streamdsl.engine.operator import Gate, Piece
 from streamdsl.engine.published import Published
+from streamdsl.engine.sent import Sent
 from streamdsl.engine.why import Feed, Why
 from streamdsl.errors import SessionError
 from streamdsl.plan.node import Node
@@ -125,8 +126,8 @@ class RunningQuery(ABC, Generic[T]):
     def _feeds(self) -> Mapping[str, Feed]:
         """Return what is known of the sources, by name."""
 
-    def _step(self, pieces: Mapping[str, Piece]) -> list[Event[T]]:
-        """Run one piece of some sources through the plan, and return the events that it causes."""
+    def _step(self, pieces: Mapping[str, Piece]) -> Sent:
+        """Run one piece of some sources through the plan, and return what it sends."""
         for name, piece in pieces.items():
             self._ctis[name] = piece.cti
             self._now = max(self._now, piece.cti, piece.batch.watermark)
@@ -136,8 +137,8 @@ class RunningQuery(ABC, Generic[T]):
             self._failure = error
             raise
 
-    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> list[Event[T]]:
-        """Return the events that are sent of one step, when it has been published."""
+    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> Sent:
+        """Return what is sent of one step, when it has been published."""
         (out,) = outputs
         self._publish(pieces, out)
         return self._egress.send(out.batch, out.cti, self._now)

@@ -15,7 +15,9 @@ from streamdsl.engine.ingress import Ingress
 from streamdsl.engine.lower import Options
 from streamdsl.engine.opening import Opening
 from streamdsl.engine.operator import Piece
+from streamdsl.engine.outgoing import Outgoing
 from streamdsl.engine.running_query import RunningQuery
+from streamdsl.engine.sent import Sent, events_sent
 from streamdsl.engine.state import Checkpoint, snapshot, write_whole
 from streamdsl.engine.state.parts import Parts
 from streamdsl.engine.why import Feed
@@ -65,7 +67,7 @@ class Session(RunningQuery[T]):
         self._only = live[0] if len(live) == 1 else None
         self._clocks = [name for name, ingress in self._sources.items() if _kind(ingress) == "wall"]
         self._importers = [name for name, ingress in self._sources.items() if _kind(ingress) == "imported"]
-        self._early: list[Event[T]] = []
+        self._early: list[Sent] = []
 
     def push(self, events: Iterable[Event[Any]] | Any, source: str | None = None) -> list[Event[T]]:
         """Take a batch (events in order of arrival, or a frame) into a source, and return the output that it causes.
@@ -73,18 +75,33 @@ class Session(RunningQuery[T]):
         The batch is cut at its CTIs; each piece's net change, retractions first, comes before the output CTI that its CTI
         causes. Raises `EventError`, `CtiViolation` or `SchemaError` for input that is refused, which then has no effect.
         """
+        return events_sent(self._push(events, source))
+
+    def feed(self, events: Iterable[Event[Any]] | Any, source: str | None = None) -> Outgoing[T]:
+        """Do as `push` does, and return the output in columns, of which events or frames are made when they are asked for.
+
+        >>> import streamdsl as sd
+        >>> session = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).open()
+        >>> session.feed([sd.point("a", 3, {"fare": 7}), sd.Cti(20)]).to_pandas()[["kind", "le", "re", "n"]]
+             kind  le    re     n
+        0  insert   0    10     1
+        1     cti  20  <NA>  <NA>
+        """
+        return Outgoing(self._push(events, source), self.unit, self.written.schema)
+
+    def _push(self, events: Iterable[Event[Any]] | Any, source: str | None) -> list[Sent]:
         self._check_open()
         ingress = self._ingress(source)
-        out: list[Event[T]] = []
-        for piece in ingress.stage(self._read(events, ingress)):
-            out += self._step({ingress.source.source: piece})
-        return self._with_early(out + self._tick() if self._clocks else out)
+        sent = [self._step({ingress.source.source: piece}) for piece in ingress.stage(self._read(events, ingress))]
+        if self._clocks:
+            sent += self._tick()
+        return self._with_early(sent)
 
     def load(self, tables: Mapping[str, Bound]) -> None:
         """Take reference data in, whole; what comes of it is returned by the next push, or by the close."""
         for name, bound in tables.items():
-            out = self.push(bound.whole(), source=name)
-            self._early = [*out, *self.push([Cti(INFINITY)], source=name)]
+            sent = self._push(bound.whole(), name)
+            self._early = [*sent, *self._push([Cti(INFINITY)], name)]
 
     def close(self) -> list[Event[T]]:
         """End every source with `Cti(INFINITY)` and return the output that is left; it then ends with that CTI too."""
@@ -97,19 +114,19 @@ class Session(RunningQuery[T]):
     def end_with(self, last: Mapping[str, Iterable[Event[Any]] | Any], time: int) -> list[Event[T]]:
         """Take the last batches of some sources and end every source, all at once as far as can be; see `push` and `end`."""
         self._check_open()
-        out: list[Event[T]] = []
+        sent = []
         ends = dict.fromkeys(self._sources, EMPTY)
         for name, events in last.items():
             ingress = self._sources[name]
             *before, piece = ingress.stage(self._read(events, ingress)) or [Piece(EMPTY, ingress.cti)]
-            out += [event for each in before for event in self._step({name: each})]
+            sent += [self._step({name: each}) for each in before]
             ends[name] = piece.batch
         self._end()
         for ingress in self._sources.values():
             ingress.table.advance(time)
-        out += self._step({name: Piece(batch, max(time, self._sources[name].cti)) for name, batch in ends.items()})
+        sent.append(self._step({name: Piece(batch, max(time, self._sources[name].cti)) for name, batch in ends.items()}))
         self._closed = True
-        return self._with_early(out)
+        return events_sent(self._with_early(sent))
 
     async def stream(self, source: AsyncIterable[Any]) -> AsyncIterator[Event[T]]:
         """Yield the output of an asynchronous source of events, and of the close when it ends."""
@@ -182,20 +199,20 @@ class Session(RunningQuery[T]):
         # Integers are ticks of any unit, so they tell something only where there are no dates.
         return declared or next(iter(sorted(found - {"tick"}, key=str)), "tick" if found else None)
 
-    def _with_early(self, out: list[Event[T]]) -> list[Event[T]]:
+    def _with_early(self, sent: list[Sent]) -> list[Sent]:
         if not self._early:
-            return out
+            return sent
         early, self._early = self._early, []
-        return [*early, *out]
+        return [*early, *sent]
 
     def _feeds(self) -> Mapping[str, Feed]:
         return self._sources
 
-    def _step(self, pieces: Mapping[str, Piece]) -> list[Event[T]]:
+    def _step(self, pieces: Mapping[str, Piece]) -> Sent:
         return super()._step({**pieces, **self._imported(pieces)} if self._importers else pieces)
 
-    def _tick(self) -> list[Event[T]]:
-        """Let the clocks of sources give their CTIs, and return what that causes."""
+    def _tick(self) -> list[Sent]:
+        """Let the clocks of sources give their CTIs, and return what that sends."""
         pieces = {}
         for name in self._clocks:
             ingress = self._sources[name]
@@ -203,7 +220,7 @@ class Session(RunningQuery[T]):
             if policy is not None and (cti := policy.time_of_day(ingress.unit)) > ingress.cti:
                 ingress.table.advance(cti)
                 pieces[name] = Piece(EMPTY, cti)
-        return self._step(pieces) if pieces else []
+        return [self._step(pieces)] if pieces else []
 
     def _imported(self, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
         """Return what the CTIs of some sources mean for those that import them."""

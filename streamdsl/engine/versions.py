@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from streamdsl.temporal import INFINITY, MIN_TIME, Event, Insert, Retract
-from streamdsl.temporal.events import inserts, retracts
 
 _FEW: Final = 32
 """So many ids are looked through at every CTI; more of them when they are twice as many as were needed the last time."""
@@ -43,6 +42,11 @@ class OutRow(NamedTuple):
         """Whether the row was not there before."""
         return self.re_old == self.le
 
+    def event(self, name: Hashable) -> Event[Any]:
+        """Return the event that tells of the change, of a row with this name."""
+        _, le, re_old, re_new, payload = self
+        return Insert(name, le, re_new, payload) if re_old == le else Retract(name, le, re_old, re_new, payload)
+
     @property
     def lifetime_order(self) -> tuple[bool, int, int]:
         """Retractions first, then insertions, each by (LE, RE)."""
@@ -65,10 +69,8 @@ class Versions:
     """The names of the rows that have been retracted, or have come back, until the output CTI has passed them.
 
     >>> versions = Versions()
-    >>> versions.retractions(["a"], [1], [5], [1], ["x"])
-    [Retract(id='a', le=1, re=5, re_new=1, payload='x')]
-    >>> versions.insertions(["a"], [1], [7], ["y"])
-    [Insert(id=RowVersion(id='a', version=1), le=1, re=7, payload='y')]
+    >>> versions.events([OutRow("a", 1, 5, 1, "x"), OutRow("a", 1, 1, 7, "y")])
+    [Retract(id='a', le=1, re=5, re_new=1, payload='x'), Insert(id=RowVersion(id='a', version=1), le=1, re=7, payload='y')]
     """
 
     def __init__(self) -> None:
@@ -80,49 +82,37 @@ class Versions:
         return bool(self._known)
 
     def events(self, rows: Sequence[OutRow]) -> list[Event[Any]]:
-        """Return the events that tell of changes: what `retractions` and `insertions` do for many, row by row."""
+        """Return the events that tell of changes, retractions first."""
         return list(map(self._event, rows))
 
     def _event(self, row: OutRow) -> Event[Any]:
-        id, le, re_old, re_new, payload = row
-        is_insertion, name = re_old == le, id
+        id, le, _, re_new, _ = row
         known = self._known.get(id)
         if known is not None and known.last_time >= self._cti:
             known.last_time = max(known.last_time, re_new)
-            if is_insertion:
+            if row.is_insertion:
                 known.version += 1
                 known.name = RowVersion(id, known.version)
-            name = known.name
-        elif re_new == le:
+            return row.event(known.name)
+        if re_new == le:
             self._known[id] = _Known(id, 0, re_new)
-        return Insert(name, le, re_new, payload) if is_insertion else Retract(name, le, re_old, re_new, payload)
+        return row.event(id)
 
-    def retractions(
-        self, ids: Sequence[Any], le: Sequence[int], re: Sequence[int], re_new: Sequence[int], payloads: Sequence[Any]
-    ) -> list[Retract]:
-        """Return the events that tell of rows that end otherwise, or are gone."""
+    def names(self, ids: list[Any], le: Sequence[int], re_old: Sequence[int], re_new: Sequence[int]) -> list[Hashable]:
+        """Return what changed rows are called, retractions first: what `events` does for many."""
         names = list(ids)
-        for place, (id, start, end) in enumerate(zip(ids, le, re_new, strict=True)):
+        for place, (id, start, old, end) in enumerate(zip(ids, le, re_old, re_new, strict=True)):
             known = self._known.get(id)
             if known is not None and known.last_time >= self._cti:
+                if old == start:
+                    known.version += 1
+                    known.name = RowVersion(id, known.version)
                 names[place] = known.name
                 if end > known.last_time:
                     known.last_time = end
             elif end == start:
                 self._known[id] = _Known(id, 0, end)
-        return retracts(names, le, re, re_new, payloads)
-
-    def insertions(self, ids: Sequence[Any], le: Sequence[int], re: Sequence[int], payloads: Sequence[Any]) -> list[Insert[Any]]:
-        """Return the events that tell of new rows."""
-        names = list(ids)
-        for place, (id, end) in enumerate(zip(ids, re, strict=True) if self._known else ()):
-            known = self._known.get(id)
-            if known is not None and known.last_time >= self._cti:
-                known.version += 1
-                names[place] = known.name = RowVersion(id, known.version)
-                if end > known.last_time:
-                    known.last_time = end
-        return inserts(names, le, re, payloads)
+        return names
 
     def forget(self, cti: int) -> None:
         """Forget the rows that nothing can reach after an output CTI."""

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamdsl.errors import SchemaError, TimeOverflow
 from streamdsl.expr.schema import Schema
 from streamdsl.extras import need, need_pyarrow
+from streamdsl.io.layout import PHYSICAL
 from streamdsl.temporal import MISSING, Cti, Event, Insert, Retract, Unit, is_calendar
 from streamdsl.temporal.events import PhysicalEvent
 from streamdsl.temporal.frames import (
     MEMO,
     History,
+    Memo,
     Values,
+    column_names,
     frame_times,
     history_to_pandas,
     pandas_frame,
@@ -26,7 +31,7 @@ from streamdsl.temporal.frames import (
     times_to_pandas,
 )
 from streamdsl.temporal.payload import fields_of, is_dataclass, plain
-from streamdsl.temporal.time import Ticks
+from streamdsl.temporal.time import INFINITY, Ticks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +39,61 @@ if TYPE_CHECKING:
 
 _POLARS_SCALE = {"s": ("ms", 1000), "ms": ("ms", 1), "us": ("us", 1), "ns": ("ns", 1)}
 
-__all__ = ["events_to_pandas", "history_to_arrow", "history_to_pandas", "history_to_polars"]
+__all__ = [
+    "PhysicalRows",
+    "events_to_pandas",
+    "history_to_arrow",
+    "history_to_pandas",
+    "history_to_polars",
+    "physical_to_arrow",
+    "physical_to_polars",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalRows:
+    """Physical events in columns: insertions and retractions, their ids as an Arrow array, and CTIs, with their places among all.
+
+    An `re_new` that is not there is INFINITY.
+    """
+
+    is_retraction: NDArray[np.bool_]
+    ids: Any
+    le: Ticks
+    re: Ticks
+    re_new: Ticks
+    fields: Mapping[str, Values]
+    memo: Memo | None
+    unit: Unit | None
+    cti_places: NDArray[np.intp]
+    ctis: Ticks
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the fields' columns in a frame."""
+        return column_names(list(self.fields), PHYSICAL)
+
+    @property
+    def rows(self) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """For each event its row among those that are no CTIs, and which are CTIs."""
+        is_cti = np.zeros(len(self.le) + len(self.ctis), dtype=np.bool_)
+        is_cti[self.cti_places] = True
+        return np.where(is_cti, 0, np.cumsum(~is_cti) - 1), is_cti
+
+    def times(self) -> dict[str, Ticks]:
+        """Return the times of all events; a CTI's is its `le`."""
+        row, is_cti = self.rows
+        columns = {"le": self.le, "re": self.re, "re_new": self.re_new}
+        spread = {name: np.append(times, INFINITY)[np.where(is_cti, -1, row)] for name, times in columns.items()}
+        spread["le"][self.cti_places] = self.ctis
+        return spread
+
+    def kinds(self) -> Any:
+        """Return the kinds of all events, as an Arrow array."""
+        import pyarrow as pa
+
+        row, is_cti = self.rows
+        return pa.array(list(_KINDS.values())).take(pa.array(np.where(is_cti, 2, np.append(self.is_retraction, False)[row])))
 
 
 def events_to_pandas(
@@ -75,6 +134,23 @@ def history_to_arrow(history: History) -> Any:
     arrays = {"le": _arrow_times(history.le, history.unit), "re": _arrow_times(history.re, history.unit)}
     arrays.update({name: _arrow_array(name, values) for name, values in zip(history.names, history.fields.values(), strict=True)})
     return pa.table(arrays).replace_schema_metadata({MEMO: json.dumps(history.memo)} if history.memo else None)
+
+
+def physical_to_arrow(physical: PhysicalRows) -> Any:
+    """Return physical events as an Arrow table; raises as `history_to_arrow` does."""
+    import pyarrow as pa
+
+    row, is_cti = physical.rows
+    spread = pa.array(row, mask=is_cti) if is_cti.any() else None
+
+    def over_all(values: Any) -> Any:
+        return values if spread is None else values.take(spread)
+
+    times = {name: _arrow_times(each, physical.unit) for name, each in physical.times().items()}
+    fields = zip(physical.names, physical.fields.values(), strict=True)
+    arrays = {"kind": physical.kinds(), "id": over_all(physical.ids), **times}
+    arrays.update({name: over_all(_arrow_array(name, values)) for name, values in fields})
+    return pa.table(arrays).replace_schema_metadata({MEMO: json.dumps(physical.memo)} if physical.memo else None)
 
 
 def _arrow_times(times: Ticks, unit: Unit | None) -> Any:
@@ -123,6 +199,26 @@ def history_to_polars(history: History) -> pl.DataFrame:
     times = [_polars_times("le", history.le, history.unit), _polars_times("re", history.re, history.unit)]
     fields = zip(history.names, history.fields.values(), strict=True)
     return pl.DataFrame([*times, *(_polars_series(name, values) for name, values in fields)])
+
+
+def physical_to_polars(physical: PhysicalRows) -> pl.DataFrame:
+    """Return physical events as a polars frame; raises as `history_to_polars` does."""
+    need("polars", "polars frames")
+    import polars as pl
+
+    row, is_cti = physical.rows
+
+    def over_all(name: str, values: Values) -> pl.Series:
+        if not is_cti.any():
+            return _polars_series(name, values)
+        listed = values.tolist() if isinstance(values, np.ndarray) else [*values]
+        return _polars_series(name, [None if cti else listed[n] for n, cti in zip(row.tolist(), is_cti.tolist(), strict=True)])
+
+    times = [_polars_times(name, each, physical.unit) for name, each in physical.times().items()]
+    fields = [over_all(name, values) for name, values in zip(physical.names, physical.fields.values(), strict=True)]
+    kinds = pl.Series("kind", physical.kinds().to_pylist(), dtype=pl.String)
+    ids = over_all("id", physical.ids.to_pylist()).cast(pl.String)
+    return pl.DataFrame([kinds, ids, *times, *fields])
 
 
 def _polars_times(name: str, times: Ticks, unit: Unit | None) -> pl.Series:

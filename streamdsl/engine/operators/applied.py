@@ -93,11 +93,12 @@ class BufferedApplyOperator(BufferedWindowOperator):
             return EMPTY
         slots, ordinals, payloads = zip(*gone, *come, strict=True)
         rows, table = np.array(slots, dtype=np.intp), payload_table(payloads)
-        out = self._changes(self.cells.number[rows], self.cells.group[rows], np.arange(0), table)
+        numbers, groups = self.cells.number[rows], self.cells.group[rows]
+        out = self._changes(numbers, groups, np.arange(0), table, np.zeros(len(rows), dtype=np.int64))
         is_gone = np.arange(len(rows)) < len(gone)
         old, new = np.where(is_gone, out.re_new, out.le), np.where(is_gone, out.le, out.re_new)
-        assert isinstance(out.ids, WindowIds)
-        ids = ResultIds(self.label, self.key_table, *out.ids.columns, np.array(ordinals))
+        window = self._ids(self.numbers.starts(numbers), groups)
+        ids = ResultIds(self.label, self.key_table, *window.columns, np.array(ordinals))
         return Batch(ids, out.le, old, new, table, out.keys)
 
 

@@ -22,7 +22,7 @@ from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.ring import DeltaRing, Opened
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.columnar.window_ids import WindowIds
-from streamdsl.engine.ids import Ids
+from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.windows.grid import grid_cti
 from streamdsl.expr import Inputs, RowError, project
@@ -37,6 +37,7 @@ from streamdsl.udm.invoke import stamp
 from streamdsl.windows import Hopping, Output, Session, Snapshot, unending
 
 _ROW: Final = Part(ROWS, None, None, 1)
+_NONE: Final = np.arange(0)
 
 
 class ColumnarWindowOperator(Operator):
@@ -125,7 +126,7 @@ class ColumnarWindowOperator(Operator):
         self._period(max(int(part.hi.max()) for part in through) - 1)
         found = combine_windows(through)
         results = self._results(found.numbers, found.groups, found.lanes)
-        out = self._changes(found.numbers, found.groups, np.arange(0), results)
+        out = self._changes(found.numbers, found.groups, _NONE, results, np.zeros(len(found.numbers), dtype=np.int64))
         rest = (part.clipped(*stretch) for part in pending for stretch in ((MIN_TIME, first), (stop, ENDLESS)))
         return [part for part in rest if part], out
 
@@ -232,10 +233,15 @@ class ColumnarWindowOperator(Operator):
             alive, results = alive[changed], results.take(changed)
         moved = np.concatenate([alive, dead]) if len(dead) else alive
         gone = flatnonzero(cells.results.is_out[moved])
-        table = Table.concat([cells.results.payloads(moved[gone]), results]) if len(gone) else results
-        out = self._changes(cells.number[moved], cells.group[moved], gone, table)
+        table, versions = results, None
+        if len(gone):
+            table = Table.concat([cells.results.payloads(moved[gone]), results])
+            versions = cells.retracted(moved[gone])
+        now = cells.versions(alive)
+        versions = now if versions is None else np.concatenate([versions, now])
+        out = self._changes(cells.number[moved], cells.group[moved], gone, table, versions)
         cells.results.put(alive, results)
-        cells.drop(dead)
+        cells.empty(dead)
         return out
 
     def _emit_one(self, slot: Rows) -> Batch:
@@ -245,16 +251,17 @@ class ColumnarWindowOperator(Operator):
         start = self.numbers.grid.start(number.item())
         end = start + self.windows.size
         le, re = (end, end + CHRONON) if self.node.output is Output.POINT_AT_END else (start, end)
-        rows, before, after = 1, [le], [re]
-        if sent.is_out.item(slot.item()):
+        if not sent.is_out.item(slot.item()):
+            rows, before, after, versions = 1, [le], [re], self.cells.versions(slot)
+            sent.put(slot, table)
+        else:
             both = sent.exchange(slot, table)
             if both is None:
                 return EMPTY
-            rows, before, after, table = 2, [re, le], [le, re], both
-        else:
-            sent.put(slot, table)
+            version = self.cells.retracted(slot).item()
+            rows, before, after, table, versions = 2, [re, le], [le, re], both, np.array([version, version + 1])
         groups = group.repeat(rows)
-        ids = self._ids(np.array([start] * rows), groups)
+        ids = VersionedIds(self._ids(np.array([start] * rows), groups), versions)
         return Batch(ids, np.array([le] * rows), np.array(before), np.array(after), table, groups if self.is_grouped else None)
 
     def _results(self, numbers: Ticks, groups: Ticks, lanes: Lanes, slots: Rows | None = None) -> Table:
@@ -274,7 +281,7 @@ class ColumnarWindowOperator(Operator):
         """Return the aggregates of windows as the columns that the projection reads."""
         return result_columns(self.accumulators, lanes)
 
-    def _changes(self, numbers: Ticks, groups: Ticks, gone: Rows, table: Table) -> Batch:
+    def _changes(self, numbers: Ticks, groups: Ticks, gone: Rows, table: Table, versions: Ticks) -> Batch:
         """Return the retractions of the results of `gone` windows, then the insertions of those of the first windows."""
         if len(gone):
             rows = np.concatenate([gone, np.arange(table.size - len(gone))])
@@ -286,9 +293,10 @@ class ColumnarWindowOperator(Operator):
         if len(gone):
             before, after = le.copy(), re.copy()
             before[: len(gone)], after[: len(gone)] = re[: len(gone)], le[: len(gone)]
-        return Batch(self._ids(starts, groups), le, before, after, table, groups if self.is_grouped else None)
+        ids = VersionedIds(self._ids(starts, groups), versions)
+        return Batch(ids, le, before, after, table, groups if self.is_grouped else None)
 
-    def _ids(self, starts: Ticks, groups: Ticks) -> Ids:
+    def _ids(self, starts: Ticks, groups: Ticks) -> WindowIds:
         leaves = [] if self.key_table is None else self.key_table.leaves(groups)
         return WindowIds(self.label, self.key_table, starts, *leaves)
 

@@ -1,0 +1,65 @@
+"""What steps send: physical events, kept in columns until somebody reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streamdsl.engine.batch import Batch, Changes
+from streamdsl.engine.collector import collector_paused
+from streamdsl.temporal import Cti, Event, Insert
+from streamdsl.temporal.events import inserts, retracts
+
+
+@dataclass(slots=True)
+class Sent:
+    """What one step sends: rows in the order in which they go out, under their own ids, as events or as changes; then the CTI.
+
+    The CTI is None where it has not risen. No two rows have the same id, and retractions come first.
+    """
+
+    rows: list[Event[Any]] | Batch
+    cti: int | None
+
+    def __len__(self) -> int:
+        return len(self.rows) + (self.cti is not None)
+
+    def events(self) -> list[Event[Any]]:
+        """Return the physical events."""
+        events = self.rows if isinstance(self.rows, list) else _events_of(self.rows)
+        return events if self.cti is None else [*events, Cti(self.cti)]
+
+    def changes(self) -> Batch:
+        """Return the rows as changes."""
+        return self.rows if isinstance(self.rows, Batch) else _changes_of(self.rows)
+
+
+def events_sent(sent: Iterable[Sent]) -> list[Event[Any]]:
+    """Return the physical events of steps."""
+    return [event for step in sent for event in step.events()]
+
+
+def _events_of(changes: Batch) -> list[Event[Any]]:
+    with collector_paused():
+        n_gone = int(np.count_nonzero(changes.re_old != changes.le))
+        ids, le, re_old, re = changes.ids.tolist(), changes.le.tolist(), changes.re_old.tolist(), changes.re_new.tolist()
+        columns: Sequence[Any] = (ids, le, re_old, re, changes.table.payloads())
+        if not n_gone:
+            return list(inserts(ids, le, re, columns[-1]))
+        gone = retracts(*(column[:n_gone] for column in columns))
+        ids, le, _, re, payloads = (column[n_gone:] for column in columns)
+        return [*gone, *inserts(ids, le, re, payloads)]
+
+
+def _changes_of(events: list[Event[Any]]) -> Batch:
+    changes = Changes()
+    for event in events:
+        assert not isinstance(event, Cti)
+        if isinstance(event, Insert):
+            changes.add(event.id, event.le, event.le, event.re, event.payload)
+        else:
+            changes.add(event.id, event.le, event.re, event.re_new, event.payload)
+    return changes.batch(keyed=False)
