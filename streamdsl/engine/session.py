@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.batch import EMPTY
+from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.ingress import Ingress
 from streamdsl.engine.lower import Options
 from streamdsl.engine.opening import Opening
@@ -165,7 +166,8 @@ class Session(RunningQuery[T]):
                 f"queries are attached to the session, which are not saved: {names}",
                 hint="detach them, and attach them again after restore",
             )
-        return snapshot(self)
+        with collector_paused():
+            return snapshot(self)
 
     @functools.cached_property
     def parts(self) -> Parts:
@@ -275,7 +277,8 @@ def restored(plan: Node, bindings: Mapping[str, Bound] | None, data: bytes, trus
     """Return the session of a plan from what `snapshot` has given; bindings tell its sources' units, and nothing is read of them."""
     saved = Checkpoint(data)
     session = _fresh(plan, bindings, saved.emit, saved.options)
-    saved.lay_over(session, trust)
+    with collector_paused():
+        saved.lay_over(session, trust)
     return session
 
 

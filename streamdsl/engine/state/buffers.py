@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 _FEW: Final = 16
 """So many numbers stand in the JSON; more are an array."""
 _ALIGNED: Final = 8
+Data: TypeAlias = bytes | memoryview
 _NARROW: Final = (np.int8, np.int16, np.int32, np.int64)
 
 
@@ -20,25 +21,27 @@ class Writing:
 
     >>> writing = Writing()
     >>> found = {"few": writing.numbers([7, 8]), "many": writing.put(np.arange(3.0))}
-    >>> text, reading = parsed(writing.bytes(found))
+    >>> text, reading = parsed(b"".join(writing.parts(found)))
     >>> reading.numbers(text["few"]).tolist(), reading.get(text["many"])
     ([7, 8], array([0., 1., 2.]))
     """
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []
+        self._parts: list[Data] = []
         self._size = 0
 
     def put(self, array: NDArray[Any]) -> list[Any]:
         """Add an array of a plain type, and return where it is."""
-        return [array.dtype.str, *self.put_bytes(array.tobytes())]
+        flat = np.ascontiguousarray(array).reshape(-1)
+        return [array.dtype.str, *self.put_parts([flat.view(np.uint8).data] if flat.size else [])]
 
-    def put_bytes(self, data: bytes) -> list[int]:
-        """Add bytes, and return where they are."""
-        place = [self._size, len(data)]
-        padded = data + bytes(-len(data) % _ALIGNED)
-        self._parts.append(padded)
-        self._size += len(padded)
+    def put_parts(self, parts: Sequence[Data]) -> list[int]:
+        """Add bytes in parts, which are not copied yet, and return where they are."""
+        size = sum(map(len, parts))
+        padding = -size % _ALIGNED
+        place = [self._size, size]
+        self._parts += [*parts, bytes(padding)] if padding else parts
+        self._size += size + padding
         return place
 
     def numbers(self, integers: Sequence[int] | NDArray[Any]) -> list[Any]:
@@ -50,11 +53,11 @@ class Writing:
         kind = next(kind for kind in _NARROW if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
         return ["@", *self.put(array.astype(kind))]
 
-    def bytes(self, found: Any) -> bytes:
-        """Return a value of JSON, and all arrays."""
+    def parts(self, found: Any) -> list[Data]:
+        """Return a value of JSON, and all arrays, as bytes in parts."""
         text = json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
         text += b" " * (-len(text) % _ALIGNED)
-        return b"".join([len(text).to_bytes(_ALIGNED, "little"), text, *self._parts])
+        return [len(text).to_bytes(_ALIGNED, "little"), text, *self._parts]
 
 
 class Reading:
@@ -84,7 +87,7 @@ class Reading:
 
 
 def parsed(data: bytes | memoryview) -> tuple[Any, Reading]:
-    """Return the value of JSON that `Writing.bytes` has written, and the arrays beside it."""
+    """Return the value of JSON that `Writing.parts` has written, and the arrays beside it."""
     view = memoryview(data)
     size = int.from_bytes(view[:_ALIGNED], "little")
     text = bytes(view[_ALIGNED : _ALIGNED + size]).decode("utf-8", "surrogatepass")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from streamdsl.emit import Emit
 from streamdsl.engine.state.attributes import attributes_of
-from streamdsl.engine.state.buffers import Reading, Writing, parsed
+from streamdsl.engine.state.buffers import Data, Writing, parsed
 from streamdsl.engine.state.classes import Classes
 from streamdsl.engine.state.outside import Outside, is_configuration
 from streamdsl.engine.state.parts import Parts
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 1
 _MAGIC: Final = b"streamdsl checkpoint "
-_DIGEST: Final = 16
+_DIGEST: Final = 32
 _SESSION: Final = "session"
 _OWN: Final = ("_ctis", "_now", "_early")
 """What a session holds besides its operators, sources and streams."""
@@ -51,7 +51,7 @@ def snapshot(session: Session[Any]) -> bytes:
         writer = Writer(Outside(session.parts, roots, root), classes)
         held = {each: getattr(session, each) for each in _OWN} if root is None else _saved(root)
         try:
-            sections[name] = out.put_bytes(writer.section(held))
+            sections[name] = out.put_parts(writer.section(held))
         except (CheckpointError, RecursionError) as error:
             why = error if isinstance(error, CheckpointError) else "its values hold one another too deeply"
             raise CheckpointError(f"{_shown(name)} cannot be saved, at {writer.at}: {why}") from error
@@ -65,8 +65,15 @@ def snapshot(session: Session[Any]) -> bytes:
         "pickled": sorted(pickled),
         "sections": sections,
     }
-    content = out.bytes(head)
-    return b"".join([_MAGIC, f"{FORMAT:8}\n".encode(), hashlib.blake2b(content, digest_size=_DIGEST).digest(), content])
+    content = out.parts(head)
+    return b"".join([_MAGIC, f"{FORMAT:8}\n".encode(), _digest(content), *content])
+
+
+def _digest(parts: Iterable[Data]) -> bytes:
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part)
+    return found.digest()
 
 
 def _saved(root: object) -> dict[str, Any]:
@@ -105,7 +112,7 @@ class Checkpoint:
                 hint="restore it with the version of streamdsl that has written it",
             )
         digest, content = data[start : start + _DIGEST], memoryview(data)[start + _DIGEST :]
-        if hashlib.blake2b(content, digest_size=_DIGEST).digest() != digest:
+        if _digest([content]) != digest:
             raise CheckpointError("the checkpoint is damaged: it is not what was written", hint="use an earlier one")
         self._head, self._arrays = parsed(content)
         if self._head["streamdsl"] != _version():

@@ -258,7 +258,7 @@ class Pickled(Objects):
                 hint="plain values, dataclasses and named tuples can be; of other objects those that can be pickled",
             ) from error
         writer.pickled.add(self.name)
-        return writer.out.put_bytes(data)
+        return writer.out.put_parts([data])
 
     def make(self, size: int, content: Any, reader: Reader) -> list[Any]:
         if not reader.trust:

@@ -80,7 +80,7 @@ def _read_words(reader: Reader, words: list[str], places: Form) -> list[str]:
 
 
 def _write_bytes(values: Sequence[bytes], writer: Writer) -> Form:
-    return ["bytes", writer.out.numbers(list(map(len, values))), writer.out.put_bytes(b"".join(values))]
+    return ["bytes", writer.out.numbers(list(map(len, values))), writer.out.put_parts(values)]
 
 
 def _read_bytes(reader: Reader, sizes: Form, place: Form) -> Iterator[bytes]:

@@ -7,10 +7,11 @@ column again. So nothing is written twice, circles and long chains cost nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from streamdsl.engine.state.buffers import Writing
+from streamdsl.engine.state.buffers import Data, Writing
 from streamdsl.engine.state.classes import Classes
 from streamdsl.engine.state.kinds import kind_of
 from streamdsl.engine.state.objects import Objects
@@ -27,17 +28,13 @@ class _Known:
         self.numbers: dict[int, int] = {}
         self.n_written = 0
 
-    def of(self, objects: Iterable[Any]) -> list[int]:
+    def of(self, objects: Sequence[Any]) -> list[int]:
         """Return the numbers of objects; new ones get the next."""
-        found = []
-        numbers, members = self.numbers, self.members
-        for item in objects:
-            number = numbers.get(id(item))
-            if number is None:
-                number = numbers[id(item)] = len(members)
-                members.append(item)
-            found.append(number)
-        return found
+        ids = list(map(id, objects))
+        new = {key: item for key, item in zip(ids, objects, strict=True) if key not in self.numbers}
+        self.numbers.update(zip(new, itertools.count(len(self.members)), strict=False))
+        self.members += new.values()
+        return list(map(self.numbers.__getitem__, ids))
 
 
 class Writer:
@@ -53,8 +50,8 @@ class Writer:
         self._known: dict[str, _Known] = {}
         self._kinds: dict[type, Write | Objects] = {}
 
-    def section(self, attributes: Mapping[str, Any]) -> bytes:
-        """Return the attributes, and all that hangs on them, as bytes."""
+    def section(self, attributes: Mapping[str, Any]) -> list[Data]:
+        """Return the attributes, and all that hangs on them, as bytes in parts."""
         root = {}
         for name, value in attributes.items():
             self.at = name
@@ -65,7 +62,7 @@ class Writer:
                 objects = known.members[known.n_written :]
                 known.n_written = len(known.members)
                 chunks.append([known.kind.key, len(objects), known.kind.write(objects, self)])
-        return self.out.bytes({"root": root, "chunks": chunks})
+        return self.out.parts({"root": root, "chunks": chunks})
 
     def column(self, values: Sequence[Any]) -> list[Any]:
         """Return values as a column."""
