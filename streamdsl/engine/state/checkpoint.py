@@ -1,4 +1,4 @@
-"""A running query as bytes, and back: one section for each of its operators, sources and tables of keys, and a head that says of which query."""
+"""A session as bytes, and back: a section for each of its operators and sources, and a head that says of which query it is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from streamdsl.engine.state.attributes import attributes_of
 from streamdsl.engine.state.buffers import Data, Writing, parsed
 from streamdsl.engine.state.classes import Classes
 from streamdsl.engine.state.outside import Outside, is_configuration
-from streamdsl.engine.state.parts import Parts
 from streamdsl.engine.state.reader import Reader
 from streamdsl.engine.state.writer import Writer
 from streamdsl.errors import CheckpointError
@@ -44,7 +43,7 @@ def roots_of(session: Session[Any]) -> dict[str, Any]:
 
 
 def snapshot(session: Session[Any]) -> bytes:
-    """Return the state of a session as bytes. Raises `CheckpointError` naming the operator and the attribute that cannot be saved."""
+    """Return the state of a session as bytes. Raises `CheckpointError` naming the operator and what of it cannot be saved."""
     classes, roots = Classes(session.parts.classes), roots_of(session)
     out, sections, pickled = Writing(), {}, set()
     for name, root in {_SESSION: None, **roots}.items():
@@ -145,11 +144,13 @@ class Checkpoint:
         if self._head["pickled"] and not trust:
             raise CheckpointError(
                 f"the checkpoint holds pickled values, of {', '.join(self._head['pickled'])}: to load them may run any code",
-                hint="restore(path, trust=True) if you know who has written it; or make the class a dataclass, which needs no trust",
+                hint="restore(path, trust=True) if you know who has written it; values that are dataclasses need no trust",
             )
         roots = roots_of(session)
         if {_SESSION, *roots} != self._head["sections"].keys():
-            raise CheckpointError("the checkpoint is of other operators", hint="restore it with the streamdsl that has written it")
+            raise CheckpointError(
+                "the checkpoint is of other operators", hint="restore it with the streamdsl that has written it"
+            )
         for name, root in {_SESSION: None, **roots}.items():
             reader = Reader(self._section(name), Outside(session.parts, roots, root), Classes(session.parts.classes), trust)
             try:
@@ -165,7 +166,10 @@ class Checkpoint:
 
     def _check_query(self, session: Session[Any]) -> None:
         """Raise where the plan, the way to emit or the options are not those of the session that was saved."""
-        for what, then, now in (("emit", self._head["emit"], _emit(session.emit)), ("engine_options", self.options, session.options)):
+        for what, then, now in (
+            ("emit", self._head["emit"], _emit(session.emit)),
+            ("engine_options", self.options, session.options),
+        ):
             if then != now:
                 raise CheckpointError(f"the checkpoint is of a session with {what}={then!r}, this one has {now!r}")
         then = [tuple(line) for line in self._head["plan"]]

@@ -32,8 +32,9 @@ def is_configuration(value: object) -> bool:
     """
     if type(value) in (tuple, list):
         items: Any = value
-        return 0 < len(items) <= _FEW and all(item is None or is_configuration(item) for item in items) and any(items)
-    cls = type(value)
+        held = [item for item in items[: _FEW + 1] if item is not None]
+        return 0 < len(held) <= _FEW and all(map(is_configuration, held))
+    cls: Any = type(value)
     if cls in (FunctionType, BuiltinFunctionType):
         return True
     return f"{cls.__module__}.".startswith(_CONFIGURATION) and not is_state(cls) and not isinstance(value, (tuple, type, Enum))
@@ -86,5 +87,5 @@ def _made_with(root: object) -> Iterator[tuple[list[Any], Any]]:
             open_ += [([*path, place], item) for place, item in enumerate(items[:_FEW])]
         elif is_configuration(value):
             yield path, value
-        elif not path or is_state(type(value)):
+        elif not path or is_state(value.__class__):
             open_ += [([*path, name], held) for name, held in attributes_of(value).items()]
