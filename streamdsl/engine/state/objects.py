@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 from abc import ABC, abstractmethod
-from collections import defaultdict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, islice
 from operator import attrgetter
@@ -144,7 +144,8 @@ class Dicts(Objects):
         sizes, keys, values, own = content
         items = zip(reader.column(keys), reader.column(values), strict=True)
         for shell, size in zip(shells, reader.arrays.numbers(sizes).tolist(), strict=True):
-            dict.update(shell, islice(items, size)) if self._cls is not SortedDict else shell.update(islice(items, size))
+            # A Counter's own `update` adds up.
+            (self._cls if self._cls in (SortedDict, OrderedDict) else dict).update(shell, islice(items, size))
         if is_state(self._cls):
             Attributes(self._cls).fill(shells, own, reader)
 

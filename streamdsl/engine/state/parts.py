@@ -86,7 +86,7 @@ class Parts:
 
     def _function(self, function: Callable[..., Any], depth: int = 0) -> str:
         """Return a function's name and a hash of its code, its defaults, and what it has captured; not of globals."""
-        name = getattr(function, "__qualname__", type(function).__qualname__)
+        name = getattr(function, "__name__", type(function).__name__)
         code = getattr(function, "__code__", None)
         if code is None or depth > _ENDLESS:
             return f"{getattr(function, '__module__', None)}:{name}"
