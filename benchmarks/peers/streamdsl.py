@@ -49,6 +49,24 @@ def pushes(query: Query, emit: str, slack: int = 0) -> Way:
     return Way(prepare, _read_events, state=state_of(query))
 
 
+def feeds(query: Query, emit: str, slack: int = 0) -> Way:
+    """Push 16k rows of an Arrow table at a time, to physical events in Arrow tables."""
+
+    def prepare(data: Data) -> Callable[[], Any]:
+        import streamdsl as sd
+
+        (table,) = _tables(data).values()
+        pieces = [table.slice(start, PUSH) for start in range(0, len(table), PUSH)]
+
+        def fed() -> list[Any]:
+            session = over(query, data, sd.Progress.slack(slack)).open(emit=emit)
+            return [session.feed(piece).to_arrow() for piece in [*pieces, [sd.Cti(sd.INFINITY)]]]
+
+        return fed
+
+    return Way(prepare, _read_tables)
+
+
 def singles(query: Query, emit: str) -> Way:
     """Push one event at a time, each with the CTI that it implies, to physical events."""
 
@@ -106,6 +124,17 @@ def _read_events(events: list[Any], names: Sequence[str]) -> Answer:
     import streamdsl as sd
 
     return _read_rows(sd.CHT.from_events(events).rows, names)
+
+
+def _read_tables(tables: list[Any], names: Sequence[str]) -> Answer:
+    """Return the rows that have been inserted and not retracted."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    table = pa.concat_tables(tables, promote_options="permissive")
+    gone = table.filter(pc.equal(table["kind"], "retract"))["id"]
+    inserted = table.filter(pc.equal(table["kind"], "insert"))
+    return from_arrow(inserted.filter(pc.invert(pc.is_in(inserted["id"], gone))), names)
 
 
 def _read_rows(rows: Sequence[Any], names: Sequence[str]) -> Answer:

@@ -50,6 +50,9 @@ WORKLOADS = [
             "streamdsl final": streamdsl.pushes(query, "final", LATE),
             "streamdsl watermark": streamdsl.pushes(query, "watermark", LATE),
             "streamdsl speculative": streamdsl.pushes(query, "speculative", LATE),
+            "streamdsl final, columns": streamdsl.feeds(query, "final", LATE),
+            "streamdsl watermark, columns": streamdsl.feeds(query, "watermark", LATE),
+            "streamdsl speculative, columns": streamdsl.feeds(query, "speculative", LATE),
             "streamdsl": streamdsl.columns(query),
             "duckdb": duckdb.sql(SQL),
             **polars.frames(lazy),
@@ -64,7 +67,7 @@ WORKLOADS = [
             ),
         },
         notes=(
-            "sessions give physical events, Python objects, corrections included",
+            "sessions give physical events, corrections included: Python objects, or Arrow tables where it says columns",
             "batch engines, the loop and streamdsl's run see all events before they answer; Bytewax waits 60 s",
         ),
     )

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Sequence
-from typing import Any, Final
+from itertools import groupby
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.ids import Ids, PairIds, VersionedIds
 from streamdsl.engine.keys import KeyTable
+from streamdsl.engine.versions import RowVersion
 from streamdsl.expr.table import Column
 
 _NAME: Final = re.compile(r"[^\W\d][\w.:/ -]*")
 _WORDS: Final = frozenset({"None", "True", "False", "nan", "inf", "Ellipsis"})
 
+Parts: TypeAlias = list[Any]
+"""What a column of texts is put together from: texts, and Arrow arrays of them."""
+
 
 def id_text(id: Hashable) -> str:
-    """Return an id as text: names as they are, other values as Python writes them.
+    """Return an id as text: names as they are, rows that have come back with the number of the version, else Python's `repr`.
 
-    >>> id_text("a"), id_text(5), id_text("5"), id_text(("w", 5))
-    ('a', '5', "'5'", "('w', 5)")
+    >>> id_text("a"), id_text(5), id_text("5"), id_text(("w", 5)), id_text(RowVersion("a", 1))
+    ('a', '5', "'5'", "('w', 5)", 'a#1')
     """
+    if isinstance(id, RowVersion):
+        return f"{id_text(id.id)}#{id.version}"
     return id if isinstance(id, str) and _NAME.fullmatch(id) and id not in _WORDS else repr(id)
 
 
@@ -30,39 +37,32 @@ def id_texts(ids: Ids) -> Any:
     """Return ids as an Arrow array of texts.
 
     >>> id_texts(VersionedIds(np.array([7, 8]), np.array([0, 1]))).to_pylist()
-    ['7', 'RowVersion(id=8, version=1)']
+    ['7', '8#1']
     """
     import pyarrow as pa
 
-    written = _written(ids) if not isinstance(ids, np.ndarray) or ids.dtype.kind == "i" else None
-    return pa.array(map(id_text, ids.tolist()), pa.string()) if written is None else written
-
-
-def _written(ids: Ids) -> Any | None:
-    """Return the `repr`s of ids that are made of columns of integers; None of others."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if isinstance(ids, np.ndarray):
-        return pa.array(ids).cast(pa.string()) if ids.dtype.kind == "i" else None
+    versions: Parts = []
+    rows = ids
     if isinstance(ids, VersionedIds):
-        row, versions = _written(ids.columns[0]), ids.columns[1]
-        if row is None or not versions.any():
-            return row
-        returned = _joined(["RowVersion(id=", row, ", version=", _written(versions), ")"])
-        return pc.if_else(pa.array(versions > 0), returned, row)
+        rows, versions = ids.columns[0], [_version_texts(ids.columns[1])]
+    parts = _written(rows)
+    return pa.array(map(id_text, ids.tolist()), pa.string()) if parts is None else _joined([*parts, *versions])
+
+
+def _written(ids: Ids) -> Parts | None:
+    """Return the `repr`s of ids that are made of columns of integers; None of others."""
+    if isinstance(ids, np.ndarray):
+        return [_integer_texts(ids)] if ids.dtype.kind == "i" else None
     if isinstance(ids, PairIds):
         return _tuple([_written(column) for column in ids.columns])
-    return _window(ids) if type(ids) is WindowIds else None
-
-
-def _window(ids: WindowIds) -> Any | None:
+    if type(ids) is not WindowIds:
+        return None
     starts, *leaves = ids.columns
     path = [] if ids.keys is None else [_path(ids.keys, leaves)]
-    return _tuple([repr(ids.label), *path, _written(starts), "0"])
+    return _tuple([[repr(ids.label)], *path, _written(starts), ["0"]])
 
 
-def _path(keys: KeyTable, leaves: Sequence[Column]) -> Any | None:
+def _path(keys: KeyTable, leaves: Sequence[Column]) -> Parts | None:
     """Return what `keys.spell` gives, as text."""
     mine = len(keys.exprs)
     parts = [_written(column) for column in leaves[len(leaves) - mine :]]
@@ -70,14 +70,31 @@ def _path(keys: KeyTable, leaves: Sequence[Column]) -> Any | None:
     return own if keys.around is None else _tuple([_path(keys.around, leaves[:-mine]), own])
 
 
-def _tuple(parts: Sequence[Any]) -> Any | None:
-    if any(part is None for part in parts):
+def _tuple(parts: Sequence[Parts | None]) -> Parts | None:
+    found = [part for part in parts if part is not None]
+    if len(found) < len(parts):
         return None
-    spread = [each for part in parts for each in (part, ", ")][:-1]
-    return _joined(["(", *spread, ",)" if len(parts) == 1 else ")"])
+    between = [each for part in found for each in (", ", *part)][1:]
+    return ["(", *between, ",)" if len(parts) == 1 else ")"]
 
 
-def _joined(parts: Sequence[Any]) -> Any:
+def _integer_texts(integers: Column) -> Any:
+    import pyarrow as pa
+
+    return pa.array(integers).cast(pa.string())
+
+
+def _version_texts(versions: Column) -> Any:
+    """Return what stands behind ids for their versions, most of which are small."""
+    import pyarrow as pa
+
+    known, places = np.unique(versions, return_inverse=True)
+    return pa.array([f"#{version}" if version else "" for version in known.tolist()]).take(pa.array(places))
+
+
+def _joined(parts: Parts) -> Any:
     import pyarrow.compute as pc
 
-    return pc.binary_join_element_wise(*parts, "")
+    runs = groupby(parts, key=lambda part: isinstance(part, str))
+    merged = [each for is_text, run in runs for each in (["".join(run)] if is_text else run)]
+    return merged[0] if len(merged) == 1 else pc.binary_join_element_wise(*merged, "")

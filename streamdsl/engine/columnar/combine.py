@@ -45,7 +45,8 @@ def combine_windows(parts: Sequence[Pending]) -> Combined:
 
 def _dense(parts: Sequence[Pending]) -> Combined | None:
     """Add rows up in a place for each window and group; None if these are many more than rows, or there is more than numbers."""
-    first, n = span_of([part.lo for part in parts], [part.hi for part in parts])
+    first = min(part.first for part in parts)
+    n = max(part.stop for part in parts) - first + 1
     lowest, width = span_of([part.groups for part in parts])
     if (n + 1) * width > 2 * sum(len(part.lo) for part in parts) + 1024 or not all(map(_is_plain, parts)):
         return None

@@ -41,9 +41,11 @@ class GridNumbers:
 
     def last_open(self, watermark: int) -> int:
         """Return the number of the last window that may show its result."""
-        grid = self.grid
-        last = (watermark - grid.offset - (grid.size if self.gate.by_end else 0)) // grid.hop
-        return max(min(last, self.stop - 1), MIN_TIME)
+        return self.last_begun(watermark - self.grid.size if self.gate.by_end else watermark)
+
+    def last_begun(self, watermark: int) -> int:
+        """Return the number of the last window that has begun, and can ever show its result."""
+        return max(min((watermark - self.grid.offset) // self.grid.hop, self.stop - 1), MIN_TIME)
 
     def starts(self, numbers: Ticks) -> Ticks:
         """Return the LE of windows."""

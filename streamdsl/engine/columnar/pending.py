@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from streamdsl.expr.table import Rows, every, flatnonzero, largest, least
 from streamdsl.temporal.time import Ticks
 
 
-class Pending(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Pending:
     """Changed rows: their groups, and what they add to the windows `[lo, hi)`, of which there is at least one."""
 
     groups: Ticks
@@ -23,9 +24,25 @@ class Pending(NamedTuple):
     """Which rows are taken out (-1); None: none."""
     rows: Rows | None = None
     """Which rows of the input they are, where someone asks for it."""
+    _first: int | None = None
+    _stop: int | None = None
 
     def __bool__(self) -> bool:
         return len(self.lo) > 0
+
+    @property
+    def first(self) -> int:
+        """The least window; there is a row."""
+        if self._first is None:
+            self._first = least(self.lo)
+        return self._first
+
+    @property
+    def stop(self) -> int:
+        """What comes after the last window; there is a row."""
+        if self._stop is None:
+            self._stop = largest(self.hi)
+        return self._stop
 
     @property
     def is_single(self) -> bool:
@@ -35,19 +52,15 @@ class Pending(NamedTuple):
     def clipped(self, lo: Ticks | int, hi: Ticks | int) -> Pending:
         """Return the rows that are in windows `[lo, hi)`, as far as they are."""
         if isinstance(lo, int) and isinstance(hi, int):
-            last = largest(self.hi)
-            if last <= lo:
+            if not self or self.stop <= lo or hi <= self.first:
                 return NOTHING
-            first = least(self.lo)
-            if lo <= first and last <= hi:
+            if lo <= self.first and self.stop <= hi:
                 return self
-            if hi <= first:
-                return NOTHING
         after, before = np.maximum(self.lo, lo), np.minimum(self.hi, hi)
         rows = flatnonzero(after < before)
         if len(rows) == len(after):
-            return self._replace(lo=after, hi=before)
-        return self._replace(lo=after, hi=before).take(rows)
+            return replace(self, lo=after, hi=before, _first=None, _stop=None)
+        return replace(self, lo=after, hi=before).take(rows)
 
     def take(self, rows: Rows) -> Pending:
         """Return these rows, in this order."""
@@ -60,7 +73,7 @@ class Pending(NamedTuple):
         """Return rows one after the other."""
         if len(parts) == 1:
             return parts[0]
-        groups, lo, hi = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        groups, lo, hi = (np.concatenate([getattr(part, name) for part in parts]) for name in ("groups", "lo", "hi"))
         return Pending(groups, lo, hi, Terms.concat([part.terms for part in parts]))
 
 

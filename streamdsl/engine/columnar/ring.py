@@ -51,7 +51,7 @@ class DeltaRing:
 
     def add(self, rows: Pending) -> None:
         """Add rows where their windows begin, and take them out where these end (if they do): deltas that cancel are gone."""
-        groups, lo, hi, terms = rows[:4]
+        groups, lo, hi, terms = rows.groups, rows.lo, rows.hi, rows.terms
         starting = self.deltas.find(lo, groups)
         self.deltas.lanes.add(starting, terms)
         ends = flatnonzero(hi != ENDLESS)

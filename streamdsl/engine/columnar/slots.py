@@ -83,6 +83,11 @@ class SlotTable(PairIndex):
         slots = self.slots()
         return slots[flatnonzero(self.number[slots] <= last)]
 
+    def between(self, first: int, last: int) -> Rows:
+        """Return the slots with window numbers from `first` to `last`."""
+        found = [self._alive(self._made[number], number) for number in self._made if first <= number <= last]
+        return np.concatenate(found) if found else _NONE
+
     def pop_until(self, last: int) -> Rows:
         """Return the slots with window numbers up to `last`, still filled, and forget those numbers: they are to be released."""
         found = [_NONE]

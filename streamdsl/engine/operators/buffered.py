@@ -100,10 +100,13 @@ class BufferedWindowOperator(ColumnarWindowOperator):
     def _rows_of(self, batch: Batch) -> Rows | None:
         return self._deltas.number(len(batch)) if self._keeps_states else None
 
-    def _show(self, opened: Opened) -> Rows:
-        slots = super()._show(opened)
+    def _open(self, opened: Opened) -> Rows:
+        slots = super()._open(opened)
         self._deltas.show(slots)
         return slots
+
+    def _show(self, cells: Rows) -> None:
+        self._deltas.show(cells)
 
     def _enter(self, part: Pending) -> Rows:
         slots = super()._enter(part)

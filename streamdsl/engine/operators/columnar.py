@@ -28,7 +28,7 @@ from streamdsl.engine.windows.grid import grid_cti
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Key, Life, Whole
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Column, Rows, Table, every, flatnonzero, largest
+from streamdsl.expr.table import Column, Rows, Table, every, flatnonzero
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
@@ -37,6 +37,8 @@ from streamdsl.udm.invoke import stamp
 from streamdsl.windows import Hopping, Output, Session, Snapshot, unending
 
 _ROW: Final = Part(ROWS, None, None, 1)
+_FEW: Final = 4
+"""A row in so many windows enters all that have begun; one in more waits in the ring for those that may not show yet."""
 _NONE: Final = np.arange(0)
 
 
@@ -60,6 +62,8 @@ class ColumnarWindowOperator(Operator):
         self.watermark = MIN_TIME
         self.ring = DeltaRing()
         self.cells = Cells()
+        self._shown = MIN_TIME
+        self._keeps_begun = self.windows.size <= _FEW * self.windows.hop
         self._unending: dict[Hashable, int] = {}
         self._latest = MIN_TIME
         self._computed: Schema | None = None
@@ -74,19 +78,20 @@ class ColumnarWindowOperator(Operator):
         pending = self._arrived(batch, ctis[0])
         if self.watermark == INFINITY and self._unending:
             raise unending(self.windows, min(self._unending, key=self._unending.__getitem__))
-        opened = self.numbers.last_open(self.watermark)
+        last = self._last_cell()
         passed = EMPTY
         if self.ring.is_empty and all(part.signs is None for part in pending):
             pending, passed = self._pass(pending, ctis[0])
-        early, late = self._split(pending, opened)
+        early, late = self._split(pending, last)
         for part in late:
             self.ring.add(part)
-        touched = [self._show(found) for found in self.ring.open(opened)]
+        touched = [self._open(found) for found in self.ring.open(last)]
         touched += map(self._enter, early)
-        cells = distinct(touched)
-        if self.numbers.gate.final:
-            self.cells.drop(cells[self.cells.lanes.counts(ROWS)[cells] == 0])
-        return Batch.concat([self._emit(self._due(cells, ctis[0])), passed])
+        return Batch.concat([self._emit(self._due(distinct(touched), ctis[0])), passed])
+
+    def _last_cell(self) -> int:
+        """Return the number of the last window that has cells: later ones are in the ring."""
+        return self.numbers.last_begun(self.watermark) if self._keeps_begun else self.numbers.last_open(self.watermark)
 
     def _alone(self, batch: Batch, cti: int) -> Pending | None:
         """Return what a row that comes alone adds to a window that is open and stays so; None, where it is not so simple.
@@ -95,20 +100,40 @@ class ColumnarWindowOperator(Operator):
         """
         le, re_old, re = batch.le.item(), batch.re_old.item(), batch.re_new.item()
         number = self.numbers.only(le, re) if re_old == le else None
-        watermark = max(self.watermark, le, cti)
-        opened = self.numbers.last_open(watermark)
-        if number is None or not self.numbers.grid.first_ending_after(cti) <= number <= opened:
+        if number is None or number < self.numbers.grid.first_ending_after(cti):
             return None
-        self.watermark = watermark
-        self.ring.next = max(self.ring.next, opened + 1)
+        self.watermark = max(self.watermark, le, cti)
+        last = self._last_cell()
+        if number > last:
+            return None
+        self.ring.next = max(self.ring.next, last + 1)
         lo = np.array([number])
         return Pending(self._groups(batch), lo, lo + 1, self._terms(batch), None, self._rows_of(batch))
 
     def _due(self, touched: Rows, cti: int) -> Rows:
-        """Return the cells whose results are wanted: those that have changed, or only those that the CTI closes."""
-        if not self.numbers.gate.final:
+        """Return the cells whose results are wanted: those that have changed and may show, or only those that the CTI closes."""
+        if self.numbers.gate.final:
+            self._drop_empty(touched)
+            return self.cells.until(self.numbers.grid.first_ending_after(cti) - 1)
+        before, self._shown = self._shown, self.numbers.last_open(self.watermark)
+        if not self.numbers.gate.by_end:
             return touched
-        return self.cells.until(self.numbers.grid.first_ending_after(cti) - 1)
+        may_show = self.cells.number[touched] <= self._shown
+        if not every(may_show):
+            self._drop_empty(touched[~may_show])
+            touched = touched[may_show]
+        if self._shown == before:
+            return touched
+        showing = self.cells.between(before + 1, self._shown)
+        self._show(showing)
+        return distinct([touched, showing])
+
+    def _drop_empty(self, cells: Rows) -> None:
+        """Let go cells without rows, whose results have never been out."""
+        self.cells.drop(cells[self.cells.lanes.counts(ROWS)[cells] == 0])
+
+    def _show(self, cells: Rows) -> None:
+        """Take note of cells of windows that may show from now on."""
 
     def held_ends(self) -> list[int]:
         slots = self.cells.slots() if self.numbers.gate.final else np.arange(0)
@@ -123,7 +148,7 @@ class ColumnarWindowOperator(Operator):
         through = [part for part in (part.clipped(first, stop) for part in pending) if part]
         if not through:
             return pending, EMPTY
-        self._period(max(int(part.hi.max()) for part in through) - 1)
+        self._period(max(part.stop for part in through) - 1)
         found = combine_windows(through)
         results = self._results(found.numbers, found.groups, found.lanes)
         out = self._changes(found.numbers, found.groups, _NONE, results, np.zeros(len(found.numbers), dtype=np.int64))
@@ -164,32 +189,33 @@ class ColumnarWindowOperator(Operator):
         for part in batch.slices():
             self.watermark = max(self.watermark, part.watermark)
             changed = part.changed()
-            if len(changed):
-                self._note_unending(changed)
-                arrived.append(self._pending(changed))
-        return [part for part in arrived if part]
+            pending = self._pending(changed) if len(changed) else None
+            if pending:
+                arrived.append(pending)
+                if pending.stop == ENDLESS and self.numbers.gate.until == INFINITY:
+                    self._note_unending(changed)
+        return arrived
 
     def _note_unending(self, batch: Batch) -> None:
         """Keep the ids of rows without end: at the end of time they must be named."""
-        if self.numbers.gate.until == INFINITY and INFINITY in (largest(batch.re_new), largest(batch.re_old)):
-            for row in flatnonzero((batch.re_old == INFINITY) | (batch.re_new == INFINITY)).tolist():
-                if batch.re_new[row] == INFINITY:
-                    self._unending[batch.ids[row]] = int(batch.le[row])
-                else:
-                    self._unending.pop(batch.ids[row], None)
+        for row in flatnonzero((batch.re_old == INFINITY) | (batch.re_new == INFINITY)).tolist():
+            if batch.re_new[row] == INFINITY:
+                self._unending[batch.ids[row]] = int(batch.le[row])
+            else:
+                self._unending.pop(batch.ids[row], None)
 
-    def _split(self, pending: Iterable[Pending], opened: int) -> tuple[list[Pending], list[Pending]]:
-        """Return what rows add to windows that are open, and to those that are not."""
+    def _split(self, pending: Iterable[Pending], last: int) -> tuple[list[Pending], list[Pending]]:
+        """Return what rows add to windows up to the last that is open, and to those that are not."""
         early, late = [], []
         for part in pending:
             # What is taken out must go from the ring before the windows that open now take it over from there.
-            limit = min(opened + 1, INFINITY)
+            limit = min(last + 1, INFINITY)
             stop = limit if part.signs is None else np.where(part.signs > 0, limit, self.ring.next)
             late.append(part.clipped(stop, ENDLESS))
             early.append(part.clipped(MIN_TIME, stop) if late[-1] else part)
         return [part for part in early if part], [part for part in late if part]
 
-    def _show(self, opened: Opened) -> Rows:
+    def _open(self, opened: Opened) -> Rows:
         """Make the cells of windows that open, and return them."""
         self._period(int(opened.numbers[-1]))
         slots = self.cells.find(opened.numbers, opened.groups)
@@ -198,7 +224,7 @@ class ColumnarWindowOperator(Operator):
 
     def _enter(self, part: Pending) -> Rows:
         """Change the open windows, and return their cells."""
-        last = largest(part.hi) - 1
+        last = part.stop - 1
         if last > self._latest:
             self._period(last)
             self._latest = last
@@ -231,7 +257,7 @@ class ColumnarWindowOperator(Operator):
         if is_out.any():
             changed = flatnonzero(~is_out)
             alive, results = alive[changed], results.take(changed)
-        moved = np.concatenate([alive, dead]) if len(dead) else alive
+        moved = np.concatenate([alive, dead[cells.results.is_out[dead]]]) if len(dead) else alive
         gone = flatnonzero(cells.results.is_out[moved])
         table, versions = results, None
         if len(gone):
@@ -313,7 +339,10 @@ class ColumnarWindowOperator(Operator):
         return grid_cti(self.windows, self.node.output, ctis[0], ctis[0])
 
     def state(self) -> dict[str, int]:
-        return {"windows": len(self.cells), "events": len(self.ring), "state_bytes": self.cells.nbytes + self.ring.nbytes}
+        n_open = len(self.cells)
+        if self.numbers.gate.by_end:
+            n_open = int(np.count_nonzero(self.cells.number[self.cells.slots()] <= self._shown))
+        return {"windows": n_open, "events": len(self.ring), "state_bytes": self.cells.nbytes + self.ring.nbytes}
 
 
 def aggregates_of(node: WindowAggregate | WindowApply) -> tuple[BoundAgg, ...]:

@@ -73,7 +73,9 @@ class SweptOperator(Operator):
 
     def _codes(self, batch: Batch) -> Rows:
         """Return a small number for the group of each row."""
-        codes, groups = group_codes(np.zeros(len(batch), dtype=np.int64) if batch.keys is None else batch.keys)
+        if batch.keys is None:
+            return np.repeat(self.swept.codes.of(np.zeros(1, dtype=np.int64)), len(batch))
+        codes, groups = group_codes(batch.keys)
         return self.swept.codes.of(groups)[codes]
 
     def _terms(self, batch: Batch) -> Terms:

@@ -58,8 +58,7 @@ class Deltas:
 
     def around(self) -> Ticks:
         """Return how many changed rows are around from each place on."""
-        around: Ticks = np.cumsum(_both(None, self._order, self.changed.terms.size))[self._lasts]
-        return around
+        return _around(self._order, self.changed.terms.size, self._lasts)
 
 
 class Spans(NamedTuple):
@@ -95,13 +94,9 @@ def deltas_of(changed: Changed, packing: Packing) -> Deltas:
         terms = changed.terms
     else:
         ends = np.concatenate([np.where(changed.is_whole, changed.signs, -changed.signs), changed.signs])
-        endpoints = _sums(ends[order], lasts)
+        endpoints = np.diff(np.cumsum(ends[order])[lasts], prepend=0)
         terms = changed.terms.times(changed.signs)
     return Deltas(found, *packing.places(found), endpoints, _lanes(terms, order, lasts), changed, order, lasts)
-
-
-def _sums(amounts: Ticks, lasts: Rows) -> Ticks:
-    return np.diff(np.cumsum(amounts)[lasts], prepend=0)
 
 
 def _lanes(terms: Terms, order: Rows, lasts: Rows) -> Lanes:
@@ -111,7 +106,8 @@ def _lanes(terms: Terms, order: Rows, lasts: Rows) -> Lanes:
     rest = Terms(terms.size, [part for part in parts if part.rows is not None], terms.loose)
     for part in parts:
         if part.rows is None:
-            lanes.add_sums(part.lane, _sums(_both(part.amounts, order, terms.size), lasts), part.largest * len(order))
+            sums = _around(order, terms.size, lasts) if part.amounts is None else np.cumsum(_both(part.amounts, order))[lasts]
+            lanes.add_sums(part.lane, np.diff(sums, prepend=0), part.largest * len(order))
     if rest.parts or rest.loose:
         index = np.empty(len(order), dtype=np.intp)
         index[order] = np.repeat(np.arange(len(lasts)), np.diff(lasts, prepend=-1))
@@ -120,6 +116,12 @@ def _lanes(terms: Terms, order: Rows, lasts: Rows) -> Lanes:
     return lanes
 
 
-def _both(amounts: Ticks | None, order: Rows, size: int) -> Ticks:
+def _both(amounts: Ticks, order: Rows) -> Ticks:
     """Return what rows add, and then what they take away, in some order."""
-    return np.where(order < size, 1, -1) if amounts is None else np.concatenate([amounts, -amounts])[order]
+    return np.concatenate([amounts, -amounts])[order]
+
+
+def _around(order: Rows, size: int, lasts: Rows) -> Ticks:
+    """Return how many of `size` rows have begun and not ended at some places, their beginnings and then their ends in order."""
+    begun: Ticks = np.cumsum(order < size, dtype=np.int64)[lasts]
+    return 2 * begun - lasts - 1
