@@ -22,6 +22,7 @@ LAWS = (
     "tests/laws/test_operators.py",
     "tests/laws/test_attach.py",
     "tests/laws/test_buffered_windows.py",
+    "tests/laws/test_checkpoints.py",
     "tests/laws/test_sorted_runs.py",
     "tests/laws/test_swept_operators.py",
 )
@@ -43,6 +44,27 @@ class Sabotage:
 
 
 SABOTAGES = (
+    Sabotage(
+        "what has gone out is not saved",
+        "streamdsl/engine/state/checkpoint.py",
+        ', "egress": session._egress}',
+        "}",
+        "restored_composition",
+    ),
+    Sabotage(
+        "a counter begins anew in a restored session",
+        "streamdsl/engine/state/objects.py",
+        "list(map(itertools.count, reader.column(content)))",
+        "[itertools.count() for _ in reader.column(content)]",
+        "restored_session and stitch",
+    ),
+    Sabotage(
+        "an object that is held twice is restored as two",
+        "streamdsl/engine/state/writer.py",
+        "ids = list(map(id, objects))",
+        "ids = [id(each) if type(each).__name__ != 'Link' else id([each]) for each in objects]",
+        "restored_session and stitch",
+    ),
     Sabotage(
         "a row that ends at the CTI is not replayed",
         "streamdsl/engine/published.py",

@@ -58,7 +58,7 @@ def snapshot(session: Session[Any]) -> bytes:
     head = {
         "streamdsl": _version(),
         "emit": _emit(session.emit),
-        "options": {name: each if isinstance(each, str) else list(each) for name, each in session.options.items()},
+        "options": _options(session),
         "unit": session.unit,
         "plan": session.described,
         "pickled": sorted(pickled),
@@ -90,6 +90,10 @@ def _version() -> str:
         return version("streamdsl")
     except PackageNotFoundError:
         return "unknown"
+
+
+def _options(session: Session[Any]) -> dict[str, Any]:
+    return {name: each if isinstance(each, str) else sorted(each) for name, each in session.options.items()}
 
 
 def _emit(emit: Any) -> Any:
@@ -166,10 +170,8 @@ class Checkpoint:
 
     def _check_query(self, session: Session[Any]) -> None:
         """Raise where the plan, the way to emit or the options are not those of the session that was saved."""
-        for what, then, now in (
-            ("emit", self._head["emit"], _emit(session.emit)),
-            ("engine_options", self.options, session.options),
-        ):
+        ways = [("emit", self._head["emit"], _emit(session.emit)), ("engine_options", self.options, _options(session))]
+        for what, then, now in ways:
             if then != now:
                 raise CheckpointError(f"the checkpoint is of a session with {what}={then!r}, this one has {now!r}")
         then = [tuple(line) for line in self._head["plan"]]

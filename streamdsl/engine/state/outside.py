@@ -17,7 +17,7 @@ from streamdsl.udm.invoke import EXCLUDED
 _CONFIGURATION: Final = ("streamdsl.plan.", "streamdsl.expr.", "streamdsl.windows.", "streamdsl.udm.", "streamdsl.astral.")
 _FEW: Final = 16
 _ALIKE: Final[dict[str, Any]] = {type(value).__qualname__: value for value in (EXCLUDED, Whole())}
-"""Values of types that have no other."""
+"""Values that anyone may make, and that are alike."""
 
 Name = int | str | list[Any]
 """A part of the plan by its number, a running object by its name, or what is found from there attribute by attribute."""
@@ -56,8 +56,7 @@ class Outside:
 
     def name(self, value: object) -> Name | None:
         """Return the name of a value, None if it is not one of these."""
-        name = type(value).__qualname__
-        return name if type(value) is type(_ALIKE.get(name)) else self._names.get(id(value))
+        return next((name for name, each in _ALIKE.items() if each == value), None) or self._names.get(id(value))
 
     def find(self, name: Name) -> Any:
         """Return the value that has a name."""

@@ -82,7 +82,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path, place: int) -> None:
     data = bytearray(path.read_bytes())
     data[place] ^= 1
     path.write_bytes(data)
-    with pytest.raises(CheckpointError, match="no checkpoint|has format|damaged"):
+    with pytest.raises(CheckpointError, match=r"no checkpoint|has format|damaged"):
         counts().restore(path)
 
 
@@ -95,7 +95,7 @@ def test_a_truncated_file_is_refused(tmp_path: Path, size: int) -> None:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="(?s)there is no checkpoint at .*trips.*Hint: "):
+    with pytest.raises(CheckpointError, match=r"(?s)there is no checkpoint at .*trips.*Hint: "):
         counts().restore(tmp_path / "trips")
 
 
@@ -119,7 +119,7 @@ class Scaled(sd.UDA[float, float]):
     by: float
 
     def compute_result(self, payloads: Any) -> float:
-        return sum(payloads) * self.by
+        return float(sum(payloads) * self.by)
 
 
 CHANGED: list[tuple[Callable[[Query], Query], Callable[[Query], Query], str]] = [
@@ -147,7 +147,7 @@ def test_a_changed_query_is_refused_and_the_change_is_named(
 ) -> None:
     s = sd.source("trips")
     path = saved(then(s), tmp_path / "trips")
-    with pytest.raises(CheckpointError, match=f"(?s)is of another query: .*{text}.*Hint: "):
+    with pytest.raises(CheckpointError, match=rf"(?s)is of another query: .*{text}.*Hint: "):
         now(s).restore(path)
     then(s).restore(path)
 
@@ -163,7 +163,7 @@ def test_the_way_to_emit_and_the_options_come_from_the_file(tmp_path: Path, emit
     options = {"window": "general", "rewrite": ["fuse_selects"]}
     path = saved(counts(), tmp_path / "trips", emit=emit, engine_options=options)
     again = counts().restore(path)
-    assert again.emit == emit and again.options == options
+    assert (again.emit, again.options) == (emit, options)
     with pytest.raises(CheckpointError, match=r"of a session with emit="):
         Checkpoint(path.read_bytes()).lay_over(counts().open(emit="final" if emit != "final" else "speculative"))
 
@@ -270,8 +270,7 @@ def test_an_operator_that_has_not_changed_has_the_same_bytes() -> None:
     session.push([sd.point("b", 1, 1)], source="t")
     after = Checkpoint(session.snapshot()).sections
     changed = {name for name in before if before[name] != after[name]}
-    assert "operator:1:window_aggregate_1" in before and "operator:1:window_aggregate_1" not in changed
-    assert "operator:3:window_aggregate_2" in changed
+    assert {name for name in changed if name.startswith("operator:")} == {"operator:3:window_aggregate_2", "operator:4:union_1"}
 
 
 def test_a_small_session_is_small() -> None:
