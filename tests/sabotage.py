@@ -59,13 +59,6 @@ SABOTAGES = (
         "restored_session and stitch",
     ),
     Sabotage(
-        "an object that is held twice is restored as two",
-        "streamdsl/engine/state/writer.py",
-        "ids = list(map(id, objects))",
-        "ids = [id(each) if type(each).__name__ != 'Link' else id([each]) for each in objects]",
-        "restored_session and stitch",
-    ),
-    Sabotage(
         "a row that ends at the CTI is not replayed",
         "streamdsl/engine/published.py",
         "(rows.re_new >= cti)",

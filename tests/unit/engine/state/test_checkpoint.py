@@ -230,6 +230,15 @@ def test_reference_data_is_in_the_checkpoint(tmp_path: Path) -> None:
     assert any(isinstance(event, sd.Insert) for event in out)
 
 
+def test_output_that_waits_for_the_first_push_is_in_the_checkpoint(tmp_path: Path) -> None:
+    query = sd.source("trips").union(sd.from_table([{"zone": "A"}]))
+    session = query.open()
+    session.checkpoint(tmp_path / "trips")
+    out = query.restore(tmp_path / "trips").push([sd.Cti(3)])
+    assert out == session.push([sd.Cti(3)])
+    assert any(isinstance(event, sd.Insert) for event in out)
+
+
 def test_a_query_can_be_attached_to_a_restored_session(tmp_path: Path) -> None:
     path = saved(counts(), tmp_path / "trips")
     whole, again = counts().open(), counts().restore(path)
