@@ -95,7 +95,7 @@ def restore_session(plan: Node, own: Mapping[str, Bound], path: str | os.PathLik
     sources(plan)
     plan = settled(plan)
     from streamdsl.engine.starting import restored
-    from streamdsl.engine.state import read_whole
+    from streamdsl.engine.state.files import read_whole
 
     return restored(plan, own, read_whole(path), trust)
 

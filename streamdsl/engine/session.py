@@ -18,7 +18,6 @@ from streamdsl.engine.operator import Piece
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.engine.running_query import RunningQuery
 from streamdsl.engine.sent import Sent, events_sent
-from streamdsl.engine.state import snapshot, write_whole
 from streamdsl.engine.state.parts import Parts
 from streamdsl.engine.why import Feed
 from streamdsl.errors import QueryError, SessionError
@@ -154,6 +153,8 @@ class Session(RunningQuery[T]):
         >>> again.push([sd.point("b", 4, {"fare": 9})])[0]
         Retract(id=('window_aggregate_1', 0, 0), le=0, re=10, re_new=0, payload=Record(n=1))
         """
+        from streamdsl.engine.state.files import write_whole
+
         write_whole(path, self.snapshot())
 
     def snapshot(self) -> bytes:
@@ -165,6 +166,8 @@ class Session(RunningQuery[T]):
                 f"queries are attached to the session, which are not saved: {names}",
                 hint="detach them, and attach them again after restore",
             )
+        from streamdsl.engine.state.checkpoint import snapshot
+
         with collector_paused():
             return snapshot(self)
 

@@ -9,7 +9,6 @@ from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.opening import Opening
 from streamdsl.engine.session import Session
-from streamdsl.engine.state import Checkpoint
 from streamdsl.io.binding import Bound
 from streamdsl.plan.node import Node
 
@@ -28,6 +27,8 @@ def open_session(
 
 def restored(plan: Node, bindings: Mapping[str, Bound] | None, data: bytes, trust: bool = False) -> Session[Any]:
     """Return the session of a plan that `snapshot` has saved; bindings tell its sources' units, and nothing is read of them."""
+    from streamdsl.engine.state.checkpoint import Checkpoint
+
     saved = Checkpoint(data)
     session = _fresh(plan, bindings, saved.emit, saved.options)
     with collector_paused():

@@ -19,8 +19,8 @@ from streamdsl.temporal.payload import PLAIN
 from streamdsl.udm.bases import UDM
 
 _CONTAINERS: Final = (tuple, list, dict, set, frozenset)
-_ENDLESS: Final = 6
-"""So deep the functions are looked into that a function reaches for."""
+_DEEP: Final = 6
+"""So deep is looked into what functions have captured."""
 
 
 class Parts:
@@ -95,10 +95,10 @@ class Parts:
             return f"partial({self._shown((function.func, function.args, function.keywords), depth + 1)})"
         name = getattr(function, "__name__", type(function).__name__)
         code = getattr(function, "__code__", None)
-        if code is None or depth > _ENDLESS:
+        if code is None or depth > _DEEP:
             return f"{getattr(function, '__module__', None)}:{name}"
         cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if _is_set(cell)]
-        values = [*cells, *(getattr(function, "__defaults__", None) or ())]
+        values = [*cells, getattr(function, "__defaults__", None), getattr(function, "__kwdefaults__", None)]
         held = [*_code(code), *(self._shown(value, depth + 1) for value in values)]
         return f"{name} {_hash(held)}"
 

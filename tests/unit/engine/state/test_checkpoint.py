@@ -12,7 +12,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.engine.starting import restored
-from streamdsl.engine.state import Checkpoint
+from streamdsl.engine.state.checkpoint import Checkpoint
 from streamdsl.errors import CheckpointError, SessionError, UserCodeError
 from streamdsl.testing import VirtualClock
 
