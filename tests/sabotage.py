@@ -25,6 +25,7 @@ LAWS = (
     "tests/laws/test_checkpoints.py",
     "tests/laws/test_sorted_runs.py",
     "tests/laws/test_swept_operators.py",
+    "tests/laws/test_window_operators.py",
 )
 
 
@@ -57,6 +58,20 @@ SABOTAGES = (
         "list(map(itertools.count, reader.column(content)))",
         "[itertools.count() for _ in reader.column(content)]",
         "restored_session and stitch",
+    ),
+    Sabotage(
+        "a window that has lost its rows forgets how often its result has come back",
+        "streamdsl/engine/columnar/cells.py",
+        "emptied[self.group.item(slot)] = self._versions.item(slot)",
+        "emptied[self.group.item(slot)] = 0",
+        "both_operators",
+    ),
+    Sabotage(
+        "a result shown before its window has ended",
+        "streamdsl/engine/operators/columnar.py",
+        "self.cells.number[touched] <= self._shown",
+        "self.cells.number[touched] <= self._shown + 1",
+        "both_operators",
     ),
     Sabotage(
         "a row that ends at the CTI is not replayed",
