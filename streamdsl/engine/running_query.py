@@ -31,7 +31,7 @@ U = TypeVar("U")
 class RunningQuery(ABC, Generic[T]):
     """A plan that runs. Its sources and its output are published: other queries may be attached to them, and leave again.
 
-    `written` is the plan before it was rewritten; `published` (the sources, by name) and `output` hold what is live, and their
+    `plan` runs, `written` is the plan before it was rewritten; `published` (the sources, by name) and `output` hold what is live, and their
     `stats()` say how much that is.
     """
 
@@ -45,6 +45,7 @@ class RunningQuery(ABC, Generic[T]):
         self._now = MIN_TIME
         self._failure: BaseException | None = None
         self._closed = False
+        self.plan = plan
         self.written = written
         self.published = {name: Published() for name in self._graph.sources}
         self.output = Published()

@@ -1,0 +1,291 @@
+"""How values without an identity are written, each type in a form of its own, and read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
+from itertools import chain, islice, repeat
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from streamdsl.errors import CheckpointError, QueryError
+from streamdsl.plan.json.constants import CONSTANTS
+from streamdsl.temporal.payload import Record, records
+
+if TYPE_CHECKING:
+    from streamdsl.engine.state.reader import Reader
+    from streamdsl.engine.state.writer import Writer
+
+Form: TypeAlias = list[Any]
+Write: TypeAlias = Callable[[Sequence[Any], Any], list[Any]]
+_FEW: Final = 16
+_CONSTANTS: Final = {kind: name for name, (kind, _, _) in CONSTANTS.items() if kind is not bytes}
+
+
+def _write_none(values: Sequence[Any], writer: Writer) -> Form:
+    return ["none", len(values)]
+
+
+def _read_none(reader: Reader, size: int) -> Iterable[None]:
+    return repeat(None, size)
+
+
+def _write_bool(values: Sequence[bool], writer: Writer) -> Form:
+    return ["bool", writer.out.numbers(values)]
+
+
+def _read_bool(reader: Reader, found: Form) -> list[bool]:
+    return reader.arrays.numbers(found).astype(np.bool_).tolist()
+
+
+def _write_int(values: Sequence[int], writer: Writer) -> Form:
+    try:
+        return ["int", writer.out.numbers(np.fromiter(values, dtype=np.int64, count=len(values)))]
+    except OverflowError:
+        return ["big", list(map(hex, values))]
+
+
+def _read_int(reader: Reader, found: Form) -> list[int]:
+    return reader.arrays.numbers(found).tolist()
+
+
+def _read_big(reader: Reader, found: list[str]) -> list[int]:
+    return [int(text, 16) for text in found]
+
+
+def _write_float(values: Sequence[float], writer: Writer) -> Form:
+    if len(values) < _FEW:
+        return ["few floats", list(values)]
+    return ["float", writer.out.put(np.fromiter(values, dtype=np.float64, count=len(values)))]
+
+
+def _read_float(reader: Reader, found: Form) -> list[float]:
+    return reader.arrays.get(found).tolist()
+
+
+def _write_str(values: Sequence[str], writer: Writer) -> Form:
+    words = {word: place for place, word in enumerate(dict.fromkeys(values))}
+    if 2 * len(words) > len(values):
+        return ["str", list(values)]
+    return ["words", list(words), writer.out.numbers(list(map(words.__getitem__, values)))]
+
+
+def _as_it_is(reader: Reader, found: list[Any]) -> list[Any]:
+    return found
+
+
+def _read_words(reader: Reader, words: list[str], places: Form) -> list[str]:
+    return list(map(words.__getitem__, reader.arrays.numbers(places).tolist()))
+
+
+def _write_bytes(values: Sequence[bytes], writer: Writer) -> Form:
+    return ["bytes", writer.out.numbers(list(map(len, values))), writer.out.put_parts(values)]
+
+
+def _read_bytes(reader: Reader, sizes: Form, place: Form) -> Iterator[bytes]:
+    data, start = reader.arrays.get_bytes(place), 0
+    for size in reader.arrays.numbers(sizes).tolist():
+        yield data[start : start + size]
+        start += size
+
+
+def _write_complex(values: Sequence[complex], writer: Writer) -> Form:
+    return ["complex", writer.column([part for value in values for part in (value.real, value.imag)])]
+
+
+def _read_complex(reader: Reader, found: Form) -> Iterator[complex]:
+    parts = reader.column(found)
+    return map(complex, parts, parts)
+
+
+def _write_tuple(values: Sequence[tuple[Any, ...]], writer: Writer) -> Form:
+    return writer.split(list(map(len, values)), values, lambda size, part: _write_alike(size, part, writer))
+
+
+def _write_alike(size: int, values: Sequence[tuple[Any, ...]], writer: Writer) -> Form:
+    columns = list(zip(*values, strict=True)) if size else []
+    return ["tuple", len(values), [writer.column(column) for column in columns]]
+
+
+def _read_tuple(reader: Reader, size: int, columns: list[Form]) -> Iterable[tuple[Any, ...]]:
+    return zip(*map(reader.column, columns), strict=True) if columns else repeat((), size)
+
+
+def write_named(values: Sequence[Any], writer: Writer) -> Form:
+    cls = type(values[0])
+    content = _write_alike(len(cls._fields), values, writer)
+    return ["named", writer.classes.name(cls), cls._fields, *content[1:]]
+
+
+def _read_named(reader: Reader, name: str, fields: list[str], size: int, columns: list[Form]) -> Iterable[Any]:
+    cls = reader.classes.found(name)
+    if not issubclass(cls, tuple) or getattr(cls, "_fields", ()) != tuple(fields):
+        raise CheckpointError(f"{name} no longer has the fields {', '.join(fields)}")
+    return map(tuple.__new__, repeat(cls), _read_tuple(reader, size, columns))
+
+
+def _write_record(values: Sequence[Record], writer: Writer) -> Form:
+    names = [tuple(value._items) for value in values]
+    return writer.split(names, values, lambda fields, part: _write_records(fields, part, writer))
+
+
+def _write_records(fields: tuple[str, ...], values: Sequence[Record], writer: Writer) -> Form:
+    columns = zip(*(value._items.values() for value in values), strict=True) if fields else ()
+    return ["record", fields, len(values), [writer.column(column) for column in columns]]
+
+
+def _read_record(reader: Reader, fields: list[str], size: int, columns: list[Form]) -> list[Record]:
+    return records(fields, map(reader.column, columns)) if fields else [Record() for _ in range(size)]
+
+
+def in_order(items: Iterable[Any]) -> Iterable[Any]:
+    """Return the items of a set in an order of theirs where they have one: equal sets should be written alike."""
+    try:
+        return sorted(items)
+    except TypeError:
+        return items
+
+
+def _write_frozenset(values: Sequence[frozenset[Any]], writer: Writer) -> Form:
+    before = writer.n_references
+    content = [writer.out.numbers(list(map(len, values))), writer.column(list(chain.from_iterable(map(in_order, values))))]
+    if writer.n_references > before:
+        # Its items are looked up by their hashes as soon as it is made, when objects are not whole yet.
+        raise CheckpointError("it holds a frozenset of objects", hint="frozensets of plain values, of tuples and of records are saved")
+    return ["frozenset", *content]
+
+
+def _read_frozenset(reader: Reader, sizes: Form, found: Form) -> Iterator[frozenset[Any]]:
+    items = reader.column(found)
+    return (frozenset(islice(items, size)) for size in reader.arrays.numbers(sizes).tolist())
+
+
+def _write_range(values: Sequence[range], writer: Writer) -> Form:
+    return ["range", [writer.column([getattr(value, name) for value in values]) for name in ("start", "stop", "step")]]
+
+
+def _read_range(reader: Reader, columns: list[Form]) -> Iterable[range]:
+    return map(range, *map(reader.column, columns))
+
+
+def _write_constant(values: Sequence[Any], writer: Writer) -> Form:
+    name = _CONSTANTS[type(values[0])]
+    try:
+        return ["constant", name, list(map(CONSTANTS[name][1], values))]
+    except QueryError as error:
+        raise CheckpointError(f"it holds {values[0]!r}: {error}") from None
+
+
+def _read_constant(reader: Reader, name: str, found: list[Any]) -> Iterable[Any]:
+    return map(CONSTANTS[name][2], found)
+
+
+def write_enum(values: Sequence[Enum], writer: Writer) -> Form:
+    return ["enum", writer.classes.name(type(values[0])), [value.name for value in values]]
+
+
+def _read_enum(reader: Reader, name: str, found: list[str]) -> list[Any]:
+    cls = reader.classes.found(name)
+    if not issubclass(cls, Enum) or not cls.__members__.keys() >= set(found):
+        raise CheckpointError(f"{name} no longer has the values {', '.join(dict.fromkeys(found))}")
+    return [cls.__members__[each] for each in found]
+
+
+def write_class(values: Sequence[type], writer: Writer) -> Form:
+    return ["class", list(map(writer.classes.name, values))]
+
+
+def _read_class(reader: Reader, found: list[str]) -> Iterable[type]:
+    return map(reader.classes.found, found)
+
+
+def write_scalar(values: Sequence[np.generic], writer: Writer) -> Form:
+    return writer.split([value.dtype for value in values], values, lambda kind, part: ["scalar", writer.out.put(np.array(part, kind))])
+
+
+def _read_scalar(reader: Reader, found: Form) -> list[np.generic]:
+    return list(reader.arrays.get(found))
+
+
+def write_dtype(values: Sequence[np.dtype[Any]], writer: Writer) -> Form:
+    return ["dtype", [value.str for value in values]]
+
+
+def _read_dtype(reader: Reader, found: list[str]) -> Iterable[np.dtype[Any]]:
+    return map(np.dtype, found)
+
+
+def write_method(values: Sequence[Any], writer: Writer) -> Form:
+    return ["method", writer.column([value.__self__ for value in values]), [value.__name__ for value in values]]
+
+
+def _read_method(reader: Reader, owners: Form, names: list[str]) -> Iterator[Any]:
+    for owner, name in zip(reader.column(owners), names, strict=True):
+        if not type(owner).__module__.startswith("streamdsl."):
+            raise CheckpointError(f"the checkpoint holds a method of a {type(owner).__name__}")
+        yield getattr(owner, name)
+
+
+def _read_mixed(reader: Reader, places: Form, parts: list[Form]) -> list[Any]:
+    columns = list(map(reader.column, parts))
+    return [next(columns[place]) for place in reader.arrays.numbers(places).tolist()]
+
+
+def _read_outside(reader: Reader, names: list[Any]) -> Iterable[Any]:
+    return map(reader.outside.find, names)
+
+
+def _read_ref(reader: Reader, key: str, numbers: Form) -> Iterable[Any]:
+    return map(reader.objects[key].__getitem__, reader.arrays.numbers(numbers).tolist())
+
+
+def _read_refs(reader: Reader, key: str, run: list[int]) -> list[Any]:
+    first, size = run
+    return reader.objects[key][first : first + size]
+
+
+WRITERS: Final[dict[type, Write]] = {
+    type(None): _write_none,
+    bool: _write_bool,
+    int: _write_int,
+    float: _write_float,
+    str: _write_str,
+    bytes: _write_bytes,
+    complex: _write_complex,
+    tuple: _write_tuple,
+    Record: _write_record,
+    frozenset: _write_frozenset,
+    range: _write_range,
+    **dict.fromkeys(_CONSTANTS, _write_constant),
+}
+"""The types of plain values."""
+
+COLUMNS: Final[dict[str, Callable[..., Iterable[Any]]]] = {
+    "none": _read_none,
+    "bool": _read_bool,
+    "int": _read_int,
+    "big": _read_big,
+    "few floats": _as_it_is,
+    "float": _read_float,
+    "str": _as_it_is,
+    "words": _read_words,
+    "bytes": _read_bytes,
+    "complex": _read_complex,
+    "tuple": _read_tuple,
+    "named": _read_named,
+    "record": _read_record,
+    "frozenset": _read_frozenset,
+    "range": _read_range,
+    "constant": _read_constant,
+    "enum": _read_enum,
+    "class": _read_class,
+    "scalar": _read_scalar,
+    "dtype": _read_dtype,
+    "method": _read_method,
+    "mixed": _read_mixed,
+    "outside": _read_outside,
+    "ref": _read_ref,
+    "refs": _read_refs,
+}
+"""How each form of a column is read."""
