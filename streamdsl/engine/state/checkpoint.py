@@ -149,7 +149,9 @@ class Checkpoint:
             )
         roots = roots_of(session)
         if {_SESSION, *roots} != self._head["sections"].keys():
-            raise CheckpointError("the checkpoint is of other operators", hint="restore it with the streamdsl that has written it")
+            raise CheckpointError(
+                "the checkpoint is of other operators", hint="restore it with the streamdsl that has written it"
+            )
         for name, root in {_SESSION: None, **roots}.items():
             reader = Reader(self._section(name), Outside(session.parts, roots, root), Classes(session.parts.classes), trust)
             try:
@@ -165,7 +167,10 @@ class Checkpoint:
 
     def _check_query(self, session: Session[Any]) -> None:
         """Raise where the plan, the way to emit or the options are not those of the session that was saved."""
-        for what, then, now in (("emit", self._head["emit"], _emit(session.emit)), ("engine_options", self.options, session.options)):
+        for what, then, now in (
+            ("emit", self._head["emit"], _emit(session.emit)),
+            ("engine_options", self.options, session.options),
+        ):
             if then != now:
                 raise CheckpointError(f"the checkpoint is of a session with {what}={then!r}, this one has {now!r}")
         then = [tuple(line) for line in self._head["plan"]]

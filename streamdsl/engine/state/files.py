@@ -41,4 +41,6 @@ def read_whole(path: str | os.PathLike[str]) -> bytes:
     try:
         return Path(path).read_bytes()
     except FileNotFoundError:
-        raise CheckpointError(f"there is no checkpoint at {os.fspath(path)!r}", hint="session.checkpoint(path) writes one") from None
+        raise CheckpointError(
+            f"there is no checkpoint at {os.fspath(path)!r}", hint="session.checkpoint(path) writes one"
+        ) from None

@@ -152,7 +152,9 @@ class Dicts(Objects):
 
 def _factory(factory: Any) -> Any:
     if factory is not None and factory not in _FACTORIES:
-        raise CheckpointError(f"it holds a defaultdict of {factory!r}", hint="a Counter or a dict, or a defaultdict of a built-in type")
+        raise CheckpointError(
+            f"it holds a defaultdict of {factory!r}", hint="a Counter or a dict, or a defaultdict of a built-in type"
+        )
     return factory
 
 

@@ -152,7 +152,9 @@ def _write_frozenset(values: Sequence[frozenset[Any]], writer: Writer) -> Form:
     content = [writer.out.numbers(list(map(len, values))), writer.column(list(chain.from_iterable(map(in_order, values))))]
     if writer.n_references > before:
         # Its items are looked up by their hashes as soon as it is made, when objects are not whole yet.
-        raise CheckpointError("it holds a frozenset of objects", hint="frozensets of plain values, of tuples and of records are saved")
+        raise CheckpointError(
+            "it holds a frozenset of objects", hint="frozensets of plain values, of tuples and of records are saved"
+        )
     return ["frozenset", *content]
 
 
@@ -201,7 +203,9 @@ def _read_class(reader: Reader, found: list[str]) -> Iterable[type]:
 
 
 def write_scalar(values: Sequence[np.generic], writer: Writer) -> Form:
-    return writer.split([value.dtype for value in values], values, lambda kind, part: ["scalar", writer.out.put(np.array(part, kind))])
+    return writer.split(
+        [value.dtype for value in values], values, lambda kind, part: ["scalar", writer.out.put(np.array(part, kind))]
+    )
 
 
 def _read_scalar(reader: Reader, found: Form) -> list[np.generic]:

@@ -68,7 +68,9 @@ class Writer:
         """Return values as a column."""
         return self.split(list(map(type, values)), values, self._typed)
 
-    def split(self, keys: Sequence[Hashable], values: Sequence[Any], write: Callable[[Any, Sequence[Any]], list[Any]]) -> list[Any]:
+    def split(
+        self, keys: Sequence[Hashable], values: Sequence[Any], write: Callable[[Any, Sequence[Any]], list[Any]]
+    ) -> list[Any]:
         """Return values as one column for each key, and of which of them each value is."""
         codes = {key: code for code, key in enumerate(dict.fromkeys(keys))}
         if len(codes) < 2:
