@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from streamdsl.emit import Emit, EmitMode
-
     from streamdsl.io.binding import Bound
     from streamdsl.spark.flow import Flow
 

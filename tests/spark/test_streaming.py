@@ -47,11 +47,18 @@ def by_key(name: str = "s") -> Any:
     return stream(name).where(lambda e: e.v > -3).group_by("k")
 
 
+def by_value() -> sd.Stream[Any]:
+    return stream().where(lambda e: e.v > 0)
+
+
 QUERIES: dict[str, sd.Stream[Any]] = {
-    "rows": stream().where(lambda e: e.v > 0).select(k=lambda e: e.k, w=lambda e: e.v * 2).alter_duration(5),
+    "rows": by_value().select(k=lambda e: e.k, w=lambda e: e.v * 2).alter_duration(5),
     "tumbling": by_key().tumbling_window(5).aggregate(n=sd.count(), total=sd.sum(lambda e: e.v)),
     "hopping, a module": by_key().hopping_window(8, 4).aggregate(spread=Spread().of(lambda e: e.v)),
     "snapshot": by_key().snapshot_window().aggregate(n=sd.count(), most=sd.max(lambda e: e.v)),
+    "a stream with itself": stream()
+    .where(lambda e: e.v > 0)
+    .join(stream(), on="k", select=lambda a, b: {"k": a.k, "w": a.v + b.v}),
     "join": stream().join(stream("t"), on="k", select=lambda a, b: {"k": a.k, "w": a.v + b.v}),
     "anti join, grouped after it": stream()
     .anti_join(stream("t"), on="k")
@@ -135,4 +142,5 @@ def test_a_query_says_how_it_is_spread() -> None:
     said = {name: query.on_spark(None).explain_stream() for name, query in QUERIES.items()}
     assert said["tumbling"] == "shards by e.k"
     assert said["rows"] == "one shard: there is no group whose key could tell rows apart"
-    assert said["join"] == "one shard: join_1 is outside of any group"
+    assert said["join"] == "shards by e.k"
+    assert said["anti join, grouped after it"] == "one shard: anti_join_1 is outside of any group"

@@ -28,9 +28,10 @@ _KINDS = {"insert": INSERT, "retract": RETRACT}
 
 @dataclass(frozen=True, slots=True)
 class RouteStage:
-    """How the rows of a source are sent; with a `slack` its CTI follows the largest LE, else CTIs come among the rows."""
+    """How the rows of a source are sent, and as which; with a `slack` its CTI follows the largest LE, else CTIs come as rows."""
 
     source: str
+    name: str
     payload: Payload
     before: Node | None
     key: tuple[Expr, ...]
@@ -48,7 +49,7 @@ class RouteStage:
             if rows.num_rows:
                 yield from self._sent(rows, graph)
         if cti > MIN_TIME:
-            yield _parcels([(shard, self.source, cti, None) for shard in self.shards])
+            yield _parcels([(shard, self.name, cti, None) for shard in self.shards])
 
     def _progress(self, batch: Any, is_cti: Any) -> int:
         ctis = pc.max(pc.fill_null(batch.filter(is_cti).column("le"), INFINITY)).as_py()
@@ -65,7 +66,7 @@ class RouteStage:
             }
         )
         if graph is None:
-            yield _parcels([(self.shards[0], self.source, None, packed(table))])
+            yield _parcels([(self.shards[0], self.name, None, packed(table))])
             return
         batch = self._passed(rows, table, graph)
         if not len(batch):
@@ -76,7 +77,7 @@ class RouteStage:
         stops = np.searchsorted(places[order], np.arange(len(self.shards) + 1)).tolist()
         ordered = sent.take(pa.array(order))
         parts = [(shard, ordered.slice(a, b - a)) for shard, a, b in zip(self.shards, stops, stops[1:], strict=False) if b > a]
-        yield _parcels([(shard, self.source, None, packed(part)) for shard, part in parts])
+        yield _parcels([(shard, self.name, None, packed(part)) for shard, part in parts])
 
     def _passed(self, rows: Any, table: Any, graph: Graph) -> Batch:
         """Return the rows that are left before they are sent; their ids are their places."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import DataFrame
 
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import QueryError, UnsupportedOnSpark
@@ -15,10 +18,9 @@ from streamdsl.spark.flow import Flow
 from streamdsl.spark.frames import events_of_frame
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.public import payload_texts
-from streamdsl.spark.row_stage import Payload
 from streamdsl.spark.shipping import ship
 from streamdsl.spark.stages import payload_of
-from streamdsl.spark.streaming.cut import Cut, cut
+from streamdsl.spark.streaming.cut import Sent, cut
 from streamdsl.spark.streaming.route import RouteStage
 from streamdsl.spark.streaming.shard import ShardStage
 from streamdsl.spark.streaming.shards import shard_ids
@@ -29,7 +31,7 @@ from streamdsl.spark.values import edge_of
 from streamdsl.temporal import Unit, common_unit, to_duration
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -39,21 +41,17 @@ _KIND: Final = f"CASE kind WHEN {CTI} THEN 'cti' WHEN {RETRACT} THEN 'retract' E
 def stream(plan: Node, spark: SparkSession, frames: Mapping[str, DataFrame], emit: EmitMode | Emit) -> DataFrame:
     """Return the physical events of a plan over streaming frames."""
     _check_settings(spark)
-    flows = {node.source: events_of_frame(node, frames[node.source]) for node in _sources(plan)}
+    flows = {node.source: events_of_frame(node, frames[node.source]) for node in plan.walk() if isinstance(node, Source)}
     unit = common_unit(*(flow.unit for flow in flows.values()))
     plan = in_unit(plan, unit)
     made = cut(plan)
     shards = shard_ids(spark, int(spark.conf.get("spark.sql.shuffle.partitions") or 1)) if made.is_keyed else [0]
     out = lower(lowering(plan, flows)).type
-    sent = {name: _sent_type(made, flow, flows) for name, flow in flows.items()}
-    parcels = [_routed(node, made, flows[node.source], sent[node.source].type, shards) for node in _sources(plan)]
-    whole = parcels[0]
-    for part in parcels[1:]:
-        whole = whole.unionByName(part)
-    without = _without_progress(made.after)
-    stage = ShardStage(without, sent, out, emit)
-    blob = ship(stage, "the query")
-    return _unpacked(_in_shards(whole, blob), edge_of(out), unit)
+    types = {each.name: lower(lowering(each.before, flows)).type for each in made.sent}
+    parcels = [_routed(each, flows[each.source.source], types[each.name], shards) for each in made.sent]
+    payloads = {each.name: payload_of(types[each.name], each.before.schema) for each in made.sent}
+    stage = ShardStage(_without_progress(made.after), payloads, out, emit)
+    return _unpacked(_in_shards(reduce(DataFrame.unionByName, parcels), ship(stage, "the query")), edge_of(out), unit)
 
 
 def _in_shards(parcels: DataFrame, blob: bytes) -> DataFrame:
@@ -75,27 +73,19 @@ def _check_settings(spark: SparkSession) -> None:
         )
 
 
-def _sources(plan: Node) -> list[Source]:
-    return list({node.source: node for node in plan.walk() if isinstance(node, Source)}.values())
-
-
-def _sent_type(made: Cut, flow: Flow, flows: Mapping[str, Flow]) -> Payload:
-    """Return how a shard reads the rows of a source."""
-    kind = flow.type if made.before is None else lower(lowering(made.before, flows)).type
-    return payload_of(kind, None if made.before is None else made.before.schema)
-
-
-def _routed(node: Source, made: Cut, flow: Flow, out: Type, shards: list[int]) -> DataFrame:
+def _routed(sent: Sent, flow: Flow, out: Type, shards: list[int]) -> DataFrame:
+    """Return the parcels of a source's rows."""
     stage = RouteStage(
-        node.source,
-        payload_of(flow.type, node.payload),
-        None if made.before is None else _without_progress(made.before),
-        made.key,
+        sent.source.source,
+        sent.name,
+        payload_of(flow.type, sent.source.payload),
+        _without_progress(sent.before) if sent.key else None,
+        sent.key,
         out,
         tuple(shards),
-        _slack(node, flow.unit),
+        _slack(sent.source, flow.unit),
     )
-    return flow.make().mapInArrow(_function(ship(stage, f"source:{node.source}")), PARCEL)
+    return flow.make().mapInArrow(_function(ship(stage, f"source:{sent.source.source}")), PARCEL)
 
 
 def _slack(node: Source, unit: Unit | None) -> int | None:
