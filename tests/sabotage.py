@@ -24,6 +24,7 @@ LAWS = (
     "tests/laws/test_buffered_windows.py",
     "tests/laws/test_sorted_runs.py",
     "tests/laws/test_swept_operators.py",
+    "tests/laws/test_window_operators.py",
 )
 
 
@@ -43,6 +44,20 @@ class Sabotage:
 
 
 SABOTAGES = (
+    Sabotage(
+        "a window that has lost its rows forgets how often its result has come back",
+        "streamdsl/engine/columnar/cells.py",
+        "emptied[self.group.item(slot)] = self._versions.item(slot)",
+        "emptied[self.group.item(slot)] = 0",
+        "both_operators",
+    ),
+    Sabotage(
+        "a result shown before its window has ended",
+        "streamdsl/engine/operators/columnar.py",
+        "self.cells.number[touched] <= self._shown",
+        "self.cells.number[touched] <= self._shown + 1",
+        "both_operators",
+    ),
     Sabotage(
         "a row that ends at the CTI is not replayed",
         "streamdsl/engine/published.py",
