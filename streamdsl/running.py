@@ -85,7 +85,7 @@ def open_session(plan: Node, own: Mapping[str, Bound], emit: EmitMode | Emit, op
     """Start a session of the local engine."""
     sources(plan)
     plan = settled(plan)
-    from streamdsl.engine.session import open_session as open_local
+    from streamdsl.engine.starting import open_session as open_local
 
     return open_local(plan, own, emit, options)
 
@@ -94,7 +94,7 @@ def restore_session(plan: Node, own: Mapping[str, Bound], path: str | os.PathLik
     """Go on with a session of the local engine that a file holds."""
     sources(plan)
     plan = settled(plan)
-    from streamdsl.engine.session import restored
+    from streamdsl.engine.starting import restored
     from streamdsl.engine.state import read_whole
 
     return restored(plan, own, read_whole(path), trust)

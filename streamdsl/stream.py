@@ -1198,8 +1198,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     session.checkpoint(f"{folder}/numbers")
         ...     again = query.restore(f"{folder}/numbers")
-        >>> again.close()
-        [Insert(id='a', le=1, re=9, payload=7), Cti(time=INFINITY)]
+        >>> again.push([sd.Cti(20)])
+        [Insert(id='a', le=1, re=9, payload=7), Cti(time=20)]
         """
         from streamdsl import running
 

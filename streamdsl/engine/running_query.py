@@ -31,8 +31,8 @@ U = TypeVar("U")
 class RunningQuery(ABC, Generic[T]):
     """A plan that runs. Its sources and its output are published: other queries may be attached to them, and leave again.
 
-    `plan` runs, `written` is the plan before it was rewritten; `published` (the sources, by name) and `output` hold what is live, and their
-    `stats()` say how much that is.
+    `plan` runs, `written` is the plan before it was rewritten; `published` (the sources, by name) and `output` hold what is live,
+    and their `stats()` say how much that is.
     """
 
     def __init__(

@@ -14,12 +14,11 @@ from streamdsl.engine.batch import EMPTY
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.ingress import Ingress
 from streamdsl.engine.lower import Options
-from streamdsl.engine.opening import Opening
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.engine.running_query import RunningQuery
 from streamdsl.engine.sent import Sent, events_sent
-from streamdsl.engine.state import Checkpoint, snapshot, write_whole
+from streamdsl.engine.state import snapshot, write_whole
 from streamdsl.engine.state.parts import Parts
 from streamdsl.engine.why import Feed
 from streamdsl.errors import QueryError, SessionError
@@ -140,7 +139,7 @@ class Session(RunningQuery[T]):
     def checkpoint(self, path: str | os.PathLike[str]) -> None:
         """Save the session as it stands to a file, from which `query.restore(path)` goes on; the session goes on too.
 
-        What was restored gives the same output as what was never stopped, event by event. The file is written whole or not at all.
+        What is restored gives the same output as what was never stopped, event by event. The file is written whole or not at all.
         Raises `SessionError` for a session that has failed, is closed, or has queries attached to it, and `CheckpointError` for
         values that cannot be saved (docs/checkpoints.md).
 
@@ -259,34 +258,3 @@ class Session(RunningQuery[T]):
 def _kind(ingress: Ingress) -> str | None:
     """Return of which kind a source's progress policy is, None if it has none."""
     return None if ingress.source.progress is None else ingress.source.progress.kind
-
-
-def open_session(
-    plan: Node,
-    bindings: Mapping[str, Bound] | None = None,
-    emit: EmitMode | Emit = "speculative",
-    engine_options: Mapping[str, Any] | None = None,
-) -> Session[Any]:
-    """Return a new session of a plan; bindings tell its sources' units, and only those of tables are read."""
-    session = _fresh(plan, bindings, emit, engine_options)
-    session.load({name: bound for name, bound in (bindings or {}).items() if name in session.tables})
-    return session
-
-
-def restored(plan: Node, bindings: Mapping[str, Bound] | None, data: bytes, trust: bool = False) -> Session[Any]:
-    """Return the session of a plan from what `snapshot` has given; bindings tell its sources' units, and nothing is read of them."""
-    saved = Checkpoint(data)
-    session = _fresh(plan, bindings, saved.emit, saved.options)
-    with collector_paused():
-        saved.lay_over(session, trust)
-    return session
-
-
-def _fresh(
-    plan: Node, bindings: Mapping[str, Bound] | None, emit: EmitMode | Emit, options: Mapping[str, Any] | None
-) -> Session[Any]:
-    opened = Opening.of(plan, emit, options)
-    session: Session[Any] = Session(opened.plan, bindings, opened.emit, opened.options, written=opened.written)
-    session.emit, session.options = emit, dict(options or {})
-    _ = session.described  # now: a module may change while it runs
-    return session

@@ -35,7 +35,6 @@ from streamdsl.udm.builtin import Builtin
 from streamdsl.udm.incremental import Held, keeps_state
 from streamdsl.windows import Hopping
 
-
 _NO_DELTAS: Final = CellDeltas(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.bool_))
 
 

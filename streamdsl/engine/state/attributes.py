@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from streamdsl.engine.operator import Operator
@@ -19,7 +19,7 @@ from streamdsl.udm.bases import IntervalEvent
 _BESIDE_THE_ENGINE: Final = (Schema, Table, Insert, Retract, Cti, EventTable, ProgressGenerator, TimeReader, IntervalEvent)
 
 
-@lru_cache(maxsize=None)
+@cache
 def is_state(cls: Any) -> bool:
     """Say whether objects of a class are state of the engine."""
     if cls in _BESIDE_THE_ENGINE:
@@ -42,7 +42,7 @@ def is_fields(cls: Any) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def slots_of(cls: type) -> tuple[str, ...]:
+def slots_of(cls: Any) -> tuple[str, ...]:
     """Return the names of a class's slots, those of its bases first."""
     found: list[str] = []
     for each in reversed(cls.__mro__):
@@ -58,12 +58,13 @@ def attributes_of(value: Any) -> dict[str, Any]:
     >>> attributes_of(Cti(5))
     {'time': 5}
     """
-    found = {name: getattr(value, name) for name in slots_of(type(value)) if hasattr(value, name)}
+    cls: Any = type(value)
+    found = {name: getattr(value, name) for name in slots_of(cls) if hasattr(value, name)}
     return {**found, **getattr(value, "__dict__", {})}
 
 
 @lru_cache(maxsize=4096)
-def setter(cls: type, name: str) -> Callable[[Any, Any], None]:
+def setter(cls: Any, name: str) -> Callable[[Any, Any], None]:
     """Return a function that sets an attribute of an object of a class, frozen or not."""
     for each in cls.__mro__:
         if name in slots_of(each) and name in vars(each):

@@ -1,4 +1,4 @@
-"""A running query as bytes, and back: one section for each of its operators, sources and tables of keys, and a head that says of which query."""
+"""A session as bytes, and back: a section for each of its operators and sources, and a head that says of which query it is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from streamdsl.engine.state.attributes import attributes_of
 from streamdsl.engine.state.buffers import Data, Writing, parsed
 from streamdsl.engine.state.classes import Classes
 from streamdsl.engine.state.outside import Outside, is_configuration
-from streamdsl.engine.state.parts import Parts
 from streamdsl.engine.state.reader import Reader
 from streamdsl.engine.state.writer import Writer
 from streamdsl.errors import CheckpointError
@@ -44,7 +43,7 @@ def roots_of(session: Session[Any]) -> dict[str, Any]:
 
 
 def snapshot(session: Session[Any]) -> bytes:
-    """Return the state of a session as bytes. Raises `CheckpointError` naming the operator and the attribute that cannot be saved."""
+    """Return the state of a session as bytes. Raises `CheckpointError` naming the operator and what of it cannot be saved."""
     classes, roots = Classes(session.parts.classes), roots_of(session)
     out, sections, pickled = Writing(), {}, set()
     for name, root in {_SESSION: None, **roots}.items():
@@ -59,7 +58,7 @@ def snapshot(session: Session[Any]) -> bytes:
     head = {
         "streamdsl": _version(),
         "emit": _emit(session.emit),
-        "options": {name: each if isinstance(each, str) else list(each) for name, each in session.options.items()},
+        "options": _options(session),
         "unit": session.unit,
         "plan": session.described,
         "pickled": sorted(pickled),
@@ -91,6 +90,10 @@ def _version() -> str:
         return version("streamdsl")
     except PackageNotFoundError:
         return "unknown"
+
+
+def _options(session: Session[Any]) -> dict[str, Any]:
+    return {name: each if isinstance(each, str) else sorted(each) for name, each in session.options.items()}
 
 
 def _emit(emit: Any) -> Any:
@@ -145,7 +148,7 @@ class Checkpoint:
         if self._head["pickled"] and not trust:
             raise CheckpointError(
                 f"the checkpoint holds pickled values, of {', '.join(self._head['pickled'])}: to load them may run any code",
-                hint="restore(path, trust=True) if you know who has written it; or make the class a dataclass, which needs no trust",
+                hint="restore(path, trust=True) if you know who has written it; values that are dataclasses need no trust",
             )
         roots = roots_of(session)
         if {_SESSION, *roots} != self._head["sections"].keys():
@@ -167,10 +170,15 @@ class Checkpoint:
 
     def _check_query(self, session: Session[Any]) -> None:
         """Raise where the plan, the way to emit or the options are not those of the session that was saved."""
+<<<<<<< HEAD
         for what, then, now in (
             ("emit", self._head["emit"], _emit(session.emit)),
             ("engine_options", self.options, session.options),
         ):
+=======
+        ways = [("emit", self._head["emit"], _emit(session.emit)), ("engine_options", self.options, _options(session))]
+        for what, then, now in ways:
+>>>>>>> w2
             if then != now:
                 raise CheckpointError(f"the checkpoint is of a session with {what}={then!r}, this one has {now!r}")
         then = [tuple(line) for line in self._head["plan"]]

@@ -6,24 +6,16 @@ import itertools
 from collections import Counter, OrderedDict, defaultdict, deque
 from enum import Enum
 from types import MethodType
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from sortedcontainers import SortedDict, SortedKeyList, SortedList, SortedSet
 
 from streamdsl.engine.state.attributes import is_fields, is_state
 from streamdsl.engine.state.classes import Classes
+from streamdsl.engine.state.composites import COMPOSITES, write_method, write_named
 from streamdsl.engine.state.objects import Arrays, Attributes, Counts, Deques, Dicts, Items, Objects, Ordered, Pickled, Sets
-from streamdsl.engine.state.values import (
-    WRITERS,
-    Write,
-    write_class,
-    write_dtype,
-    write_enum,
-    write_method,
-    write_named,
-    write_scalar,
-)
+from streamdsl.engine.state.values import WRITERS, Write, write_class, write_dtype, write_enum, write_scalar
 from streamdsl.errors import CheckpointError
 
 _DICTS: Final = (dict, Counter, OrderedDict, defaultdict, SortedDict)
@@ -49,8 +41,9 @@ _VALUES: Final[tuple[tuple[type, Write], ...]] = (
 
 def kind_of(cls: type, classes: Classes) -> Write | Objects:
     """Return how values of a type are written: a function for those without an identity, a kind of objects for others."""
-    if cls in WRITERS:
-        return WRITERS[cls]
+    write = WRITERS.get(cls) or COMPOSITES.get(cls)
+    if write is not None:
+        return write
     if cls in _ITEMS:
         return _ITEMS[cls]
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):

@@ -5,19 +5,18 @@ from __future__ import annotations
 import itertools
 import pickle
 from abc import ABC, abstractmethod
-from collections import Counter, OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from itertools import chain, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
-from sortedcontainers import SortedDict, SortedKeyList, SortedList, SortedSet
+from sortedcontainers import SortedDict, SortedKeyList
 
 from streamdsl.engine.state.attributes import attributes_of, is_state, setter, slots_of
 from streamdsl.engine.state.classes import Classes, name_of
-from streamdsl.engine.state.values import in_order
+from streamdsl.engine.state.composites import in_order
 from streamdsl.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ class Dicts(Objects):
 
     phase = 1
 
-    def __init__(self, cls: type, classes: Classes) -> None:
+    def __init__(self, cls: Any, classes: Classes) -> None:
         self.key = f"dict {classes.name(cls)}"
         self._cls = cls
 
@@ -139,13 +138,14 @@ class Dicts(Objects):
     def make(self, size: int, content: Any, reader: Reader) -> list[Any]:
         if self._cls is defaultdict:
             return [defaultdict(_factory(each)) for each in reader.column(content[3])]
-        return [self._cls.__new__(self._cls) if is_state(self._cls) else self._cls() for _ in range(size)]
+        return [dict.__new__(self._cls) if is_state(self._cls) else self._cls() for _ in range(size)]
 
     def fill(self, shells: Sequence[Any], content: Any, reader: Reader) -> None:
         sizes, keys, values, own = content
         items = zip(reader.column(keys), reader.column(values), strict=True)
         for shell, size in zip(shells, reader.arrays.numbers(sizes).tolist(), strict=True):
-            dict.update(shell, islice(items, size)) if self._cls is not SortedDict else shell.update(islice(items, size))
+            # A Counter's own `update` adds up.
+            (self._cls if self._cls in (SortedDict, OrderedDict) else dict).update(shell, islice(items, size))
         if is_state(self._cls):
             Attributes(self._cls).fill(shells, own, reader)
 

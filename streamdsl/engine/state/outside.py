@@ -17,7 +17,7 @@ from streamdsl.udm.invoke import EXCLUDED
 _CONFIGURATION: Final = ("streamdsl.plan.", "streamdsl.expr.", "streamdsl.windows.", "streamdsl.udm.", "streamdsl.astral.")
 _FEW: Final = 16
 _ALIKE: Final[dict[str, Any]] = {type(value).__qualname__: value for value in (EXCLUDED, Whole())}
-"""Values of types that have no other."""
+"""Values that anyone may make, and that are alike."""
 
 Name = int | str | list[Any]
 """A part of the plan by its number, a running object by its name, or what is found from there attribute by attribute."""
@@ -32,8 +32,9 @@ def is_configuration(value: object) -> bool:
     """
     if type(value) in (tuple, list):
         items: Any = value
-        return 0 < len(items) <= _FEW and all(item is None or is_configuration(item) for item in items) and any(items)
-    cls = type(value)
+        held = [item for item in items[: _FEW + 1] if item is not None]
+        return 0 < len(held) <= _FEW and all(map(is_configuration, held))
+    cls: Any = type(value)
     if cls in (FunctionType, BuiltinFunctionType):
         return True
     return f"{cls.__module__}.".startswith(_CONFIGURATION) and not is_state(cls) and not isinstance(value, (tuple, type, Enum))
@@ -55,8 +56,7 @@ class Outside:
 
     def name(self, value: object) -> Name | None:
         """Return the name of a value, None if it is not one of these."""
-        name = type(value).__qualname__
-        return name if type(value) is type(_ALIKE.get(name)) else self._names.get(id(value))
+        return next((name for name, each in _ALIKE.items() if each == value), None) or self._names.get(id(value))
 
     def find(self, name: Name) -> Any:
         """Return the value that has a name."""
@@ -86,5 +86,5 @@ def _made_with(root: object) -> Iterator[tuple[list[Any], Any]]:
             open_ += [([*path, place], item) for place, item in enumerate(items[:_FEW])]
         elif is_configuration(value):
             yield path, value
-        elif not path or is_state(type(value)):
+        elif not path or is_state(value.__class__):
             open_ += [([*path, name], held) for name, held in attributes_of(value).items()]

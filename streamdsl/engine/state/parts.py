@@ -6,8 +6,11 @@ import enum
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import partial
 from types import CodeType
 from typing import Any, Final
+
+import numpy as np
 
 from streamdsl.engine.state.classes import name_of
 from streamdsl.plan.base import Node
@@ -82,18 +85,22 @@ class Parts:
             return f"{type(value).__name__}({', '.join(sorted(shown) if isinstance(value, (set, frozenset)) else shown)})"
         if type(value) in PLAIN or isinstance(value, enum.Enum):
             return repr(value)
+        if isinstance(value, np.ndarray):
+            return f"{value.dtype}{value.shape} {_hash(value.tolist())}"
         return self._function(value, depth) if callable(value) else name_of(type(value))
 
     def _function(self, function: Callable[..., Any], depth: int = 0) -> str:
         """Return a function's name and a hash of its code, its defaults, and what it has captured; not of globals."""
-        name = getattr(function, "__qualname__", type(function).__qualname__)
+        if isinstance(function, partial):
+            return f"partial({self._shown((function.func, function.args, function.keywords), depth + 1)})"
+        name = getattr(function, "__name__", type(function).__name__)
         code = getattr(function, "__code__", None)
         if code is None or depth > _ENDLESS:
             return f"{getattr(function, '__module__', None)}:{name}"
         cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if _is_set(cell)]
         values = [*cells, *(getattr(function, "__defaults__", None) or ())]
         held = [*_code(code), *(self._shown(value, depth + 1) for value in values)]
-        return f"{name} {hashlib.blake2b(repr(held).encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
+        return f"{name} {_hash(held)}"
 
 
 def _held(value: Any) -> Iterator[tuple[str, Any]]:
@@ -106,6 +113,10 @@ def _held(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((each.name, getattr(value, each.name, None)) for each in fields(value) if each.name != "written")
     elif isinstance(value, UDM):
         yield from vars(value).items()
+
+
+def _hash(value: list[Any]) -> str:
+    return hashlib.blake2b(repr(value).encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 def _is_set(cell: Any) -> bool:

@@ -7,10 +7,10 @@ from typing import Any
 
 from streamdsl.engine.state.buffers import parsed
 from streamdsl.engine.state.classes import Classes
+from streamdsl.engine.state.composites import COLUMNS
 from streamdsl.engine.state.kinds import objects_of
 from streamdsl.engine.state.objects import PHASES, Objects
 from streamdsl.engine.state.outside import Outside
-from streamdsl.engine.state.values import COLUMNS
 
 
 class Reader:

@@ -1,17 +1,16 @@
-"""How values without an identity are written, each type in a form of its own, and read again."""
+"""How plain values are written, each type in a form of its own, and read again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
-from itertools import chain, islice, repeat
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
 from streamdsl.errors import CheckpointError, QueryError
 from streamdsl.plan.json.constants import CONSTANTS
-from streamdsl.temporal.payload import Record, records
 
 if TYPE_CHECKING:
     from streamdsl.engine.state.reader import Reader
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
 Form: TypeAlias = list[Any]
 Write: TypeAlias = Callable[[Sequence[Any], Any], list[Any]]
+Read: TypeAlias = Callable[..., Iterable[Any]]
 _FEW: Final = 16
 _CONSTANTS: Final = {kind: name for name, (kind, _, _) in CONSTANTS.items() if kind is not bytes}
 
@@ -36,7 +36,7 @@ def _write_bool(values: Sequence[bool], writer: Writer) -> Form:
 
 
 def _read_bool(reader: Reader, found: Form) -> list[bool]:
-    return reader.arrays.numbers(found).astype(np.bool_).tolist()
+    return list(map(bool, reader.arrays.numbers(found).tolist()))
 
 
 def _write_int(values: Sequence[int], writer: Writer) -> Form:
@@ -46,8 +46,8 @@ def _write_int(values: Sequence[int], writer: Writer) -> Form:
         return ["big", list(map(hex, values))]
 
 
-def _read_int(reader: Reader, found: Form) -> list[int]:
-    return reader.arrays.numbers(found).tolist()
+def _read_int(reader: Reader, found: Form) -> list[Any]:
+    return list(reader.arrays.numbers(found).tolist())
 
 
 def _read_big(reader: Reader, found: list[str]) -> list[int]:
@@ -60,8 +60,8 @@ def _write_float(values: Sequence[float], writer: Writer) -> Form:
     return ["float", writer.out.put(np.fromiter(values, dtype=np.float64, count=len(values)))]
 
 
-def _read_float(reader: Reader, found: Form) -> list[float]:
-    return reader.arrays.get(found).tolist()
+def _read_float(reader: Reader, found: Form) -> list[Any]:
+    return list(reader.arrays.get(found).tolist())
 
 
 def _write_str(values: Sequence[str], writer: Writer) -> Form:
@@ -99,6 +99,7 @@ def _read_complex(reader: Reader, found: Form) -> Iterator[complex]:
     return map(complex, parts, parts)
 
 
+<<<<<<< HEAD
 def _write_tuple(values: Sequence[tuple[Any, ...]], writer: Writer) -> Form:
     return writer.split(list(map(len, values)), values, lambda size, part: _write_alike(size, part, writer))
 
@@ -163,6 +164,8 @@ def _read_frozenset(reader: Reader, sizes: Form, found: Form) -> Iterator[frozen
     return (frozenset(islice(items, size)) for size in reader.arrays.numbers(sizes).tolist())
 
 
+=======
+>>>>>>> w2
 def _write_range(values: Sequence[range], writer: Writer) -> Form:
     return ["range", [writer.column([getattr(value, name) for value in values]) for name in ("start", "stop", "step")]]
 
@@ -184,6 +187,7 @@ def _read_constant(reader: Reader, name: str, found: list[Any]) -> Iterable[Any]
 
 
 def write_enum(values: Sequence[Enum], writer: Writer) -> Form:
+    """Write members of an enumeration, by name."""
     return ["enum", writer.classes.name(type(values[0])), [value.name for value in values]]
 
 
@@ -195,6 +199,7 @@ def _read_enum(reader: Reader, name: str, found: list[str]) -> list[Any]:
 
 
 def write_class(values: Sequence[type], writer: Writer) -> Form:
+    """Write classes, by name."""
     return ["class", list(map(writer.classes.name, values))]
 
 
@@ -203,6 +208,10 @@ def _read_class(reader: Reader, found: list[str]) -> Iterable[type]:
 
 
 def write_scalar(values: Sequence[np.generic], writer: Writer) -> Form:
+<<<<<<< HEAD
+=======
+    """Write scalars of numpy."""
+>>>>>>> w2
     return writer.split(
         [value.dtype for value in values], values, lambda kind, part: ["scalar", writer.out.put(np.array(part, kind))]
     )
@@ -213,40 +222,12 @@ def _read_scalar(reader: Reader, found: Form) -> list[np.generic]:
 
 
 def write_dtype(values: Sequence[np.dtype[Any]], writer: Writer) -> Form:
+    """Write types of numpy."""
     return ["dtype", [value.str for value in values]]
 
 
 def _read_dtype(reader: Reader, found: list[str]) -> Iterable[np.dtype[Any]]:
     return map(np.dtype, found)
-
-
-def write_method(values: Sequence[Any], writer: Writer) -> Form:
-    return ["method", writer.column([value.__self__ for value in values]), [value.__name__ for value in values]]
-
-
-def _read_method(reader: Reader, owners: Form, names: list[str]) -> Iterator[Any]:
-    for owner, name in zip(reader.column(owners), names, strict=True):
-        if not type(owner).__module__.startswith("streamdsl."):
-            raise CheckpointError(f"the checkpoint holds a method of a {type(owner).__name__}")
-        yield getattr(owner, name)
-
-
-def _read_mixed(reader: Reader, places: Form, parts: list[Form]) -> list[Any]:
-    columns = list(map(reader.column, parts))
-    return [next(columns[place]) for place in reader.arrays.numbers(places).tolist()]
-
-
-def _read_outside(reader: Reader, names: list[Any]) -> Iterable[Any]:
-    return map(reader.outside.find, names)
-
-
-def _read_ref(reader: Reader, key: str, numbers: Form) -> Iterable[Any]:
-    return map(reader.objects[key].__getitem__, reader.arrays.numbers(numbers).tolist())
-
-
-def _read_refs(reader: Reader, key: str, run: list[int]) -> list[Any]:
-    first, size = run
-    return reader.objects[key][first : first + size]
 
 
 WRITERS: Final[dict[type, Write]] = {
@@ -257,15 +238,12 @@ WRITERS: Final[dict[type, Write]] = {
     str: _write_str,
     bytes: _write_bytes,
     complex: _write_complex,
-    tuple: _write_tuple,
-    Record: _write_record,
-    frozenset: _write_frozenset,
     range: _write_range,
     **dict.fromkeys(_CONSTANTS, _write_constant),
 }
 """The types of plain values."""
 
-COLUMNS: Final[dict[str, Callable[..., Iterable[Any]]]] = {
+READERS: Final[dict[str, Read]] = {
     "none": _read_none,
     "bool": _read_bool,
     "int": _read_int,
@@ -276,20 +254,11 @@ COLUMNS: Final[dict[str, Callable[..., Iterable[Any]]]] = {
     "words": _read_words,
     "bytes": _read_bytes,
     "complex": _read_complex,
-    "tuple": _read_tuple,
-    "named": _read_named,
-    "record": _read_record,
-    "frozenset": _read_frozenset,
     "range": _read_range,
     "constant": _read_constant,
     "enum": _read_enum,
     "class": _read_class,
     "scalar": _read_scalar,
     "dtype": _read_dtype,
-    "method": _read_method,
-    "mixed": _read_mixed,
-    "outside": _read_outside,
-    "ref": _read_ref,
-    "refs": _read_refs,
 }
-"""How each form of a column is read."""
+"""How each form of a column of plain values is read."""

@@ -1,8 +1,8 @@
 """State on its way out: the attributes of one object, and of all that hangs on them, as columns.
 
 A *column* is a list of values of any types, written by type: plain values as they are, tuples as columns of their items, and
-objects that have an identity as numbers. The objects of a type are written together, in *chunks*: an attribute of all of them is a
-column again. So nothing is written twice, circles and long chains cost nothing more, and what is much is written in columns.
+objects that have an identity as numbers. The objects of a type are written together, in *chunks*: an attribute of all of them is
+a column again. So nothing is written twice, circles and long chains cost nothing more, and what is much is written in columns.
 """
 
 from __future__ import annotations
