@@ -58,6 +58,8 @@ SABOTAGES = (
         "self.cells.number[touched] <= self._shown",
         "self.cells.number[touched] <= self._shown + 1",
         "both_operators",
+    ),
+    Sabotage(
         "what has gone out is not saved",
         "streamdsl/engine/state/checkpoint.py",
         ', "egress": session._egress}',

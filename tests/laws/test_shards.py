@@ -17,6 +17,7 @@ from streamdsl.plan.node import Source
 from streamdsl.temporal import CHT, Cti, Insert
 from streamdsl.testing import arrival_orders, assert_cht_equal
 from tests.laws.profiles import examples
+from udm_examples.vwap import Trade, Vwap
 
 pytest.importorskip("pyspark")
 
@@ -47,6 +48,19 @@ def halved(s: Any) -> Any:
     return s.select(k=lambda e: e.v // 2, v=lambda e: e.v).group_by("k")
 
 
+class Sorted(sd.UDO[Any, int]):
+    def compute_result(self, payloads: Sequence[Any]) -> list[int]:
+        return sorted(payload["v"] for payload in payloads)
+
+
+class Seen(sd.UDSO[Any, int, int]):
+    def create_state(self) -> int:
+        return 0
+
+    def process(self, state: int, payload: Any, le: int) -> tuple[int, list[int]]:
+        return state + 1, [state + payload["v"]]
+
+
 QUERIES: dict[str, Callable[[Any, Any], Any]] = {
     "tumbling": lambda s, t: by_key(s).tumbling_window(5).aggregate(n=sd.count(), total=sd.sum(lambda e: e.v)),
     "hopping by a number": lambda s, t: halved(s).hopping_window(8, 3).aggregate(least=sd.min(lambda e: e.v)),
@@ -57,6 +71,12 @@ QUERIES: dict[str, Callable[[Any, Any], Any]] = {
     "join": lambda s, t: s.join(t, on="k", select=lambda a, b: {"k": a.k, "w": a.v + b.v}),
     "anti join": lambda s, t: s.anti_join(t.where(lambda e: e.v > 0), on="k"),
     "with itself": lambda s, t: s.semi_join(s.where(lambda e: e.v < 0), on="v"),
+    "an incremental module": lambda s, t: by_key(s).hopping_window(8, 4).aggregate(mean=Vwap().of(lambda e: Trade(e.v, 1))),
+    "an operator": lambda s, t: by_key(s).tumbling_window(6).apply(Sorted()),
+    "a stream operator": lambda s, t: by_key(s).apply(lambda g: g.scan(Seen())),
+    "as-of join": lambda s, t: s.asof_join(t, on="k", select=lambda a, b: {"k": a.k, "w": b.v}),
+    "pattern": lambda s, t: by_key(s).apply(lambda g: g.match(lambda p: p.a.then(p.b).within(4), select=lambda m: m.b.v)),
+    "count window": lambda s, t: by_key(s).count_window(2).aggregate(n=sd.count()),
     "one shard": lambda s, t: s.tumbling_window(5).aggregate(n=sd.count()),
 }
 

@@ -170,15 +170,8 @@ class Checkpoint:
 
     def _check_query(self, session: Session[Any]) -> None:
         """Raise where the plan, the way to emit or the options are not those of the session that was saved."""
-<<<<<<< HEAD
-        for what, then, now in (
-            ("emit", self._head["emit"], _emit(session.emit)),
-            ("engine_options", self.options, session.options),
-        ):
-=======
         ways = [("emit", self._head["emit"], _emit(session.emit)), ("engine_options", self.options, _options(session))]
         for what, then, now in ways:
->>>>>>> w2
             if then != now:
                 raise CheckpointError(f"the checkpoint is of a session with {what}={then!r}, this one has {now!r}")
         then = [tuple(line) for line in self._head["plan"]]

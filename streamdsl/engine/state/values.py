@@ -99,73 +99,6 @@ def _read_complex(reader: Reader, found: Form) -> Iterator[complex]:
     return map(complex, parts, parts)
 
 
-<<<<<<< HEAD
-def _write_tuple(values: Sequence[tuple[Any, ...]], writer: Writer) -> Form:
-    return writer.split(list(map(len, values)), values, lambda size, part: _write_alike(size, part, writer))
-
-
-def _write_alike(size: int, values: Sequence[tuple[Any, ...]], writer: Writer) -> Form:
-    columns = list(zip(*values, strict=True)) if size else []
-    return ["tuple", len(values), [writer.column(column) for column in columns]]
-
-
-def _read_tuple(reader: Reader, size: int, columns: list[Form]) -> Iterable[tuple[Any, ...]]:
-    return zip(*map(reader.column, columns), strict=True) if columns else repeat((), size)
-
-
-def write_named(values: Sequence[Any], writer: Writer) -> Form:
-    cls = type(values[0])
-    content = _write_alike(len(cls._fields), values, writer)
-    return ["named", writer.classes.name(cls), cls._fields, *content[1:]]
-
-
-def _read_named(reader: Reader, name: str, fields: list[str], size: int, columns: list[Form]) -> Iterable[Any]:
-    cls = reader.classes.found(name)
-    if not issubclass(cls, tuple) or getattr(cls, "_fields", ()) != tuple(fields):
-        raise CheckpointError(f"{name} no longer has the fields {', '.join(fields)}")
-    return map(tuple.__new__, repeat(cls), _read_tuple(reader, size, columns))
-
-
-def _write_record(values: Sequence[Record], writer: Writer) -> Form:
-    names = [tuple(value._items) for value in values]
-    return writer.split(names, values, lambda fields, part: _write_records(fields, part, writer))
-
-
-def _write_records(fields: tuple[str, ...], values: Sequence[Record], writer: Writer) -> Form:
-    columns = zip(*(value._items.values() for value in values), strict=True) if fields else ()
-    return ["record", fields, len(values), [writer.column(column) for column in columns]]
-
-
-def _read_record(reader: Reader, fields: list[str], size: int, columns: list[Form]) -> list[Record]:
-    return records(fields, map(reader.column, columns)) if fields else [Record() for _ in range(size)]
-
-
-def in_order(items: Iterable[Any]) -> Iterable[Any]:
-    """Return the items of a set in an order of theirs where they have one: equal sets should be written alike."""
-    try:
-        return sorted(items)
-    except TypeError:
-        return items
-
-
-def _write_frozenset(values: Sequence[frozenset[Any]], writer: Writer) -> Form:
-    before = writer.n_references
-    content = [writer.out.numbers(list(map(len, values))), writer.column(list(chain.from_iterable(map(in_order, values))))]
-    if writer.n_references > before:
-        # Its items are looked up by their hashes as soon as it is made, when objects are not whole yet.
-        raise CheckpointError(
-            "it holds a frozenset of objects", hint="frozensets of plain values, of tuples and of records are saved"
-        )
-    return ["frozenset", *content]
-
-
-def _read_frozenset(reader: Reader, sizes: Form, found: Form) -> Iterator[frozenset[Any]]:
-    items = reader.column(found)
-    return (frozenset(islice(items, size)) for size in reader.arrays.numbers(sizes).tolist())
-
-
-=======
->>>>>>> w2
 def _write_range(values: Sequence[range], writer: Writer) -> Form:
     return ["range", [writer.column([getattr(value, name) for value in values]) for name in ("start", "stop", "step")]]
 
@@ -208,10 +141,7 @@ def _read_class(reader: Reader, found: list[str]) -> Iterable[type]:
 
 
 def write_scalar(values: Sequence[np.generic], writer: Writer) -> Form:
-<<<<<<< HEAD
-=======
     """Write scalars of numpy."""
->>>>>>> w2
     return writer.split(
         [value.dtype for value in values], values, lambda kind, part: ["scalar", writer.out.put(np.array(part, kind))]
     )
