@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -32,7 +33,7 @@ from streamdsl.spark.streaming.route import RouteStage
 from streamdsl.spark.streaming.shard import Parcel, ShardStage, in_sequence
 from streamdsl.spark.streaming.shards import shard_places
 from streamdsl.spark.streaming.wire import CTI, INSERT, unpacked
-from streamdsl.spark.types import INT, STR, Row
+from streamdsl.spark.types import INT, STR, Json, Row
 from streamdsl.spark.values import edge_of
 
 RECORD = Schema.record(("k", "v"))
@@ -93,7 +94,7 @@ def histories(draw: st.DrawFn) -> CHT[Any]:
 
 def frame_of(events: Sequence[Any]) -> Any:
     """Return events as a micro-batch has them."""
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for event in events:
         if isinstance(event, Cti):
             rows.append(("cti", None, event.time, None, None, {"k": None, "v": None}))
@@ -166,6 +167,8 @@ def test_what_shards_send_is_what_the_definition_says(
 def events_of(table: Any, kind: Any, shard: int) -> Iterator[Any]:
     """Yield what a shard has sent as events."""
     payloads = decode(table.column("p").combine_chunks(), kind)
+    if isinstance(kind, Json):
+        payloads = [payload and json.loads(payload) for payload in payloads]
     for row, payload in zip(table.select(["kind", "id", "le", "re", "re_new"]).to_pylist(), payloads, strict=True):
         if row["kind"] == INSERT:
             yield Insert((shard, row["id"]), row["le"], row["re"], payload)

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.outgoing import Outgoing
-from streamdsl.engine.session import Session, open_session, restored
+from streamdsl.engine.session import Session
+from streamdsl.engine.starting import open_session, restored
 from streamdsl.expr.table import Table
 from streamdsl.io.binding import Inserts
 from streamdsl.io.frames import PhysicalRows
