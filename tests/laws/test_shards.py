@@ -59,7 +59,7 @@ class Seen(sd.UDSO[Any, int, int]):
         return 0
 
     def process(self, state: int, payload: Any, le: int) -> tuple[int, list[int]]:
-        return state + 1, [state + payload["v"]]
+        return state + 1, [state] * (payload["v"] > 0)
 
 
 QUERIES: dict[str, Callable[[Any, Any], Any]] = {
@@ -74,7 +74,7 @@ QUERIES: dict[str, Callable[[Any, Any], Any]] = {
     "with itself": lambda s, t: s.semi_join(s.where(lambda e: e.v < 0), on="v"),
     "an incremental module": lambda s, t: by_key(s).hopping_window(8, 4).aggregate(mean=Vwap().of(lambda e: Trade(e.v, 1))),
     "an operator": lambda s, t: by_key(s).tumbling_window(6).apply(Sorted()),
-    "a stream operator": lambda s, t: by_key(s).apply(lambda g: g.scan(Seen())),
+    "a stream operator": lambda s, t: by_key(s).apply(lambda g: g.scan(Seen()).count_window(2).aggregate(n=sd.count())),
     "as-of join": lambda s, t: s.asof_join(t, on="k", select=lambda a, b: {"k": a.k, "w": b.v}),
     "pattern": lambda s, t: by_key(s).apply(lambda g: g.match(lambda p: p.a.then(p.b).within(4), select=lambda m: m.b.v)),
     "count window": lambda s, t: by_key(s).count_window(2).aggregate(n=sd.count()),
