@@ -47,7 +47,7 @@ class ShardStage:
     def open(self, state: bytes | None) -> Session[Any]:
         """Return the running query of a shard, as it was when its state was saved; None: a new one."""
         # The state is that of the job's own checkpoint, which nobody but the job writes.
-        return open_session(self.plan, {}, self.emit) if state is None else restored(self.plan, None, state, trust=True)
+        return open_session(self.plan, {}, self.emit, {"attach": "off"}) if state is None else restored(self.plan, None, state, trust=True)
 
     def take(self, session: Session[Any], parcels: Sequence[Parcel]) -> Iterator[bytes]:
         """Feed what has come to a running query, first rows, then CTIs, and yield what it sends."""
@@ -61,7 +61,7 @@ class ShardStage:
         for source in sorted(blobs):
             yield from self._sent(session.feed(self._read(unpacked(blobs[source]), self.inputs[source]), source))
         for source, cti in sorted(ctis.items()):
-            if cti > session.published[source].cti:
+            if cti > session.ctis[source]:
                 yield from self._sent(session.feed([Cti(cti)], source))
 
     def _read(self, rows: Any, payload: Payload) -> Inserts | list[Event[Any]]:
