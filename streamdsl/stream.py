@@ -1288,6 +1288,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     def on_spark(self, spark: Any) -> OnSpark:
         """Return the query on a `SparkSession`: `batch(frames)` takes a DataFrame per source and gives that of the output.
 
+        `stream(frames)` takes streaming DataFrames and gives one of physical events (docs/spark.md).
+
         `batch` raises `UnsupportedOnSpark` for what has no Spark form; `explain(engine="spark")` says how each operator runs.
 
         >>> import streamdsl as sd

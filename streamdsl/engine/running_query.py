@@ -49,6 +49,7 @@ class RunningQuery(ABC, Generic[T]):
         self.written = written
         self.published = {name: Published() for name in self._graph.sources}
         self.output = Published()
+        self._publishes = (options or {}).get("attach") != "off"
         self._attached: list[Attached[Any]] = []
 
     def attach(
@@ -75,6 +76,8 @@ class RunningQuery(ABC, Generic[T]):
         from streamdsl.engine.attached import attached
 
         self._check_open()
+        if not self._publishes:
+            raise SessionError('this session keeps nothing for other queries: it was opened with engine_options={"attach": "off"}')
         new = attached(self, query, emit, engine_options)
         self._attached.append(new)
         return new
@@ -118,6 +121,11 @@ class RunningQuery(ABC, Generic[T]):
         return str(Why(self._graph, self._egress, self._feeds(), self._ctis, self.unit)) or None
 
     @property
+    def ctis(self) -> Mapping[str, int]:
+        """How far each source has come."""
+        return self._ctis
+
+    @property
     @abstractmethod
     def unit(self) -> Unit | None:
         """The unit of time of the sources, None if it is not known."""
@@ -145,6 +153,8 @@ class RunningQuery(ABC, Generic[T]):
 
     def _publish(self, pieces: Mapping[str, Piece], out: Piece) -> None:
         """Keep what a query needs that is attached later, and hand the step on to those that are."""
+        if not self._publishes:
+            return
         for name, piece in pieces.items():
             self.published[name].take(piece)
         self.output.take(out)
