@@ -77,7 +77,9 @@ class RunningQuery(ABC, Generic[T]):
 
         self._check_open()
         if not self._publishes:
-            raise SessionError('this session keeps nothing for other queries: it was opened with engine_options={"attach": "off"}')
+            raise SessionError(
+                'this session keeps nothing for other queries: it was opened with engine_options={"attach": "off"}'
+            )
         new = attached(self, query, emit, engine_options)
         self._attached.append(new)
         return new

@@ -47,7 +47,11 @@ class ShardStage:
     def open(self, state: bytes | None) -> Session[Any]:
         """Return the running query of a shard, as it was when its state was saved; None: a new one."""
         # The state is that of the job's own checkpoint, which nobody but the job writes.
-        return open_session(self.plan, {}, self.emit, {"attach": "off"}) if state is None else restored(self.plan, None, state, trust=True)
+        return (
+            open_session(self.plan, {}, self.emit, {"attach": "off"})
+            if state is None
+            else restored(self.plan, None, state, trust=True)
+        )
 
     def take(self, session: Session[Any], parcels: Sequence[Parcel]) -> Iterator[bytes]:
         """Feed what has come to a running query, first rows, then CTIs, and yield what it sends."""
