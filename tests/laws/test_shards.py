@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import streamdsl as sd
 from streamdsl.denote import denote
+from streamdsl.errors import EventError
 from streamdsl.plan.node import Source
 from streamdsl.temporal import CHT, Cti, Insert
 from streamdsl.testing import arrival_orders, assert_cht_equal
@@ -194,3 +195,16 @@ def test_rows_that_come_in_no_order_are_put_in_one(history: CHT[Any], seed: int,
     rows = [event for event in events if not isinstance(event, Cti)]
     rng.shuffle(rows)
     assert CHT.from_events(in_sequence(rows)) == history
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"), [("kind", "gone", "its kind is 'gone'"), ("kind", None, "None"), ("le", None, "null")]
+)
+def test_rows_that_are_no_events_are_refused(column: str, value: Any, said: str) -> None:
+    frame = frame_of([Insert("a", 1, 5, {"k": "a", "v": 1}), Cti(3)])
+    place = frame.schema.names.index(column)
+    wrong = frame.set_column(place, column, pa.array([value, frame.column(place)[1].as_py()], frame.schema.field(column).type))
+    route = RouteStage("s", "s", payload_of(TYPE, None), None, (), TYPE, (0,), None)
+    assert len(list(route.run([frame]))) == 2
+    with pytest.raises(EventError, match=said):
+        list(route.run([wrong]))

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.lower import Graph, lower
 from streamdsl.engine.operator import Piece, inputs_of
+from streamdsl.errors import EventError
 from streamdsl.expr.evaluate import evaluate
 from streamdsl.expr.nodes import Expr
 from streamdsl.plan.node import Node
@@ -43,6 +44,7 @@ class RouteStage:
         """Yield parcels: those of each batch's rows, at last one that says how far the source has come."""
         cti, graph = MIN_TIME, None if self.before is None else lower(self.before)
         for batch in batches:
+            self._check(batch)
             is_cti = pc.equal(batch.column("kind"), "cti")
             cti = max(cti, self._progress(batch, is_cti))
             rows = batch.filter(pc.invert(is_cti))
@@ -50,6 +52,16 @@ class RouteStage:
                 yield from self._sent(rows, graph)
         if cti > MIN_TIME:
             yield _parcels([(shard, self.name, cti, None) for shard in self.shards])
+
+    def _check(self, batch: Any) -> None:
+        """Raise `EventError` for a row of no known kind, and for an event without an LE; what else is wrong the shard finds."""
+        kinds = batch.column("kind")
+        for kind in pc.unique(kinds).to_pylist():
+            if kind != "cti" and kind not in _KINDS:
+                known = "insert, retract or cti"
+                raise EventError(f"a row of the source {self.source!r} is refused: its kind is {kind!r}, not {known}")
+        if batch.filter(pc.not_equal(kinds, "cti")).column("le").null_count:
+            raise EventError(f"a row of the source {self.source!r} is refused: its le is null")
 
     def _progress(self, batch: Any, is_cti: Any) -> int:
         ctis = pc.max(pc.fill_null(batch.filter(is_cti).column("le"), INFINITY)).as_py()
