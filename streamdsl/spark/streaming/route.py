@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.lower import Graph, lower
 from streamdsl.engine.operator import Piece, inputs_of
-from streamdsl.errors import EventError
+from streamdsl.errors import EventError, SchemaError
 from streamdsl.expr.evaluate import evaluate
 from streamdsl.expr.nodes import Expr
 from streamdsl.plan.node import Node
@@ -54,14 +54,14 @@ class RouteStage:
             yield _parcels([(shard, self.name, cti, None) for shard in self.shards])
 
     def _check(self, batch: Any) -> None:
-        """Raise `EventError` for a row of no known kind, and for an event without an LE; what else is wrong the shard finds."""
+        """Raise `SchemaError` for a row of no known kind, `EventError` for one without an LE; the shard finds what else is wrong."""
         kinds = batch.column("kind")
         for kind in pc.unique(kinds).to_pylist():
             if kind != "cti" and kind not in _KINDS:
                 known = "insert, retract or cti"
-                raise EventError(f"a row of the source {self.source!r} is refused: its kind is {kind!r}, not {known}")
-        if batch.filter(pc.not_equal(kinds, "cti")).column("le").null_count:
-            raise EventError(f"a row of the source {self.source!r} is refused: its le is null")
+                raise SchemaError(f"a row of the source {self.source!r} is refused: its kind is {kind!r}, not {known}")
+        for row in batch.filter(pc.and_(pc.not_equal(kinds, "cti"), pc.is_null(batch.column("le")))).slice(0, 1).to_pylist():
+            raise EventError(row, "its le is null", where=self.source)
 
     def _progress(self, batch: Any, is_cti: Any) -> int:
         ctis = pc.max(pc.fill_null(batch.filter(is_cti).column("le"), INFINITY)).as_py()
