@@ -54,7 +54,7 @@ class RouteStage:
             yield _parcels([(shard, self.name, cti, None) for shard in self.shards])
 
     def _check(self, batch: Any) -> None:
-        """Raise `SchemaError` for a row of no known kind, `EventError` for one without an LE; the shard finds what else is wrong."""
+        """Raise `SchemaError` for a row of no known kind, `EventError` for one without an LE; shards find what else is wrong."""
         kinds = batch.column("kind")
         for kind in pc.unique(kinds).to_pylist():
             if kind != "cti" and kind not in _KINDS:
