@@ -25,7 +25,7 @@ class Emit:
     >>> session.push([sd.point("a", 3, 7)]), session.push([sd.point("b", 14, 7), sd.point("c", 4, 7)])
     ([], [])
     >>> session.push([sd.point("d", 17, 7)])
-    [Insert(id=('window_aggregate_1', 0, 0), le=0, re=10, payload=Record(n=2))]
+    [Insert(id=RowVersion(id=('window_aggregate_1', 0, 0), version=1), le=0, re=10, payload=Record(n=2))]
     """
 
     hold: DurationLike

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 __all__ = [
+    "CheckpointError",
     "CrossJoinWarning",
     "CtiViolation",
     "EventError",
@@ -135,6 +136,10 @@ class UnboundedOutputError(StreamDslError, ValueError):
 
 class SessionError(StreamDslError, RuntimeError):
     """A session was used after it had been closed, or after user code had failed in it."""
+
+
+class CheckpointError(StreamDslError, ValueError):
+    """A session cannot be saved, or a checkpoint cannot be restored: it is damaged, of another query, or not to be trusted."""
 
 
 class UnsupportedOnSpark(QueryError):

@@ -15,6 +15,8 @@ from streamdsl.plan.units import in_unit
 from streamdsl.temporal import common_unit, to_ticks
 
 if TYPE_CHECKING:
+    import os
+
     from streamdsl.engine.session import Session
     from streamdsl.io.binding import Bound
     from streamdsl.result import Result
@@ -83,9 +85,19 @@ def open_session(plan: Node, own: Mapping[str, Bound], emit: EmitMode | Emit, op
     """Start a session of the local engine."""
     sources(plan)
     plan = settled(plan)
-    from streamdsl.engine.session import open_session as open_local
+    from streamdsl.engine.starting import open_session as open_local
 
     return open_local(plan, own, emit, options)
+
+
+def restore_session(plan: Node, own: Mapping[str, Bound], path: str | os.PathLike[str], trust: bool) -> Session[Any]:
+    """Go on with a session of the local engine that a file holds."""
+    sources(plan)
+    plan = settled(plan)
+    from streamdsl.engine.starting import restored
+    from streamdsl.engine.state.files import read_whole
+
+    return restored(plan, own, read_whole(path), trust)
 
 
 def sources(plan: Node) -> dict[str, Source]:

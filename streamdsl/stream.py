@@ -32,6 +32,8 @@ from streamdsl.windows import Clip, Count, CountBy, Hopping, Output, Sequenced, 
 from streamdsl.windows import Session as SessionWindow
 
 if TYPE_CHECKING:
+    import os
+
     import pandas as pd
     import polars as pl
     import pyarrow as pa
@@ -1181,6 +1183,28 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         return running.open_session(self._node, self._bindings, emit, engine_options)
 
+    def restore(self, path: str | os.PathLike[str], *, trust: bool = False) -> Session[T]:
+        """Go on with a session that `session.checkpoint(path)` has saved: its output is the same as if it had never stopped.
+
+        The query must be the one that was saved; the way to emit and the engine's options come from the file. `trust=True` loads
+        pickled values too, which can run any code: only for files from people you trust. Raises `CheckpointError` for a file that
+        is damaged, of another query or version, or that holds what is not trusted (docs/checkpoints.md).
+
+        >>> import streamdsl as sd, tempfile
+        >>> query = sd.source("numbers").where(lambda e: e.value > 5)
+        >>> session = query.open(emit="final")
+        >>> session.push([sd.interval("a", 1, 9, 7)])
+        []
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     session.checkpoint(f"{folder}/numbers")
+        ...     again = query.restore(f"{folder}/numbers")
+        >>> again.push([sd.Cti(20)])
+        [Insert(id='a', le=1, re=9, payload=7), Cti(time=20)]
+        """
+        from streamdsl import running
+
+        return running.restore_session(self._node, self._bindings, path, trust)
+
     def stream(
         self,
         events: AsyncIterable[Any],
@@ -1263,6 +1287,8 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
     def on_spark(self, spark: Any) -> OnSpark:
         """Return the query on a `SparkSession`: `batch(frames)` takes a DataFrame per source and gives that of the output.
+
+        `stream(frames)` takes streaming DataFrames and gives one of physical events (docs/spark.md).
 
         `batch` raises `UnsupportedOnSpark` for what has no Spark form; `explain(engine="spark")` says how each operator runs.
 

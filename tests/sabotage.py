@@ -22,6 +22,7 @@ LAWS = (
     "tests/laws/test_operators.py",
     "tests/laws/test_attach.py",
     "tests/laws/test_buffered_windows.py",
+    "tests/laws/test_checkpoints.py",
     "tests/laws/test_sorted_runs.py",
     "tests/laws/test_swept_operators.py",
     "tests/laws/test_window_operators.py",
@@ -44,6 +45,20 @@ class Sabotage:
 
 
 SABOTAGES = (
+    Sabotage(
+        "what has gone out is not saved",
+        "streamdsl/engine/state/checkpoint.py",
+        ', "egress": session._egress}',
+        "}",
+        "restored_composition",
+    ),
+    Sabotage(
+        "a counter begins anew in a restored session",
+        "streamdsl/engine/state/objects.py",
+        "list(map(itertools.count, reader.column(content)))",
+        "[itertools.count() for _ in reader.column(content)]",
+        "restored_session and stitch",
+    ),
     Sabotage(
         "a window that has lost its rows forgets how often its result has come back",
         "streamdsl/engine/columnar/cells.py",

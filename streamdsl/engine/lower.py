@@ -219,8 +219,8 @@ class Graph:
 def lower(plan: Node, gate: Gate | None = None, options: Options | None = None) -> Graph:
     """Return the operators of a plan, ready to run. Raises `QueryError` for an engine option that there is none of."""
     for name in options or {}:
-        if name != "window":
-            raise QueryError(f"there is no engine option {name!r}; the options are: rewrite, window")
+        if name not in ("attach", "window"):
+            raise QueryError(f"there is no engine option {name!r}; the options are: attach, rewrite, window")
     graph = Graph()
     builder = _Builder(graph, labels(plan), Lowering(gate or Gate(), options or {}))
     graph.outputs = [builder.build(output) for output in outputs_of(plan)]

@@ -53,7 +53,7 @@ class Outgoing(Generic[T]):
         return sum(map(len, self._sent))
 
     def __repr__(self) -> str:
-        rows, ctis = self._changes(), len(self) - sum(len(each.rows) for each in self._sent)
+        rows, ctis = self.changes(), len(self) - sum(len(each.rows) for each in self._sent)
         inserts = int(np.count_nonzero(rows.re_old == rows.le))
         return f"{len(self)} events: {inserts} insert, {len(rows) - inserts} retract, {ctis} cti"
 
@@ -71,26 +71,28 @@ class Outgoing(Generic[T]):
         """Return the events as an Arrow table; ids are texts. Raises as `Result.to_arrow` does."""
         from streamdsl.io.frames import physical_to_arrow
 
-        return physical_to_arrow(self._rows())
+        return physical_to_arrow(self.rows())
 
     def to_polars(self) -> pl.DataFrame:
         """Return the events as a polars frame; ids are texts. Raises as `Result.to_polars` does."""
         from streamdsl.io.frames import physical_to_polars
 
-        return physical_to_polars(self._rows())
+        return physical_to_polars(self.rows())
 
-    def _rows(self) -> PhysicalRows:
+    def rows(self) -> PhysicalRows:
+        """Return the events in columns."""
         from streamdsl.io.frames import PhysicalRows
 
         need_pyarrow("frames of what a session sends")
-        rows = self._changes()
+        rows = self.changes()
         is_retraction = rows.re_old != rows.le
         re = np.where(is_retraction, rows.re_old, rows.re_new)
         re_new = np.where(is_retraction, rows.re_new, INFINITY)
         fields, memo = payload_fields(rows.table, self._schema.names if self._schema else ())
         return PhysicalRows(is_retraction, id_texts(rows.ids), rows.le, re, re_new, fields, memo, self.unit, *self._ctis())
 
-    def _changes(self) -> Batch:
+    def changes(self) -> Batch:
+        """Return the insertions and retractions as changes."""
         return Batch.concat(each.changes() for each in self._sent)
 
     def _ctis(self) -> tuple[Rows, Ticks]:

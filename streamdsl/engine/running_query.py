@@ -31,8 +31,8 @@ U = TypeVar("U")
 class RunningQuery(ABC, Generic[T]):
     """A plan that runs. Its sources and its output are published: other queries may be attached to them, and leave again.
 
-    `written` is the plan before it was rewritten; `published` (the sources, by name) and `output` hold what is live, and their
-    `stats()` say how much that is.
+    `plan` runs, `written` is the plan before it was rewritten; `published` (the sources, by name) and `output` hold what is live,
+    and their `stats()` say how much that is.
     """
 
     def __init__(
@@ -45,9 +45,11 @@ class RunningQuery(ABC, Generic[T]):
         self._now = MIN_TIME
         self._failure: BaseException | None = None
         self._closed = False
+        self.plan = plan
         self.written = written
         self.published = {name: Published() for name in self._graph.sources}
         self.output = Published()
+        self._publishes = (options or {}).get("attach") != "off"
         self._attached: list[Attached[Any]] = []
 
     def attach(
@@ -74,6 +76,10 @@ class RunningQuery(ABC, Generic[T]):
         from streamdsl.engine.attached import attached
 
         self._check_open()
+        if not self._publishes:
+            raise SessionError(
+                'this session keeps nothing for other queries: it was opened with engine_options={"attach": "off"}'
+            )
         new = attached(self, query, emit, engine_options)
         self._attached.append(new)
         return new
@@ -117,6 +123,11 @@ class RunningQuery(ABC, Generic[T]):
         return str(Why(self._graph, self._egress, self._feeds(), self._ctis, self.unit)) or None
 
     @property
+    def ctis(self) -> Mapping[str, int]:
+        """How far each source has come."""
+        return self._ctis
+
+    @property
     @abstractmethod
     def unit(self) -> Unit | None:
         """The unit of time of the sources, None if it is not known."""
@@ -144,6 +155,8 @@ class RunningQuery(ABC, Generic[T]):
 
     def _publish(self, pieces: Mapping[str, Piece], out: Piece) -> None:
         """Keep what a query needs that is attached later, and hand the step on to those that are."""
+        if not self._publishes:
+            return
         for name, piece in pieces.items():
             self.published[name].take(piece)
         self.output.take(out)

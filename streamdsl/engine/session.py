@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -9,18 +11,20 @@ from typing_extensions import TypeVar
 
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.batch import EMPTY
+from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.ingress import Ingress
 from streamdsl.engine.lower import Options
-from streamdsl.engine.opening import Opening
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.engine.running_query import RunningQuery
 from streamdsl.engine.sent import Sent, events_sent
+from streamdsl.engine.state.parts import Parts
 from streamdsl.engine.why import Feed
-from streamdsl.errors import QueryError
+from streamdsl.errors import QueryError, SessionError
 from streamdsl.io.binding import Bound, Inserts
 from streamdsl.io.columns import is_frame
 from streamdsl.io.sources import read_frame
+from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejected, Unit, add_time, check_unit, common_unit
 
@@ -44,6 +48,8 @@ class Session(RunningQuery[T]):
         written: Node | None = None,
     ) -> None:
         super().__init__(plan, plan if written is None else written, emit, engine_options, until)
+        self.emit: EmitMode | Emit = emit
+        self.options: dict[str, Any] = dict(engine_options or {})
         bound = bindings or {}
         self._sources = {
             name: Ingress(source, source.time_unit or (bound[name].unit if name in bound else None))
@@ -129,6 +135,52 @@ class Session(RunningQuery[T]):
         for out in self.close():
             yield out
 
+    def checkpoint(self, path: str | os.PathLike[str]) -> None:
+        """Save the session as it stands to a file, from which `query.restore(path)` goes on; the session goes on too.
+
+        What is restored gives the same output as what was never stopped, event by event. The file is written whole or not at all.
+        Raises `SessionError` for a session that has failed, is closed, or has queries attached to it, and `CheckpointError` for
+        values that cannot be saved (docs/checkpoints.md).
+
+        >>> import streamdsl as sd, tempfile
+        >>> query = sd.source("trips").tumbling_window(10).aggregate(n=sd.count())
+        >>> session = query.open()
+        >>> session.push([sd.point("a", 3, {"fare": 7})])
+        [Insert(id=('window_aggregate_1', 0, 0), le=0, re=10, payload=Record(n=1))]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     session.checkpoint(f"{folder}/trips")
+        ...     again = query.restore(f"{folder}/trips")
+        >>> again.push([sd.point("b", 4, {"fare": 9})])[0]
+        Retract(id=('window_aggregate_1', 0, 0), le=0, re=10, re_new=0, payload=Record(n=1))
+        """
+        from streamdsl.engine.state.files import write_whole
+
+        write_whole(path, self.snapshot())
+
+    def snapshot(self) -> bytes:
+        """Return what `checkpoint` writes to a file."""
+        self._check_open()
+        if self._attached:
+            names = ", ".join(labels(each.written)[id(each.written)] for each in self._attached)
+            raise SessionError(
+                f"queries are attached to the session, which are not saved: {names}",
+                hint="detach them, and attach them again after restore",
+            )
+        from streamdsl.engine.state.checkpoint import snapshot
+
+        with collector_paused():
+            return snapshot(self)
+
+    @functools.cached_property
+    def parts(self) -> Parts:
+        """The parts of the plan, to which saved state refers."""
+        return Parts(self.plan)
+
+    @functools.cached_property
+    def described(self) -> list[tuple[str, str]]:
+        """What each part of the plan is: a session is restored by a query of which it is the same."""
+        return self.parts.described()
+
     def rejected(self) -> Sequence[Rejected]:
         """Return the events that the sources have dropped or adjusted, each with the CTI that it broke."""
         return [rejection for ingress in self._sources.values() for rejection in ingress.table.rejected]
@@ -209,16 +261,3 @@ class Session(RunningQuery[T]):
 def _kind(ingress: Ingress) -> str | None:
     """Return of which kind a source's progress policy is, None if it has none."""
     return None if ingress.source.progress is None else ingress.source.progress.kind
-
-
-def open_session(
-    plan: Node,
-    bindings: Mapping[str, Bound] | None = None,
-    emit: EmitMode | Emit = "speculative",
-    engine_options: Mapping[str, Any] | None = None,
-) -> Session[Any]:
-    """Return a new session of a plan; bindings tell its sources' units, and only those of tables are read."""
-    opened = Opening.of(plan, emit, engine_options)
-    session: Session[Any] = Session(opened.plan, bindings, opened.emit, opened.options, written=opened.written)
-    session.load({name: bound for name, bound in (bindings or {}).items() if name in session.tables})
-    return session

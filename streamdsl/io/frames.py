@@ -74,7 +74,7 @@ class PhysicalRows:
         return column_names(list(self.fields), PHYSICAL)
 
     @property
-    def rows(self) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    def places(self) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """For each event its row among those that are no CTIs, and which are CTIs."""
         is_cti = np.zeros(len(self.le) + len(self.ctis), dtype=np.bool_)
         is_cti[self.cti_places] = True
@@ -82,7 +82,7 @@ class PhysicalRows:
 
     def times(self) -> dict[str, Ticks]:
         """Return the times of all events; a CTI's is its `le`."""
-        row, is_cti = self.rows
+        row, is_cti = self.places
         columns = {"le": self.le, "re": self.re, "re_new": self.re_new}
         spread = {name: np.append(times, INFINITY)[np.where(is_cti, -1, row)] for name, times in columns.items()}
         spread["le"][self.cti_places] = self.ctis
@@ -92,7 +92,7 @@ class PhysicalRows:
         """Return the kinds of all events, as an Arrow array."""
         import pyarrow as pa
 
-        row, is_cti = self.rows
+        row, is_cti = self.places
         return pa.array(list(_KINDS.values())).take(pa.array(np.where(is_cti, 2, np.append(self.is_retraction, False)[row])))
 
 
@@ -140,7 +140,7 @@ def physical_to_arrow(physical: PhysicalRows) -> Any:
     """Return physical events as an Arrow table; raises as `history_to_arrow` does."""
     import pyarrow as pa
 
-    row, is_cti = physical.rows
+    row, is_cti = physical.places
     spread = pa.array(row, mask=is_cti) if is_cti.any() else None
 
     def over_all(values: Any) -> Any:
@@ -206,7 +206,7 @@ def physical_to_polars(physical: PhysicalRows) -> pl.DataFrame:
     need("polars", "polars frames")
     import polars as pl
 
-    row, is_cti = physical.rows
+    row, is_cti = physical.places
 
     def over_all(name: str, values: Values) -> pl.Series:
         if not is_cti.any():

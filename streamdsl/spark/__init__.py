@@ -19,10 +19,11 @@ from streamdsl.temporal import Rejected, common_unit, to_ticks
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from streamdsl.emit import Emit, EmitMode
     from streamdsl.io.binding import Bound
     from streamdsl.spark.flow import Flow
 
-__all__ = ["OnSpark", "explain_spark", "run_batch"]
+__all__ = ["OnSpark", "canonical", "explain_spark", "run_batch"]
 
 
 def run_batch(plan: Node, bindings: Mapping[str, Bound], until: int | None = None) -> Result[Any]:
@@ -35,6 +36,14 @@ def run_batch(plan: Node, bindings: Mapping[str, Bound], until: int | None = Non
         flows = {name: _own_rows(session, node, bindings, rejected) for name, node in sources(plan).items()}
         flow = lower(lowering(plan, flows, until))
         return Result.from_cht(collected(flow), flow.unit, rejected)
+
+
+def canonical(events: DataFrame) -> DataFrame:
+    """Return the history that physical events tell of, such as what a stream has written: `le`, `re` and the payload's fields.
+
+    Raises `EventError` in the task for events that do not fit together.
+    """
+    return public_frame(source_of_frame(Source("events"), events.drop("shard")))
 
 
 def _own_rows(session: SparkSession, node: Source, bindings: Mapping[str, Bound], rejected: list[Rejected] | None = None) -> Flow:
@@ -74,6 +83,40 @@ class OnSpark:
         flows = {name: self._source(node, frames) for name, node in named.items()}
         end = None if until is None else to_ticks(until, common_unit(*(flow.unit for flow in flows.values())))
         return public_frame(lower(lowering(self._plan, flows, end)))
+
+    def stream(self, frames: Mapping[str, DataFrame], emit: EmitMode | Emit = "speculative") -> DataFrame:
+        """Return the output as a streaming DataFrame of physical events, to be written in append mode.
+
+        Each streaming frame holds a source's events: `le`, `re` and the payload's fields are insertions; with `kind`, `id` and
+        `re_new` too there are retractions, which carry their payload, and rows of kind `cti`, whose time is `le`. The result has
+        the columns `kind`, `id`, `le`, `re`, `re_new`, the payload's, and `shard`: its CTI is the least that any shard has sent.
+        Raises `UnsupportedOnSpark`, and `QueryError` for a session without the RocksDB state store (docs/spark.md).
+        """
+        from streamdsl.spark.streaming.stream import stream
+
+        return stream(self._plan, self._spark, self._checked(frames), emit)
+
+    def explain_stream(self) -> str:
+        """Return how `stream` spreads the work: shards by which key, or one shard, and why.
+
+        >>> import streamdsl as sd
+        >>> query = sd.source("trips").group_by("venue").tumbling_window(10).aggregate(n=sd.count())
+        >>> query.on_spark(spark=None).explain_stream()
+        'shards by e.venue'
+        """
+        from streamdsl.spark.streaming.cut import cut
+
+        return str(cut(self._plan))
+
+    def _checked(self, frames: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+        named = sources(self._plan)
+        for name in frames:
+            if name not in named:
+                raise QueryError(f"there is no source {name!r}; the sources of this query are: {', '.join(named) or '(none)'}")
+        for name in named:
+            if name not in frames:
+                raise _unbound(name, frames)
+        return frames
 
     def _source(self, node: Source, frames: Mapping[str, DataFrame]) -> Flow:
         if node.source in frames:

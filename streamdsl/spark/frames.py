@@ -86,13 +86,39 @@ def source_of_frame(node: Source, frame: DataFrame) -> Flow:
     A frame with the columns `kind`, `id` and `re_new` too holds physical events: each id's retractions change its insertion.
     """
     columns = _columns(node, frame)
+    if frame.isStreaming:
+        raise UnsupportedOnSpark(
+            f"the frame of the source {node.source!r} is a stream, which has no end",
+            hint="batch() takes frames of a history; use stream()",
+        )
     physical = set(PHYSICAL) <= columns.keys()
+    kind, unit, made = _read(node, columns, physical)
+    made += [f"{columns[name].text} as {name}" for name in ("kind", "id") if physical]
+    return Flow.of(kind, unit, lambda: _rows(_positional(frame).selectExpr(*made), node, physical))
+
+
+def events_of_frame(node: Source, frame: DataFrame) -> Flow:
+    """Return the physical events of a streaming frame: `kind`, `id` (text), `le`, `re`, `re_new`, `p`; without kinds insertions.
+
+    Rows without ids have none yet. What a row is refused for is found where it is used.
+    """
+    columns = _columns(node, frame)
+    physical = set(PHYSICAL) <= columns.keys()
+    kind, unit, made = _read(node, columns, physical)
+    if physical:
+        made += [f"{columns['kind'].text} as kind", f"cast({columns['id'].text} as string) as id"]
+    else:
+        made += ["'insert' as kind", "cast(null as string) as id", f"{integer(INFINITY)} as re_new"]
+    return Flow.of(kind, unit, lambda: _positional(frame).selectExpr(*made))
+
+
+def _read(node: Source, columns: Mapping[str, _Column], physical: bool) -> tuple[Type, Unit, list[str]]:
+    """Return the type of a frame's payloads, its unit, and the SQL of its times and payloads."""
     taken = (*LIFETIME, *(PHYSICAL if physical else ()))
     unit = node.time_unit or _unit(columns)
     kind, payload = _payload(node, {name: column for name, column in columns.items() if name not in taken})
     made = [f"{text} as {name}" for name, text in _times(columns, unit, physical).items()]
-    made += [f"{columns[name].text} as {name}" for name in ("kind", "id") if physical]
-    return Flow.of(kind, unit, lambda: _rows(_positional(frame).selectExpr(*made, f"{payload} as p"), node, physical))
+    return kind, unit, [*made, f"{payload} as p"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +145,6 @@ def _columns(node: Source, frame: DataFrame) -> dict[str, _Column]:
         raise QueryError(
             f"the input of the source {node.source!r} is no DataFrame of Spark but a {type(frame).__name__}",
             hint="make one with spark.createDataFrame(...), or run the query with run(...)",
-        )
-    if frame.isStreaming:
-        raise UnsupportedOnSpark(
-            f"the frame of the source {node.source!r} is a stream, which has no end", hint="batch() takes frames of a history"
         )
     columns: dict[str, _Column] = {}
     for place, field in enumerate(frame.schema.fields):

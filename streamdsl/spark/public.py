@@ -24,10 +24,11 @@ def public_frame(flow: Flow) -> DataFrame:
     kind = edge_of(flow.type)
     made = flow if kind == flow.type else stages.published(flow, kind)
     times = [f"{from_ticks(name, flow.unit)} as {name}" for name in LIFETIME]
-    return made.make().selectExpr(*times, *_columns(kind))
+    return made.make().selectExpr(*times, *payload_texts(kind))
 
 
-def _columns(kind: Type) -> list[str]:
+def payload_texts(kind: Type) -> list[str]:
+    """Return the SQL of the columns of payloads in their public form."""
     if not isinstance(kind, Row):
         return [f"{_shown('p', kind)} as value"]
     clashing = [name for name in kind.schema.names if name.lower() in LIFETIME]

@@ -31,7 +31,7 @@ LAYERS: dict[str, set[str]] = {
     "io": PLAN | {"result"},
     "denote": PLAN | {"io", "result"},
     "engine": PLAN | {"emit", "io", "result", "rewrite"},
-    "spark": PLAN | {"io", "result", "rewrite", "engine", "denote"},
+    "spark": PLAN | {"emit", "io", "result", "rewrite", "engine", "denote"},
     "viz": PLAN,
     "testing": PLAN,
 }

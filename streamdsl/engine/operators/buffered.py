@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -35,6 +35,8 @@ from streamdsl.udm.builtin import Builtin
 from streamdsl.udm.incremental import Held, keeps_state
 from streamdsl.windows import Hopping
 
+_NO_DELTAS: Final = CellDeltas(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.bool_))
+
 
 class BufferedWindowOperator(ColumnarWindowOperator):
     """Modules and built-ins that need all members of a window, or a state of it."""
@@ -58,11 +60,14 @@ class BufferedWindowOperator(ColumnarWindowOperator):
         self._keeps_states = bool(self.stateful) and not gate.final
         self.cells: StateCells = StateCells(len(self.stateful) + self.n_columns)
         self.buffer = Buffer(self.windows, n_columns, members_order(node) or Order.ANY)
+        self._deltas = _NO_DELTAS
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         batch = batches[0].changed()
         self._deltas = CellDeltas(self._take(batch), batch.re_new > batch.re_old)
-        return super().change(batches, ctis)
+        out = super().change(batches, ctis)
+        self._deltas = _NO_DELTAS
+        return out
 
     def _take(self, batch: Batch) -> Rows:
         """Keep the rows of a batch up to date, and return where each is, or was."""

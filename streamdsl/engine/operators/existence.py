@@ -25,7 +25,7 @@ class ExistenceOperator(MatchingOperator):
     def __init__(self, label: str, node: AntiJoin | SemiJoin) -> None:
         super().__init__(label, node.matching)
         self.left.rows.keep_notes()
-        self._fragmented: dict[int, Pieces] = {}
+        self._fragmented: dict[Pieces, None] = {}
 
     @staticmethod
     @abstractmethod
@@ -98,15 +98,15 @@ class ExistenceOperator(MatchingOperator):
         else:
             changes = known.redo(lo, hi, map(Lifetime, les, res))
         if len(known) > 1:
-            self._fragmented[id(known)] = known
+            self._fragmented[known] = None
         return changes
 
     def forget(self, cti: int) -> None:
         """Drop rows as any join does, and the pieces of long-lived rows that can no longer change."""
-        for key, pieces in list(self._fragmented.items()):
+        for pieces in list(self._fragmented):
             pieces.forget(cti)
             if len(pieces) <= 1:
-                del self._fragmented[key]
+                del self._fragmented[pieces]
         super().forget(cti)
 
     def state(self) -> dict[str, int]:

@@ -171,3 +171,11 @@ def test_what_is_kept_is_what_is_live() -> None:
     assert session.output.stats()["events"] <= 2 * least
     attached = session.attach(TRIPS)
     assert attached.pull() == [sd.Cti(100 * least)]
+
+
+def test_a_session_that_takes_no_other_queries_keeps_nothing_for_them() -> None:
+    session = COUNTS.open(engine_options={"attach": "off"})
+    session.push([trip("a", 1, 2), trip("b", 3, 4)])
+    assert session.published["trips"].stats()["events"] == session.output.stats()["events"] == 0
+    with pytest.raises(SessionError, match="attach"):
+        session.attach(COUNTS)

@@ -1,0 +1,202 @@
+"""A session as bytes, and back: a section for each of its operators and sources, and a head that says of which query it is."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from streamdsl.emit import Emit
+from streamdsl.engine.state.attributes import attributes_of
+from streamdsl.engine.state.buffers import Data, Writing, parsed
+from streamdsl.engine.state.classes import Classes
+from streamdsl.engine.state.outside import Outside, is_configuration
+from streamdsl.engine.state.reader import Reader
+from streamdsl.engine.state.writer import Writer
+from streamdsl.errors import CheckpointError
+from streamdsl.temporal import to_duration
+
+if TYPE_CHECKING:
+    from streamdsl.engine.session import Session
+
+FORMAT: Final = 1
+_MAGIC: Final = b"streamdsl checkpoint "
+_DIGEST: Final = 32
+_SESSION: Final = "session"
+_OWN: Final = ("_ctis", "_now", "_early")
+"""What a session holds besides its operators, sources and streams."""
+
+
+def roots_of(session: Session[Any]) -> dict[str, Any]:
+    """Return the objects of a session that have a section each, by its name."""
+    graph = session._graph
+    roots: dict[str, Any] = {f"keys:{number}": table for number, table in enumerate(graph.key_tables)}
+    for number, stage in enumerate(graph.stages):
+        if stage.operator is not None:
+            roots[f"operator:{number}:{stage.operator.label}"] = stage.operator
+    roots |= {f"source:{name}": ingress for name, ingress in session._sources.items()}
+    roots |= {f"published:{name}": stream for name, stream in session.published.items()}
+    return {**roots, "output": session.output, "egress": session._egress}
+
+
+def snapshot(session: Session[Any]) -> bytes:
+    """Return the state of a session as bytes. Raises `CheckpointError` naming the operator and what of it cannot be saved."""
+    classes, roots = Classes(session.parts.classes), roots_of(session)
+    out, sections, pickled = Writing(), {}, set()
+    for name, root in {_SESSION: None, **roots}.items():
+        writer = Writer(Outside(session.parts, roots, root), classes)
+        held = {each: getattr(session, each) for each in _OWN} if root is None else _saved(root)
+        try:
+            sections[name] = out.put_parts(writer.section(held))
+        except (CheckpointError, RecursionError) as error:
+            why = error if isinstance(error, CheckpointError) else "its values hold one another too deeply"
+            raise CheckpointError(f"{_shown(name)} cannot be saved, at {writer.at}: {why}") from error
+        pickled |= writer.pickled
+    head = {
+        "streamdsl": _version(),
+        "emit": _emit(session.emit),
+        "options": _options(session),
+        "unit": session.unit,
+        "plan": session.described,
+        "pickled": sorted(pickled),
+        "sections": sections,
+    }
+    content = out.parts(head)
+    return b"".join([_MAGIC, f"{FORMAT:8}\n".encode(), _digest(content), *content])
+
+
+def _digest(parts: Iterable[Data]) -> bytes:
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part)
+    return found.digest()
+
+
+def _saved(root: object) -> dict[str, Any]:
+    return {name: held for name, held in attributes_of(root).items() if not is_configuration(held)}
+
+
+def _shown(section: str) -> str:
+    """Return the operator, or whatever else a section is of, as errors name it."""
+    kind, _, name = section.partition(":")
+    return name.partition(":")[2] if kind == "operator" else section
+
+
+def _version() -> str:
+    try:
+        return version("streamdsl")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _options(session: Session[Any]) -> dict[str, Any]:
+    return {name: each if isinstance(each, str) else sorted(each) for name, each in session.options.items()}
+
+
+def _emit(emit: Any) -> Any:
+    if not isinstance(emit, Emit):
+        return emit
+    return {"hold": emit.hold} if type(emit.hold) is int else {"nanoseconds": to_duration(emit.hold, "ns")}
+
+
+class Checkpoint:
+    """The bytes of a snapshot, whole and of this version of streamdsl; raises `CheckpointError` where they are not."""
+
+    def __init__(self, data: bytes) -> None:
+        start = len(_MAGIC) + 9
+        if data[: len(_MAGIC)] != _MAGIC:
+            raise CheckpointError("this is no checkpoint", hint="session.checkpoint(path) writes one")
+        if (format := data[len(_MAGIC) : start].strip()) != str(FORMAT).encode():
+            raise CheckpointError(
+                f"the checkpoint has format {format.decode(errors='replace')}, this streamdsl reads format {FORMAT}",
+                hint="restore it with the version of streamdsl that has written it",
+            )
+        digest, content = data[start : start + _DIGEST], memoryview(data)[start + _DIGEST :]
+        if _digest([content]) != digest:
+            raise CheckpointError("the checkpoint is damaged: it is not what was written", hint="use an earlier one")
+        self._head, self._arrays = parsed(content)
+        if self._head["streamdsl"] != _version():
+            raise CheckpointError(
+                f"the checkpoint is of streamdsl {self._head['streamdsl']}, this is {_version()}: their states differ",
+                hint="restore it with the version of streamdsl that has written it",
+            )
+
+    @property
+    def emit(self) -> Any:
+        """How the session emits."""
+        emit = self._head["emit"]
+        if isinstance(emit, str):
+            return emit
+        return Emit(emit["hold"] if "hold" in emit else np.timedelta64(emit["nanoseconds"], "ns"))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The session's `engine_options`."""
+        return dict(self._head["options"])
+
+    @property
+    def sections(self) -> dict[str, bytes]:
+        """The sections by name: what has not changed has the same bytes."""
+        return {name: self._arrays.get_bytes(place) for name, place in self._head["sections"].items()}
+
+    def lay_over(self, session: Session[Any], trust: bool = False) -> None:
+        """Give a fresh session of the same query the state. Raises `CheckpointError`; the session is then of no use."""
+        self._check_query(session)
+        if self._head["pickled"] and not trust:
+            raise CheckpointError(
+                f"the checkpoint holds pickled values, of {', '.join(self._head['pickled'])}: to load them may run any code",
+                hint="restore(path, trust=True) if you know who has written it; values that are dataclasses need no trust",
+            )
+        roots = roots_of(session)
+        if {_SESSION, *roots} != self._head["sections"].keys():
+            raise CheckpointError(
+                "the checkpoint is of other operators", hint="restore it with the streamdsl that has written it"
+            )
+        for name, root in {_SESSION: None, **roots}.items():
+            reader = Reader(self._section(name), Outside(session.parts, roots, root), Classes(session.parts.classes), trust)
+            try:
+                _put(session if root is None else root, reader.attributes(), root is not None)
+            except CheckpointError as error:
+                raise CheckpointError(f"{_shown(name)} cannot be restored: {error}") from error
+            except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration) as error:
+                raise CheckpointError(f"{_shown(name)} cannot be restored: {type(error).__name__}: {error}") from error
+
+    def _section(self, name: str) -> memoryview:
+        start, size = self._head["sections"][name]
+        return self._arrays.view(start, size)
+
+    def _check_query(self, session: Session[Any]) -> None:
+        """Raise where the plan, the way to emit or the options are not those of the session that was saved."""
+        ways = [("emit", self._head["emit"], _emit(session.emit)), ("engine_options", self.options, _options(session))]
+        for what, then, now in ways:
+            if then != now:
+                raise CheckpointError(f"the checkpoint is of a session with {what}={then!r}, this one has {now!r}")
+        then = [tuple(line) for line in self._head["plan"]]
+        if then != session.described:
+            raise CheckpointError(
+                f"the checkpoint is of another query: {_difference(then, session.described)}",
+                hint="restore it with the query as it was; a changed one starts anew with open()",
+            )
+
+
+def _put(root: Any, held: Mapping[str, Any], whole: bool) -> None:
+    """Set the attributes of a fresh object."""
+    if whole and _saved(root).keys() != held.keys():
+        names = sorted(_saved(root).keys() ^ held.keys())
+        raise CheckpointError(f"it has other attributes: {', '.join(names)}", hint="another version of streamdsl has written it")
+    for name, value in held.items():
+        setattr(root, name, value)
+
+
+def _difference(then: list[tuple[str, str]], now: list[tuple[str, str]]) -> str:
+    """Return the first thing in which two plans differ."""
+    for (was_of, was), (is_of, found) in zip(then, now, strict=False):
+        if was_of != is_of:
+            return f"where it has {was_of}, this one has {is_of}"
+        if was != found:
+            return f"in {was_of} it has {was}, this one has {found}"
+    longer, what = (then, "it") if len(then) > len(now) else (now, "this one")
+    return f"{what} goes on with {longer[min(len(then), len(now))][0]}"

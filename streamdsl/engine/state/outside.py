@@ -1,0 +1,90 @@
+"""What state refers to and is not part of: the plan, the operators, and what an operator was made with."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from types import BuiltinFunctionType, FunctionType
+from typing import Any, Final
+
+from streamdsl.engine.state.attributes import attributes_of, is_state
+from streamdsl.engine.state.parts import Parts
+from streamdsl.errors import CheckpointError
+from streamdsl.expr.nodes import Whole
+from streamdsl.udm.invoke import EXCLUDED
+
+_CONFIGURATION: Final = ("streamdsl.plan.", "streamdsl.expr.", "streamdsl.windows.", "streamdsl.udm.", "streamdsl.astral.")
+_FEW: Final = 16
+_ALIKE: Final[dict[str, Any]] = {type(value).__qualname__: value for value in (EXCLUDED, Whole())}
+"""Values that anyone may make, and that are alike."""
+
+Name = int | str | list[Any]
+"""A part of the plan by its number, a running object by its name, or what is found from there attribute by attribute."""
+
+
+def is_configuration(value: object) -> bool:
+    """Say whether a value comes from the query and never changes: a fresh operator has an equal one.
+
+    >>> from streamdsl.expr.nodes import Field
+    >>> is_configuration(Field("fare")), is_configuration((Field("fare"), None)), is_configuration((1, 2))
+    (True, True, False)
+    """
+    if type(value) in (tuple, list):
+        items: Any = value
+        held = [item for item in items[: _FEW + 1] if item is not None]
+        return 0 < len(held) <= _FEW and all(map(is_configuration, held))
+    cls: Any = type(value)
+    if cls in (FunctionType, BuiltinFunctionType):
+        return True
+    return f"{cls.__module__}.".startswith(_CONFIGURATION) and not is_state(cls) and not isinstance(value, (tuple, type, Enum))
+
+
+class Outside:
+    """The names of what is not written, as seen from one object: `name` and `find`."""
+
+    def __init__(self, parts: Parts, running: Mapping[str, Any], root: object = None) -> None:
+        self._parts = parts
+        self._running = running
+        self._root = root
+        self._names: dict[int, Name] = {id(part): number for number, part in enumerate(parts.all)}
+        self._names |= {id(value): name for name, value in running.items()}
+        self.types = {type(value) for value in (*parts.all, *running.values(), *_ALIKE.values())}
+        for path, value in _made_with(root):
+            self._names.setdefault(id(value), path)
+            self.types.add(type(value))
+
+    def name(self, value: object) -> Name | None:
+        """Return the name of a value, None if it is not one of these."""
+        return next((name for name, each in _ALIKE.items() if each == value), None) or self._names.get(id(value))
+
+    def find(self, name: Name) -> Any:
+        """Return the value that has a name."""
+        if isinstance(name, int):
+            return self._parts.all[name]
+        if isinstance(name, str):
+            return _ALIKE[name] if name in _ALIKE else self._running[name]
+        found: Any = self._root
+        for step in name:
+            found = found[step] if isinstance(step, int) else getattr(found, step, None)
+        if not is_configuration(found):
+            raise CheckpointError(f"a fresh operator has nothing at {name!r}", hint="another version of streamdsl wrote it")
+        return found
+
+
+def _made_with(root: object) -> Iterator[tuple[list[Any], Any]]:
+    """Yield what an object was made with, and what the state that it holds was, each with the way to it."""
+    open_: deque[tuple[list[Any], Any]] = deque([([], root)])
+    seen: set[int] = set()
+    while open_:  # the shortest ways first, which are there in a fresh one too
+        path, value = open_.popleft()
+        if id(value) in seen or value is None:
+            continue
+        seen.add(id(value))
+        if type(value) in (tuple, list):
+            items: Any = value
+            open_ += [([*path, place], item) for place, item in enumerate(items[:_FEW])]
+        elif is_configuration(value):
+            yield path, value
+        elif not path or is_state(value.__class__):
+            open_ += [([*path, name], held) for name, held in attributes_of(value).items()]
