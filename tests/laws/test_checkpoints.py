@@ -41,7 +41,7 @@ GENERAL = {"window": "general"}
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_a_restored_session_sends_the_same_events(name: str) -> None:
-    @examples(max(20, 3 * len(OPERATORS[name])))
+    @examples(max(10, 2 * len(OPERATORS[name])))
     @given(SEEDS)
     def law(seed: int) -> None:
         rng = Random(seed)
@@ -54,7 +54,7 @@ def test_a_restored_session_sends_the_same_events(name: str) -> None:
     law()
 
 
-@examples(120)
+@examples(80)
 @given(SEEDS)
 def test_a_restored_composition_sends_the_same_events(seed: int) -> None:
     rng = Random(seed)
@@ -275,7 +275,7 @@ PROGRESS = [
 ]
 
 
-@examples(120)
+@examples(60)
 @given(SEEDS)
 def test_policies_and_what_they_have_refused_go_on(seed: int) -> None:
     rng = Random(seed)
