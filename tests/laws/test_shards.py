@@ -205,6 +205,6 @@ def test_rows_that_are_no_events_are_refused(column: str, value: Any, said: str)
     place = frame.schema.names.index(column)
     wrong = frame.set_column(place, column, pa.array([value, frame.column(place)[1].as_py()], frame.schema.field(column).type))
     route = RouteStage("s", "s", payload_of(TYPE, None), None, (), TYPE, (0,), None)
-    assert len(list(route.run([frame]))) == 2
+    assert len(list(route.run([frame]))) == 3
     with pytest.raises((EventError, SchemaError), match=said):
         list(route.run([wrong]))

@@ -11,6 +11,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from streamdsl.engine.session import Session
+from streamdsl.errors import QueryError
 from streamdsl.spark.streaming.shard import Parcel, ShardStage
 from streamdsl.spark.worker import loaded
 
@@ -29,20 +30,25 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         self._stage = stage
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name the state: `head` has a token for what the chunks hold, and the digest of each."""
-        self._head = handle.getValueState("head", "token string, digests binary")
+        """Name the state: `head` has a token for what the chunks hold, the digest of each, and of how many shards this is one."""
+        self._head = handle.getValueState("head", "token string, digests binary, shards int")
         self._chunks = handle.getMapState("chunks", "place int", "chunk binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803  (Spark's)
         """Yield what a shard sends when it is fed what has come for it."""
         stage: ShardStage = loaded(self._stage)
-        token, digests = self._head.get() if self._head.exists() else (None, b"")
+        token, digests, shards = self._head.get() if self._head.exists() else (None, b"", stage.shards)
+        if shards != stage.shards:
+            raise QueryError(
+                f"the stream's state is that of {shards} shards, and it would go on with {stage.shards}",
+                hint=f"set spark.sql.shuffle.partitions to {shards}, or begin a new checkpoint",
+            )
         known = None if token is None else _running.pop(token, None)
         session = known or stage.open(None if token is None else self._saved(len(digests) // _DIGEST))
         parcels = [Parcel(row.source, row.cti, None if row.blob is None else bytes(row.blob)) for row in rows]
         for blob in stage.take(session, parcels):
             yield Row(shard=int(key[0]), blob=blob)
-        self._save(session, bytes(digests))
+        self._save(session, bytes(digests), shards)
 
     def close(self) -> None:
         """Leave everything as it is."""
@@ -50,7 +56,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
     def _saved(self, n_chunks: int) -> bytes:
         return b"".join(bytes(self._chunks.getValue((place,))[0]) for place in range(n_chunks))
 
-    def _save(self, session: Session[Any], before: bytes) -> None:
+    def _save(self, session: Session[Any], before: bytes, shards: int) -> None:
         data, token = session.snapshot(), uuid.uuid4().hex
         digests = []
         for place in range(-(-len(data) // CHUNK)):
@@ -60,7 +66,7 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
                 self._chunks.updateValue((place,), (chunk,))
         for place in range(len(digests), len(before) // _DIGEST):
             self._chunks.removeKey((place,))
-        self._head.update((token, b"".join(digests)))
+        self._head.update((token, b"".join(digests), shards))
         while len(_running) >= _KEPT:
             del _running[next(iter(_running))]
         _running[token] = session

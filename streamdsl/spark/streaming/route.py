@@ -42,8 +42,12 @@ class RouteStage:
 
     def run(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield parcels: those of each batch's rows, at last one that says how far the source has come."""
-        cti, graph = MIN_TIME, None if self.before is None else lower(self.before)
+        cti, graph, is_first = MIN_TIME, None if self.before is None else lower(self.before), True
         for batch in batches:
+            if is_first and batch.num_rows:
+                # The shard that there is however many there are: it knows how many there were.
+                yield _parcels([(min(self.shards), self.name, None, None)])
+                is_first = False
             self._check(batch)
             is_cti = pc.equal(batch.column("kind"), "cti")
             cti = max(cti, self._progress(batch, is_cti))

@@ -43,6 +43,7 @@ class ShardStage:
     inputs: Mapping[str, Payload]
     out: Type
     emit: EmitMode | Emit
+    shards: int = 1
 
     def open(self, state: bytes | None) -> Session[Any]:
         """Return the running query of a shard, as it was when its state was saved; None: a new one."""

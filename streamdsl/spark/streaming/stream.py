@@ -50,7 +50,7 @@ def stream(plan: Node, spark: SparkSession, frames: Mapping[str, DataFrame], emi
     types = {each.name: lower(lowering(each.before, flows)).type for each in made.sent}
     parcels = [_routed(each, flows[each.source.source], types[each.name], shards) for each in made.sent]
     payloads = {each.name: payload_of(types[each.name], each.before.schema) for each in made.sent}
-    stage = ShardStage(_without_progress(made.after), payloads, out, emit)
+    stage = ShardStage(_without_progress(made.after), payloads, out, emit, len(shards))
     return _unpacked(_in_shards(reduce(DataFrame.unionByName, parcels), ship(stage, "the query")), edge_of(out), unit)
 
 
@@ -62,7 +62,7 @@ def _in_shards(parcels: DataFrame, blob: bytes) -> DataFrame:
 
 
 def _check_settings(spark: SparkSession) -> None:
-    if importlib.util.find_spec("google.protobuf") is None:
+    if not _has_protobuf():
         raise UnsupportedOnSpark(
             "Spark's state API for Python needs protobuf, which is not installed", hint="pip install 'streamdsl[spark]'"
         )
@@ -71,6 +71,13 @@ def _check_settings(spark: SparkSession) -> None:
             "streams with state need Spark's RocksDB state store, and the session has another one",
             hint=f'spark.conf.set("{_PROVIDER}", "{_ROCKSDB}")',
         )
+
+
+def _has_protobuf() -> bool:
+    try:
+        return importlib.util.find_spec("google.protobuf") is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def _routed(sent: Sent, flow: Flow, out: Type, shards: list[int]) -> DataFrame:

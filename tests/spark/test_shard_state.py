@@ -1,0 +1,67 @@
+"""The state of a shard, in the state store of Spark's own test kit: what is read is what was written, of as many shards."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+pytest.importorskip("google.protobuf")
+pytest.importorskip("pyspark.sql.streaming.tws_tester")
+
+from pyspark.sql import Row
+from pyspark.sql.streaming.tws_tester import TwsTester
+
+import streamdsl as sd
+from streamdsl.errors import QueryError
+from streamdsl.spark.flow import Flow
+from streamdsl.spark.lower import lower, lowering
+from streamdsl.spark.shipping import ship
+from streamdsl.spark.stages import payload_of
+from streamdsl.spark.streaming import processor
+from streamdsl.spark.streaming.processor import ShardProcessor
+from streamdsl.spark.streaming.route import RouteStage
+from streamdsl.spark.streaming.shard import ShardStage
+from streamdsl.spark.streaming.wire import unpacked
+from tests.laws.test_shards import TYPE, frame_of
+
+PLAN = sd.source("s", unit="tick").group_by("k").tumbling_window(10).aggregate(n=sd.count()).plan()
+
+
+def in_store(shards: int = 1) -> TwsTester:
+    out = lower(lowering(PLAN, {"s": Flow.of(TYPE, "tick", lambda: None)})).type
+    return TwsTester(ShardProcessor(ship(ShardStage(PLAN, {"s": payload_of(TYPE, None)}, out, "final", shards), "the query")))
+
+
+def parcels(*events: Any) -> list[Row]:
+    route = RouteStage("s", "s", payload_of(TYPE, None), None, (), TYPE, (0,), None)
+    return [Row(**row) for table in route.run([frame_of(events)]) for row in table.to_pylist()]
+
+
+def rows(results: list[Row]) -> list[Any]:
+    return [tuple(row.values()) for row in unpacked([each.blob for each in results]).select(["le", "re", "p"]).to_pylist()]
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_shard_goes_on_from_its_state(forgets: bool) -> None:
+    with patch.object(processor, "CHUNK", 1000):
+        shard = in_store()
+        shard.test(0, parcels(*(sd.point(str(n), n, {"k": "ab"[n % 2], "v": 1}) for n in range(9))))
+        chunks = shard.peekMapState("chunks", 0)
+        if forgets:
+            processor._running.clear()
+        found = rows(shard.test(0, parcels(sd.point("x", 9, {"k": "b", "v": 1}), sd.Cti(12))))
+        assert sorted(found[:2], key=str) == [(0, 10, {"f0": "a", "f1": 5}), (0, 10, {"f0": "b", "f1": 5})]
+        after = shard.peekMapState("chunks", 0)
+        assert len(chunks) > 3
+        assert after != chunks
+        assert len(shard.peekValueState("head", 0)[1]) == 16 * len(after)
+
+
+def test_another_number_of_shards_is_refused() -> None:
+    two, three = in_store(2), in_store(3)
+    two.test(0, parcels(sd.point("a", 1, {"k": "a", "v": 1})))
+    three.updateValueState("head", 0, two.peekValueState("head", 0))
+    with pytest.raises(QueryError, match="of 2 shards, and it would go on with 3"):
+        three.test(0, parcels(sd.point("b", 2, {"k": "a", "v": 1})))
