@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.batch import Batch
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.order import ordered
@@ -94,7 +94,7 @@ class FinalEgress:
         self._settled = max(self._settled, cti)
         batch = batch.changed()
         if not len(batch) and not self._held:
-            return self._with_cti(EMPTY)
+            return self._with_cti([])
         if not self._held and every(batch.re_old == batch.le) and self._is_final(largest(batch.re_new)):
             return self._with_cti(ordered(batch))
         final = []

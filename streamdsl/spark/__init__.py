@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from streamdsl.denote.source import history, sources
-from streamdsl.errors import QueryError
+from streamdsl.errors import QueryError, UnsupportedOnSpark
 from streamdsl.plan.node import Node, Source
 from streamdsl.result import Result
 from streamdsl.spark.frames import collected, source_of_frame, source_of_rows
@@ -76,11 +76,7 @@ class OnSpark:
         per payload field; or physical events, with `kind`, `id` and `re_new` too. A source that brings its own rows needs no
         frame. Raises `UnsupportedOnSpark`; what a task raises has the same name as the local engine's error.
         """
-        named = sources(self._plan)
-        for name in frames:
-            if name not in named:
-                raise QueryError(f"there is no source {name!r}; the sources of this query are: {', '.join(named) or '(none)'}")
-        flows = {name: self._source(node, frames) for name, node in named.items()}
+        flows = {name: self._source(node, frames) for name, node in self._sources(frames).items()}
         end = None if until is None else to_ticks(until, common_unit(*(flow.unit for flow in flows.values())))
         return public_frame(lower(lowering(self._plan, flows, end)))
 
@@ -94,7 +90,12 @@ class OnSpark:
         """
         from streamdsl.spark.streaming.stream import stream
 
-        return stream(self._plan, self._spark, self._checked(frames), emit)
+        for name, node in self._sources(frames).items():
+            if node.table or (name in self._own and name not in frames):
+                raise UnsupportedOnSpark(f"the source {name!r} brings its own rows, which streams on Spark do not take yet")
+            if name not in frames:
+                raise _unbound(name, frames)
+        return stream(self._plan, self._spark, frames, emit)
 
     def explain_stream(self) -> str:
         """Return how `stream` spreads the work: shards by which key, or one shard, and why.
@@ -108,15 +109,13 @@ class OnSpark:
 
         return str(cut(self._plan))
 
-    def _checked(self, frames: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    def _sources(self, frames: Mapping[str, DataFrame]) -> Mapping[str, Source]:
+        """Return the query's sources by name. Raises `QueryError` for a frame of none of them."""
         named = sources(self._plan)
         for name in frames:
             if name not in named:
                 raise QueryError(f"there is no source {name!r}; the sources of this query are: {', '.join(named) or '(none)'}")
-        for name in named:
-            if name not in frames:
-                raise _unbound(name, frames)
-        return frames
+        return named
 
     def _source(self, node: Source, frames: Mapping[str, DataFrame]) -> Flow:
         if node.source in frames:

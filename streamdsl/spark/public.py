@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from streamdsl.spark import stages
@@ -27,12 +28,12 @@ def public_frame(flow: Flow) -> DataFrame:
     return made.make().selectExpr(*times, *payload_texts(kind))
 
 
-def payload_texts(kind: Type) -> list[str]:
-    """Return the SQL of the columns of payloads in their public form."""
+def payload_texts(kind: Type, reserved: Sequence[str] = LIFETIME) -> list[str]:
+    """Return the SQL of the columns of payloads in their public form, behind `payload_` where a name is reserved."""
     if not isinstance(kind, Row):
         return [f"{_shown('p', kind)} as value"]
-    clashing = [name for name in kind.schema.names if name.lower() in LIFETIME]
-    names = column_names(kind.schema.names, {*LIFETIME, *clashing})
+    clashing = [name for name in kind.schema.names if name.lower() in reserved]
+    names = column_names(kind.schema.names, {*reserved, *clashing})
     return [
         f"{_shown(f'p.f{i}', field)} as {backquoted(name)}"
         for i, (name, field) in enumerate(zip(names, kind.fields, strict=True))

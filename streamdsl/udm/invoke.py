@@ -13,6 +13,7 @@ from streamdsl.expr.rows import settle
 from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import column_of
 from streamdsl.temporal import CHRONON, INFINITY, MIN_TIME, Lifetime, add_time, fields_of, payload_order, to_ticks
+from streamdsl.temporal.cht import Row
 from streamdsl.udm.bases import UDM, AnyModule, AnyUDA, AnyUDO, IntervalEvent, WindowDescriptor
 from streamdsl.windows import Clip, Output
 
@@ -30,15 +31,9 @@ EXCLUDED: Final = _Excluded()
 """The argument of a row that an aggregate's `where=` leaves out."""
 
 
-class Member(Protocol):
+class Member(Row, Protocol):
     """A member of a window: its lifetime, payload, and the argument of each module evaluated on it."""
 
-    @property
-    def le(self) -> int: ...
-    @property
-    def re(self) -> int: ...
-    @property
-    def payload(self) -> Any: ...
     @property
     def arguments(self) -> Sequence[Any]: ...
 

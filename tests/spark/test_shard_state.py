@@ -14,12 +14,13 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 import streamdsl as sd
-from streamdsl.errors import QueryError
+from streamdsl.errors import CheckpointError, QueryError, UserCodeError
 from streamdsl.spark.flow import Flow
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.shipping import ship
 from streamdsl.spark.stages import payload_of
 from streamdsl.spark.streaming import processor
+from streamdsl.spark.streaming.cut import cut
 from streamdsl.spark.streaming.processor import ShardProcessor
 from streamdsl.spark.streaming.route import RouteStage
 from streamdsl.spark.streaming.shard import ShardStage
@@ -29,9 +30,9 @@ from tests.laws.test_shards import TYPE, frame_of
 PLAN = sd.source("s", unit="tick").group_by("k").tumbling_window(10).aggregate(n=sd.count()).plan()
 
 
-def in_store(shards: int = 1) -> TwsTester:
+def in_store(shards: int = 1, emit: Any = "final") -> TwsTester:
     out = lower(lowering(PLAN, {"s": Flow.of(TYPE, "tick", lambda: None)})).type
-    return TwsTester(ShardProcessor(ship(ShardStage(PLAN, {"s": payload_of(TYPE, None)}, out, "final", shards), "the query")))
+    return TwsTester(ShardProcessor(ship(ShardStage(PLAN, {"s": payload_of(TYPE, None)}, out, emit, shards), "the query")))
 
 
 def parcels(*events: Any) -> list[Row]:
@@ -65,3 +66,21 @@ def test_another_number_of_shards_is_refused() -> None:
     three.updateValueState("head", 0, two.peekValueState("head", 0))
     with pytest.raises(QueryError, match="of 2 shards, and it would go on with 3"):
         three.test(0, parcels(sd.point("b", 2, {"k": "a", "v": 1})))
+
+
+def test_another_way_to_emit_is_refused() -> None:
+    final, speculative = in_store(), in_store(emit="speculative")
+    final.test(0, parcels(sd.point("a", 1, {"k": "a", "v": 1})))
+    processor._running.clear()
+    speculative.updateValueState("head", 0, final.peekValueState("head", 0))
+    speculative.updateMapState("chunks", 0, final.peekMapState("chunks", 0))
+    with pytest.raises(CheckpointError, match="emit='final', this one has 'speculative'"):
+        speculative.test(0, parcels(sd.point("b", 2, {"k": "a", "v": 1})))
+
+
+def test_a_key_that_fails_is_an_error_of_the_user_s_code() -> None:
+    plan = sd.source("s", unit="tick").group_by(lambda e: 1 // e.v).tumbling_window(10).aggregate(n=sd.count()).plan()
+    (way,) = cut(plan).routes
+    route = RouteStage("s", "s", payload_of(TYPE, None), way.before, way.key, TYPE, (0, 1), None)
+    with pytest.raises(UserCodeError, match="the key of source:s"):
+        list(route.run([frame_of([sd.point("a", 1, {"k": "a", "v": 0})])]))

@@ -134,6 +134,14 @@ def test_what_streams_need_is_said(streaming: Any, tmp_path: Path) -> None:
     counted = sd.source("s", progress=sd.Progress.every(3)).group_by("k").tumbling_window(5).aggregate(n=sd.count())
     with pytest.raises(UnsupportedOnSpark, match="a progress policy"):
         counted.on_spark(streaming).stream({"s": frame})
+    dropping = sd.source("s", on_violation="drop").group_by("k").tumbling_window(5).aggregate(n=sd.count())
+    with pytest.raises(UnsupportedOnSpark, match="cannot tell what was dropped"):
+        dropping.on_spark(streaming).stream({"s": frame})
+    tables = stream().join(sd.from_table([{"k": "a", "name": "A"}]), on="k", select=lambda e, table: table.name)
+    with pytest.raises(UnsupportedOnSpark, match="brings its own rows"):
+        tables.on_spark(streaming).stream({"s": frame})
+    named = stream().select(kind=lambda e: e.k, id=lambda e: e.v, shard=lambda e: e.m).on_spark(streaming).stream({"s": frame})
+    assert named.columns == ["kind", "id", "le", "re", "re_new", "payload_kind", "payload_id", "payload_shard", "shard"]
     streaming.conf.unset(PROVIDER)
     with pytest.raises(QueryError, match="RocksDB"):
         on_spark.stream({"s": frame})
@@ -145,4 +153,6 @@ def test_a_query_says_how_it_is_spread() -> None:
     assert said["tumbling"] == "shards by e.k"
     assert said["rows"] == "one shard: there is no group whose key could tell rows apart"
     assert said["join"] == "shards by e.k"
+    ends = stream().where(lambda e, life: life.re > 5).group_by("k").tumbling_window(5).aggregate(n=sd.count())
+    assert ends.on_spark(None).explain_stream() == "one shard: where_1 is outside of any group"
     assert said["anti join, grouped after it"] == "one shard: anti_join_1 is outside of any group"

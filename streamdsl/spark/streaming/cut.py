@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from streamdsl.engine.operators.span import reads_re
 from streamdsl.expr.describe import describe
 from streamdsl.expr.nodes import Expr, Make
 from streamdsl.plan.labels import labels
@@ -25,16 +26,15 @@ from streamdsl.plan.node import (
     TwoInputs,
     Where,
 )
+from streamdsl.plan.properties import expressions
 
-_BEFORE: Final = (Where, Select)
-"""Operators that a row passes alone, with its lifetime as it is: they run where rows are, before these are sent."""
-_AFTER: Final = (*_BEFORE, SelectMany, AlterLifetime, Shift, ClipInterval, ClipDuration, Extend, ToPointsAtEnd, Quantize)
+_AFTER: Final = (Where, Select, SelectMany, AlterLifetime, Shift, ClipInterval, ClipDuration, Extend, ToPointsAtEnd, Quantize)
 """Operators that a row passes alone: where it is does not matter."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """Rows of a source on their way to shards: what they pass before, by which key they are sent, and as which source."""
+class Route:
+    """The way of a source's rows to shards: what they pass before they are sent, by which key, and as which source."""
 
     source: Source
     before: Node
@@ -46,14 +46,14 @@ class Sent:
 class Cut:
     """A plan in two: what rows pass on their way to shards, and what these run; without a key there is one shard."""
 
-    sent: tuple[Sent, ...]
+    routes: tuple[Route, ...]
     after: Node
     why: str
 
     @property
     def is_keyed(self) -> bool:
         """Whether rows of different keys may be in different shards."""
-        return any(each.key for each in self.sent)
+        return any(each.key for each in self.routes)
 
     def __str__(self) -> str:
         return f"shards by {self.why}" if self.is_keyed else f"one shard: {self.why}"
@@ -73,16 +73,16 @@ def cut(plan: Node) -> Cut:
     inputs = _keyed_inputs(keyed)
     if not inputs:
         return _whole(plan, keyed)
-    sent: list[Sent] = []
+    routes: list[Route] = []
     for before, key in inputs:
-        source = next((node for node in _down(before) if not isinstance(node, _BEFORE)), before)
+        source = next((node for node in _down(before) if not _passes_alone(node)), before)
         if not isinstance(source, Source):
             return _whole(plan, source)
-        name = f"{source.source}/{len(sent)}" if any(each.name == source.source for each in sent) else source.source
-        sent.append(Sent(source, before, key, name))
-    sources = [replace(each.source, source=each.name, payload=each.before.schema) for each in sent]
-    why = ", ".join(describe(part) for part in sent[0].key)
-    return Cut(tuple(sent), _with_inputs(plan, keyed, sources), why)
+        name = f"{source.source}/{len(routes)}" if any(each.name == source.source for each in routes) else source.source
+        routes.append(Route(source, before, key, name))
+    sources = [replace(each.source, source=each.name, payload=each.before.schema) for each in routes]
+    why = ", ".join(describe(part) for part in routes[0].key)
+    return Cut(tuple(routes), _with_inputs(plan, keyed, sources), why)
 
 
 def _keyed_inputs(node: Node) -> list[tuple[Node, tuple[Expr, ...]]]:
@@ -105,10 +105,15 @@ def _parts(key: Expr | None) -> tuple[Expr, ...]:
 def _whole(plan: Node, node: Node) -> Cut:
     """Return the plan as one shard runs it: this node is why."""
     named = {each.source: each for each in plan.walk() if isinstance(each, Source)}
-    sent = tuple(Sent(source, source, (), name) for name, source in named.items())
+    routes = tuple(Route(source, source, (), name) for name, source in named.items())
     if isinstance(node, Source):
-        return Cut(sent, plan, "there is no group whose key could tell rows apart")
-    return Cut(sent, plan, f"{labels(plan)[id(node)]} is outside of any group")
+        return Cut(routes, plan, "there is no group whose key could tell rows apart")
+    return Cut(routes, plan, f"{labels(plan)[id(node)]} is outside of any group")
+
+
+def _passes_alone(node: Node) -> bool:
+    """Say whether rows pass an operator alone, with their lifetimes as they are: none that reads ends, which may change."""
+    return isinstance(node, (Where, Select)) and not any(map(reads_re, expressions(node)))
 
 
 def _down(node: Node) -> Iterator[Node]:

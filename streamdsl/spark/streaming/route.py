@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.lower import Graph, lower
 from streamdsl.engine.operator import Piece, inputs_of
-from streamdsl.errors import EventError, SchemaError
-from streamdsl.expr.evaluate import evaluate
+from streamdsl.errors import EventError, SchemaError, UserCodeError
+from streamdsl.expr.evaluate import RowError, evaluate
 from streamdsl.expr.nodes import Expr
 from streamdsl.plan.node import Node
 from streamdsl.spark.codec import decode_table, encode_table
@@ -87,13 +88,21 @@ class RouteStage:
         batch = self._passed(rows, table, graph)
         if not len(batch):
             return
-        places = shard_places([evaluate(part, inputs_of(batch)) for part in self.key], len(self.shards))
+        places = self._places(batch)
         sent = table.take(pa.array(batch.ids)).set_column(5, "p", encode_table(batch.table, self.out))
         order = np.argsort(places, kind="stable")
         stops = np.searchsorted(places[order], np.arange(len(self.shards) + 1)).tolist()
         ordered = sent.take(pa.array(order))
         parts = [(shard, ordered.slice(a, b - a)) for shard, a, b in zip(self.shards, stops, stops[1:], strict=False) if b > a]
         yield _parcels([(shard, self.name, None, packed(part)) for shard, part in parts])
+
+    def _places(self, batch: Batch) -> NDArray[np.int64]:
+        """Return for each row which of the shards it goes to."""
+        try:
+            return shard_places([evaluate(part, inputs_of(batch)) for part in self.key], len(self.shards))
+        except RowError as error:
+            (payload,) = batch.table.take(np.array([error.row])).payloads()
+            raise UserCodeError(error.cause, operator=f"the key of source:{self.source}", event=payload) from error
 
     def _passed(self, rows: Any, table: Any, graph: Graph) -> Batch:
         """Return the rows that are left before they are sent; their ids are their places."""

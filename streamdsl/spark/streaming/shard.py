@@ -13,12 +13,13 @@ import pyarrow as pa
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.engine.session import Session
-from streamdsl.engine.starting import open_session, restored
+from streamdsl.engine.starting import open_session
+from streamdsl.engine.state.checkpoint import Checkpoint
 from streamdsl.expr.table import Table
 from streamdsl.io.binding import Inserts
 from streamdsl.io.frames import PhysicalRows
 from streamdsl.plan.node import Node
-from streamdsl.spark.codec import decode_table, encode_table
+from streamdsl.spark.codec import arrow_type, decode_table, encode_table
 from streamdsl.spark.row_stage import Payload
 from streamdsl.spark.streaming.wire import CTI, INSERT, RETRACT, packed, unpacked
 from streamdsl.spark.types import Type
@@ -46,13 +47,15 @@ class ShardStage:
     shards: int = 1
 
     def open(self, state: bytes | None) -> Session[Any]:
-        """Return the running query of a shard, as it was when its state was saved; None: a new one."""
-        # The state is that of the job's own checkpoint, which nobody but the job writes.
-        return (
-            open_session(self.plan, {}, self.emit, {"attach": "off"})
-            if state is None
-            else restored(self.plan, None, state, trust=True)
-        )
+        """Return the running query of a shard, as it was when its state was saved; None: a new one.
+
+        Raises `CheckpointError` for the state of another query, or of one that emits otherwise.
+        """
+        session = open_session(self.plan, {}, self.emit, {"attach": "off"})
+        if state is not None:
+            # It is that of the job's own checkpoint, which nobody but the job writes.
+            Checkpoint(state).lay_over(session, trust=True)
+        return session
 
     def take(self, session: Session[Any], parcels: Sequence[Parcel]) -> Iterator[bytes]:
         """Feed what has come to a running query, first rows, then CTIs, and yield what it sends."""
@@ -92,8 +95,6 @@ class ShardStage:
         edge = edge_of(self.out)
         if edge == self.out:
             return encode_table(payloads, edge)
-        from streamdsl.spark.codec import arrow_type
-
         return pa.array([edge_value(payload, edge) for payload in payloads.payloads()], arrow_type(edge))
 
 

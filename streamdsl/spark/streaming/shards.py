@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +43,7 @@ def _hashes(column: Column) -> NDArray[np.uint64]:
 
 def _hash(value: Any) -> int:
     key = payload_key(value)
-    if isinstance(key, (int, float)) and key == key and abs(key) < 2**63 and int(key) == key:
+    if isinstance(key, (int, float, Decimal, Fraction)) and -(2**63) <= key < 2**63 and int(key) == key:
         return int(key) % 2**64
     return zlib.crc32(canonical(key).encode("utf-8", "surrogatepass"))
 

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import QueryError, UnsupportedOnSpark
+from streamdsl.io.layout import PHYSICAL
 from streamdsl.plan.node import Node, Source
 from streamdsl.plan.units import in_unit
 from streamdsl.spark.flow import Flow
@@ -20,7 +21,7 @@ from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.public import payload_texts
 from streamdsl.spark.shipping import ship
 from streamdsl.spark.stages import payload_of
-from streamdsl.spark.streaming.cut import Sent, cut
+from streamdsl.spark.streaming.cut import Route, cut
 from streamdsl.spark.streaming.route import RouteStage
 from streamdsl.spark.streaming.shard import ShardStage
 from streamdsl.spark.streaming.shards import shard_ids
@@ -47,9 +48,9 @@ def stream(plan: Node, spark: SparkSession, frames: Mapping[str, DataFrame], emi
     made = cut(plan)
     shards = shard_ids(spark, int(spark.conf.get("spark.sql.shuffle.partitions") or 1)) if made.is_keyed else [0]
     out = lower(lowering(plan, flows)).type
-    types = {each.name: lower(lowering(each.before, flows)).type for each in made.sent}
-    parcels = [_routed(each, flows[each.source.source], types[each.name], shards) for each in made.sent]
-    payloads = {each.name: payload_of(types[each.name], each.before.schema) for each in made.sent}
+    types = {each.name: lower(lowering(each.before, flows)).type for each in made.routes}
+    parcels = [_routed(each, flows[each.source.source], types[each.name], shards) for each in made.routes]
+    payloads = {each.name: payload_of(types[each.name], each.before.schema) for each in made.routes}
     stage = ShardStage(_without_progress(made.after), payloads, out, emit, len(shards))
     return _unpacked(_in_shards(reduce(DataFrame.unionByName, parcels), ship(stage, "the query")), edge_of(out), unit)
 
@@ -80,24 +81,27 @@ def _has_protobuf() -> bool:
         return False
 
 
-def _routed(sent: Sent, flow: Flow, out: Type, shards: list[int]) -> DataFrame:
+def _routed(route: Route, flow: Flow, out: Type, shards: list[int]) -> DataFrame:
     """Return the parcels of a source's rows."""
     stage = RouteStage(
-        sent.source.source,
-        sent.name,
-        payload_of(flow.type, sent.source.payload),
-        _without_progress(sent.before) if sent.key else None,
-        sent.key,
+        route.source.source,
+        route.name,
+        payload_of(flow.type, route.source.payload),
+        _without_progress(route.before) if route.key else None,
+        route.key,
         out,
         tuple(shards),
-        _slack(sent.source, flow.unit),
+        _slack(route.source, flow.unit),
     )
-    return flow.make().mapInArrow(_function(ship(stage, f"source:{sent.source.source}")), PARCEL)
+    return flow.make().mapInArrow(_function(ship(stage, f"source:{route.source.source}")), PARCEL)
 
 
 def _slack(node: Source, unit: Unit | None) -> int | None:
-    if node.table:
-        raise UnsupportedOnSpark(f"the source {node.source!r} is reference data, which streams on Spark do not take yet")
+    if node.on_violation != "error":
+        raise UnsupportedOnSpark(
+            f"the source {node.source!r} asks for on_violation={node.on_violation!r}; streams cannot tell what was dropped",
+            hint="give its Progress more slack, or filter late rows out before",
+        )
     if node.progress is None:
         return None
     if node.progress.kind != "slack":
@@ -128,7 +132,7 @@ def _unpacked(sent: DataFrame, kind: Type, unit: Unit | None) -> DataFrame:
     columns = f"shard int, kind tinyint, id string, le bigint, re bigint, re_new bigint, p {kind.ddl}"
     events = sent.mapInArrow(_open, columns)
     times = [f"{from_ticks(name, unit)} as {name}" for name in ("le", "re", "re_new")]
-    return events.selectExpr(_KIND, "id", *times, *payload_texts(kind), "shard")
+    return events.selectExpr(_KIND, "id", *times, *payload_texts(kind, (*PHYSICAL, "shard")), "shard")
 
 
 def _open(batches: Iterable[Any]) -> Iterator[Any]:

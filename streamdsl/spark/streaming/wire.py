@@ -26,7 +26,7 @@ def packed(table: Any) -> bytes:
 
 
 def opened(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield the rows of what shards have sent; the id of an event names its shard too, where there are several."""
+    """Yield the rows of what shards have sent; the id of an event names its shard too."""
     for batch in batches:
         for shard, blob in zip(batch.column("shard").to_pylist(), batch.column("blob").to_pylist(), strict=True):
             table = unpacked([blob])
