@@ -43,7 +43,8 @@ def canonical(events: DataFrame) -> DataFrame:
 
     Raises `EventError` in the task for events that do not fit together.
     """
-    return public_frame(source_of_frame(Source("events"), events.drop("shard")))
+    told = events.where("kind <> 'rejected'").drop("shard")
+    return public_frame(source_of_frame(Source("events"), told))
 
 
 def _own_rows(session: SparkSession, node: Source, bindings: Mapping[str, Bound], rejected: list[Rejected] | None = None) -> Flow:
@@ -86,6 +87,7 @@ class OnSpark:
         Each streaming frame holds a source's events: `le`, `re` and the payload's fields are insertions; with `kind`, `id` and
         `re_new` too there are retractions, which carry their payload, and rows of kind `cti`, whose time is `le`. The result has
         the columns `kind`, `id`, `le`, `re`, `re_new`, the payload's, and `shard`: its CTI is the least that any shard has sent.
+        Rows that a source has dropped or adjusted are of kind `rejected`: `re_new` is the CTI that they broke.
         Raises `UnsupportedOnSpark`, and `QueryError` for a session without the RocksDB state store (docs/spark.md).
         """
         from streamdsl.spark.streaming.stream import stream

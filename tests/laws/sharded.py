@@ -18,7 +18,7 @@ from streamdsl.spark.flow import Flow
 from streamdsl.spark.streaming.brought import brought
 from streamdsl.spark.streaming.cut import Stage
 from streamdsl.spark.streaming.layout import Part, laid_out
-from streamdsl.spark.streaming.wire import CTI, INSERT, Parcel, parcels_of, unpacked
+from streamdsl.spark.streaming.wire import CTI, INSERT, REJECTED, Parcel, parcels_of, unpacked
 from streamdsl.spark.types import INT, STR, Json, Row
 from streamdsl.temporal import Cti, Insert
 
@@ -53,6 +53,7 @@ class Streamed:
         self.out = self.parts[-1].shards.sent_as
         self._states: dict[tuple[int, int], bytes] = {}
         self._draw = random.Random(seed)
+        self.rejected: list[tuple[int, int, int]] = []
         self._ctis = dict.fromkeys(range(self.parts[-1].shards.shards), sd.MIN_TIME)
         self.sources = list(flows.keys() - made.flows.keys())
 
@@ -97,6 +98,8 @@ class Streamed:
         for row, payload in zip(table.select(["kind", "id", "le", "re", "re_new"]).to_pylist(), payloads, strict=True):
             if row["kind"] == INSERT:
                 yield Insert((shard, row["id"]), row["le"], row["re"], payload)
+            elif row["kind"] == REJECTED:
+                self.rejected.append((row["le"], row["re"], row["re_new"]))
             elif row["kind"] == CTI:
                 self._ctis[shard] = row["le"]
             else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -53,6 +54,7 @@ class Seen(sd.UDSO[Any, int, int]):
         return state + 1, [state] * (payload["v"] > 0)
 
 
+TABLE: sd.Stream[Any] = sd.from_table([{"k": "a", "name": "A"}, {"k": "b", "name": "B"}, {"k": "z", "name": "B"}])
 QUERIES: dict[str, Callable[[Any, Any], Any]] = {
     "tumbling": lambda s, t: by_key(s).tumbling_window(5).aggregate(n=sd.count(), total=sd.sum(lambda e: e.v)),
     "hopping by a number": lambda s, t: halved(s).hopping_window(8, 3).aggregate(least=sd.min(lambda e: e.v)),
@@ -132,8 +134,6 @@ QUERIES: dict[str, Callable[[Any, Any], Any]] = {
         TABLE.group_by("name").snapshot_window().aggregate(n=sd.count()).select(v=lambda e: e.n), on="v"
     ),
 }
-
-TABLE = sd.from_table([{"k": "a", "name": "A"}, {"k": "b", "name": "B"}, {"k": "z", "name": "B"}])
 
 
 UNENDING = ("snapshot", "join", "anti join", "with itself", "a filter that reads ends")
@@ -270,3 +270,26 @@ def test_a_policy_moves_progress_batch_by_batch(name: str, late: list[tuple[int,
     if rows and name != "every three rows":
         assert last <= latest
         assert name == "a clock" or last >= (latest - 3) // 5 * 5 - 10
+
+
+@pytest.mark.parametrize("on_violation", ["drop", "adjust"])
+@examples(25)
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 9))), st.integers(1, 3), st.integers(1, 5), st.integers(0, 99))
+def test_rows_that_come_too_late_are_told_of(
+    on_violation: Any, rows: list[tuple[int, int]], shards: int, n: int, seed: int
+) -> None:
+    """A shard drops or moves what a session would whose CTI moves after each micro-batch, and says so, from any stage."""
+    source = sd.source("s", unit="tick", progress=sd.Progress.slack(2), on_violation=on_violation)
+    query = source.group_by("k").snapshot_window().aggregate(n=sd.count()).snapshot_window().aggregate(m=sd.sum(lambda e: e.n))
+    streamed = Streamed(query, shards, seed=seed)
+    points = [Insert(f"{i}", le, le + life, {"k": "abc"[life % 3], "v": le}) for i, (le, life) in enumerate(rows)]
+    told, sent = [], []
+    for part in parts_of(points, n):
+        told += [*part, Cti(max([-2, *(each.le - 2 for each in points[: points.index(part[-1]) + 1])]))] if part else []
+        sent += streamed.batch({"s": part})
+    sent += streamed.batch({"s": [Cti(sd.INFINITY)]})
+    rejected: list[Any] = []
+    node = replace(sources(query.plan())["s"], progress=None)
+    left = history(node, told, "tick", rejected)
+    assert_cht_equal(CHT.from_events(sent), denote(query.plan(), {"s": left}))
+    assert sorted(streamed.rejected) == sorted((each.event.le, each.event.re, each.cti) for each in rejected)

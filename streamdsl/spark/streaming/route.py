@@ -20,7 +20,7 @@ from streamdsl.plan.node import Node, Source
 from streamdsl.spark.codec import decode_table, encode_table
 from streamdsl.spark.row_stage import Payload
 from streamdsl.spark.streaming.placing import Placing, Together
-from streamdsl.spark.streaming.wire import CTI, INSERT, RETRACT, Parcel, opened, packed, parcels_to_arrow
+from streamdsl.spark.streaming.wire import CTI, INSERT, REJECTED, RETRACT, Parcel, opened, packed, parcels_to_arrow
 from streamdsl.spark.types import Type
 from streamdsl.temporal import INFINITY, MIN_TIME, Progress, Unit, add_time
 
@@ -62,6 +62,7 @@ class SourceReader:
         self._cti = MIN_TIME
         self._latest: int | None = None
         self._count = 0
+        self.passing: list[Any] = []
 
     def rows(self, batch: Any) -> Iterator[Any]:
         """Yield the insertions and retractions."""
@@ -112,6 +113,7 @@ class ShardsReader:
 
     def __init__(self, shards: FromShards) -> None:
         self._ctis: dict[int, int] = {}
+        self.passing: list[Any] = []
 
     def rows(self, batch: Any) -> Iterator[Any]:
         """Yield the insertions and retractions."""
@@ -120,7 +122,10 @@ class ShardsReader:
             ctis = part.filter(is_cti)
             for shard, cti in zip(ctis.column("shard").to_pylist(), ctis.column("le").to_pylist(), strict=True):
                 self._ctis[shard] = max(cti, self._ctis.get(shard, MIN_TIME))
-            rows = pa.table(part.filter(pc.invert(is_cti))).drop_columns(["shard"])
+            is_rejected = pc.equal(part.column("kind"), REJECTED)
+            if pc.any(is_rejected).as_py():
+                self.passing.append(pa.table(part.filter(is_rejected)).drop_columns(["shard"]))
+            rows = pa.table(part.filter(pc.invert(pc.or_(is_cti, is_rejected)))).drop_columns(["shard"])
             if rows.num_rows:
                 yield rows
 
@@ -170,6 +175,8 @@ class RouteStage:
                 for sender in senders:
                     if parcels := sender.sent(rows):
                         yield parcels_to_arrow(parcels)
+        for rows in reader.passing:
+            yield parcels_to_arrow([Parcel(self.ways[0].shards[0], "", blob=packed(rows))])
         if told := [parcel for word in reader.heard() for parcel in self._told(word)]:
             yield parcels_to_arrow(told)
 

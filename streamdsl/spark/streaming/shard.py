@@ -24,11 +24,12 @@ from streamdsl.plan.node import Node
 from streamdsl.spark.codec import arrow_type, decode_table, encode_table
 from streamdsl.spark.row_stage import Payload
 from streamdsl.spark.streaming.hearing import Hearing
-from streamdsl.spark.streaming.wire import CTI, INSERT, RETRACT, Parcel, packed, unpacked
+from streamdsl.spark.streaming.wire import CTI, INSERT, REJECTED, RETRACT, Parcel, packed, unpacked
 from streamdsl.spark.types import Type
 from streamdsl.spark.values import edge_value
-from streamdsl.temporal import Cti, Event, Insert, Retract
+from streamdsl.temporal import Cti, Event, Insert, Rejected, Retract
 
+_COLUMNS: Final = ["kind", "id", "le", "re", "re_new"]
 _HEAD: Final = 8
 """Bytes of the length of what a shard keeps besides its session."""
 
@@ -92,6 +93,9 @@ class Shard:
         """Take what has come, first rows, then CTIs, and yield what that sends."""
         blobs: dict[str, list[bytes]] = defaultdict(list)
         for parcel in (*self._own, *parcels):
+            if not parcel.source:
+                yield from self._passed(parcel)
+                continue
             if parcel.blob is not None:
                 blobs[parcel.source].append(parcel.blob)
             self._heard[parcel.source].take(parcel)
@@ -101,6 +105,18 @@ class Shard:
         for source, heard in sorted(self._heard.items()):
             if (cti := heard.cti()) > self._session.ctis[source]:
                 yield from self._sent(self._session.feed([Cti(cti)], source))
+        if rejected := self._session.rejected(forget=True):
+            yield packed(self._rows(_rejected(rejected)))
+
+    def _passed(self, parcel: Parcel) -> Iterator[bytes]:
+        """Yield rows that are not for this query, in the form of what it sends."""
+        if parcel.blob is not None:
+            yield packed(self._rows(unpacked([parcel.blob])))
+
+    def _rows(self, rows: Any) -> Any:
+        """Return rows without payloads in the form of those that are sent."""
+        payloads = pa.nulls(rows.num_rows, arrow_type(self._stage.sent_as))
+        return pa.table({**{name: rows.column(name) for name in _COLUMNS}, "p": payloads})
 
     def _read(self, rows: Any, source: str) -> Inserts | list[Event[Any]]:
         payload = self._stage.inputs[source].payload
@@ -127,6 +143,14 @@ class Shard:
         if kind == self._stage.out:
             return encode_table(payloads, kind)
         return pa.array([edge_value(payload, kind) for payload in payloads.payloads()], arrow_type(kind))
+
+
+def _rejected(rejected: Sequence[Rejected]) -> Any:
+    """Return events that were dropped or adjusted as rows: where a retraction has its new end, they have the CTI they broke."""
+    kinds = pa.array([REJECTED] * len(rejected), pa.int8())
+    ids = pa.array([str(each.event.id) for each in rejected], pa.string())
+    le, re = (pa.array([getattr(each.event, name) for each in rejected], pa.int64()) for name in ("le", "re"))
+    return pa.table([kinds, ids, le, re, pa.array([each.cti for each in rejected], pa.int64())], names=_COLUMNS)
 
 
 def _events(kinds: Any, ids: Sequence[Hashable], le: Any, re: Any, re_new: Any, table: Table) -> Iterator[Insert[Any] | Retract]:

@@ -24,7 +24,7 @@ from streamdsl.spark.streaming.brought import brought
 from streamdsl.spark.streaming.cut import Stage
 from streamdsl.spark.streaming.layout import Leg, Part, laid_out
 from streamdsl.spark.streaming.shards import shard_ids
-from streamdsl.spark.streaming.wire import CTI, PARCEL, RETRACT, SENT
+from streamdsl.spark.streaming.wire import CTI, PARCEL, REJECTED, RETRACT, SENT
 from streamdsl.spark.times import from_ticks
 from streamdsl.spark.types import Type
 from streamdsl.temporal import Unit, common_unit
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-_KIND: Final = f"CASE kind WHEN {CTI} THEN 'cti' WHEN {RETRACT} THEN 'retract' ELSE 'insert' END as kind"
+_KIND: Final = (
+    f"CASE kind WHEN {CTI} THEN 'cti' WHEN {RETRACT} THEN 'retract' WHEN {REJECTED} THEN 'rejected' ELSE 'insert' END as kind"
+)
 
 
 def stream(

@@ -9,14 +9,16 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-INSERT, RETRACT, CTI = range(3)
+INSERT, RETRACT, CTI, REJECTED = range(4)
+"""The kinds of rows; a rejected one is a row of a source that broke a CTI, which is then its `re_new`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
     """What is sent to a shard: rows as which of its sources, or how far it has come, by the word of which shard before, if any.
 
-    With `seen` the CTI holds once the source has had so many rows more than before that its progress policy moves.
+    Rows without a source pass the shard as they are. With `seen` the CTI holds once the source has had so many rows more than
+    before that its progress policy moves.
     """
 
     shard: int
@@ -83,6 +85,8 @@ def opened(batches: Iterable[Any]) -> Iterator[Any]:
         for shard, blob in zip(batch.column("shard").to_pylist(), batch.column("blob").to_pylist(), strict=True):
             table = unpacked([blob])
             shards = pa.array([shard] * table.num_rows, pa.int32())
-            named = pc.binary_join_element_wise(f"{shard}", table.column("id"), "/")
+            ids = table.column("id")
+            is_result = pc.not_equal(table.column("kind"), REJECTED)
+            named = pc.if_else(is_result, pc.binary_join_element_wise(f"{shard}", ids, "/"), ids)
             table = table.set_column(1, "id", named)
             yield from table.add_column(0, "shard", shards).combine_chunks().to_batches()
