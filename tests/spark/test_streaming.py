@@ -132,7 +132,11 @@ def streamed(spark: Any, query: sd.Stream[Any], folders: dict[str, Path], emit: 
         name: spark.readStream.schema(PHYSICAL).option("maxFilesPerTrigger", 1).parquet(str(folder))
         for name, folder in folders.items()
     }
-    out = query.on_spark(spark).stream(frames, emit=emit)
+    return written_by(spark, query.on_spark(spark).stream(frames, emit=emit), where)
+
+
+def written_by(spark: Any, out: Any, where: Path) -> Any:
+    """Return what a stream writes."""
     writer = (
         out.writeStream.format("memory").queryName(f"t{next(NUMBERS)}").option("checkpointLocation", str(where / "checkpoint"))
     )
@@ -188,3 +192,22 @@ def test_a_query_says_how_it_is_spread() -> None:
         "stage 1 of s: shards by e.k",
         "stage 2 of stage 1: one shard: window_aggregate_2 is outside of any group",
     ]
+
+
+def test_a_watermark_of_spark_is_a_policy_and_late_rows_are_told_of(streaming: Any, tmp_path: Path) -> None:
+    second = 10**6
+    for part, seconds in enumerate([(1, 2, 31), (12, 22, 23, 45)]):
+        rows = pa.table({"le": pa.array([n * second for n in seconds], pa.timestamp("us", "UTC")), "k": ["a"] * len(seconds)})
+        (tmp_path / "in").mkdir(exist_ok=True)
+        pq.write_table(rows, tmp_path / "in" / f"{part}.parquet")
+        os.utime(tmp_path / "in" / f"{part}.parquet", (10**9 + part, 10**9 + part))
+    frame = streaming.readStream.schema("le timestamp, k string").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+    query = sd.source("s", on_violation="drop").group_by("k").tumbling_window("10s").aggregate(n=sd.count())
+    out = query.on_spark(streaming).stream({"s": frame.withWatermark("le", "10 seconds")}, emit="final")
+    written = written_by(streaming, out, tmp_path).selectExpr(
+        "kind", "unix_seconds(le) as le", "unix_seconds(re_new) as re_new", "n"
+    )
+    rows = [tuple(row) for row in written.collect()]
+    assert [row for row in rows if row[0] == "insert"] == [("insert", 0, None, 2), ("insert", 20, None, 2)]
+    assert [row for row in rows if row[0] == "rejected"] == [("rejected", 12, 21, None)]
+    assert ("cti", 30, None, None) in rows

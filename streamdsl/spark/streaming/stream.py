@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +17,7 @@ from streamdsl.errors import QueryError, UnsupportedOnSpark
 from streamdsl.io.binding import Bound
 from streamdsl.io.layout import PHYSICAL
 from streamdsl.plan.node import Node, Source
+from streamdsl.plan.parameters import mapped
 from streamdsl.plan.units import in_unit
 from streamdsl.spark.flow import Flow
 from streamdsl.spark.frames import events_of_frame
@@ -27,13 +30,14 @@ from streamdsl.spark.streaming.shards import shard_ids
 from streamdsl.spark.streaming.wire import CTI, PARCEL, REJECTED, RETRACT, SENT
 from streamdsl.spark.times import from_ticks
 from streamdsl.spark.types import Type
-from streamdsl.temporal import Unit, common_unit
+from streamdsl.temporal import Progress, Unit, common_unit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_WATERMARK: Final = "spark.watermarkDelayMs"
 _KIND: Final = (
     f"CASE kind WHEN {CTI} THEN 'cti' WHEN {RETRACT} THEN 'retract' WHEN {REJECTED} THEN 'rejected' ELSE 'insert' END as kind"
 )
@@ -48,7 +52,7 @@ def stream(
 ) -> DataFrame:
     """Return the physical events of a plan over streaming frames; `own` has the sources that the query brings."""
     _check_settings(spark)
-    made = brought(plan, own or {})
+    made = brought(_with_watermarks(plan, frames), own or {})
     named = sources(made.plan)
     flows = {name: events_of_frame(named[name], frame) for name, frame in frames.items()}
     unit = common_unit(*(flow.unit for flow in (*flows.values(), *made.flows.values())))
@@ -59,6 +63,19 @@ def stream(
         sent[id(part.stage)] = _in_shards(part, flows, sent)
     last = parts[-1]
     return _unpacked(sent[id(last.stage)], last.shards.sent_as, unit)
+
+
+def _with_watermarks(plan: Node, frames: Mapping[str, DataFrame]) -> Node:
+    """Return the plan with Spark's watermark on `le` as the progress policy of each source that has none."""
+
+    def marked(node: Node) -> Node:
+        if not isinstance(node, Source) or node.progress is not None or node.source not in frames:
+            return node
+        fields = {field.name: field for field in frames[node.source].schema.fields}
+        delay = fields["le"].metadata.get(_WATERMARK) if "le" in fields else None
+        return node if delay is None else replace(node, progress=Progress.slack(timedelta(milliseconds=delay)))
+
+    return mapped(plan, marked)
 
 
 def _in_shards(part: Part, flows: Mapping[str, Flow], sent: Mapping[int, DataFrame]) -> DataFrame:
