@@ -25,16 +25,9 @@ REPLAYED: Final = tuple(question for question in QUESTIONS if question.letter in
 FILES: Final = 4
 _KILLED_AT: Final = FILES // 2
 _LIMIT: Final = 600
-_ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _SETTINGS: Final = {
-    "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
+    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     "spark.sql.shuffle.partitions": "2",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.log.level": "OFF",
 }
 
 
@@ -101,21 +94,19 @@ def _wait_for(job: subprocess.Popen[bytes], checkpoint: Path, batch: int) -> Non
 
 def _run(folder: Path, questions: Sequence[Question]) -> None:
     """Run the streaming queries over all files that are there, from where they were stopped, and fold what they have written."""
-    from pyspark.sql import SparkSession
-
     from streamdsl.spark import canonical
+    from streamdsl.spark.session import default_session
 
-    builder = SparkSession.builder.master("local[*]").appName("streamdsl-demo")
-    for name, value in _SETTINGS.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    for question in questions:
-        out = question.query.on_spark(spark).stream(_frames(spark, folder / "reports", question))
-        writer = out.writeStream.format("parquet").option("path", str(folder / "out" / question.name))
-        writer = writer.option("checkpointLocation", str(folder / "state" / question.name)).trigger(availableNow=True)
-        writer.start().awaitTermination()
-        written = spark.read.parquet(str(folder / "out" / question.name))
-        canonical(written).write.mode("overwrite").parquet(str(folder / "histories" / question.name))
+    with default_session() as spark:
+        for name, value in _SETTINGS.items():
+            spark.conf.set(name, value)
+        for question in questions:
+            out = question.query.on_spark(spark).stream(_frames(spark, folder / "reports", question))
+            writer = out.writeStream.format("parquet").option("path", str(folder / "out" / question.name))
+            writer = writer.option("checkpointLocation", str(folder / "state" / question.name)).trigger(availableNow=True)
+            writer.start().awaitTermination()
+            written = spark.read.parquet(str(folder / "out" / question.name))
+            canonical(written).write.mode("overwrite").parquet(str(folder / "histories" / question.name))
 
 
 def _frames(spark: Any, folder: Path, question: Question) -> Mapping[str, Any]:
