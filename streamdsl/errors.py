@@ -19,6 +19,7 @@ __all__ = [
     "QueryError",
     "SchemaError",
     "SessionError",
+    "SinkError",
     "StreamDslError",
     "TimeOverflow",
     "TimestampViolation",
@@ -136,6 +137,10 @@ class UnboundedOutputError(StreamDslError, ValueError):
 
 class SessionError(StreamDslError, RuntimeError):
     """A session was used after it had been closed, or after user code had failed in it."""
+
+
+class SinkError(StreamDslError, RuntimeError):
+    """A table cannot take a micro-batch of a stream: it is another stream's, it lacks others before, or it has other columns."""
 
 
 class CheckpointError(StreamDslError, ValueError):

@@ -13,6 +13,7 @@ from streamdsl.spark.frames import collected, source_of_frame, source_of_rows
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.public import public_frame
 from streamdsl.spark.session import default_session, translated
+from streamdsl.spark.sinks import DatabaseTable, ParquetTable
 from streamdsl.spark.support import explain_spark
 from streamdsl.temporal import Rejected, common_unit, to_ticks
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from streamdsl.io.binding import Bound
     from streamdsl.spark.flow import Flow
 
-__all__ = ["OnSpark", "canonical", "explain_spark", "run_batch"]
+__all__ = ["DatabaseTable", "OnSpark", "ParquetTable", "canonical", "explain_spark", "run_batch"]
 
 
 def run_batch(plan: Node, bindings: Mapping[str, Bound], until: int | None = None) -> Result[Any]:

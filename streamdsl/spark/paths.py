@@ -1,0 +1,29 @@
+"""Paths of files that this process writes itself."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from streamdsl.errors import QueryError
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+def local_path(path: str | os.PathLike[str]) -> Path:
+    """Return a path of the file system, which may be given as a URI with the scheme `file`; raises `QueryError` for others.
+
+    >>> local_path("file:///data/out").as_posix()
+    '/data/out'
+    """
+    text = os.fspath(path)
+    if text.startswith("file:"):
+        return Path(unquote(urlsplit(text).path))
+    if _SCHEME.match(text):
+        raise QueryError(
+            f"{text!r} is on no file system of this machine", hint="give a path that driver and workers share, such as a mount"
+        )
+    return Path(text)

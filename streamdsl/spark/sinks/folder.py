@@ -1,0 +1,88 @@
+"""The files of a table in a folder: which file a row is in, and how a file's next form is written beside it."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from streamdsl.errors import SinkError
+from streamdsl.spark.sinks.frames import in_utc
+from streamdsl.spark.sinks.net import living, net
+
+OWN: Final = "_streamdsl"
+"""What the table needs for itself: readers of Parquet pass by names that begin so."""
+_STAGED: Final = "staged"
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder with a file for each stretch of `every` ticks of LEs; without it, with one file."""
+
+    path: Path
+    every: int | None
+
+    @property
+    def staged(self) -> Path:
+        """Where files are written before they are moved to their places."""
+        return self.path / OWN / _STAGED
+
+    def name(self, place: int) -> str:
+        """Return the name of the file of a stretch."""
+        return "rows.parquet" if self.every is None else f"le_{place}.parquet"
+
+    def parts(self, events: Any) -> Iterator[tuple[int, Any]]:
+        """Yield an Arrow table of events in parts, each with its stretch."""
+        if self.every is None:
+            yield 0, events
+            return
+        places = events.column("le").cast(pa.int64()).to_numpy() // self.every
+        for place in sorted(set(places.tolist())):
+            yield place, events.take(pa.array(np.flatnonzero(places == place)))
+
+    def stage(self, place: int, events: Any) -> str | None:
+        """Write the next form of a stretch's file; return where it is, "" if no row is left, None if nothing changes."""
+        changed = plain(net(plain(events)))
+        if not changed.num_rows:
+            return None
+        before = self._read(place, changed.schema)
+        kept = before.filter(pc.invert(pc.is_in(before.column("id"), changed.column("id"))))
+        rows = pa.concat_tables([kept, living(changed)])
+        if not rows.num_rows:
+            return ""
+        return self.write(rows.sort_by([("le", "ascending"), ("id", "ascending")]))
+
+    def write(self, rows: Any) -> str:
+        """Write rows to a file that has no place yet, so that they outlast a crash, and return its name."""
+        name = uuid.uuid4().hex
+        with open(self.staged / name, "wb") as file:
+            pq.write_table(rows, file)
+            file.flush()
+            os.fsync(file.fileno())
+        return name
+
+    def _read(self, place: int, schema: Any) -> Any:
+        path = self.path / self.name(place)
+        if not path.exists():
+            return schema.empty_table()
+        rows = pq.ParquetFile(path).read()
+        if rows.schema.names != schema.names:
+            raise SinkError(
+                f"{path} has the columns {', '.join(rows.schema.names)}, and the stream {', '.join(schema.names)}",
+                hint="a changed query writes to a table of its own",
+            )
+        return rows.cast(schema)
+
+
+def plain(table: Any) -> Any:
+    """Return an Arrow table without what tells equal tables apart: zones of a session, notes, whether nulls are allowed."""
+    table = in_utc(table).replace_schema_metadata(None)
+    return table.cast(pa.schema([pa.field(field.name, field.type) for field in table.schema]))
