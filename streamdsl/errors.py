@@ -1,4 +1,4 @@
-"""The whole exception tree, its wording, and the one warning.
+"""The whole exception tree, its wording, and the warnings.
 
 Each error is a `StreamDslError` and also the builtin that a caller would expect. A message says what is wrong, where, what is
 available, and ends with a `Hint:` where there is a remedy.
@@ -13,6 +13,7 @@ __all__ = [
     "CheckpointError",
     "CrossJoinWarning",
     "CtiViolation",
+    "DriverWarning",
     "EventError",
     "FieldNotFound",
     "PositionError",
@@ -149,6 +150,10 @@ class CheckpointError(StreamDslError, ValueError):
 
 class UnsupportedOnSpark(QueryError):
     """A node has no lowering to Spark; nothing has run."""
+
+
+class DriverWarning(UserWarning):
+    """A stream on Spark runs in the driver, in one process, as Spark cannot keep the state of shards."""
 
 
 class CrossJoinWarning(UserWarning):

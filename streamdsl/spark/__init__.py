@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +20,13 @@ from streamdsl.temporal import Rejected, common_unit, to_ticks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
     from streamdsl.emit import Emit, EmitMode
     from streamdsl.io.binding import Bound
     from streamdsl.spark.flow import Flow
+    from streamdsl.spark.streaming.driver import Sink
+    from streamdsl.spark.writing import Where
 
 __all__ = ["DatabaseTable", "OnSpark", "ParquetTable", "canonical", "explain_spark", "run_batch"]
 
@@ -91,12 +95,43 @@ class OnSpark:
         """
         from streamdsl.spark.streaming.stream import stream
 
+        self._check_streams(frames)
+        return stream(self._plan, self._spark, frames, emit)
+
+    def _check_streams(self, frames: Mapping[str, DataFrame]) -> None:
         for name, node in self._sources(frames).items():
             if node.table or (name in self._own and name not in frames):
                 raise UnsupportedOnSpark(f"the source {name!r} brings its own rows, which streams on Spark do not take yet")
             if name not in frames:
                 raise _unbound(name, frames)
-        return stream(self._plan, self._spark, frames, emit)
+
+    def write(
+        self,
+        frames: Mapping[str, DataFrame],
+        sink: str | os.PathLike[str] | Sink,
+        checkpoint: str | os.PathLike[str],
+        *,
+        emit: EmitMode | Emit = "speculative",
+        trigger: str | None = None,
+        engine: Where | None = None,
+    ) -> StreamingQuery:
+        """Start a stream that writes the output to a sink, and return Spark's handle of it.
+
+        `sink` is a `ParquetTable`, a `DatabaseTable`, any function for `foreachBatch`, or the path of a folder, which then gets
+        Parquet files of physical events. `trigger` says when there are micro-batches: "available-now" (for all that is there,
+        then the stream ends), or such as "10 seconds"; else one follows the other. The engine runs in shards on Spark's workers;
+        `engine="driver"` has it in this process, as does a session that lacks protobuf, with a warning. A checkpoint belongs to
+        one of both forms. Raises as `stream` does, and `SinkError` for a folder that is another stream's, or was lost.
+        """
+        from streamdsl.spark.streaming.driver import on_driver
+        from streamdsl.spark.streaming.stream import has_protobuf
+        from streamdsl.spark.writing import choose, write_driver, write_shards
+
+        place = os.fspath(checkpoint)
+        if choose(engine, has_protobuf) == "shards":
+            return write_shards(self.stream(frames, emit), sink, place, trigger)
+        self._check_streams(frames)
+        return write_driver(on_driver(self._plan, frames, emit), sink, place, trigger)
 
     def explain_stream(self) -> str:
         """Return how `stream` spreads the work: shards by which key, or one shard, and why.

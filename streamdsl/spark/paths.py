@@ -13,6 +13,15 @@ from streamdsl.errors import QueryError
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
+def is_local(path: str) -> bool:
+    """Say whether a path, or a URI, is one of the file system.
+
+    >>> is_local("/data/out"), is_local("s3://data/out")
+    (True, False)
+    """
+    return path.startswith("file:") or not _SCHEME.match(path)
+
+
 def local_path(path: str | os.PathLike[str]) -> Path:
     """Return a path of the file system, which may be given as a URI with the scheme `file`; raises `QueryError` for others.
 
@@ -22,7 +31,7 @@ def local_path(path: str | os.PathLike[str]) -> Path:
     text = os.fspath(path)
     if text.startswith("file:"):
         return Path(unquote(urlsplit(text).path))
-    if _SCHEME.match(text):
+    if not is_local(text):
         raise QueryError(
             f"{text!r} is on no file system of this machine", hint="give a path that driver and workers share, such as a mount"
         )

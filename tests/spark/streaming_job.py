@@ -1,4 +1,4 @@
-"""A streaming job in a process of its own: reports of cars by road, from a folder to a folder, one file per micro-batch."""
+"""A streaming job in a process of its own: reports of cars by road, from a folder to a table, one file per micro-batch."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import streamdsl as sd
+from streamdsl.spark import ParquetTable
 from tests.spark.conftest import FAST
 
 SCHEMA = "le long, road string, speed long"
@@ -27,8 +28,9 @@ def main(folder: Path) -> None:
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     cars = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-    writer = query().on_spark(spark).stream({"cars": cars}).writeStream.format("parquet").option("path", str(folder / "out"))
-    writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start().awaitTermination()
+    table = ParquetTable(folder / "out", every=50)
+    running = query().on_spark(spark).write({"cars": cars}, table, folder / "checkpoint", trigger="available-now")
+    running.awaitTermination()
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def _in_shards(parcels: DataFrame, blob: bytes) -> DataFrame:
 
 
 def _check_settings(spark: SparkSession) -> None:
-    if not _has_protobuf():
+    if not has_protobuf():
         raise UnsupportedOnSpark(
             "Spark's state API for Python needs protobuf, which is not installed", hint="pip install 'streamdsl[spark]'"
         )
@@ -74,7 +74,8 @@ def _check_settings(spark: SparkSession) -> None:
         )
 
 
-def _has_protobuf() -> bool:
+def has_protobuf() -> bool:
+    """Say whether Spark's state API for Python works here."""
     try:
         return importlib.util.find_spec("google.protobuf") is not None
     except ModuleNotFoundError:
