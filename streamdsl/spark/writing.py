@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from streamdsl.errors import DriverWarning, QueryError, SinkError
-from streamdsl.spark.paths import is_local, local_path
-from streamdsl.spark.sinks.events import ParquetEvents
+from streamdsl.sinks.paths import is_local, local_path
+from streamdsl.spark.sinks import ParquetEvents
 from streamdsl.spark.streaming.driver import DriverEngine, OnDriver, Sink
 
 if TYPE_CHECKING:

@@ -31,7 +31,8 @@ LAYERS: dict[str, set[str]] = {
     "io": PLAN | {"result"},
     "denote": PLAN | {"io", "result"},
     "engine": PLAN | {"emit", "io", "result", "rewrite"},
-    "spark": PLAN | {"emit", "io", "result", "rewrite", "engine", "denote"},
+    "sinks": PLAN | {"io", "engine"},
+    "spark": PLAN | {"emit", "io", "result", "rewrite", "engine", "denote", "sinks"},
     "viz": PLAN,
     "testing": PLAN,
 }

@@ -26,8 +26,8 @@ from tests.laws.scenarios import SEEDS
 
 pytest.importorskip("pyspark")
 
-from streamdsl.spark.sinks import DatabaseTable, ParquetTable
-from streamdsl.spark.sinks.net import net
+from streamdsl.sinks import DatabaseTable, ParquetTable
+from streamdsl.sinks.net import net
 
 FIELDS = {"k": pa.string(), "n": pa.int64(), "mean": pa.float64()}
 SCHEMA = pa.schema(

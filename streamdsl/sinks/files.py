@@ -7,22 +7,18 @@ import os
 import shutil
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamdsl.engine.state.files import sync_folder, write_whole
 from streamdsl.errors import QueryError, SchemaError, SinkError
-from streamdsl.spark.paths import local_path
-from streamdsl.spark.sinks.batches import Taken
-from streamdsl.spark.sinks.folder import OWN, Folder, plain
-from streamdsl.spark.sinks.frames import checked, stream_of
-from streamdsl.spark.sinks.net import net
+from streamdsl.sinks.batches import Taken
+from streamdsl.sinks.folder import OWN, Folder, plain
+from streamdsl.sinks.net import net
+from streamdsl.sinks.paths import local_path
 from streamdsl.temporal import to_duration
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _COMMIT: Final = "commit.json"
 _EMPTY: Final = "columns.parquet"
@@ -32,13 +28,13 @@ _EMPTY: Final = "columns.parquet"
 class ParquetTable:
     """A folder of Parquet files that holds the history which a stream's events mean: `id`, `le`, `re` and the payload's fields.
 
-    Pass it to `foreachBatch`, or to `query.on_spark(spark).write(...)`. With `every` (a duration such as `"1d"`, or ticks) rows
-    are in a file for each stretch of LEs so long, and a micro-batch rewrites only the files it has rows for; without it there
-    is one file. A micro-batch that comes again changes nothing, wherever its first try was cut off. The path is on a
-    file system that driver and workers share. Raises `SinkError` for a table that is another stream's, or was lost.
+    With `every` (a duration such as `"1d"`, or ticks) rows are in a file for each stretch of LEs so long, and a micro-batch
+    rewrites only the files it has rows for; without it there is one file. A micro-batch that comes again changes nothing,
+    wherever its first try was cut off. `streamdsl.spark.ParquetTable` is the same for `foreachBatch`. Raises `SinkError` for a
+    table that is another stream's, or was lost.
 
     >>> import tempfile, pyarrow.parquet as pq, streamdsl as sd
-    >>> from streamdsl.spark import ParquetTable
+    >>> from streamdsl.sinks import ParquetTable
     >>> session = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).open()
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     table = ParquetTable(f"{folder}/trips", every=100)
@@ -57,38 +53,17 @@ class ParquetTable:
     def __repr__(self) -> str:
         return f"ParquetTable({str(self.path)!r}, every={self.every!r})"
 
-    def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Take a micro-batch, as `foreachBatch` hands it over: workers write files, this process moves them to their places."""
-        stream = stream_of(frame)
-        if not self._is_next(batch, stream):
-            return
-        rows = checked(frame).where("kind <> 'cti'")
-        in_dates = rows.schema["le"].dataType.typeName() == "timestamp"
-        folder = self._folder(in_dates)
-
-        def stage(key: Any, events: Any) -> Any:
-            place = key[0].as_py()
-            staged = folder.stage(place, events)
-            found = [] if staged is None else [(folder.name(place), staged)]
-            return pa.table({"name": [name for name, _ in found], "staged": [file for _, file in found]}, _MOVE)
-
-        from pyspark.sql.functions import expr
-
-        moves = rows.groupBy(expr(_place(folder, in_dates))).applyInArrow(stage, "name string, staged string").collect()
-        columns = frame.sparkSession.createDataFrame([], rows.schema).toArrow()
-        self._commit(folder, batch, stream, dict(map(tuple, moves)), columns)
-
     def write(self, events: Any, batch: int, stream: str | None = None) -> None:
         """Take a micro-batch as an Arrow table of physical events; `stream` tells its stream from others."""
-        if not self._is_next(batch, stream):
+        if not self.is_next(batch, stream):
             return
-        folder = self._folder(pa.types.is_timestamp(events.schema.field("le").type))
+        folder = self.folder(pa.types.is_timestamp(events.schema.field("le").type))
         rows = events.filter(pc.not_equal(events.column("kind"), "cti"))
         staged = {folder.name(place): folder.stage(place, part) for place, part in folder.parts(rows)}
         moves = {name: file for name, file in staged.items() if file is not None}
-        self._commit(folder, batch, stream, moves, rows.slice(0, 0))
+        self.commit(folder, batch, stream, moves, rows.slice(0, 0))
 
-    def _is_next(self, batch: int, stream: str | None) -> bool:
+    def is_next(self, batch: int, stream: str | None) -> bool:
         """Finish what a crash has cut off, and say whether this micro-batch is still to be taken; if so, prepare for it."""
         commit = self._last()
         self._move(commit["moves"])
@@ -113,12 +88,13 @@ class ParquetTable:
             raise SinkError(f"the folder {self.path} has files that no stream has written", hint="name one that is empty, or new")
         return {"batch": -1, "stream": None, "moves": {}}
 
-    def _folder(self, in_dates: bool) -> Folder:
+    def folder(self, in_dates: bool) -> Folder:
+        """Return the folder of a stream whose times are dates, or plain ticks."""
         if in_dates and isinstance(self.every, int):
             raise SchemaError(f"the stream's times are dates, so every is a duration such as '1d', not {self.every!r}")
         return Folder(self.path, None if self.every is None else to_duration(self.every, "us" if in_dates else "tick"))
 
-    def _commit(self, folder: Folder, batch: int, stream: str | None, moves: Mapping[str, str], columns: Any) -> None:
+    def commit(self, folder: Folder, batch: int, stream: str | None, moves: Mapping[str, str], columns: Any) -> None:
         """Decide that the micro-batch is taken, which is one file that is there or not; then move its files to their places."""
         moves = dict(moves)
         if batch == 0:
@@ -137,14 +113,3 @@ class ParquetTable:
                 os.replace(file, place)
         if moves:
             sync_folder(self.path)
-
-
-_MOVE: Final = pa.schema([("name", pa.string()), ("staged", pa.string())])
-
-
-def _place(folder: Folder, in_dates: bool) -> str:
-    """Return the SQL of the stretch that a row is in."""
-    if folder.every is None:
-        return "0L"
-    le = "unix_micros(le)" if in_dates else "le"
-    return f"if({le} >= 0L, {le} div {folder.every}L, -(-({le} + 1L) div {folder.every}L) - 1L)"

@@ -63,3 +63,19 @@ def _check(ends: Any, changes: Any) -> None:
     for row in counted.filter(odd).column("row_min_min").slice(0, 1).to_pylist():
         (event,) = changes.slice(row, 1).to_pylist()
         raise EventError(event, "what comes of its id in one micro-batch does not fit together", where="a sink")
+
+
+def in_utc(table: Any) -> Any:
+    """Return an Arrow table whose timestamps have the zone UTC, whatever that of the session is.
+
+    >>> in_utc(pa.table({"le": pa.array([0], pa.timestamp("us", "Asia/Tokyo"))})).schema.field("le").type
+    TimestampType(timestamp[us, tz=UTC])
+    """
+    zoned = [pa.types.is_timestamp(field.type) and field.type.tz not in (None, "UTC") for field in table.schema]
+    if not any(zoned):
+        return table
+    fields = [
+        field.with_type(pa.timestamp(field.type.unit, "UTC")) if other else field
+        for field, other in zip(table.schema, zoned, strict=True)
+    ]
+    return table.cast(pa.schema(fields))

@@ -5,16 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from streamdsl.errors import QueryError, SinkError
-from streamdsl.spark.sinks.batches import Taken
-from streamdsl.spark.sinks.frames import checked, in_utc, stream_of
-from streamdsl.spark.sinks.net import living, net
-from streamdsl.spark.sinks.sql_values import sql_type, sql_values
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from streamdsl.sinks.batches import Taken
+from streamdsl.sinks.net import in_utc, living, net
+from streamdsl.sinks.sql_values import sql_type, sql_values
 
 _BATCHES: Final = "streamdsl_batches"
 """The table that says which micro-batch each table has taken last."""
@@ -24,13 +20,13 @@ _MARKS: Final = {"qmark": "?", "format": "%s", "pyformat": "%s"}
 class DatabaseTable:
     """A table of a database that holds the history which a stream's events mean: `id`, `le`, `re` and the payload's fields.
 
-    Pass it to `foreachBatch`, or to `query.on_spark(spark).write(...)`. `connect` returns a connection of the DB-API
-    to a database that knows `INSERT ... ON CONFLICT`, such as SQLite or PostgreSQL. The table is made if it is not there. Rows
-    and the number of the micro-batch are written in one transaction, so one that comes again changes nothing. Dates are in UTC,
-    INFINITY is NULL. Raises `SinkError` for a table that is another stream's, or was lost.
+    `connect` returns a connection of the DB-API to a database that knows `INSERT ... ON CONFLICT`, such as SQLite or PostgreSQL.
+    The table is made if it is not there. Rows and the number of the micro-batch are written in one transaction, so one that
+    comes again changes nothing. Dates are in UTC, INFINITY is NULL. `streamdsl.spark.DatabaseTable` is the same for
+    `foreachBatch`. Raises `SinkError` for a table that is another stream's, or was lost.
 
     >>> import sqlite3, tempfile, streamdsl as sd
-    >>> from streamdsl.spark import DatabaseTable
+    >>> from streamdsl.sinks import DatabaseTable
     >>> session = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).open()
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     table = DatabaseTable(lambda: sqlite3.connect(f"{folder}/trips.db"), "trips")
@@ -47,16 +43,12 @@ class DatabaseTable:
     def __repr__(self) -> str:
         return f"DatabaseTable({self.table!r})"
 
-    def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Take a micro-batch, as `foreachBatch` hands it over; its rows pass through this process."""
-        stream = stream_of(frame)
-        self._take(lambda: checked(frame).toArrow(), batch, stream)
-
     def write(self, events: Any, batch: int, stream: str | None = None) -> None:
         """Take a micro-batch as an Arrow table of physical events; `stream` tells its stream from others."""
-        self._take(lambda: events, batch, stream)
+        self.take(lambda: events, batch, stream)
 
-    def _take(self, events: Callable[[], Any], batch: int, stream: str | None) -> None:
+    def take(self, events: Callable[[], Any], batch: int, stream: str | None) -> None:
+        """Take a micro-batch, which is asked for only if the table has yet to take it."""
         with closing(self.connect()) as connection:
             _check_transactions(connection)
             with closing(connection.cursor()) as cursor:

@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamdsl.errors import SinkError
-from streamdsl.spark.sinks.frames import in_utc
-from streamdsl.spark.sinks.net import living, net
+from streamdsl.sinks.net import in_utc, living, net
 
 OWN: Final = "_streamdsl"
 """What the table needs for itself: readers of Parquet pass by names that begin so."""

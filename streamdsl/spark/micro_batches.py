@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
@@ -59,19 +58,3 @@ def _holds_variant(kind: DataType) -> bool:
     if isinstance(kind, MapType):
         return _holds_variant(kind.keyType) or _holds_variant(kind.valueType)
     return bool(kind.typeName() == "variant")
-
-
-def in_utc(table: Any) -> Any:
-    """Return an Arrow table whose timestamps have the zone UTC, whatever that of the session is.
-
-    >>> in_utc(pa.table({"le": pa.array([0], pa.timestamp("us", "Asia/Tokyo"))})).schema.field("le").type
-    TimestampType(timestamp[us, tz=UTC])
-    """
-    zoned = [pa.types.is_timestamp(field.type) and field.type.tz not in (None, "UTC") for field in table.schema]
-    if not any(zoned):
-        return table
-    fields = [
-        field.with_type(pa.timestamp(field.type.unit, "UTC")) if other else field
-        for field, other in zip(table.schema, zoned, strict=True)
-    ]
-    return table.cast(pa.schema(fields))
