@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 
 from streamdsl.engine.state.files import write_whole
 from streamdsl.sinks.batches import Taken
-from streamdsl.sinks.folder import OWN, plain
+from streamdsl.sinks.folder import COLUMNS, OWN, plain, widened
 from streamdsl.sinks.paths import local_path
 
 _COMMIT: Final = "events.json"
@@ -38,7 +39,16 @@ class ParquetEvents:
         if not taken.misses(batch, stream, str(self.path)):
             return
         commit.parent.mkdir(parents=True, exist_ok=True)
-        file = pa.BufferOutputStream()
-        pq.write_table(plain(events()), file)
-        write_whole(self.path / f"batch_{batch:010}.parquet", file.getvalue())
+        rows, known = plain(events()), self.path / COLUMNS
+        before = pq.read_schema(known) if known.exists() else None
+        wide = rows.schema if before is None else widened(before, rows.schema, str(self.path))
+        if wide != before:
+            self._write(wide.empty_table(), known)
+        if rows.num_rows:
+            self._write(rows.cast(wide), self.path / f"events_{batch:010}.parquet")
         write_whole(commit, json.dumps({"batch": batch, "stream": stream}).encode())
+
+    def _write(self, rows: Any, path: Path) -> None:
+        file = pa.BufferOutputStream()
+        pq.write_table(rows, file)
+        write_whole(path, file.getvalue())

@@ -11,18 +11,17 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from streamdsl.engine.state.files import sync_folder, write_whole
 from streamdsl.errors import QueryError, SchemaError, SinkError
 from streamdsl.sinks.batches import Taken
-from streamdsl.sinks.folder import OWN, Folder, plain
+from streamdsl.sinks.folder import COLUMNS, OWN, Folder, plain, widened
 from streamdsl.sinks.net import net
 from streamdsl.sinks.paths import local_path
 from streamdsl.temporal import to_duration
 
 _COMMIT: Final = "commit.json"
-_EMPTY: Final = "columns.parquet"
-"""A file without rows: whoever reads the folder finds its columns, even if there is no row."""
 
 
 class ParquetTable:
@@ -97,8 +96,11 @@ class ParquetTable:
     def commit(self, folder: Folder, batch: int, stream: str | None, moves: Mapping[str, str], columns: Any) -> None:
         """Decide that the micro-batch is taken, which is one file that is there or not; then move its files to their places."""
         moves = dict(moves)
-        if batch == 0:
-            moves[_EMPTY] = folder.write(plain(net(plain(columns))))
+        known, now = self.path / COLUMNS, plain(net(plain(columns))).schema
+        before = pq.read_schema(known) if known.exists() else now
+        wide = widened(before, now, str(self.path))
+        if batch == 0 or wide != before:
+            moves[COLUMNS] = folder.write(wide.empty_table())
         sync_folder(folder.staged)
         commit = {"batch": batch, "stream": stream, "every": str(self.every), "moves": moves}
         write_whole(self.path / OWN / _COMMIT, json.dumps(commit).encode())

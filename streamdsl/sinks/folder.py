@@ -19,6 +19,8 @@ from streamdsl.sinks.net import in_utc, living, net
 
 OWN: Final = "_streamdsl"
 """What the table needs for itself: readers of Parquet pass by names that begin so."""
+COLUMNS: Final = "columns.parquet"
+"""A file without rows: whoever reads the folder finds its columns first, of types that hold those of all other files."""
 _STAGED: Final = "staged"
 
 
@@ -53,8 +55,9 @@ class Folder:
         if not changed.num_rows:
             return None
         before = self._read(place, changed.schema)
+        schema = widened(before.schema, changed.schema, str(self.path))
         kept = before.filter(pc.invert(pc.is_in(before.column("id"), changed.column("id"))))
-        rows = pa.concat_tables([kept, living(changed)])
+        rows = pa.concat_tables([kept.cast(schema), living(changed).cast(schema)])
         if not rows.num_rows:
             return ""
         return self.write(rows.sort_by([("le", "ascending"), ("id", "ascending")]))
@@ -72,13 +75,26 @@ class Folder:
         path = self.path / self.name(place)
         if not path.exists():
             return schema.empty_table()
-        rows = pq.ParquetFile(path).read()
-        if rows.schema.names != schema.names:
-            raise SinkError(
-                f"{path} has the columns {', '.join(rows.schema.names)}, and the stream {', '.join(schema.names)}",
-                hint="a changed query writes to a table of its own",
-            )
-        return rows.cast(schema)
+        return pq.ParquetFile(path).read()
+
+
+def widened(before: Any, now: Any, what: str) -> Any:
+    """Return the Arrow schema that holds what was there and what comes; raises `SinkError` where there is none.
+
+    >>> widened(pa.schema({"n": pa.null()}), pa.schema({"n": pa.int64()}), "trips").field("n").type
+    DataType(int64)
+    """
+    if before.names != now.names:
+        raise SinkError(
+            f"{what} has the columns {', '.join(before.names)}, and the stream {', '.join(now.names)}",
+            hint="a changed query writes to a table of its own",
+        )
+    try:
+        return pa.unify_schemas([before, now], promote_options="permissive")
+    except pa.ArrowException as error:
+        raise SinkError(
+            f"{what} cannot hold what the stream sends: {error}", hint="a changed query writes to a table of its own"
+        ) from None
 
 
 def plain(table: Any) -> Any:

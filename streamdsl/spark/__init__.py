@@ -12,6 +12,7 @@ from streamdsl.plan.node import Node, Source
 from streamdsl.result import Result
 from streamdsl.spark.frames import collected, source_of_frame, source_of_rows
 from streamdsl.spark.lower import lower, lowering
+from streamdsl.spark.progress import Meter, observed
 from streamdsl.spark.public import public_frame
 from streamdsl.spark.session import default_session, translated
 from streamdsl.spark.sinks import DatabaseTable, ParquetTable
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from streamdsl.spark.streaming.driver import Sink
     from streamdsl.spark.writing import Where
 
-__all__ = ["DatabaseTable", "OnSpark", "ParquetTable", "canonical", "explain_spark", "run_batch"]
+__all__ = ["DatabaseTable", "Meter", "OnSpark", "ParquetTable", "canonical", "explain_spark", "run_batch"]
 
 
 def run_batch(plan: Node, bindings: Mapping[str, Bound], until: int | None = None) -> Result[Any]:
@@ -96,7 +97,7 @@ class OnSpark:
         from streamdsl.spark.streaming.stream import stream
 
         self._check_streams(frames)
-        return stream(self._plan, self._spark, frames, emit)
+        return observed(stream(self._plan, self._spark, frames, emit))
 
     def _check_streams(self, frames: Mapping[str, DataFrame]) -> None:
         for name, node in self._sources(frames).items():

@@ -27,7 +27,7 @@ def stream_of(frame: DataFrame) -> str | None:
 
 
 def checked(frame: DataFrame) -> DataFrame:
-    """Return physical events with columns that tables can hold: a VARIANT becomes JSON text. Raises `SchemaError`."""
+    """Return physical events with columns that tables can hold. Raises `SchemaError`."""
     missing = [name for name in PHYSICAL if name not in frame.columns]
     if missing:
         raise SchemaError(
@@ -35,6 +35,11 @@ def checked(frame: DataFrame) -> DataFrame:
             f"its columns are: {', '.join(frame.columns)}",
             hint="write what query.on_spark(spark).stream(...) returns",
         )
+    return storable(frame)
+
+
+def storable(frame: DataFrame) -> DataFrame:
+    """Return a frame whose VARIANT columns are JSON text. Raises `SchemaError` where there are such values inside others."""
     return frame.selectExpr(*(_storable(field.name, field.dataType) for field in frame.schema.fields))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from streamdsl.emit import Emit, EmitMode
@@ -19,10 +20,13 @@ from streamdsl.plan.node import Node, Source
 from streamdsl.plan.units import in_unit
 from streamdsl.spark.frames import events_of_frame
 from streamdsl.spark.lower import lower, lowering
+from streamdsl.spark.micro_batches import stream_of
+from streamdsl.spark.progress import note
 from streamdsl.spark.stages import payload_of
 from streamdsl.spark.streaming.cut import Route
 from streamdsl.spark.streaming.shard import Parcel, ShardStage
 from streamdsl.spark.streaming.stream import _routed, _unpacked, _without_progress
+from streamdsl.spark.streaming.wire import CTI, unpacked
 from streamdsl.spark.values import edge_of
 from streamdsl.temporal import common_unit
 
@@ -69,6 +73,7 @@ class DriverEngine:
         self._sink = sink
         self._folder = folder
         self._session: tuple[int, Session[Any]] | None = None
+        self._cti: int | None = None
 
     def __call__(self, parcels: DataFrame, batch: int) -> None:
         """Take a micro-batch, as `foreachBatch` hands it over."""
@@ -76,7 +81,17 @@ class DriverEngine:
         rows = [Parcel(row["source"], row["cti"], row["blob"]) for row in parcels.toArrow().to_pylist()]
         blobs = list(self._running.shard.take(session, rows))
         self._sink(self._running.opened(_sent(parcels.sparkSession, blobs)), batch)
-        self._save(session, batch)
+        size = self._save(session, batch)
+        note(stream_of(parcels), batch, {**self._figures(blobs), "state_bytes": size})
+
+    def _figures(self, blobs: list[bytes]) -> dict[str, Any]:
+        """Return how many rows were sent, and how far the output has come."""
+        kinds_and_times = [unpacked([blob]).select(["kind", "le"]) for blob in blobs]
+        is_cti = [pc.equal(each.column("kind"), CTI) for each in kinds_and_times]
+        ctis = [pc.max(each.filter(mask).column("le")).as_py() for each, mask in zip(kinds_and_times, is_cti, strict=True)]
+        self._cti = max((each for each in (*ctis, self._cti) if each is not None), default=None)
+        rows = sum(each.num_rows - pc.sum(mask).as_py() for each, mask in zip(kinds_and_times, is_cti, strict=True))
+        return {"rows_out": rows, "cti": self._cti}
 
     def _opened(self, batch: int) -> Session[Any]:
         """Return the session as it was after the micro-batch before."""
@@ -91,11 +106,13 @@ class DriverEngine:
             )
         return self._running.shard.open(before.read_bytes() if batch else None)
 
-    def _save(self, session: Session[Any], batch: int) -> None:
+    def _save(self, session: Session[Any], batch: int) -> int:
+        data = session.snapshot()
         self._folder.mkdir(parents=True, exist_ok=True)
-        write_whole(self._folder / str(batch), session.snapshot())
+        write_whole(self._folder / str(batch), data)
         (self._folder / str(batch - 2)).unlink(missing_ok=True)
         self._session = batch, session
+        return len(data)
 
 
 def _sent(spark: SparkSession, blobs: list[bytes]) -> DataFrame:

@@ -34,8 +34,8 @@ from streamdsl.temporal import Unit, common_unit, to_duration
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
-_ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _KIND: Final = f"CASE kind WHEN {CTI} THEN 'cti' WHEN {RETRACT} THEN 'retract' ELSE 'insert' END as kind"
 
 
@@ -67,10 +67,10 @@ def _check_settings(spark: SparkSession) -> None:
         raise UnsupportedOnSpark(
             "Spark's state API for Python needs protobuf, which is not installed", hint="pip install 'streamdsl[spark]'"
         )
-    if spark.conf.get(_PROVIDER, "") != _ROCKSDB:
+    if spark.conf.get(PROVIDER, "") != ROCKSDB:
         raise QueryError(
             "streams with state need Spark's RocksDB state store, and the session has another one",
-            hint=f'spark.conf.set("{_PROVIDER}", "{_ROCKSDB}")',
+            hint=f'spark.conf.set("{PROVIDER}", "{ROCKSDB}")',
         )
 
 
