@@ -34,6 +34,8 @@ def shown(figures: Mapping[str, Any]) -> str:
     'micro-batch 3: 1,200 rows in, 7 out, CTI 40, state 123 kB, 0.25 s'
     """
     parts = [f"{figures['rows_in']:,} rows in", f"{figures['rows_out']:,} out", f"CTI {_time(figures['cti'])}"]
+    if figures.get("rows_rejected"):
+        parts.append(f"{figures['rows_rejected']:,} REJECTED")
     if figures["state_bytes"] is not None:
         parts.append(f"state {_size(figures['state_bytes'])}")
     return f"micro-batch {figures['batch']}: {', '.join(parts)}, {figures['seconds']:.2f} s"

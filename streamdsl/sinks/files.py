@@ -10,14 +10,13 @@ from datetime import timedelta
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamdsl.engine.state.files import sync_folder, write_whole
 from streamdsl.errors import QueryError, SchemaError, SinkError
 from streamdsl.sinks.batches import Taken
 from streamdsl.sinks.folder import COLUMNS, OWN, Folder, plain, widened
-from streamdsl.sinks.net import net
+from streamdsl.sinks.net import net, rows_of
 from streamdsl.sinks.paths import local_path
 from streamdsl.temporal import to_duration
 
@@ -57,7 +56,7 @@ class ParquetTable:
         if not self.is_next(batch, stream):
             return
         folder = self.folder(pa.types.is_timestamp(events.schema.field("le").type))
-        rows = events.filter(pc.not_equal(events.column("kind"), "cti"))
+        rows = rows_of(events)
         staged = {folder.name(place): folder.stage(place, part) for place, part in folder.parts(rows)}
         moves = {name: file for name, file in staged.items() if file is not None}
         self.commit(folder, batch, stream, moves, rows.slice(0, 0))

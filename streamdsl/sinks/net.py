@@ -24,13 +24,18 @@ def net(events: Any) -> Any:
     >>> net(pa.table(columns)).to_pylist()
     [{'id': 'a', 'le': 1, 're': 4, 'v': 7}]
     """
-    changes = events.filter(pc.not_equal(events.column("kind"), "cti"))
+    changes = rows_of(events)
     ends = _ends(changes).group_by(["id", "end"]).aggregate([("sign", "sum"), ("row", "min")])
     ends = ends.filter(pc.not_equal(ends.column("sign_sum"), 0))
     _check(ends, changes)
     last = ends.filter(pc.equal(ends.column("sign_sum"), 1))
     rows = changes.drop_columns([name for name in _CONTROL if name in changes.column_names]).take(last.column("row_min"))
     return rows.set_column(rows.column_names.index("re"), "re", last.column("end"))
+
+
+def rows_of(events: Any) -> Any:
+    """Return the insertions and retractions of events: without CTIs, and rows that were rejected."""
+    return events.filter(pc.is_in(events.column("kind"), pa.array(["insert", "retract"])))
 
 
 def living(rows: Any) -> Any:

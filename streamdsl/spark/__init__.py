@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from streamdsl.denote.source import history, sources
-from streamdsl.errors import QueryError, UnsupportedOnSpark
+from streamdsl.errors import QueryError
 from streamdsl.plan.node import Node, Source
 from streamdsl.result import Result
 from streamdsl.spark.frames import collected, source_of_frame, source_of_rows
@@ -49,7 +49,8 @@ def canonical(events: DataFrame) -> DataFrame:
 
     Raises `EventError` in the task for events that do not fit together.
     """
-    return public_frame(source_of_frame(Source("events"), events.drop("shard")))
+    told = events.where("kind <> 'rejected'").drop("shard")
+    return public_frame(source_of_frame(Source("events"), told))
 
 
 def _own_rows(session: SparkSession, node: Source, bindings: Mapping[str, Bound], rejected: list[Rejected] | None = None) -> Flow:
@@ -92,19 +93,22 @@ class OnSpark:
         Each streaming frame holds a source's events: `le`, `re` and the payload's fields are insertions; with `kind`, `id` and
         `re_new` too there are retractions, which carry their payload, and rows of kind `cti`, whose time is `le`. The result has
         the columns `kind`, `id`, `le`, `re`, `re_new`, the payload's, and `shard`: its CTI is the least that any shard has sent.
+        Rows that a source has dropped or adjusted are of kind `rejected`: `re_new` is the CTI that they broke.
         Raises `UnsupportedOnSpark`, and `QueryError` for a session without the RocksDB state store (docs/spark.md).
         """
         from streamdsl.spark.streaming.stream import stream
 
-        self._check_streams(frames)
-        return observed(stream(self._plan, self._spark, frames, emit))
+        return observed(stream(self._plan, self._spark, frames, emit, self._brought(frames)))
 
-    def _check_streams(self, frames: Mapping[str, DataFrame]) -> None:
-        for name, node in self._sources(frames).items():
-            if node.table or (name in self._own and name not in frames):
-                raise UnsupportedOnSpark(f"the source {name!r} brings its own rows, which streams on Spark do not take yet")
-            if name not in frames:
+    def _brought(self, frames: Mapping[str, DataFrame]) -> dict[str, Bound]:
+        """Return the sources that the query brings along. Raises `QueryError` for one that nobody brings."""
+        own = {name: bound for name, bound in self._own.items() if name not in frames}
+        for name in self._sources(frames):
+            if name not in frames and name not in own:
                 raise _unbound(name, frames)
+        if not frames:
+            raise QueryError("the query brings all its rows, and none of them stream", hint="use batch(), or run()")
+        return own
 
     def write(
         self,
@@ -131,20 +135,20 @@ class OnSpark:
         place = os.fspath(checkpoint)
         if choose(engine, has_protobuf) == "shards":
             return write_shards(self.stream(frames, emit), sink, place, trigger)
-        self._check_streams(frames)
-        return write_driver(on_driver(self._plan, frames, emit), sink, place, trigger)
+        running = on_driver(self._plan, frames, emit, self._brought(frames))
+        return write_driver(running, sink, place, trigger)
 
     def explain_stream(self) -> str:
-        """Return how `stream` spreads the work: shards by which key, or one shard, and why.
+        """Return how `stream` spreads the work: the stages of the query, and for each shards by which key, or one shard, and why.
 
         >>> import streamdsl as sd
         >>> query = sd.source("trips").group_by("venue").tumbling_window(10).aggregate(n=sd.count())
         >>> query.on_spark(spark=None).explain_stream()
         'shards by e.venue'
         """
-        from streamdsl.spark.streaming.cut import cut
+        from streamdsl.spark.streaming.cut import explain_cut
 
-        return str(cut(self._plan))
+        return explain_cut(self._plan)
 
     def _sources(self, frames: Mapping[str, DataFrame]) -> Mapping[str, Source]:
         """Return the query's sources by name. Raises `QueryError` for a frame of none of them."""

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 METRICS: Final = "streamdsl"
 """The name of our metrics among the observed ones of Spark's listeners."""
 _OBSERVED: Final = (
-    "count_if(kind <> 'cti') as rows_out",
+    "count_if(kind IN ('insert', 'retract')) as rows_out",
+    "count_if(kind = 'rejected') as rows_rejected",
     "collect_set(if(kind = 'cti', struct(shard, le), null)) as ctis",
 )
 _KEPT: Final = 256
@@ -40,8 +41,8 @@ def note(stream: str | None, batch: int, figures: Mapping[str, Any]) -> None:
 class Meter:
     """Turns a `StreamingQueryProgress` into figures: one for each stream, given its progress in order.
 
-    A figure is a dict: `batch`, `rows_in`, `rows_out` (insertions and retractions), `cti` (a time or ticks; the least of the
-    shards that have sent one, None before), `state_bytes` (in shards: what the state store has on disk) and `seconds`.
+    A figure is a dict: `batch`, `rows_in`, `rows_out` (insertions and retractions), `rows_rejected`, `cti` (a time or ticks; the
+    least of the shards that have sent one, None before), `state_bytes` (in shards: what the state store has on disk), `seconds`.
     """
 
     def __init__(self) -> None:
@@ -61,7 +62,8 @@ class Meter:
             self._ctis[cti["shard"]] = max(time, self._ctis.get(cti["shard"], time), key=_as_number)
         sizes = [operator.customMetrics.get("rocksdbSstFileSize", 0) for operator in progress.stateOperators]
         cti = min(self._ctis.values(), key=_as_number, default=None)
-        return {"rows_out": found.get("rows_out", 0), "cti": cti, "state_bytes": sum(sizes) if sizes else None}
+        rows = {name: found.get(name, 0) for name in ("rows_out", "rows_rejected")}
+        return {**rows, "cti": cti, "state_bytes": sum(sizes) if sizes else None}
 
 
 def _as_number(time: Any) -> float:

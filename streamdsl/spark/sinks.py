@@ -29,7 +29,7 @@ class ParquetTable(sinks.ParquetTable):
         stream = stream_of(frame)
         if not self.is_next(batch, stream):
             return
-        rows = checked(frame).where("kind <> 'cti'")
+        rows = checked(frame).where("kind IN ('insert', 'retract')")
         in_dates = rows.schema["le"].dataType.typeName() == "timestamp"
         folder = self.folder(in_dates)
 

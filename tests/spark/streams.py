@@ -24,6 +24,29 @@ class Spread(sd.UDA[int, int]):
         return max(payloads) - min(payloads)
 
 
+class Numbered(sd.UDSO[Any, int, int]):
+    def create_state(self) -> int:
+        return 0
+
+    def process(self, state: int, payload: Any, le: int) -> tuple[int, list[int]]:
+        return state + 1, [state]
+
+
+class Lived(sd.TimeSensitiveUDA[int, int]):
+    def compute_result(self, events: Sequence[sd.IntervalEvent[int]], window: sd.WindowDescriptor) -> int:
+        return sum(event.end_time - event.start_time for event in events)
+
+
+class Ends(sd.UDO[Any, int]):
+    def compute_result(self, payloads: Sequence[Any]) -> list[int]:
+        values = [payload["v"] for payload in payloads]
+        return [min(values), max(values)]
+
+
+def NAMED(event: Any, table: Any) -> Any:
+    return {"name": table.name, "v": event.v}
+
+
 def by_key(name: str = "s") -> Any:
     return stream(name).where(lambda e: e.v > -3).group_by("k")
 
@@ -32,6 +55,7 @@ def by_value() -> sd.Stream[Any]:
     return stream().where(lambda e: e.v > 0)
 
 
+NAMES = [{"k": "a", "name": "A"}, {"k": "b", "name": "B"}]
 QUERIES: dict[str, sd.Stream[Any]] = {
     "rows": by_value().select(k=lambda e: e.k, w=lambda e: e.v * 2).alter_duration(5),
     "tumbling": by_key().tumbling_window(5).aggregate(n=sd.count(), total=sd.sum(lambda e: e.v)),
@@ -46,6 +70,13 @@ QUERIES: dict[str, sd.Stream[Any]] = {
     .group_by("k")
     .tumbling_window(9)
     .aggregate(n=sd.count()),
+    "groups, then all": by_key().hopping_window(8, 4).aggregate(n=sd.count()).tumbling_window(8).aggregate(n=sd.count()),
+    "reference data, rows in order, a module that sees times": stream()
+    .join(sd.from_table(NAMES), on="k", select=NAMED)
+    .group_by("name")
+    .apply(lambda g: g.scan(Numbered()).tumbling_window(6).aggregate(lived=Lived().of(lambda n: n)))
+    .select(name=lambda e: e[0], lived=lambda e: e[1].lived),
+    "an operator over all, distinct": stream().alter_duration(3).snapshot_window().apply(Ends()).select(v=lambda v: v).distinct(),
 }
 
 

@@ -59,7 +59,7 @@ def in_order(frame: Any) -> Rows:
 
 
 def test_in_the_driver_a_failed_batch_comes_again_from_the_state_before_it(streaming: Any, tmp_path: Path) -> None:
-    query = QUERIES["join"]
+    query = QUERIES["anti join, grouped after it"]
     given = inputs(tmp_path, query)
     frames = {name: frame_of(streaming, tmp_path / name) for name in given}
     sink = Failing(ParquetTable(tmp_path / "out", every=10), 1)

@@ -2,67 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
+from pyspark.sql.functions import lit
 
+from streamdsl.denote.source import sources
 from streamdsl.emit import Emit, EmitMode
-from streamdsl.engine.session import Session
 from streamdsl.engine.state.files import write_whole
 from streamdsl.errors import CheckpointError
+from streamdsl.io.binding import Bound
 from streamdsl.plan.node import Node, Source
 from streamdsl.plan.units import in_unit
 from streamdsl.spark.frames import events_of_frame
-from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.micro_batches import stream_of
 from streamdsl.spark.progress import note
-from streamdsl.spark.stages import payload_of
-from streamdsl.spark.streaming.cut import Route
-from streamdsl.spark.streaming.shard import Parcel, ShardStage
-from streamdsl.spark.streaming.stream import _routed, _unpacked, _without_progress
-from streamdsl.spark.streaming.wire import CTI, unpacked
-from streamdsl.spark.values import edge_of
-from streamdsl.temporal import common_unit
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from streamdsl.spark.streaming.brought import brought
+from streamdsl.spark.streaming.cut import Stage
+from streamdsl.spark.streaming.layout import Part, laid_out
+from streamdsl.spark.streaming.shard import Shard
+from streamdsl.spark.streaming.stream import shipped, unpacked_events, worker_function
+from streamdsl.spark.streaming.wire import CTI, PARCEL, REJECTED, SENT, Parcel, parcels_of, unpacked
+from streamdsl.temporal import Unit, common_unit
 
 Sink = Callable[[DataFrame, int], Any]
 """What `foreachBatch` takes: a micro-batch and its number."""
-_SENT: Final = "shard int, blob binary"
+_SENT: Final = pa.schema([("shard", pa.int32()), ("blob", pa.binary())])
+_HEAD: Final = 8
+"""Bytes of the length of a shard's state."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class OnDriver:
-    """A plan as one shard runs it: what comes for it, micro-batch by micro-batch, the shard, and how what it sends is read."""
+    """A plan whose stages have one shard each: what comes for them in micro-batches, tagged with the stage's number."""
 
     parcels: DataFrame
-    shard: ShardStage
-    opened: Callable[[DataFrame], DataFrame]
+    parts: Sequence[Part]
+    unit: Unit | None
 
 
-def on_driver(plan: Node, frames: Mapping[str, DataFrame], emit: EmitMode | Emit) -> OnDriver:
-    """Return a plan over streaming frames as one shard runs it; rows are read and packed by Spark's workers."""
-    flows = {node.source: events_of_frame(node, frames[node.source]) for node in plan.walk() if isinstance(node, Source)}
-    unit = common_unit(*(flow.unit for flow in flows.values()))
-    plan = in_unit(plan, unit)
-    routes = {node.source: Route(node, node, (), node.source) for node in plan.walk() if isinstance(node, Source)}
-    out = lower(lowering(plan, flows)).type
-    types = {name: lower(lowering(route.before, flows)).type for name, route in routes.items()}
-    parcels = [_routed(route, flows[name], types[name], [0]) for name, route in routes.items()]
-    payloads = {name: payload_of(types[name], route.before.schema) for name, route in routes.items()}
-    shard = ShardStage(_without_progress(plan), payloads, out, emit)
-    return OnDriver(reduce(DataFrame.unionByName, parcels), shard, lambda sent: _unpacked(sent, edge_of(out), unit))
+def on_driver(
+    plan: Node, frames: Mapping[str, DataFrame], emit: EmitMode | Emit, own: Mapping[str, Bound] | None = None
+) -> OnDriver:
+    """Return a plan over streaming frames, whose rows are read and packed by Spark's workers."""
+    made = brought(plan, own or {})
+    named = sources(made.plan)
+    flows = {name: events_of_frame(named[name], frame) for name, frame in frames.items()}
+    unit = common_unit(*(flow.unit for flow in (*flows.values(), *made.flows.values())))
+    parts = laid_out(in_unit(made.plan, unit), {**flows, **made.flows}, (0,), emit, made.rows)
+    parcels = [
+        flows[leg.origin.source].make().mapInArrow(worker_function(shipped(leg)), PARCEL).withColumn("part", lit(number))
+        for number, part in enumerate(parts)
+        for leg in part.legs
+        if isinstance(leg.origin, Source)
+    ]
+    return OnDriver(reduce(DataFrame.unionByName, parcels), parts, unit)
 
 
 class DriverEngine:
-    """Runs a shard in this process: each micro-batch's output goes to the sink, then its state to a file of its number.
+    """Runs the stages in this process: each micro-batch's output goes to the sink, then their state to a file of its number.
 
     A micro-batch that comes again starts from the state of the one before it, so it gives the same output again. The states of
     the last two are kept in `folder`.
@@ -72,30 +76,30 @@ class DriverEngine:
         self._running = running
         self._sink = sink
         self._folder = folder
-        self._session: tuple[int, Session[Any]] | None = None
+        self._shards: tuple[int, list[Shard]] | None = None
         self._cti: int | None = None
 
     def __call__(self, parcels: DataFrame, batch: int) -> None:
         """Take a micro-batch, as `foreachBatch` hands it over."""
-        session = self._opened(batch)
-        rows = [Parcel(row["source"], row["cti"], row["blob"]) for row in parcels.toArrow().to_pylist()]
-        blobs = list(self._running.shard.take(session, rows))
-        self._sink(self._running.opened(_sent(parcels.sparkSession, blobs)), batch)
-        size = self._save(session, batch)
+        shards = self._opened(batch)
+        blobs = self._run(shards, parcels.toArrow())
+        last = self._running.parts[-1]
+        sent = parcels.sparkSession.createDataFrame(_sent(blobs), SENT)
+        self._sink(unpacked_events(sent, last.shards.sent_as, self._running.unit), batch)
+        size = self._save(shards, batch)
         note(stream_of(parcels), batch, {**self._figures(blobs), "state_bytes": size})
 
-    def _figures(self, blobs: list[bytes]) -> dict[str, Any]:
-        """Return how many rows were sent, and how far the output has come."""
-        kinds_and_times = [unpacked([blob]).select(["kind", "le"]) for blob in blobs]
-        is_cti = [pc.equal(each.column("kind"), CTI) for each in kinds_and_times]
-        ctis = [pc.max(each.filter(mask).column("le")).as_py() for each, mask in zip(kinds_and_times, is_cti, strict=True)]
-        self._cti = max((each for each in (*ctis, self._cti) if each is not None), default=None)
-        rows = sum(each.num_rows - pc.sum(mask).as_py() for each, mask in zip(kinds_and_times, is_cti, strict=True))
-        return {"rows_out": rows, "cti": self._cti}
+    def _run(self, shards: Sequence[Shard], rows: Any) -> list[bytes]:
+        """Run each stage over what has come for it from sources, and from the stages before; return what the last one sends."""
+        sent: dict[int, list[bytes]] = {}
+        for number, (part, shard) in enumerate(zip(self._running.parts, shards, strict=True)):
+            own = rows.filter(pc.equal(rows.column("part"), number)).drop_columns(["part"])
+            sent[id(part.stage)] = list(shard.take([*parcels_of(own), *_from_stages(part, sent)]))
+        return sent[id(self._running.parts[-1].stage)]
 
-    def _opened(self, batch: int) -> Session[Any]:
-        """Return the session as it was after the micro-batch before."""
-        known, self._session = self._session, None
+    def _opened(self, batch: int) -> list[Shard]:
+        """Return the stages as they were after the micro-batch before."""
+        known, self._shards = self._shards, None
         if known is not None and known[0] == batch - 1:
             return known[1]
         before = self._folder / str(batch - 1)
@@ -104,20 +108,49 @@ class DriverEngine:
                 f"there is no state of micro-batch {batch - 1} in {self._folder}, and {batch} is to be run",
                 hint="the state was lost: begin a new checkpoint, and a new output",
             )
-        return self._running.shard.open(before.read_bytes() if batch else None)
+        states = _parted(before.read_bytes()) if batch else [None] * len(self._running.parts)
+        if len(states) != len(self._running.parts):
+            raise CheckpointError(f"the state in {self._folder} is that of a query with {len(states)} stages")
+        return [part.shards.open(state) for part, state in zip(self._running.parts, states, strict=True)]
 
-    def _save(self, session: Session[Any], batch: int) -> int:
-        data = session.snapshot()
+    def _save(self, shards: list[Shard], batch: int) -> int:
+        states = [shard.snapshot() for shard in shards]
         self._folder.mkdir(parents=True, exist_ok=True)
-        write_whole(self._folder / str(batch), data)
+        write_whole(self._folder / str(batch), b"".join(len(state).to_bytes(_HEAD, "little") + state for state in states))
         (self._folder / str(batch - 2)).unlink(missing_ok=True)
-        self._session = batch, session
-        return len(data)
+        self._shards = batch, shards
+        return sum(map(len, states))
+
+    def _figures(self, blobs: Sequence[bytes]) -> dict[str, Any]:
+        """Return how many rows were sent, and how far the output has come."""
+        kinds: list[int] = []
+        for blob in blobs:
+            rows = unpacked([blob])
+            kinds += rows.column("kind").to_pylist()
+            reached = pc.max(rows.filter(pc.equal(rows.column("kind"), CTI)).column("le")).as_py()
+            self._cti = self._cti if reached is None else reached
+        rejected = kinds.count(REJECTED)
+        return {"rows_out": len(kinds) - kinds.count(CTI) - rejected, "rows_rejected": rejected, "cti": self._cti}
 
 
-def _sent(spark: SparkSession, blobs: list[bytes]) -> DataFrame:
-    """Return what a shard has sent as a frame, as shards on Spark send it."""
-    if not blobs:
-        return spark.createDataFrame([], _SENT)
-    shards = pa.array([0] * len(blobs), pa.int32())
-    return spark.createDataFrame(pa.table({"shard": shards, "blob": pa.array(blobs, pa.binary())}), _SENT)
+def _from_stages(part: Part, sent: Mapping[int, Sequence[bytes]]) -> Iterator[Parcel]:
+    """Yield what the stages before have sent to one that reads them."""
+    for leg in part.legs:
+        if isinstance(leg.origin, Stage):
+            for batch in leg.stage.run(_sent(sent[id(leg.origin)]).to_batches()):
+                yield from parcels_of(batch)
+
+
+def _sent(blobs: Sequence[bytes]) -> Any:
+    """Return what a shard has sent as shards on Spark send it."""
+    return pa.table([pa.array([0] * len(blobs), pa.int32()), pa.array(blobs, pa.binary())], schema=_SENT)
+
+
+def _parted(states: bytes) -> list[bytes | None]:
+    """Return the states of stages that were put together."""
+    found: list[bytes | None] = []
+    while states:
+        size = int.from_bytes(states[:_HEAD], "little")
+        found.append(states[_HEAD : _HEAD + size])
+        states = states[_HEAD + size :]
+    return found
