@@ -26,7 +26,7 @@ class ParquetEvents:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = local_path(path)
+        self.path = local_path(path).absolute()
 
     def write(self, events: Any, batch: int, stream: str | None = None) -> None:
         """Take a micro-batch as an Arrow table of physical events; `stream` tells its stream from others."""

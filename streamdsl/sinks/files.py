@@ -45,7 +45,7 @@ class ParquetTable:
     def __init__(self, path: str | os.PathLike[str], every: int | str | timedelta | None = None) -> None:
         if every is not None and to_duration(every, "us") <= 0:
             raise QueryError(f"every is a positive duration, not {every!r}")
-        self.path = local_path(path)
+        self.path = local_path(path).absolute()
         self.every = every
 
     def __repr__(self) -> str:

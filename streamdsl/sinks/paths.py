@@ -6,10 +6,10 @@ import os
 import re
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
 from streamdsl.errors import QueryError
 
+_FILE: Final = re.compile(r"^file:(//[^/]*)?")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
@@ -22,15 +22,22 @@ def is_local(path: str) -> bool:
     return path.startswith("file:") or not _SCHEME.match(path)
 
 
+def uri_of(path: Path) -> str:
+    """Return a path as Spark takes it for one of the file system, whatever its default is.
+
+    >>> uri_of(Path("/data/out"))
+    'file:///data/out'
+    """
+    return f"file://{path.absolute()}"
+
+
 def local_path(path: str | os.PathLike[str]) -> Path:
     """Return a path of the file system, which may be given as a URI with the scheme `file`; raises `QueryError` for others.
 
     >>> local_path("file:///data/out").as_posix()
     '/data/out'
     """
-    text = os.fspath(path)
-    if text.startswith("file:"):
-        return Path(unquote(urlsplit(text).path))
+    text = _FILE.sub("", os.fspath(path))
     if not is_local(text):
         raise QueryError(
             f"{text!r} is on no file system of this machine", hint="give a path that driver and workers share, such as a mount"

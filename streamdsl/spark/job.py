@@ -11,6 +11,7 @@ from pyspark.sql import Observation, SparkSession
 from pyspark.sql.functions import count, lit
 
 from streamdsl.errors import QueryError
+from streamdsl.sinks.paths import uri_of
 from streamdsl.spark.micro_batches import storable
 from streamdsl.spark.progress import Meter
 from streamdsl.spark.session import default_session, translated
@@ -41,7 +42,7 @@ def run_batch(job: Job) -> int:
         seen = Observation()
         out = storable(job.query.on_spark(spark).batch(frames, job.until)).observe(seen, count(lit(1)).alias("rows"))
         writer = out.write.option("header", "true") if job.format == "csv" else out.write
-        writer.format(_FORMATS.get(job.format, job.format)).save(str(job.output))
+        writer.format(_FORMATS.get(job.format, job.format)).save(uri_of(job.output))
         return int(seen.get["rows"])
 
 
@@ -57,9 +58,9 @@ def run_stream(job: Job, report: Callable[[dict[str, Any]], None]) -> None:
             spark.conf.set("spark.sql.shuffle.partitions", str(job.shards))
         spark.conf.set(PROVIDER, ROCKSDB)
         frames = {name: _stream(spark, given) for name, given in job.inputs.items()}
-        sink: Any = str(job.output) if job.format == "events" else ParquetTable(job.output, job.every)
+        sink: Any = uri_of(job.output) if job.format == "events" else ParquetTable(job.output, job.every)
         trigger = "available-now" if job.pause is None else f"{job.pause} milliseconds"
-        running = job.query.on_spark(spark).write(frames, sink, job.checkpoint, emit=job.emit, trigger=trigger)
+        running = job.query.on_spark(spark).write(frames, sink, uri_of(job.checkpoint), emit=job.emit, trigger=trigger)
         _watch(running, report)
 
 
@@ -90,7 +91,7 @@ def _session() -> Iterator[SparkSession]:
 
 def _frame(spark: SparkSession, given: Input) -> DataFrame:
     options = {**_OPTIONS[given.kind], "recursiveFileLookup": "true", "pathGlobFilter": _SUFFIXES[given.kind]}
-    return spark.read.format(_FORMATS.get(given.kind, given.kind)).options(**options).load(str(given.path))
+    return spark.read.format(_FORMATS.get(given.kind, given.kind)).options(**options).load(uri_of(given.path))
 
 
 def _stream(spark: SparkSession, given: Input) -> DataFrame:
@@ -98,4 +99,4 @@ def _stream(spark: SparkSession, given: Input) -> DataFrame:
     options = {**_OPTIONS[given.kind], "recursiveFileLookup": "true", "pathGlobFilter": _SUFFIXES[given.kind]}
     columns = _frame(spark, given).schema
     reader = spark.readStream.format(_FORMATS.get(given.kind, given.kind)).options(**options)
-    return reader.schema(columns).load(str(given.path))
+    return reader.schema(columns).load(uri_of(given.path))

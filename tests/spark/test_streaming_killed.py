@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 
 def cars() -> list[dict[str, Any]]:
     rng = random.Random(3)
-    times = [n // 5 + rng.choice((0, 0, -15)) for n in range(600)]
+    times = [n // 5 + rng.choice((0, 0, -15)) for n in range(FILES * 100)]
     return [{"le": le, "road": f"r{rng.randint(0, 7)}", "speed": rng.randint(0, 90)} for le in times]
 
 

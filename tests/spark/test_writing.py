@@ -7,12 +7,13 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.errors import CheckpointError, DriverWarning, QueryError, SinkError
-from streamdsl.spark import ParquetTable, canonical
+from streamdsl.spark import Meter, ParquetTable, canonical
 from streamdsl.spark.session import as_streamdsl
 from streamdsl.spark.writing import choose
 from streamdsl.testing import arrival_orders
@@ -47,6 +48,10 @@ def inputs(folder: Path, query: sd.Stream[Any]) -> dict[str, sd.CHT[Any]]:
         (events,) = arrival_orders(rows, 1, seed=3)
         files_of([*events, sd.Cti(sd.INFINITY)], 3, folder / name)
     return found
+
+
+def read(folder: Path) -> list[Any]:
+    return [pq.read_table(path) for path in folder.iterdir()]
 
 
 def expected(query: sd.Stream[Any], given: dict[str, sd.CHT[Any]]) -> Rows:
@@ -91,7 +96,15 @@ def test_a_folder_gets_the_events(streaming: Any, engine: Any, tmp_path: Path) -
         on_spark = query.on_spark(streaming)
         return on_spark.write(frames, str(out), checkpoint, emit="final", trigger="available-now", engine=engine)
 
-    write(out, checkpoint).awaitTermination()
+    running, meter = write(out, checkpoint), Meter()
+    running.awaitTermination()
+    figures = list(map(meter, running.recentProgress))
+    assert [each["batch"] for each in figures] == [0, 1, 2]
+    written = streaming.read.parquet(str(out))
+    assert sum(each["rows_out"] for each in figures) == written.where("kind <> 'cti'").count() > 10
+    assert sum(each["rows_in"] for each in figures) == sum(map(len, read(tmp_path / "s")))
+    assert figures[-1]["cti"] == sd.INFINITY
+    assert all(each["state_bytes"] > 0 and each["seconds"] > 0 for each in figures)
     assert in_order(canonical(streaming.read.parquet(str(out)))) == expected(query, given)
     with pytest.raises(Exception, match="is kept by another stream") as other:
         write(out, tmp_path / "new").awaitTermination()
