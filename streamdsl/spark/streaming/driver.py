@@ -13,23 +13,19 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import lit
 
-from streamdsl.denote.source import sources
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.state.files import write_whole
 from streamdsl.errors import CheckpointError
 from streamdsl.io.binding import Bound
 from streamdsl.plan.node import Node, Source
-from streamdsl.plan.units import in_unit
-from streamdsl.spark.frames import events_of_frame
 from streamdsl.spark.micro_batches import stream_of
 from streamdsl.spark.progress import note
-from streamdsl.spark.streaming.brought import brought
 from streamdsl.spark.streaming.cut import Stage
-from streamdsl.spark.streaming.layout import Part, laid_out
+from streamdsl.spark.streaming.layout import Part
 from streamdsl.spark.streaming.shard import Shard
-from streamdsl.spark.streaming.stream import shipped, unpacked_events, worker_function
+from streamdsl.spark.streaming.stream import parted, shipped, unpacked_events, worker_function
 from streamdsl.spark.streaming.wire import CTI, PARCEL, REJECTED, SENT, Parcel, parcels_of, unpacked
-from streamdsl.temporal import Unit, common_unit
+from streamdsl.temporal import Unit
 
 Sink = Callable[[DataFrame, int], Any]
 """What `foreachBatch` takes: a micro-batch and its number."""
@@ -51,11 +47,7 @@ def on_driver(
     plan: Node, frames: Mapping[str, DataFrame], emit: EmitMode | Emit, own: Mapping[str, Bound] | None = None
 ) -> OnDriver:
     """Return a plan over streaming frames, whose rows are read and packed by Spark's workers."""
-    made = brought(plan, own or {})
-    named = sources(made.plan)
-    flows = {name: events_of_frame(named[name], frame) for name, frame in frames.items()}
-    unit = common_unit(*(flow.unit for flow in (*flows.values(), *made.flows.values())))
-    parts = laid_out(in_unit(made.plan, unit), {**flows, **made.flows}, (0,), emit, made.rows)
+    parts, flows, unit = parted(plan, frames, (0,), emit, own)
     parcels = [
         flows[leg.origin.source].make().mapInArrow(worker_function(shipped(leg)), PARCEL).withColumn("part", lit(number))
         for number, part in enumerate(parts)

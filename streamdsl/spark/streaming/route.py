@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,8 @@ from streamdsl.spark.streaming.wire import CTI, INSERT, REJECTED, RETRACT, Parce
 from streamdsl.spark.types import Type
 from streamdsl.temporal import INFINITY, MIN_TIME, Progress, Unit, add_time
 
-_KINDS = {"insert": INSERT, "retract": RETRACT}
+_KINDS: Final = pa.array(["insert", "retract"])
+"""The kinds of rows, each in the place of its number."""
 _TIMES = ("le", "re", "re_new")
 
 
@@ -73,7 +74,7 @@ class SourceReader:
         rows = batch.filter(pc.invert(is_cti))
         if not rows.num_rows:
             return
-        kinds = pa.array([_KINDS[kind] for kind in rows.column("kind").to_pylist()], pa.int8())
+        kinds = pc.index_in(rows.column("kind"), _KINDS).cast(pa.int8())
         starts = pc.max(rows.column("le").filter(pc.equal(kinds, INSERT))).as_py()
         self._latest = starts if self._latest is None or starts is None else max(self._latest, starts)
         self._count += rows.num_rows
@@ -84,7 +85,7 @@ class SourceReader:
         """Raise `SchemaError` for a row of no known kind, `EventError` for one without an LE; shards find what else is wrong."""
         name, kinds = self._source.name, batch.column("kind")
         for kind in pc.unique(kinds).to_pylist():
-            if kind != "cti" and kind not in _KINDS:
+            if kind not in ("insert", "retract", "cti"):
                 known = "insert, retract or cti"
                 raise SchemaError(f"a row of the source {name!r} is refused: its kind is {kind!r}, not {known}")
         for row in batch.filter(pc.and_(pc.not_equal(kinds, "cti"), pc.is_null(batch.column("le")))).slice(0, 1).to_pylist():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import reduce
@@ -52,17 +52,28 @@ def stream(
 ) -> DataFrame:
     """Return the physical events of a plan over streaming frames; `own` has the sources that the query brings."""
     _check_settings(spark)
-    made = brought(_with_watermarks(plan, frames), own or {})
-    named = sources(made.plan)
-    flows = {name: events_of_frame(named[name], frame) for name, frame in frames.items()}
-    unit = common_unit(*(flow.unit for flow in (*flows.values(), *made.flows.values())))
     shards = shard_ids(spark, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
-    parts = laid_out(in_unit(made.plan, unit), {**flows, **made.flows}, shards, emit, made.rows)
+    parts, flows, unit = parted(plan, frames, shards, emit, own)
     sent: dict[int, DataFrame] = {}
     for part in parts:
         sent[id(part.stage)] = _in_shards(part, flows, sent)
     last = parts[-1]
     return unpacked_events(sent[id(last.stage)], last.shards.sent_as, unit)
+
+
+def parted(
+    plan: Node,
+    frames: Mapping[str, DataFrame],
+    shards: Sequence[int],
+    emit: EmitMode | Emit,
+    own: Mapping[str, Bound] | None = None,
+) -> tuple[list[Part], dict[str, Flow], Unit | None]:
+    """Return the stages of a plan over streaming frames, its sources' rows, and the unit of time."""
+    made = brought(_with_watermarks(plan, frames), own or {})
+    named = sources(made.plan)
+    flows = {name: events_of_frame(named[name], frame) for name, frame in frames.items()}
+    unit = common_unit(*(flow.unit for flow in (*flows.values(), *made.flows.values())))
+    return laid_out(in_unit(made.plan, unit), {**flows, **made.flows}, shards, emit, made.rows), flows, unit
 
 
 def _with_watermarks(plan: Node, frames: Mapping[str, DataFrame]) -> Node:
