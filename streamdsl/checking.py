@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import Any
 
 from streamdsl.checks import Finding, findings
 from streamdsl.errors import QueryError, StreamDslError
+from streamdsl.naming import named_query
 from streamdsl.running import sources
 from streamdsl.stream import Stream
 
@@ -41,7 +41,7 @@ def check(query: Stream[Any]) -> list[Finding]:
 def check_named(target: str) -> int:
     """Print what is found in the query `module:name`; return 1 if there is a warning, 2 if there is no such query, else 0."""
     try:
-        found = check(_named(target))
+        found = check(named_query(target, "check"))
     except StreamDslError as error:
         print(error, file=sys.stderr)
         return 2
@@ -54,29 +54,3 @@ def check_named(target: str) -> int:
 
 def _count(n: int, what: str) -> str:
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
-
-
-def _named(target: str) -> Stream[Any]:
-    """Return the query that `module:name` is; raises `QueryError` that says what there is instead."""
-    module_name, _, name = target.partition(":")
-    if not module_name:
-        raise QueryError(f"{target!r} names no query", hint="python -m streamdsl check package.module:query")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise
-        raise QueryError(
-            f"there is no module {error.name!r}",
-            hint="name it as an import does, without .py: python -m streamdsl check package.module:query",
-        ) from None
-    queries = [each for each, value in vars(module).items() if isinstance(value, Stream)]
-    value = getattr(module, name, None) if name else None
-    if isinstance(value, Stream):
-        return value
-    wrong = f"{name!r} of {module_name} is no query but {value!r}" if hasattr(module, name) else f"{module_name} has no {name!r}"
-    listed = f"its queries are: {', '.join(queries)}" if queries else "it has no queries at its top level"
-    what = wrong if name else f"{target!r} does not say which query"
-    raise QueryError(f"{what}; {listed}", hint=f"python -m streamdsl check {module_name}:{next(iter(queries), 'query')}")

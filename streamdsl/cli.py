@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from streamdsl.jobs.command import add_options
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status."""
@@ -26,6 +28,12 @@ def _check(options: argparse.Namespace) -> int:
     from streamdsl.checking import check_named
 
     return max(map(check_named, options.queries))
+
+
+def _run(options: argparse.Namespace) -> int:
+    from streamdsl.jobs.command import run_command
+
+    return run_command(options)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -50,6 +58,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     check.add_argument("queries", nargs="+", metavar="module:query", help="a query, by its name in a module that can be imported")
     check.set_defaults(run=_check)
+    run = commands.add_parser(
+        "run",
+        help="run a query over files, once or as a stream",
+        description="Runs a query from files to files, on the local engine or on Spark (docs/jobs.md).",
+    )
+    add_options(run)
+    run.set_defaults(run=_run)
     return parser
 
 

@@ -1,4 +1,4 @@
-"""The whole exception tree, its wording, and the one warning.
+"""The whole exception tree, its wording, and the warnings.
 
 Each error is a `StreamDslError` and also the builtin that a caller would expect. A message says what is wrong, where, what is
 available, and ends with a `Hint:` where there is a remedy.
@@ -13,12 +13,14 @@ __all__ = [
     "CheckpointError",
     "CrossJoinWarning",
     "CtiViolation",
+    "DriverWarning",
     "EventError",
     "FieldNotFound",
     "PositionError",
     "QueryError",
     "SchemaError",
     "SessionError",
+    "SinkError",
     "StreamDslError",
     "TimeOverflow",
     "TimestampViolation",
@@ -138,12 +140,20 @@ class SessionError(StreamDslError, RuntimeError):
     """A session was used after it had been closed, or after user code had failed in it."""
 
 
+class SinkError(StreamDslError, RuntimeError):
+    """A table cannot take a micro-batch of a stream: it is another stream's, it lacks others before, or it has other columns."""
+
+
 class CheckpointError(StreamDslError, ValueError):
     """A session cannot be saved, or a checkpoint cannot be restored: it is damaged, of another query, or not to be trusted."""
 
 
 class UnsupportedOnSpark(QueryError):
     """A node has no lowering to Spark; nothing has run."""
+
+
+class DriverWarning(UserWarning):
+    """A stream on Spark runs in the driver, in one process, as Spark cannot keep the state of shards."""
 
 
 class CrossJoinWarning(UserWarning):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,19 +12,24 @@ from streamdsl.plan.node import Node, Source
 from streamdsl.result import Result
 from streamdsl.spark.frames import collected, source_of_frame, source_of_rows
 from streamdsl.spark.lower import lower, lowering
+from streamdsl.spark.progress import Meter, observed
 from streamdsl.spark.public import public_frame
 from streamdsl.spark.session import default_session, translated
+from streamdsl.spark.sinks import DatabaseTable, ParquetTable
 from streamdsl.spark.support import explain_spark
 from streamdsl.temporal import Rejected, common_unit, to_ticks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
     from streamdsl.emit import Emit, EmitMode
     from streamdsl.io.binding import Bound
     from streamdsl.spark.flow import Flow
+    from streamdsl.spark.streaming.driver import Sink
+    from streamdsl.spark.writing import Where
 
-__all__ = ["OnSpark", "canonical", "explain_spark", "run_batch"]
+__all__ = ["DatabaseTable", "Meter", "OnSpark", "ParquetTable", "canonical", "explain_spark", "run_batch"]
 
 
 def run_batch(plan: Node, bindings: Mapping[str, Bound], until: int | None = None) -> Result[Any]:
@@ -92,13 +98,45 @@ class OnSpark:
         """
         from streamdsl.spark.streaming.stream import stream
 
+        return observed(stream(self._plan, self._spark, frames, emit, self._brought(frames)))
+
+    def _brought(self, frames: Mapping[str, DataFrame]) -> dict[str, Bound]:
+        """Return the sources that the query brings along. Raises `QueryError` for one that nobody brings."""
         own = {name: bound for name, bound in self._own.items() if name not in frames}
         for name in self._sources(frames):
             if name not in frames and name not in own:
                 raise _unbound(name, frames)
         if not frames:
             raise QueryError("the query brings all its rows, and none of them stream", hint="use batch(), or run()")
-        return stream(self._plan, self._spark, frames, emit, own)
+        return own
+
+    def write(
+        self,
+        frames: Mapping[str, DataFrame],
+        sink: str | os.PathLike[str] | Sink,
+        checkpoint: str | os.PathLike[str],
+        *,
+        emit: EmitMode | Emit = "speculative",
+        trigger: str | None = None,
+        engine: Where | None = None,
+    ) -> StreamingQuery:
+        """Start a stream that writes the output to a sink, and return Spark's handle of it.
+
+        `sink` is a `ParquetTable`, a `DatabaseTable`, any function for `foreachBatch`, or the path of a folder, which then gets
+        Parquet files of physical events. `trigger` says when there are micro-batches: "available-now" (for all that is there,
+        then the stream ends), or such as "10 seconds"; else one follows the other. The engine runs in shards on Spark's workers;
+        `engine="driver"` has it in this process, as does a session that lacks protobuf, with a warning. A checkpoint belongs to
+        one of both forms. Raises as `stream` does, and `SinkError` for a folder that is another stream's, or was lost.
+        """
+        from streamdsl.spark.streaming.driver import on_driver
+        from streamdsl.spark.streaming.stream import has_protobuf
+        from streamdsl.spark.writing import choose, write_driver, write_shards
+
+        place = os.fspath(checkpoint)
+        if choose(engine, has_protobuf) == "shards":
+            return write_shards(self.stream(frames, emit), sink, place, trigger)
+        running = on_driver(self._plan, frames, emit, self._brought(frames))
+        return write_driver(running, sink, place, trigger)
 
     def explain_stream(self) -> str:
         """Return how `stream` spreads the work: the stages of the query, and for each shards by which key, or one shard, and why.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -27,6 +27,8 @@ FAST = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.unix.domain.socket.enabled": "true",
 }
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 @pytest.fixture(scope="session")
@@ -41,3 +43,14 @@ def spark() -> Iterator[SparkSession]:
     session = builder.getOrCreate()
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def streaming(spark: Any) -> Iterator[Any]:
+    """The session with what streams need, and two shards."""
+    before = {name: spark.conf.get(name, None) for name in (_PROVIDER, "spark.sql.shuffle.partitions")}
+    spark.conf.set(_PROVIDER, _ROCKSDB)
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    yield spark
+    for name, value in before.items():
+        spark.conf.unset(name) if value is None else spark.conf.set(name, value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,118 +19,16 @@ from streamdsl.spark import canonical
 from streamdsl.temporal import CHT
 from streamdsl.testing import arrival_orders
 from tests.spark.helpers import history, stream
+from tests.spark.streams import NAMES, PHYSICAL, PROVIDER, QUERIES, ROCKSDB, files_of, frame_of
 
 pytestmark = [pytest.mark.spark]
 
-PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-FIELDS = "k string, v long, f double, m long"
-PHYSICAL = f"kind string, id string, le long, re long, re_new long, {FIELDS}"
 NUMBERS = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def streaming(spark: Any) -> Iterator[Any]:
-    """The session with what streams need, and two shards."""
-    before = {name: spark.conf.get(name, None) for name in (PROVIDER, "spark.sql.shuffle.partitions")}
-    spark.conf.set(PROVIDER, ROCKSDB)
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
-    yield spark
-    for name, value in before.items():
-        spark.conf.unset(name) if value is None else spark.conf.set(name, value)
-
-
-class Spread(sd.UDA[int, int]):
-    def compute_result(self, payloads: Sequence[int]) -> int:
-        return max(payloads) - min(payloads)
-
-
-class Numbered(sd.UDSO[Any, int, int]):
-    def create_state(self) -> int:
-        return 0
-
-    def process(self, state: int, payload: Any, le: int) -> tuple[int, list[int]]:
-        return state + 1, [state]
-
-
-class Lived(sd.TimeSensitiveUDA[int, int]):
-    def compute_result(self, events: Sequence[sd.IntervalEvent[int]], window: sd.WindowDescriptor) -> int:
-        return sum(event.end_time - event.start_time for event in events)
-
-
-class Ends(sd.UDO[Any, int]):
-    def compute_result(self, payloads: Sequence[Any]) -> list[int]:
-        values = [payload["v"] for payload in payloads]
-        return [min(values), max(values)]
-
-
-def NAMED(event: Any, table: Any) -> Any:
-    return {"name": table.name, "v": event.v}
-
-
-def by_key(name: str = "s") -> Any:
-    return stream(name).where(lambda e: e.v > -3).group_by("k")
-
-
-def by_value() -> sd.Stream[Any]:
-    return stream().where(lambda e: e.v > 0)
-
-
-NAMES = [{"k": "a", "name": "A"}, {"k": "b", "name": "B"}]
-QUERIES: dict[str, sd.Stream[Any]] = {
-    "rows": by_value().select(k=lambda e: e.k, w=lambda e: e.v * 2).alter_duration(5),
-    "tumbling": by_key().tumbling_window(5).aggregate(n=sd.count(), total=sd.sum(lambda e: e.v)),
-    "hopping, a module": by_key().hopping_window(8, 4).aggregate(spread=Spread().of(lambda e: e.v)),
-    "snapshot": by_key().snapshot_window().aggregate(n=sd.count(), most=sd.max(lambda e: e.v)),
-    "a stream with itself": stream()
-    .where(lambda e: e.v > 0)
-    .join(stream(), on="k", select=lambda a, b: {"k": a.k, "w": a.v + b.v}),
-    "join": stream().join(stream("t"), on="k", select=lambda a, b: {"k": a.k, "w": a.v + b.v}),
-    "anti join, grouped after it": stream()
-    .anti_join(stream("t"), on="k")
-    .group_by("k")
-    .tumbling_window(9)
-    .aggregate(n=sd.count()),
-    "groups, then all": by_key().hopping_window(8, 4).aggregate(n=sd.count()).tumbling_window(8).aggregate(n=sd.count()),
-    "reference data, rows in order, a module that sees times": stream()
-    .join(sd.from_table(NAMES), on="k", select=NAMED)
-    .group_by("name")
-    .apply(lambda g: g.scan(Numbered()).tumbling_window(6).aggregate(lived=Lived().of(lambda n: n)))
-    .select(name=lambda e: e[0], lived=lambda e: e[1].lived),
-    "an operator over all, distinct": stream().alter_duration(3).snapshot_window().apply(Ends()).select(v=lambda v: v).distinct(),
-}
-
-
-def row_of(event: Any) -> dict[str, Any]:
-    if isinstance(event, sd.Cti):
-        return {"kind": "cti", "le": None if event.time == sd.INFINITY else event.time}
-    times = {"le": event.le, "re": None if event.re == sd.INFINITY else event.re}
-    if isinstance(event, sd.Insert):
-        return {"kind": "insert", "id": str(event.id), **times, **event.payload}
-    return {"kind": "retract", "id": str(event.id), **times, "re_new": event.re_new, **event.payload}
-
-
-def files_of(events: Sequence[Any], n: int, folder: Path) -> None:
-    """Write events to files, each of which is a micro-batch."""
-    names = [part.split(" ")[0] for part in PHYSICAL.split(", ")]
-    types = [
-        {"string": pa.string(), "long": pa.int64(), "double": pa.float64()}[part.split(" ")[1]] for part in PHYSICAL.split(", ")
-    ]
-    size = -(-len(events) // n)
-    folder.mkdir(parents=True)
-    for part in range(n):
-        rows = [row_of(event) for event in events[part * size : (part + 1) * size]]
-        columns = [pa.array([row.get(name) for row in rows], kind) for name, kind in zip(names, types, strict=True)]
-        pq.write_table(pa.table(dict(zip(names, columns, strict=True))), folder / f"{part}.parquet")
-        os.utime(folder / f"{part}.parquet", (10**9 + part, 10**9 + part))  # Spark reads files in the order of their times
 
 
 def streamed(spark: Any, query: sd.Stream[Any], folders: dict[str, Path], emit: Any, where: Path) -> Any:
     """Return what a stream writes, file by file."""
-    frames = {
-        name: spark.readStream.schema(PHYSICAL).option("maxFilesPerTrigger", 1).parquet(str(folder))
-        for name, folder in folders.items()
-    }
+    frames = {name: frame_of(spark, folder) for name, folder in folders.items()}
     return written_by(spark, query.on_spark(spark).stream(frames, emit=emit), where)
 
 

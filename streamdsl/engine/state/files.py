@@ -22,10 +22,10 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Let the new name of a file outlast a crash, where the system can open a folder."""
     if os.name != "posix":
         return

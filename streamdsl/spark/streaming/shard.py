@@ -101,7 +101,8 @@ class Shard:
             self._heard[parcel.source].take(parcel)
         self._own = []
         for source in sorted(blobs):
-            yield from self._sent(self._session.feed(self._read(unpacked(blobs[source]), source), source))
+            # In an order of their own, so that a micro-batch that comes again numbers its rows as before.
+            yield from self._sent(self._session.feed(self._read(unpacked(sorted(blobs[source])), source), source))
         for source, heard in sorted(self._heard.items()):
             if (cti := heard.cti()) > self._session.ctis[source]:
                 yield from self._sent(self._session.feed([Cti(cti)], source))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import reduce
@@ -35,8 +35,8 @@ from streamdsl.temporal import Progress, Unit, common_unit
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
-_ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _WATERMARK: Final = "spark.watermarkDelayMs"
 _KIND: Final = (
     f"CASE kind WHEN {CTI} THEN 'cti' WHEN {RETRACT} THEN 'retract' WHEN {REJECTED} THEN 'rejected' ELSE 'insert' END as kind"
@@ -52,17 +52,28 @@ def stream(
 ) -> DataFrame:
     """Return the physical events of a plan over streaming frames; `own` has the sources that the query brings."""
     _check_settings(spark)
-    made = brought(_with_watermarks(plan, frames), own or {})
-    named = sources(made.plan)
-    flows = {name: events_of_frame(named[name], frame) for name, frame in frames.items()}
-    unit = common_unit(*(flow.unit for flow in (*flows.values(), *made.flows.values())))
     shards = shard_ids(spark, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
-    parts = laid_out(in_unit(made.plan, unit), {**flows, **made.flows}, shards, emit, made.rows)
+    parts, flows, unit = parted(plan, frames, shards, emit, own)
     sent: dict[int, DataFrame] = {}
     for part in parts:
         sent[id(part.stage)] = _in_shards(part, flows, sent)
     last = parts[-1]
-    return _unpacked(sent[id(last.stage)], last.shards.sent_as, unit)
+    return unpacked_events(sent[id(last.stage)], last.shards.sent_as, unit)
+
+
+def parted(
+    plan: Node,
+    frames: Mapping[str, DataFrame],
+    shards: Sequence[int],
+    emit: EmitMode | Emit,
+    own: Mapping[str, Bound] | None = None,
+) -> tuple[list[Part], dict[str, Flow], Unit | None]:
+    """Return the stages of a plan over streaming frames, its sources' rows, and the unit of time."""
+    made = brought(_with_watermarks(plan, frames), own or {})
+    named = sources(made.plan)
+    flows = {name: events_of_frame(named[name], frame) for name, frame in frames.items()}
+    unit = common_unit(*(flow.unit for flow in (*flows.values(), *made.flows.values())))
+    return laid_out(in_unit(made.plan, unit), {**flows, **made.flows}, shards, emit, made.rows), flows, unit
 
 
 def _with_watermarks(plan: Node, frames: Mapping[str, DataFrame]) -> Node:
@@ -83,35 +94,39 @@ def _in_shards(part: Part, flows: Mapping[str, Flow], sent: Mapping[int, DataFra
     from streamdsl.spark.streaming.processor import ShardProcessor
 
     frames = [sent[id(leg.origin)] if isinstance(leg.origin, Stage) else flows[leg.origin.source].make() for leg in part.legs]
-    routed = [frame.mapInArrow(_function(_shipped(leg)), PARCEL) for frame, leg in zip(frames, part.legs, strict=True)]
+    routed = [frame.mapInArrow(worker_function(shipped(leg)), PARCEL) for frame, leg in zip(frames, part.legs, strict=True)]
     processor = ShardProcessor(ship(part.shards, "the query"))
     return reduce(DataFrame.unionByName, routed).groupBy("shard").transformWithState(processor, SENT, "append", "none")
 
 
-def _shipped(leg: Leg) -> bytes:
+def shipped(leg: Leg) -> bytes:
+    """Return how rows come to a stage, as bytes for workers."""
     return ship(leg.stage, f"source:{leg.origin.source}" if isinstance(leg.origin, Source) else "the query")
 
 
 def _check_settings(spark: SparkSession) -> None:
-    if not _has_protobuf():
+    if not has_protobuf():
         raise UnsupportedOnSpark(
             "Spark's state API for Python needs protobuf, which is not installed", hint="pip install 'streamdsl[spark]'"
         )
-    if spark.conf.get(_PROVIDER, "") != _ROCKSDB:
+    if spark.conf.get(PROVIDER, "") != ROCKSDB:
         raise QueryError(
             "streams with state need Spark's RocksDB state store, and the session has another one",
-            hint=f'spark.conf.set("{_PROVIDER}", "{_ROCKSDB}")',
+            hint=f'spark.conf.set("{PROVIDER}", "{ROCKSDB}")',
         )
 
 
-def _has_protobuf() -> bool:
+def has_protobuf() -> bool:
+    """Say whether Spark's state API for Python works here."""
     try:
         return importlib.util.find_spec("google.protobuf") is not None
     except ModuleNotFoundError:
         return False
 
 
-def _function(blob: bytes) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def worker_function(blob: bytes) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Return what runs a shipped stage on a worker."""
+
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         from streamdsl.spark.worker import run_rows
 
@@ -120,7 +135,7 @@ def _function(blob: bytes) -> Callable[[Iterable[Any]], Iterator[Any]]:
     return run
 
 
-def _unpacked(sent: DataFrame, kind: Type, unit: Unit | None) -> DataFrame:
+def unpacked_events(sent: DataFrame, kind: Type, unit: Unit | None) -> DataFrame:
     """Return the events that shards have sent, flat; ids are told apart by shard."""
     columns = f"shard int, kind tinyint, id string, le bigint, re bigint, re_new bigint, p {kind.ddl}"
     events = sent.mapInArrow(_open, columns)

@@ -1,0 +1,102 @@
+"""`streamdsl run`: its options, and what becomes of them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from streamdsl.emit import EMIT_MODES
+from streamdsl.errors import QueryError, StreamDslError
+from streamdsl.jobs.inputs import KINDS, inputs_of
+from streamdsl.jobs.job import BATCH_FORMATS, STREAM_FORMATS, Job
+from streamdsl.jobs.progress import Line
+from streamdsl.naming import named_query
+from streamdsl.running import sources
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `run`."""
+    add = parser.add_argument
+    add("query", metavar="module:query", help="a query, by its name in a module that can be imported")
+    add("--input", action="append", default=[], metavar="NAME=PATH", help="a file or a folder that a source reads; once for each")
+    add("--output", required=True, type=Path, metavar="PATH", help="where to write")
+    add("--engine", choices=("local", "spark"), default="local", help="(default: %(default)s)")
+    add("--format", choices=(*BATCH_FORMATS, *STREAM_FORMATS), help="of the output; of streams: the history (table), or events")
+    add("--until", type=_number, metavar="TIME", help="where a run over unending rows ends")
+    add("--checkpoint", type=Path, metavar="DIR", help="makes the job a stream, which can be stopped and run again")
+    add("--trigger", default="available-now", metavar="WHEN", help='or such as "10 seconds": look for files again and again')
+    add("--emit", choices=EMIT_MODES, default="speculative", help="when a stream's results go out (default: %(default)s)")
+    add("--every", type=_number, metavar="DURATION", help="a file of the table for each stretch of LEs so long")
+    add("--shards", type=int, metavar="N", help="of a stream on Spark")
+
+
+def run_command(options: argparse.Namespace) -> int:
+    """Run a job; return 0, 2 if it was refused or has failed, 130 if it was interrupted."""
+    try:
+        _run(_job(options), options.engine)
+    except StreamDslError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped" + ("; the same command goes on" if options.checkpoint else ""), file=sys.stderr)
+        return 130
+    return 0
+
+
+def _job(options: argparse.Namespace) -> Job:
+    query = named_query(options.query, "run")
+    named = sources(query._node)
+    kind = options.format or ("table" if options.checkpoint else KINDS.get(options.output.suffix, "parquet"))
+    inputs = inputs_of(options.input, named, list(query._bindings))
+    settings = {name: getattr(options, name) for name in ("checkpoint", "trigger", "emit", "every", "until", "shards")}
+    return Job(query, inputs, options.output, kind, **settings)
+
+
+def _run(job: Job, engine: str) -> None:
+    begun = time.perf_counter()
+    if engine == "spark":
+        from streamdsl.extras import need_spark
+
+        need_spark()
+    if job.checkpoint is not None:
+        line = Line()
+        try:
+            _stream(job, engine, line)
+        finally:
+            line.end()
+        return
+    if engine == "spark":
+        from streamdsl.spark.job import run_batch
+    else:
+        from streamdsl.jobs.local_batch import run_batch
+    rows = run_batch(job)
+    print(f"{rows:,} rows to {job.output} in {time.perf_counter() - begun:.1f} s", file=sys.stderr)
+
+
+def _stream(job: Job, engine: str, line: Line) -> None:
+    if not any(given.path.is_dir() for given in job.inputs.values()):
+        raise QueryError(
+            "the inputs of a stream are folders, in which files come", hint="without --checkpoint files are read once"
+        )
+    if engine == "spark":
+        from streamdsl.spark.job import run_stream
+
+        run_stream(job, line)
+    else:
+        from streamdsl.jobs.local_stream import LocalStream
+
+        LocalStream(job).run(line)
+
+
+def _number(text: str) -> int | str:
+    """Return ticks as a number, durations and dates as they are.
+
+    >>> _number("60"), _number("1d")
+    (60, '1d')
+    """
+    try:
+        return int(text)
+    except ValueError:
+        return text

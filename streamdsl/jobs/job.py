@@ -1,0 +1,72 @@
+"""What a job is asked to do, checked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from streamdsl.emit import EmitMode
+from streamdsl.errors import QueryError, StreamDslError
+from streamdsl.jobs.inputs import Input
+from streamdsl.stream import Stream
+from streamdsl.temporal import to_duration
+
+BATCH_FORMATS: Final = ("parquet", "csv", "jsonl")
+STREAM_FORMATS: Final = ("table", "events")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A query from files to files: once, or with a `checkpoint` as a stream."""
+
+    query: Stream[Any]
+    inputs: Mapping[str, Input]
+    output: Path
+    format: str
+    checkpoint: Path | None = None
+    trigger: str = "available-now"
+    emit: EmitMode = "speculative"
+    every: int | str | None = None
+    until: int | str | None = None
+    shards: int | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.pause
+        if self.checkpoint is None:
+            self._check_batch()
+        elif self.format not in STREAM_FORMATS:
+            raise QueryError(f"a stream is written as {' or '.join(STREAM_FORMATS)}, not as {self.format!r}")
+        elif self.until is not None:
+            raise QueryError("a stream has no end, so --until is for a run without --checkpoint")
+
+    @property
+    def pause(self) -> int | None:
+        """Milliseconds between two looks for files; None: what is there is taken, and the job ends."""
+        return None if self.trigger == "available-now" else milliseconds(self.trigger)
+
+    def _check_batch(self) -> None:
+        if self.format not in BATCH_FORMATS:
+            raise QueryError(
+                f"the output's format is one of {', '.join(BATCH_FORMATS)}, not {self.format!r}",
+                hint=f"{' and '.join(STREAM_FORMATS)} are what streams write: --checkpoint DIR",
+            )
+        if self.emit != "speculative" or self.every is not None or self.trigger != "available-now":
+            raise QueryError("--emit, --every and --trigger are for streams", hint="--checkpoint DIR makes the job a stream")
+        if self.output.exists():
+            raise QueryError(f"there is something at {self.output} already", hint="remove it, or name another --output")
+
+
+def milliseconds(text: str) -> int:
+    """Return a duration that people or Spark write.
+
+    >>> milliseconds("10 seconds"), milliseconds("1m30s")
+    (10000, 90000)
+    """
+    number, _, unit = text.strip().partition(" ")
+    short = {"milli": "ms", "secon": "s", "minut": "m", "hour": "h", "hours": "h"}.get(unit[:5], unit)
+    try:
+        return to_duration(f"{number}{short}", "ms")
+    except StreamDslError:
+        raise QueryError(f"{text!r} is no trigger", hint='--trigger available-now, or such as "10 seconds"') from None

@@ -1,0 +1,57 @@
+"""How a job comes along: the figures of each micro-batch, as a line in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from streamdsl.temporal import INFINITY, MIN_TIME
+
+
+class Line:
+    """Shows each micro-batch in a line, which is written over in a terminal."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = out or sys.stderr
+
+    def __call__(self, figures: Mapping[str, Any]) -> None:
+        """Show the figures of a micro-batch."""
+        over = self._out.isatty()
+        self._out.write(f"\r\033[K{shown(figures)}" if over else f"{shown(figures)}\n")
+        self._out.flush()
+
+    def end(self) -> None:
+        """Leave the last line where it is."""
+        if self._out.isatty():
+            self._out.write("\n")
+
+
+def shown(figures: Mapping[str, Any]) -> str:
+    """Return the figures of a micro-batch as a line.
+
+    >>> shown({"batch": 3, "rows_in": 1200, "rows_out": 7, "cti": 40, "state_bytes": 123456, "seconds": 0.25})
+    'micro-batch 3: 1,200 rows in, 7 out, CTI 40, state 123 kB, 0.25 s'
+    """
+    parts = [f"{figures['rows_in']:,} rows in", f"{figures['rows_out']:,} out", f"CTI {_time(figures['cti'])}"]
+    if figures.get("rows_rejected"):
+        parts.append(f"{figures['rows_rejected']:,} REJECTED")
+    if figures["state_bytes"] is not None:
+        parts.append(f"state {_size(figures['state_bytes'])}")
+    return f"micro-batch {figures['batch']}: {', '.join(parts)}, {figures['seconds']:.2f} s"
+
+
+def _time(cti: object) -> str:
+    return {None: "-", MIN_TIME: "-", INFINITY: "inf"}.get(cti, str(cti))  # type: ignore[call-overload, no-any-return]
+
+
+def _size(n: int) -> str:
+    """Return a number of bytes as people read it.
+
+    >>> _size(999), _size(1_500_000)
+    ('999 B', '1.5 MB')
+    """
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n >= size:
+            return f"{n / size:.3g} {unit}"
+    return f"{n} B"

@@ -1,0 +1,48 @@
+"""Queries by name, as the command line has them: `module:query`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import Any
+
+from streamdsl.errors import QueryError
+from streamdsl.stream import Stream
+
+
+def named_query(target: str, command: str) -> Stream[Any]:
+    """Return the query that `module:name` is; raises `QueryError` that says what there is instead.
+
+    >>> named_query("streamdsl.demo:trips", "check")
+    Traceback (most recent call last):
+        ...
+    streamdsl.errors.QueryError: streamdsl.demo has no 'trips'; it has no queries at its top level
+    Hint: python -m streamdsl check streamdsl.demo:query
+    """
+    module_name, _, name = target.partition(":")
+    usage = f"python -m streamdsl {command} "
+    if not module_name:
+        raise QueryError(f"{target!r} names no query", hint=f"{usage}package.module:query")
+    module = _module(module_name, usage)
+    queries = [each for each, value in vars(module).items() if isinstance(value, Stream)]
+    value = getattr(module, name, None) if name else None
+    if isinstance(value, Stream):
+        return value
+    wrong = f"{name!r} of {module_name} is no query but {value!r}" if hasattr(module, name) else f"{module_name} has no {name!r}"
+    listed = f"its queries are: {', '.join(queries)}" if queries else "it has no queries at its top level"
+    what = wrong if name else f"{target!r} does not say which query"
+    raise QueryError(f"{what}; {listed}", hint=f"{usage}{module_name}:{next(iter(queries), 'query')}")
+
+
+def _module(name: str, usage: str) -> ModuleType:
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise
+        raise QueryError(
+            f"there is no module {error.name!r}", hint=f"name it as an import does, without .py: {usage}package.module:query"
+        ) from None

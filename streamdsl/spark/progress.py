@@ -1,0 +1,71 @@
+"""How a stream comes along: what Spark's progress says of each micro-batch, as figures."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from streamdsl.temporal import INFINITY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+METRICS: Final = "streamdsl"
+"""The name of our metrics among the observed ones of Spark's listeners."""
+_OBSERVED: Final = (
+    "count_if(kind IN ('insert', 'retract')) as rows_out",
+    "count_if(kind = 'rejected') as rows_rejected",
+    "collect_set(if(kind = 'cti', struct(shard, le), null)) as ctis",
+)
+_KEPT: Final = 256
+_own: OrderedDict[tuple[str, int], Mapping[str, Any]] = OrderedDict()
+"""Figures of micro-batches whose engine runs in this process, by stream and number."""
+
+
+def observed(events: DataFrame) -> DataFrame:
+    """Return physical events whose number, and how far each shard has come, Spark tells its listeners."""
+    from pyspark.sql.functions import expr
+
+    return events.observe(METRICS, *map(expr, _OBSERVED))
+
+
+def note(stream: str | None, batch: int, figures: Mapping[str, Any]) -> None:
+    """Keep the figures of a micro-batch for the meter."""
+    _own[str(stream), batch] = figures
+    while len(_own) > _KEPT:
+        _own.popitem(last=False)
+
+
+class Meter:
+    """Turns a `StreamingQueryProgress` into figures: one for each stream, given its progress in order.
+
+    A figure is a dict: `batch`, `rows_in`, `rows_out` (insertions and retractions), `rows_rejected`, `cti` (a time or ticks; the
+    least of the shards that have sent one, None before), `state_bytes` (in shards: what the state store has on disk), `seconds`.
+    """
+
+    def __init__(self) -> None:
+        self._ctis: dict[int, Any] = {}
+
+    def __call__(self, progress: StreamingQueryProgress) -> dict[str, Any]:
+        """Return the figures of a micro-batch."""
+        known = {"batch": progress.batchId, "rows_in": progress.numInputRows, "seconds": progress.batchDuration / 1000}
+        own = _own.get((str(progress.id), progress.batchId))
+        return {**known, **(self._observed(progress) if own is None else own)}
+
+    def _observed(self, progress: StreamingQueryProgress) -> dict[str, Any]:
+        row = progress.observedMetrics.get(METRICS)
+        found = {} if row is None else row.asDict(recursive=True)
+        for cti in found.get("ctis") or ():
+            time = INFINITY if cti["le"] is None else cti["le"]
+            self._ctis[cti["shard"]] = max(time, self._ctis.get(cti["shard"], time), key=_as_number)
+        sizes = [operator.customMetrics.get("rocksdbSstFileSize", 0) for operator in progress.stateOperators]
+        cti = min(self._ctis.values(), key=_as_number, default=None)
+        rows = {name: found.get(name, 0) for name in ("rows_out", "rows_rejected")}
+        return {**rows, "cti": cti, "state_bytes": sum(sizes) if sizes else None}
+
+
+def _as_number(time: Any) -> float:
+    """Return a time as a number to compare: INFINITY is after every date."""
+    return float(time) if isinstance(time, int) else float(time.timestamp())

@@ -1,0 +1,68 @@
+"""Sinks as `foreachBatch` takes them: functions of a micro-batch and its number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql.functions import expr
+
+from streamdsl import sinks
+from streamdsl.sinks.folder import Folder
+from streamdsl.spark.micro_batches import checked, stream_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_MOVE: Final = pa.schema([("name", pa.string()), ("staged", pa.string())])
+
+
+class ParquetTable(sinks.ParquetTable):
+    """`streamdsl.sinks.ParquetTable` for `foreachBatch`, whose files Spark's workers write.
+
+    Pass it to `query.on_spark(spark).write(...)`, or to `foreachBatch` of what `stream(...)` returns. The path is on a file
+    system that driver and workers share.
+    """
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Take a micro-batch: workers write files, this process moves them to their places."""
+        stream = stream_of(frame)
+        if not self.is_next(batch, stream):
+            return
+        rows = checked(frame).where("kind IN ('insert', 'retract')")
+        in_dates = rows.schema["le"].dataType.typeName() == "timestamp"
+        folder = self.folder(in_dates)
+
+        def stage(key: Any, events: Any) -> Any:
+            place = key[0].as_py()
+            staged = folder.stage(place, events)
+            found = [] if staged is None else [(folder.name(place), staged)]
+            return pa.table({"name": [name for name, _ in found], "staged": [file for _, file in found]}, _MOVE)
+
+        moves = rows.groupBy(expr(_place(folder, in_dates))).applyInArrow(stage, "name string, staged string").collect()
+        columns = frame.sparkSession.createDataFrame([], rows.schema).toArrow()
+        self.commit(folder, batch, stream, dict(map(tuple, moves)), columns)
+
+
+class DatabaseTable(sinks.DatabaseTable):
+    """`streamdsl.sinks.DatabaseTable` for `foreachBatch`: the rows of a micro-batch pass through this process."""
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Take a micro-batch."""
+        self.take(lambda: checked(frame).toArrow(), batch, stream_of(frame))
+
+
+class ParquetEvents(sinks.ParquetEvents):
+    """`streamdsl.sinks.ParquetEvents` for `foreachBatch`: the rows of a micro-batch pass through this process."""
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Take a micro-batch."""
+        self.take(lambda: checked(frame).toArrow(), batch, stream_of(frame))
+
+
+def _place(folder: Folder, in_dates: bool) -> str:
+    """Return the SQL of the stretch that a row is in."""
+    if folder.every is None:
+        return "0L"
+    le = "unix_micros(le)" if in_dates else "le"
+    return f"if({le} >= 0L, {le} div {folder.every}L, -(-({le} + 1L) div {folder.every}L) - 1L)"

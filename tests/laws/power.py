@@ -1,0 +1,45 @@
+"""A process that is cut off in the middle of its work: no call that would change a file gets through any more."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+CHANGES = frozenset({"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.link"})
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+
+
+class CutOff(BaseException):
+    """Nothing more is done."""
+
+
+class _Power:
+    """How many changes of files are left, None: as many as there are."""
+
+    left: int | None = None
+
+
+def _watch(event: str, arguments: tuple[Any, ...]) -> None:
+    if _Power.left is None or not (event in CHANGES or (event == "open" and arguments[2] & WRITES)):
+        return
+    if _Power.left == 0:
+        raise CutOff
+    _Power.left -= 1
+
+
+sys.addaudithook(_watch)
+
+
+@contextmanager
+def cut_off_after(changes: int) -> Iterator[list[bool]]:
+    """Let so many changes of files through; the list that is given says afterwards whether there would have been more."""
+    _Power.left, happened = changes, [False]
+    try:
+        yield happened
+    except CutOff:
+        happened[0] = True
+    finally:
+        _Power.left = None

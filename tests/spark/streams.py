@@ -1,0 +1,109 @@
+"""Queries that are streamed, and the files and frames that they are streamed from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import streamdsl as sd
+from tests.spark.helpers import stream
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+FIELDS = "k string, v long, f double, m long"
+PHYSICAL = f"kind string, id string, le long, re long, re_new long, {FIELDS}"
+
+
+class Spread(sd.UDA[int, int]):
+    def compute_result(self, payloads: Sequence[int]) -> int:
+        return max(payloads) - min(payloads)
+
+
+class Numbered(sd.UDSO[Any, int, int]):
+    def create_state(self) -> int:
+        return 0
+
+    def process(self, state: int, payload: Any, le: int) -> tuple[int, list[int]]:
+        return state + 1, [state]
+
+
+class Lived(sd.TimeSensitiveUDA[int, int]):
+    def compute_result(self, events: Sequence[sd.IntervalEvent[int]], window: sd.WindowDescriptor) -> int:
+        return sum(event.end_time - event.start_time for event in events)
+
+
+class Ends(sd.UDO[Any, int]):
+    def compute_result(self, payloads: Sequence[Any]) -> list[int]:
+        values = [payload["v"] for payload in payloads]
+        return [min(values), max(values)]
+
+
+def NAMED(event: Any, table: Any) -> Any:
+    return {"name": table.name, "v": event.v}
+
+
+def by_key(name: str = "s") -> Any:
+    return stream(name).where(lambda e: e.v > -3).group_by("k")
+
+
+def by_value() -> sd.Stream[Any]:
+    return stream().where(lambda e: e.v > 0)
+
+
+NAMES = [{"k": "a", "name": "A"}, {"k": "b", "name": "B"}]
+QUERIES: dict[str, sd.Stream[Any]] = {
+    "rows": by_value().select(k=lambda e: e.k, w=lambda e: e.v * 2).alter_duration(5),
+    "tumbling": by_key().tumbling_window(5).aggregate(n=sd.count(), total=sd.sum(lambda e: e.v)),
+    "hopping, a module": by_key().hopping_window(8, 4).aggregate(spread=Spread().of(lambda e: e.v)),
+    "snapshot": by_key().snapshot_window().aggregate(n=sd.count(), most=sd.max(lambda e: e.v)),
+    "a stream with itself": stream()
+    .where(lambda e: e.v > 0)
+    .join(stream(), on="k", select=lambda a, b: {"k": a.k, "w": a.v + b.v}),
+    "join": stream().join(stream("t"), on="k", select=lambda a, b: {"k": a.k, "w": a.v + b.v}),
+    "anti join, grouped after it": stream()
+    .anti_join(stream("t"), on="k")
+    .group_by("k")
+    .tumbling_window(9)
+    .aggregate(n=sd.count()),
+    "groups, then all": by_key().hopping_window(8, 4).aggregate(n=sd.count()).tumbling_window(8).aggregate(n=sd.count()),
+    "reference data, rows in order, a module that sees times": stream()
+    .join(sd.from_table(NAMES), on="k", select=NAMED)
+    .group_by("name")
+    .apply(lambda g: g.scan(Numbered()).tumbling_window(6).aggregate(lived=Lived().of(lambda n: n)))
+    .select(name=lambda e: e[0], lived=lambda e: e[1].lived),
+    "an operator over all, distinct": stream().alter_duration(3).snapshot_window().apply(Ends()).select(v=lambda v: v).distinct(),
+}
+
+
+def row_of(event: Any) -> dict[str, Any]:
+    if isinstance(event, sd.Cti):
+        return {"kind": "cti", "le": None if event.time == sd.INFINITY else event.time}
+    times = {"le": event.le, "re": None if event.re == sd.INFINITY else event.re}
+    if isinstance(event, sd.Insert):
+        return {"kind": "insert", "id": str(event.id), **times, **event.payload}
+    return {"kind": "retract", "id": str(event.id), **times, "re_new": event.re_new, **event.payload}
+
+
+def files_of(events: Sequence[Any], n: int, folder: Path) -> None:
+    """Write events to files, each of which is a micro-batch."""
+    names = [part.split(" ")[0] for part in PHYSICAL.split(", ")]
+    types = [
+        {"string": pa.string(), "long": pa.int64(), "double": pa.float64()}[part.split(" ")[1]] for part in PHYSICAL.split(", ")
+    ]
+    size = -(-len(events) // n)
+    folder.mkdir(parents=True)
+    for part in range(n):
+        rows = [row_of(event) for event in events[part * size : (part + 1) * size]]
+        columns = [pa.array([row.get(name) for row in rows], kind) for name, kind in zip(names, types, strict=True)]
+        pq.write_table(pa.table(dict(zip(names, columns, strict=True))), folder / f"{part}.parquet")
+        os.utime(folder / f"{part}.parquet", (10**9 + part, 10**9 + part))  # Spark reads files in the order of their times
+
+
+def frame_of(spark: Any, folder: Path) -> Any:
+    """Return a streaming frame that takes a file for each micro-batch."""
+    return spark.readStream.schema(PHYSICAL).option("maxFilesPerTrigger", 1).parquet(str(folder))

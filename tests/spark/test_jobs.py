@@ -1,0 +1,51 @@
+"""`streamdsl run` on Spark gives what it gives on the local engine, once and as a stream."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamdsl.cli import main
+from tests.unit.jobs.files import MODULE, expected, found, write_files
+
+pytestmark = [pytest.mark.spark]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    (tmp_path / "rides.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    sys.modules.pop("rides", None)
+
+
+def run(*options: str) -> int:
+    return main(["run", "rides:by_road", "--engine", "spark", *options])
+
+
+def test_a_query_runs_over_files(streaming: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_files(folder / "in", "csv")
+    assert run("--input", "cars=in", "--output", "out") == 0
+    assert found(folder / "out") == expected()
+    assert capsys.readouterr().err.startswith(f"{len(expected())} rows to out in ")
+    assert run("--input", "cars=in", "--output", "out") == 2
+    assert "there is something at out already" in capsys.readouterr().err
+
+
+def test_a_stream_goes_on_with_the_files_that_are_new(streaming: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--input", "cars=in", "--output", "out", "--checkpoint", "state", "--every", "20", "--shards", "2")
+    write_files(folder / "in", "jsonl", range(3))
+    assert run(*options) == 0
+    write_files(folder / "in", "jsonl", range(3, 4))
+    assert run(*options) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("micro-batch")]
+    assert [re.match(r"micro-batch (\d): (\d+) rows in, \d+ out, CTI \d+, ", line)[1] for line in lines] == ["0", "1"]  # type: ignore[index]
+    assert found(folder / "out") == expected()
+    assert main(["run", "rides:by_road", *options[:-2]]) == 2
+    assert "is that of a stream on Spark\nHint: go on with --engine spark" in capsys.readouterr().err

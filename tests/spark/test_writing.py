@@ -1,0 +1,152 @@
+"""Streams that are written to a sink, in shards and in the driver: failed and gone on with, they are what the definition says."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import streamdsl as sd
+from streamdsl.denote import denote
+from streamdsl.errors import CheckpointError, DriverWarning, QueryError, SinkError
+from streamdsl.spark import Meter, ParquetTable, canonical
+from streamdsl.spark.session import as_streamdsl
+from streamdsl.spark.writing import choose
+from streamdsl.testing import arrival_orders
+from tests.spark.helpers import history
+from tests.spark.streams import QUERIES, files_of, frame_of
+
+pytestmark = [pytest.mark.spark]
+
+Rows = list[tuple[Any, ...]]
+
+
+class Failing:
+    """A table whose first try of a micro-batch fails once it is written, and what came of each try."""
+
+    def __init__(self, table: ParquetTable, batch: int) -> None:
+        self.table = table
+        self.batch = batch
+        self.tries: list[tuple[int, Rows]] = []
+
+    def __call__(self, frame: Any, batch: int) -> None:
+        self.tries.append((batch, sorted(map(tuple, frame.collect()), key=repr)))
+        self.table(frame, batch)
+        if [number for number, _ in self.tries].count(self.batch) == 1 and batch == self.batch:
+            raise RuntimeError("the power is gone")
+
+
+def inputs(folder: Path, query: sd.Stream[Any]) -> dict[str, sd.CHT[Any]]:
+    """Write three files for each source, and return what they mean."""
+    names = sorted({node.source for node in query.plan().walk() if hasattr(node, "source")})
+    found = {name: history(31 + n, 18, unending=False) for n, name in enumerate(names)}
+    for name, rows in found.items():
+        (events,) = arrival_orders(rows, 1, seed=3)
+        files_of([*events, sd.Cti(sd.INFINITY)], 3, folder / name)
+    return found
+
+
+def read(folder: Path) -> list[Any]:
+    return [pq.read_table(path) for path in folder.iterdir()]
+
+
+def expected(query: sd.Stream[Any], given: dict[str, sd.CHT[Any]]) -> Rows:
+    rows = denote(query.plan(), given, sd.INFINITY)
+    return sorted(((row.le, None if row.re == sd.INFINITY else row.re, *row.payload.values()) for row in rows), key=repr)
+
+
+def in_order(frame: Any) -> Rows:
+    return sorted(map(tuple, frame.collect()), key=repr)
+
+
+def test_in_the_driver_a_failed_batch_comes_again_from_the_state_before_it(streaming: Any, tmp_path: Path) -> None:
+    query = QUERIES["anti join, grouped after it"]
+    given = inputs(tmp_path, query)
+    frames = {name: frame_of(streaming, tmp_path / name) for name in given}
+    sink = Failing(ParquetTable(tmp_path / "out", every=10), 1)
+
+    def run() -> Any:
+        running = query.on_spark(streaming).write(frames, sink, tmp_path / "checkpoint", trigger="available-now", engine="driver")
+        return running.awaitTermination()
+
+    with pytest.raises(Exception, match="the power is gone"):
+        run()
+    assert sorted(path.name for path in (tmp_path / "checkpoint" / "driver").iterdir()) == ["0"]
+    run()
+    assert [batch for batch, _ in sink.tries] == [0, 1, 1, 2]
+    assert sink.tries[1] == sink.tries[2]
+    assert in_order(streaming.read.parquet(str(tmp_path / "out")).drop("id")) == expected(query, given)
+    assert sorted(path.name for path in (tmp_path / "checkpoint" / "driver").iterdir()) == ["1", "2"]
+    with pytest.raises(QueryError, match="that of a stream whose engine runs in the driver"):
+        query.on_spark(streaming).write(frames, sink, tmp_path / "checkpoint", engine="shards")
+
+
+@pytest.mark.parametrize("engine", ["shards", "driver"])
+def test_a_folder_gets_the_events(streaming: Any, engine: Any, tmp_path: Path) -> None:
+    query = QUERIES["tumbling"]
+    given = inputs(tmp_path, query)
+    out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+
+    def write(out: Path, checkpoint: Path) -> Any:
+        frames = {"s": frame_of(streaming, tmp_path / "s")}
+        on_spark = query.on_spark(streaming)
+        return on_spark.write(frames, str(out), checkpoint, emit="final", trigger="available-now", engine=engine)
+
+    running, meter = write(out, checkpoint), Meter()
+    running.awaitTermination()
+    figures = list(map(meter, running.recentProgress))
+    assert [each["batch"] for each in figures] == [0, 1, 2]
+    written = streaming.read.parquet(str(out))
+    assert sum(each["rows_out"] for each in figures) == written.where("kind <> 'cti'").count() > 10
+    assert sum(each["rows_in"] for each in figures) == sum(map(len, read(tmp_path / "s")))
+    assert figures[-1]["cti"] == sd.INFINITY
+    assert all(each["state_bytes"] > 0 and each["seconds"] > 0 for each in figures)
+    assert in_order(canonical(streaming.read.parquet(str(out)))) == expected(query, given)
+    with pytest.raises(Exception, match="is kept by another stream") as other:
+        write(out, tmp_path / "new").awaitTermination()
+    assert isinstance(other.value if engine == "shards" else as_streamdsl(str(other.value)), SinkError)
+
+
+def test_state_that_is_lost_is_missed(streaming: Any, tmp_path: Path) -> None:
+    query = QUERIES["tumbling"]
+    files_of([sd.Insert("a", 1, 5, {"k": "a", "v": 1, "f": 0.5, "m": 1})], 1, tmp_path / "s")
+
+    def write() -> Any:
+        frames = {"s": frame_of(streaming, tmp_path / "s")}
+        sink = lambda frame, batch: None  # noqa: E731
+        running = query.on_spark(streaming).write(frames, sink, tmp_path / "c", trigger="available-now", engine="driver")
+        return running.awaitTermination()
+
+    write()
+    (tmp_path / "c" / "driver" / "0").unlink()
+    files_of([sd.Insert("b", 1, 5, {"k": "a", "v": 1, "f": 0.5, "m": 1})], 1, tmp_path / "more")
+    (tmp_path / "more" / "0.parquet").rename(tmp_path / "s" / "1.parquet")
+    with pytest.raises(Exception, match=r"there is no state of micro-batch 0 in .*, and 1 is to be run") as lost:
+        write()
+    assert isinstance(as_streamdsl(str(lost.value)), CheckpointError)
+
+
+def test_where_the_engine_runs_is_said() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert choose(None, lambda: True) == "shards"
+        assert choose("driver", lambda: True) == "driver"
+    with pytest.warns(DriverWarning, match=re.escape("pip install 'streamdsl[spark]'")):
+        assert choose(None, lambda: False) == "driver"
+    with pytest.raises(QueryError, match="in 'shards' or in the 'driver', not in 'cloud'"):
+        choose("cloud", lambda: True)  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_written_is_said(streaming: Any, tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    on_spark, frames = QUERIES["tumbling"].on_spark(streaming), {"s": frame_of(streaming, tmp_path / "s")}
+    with pytest.raises(QueryError, match="does not say when micro-batches are made"):
+        on_spark.write(frames, str(tmp_path / "out"), tmp_path / "checkpoint", trigger="often")
+    (tmp_path / "checkpoint" / "commits").mkdir(parents=True)
+    (tmp_path / "checkpoint" / "commits" / "0").touch()
+    with pytest.raises(SinkError, match="lacks what the stream of the checkpoint"):
+        on_spark.write(frames, str(tmp_path / "out"), tmp_path / "checkpoint")

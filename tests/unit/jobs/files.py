@@ -1,0 +1,66 @@
+"""A query in a module of its own, and the files that it reads."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import streamdsl as sd
+
+MODULE = """
+import streamdsl as sd
+
+cars = sd.source("cars", progress=sd.Progress.slack(20))
+by_road = cars.group_by("road").tumbling_window(10).aggregate(n=sd.count(), mean=sd.avg(lambda e: e.speed))
+tolls = sd.source("tolls").to_points()
+paid = cars.semi_join(tolls, on="road")
+"""
+N = 4
+
+
+def cars() -> list[dict[str, Any]]:
+    rng = random.Random(3)
+    times = [n // 5 + rng.choice((0, 0, -15)) for n in range(200)]
+    return [{"le": le, "road": f"r{rng.randint(0, 4)}", "speed": rng.randint(0, 90)} for le in times]
+
+
+def write_files(folder: Path, kind: str, numbers: range = range(N)) -> Path:
+    """Write rows to files of a kind, each later than the one before, and return their folder."""
+    folder.mkdir(exist_ok=True)
+    rows = cars()
+    for n in numbers:
+        path = folder / f"{n}.{kind}"
+        write_file(path, kind, rows[n * 50 : (n + 1) * 50])
+        os.utime(path, (10**9 + n, 10**9 + n))
+    return folder
+
+
+def write_file(path: Path, kind: str, rows: list[dict[str, Any]]) -> None:
+    if kind == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif kind == "csv":
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def expected() -> list[tuple[Any, ...]]:
+    source = sd.source("cars", unit="tick")
+    query = source.group_by("road").tumbling_window(10).aggregate(n=sd.count(), mean=sd.avg(lambda e: e.speed))
+    events = [sd.point(n, row["le"], {"road": row["road"], "speed": row["speed"]}) for n, row in enumerate(cars())]
+    return sorted((le, re, *payload.values()) for le, re, payload in query.run({"cars": events}, engine="reference"))
+
+
+def found(folder: Path) -> list[tuple[Any, ...]]:
+    table = pq.read_table(folder)
+    return sorted(tuple(row.values()) for row in table.drop_columns([n for n in ("id",) if n in table.column_names]).to_pylist())

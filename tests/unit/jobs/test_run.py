@@ -1,0 +1,169 @@
+"""`streamdsl run` on the local engine: once, and as a stream that is stopped and run again."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from streamdsl.cli import main
+from streamdsl.temporal import CHT, Cti, Insert, Retract
+from tests.laws.power import cut_off_after
+from tests.unit.jobs.files import MODULE, N, expected, found, write_files
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with a module `rides`, in which the command is run."""
+    (tmp_path / "rides.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    sys.modules.pop("rides", None)
+
+
+def run(*options: str) -> int:
+    return main(["run", "rides:by_road", *options])
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
+def test_a_query_runs_over_files(folder: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    write_files(folder / "in", kind)
+    assert run("--input", "cars=in", "--output", "out") == 0
+    assert found(folder / "out") == expected()
+    assert re.fullmatch(rf"{len(expected())} rows to out in \d+\.\d s\n", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
+def test_its_answer_goes_to_a_file(folder: Path, kind: str) -> None:
+    write_files(folder / "in", "parquet")
+    assert run("--input", "cars=in/", "--output", f"results/out.{kind}") == 0
+    path = folder / "results" / f"out.{kind}"
+    if kind == "csv":
+        with path.open() as file:
+            assert len(list(csv.DictReader(file))) == len(expected())
+    elif kind == "jsonl":
+        assert json.loads(path.read_text().splitlines()[0]).keys() == {"le", "re", "road", "n", "mean"}
+    else:
+        assert found(path) == expected()
+
+
+def test_a_stream_goes_on_with_the_files_that_are_new(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--input", "cars=in", "--output", "out", "--checkpoint", "state", "--every", "20")
+    write_files(folder / "in", "parquet", range(2))
+    assert run(*options) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["micro-batch 0", "micro-batch 1"]
+    assert re.search(r": 50 rows in, \d+ out, CTI -?\d+, state [\d.]+ kB, \d+\.\d\d s$", lines[1])
+    write_files(folder / "in", "parquet")
+    assert run(*options) == 0
+    assert run(*options) == 0
+    assert [line.split(":")[0] for line in capsys.readouterr().err.splitlines()] == ["micro-batch 2", "micro-batch 3"]
+    assert found(folder / "out") == expected()
+
+
+def test_wherever_a_stream_is_cut_off_it_goes_on(folder: Path) -> None:
+    write_files(folder / "in", "jsonl", range(3))
+    options = ("--input", "cars=in", "--output", "out", "--checkpoint", "state", "--emit", "final")
+    tries = 0
+    for changes in range(200):
+        with cut_off_after(changes % 23) as cut_off:
+            assert run(*options) == 0
+        tries += 1
+        if not cut_off[0]:
+            break
+    write_files(folder / "in", "jsonl")
+    assert run(*options) == 0
+    assert 10 < tries < 200
+    assert found(folder / "out") == [row for row in expected() if row[1] <= closed(folder)]
+
+
+def closed(folder: Path) -> int:
+    """Return the CTI that a stream with a slack of 20 has reached."""
+    rows = [json.loads(line) for n in range(N) for line in (folder / "in" / f"{n}.jsonl").read_text().splitlines()]
+    return int(max(row["le"] for row in rows)) - 20
+
+
+def test_a_stream_of_events(folder: Path) -> None:
+    write_files(folder / "in", "csv")
+    assert run("--input", "cars=in", "--output", "out", "--checkpoint", "state", "--format", "events") == 0
+    rows = pq.read_table(folder / "out").to_pylist()
+    events: list[Any] = []
+    for row in rows:
+        payload = {name: row[name] for name in ("road", "n", "mean")}
+        if row["kind"] == "cti":
+            events.append(Cti(row["le"]))
+        elif row["kind"] == "insert":
+            events.append(Insert(row["id"], row["le"], row["re"], payload))
+        else:
+            events.append(Retract(row["id"], row["le"], row["re"], row["re_new"], payload))
+    assert sorted((e.le, e.re, *e.payload.values()) for e in CHT.from_events(events)) == expected()
+
+
+REFUSED = {
+    ("rides:slow", "--input", "cars=in"): "rides has no 'slow'; its queries are: cars, by_road, tolls, paid",
+    ("ride:by_road", "--input", "cars=in"): "there is no module 'ride'\nHint: name it as an import does",
+    (
+        "rides:paid",
+        "--input",
+        "cars=in",
+    ): "the source 'tolls' has no input; the sources are: cars, tolls\nHint: --input tolls=",
+    ("rides:by_road", "--input", "car=in"): "there is no source 'car'; the sources of this query are: cars",
+    ("rides:by_road", "--input", "in"): "'in' does not say which source reads what",
+    ("rides:by_road", "--input", "cars=inn"): "the input of 'cars' is not there: inn; in . there are: empty, in, rides.py",
+    (
+        "rides:by_road",
+        "--input",
+        "cars=empty",
+    ): "is no file, or folder of files, that can be read: empty\nHint: files",
+    ("rides:by_road", "--input", "cars=in", "--emit", "final"): "--emit, --every and --trigger are for streams",
+    ("rides:by_road", "--input", "cars=in", "--format", "table"): "one of parquet, csv, jsonl, not 'table'",
+    (
+        "rides:by_road",
+        "--input",
+        "cars=in",
+        "--checkpoint",
+        "c",
+        "--format",
+        "csv",
+    ): "written as table or events, not as 'csv'",
+    ("rides:by_road", "--input", "cars=in", "--checkpoint", "c", "--trigger", "often"): "'often' is no trigger",
+    ("rides:by_road", "--input", "cars=in", "--checkpoint", "c", "--until", "9"): "a stream has no end",
+    ("rides:by_road", "--input", "cars=in/0.csv", "--checkpoint", "c"): "the inputs of a stream are folders",
+}
+
+
+@pytest.mark.parametrize("options", REFUSED, ids=REFUSED.values())
+def test_what_cannot_be_run_is_said(folder: Path, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    write_files(folder / "in", "csv", range(1))
+    (folder / "empty").mkdir()
+    assert main(["run", *options, "--output", "out"]) == 2
+    assert REFUSED[options] in capsys.readouterr().err
+    assert not (folder / "out").exists()
+
+
+def test_what_is_there_is_not_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_files(folder / "in", "csv", range(1))
+    assert run("--input", "cars=in", "--output", "rides.py") == 2
+    assert "there is something at rides.py already" in capsys.readouterr().err
+
+
+def test_state_that_is_lost_is_missed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--input", "cars=in", "--output", "out", "--checkpoint", "state")
+    write_files(folder / "in", "csv", range(2))
+    assert run(*options) == 0
+    assert run(*options, "--emit", "final") == 0
+    write_files(folder / "in", "csv", range(3))
+    assert run(*options, "--emit", "final") == 2
+    assert "with --emit speculative, not final" in capsys.readouterr().err
+    for path in (folder / "state" / "local" / "state").iterdir():
+        path.unlink()
+    assert run(*options) == 2
+    assert "the checkpoint has no state of micro-batch" in capsys.readouterr().err
