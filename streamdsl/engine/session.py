@@ -181,9 +181,16 @@ class Session(RunningQuery[T]):
         """What each part of the plan is: a session is restored by a query of which it is the same."""
         return self.parts.described()
 
-    def rejected(self) -> Sequence[Rejected]:
-        """Return the events that the sources have dropped or adjusted, each with the CTI that it broke."""
-        return [rejection for ingress in self._sources.values() for rejection in ingress.table.rejected]
+    def rejected(self, forget: bool = False) -> Sequence[Rejected]:
+        """Return the events that the sources have dropped or adjusted, each with the CTI that it broke.
+
+        With `forget` the next call returns later ones only: a session that runs for long keeps no list of all that was late.
+        """
+        found = [rejection for ingress in self._sources.values() for rejection in ingress.table.rejected]
+        if forget:
+            for ingress in self._sources.values():
+                ingress.table.rejected.clear()
+        return found
 
     @property
     def sources(self) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from streamdsl.denote.source import history, sources
-from streamdsl.errors import QueryError, UnsupportedOnSpark
+from streamdsl.errors import QueryError
 from streamdsl.plan.explain import drawn
 from streamdsl.plan.node import Node, Source
 from streamdsl.result import Result
@@ -44,7 +44,8 @@ def canonical(events: DataFrame) -> DataFrame:
 
     Raises `EventError` in the task for events that do not fit together.
     """
-    return public_frame(source_of_frame(Source("events"), events.drop("shard")))
+    told = events.where("kind <> 'rejected'").drop("shard")
+    return public_frame(source_of_frame(Source("events"), told))
 
 
 def _own_rows(session: SparkSession, node: Source, bindings: Mapping[str, Bound], rejected: list[Rejected] | None = None) -> Flow:
@@ -95,28 +96,30 @@ class OnSpark:
         Each streaming frame holds a source's events: `le`, `re` and the payload's fields are insertions; with `kind`, `id` and
         `re_new` too there are retractions, which carry their payload, and rows of kind `cti`, whose time is `le`. The result has
         the columns `kind`, `id`, `le`, `re`, `re_new`, the payload's, and `shard`: its CTI is the least that any shard has sent.
+        Rows that a source has dropped or adjusted are of kind `rejected`: `re_new` is the CTI that they broke.
         Raises `UnsupportedOnSpark`, and `QueryError` for a session without the RocksDB state store (docs/spark.md).
         """
         from streamdsl.spark.streaming.stream import stream
 
-        for name, node in self._sources(frames).items():
-            if node.table or (name in self._own and name not in frames):
-                raise UnsupportedOnSpark(f"the source {name!r} brings its own rows, which streams on Spark do not take yet")
-            if name not in frames:
+        own = {name: bound for name, bound in self._own.items() if name not in frames}
+        for name in self._sources(frames):
+            if name not in frames and name not in own:
                 raise _unbound(name, frames)
-        return stream(self._plan, self._spark, frames, emit)
+        if not frames:
+            raise QueryError("the query brings all its rows, and none of them stream", hint="use batch(), or run()")
+        return stream(self._plan, self._spark, frames, emit, own)
 
     def explain_stream(self) -> str:
-        """Return how `stream` spreads the work: shards by which key, or one shard, and why.
+        """Return how `stream` spreads the work: the stages of the query, and for each shards by which key, or one shard, and why.
 
         >>> import streamdsl as sd
         >>> query = sd.source("trips").group_by("venue").tumbling_window(10).aggregate(n=sd.count())
         >>> query.on_spark(spark=None).explain_stream()
         'shards by e.venue'
         """
-        from streamdsl.spark.streaming.cut import cut
+        from streamdsl.spark.streaming.cut import explain_cut
 
-        return str(cut(self._plan))
+        return explain_cut(self._plan)
 
     def _flows(self, frames: Mapping[str, DataFrame]) -> dict[str, Flow]:
         return {name: self._source(node, frames) for name, node in self._sources(frames).items()}

@@ -64,11 +64,17 @@ def _unbound() -> Any:
 def source_of_rows(spark: SparkSession, node: Source, cht: CHT[Any]) -> Flow:
     """Return a source bound to a history that this process holds."""
     payloads = [row.payload for row in cht]
-    schema = node.payload or (Schema.of_payload(payloads[0]) if payloads else Schema.scalar())
-    kind = type_of_payloads(schema, payloads)
+    _, kind = type_of_rows(node.payload, cht)
     times = {name: pa.array([getattr(row, name) for row in cht], pa.int64()) for name in LIFETIME}
     table = pa.table({**times, "p": encode(payloads, kind)})
     return Flow.of(kind, cht.unit or node.time_unit, lambda: spark.createDataFrame(table))
+
+
+def type_of_rows(declared: Schema | None, cht: CHT[Any]) -> tuple[Schema, Type]:
+    """Return the schema and the type of the payloads of a history."""
+    payloads = [row.payload for row in cht]
+    schema = declared or (Schema.of_payload(payloads[0]) if payloads else Schema.scalar())
+    return schema, type_of_payloads(schema, payloads)
 
 
 def collected(flow: Flow) -> CHT[Any]:

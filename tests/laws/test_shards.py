@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -16,9 +15,9 @@ from hypothesis import strategies as st
 
 import streamdsl as sd
 from streamdsl.denote import denote
+from streamdsl.denote.source import history, sources
 from streamdsl.errors import EventError, SchemaError
-from streamdsl.plan.node import Source
-from streamdsl.temporal import CHT, Cti, Insert
+from streamdsl.temporal import CHT, Cti, Insert, sync_time
 from streamdsl.temporal.payload import payload_key
 from streamdsl.testing import arrival_orders, assert_cht_equal
 from tests.laws.profiles import examples
@@ -26,23 +25,12 @@ from udm_examples.vwap import Trade, Vwap
 
 pytest.importorskip("pyspark")
 
-from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import column_of
-from streamdsl.spark.codec import decode, encode
-from streamdsl.spark.flow import Flow
-from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.stages import payload_of
-from streamdsl.spark.streaming.cut import cut
-from streamdsl.spark.streaming.route import RouteStage
-from streamdsl.spark.streaming.shard import Parcel, ShardStage, in_sequence
-from streamdsl.spark.streaming.shards import shard_places
-from streamdsl.spark.streaming.wire import CTI, INSERT, unpacked
-from streamdsl.spark.types import INT, STR, Json, Row
-from streamdsl.spark.values import edge_of
-
-RECORD = Schema.record(("k", "v"))
-TYPE = Row(RECORD, (STR, INT))
-KINDS = {INSERT: "insert", CTI: "cti"}
+from streamdsl.spark.streaming.placing import Together, shard_places
+from streamdsl.spark.streaming.route import FromSource, RouteStage, Way
+from streamdsl.spark.streaming.shard import in_sequence
+from tests.laws.sharded import TYPE, Streamed, frame_of
 
 
 def by_key(s: Any) -> Any:
@@ -66,6 +54,7 @@ class Seen(sd.UDSO[Any, int, int]):
         return state + 1, [state] * (payload["v"] > 0)
 
 
+TABLE: sd.Stream[Any] = sd.from_table([{"k": "a", "name": "A"}, {"k": "b", "name": "B"}, {"k": "z", "name": "B"}])
 QUERIES: dict[str, Callable[[Any, Any], Any]] = {
     "tumbling": lambda s, t: by_key(s).tumbling_window(5).aggregate(n=sd.count(), total=sd.sum(lambda e: e.v)),
     "hopping by a number": lambda s, t: halved(s).hopping_window(8, 3).aggregate(least=sd.min(lambda e: e.v)),
@@ -89,6 +78,61 @@ QUERIES: dict[str, Callable[[Any, Any], Any]] = {
     "pattern": lambda s, t: by_key(s).apply(lambda g: g.match(lambda p: p.a.then(p.b).within(4), select=lambda m: m.b.v)),
     "count window": lambda s, t: by_key(s).count_window(2).aggregate(n=sd.count()),
     "one shard": lambda s, t: s.tumbling_window(5).aggregate(n=sd.count()),
+    "rows alone": lambda s, t: s.where(lambda e: e.v > -2).select(v=lambda e: e.v).alter_duration(4).chop(3),
+    "lifetimes, then groups": lambda s, t: (
+        s.shift(3).where(lambda e: e.v > -2).alter_duration(7).group_by("k").snapshot_window().aggregate(n=sd.count())
+    ),
+    "lifetimes that read payloads, then groups": lambda s, t: (
+        s.alter_lifetime(duration=lambda e, life: e.v + 4)
+        .select(k=lambda e: e.k)
+        .group_by("k")
+        .count_window(2)
+        .aggregate(n=sd.count())
+    ),
+    "pieces of rows, grouped": lambda s, t: (
+        s.select_many(lambda e: [e.k] * abs(e.v)).group_by(lambda word: word).tumbling_window(4).aggregate(n=sd.count())
+    ),
+    "a union, grouped": lambda s, t: s.union(t.shift(1)).group_by("k").tumbling_window(5).aggregate(n=sd.count()),
+    "left join": lambda s, t: s.left_join(t, on="k", select=lambda a, b: {"k": a.k, "b": b}),
+    "full join": lambda s, t: s.full_join(t, on="k"),
+    "band join": lambda s, t: s.band_join(t, before=3, after=2, on="k", select=lambda a, b: (a.v, b.v), time="both"),
+    "distinct": lambda s, t: s.distinct(),
+    "stitched": lambda s, t: s.select(lambda e: e.k).stitch(),
+    "edges by key": lambda s, t: s.to_edges("k"),
+    "groups, then all": lambda s, t: (
+        by_key(s).tumbling_window(4).aggregate(n=sd.count()).hopping_window(8, 4).aggregate(most=sd.max(lambda e: e.n))
+    ),
+    "groups, then other groups": lambda s, t: (
+        by_key(s).hopping_window(6, 3).aggregate(n=sd.count()).group_by("n").snapshot_window().aggregate(m=sd.count())
+    ),
+    "groups of what is joined": lambda s, t: (
+        s.join(t, on="k", select=lambda a, b: {"k": a.k, "w": a.v + b.v}).group_by("w").session_window(2).aggregate(n=sd.count())
+    ),
+    "a join of what is grouped": lambda s, t: (
+        by_key(s)
+        .tumbling_window(5)
+        .aggregate(n=sd.count())
+        .anti_join(t.where(lambda e: e.v > 0), on=(lambda a: a.n, lambda b: b.v))
+    ),
+    "one shard beside many": lambda s, t: (
+        s.group_by("k")
+        .tumbling_window(5)
+        .aggregate(n=sd.count())
+        .union(s.tumbling_window(5).aggregate(n=sd.count()).select(k=lambda e: "all", n=lambda e: e.n))
+    ),
+    "three stages": lambda s, t: (
+        s.select_many(lambda e: [e.k, "d"])
+        .group_by(lambda w: w)
+        .tumbling_window(4)
+        .aggregate(n=sd.count())
+        .select(lambda e: e.n)
+        .distinct()
+    ),
+    "reference data": lambda s, t: s.left_join(TABLE, on="k", select=lambda a, b: (a.v, b)),
+    "reference data on the left": lambda s, t: TABLE.full_join(s.where(lambda e: e.v > 0), on="k", select=lambda a, b: (a, b)),
+    "what is made of reference data": lambda s, t: s.semi_join(
+        TABLE.group_by("name").snapshot_window().aggregate(n=sd.count()).select(v=lambda e: e.n), on="v"
+    ),
 }
 
 
@@ -107,22 +151,6 @@ def histories(draw: st.DrawFn) -> CHT[Any]:
     return CHT.from_rows([(le, le + span, {"k": k, "v": v}) for le, span, k, v in rows])
 
 
-def frame_of(events: Sequence[Any]) -> Any:
-    """Return events as a micro-batch has them."""
-    rows: list[tuple[Any, ...]] = []
-    for event in events:
-        if isinstance(event, Cti):
-            rows.append(("cti", None, event.time, None, None, {"k": None, "v": None}))
-        elif isinstance(event, Insert):
-            rows.append(("insert", str(event.id), event.le, event.re, sd.INFINITY, event.payload))
-        else:
-            rows.append(("retract", str(event.id), event.le, event.re, event.re_new, event.payload))
-    kinds, ids, le, re, re_new, payloads = zip(*rows, strict=True)
-    times = [pa.array([sd.INFINITY if time is None else time for time in column], pa.int64()) for column in (le, re, re_new)]
-    arrays = [pa.array(kinds), pa.array(ids, pa.string()), *times, encode([dict(p) for p in payloads], TYPE)]
-    return pa.RecordBatch.from_arrays(arrays, ["kind", "id", "le", "re", "re_new", "p"])
-
-
 def parts_of(events: Sequence[Any], n: int) -> Iterator[Sequence[Any]]:
     size = -(-len(events) // n)
     return (events[part * size : (part + 1) * size] for part in range(n))
@@ -137,65 +165,29 @@ def test_what_shards_send_is_what_the_definition_says(
     name: str, left: CHT[Any], right: CHT[Any], n_shards: int, n_batches: int, seed: int, emit: Any
 ) -> None:
     query = QUERIES[name](sd.source("s", unit="tick"), sd.source("t", unit="tick"))
-    plan = query.plan()
+    plan = query.on_spark(None)._plan
     inputs = {"s": left, "t": right}
     if name in UNENDING:
         inputs = {
             name: CHT.from_rows([(le, sd.INFINITY if re - le == 9 else re, p) for le, re, p in rows])
             for name, rows in inputs.items()
         }
-    flows = {name: Flow.of(TYPE, "tick", lambda: None) for name in inputs}
-    made = cut(plan)
-    types = {each.name: lower(lowering(each.before, flows)).type for each in made.routes}
-    shards = tuple(range(n_shards if made.is_keyed else 1))
-    routes = [
-        RouteStage(
-            each.source.source,
-            each.name,
-            payload_of(TYPE, None),
-            each.before if each.key else None,
-            each.key,
-            types[each.name],
-            shards,
-            None,
-        )
-        for each in made.routes
-    ]
-    out = lower(lowering(plan, flows)).type
-    stage = ShardStage(
-        made.after, {each.name: payload_of(types[each.name], each.before.schema) for each in made.routes}, out, emit
-    )
-    batches: dict[str, list[Sequence[Any]]] = {}
-    for source in {node.source for node in plan.walk() if isinstance(node, Source)}:
-        (events,) = arrival_orders(inputs[source], 1, seed)
-        batches[source] = list(parts_of([*events, Cti(sd.INFINITY)], n_batches))
-    states: dict[int, bytes | None] = dict.fromkeys(shards)
+    streamed = Streamed(query, n_shards, emit, seed)
+    inputs = {source: inputs[source] for source in streamed.sources}
+    batches = {
+        source: list(parts_of([*arrival_orders(rows, 1, seed)[0], Cti(sd.INFINITY)], n_batches))
+        for source, rows in inputs.items()
+    }
     sent: list[Any] = []
     for number in range(n_batches):
-        parcels: dict[int, list[Parcel]] = defaultdict(list)
-        for route in routes:
-            rows = batches[route.source][number]
-            for table in route.run([frame_of(rows)] if rows else []):
-                for row in table.to_pylist():
-                    parcels[row["shard"]].append(Parcel(row["source"], row["cti"], row["blob"]))
-        for shard, waiting in parcels.items():
-            session = stage.open(states[shard])
-            for blob in stage.take(session, waiting):
-                sent += events_of(unpacked([blob]), edge_of(out), shard)
-            states[shard] = session.snapshot()
-    assert_cht_equal(CHT.from_events(sent), denote(plan, {name: inputs[name] for name in batches}))
-
-
-def events_of(table: Any, kind: Any, shard: int) -> Iterator[Any]:
-    """Yield what a shard has sent as events."""
-    payloads = decode(table.column("p").combine_chunks(), kind)
-    if isinstance(kind, Json):
-        payloads = [payload and json.loads(payload) for payload in payloads]
-    for row, payload in zip(table.select(["kind", "id", "le", "re", "re_new"]).to_pylist(), payloads, strict=True):
-        if row["kind"] == INSERT:
-            yield Insert((shard, row["id"]), row["le"], row["re"], payload)
-        elif row["kind"] != CTI:
-            yield sd.Retract((shard, row["id"]), row["le"], row["re"], row["re_new"], payload)
+        cti = streamed.cti
+        new = streamed.batch({source: parts[number] for source, parts in batches.items()})
+        assert all(sync_time(event) >= cti for event in new)
+        assert emit != "final" or all(isinstance(event, Insert) for event in new)
+        sent += new
+    assert streamed.cti == sd.INFINITY
+    own = {name: history(sources(plan)[name], bound.events()) for name, bound in query.on_spark(None)._own.items()}
+    assert_cht_equal(CHT.from_events(sent), denote(plan, {**inputs, **own}))
 
 
 NUMBERS = st.sampled_from([0, 1, -1, 2**53, 2**63 - 1, 2**63, -(2**63), 0.5])
@@ -238,7 +230,66 @@ def test_rows_that_are_no_events_are_refused(column: str, value: Any, said: str)
     frame = frame_of([Insert("a", 1, 5, {"k": "a", "v": 1}), Cti(3)])
     place = frame.schema.names.index(column)
     wrong = frame.set_column(place, column, pa.array([value, frame.column(place)[1].as_py()], frame.schema.field(column).type))
-    route = RouteStage("s", "s", payload_of(TYPE, None), None, (), TYPE, (0,), None)
+    way = Way("s", sd.source("s").plan(), Together(), TYPE, (0,))
+    route = RouteStage(FromSource("s", payload_of(TYPE, None), None, "tick"), (way,))
     assert len(list(route.run([frame]))) == 3
     with pytest.raises((EventError, SchemaError), match=said):
         list(route.run([wrong]))
+
+
+POLICIES: dict[str, sd.Progress] = {
+    "slack": sd.Progress.slack(3),
+    "every three rows": sd.Progress.every(3, delay=3),
+    "every five ticks": sd.Progress("period", 3, 5),
+    "a clock": sd.Progress.wall_clock("5s", clock=lambda: -4 * 10**9),
+    "of another source": sd.Progress.imported_from("t", delay=3),
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@examples(25)
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 3))), st.integers(1, 3), st.integers(1, 5), st.integers(0, 99))
+def test_a_policy_moves_progress_batch_by_batch(name: str, late: list[tuple[int, int]], shards: int, n: int, seed: int) -> None:
+    """Rows that are late by no more than a policy allows count, and the last stage hears of the progress."""
+    rows = [(start, {"k": "abc"[start % 3], "v": start}) for start, _ in sorted(late, key=lambda each: sum(each))]
+    s = sd.source("s", unit="s", progress=POLICIES[name])
+    t = sd.source("t", unit="s", progress=sd.Progress.slack(0))
+    sums = s.group_by("k").tumbling_window(5).aggregate(n=sd.count()).tumbling_window(5).aggregate(m=sd.sum(lambda e: e.n))
+    streamed = Streamed(sums.union(t.where(lambda e: e.v < 0).select(m=lambda e: e.v)), shards, "final", seed)
+    sent: list[Any] = []
+    latest, last = sd.MIN_TIME, sd.MIN_TIME
+    points = [sd.point(f"{number}", start, payload) for number, (start, payload) in enumerate(rows)]
+    for part in parts_of(points, n):
+        ahead = [each for each in part if each.le >= latest]
+        latest = max([latest, *(each.le for each in part)])
+        sent += streamed.batch({"s": part, "t": ahead})
+        last = streamed.cti
+    expected = CHT.from_rows([(start, start + 1, payload) for start, payload in rows])
+    sent += streamed.batch({"s": [Cti(sd.INFINITY)], "t": [Cti(sd.INFINITY)]})
+    assert_cht_equal(CHT.from_events(sent), denote(sums.plan(), {"s": expected}))
+    if rows and name != "every three rows":
+        assert last <= latest
+        assert name == "a clock" or last >= (latest - 3) // 5 * 5 - 10
+
+
+@pytest.mark.parametrize("on_violation", ["drop", "adjust"])
+@examples(25)
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 9))), st.integers(1, 3), st.integers(1, 5), st.integers(0, 99))
+def test_rows_that_come_too_late_are_told_of(
+    on_violation: Any, rows: list[tuple[int, int]], shards: int, n: int, seed: int
+) -> None:
+    """A shard drops or moves what a session would whose CTI moves after each micro-batch, and says so, from any stage."""
+    source = sd.source("s", unit="tick", progress=sd.Progress.slack(2), on_violation=on_violation)
+    query = source.group_by("k").snapshot_window().aggregate(n=sd.count()).snapshot_window().aggregate(m=sd.sum(lambda e: e.n))
+    streamed = Streamed(query, shards, seed=seed)
+    points = [Insert(f"{i}", le, le + life, {"k": "abc"[life % 3], "v": le}) for i, (le, life) in enumerate(rows)]
+    told, sent = [], []
+    for part in parts_of(points, n):
+        told += [*part, Cti(max([-2, *(each.le - 2 for each in points[: points.index(part[-1]) + 1])]))] if part else []
+        sent += streamed.batch({"s": part})
+    sent += streamed.batch({"s": [Cti(sd.INFINITY)]})
+    rejected: list[Any] = []
+    node = replace(sources(query.plan())["s"], progress=None)
+    left = history(node, told, "tick", rejected)
+    assert_cht_equal(CHT.from_events(sent), denote(query.plan(), {"s": left}))
+    assert sorted(streamed.rejected) == sorted((each.event.le, each.event.re, each.cti) for each in rejected)

@@ -1,4 +1,4 @@
-"""A streaming job in a process of its own: reports of cars by road, from a folder to a folder, one file per micro-batch."""
+"""A streaming job of two stages in a process of its own, from a folder of cars' reports to one, a file per micro-batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 
 def query() -> sd.Stream[Any]:
     cars = sd.source("cars", progress=sd.Progress.slack(20))
-    return cars.group_by("road").tumbling_window(10).aggregate(n=sd.count(), mean=sd.avg(lambda e: e.speed))
+    means = cars.group_by("road").tumbling_window(10).aggregate(n=sd.count(), mean=sd.avg(lambda e: e.speed))
+    return means.group_by("n").tumbling_window(10).aggregate(roads=sd.count(), most=sd.max(lambda e: e.mean))
 
 
 def main(folder: Path) -> None:

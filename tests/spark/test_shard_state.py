@@ -16,28 +16,25 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 import streamdsl as sd
 from streamdsl.errors import CheckpointError, QueryError, UserCodeError
 from streamdsl.spark.flow import Flow
-from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.shipping import ship
-from streamdsl.spark.stages import payload_of
 from streamdsl.spark.streaming import processor
-from streamdsl.spark.streaming.cut import cut
+from streamdsl.spark.streaming.layout import laid_out
 from streamdsl.spark.streaming.processor import ShardProcessor
-from streamdsl.spark.streaming.route import RouteStage
-from streamdsl.spark.streaming.shard import ShardStage
 from streamdsl.spark.streaming.wire import unpacked
-from tests.laws.test_shards import TYPE, frame_of
+from tests.laws.sharded import TYPE, frame_of
 
 PLAN = sd.source("s", unit="tick").group_by("k").tumbling_window(10).aggregate(n=sd.count()).plan()
+FLOWS = {"s": Flow.of(TYPE, "tick", lambda: None)}
 
 
 def in_store(shards: int = 1, emit: Any = "final") -> TwsTester:
-    out = lower(lowering(PLAN, {"s": Flow.of(TYPE, "tick", lambda: None)})).type
-    return TwsTester(ShardProcessor(ship(ShardStage(PLAN, {"s": payload_of(TYPE, None)}, out, emit, shards), "the query")))
+    (part,) = laid_out(PLAN, FLOWS, range(shards), emit)
+    return TwsTester(ShardProcessor(ship(part.shards, "the query")))
 
 
 def parcels(*events: Any) -> list[Row]:
-    route = RouteStage("s", "s", payload_of(TYPE, None), None, (), TYPE, (0,), None)
-    return [Row(**row) for table in route.run([frame_of(events)]) for row in table.to_pylist()]
+    ((leg,),) = [part.legs for part in laid_out(PLAN, FLOWS, [0], "final")]
+    return [Row(**row) for table in leg.stage.run([frame_of(events)]) for row in table.to_pylist()]
 
 
 def rows(results: list[Row]) -> list[Any]:
@@ -80,7 +77,6 @@ def test_another_way_to_emit_is_refused() -> None:
 
 def test_a_key_that_fails_is_an_error_of_the_user_s_code() -> None:
     plan = sd.source("s", unit="tick").group_by(lambda e: 1 // e.v).tumbling_window(10).aggregate(n=sd.count()).plan()
-    (way,) = cut(plan).routes
-    route = RouteStage("s", "s", payload_of(TYPE, None), way.before, way.key, TYPE, (0, 1), None)
+    ((leg,),) = [part.legs for part in laid_out(plan, FLOWS, [0, 1], "final")]
     with pytest.raises(UserCodeError, match="the key of source:s"):
-        list(route.run([frame_of([sd.point("a", 1, {"k": "a", "v": 0})])]))
+        list(leg.stage.run([frame_of([sd.point("a", 1, {"k": "a", "v": 0})])]))

@@ -14,8 +14,10 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.denote import denote
-from streamdsl.errors import QueryError, UnsupportedOnSpark
+from streamdsl.denote.source import sources
+from streamdsl.errors import QueryError
 from streamdsl.spark import canonical
+from streamdsl.temporal import CHT
 from streamdsl.testing import arrival_orders
 from tests.spark.helpers import history, stream
 
@@ -44,6 +46,29 @@ class Spread(sd.UDA[int, int]):
         return max(payloads) - min(payloads)
 
 
+class Numbered(sd.UDSO[Any, int, int]):
+    def create_state(self) -> int:
+        return 0
+
+    def process(self, state: int, payload: Any, le: int) -> tuple[int, list[int]]:
+        return state + 1, [state]
+
+
+class Lived(sd.TimeSensitiveUDA[int, int]):
+    def compute_result(self, events: Sequence[sd.IntervalEvent[int]], window: sd.WindowDescriptor) -> int:
+        return sum(event.end_time - event.start_time for event in events)
+
+
+class Ends(sd.UDO[Any, int]):
+    def compute_result(self, payloads: Sequence[Any]) -> list[int]:
+        values = [payload["v"] for payload in payloads]
+        return [min(values), max(values)]
+
+
+def NAMED(event: Any, table: Any) -> Any:
+    return {"name": table.name, "v": event.v}
+
+
 def by_key(name: str = "s") -> Any:
     return stream(name).where(lambda e: e.v > -3).group_by("k")
 
@@ -52,6 +77,7 @@ def by_value() -> sd.Stream[Any]:
     return stream().where(lambda e: e.v > 0)
 
 
+NAMES = [{"k": "a", "name": "A"}, {"k": "b", "name": "B"}]
 QUERIES: dict[str, sd.Stream[Any]] = {
     "rows": by_value().select(k=lambda e: e.k, w=lambda e: e.v * 2).alter_duration(5),
     "tumbling": by_key().tumbling_window(5).aggregate(n=sd.count(), total=sd.sum(lambda e: e.v)),
@@ -66,6 +92,13 @@ QUERIES: dict[str, sd.Stream[Any]] = {
     .group_by("k")
     .tumbling_window(9)
     .aggregate(n=sd.count()),
+    "groups, then all": by_key().hopping_window(8, 4).aggregate(n=sd.count()).tumbling_window(8).aggregate(n=sd.count()),
+    "reference data, rows in order, a module that sees times": stream()
+    .join(sd.from_table(NAMES), on="k", select=NAMED)
+    .group_by("name")
+    .apply(lambda g: g.scan(Numbered()).tumbling_window(6).aggregate(lived=Lived().of(lambda n: n)))
+    .select(name=lambda e: e[0], lived=lambda e: e[1].lived),
+    "an operator over all, distinct": stream().alter_duration(3).snapshot_window().apply(Ends()).select(v=lambda v: v).distinct(),
 }
 
 
@@ -99,7 +132,11 @@ def streamed(spark: Any, query: sd.Stream[Any], folders: dict[str, Path], emit: 
         name: spark.readStream.schema(PHYSICAL).option("maxFilesPerTrigger", 1).parquet(str(folder))
         for name, folder in folders.items()
     }
-    out = query.on_spark(spark).stream(frames, emit=emit)
+    return written_by(spark, query.on_spark(spark).stream(frames, emit=emit), where)
+
+
+def written_by(spark: Any, out: Any, where: Path) -> Any:
+    """Return what a stream writes."""
     writer = (
         out.writeStream.format("memory").queryName(f"t{next(NUMBERS)}").option("checkpointLocation", str(where / "checkpoint"))
     )
@@ -111,15 +148,17 @@ def streamed(spark: Any, query: sd.Stream[Any], folders: dict[str, Path], emit: 
 @pytest.mark.parametrize("name", QUERIES)
 def test_it_is_what_the_definition_says(streaming: Any, name: str, tmp_path: Path) -> None:
     query = QUERIES[name]
-    sources = sorted({node.source for node in query.plan().walk() if hasattr(node, "source")})
-    inputs = {source: history(7 + n, 18, unending=False) for n, source in enumerate(sources)}
-    for source in sources:
+    names = sorted(sources(query.plan()).keys() & {"s", "t"})
+    inputs = {source: history(7 + n, 18, unending=False) for n, source in enumerate(names)}
+    for source in names:
         (events,) = arrival_orders(inputs[source], 1, seed=5)
         files_of([*events, sd.Cti(sd.INFINITY)], 3, tmp_path / source)
     emit = "final" if name == "tumbling" else "speculative"
-    events = streamed(streaming, query, {source: tmp_path / source for source in sources}, emit, tmp_path)
+    events = streamed(streaming, query, {source: tmp_path / source for source in names}, emit, tmp_path)
     assert {row.kind for row in events.collect()} >= {"insert", "cti"}
-    expected = denote(query.plan(), inputs, sd.INFINITY)
+    expected = denote(
+        query.plan(), {**inputs, "table_1": CHT.from_rows([(sd.MIN_TIME, sd.INFINITY, row) for row in NAMES])}, sd.INFINITY
+    )
     assert sorted(map(tuple, canonical(events).collect())) == sorted((row.le, row.re, *row.payload.values()) for row in expected)
 
 
@@ -131,15 +170,9 @@ def test_what_streams_need_is_said(streaming: Any, tmp_path: Path) -> None:
         on_spark.stream({})
     with pytest.raises(QueryError, match="no source 'x'"):
         on_spark.stream({"x": frame})
-    counted = sd.source("s", progress=sd.Progress.every(3)).group_by("k").tumbling_window(5).aggregate(n=sd.count())
-    with pytest.raises(UnsupportedOnSpark, match="a progress policy"):
-        counted.on_spark(streaming).stream({"s": frame})
-    dropping = sd.source("s", on_violation="drop").group_by("k").tumbling_window(5).aggregate(n=sd.count())
-    with pytest.raises(UnsupportedOnSpark, match="cannot tell what was dropped"):
-        dropping.on_spark(streaming).stream({"s": frame})
-    tables = stream().join(sd.from_table([{"k": "a", "name": "A"}]), on="k", select=lambda e, table: table.name)
-    with pytest.raises(UnsupportedOnSpark, match="brings its own rows"):
-        tables.on_spark(streaming).stream({"s": frame})
+    table = sd.from_table([{"k": "a", "name": "A"}])
+    with pytest.raises(QueryError, match="none of them stream"):
+        table.on_spark(streaming).stream({})
     named = stream().select(kind=lambda e: e.k, id=lambda e: e.v, shard=lambda e: e.m).on_spark(streaming).stream({"s": frame})
     assert named.columns == ["kind", "id", "le", "re", "re_new", "payload_kind", "payload_id", "payload_shard", "shard"]
     streaming.conf.unset(PROVIDER)
@@ -151,8 +184,30 @@ def test_what_streams_need_is_said(streaming: Any, tmp_path: Path) -> None:
 def test_a_query_says_how_it_is_spread() -> None:
     said = {name: query.on_spark(None).explain_stream() for name, query in QUERIES.items()}
     assert said["tumbling"] == "shards by e.k"
-    assert said["rows"] == "one shard: there is no group whose key could tell rows apart"
+    assert said["rows"] == "shards by the ids of rows"
     assert said["join"] == "shards by e.k"
     ends = stream().where(lambda e, life: life.re > 5).group_by("k").tumbling_window(5).aggregate(n=sd.count())
-    assert ends.on_spark(None).explain_stream() == "one shard: where_1 is outside of any group"
-    assert said["anti join, grouped after it"] == "one shard: anti_join_1 is outside of any group"
+    assert ends.on_spark(None).explain_stream() == "shards by e.k"
+    assert said["groups, then all"].split("\n") == [
+        "stage 1 of s: shards by e.k",
+        "stage 2 of stage 1: one shard: window_aggregate_2 is outside of any group",
+    ]
+
+
+def test_a_watermark_of_spark_is_a_policy_and_late_rows_are_told_of(streaming: Any, tmp_path: Path) -> None:
+    second = 10**6
+    for part, seconds in enumerate([(1, 2, 31), (12, 22, 23, 45)]):
+        rows = pa.table({"le": pa.array([n * second for n in seconds], pa.timestamp("us", "UTC")), "k": ["a"] * len(seconds)})
+        (tmp_path / "in").mkdir(exist_ok=True)
+        pq.write_table(rows, tmp_path / "in" / f"{part}.parquet")
+        os.utime(tmp_path / "in" / f"{part}.parquet", (10**9 + part, 10**9 + part))
+    frame = streaming.readStream.schema("le timestamp, k string").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+    query = sd.source("s", on_violation="drop").group_by("k").tumbling_window("10s").aggregate(n=sd.count())
+    out = query.on_spark(streaming).stream({"s": frame.withWatermark("le", "10 seconds")}, emit="final")
+    written = written_by(streaming, out, tmp_path).selectExpr(
+        "kind", "unix_seconds(le) as le", "unix_seconds(re_new) as re_new", "n"
+    )
+    rows = [tuple(row) for row in written.collect()]
+    assert [row for row in rows if row[0] == "insert"] == [("insert", 0, None, 2), ("insert", 20, None, 2)]
+    assert [row for row in rows if row[0] == "rejected"] == [("rejected", 12, 21, None)]
+    assert ("cti", 30, None, None) in rows

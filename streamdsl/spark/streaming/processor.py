@@ -10,17 +10,17 @@ from typing import Any, Final
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from streamdsl.engine.session import Session
 from streamdsl.errors import QueryError
-from streamdsl.spark.streaming.shard import Parcel, ShardStage
+from streamdsl.spark.streaming.shard import Shard, ShardStage
+from streamdsl.spark.streaming.wire import parcel_of
 from streamdsl.spark.worker import loaded
 
 CHUNK: Final = 2**18
 """Bytes of state that are written as one."""
 _DIGEST: Final = 16
 _KEPT: Final = 64
-_running: dict[str, Session[Any]] = {}
-"""Running queries of this process by the state that they are in: the state store has the truth, this saves reading it."""
+_running: dict[str, Shard] = {}
+"""Running shards of this process by the state that they are in: the state store has the truth, this saves reading it."""
 
 
 class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
@@ -44,11 +44,10 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
                 hint=f"set spark.sql.shuffle.partitions to {shards}, or begin a new checkpoint",
             )
         known = None if token is None else _running.pop(token, None)
-        session = known or stage.open(None if token is None else self._saved(len(digests) // _DIGEST))
-        parcels = [Parcel(row.source, row.cti, None if row.blob is None else bytes(row.blob)) for row in rows]
-        for blob in stage.take(session, parcels):
+        shard = known or stage.open(None if token is None else self._saved(len(digests) // _DIGEST), int(key[0]))
+        for blob in shard.take([parcel_of(row) for row in rows]):
             yield Row(shard=int(key[0]), blob=blob)
-        self._save(session, bytes(digests), shards)
+        self._save(shard, bytes(digests), shards)
 
     def close(self) -> None:
         """Leave everything as it is."""
@@ -56,8 +55,8 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
     def _saved(self, n_chunks: int) -> bytes:
         return b"".join(bytes(self._chunks.getValue((place,))[0]) for place in range(n_chunks))
 
-    def _save(self, session: Session[Any], before: bytes, shards: int) -> None:
-        data, token = session.snapshot(), uuid.uuid4().hex
+    def _save(self, shard: Shard, before: bytes, shards: int) -> None:
+        data, token = shard.snapshot(), uuid.uuid4().hex
         digests = []
         for place in range(-(-len(data) // CHUNK)):
             chunk = data[place * CHUNK : (place + 1) * CHUNK]
@@ -69,4 +68,4 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
         self._head.update((token, b"".join(digests), shards))
         while len(_running) >= _KEPT:
             del _running[next(iter(_running))]
-        _running[token] = session
+        _running[token] = shard

@@ -1,11 +1,12 @@
-"""What a shard does with its rows: it runs the plan on the local engine."""
+"""What a shard does with its rows: it runs the plan of its stage on the local engine."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,64 +16,110 @@ from streamdsl.engine.outgoing import Outgoing
 from streamdsl.engine.session import Session
 from streamdsl.engine.starting import open_session
 from streamdsl.engine.state.checkpoint import Checkpoint
+from streamdsl.errors import CheckpointError
 from streamdsl.expr.table import Table
 from streamdsl.io.binding import Inserts
 from streamdsl.io.frames import PhysicalRows
 from streamdsl.plan.node import Node
 from streamdsl.spark.codec import arrow_type, decode_table, encode_table
 from streamdsl.spark.row_stage import Payload
-from streamdsl.spark.streaming.wire import CTI, INSERT, RETRACT, packed, unpacked
+from streamdsl.spark.streaming.hearing import Hearing
+from streamdsl.spark.streaming.wire import CTI, INSERT, REJECTED, RETRACT, Parcel, packed, unpacked
 from streamdsl.spark.types import Type
-from streamdsl.spark.values import edge_of, edge_value
-from streamdsl.temporal import MIN_TIME, Cti, Event, Insert, Retract
+from streamdsl.spark.values import edge_value
+from streamdsl.temporal import Cti, Event, Insert, Rejected, Retract
+
+_COLUMNS: Final = ["kind", "id", "le", "re", "re_new"]
+_HEAD: Final = 8
+"""Bytes of the length of what a shard keeps besides its session."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
-    """What has come for a shard: rows of a source, or how far it has come."""
+class Input:
+    """A source of a stage's plan: how its rows are read, how many shards send them, after how many rows its progress moves."""
 
-    source: str
-    cti: int | None
-    blob: bytes | None
+    payload: Payload
+    origins: int = 0
+    step: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class ShardStage:
-    """A plan that runs in shards: how the rows of its sources are read, and of which type its results are."""
+    """A plan that runs in shards: its sources, the type of its results, that in which they are sent, and rows that it brings."""
 
     plan: Node
-    inputs: Mapping[str, Payload]
+    inputs: Mapping[str, Input]
     out: Type
+    sent_as: Type
     emit: EmitMode | Emit
     shards: int = 1
+    own: Mapping[int, Sequence[Parcel]] = field(default_factory=dict)
 
-    def open(self, state: bytes | None) -> Session[Any]:
-        """Return the running query of a shard, as it was when its state was saved; None: a new one.
+    def open(self, state: bytes | None, shard: int = 0) -> Shard:
+        """Return a running shard, as it was when its state was saved; None: a new one.
 
         Raises `CheckpointError` for the state of another query, or of one that emits otherwise.
         """
         session = open_session(self.plan, {}, self.emit, {"attach": "off"})
-        if state is not None:
-            # It is that of the job's own checkpoint, which nobody but the job writes.
-            Checkpoint(state).lay_over(session, trust=True)
-        return session
+        if state is None:
+            return Shard(self, session, self.own.get(shard, ()))
+        size = int.from_bytes(state[:_HEAD], "little")
+        # It is that of the job's own checkpoint, which nobody but the job writes.
+        Checkpoint(state[_HEAD + size :]).lay_over(session, trust=True)
+        return Shard(self, session, heard=json.loads(state[_HEAD : _HEAD + size]))
 
-    def take(self, session: Session[Any], parcels: Sequence[Parcel]) -> Iterator[bytes]:
-        """Feed what has come to a running query, first rows, then CTIs, and yield what it sends."""
+
+class Shard:
+    """A running query over a part of the rows, and how far its sources have come."""
+
+    def __init__(
+        self, stage: ShardStage, session: Session[Any], own: Sequence[Parcel] = (), heard: Mapping[str, Any] | None = None
+    ) -> None:
+        self._stage = stage
+        self._session = session
+        self._own = list(own)
+        self._heard = {name: Hearing(each.origins, each.step) for name, each in stage.inputs.items()}
+        for name, saved in (heard or {}).items():
+            if name not in self._heard:
+                raise CheckpointError(f"the state of the stream has a source {name!r}, which this query has not")
+            self._heard[name].restore(saved)
+
+    def snapshot(self) -> bytes:
+        """Return the state as bytes."""
+        heard = json.dumps({name: each.saved() for name, each in self._heard.items()}, sort_keys=True).encode()
+        return b"".join([len(heard).to_bytes(_HEAD, "little"), heard, self._session.snapshot()])
+
+    def take(self, parcels: Iterable[Parcel]) -> Iterator[bytes]:
+        """Take what has come, first rows, then CTIs, and yield what that sends."""
         blobs: dict[str, list[bytes]] = defaultdict(list)
-        ctis: dict[str, int] = {}
-        for parcel in parcels:
+        for parcel in (*self._own, *parcels):
+            if not parcel.source:
+                yield from self._passed(parcel)
+                continue
             if parcel.blob is not None:
                 blobs[parcel.source].append(parcel.blob)
-            if parcel.cti is not None:
-                ctis[parcel.source] = max(parcel.cti, ctis.get(parcel.source, MIN_TIME))
+            self._heard[parcel.source].take(parcel)
+        self._own = []
         for source in sorted(blobs):
-            yield from self._sent(session.feed(self._read(unpacked(blobs[source]), self.inputs[source]), source))
-        for source, cti in sorted(ctis.items()):
-            if cti > session.ctis[source]:
-                yield from self._sent(session.feed([Cti(cti)], source))
+            yield from self._sent(self._session.feed(self._read(unpacked(blobs[source]), source), source))
+        for source, heard in sorted(self._heard.items()):
+            if (cti := heard.cti()) > self._session.ctis[source]:
+                yield from self._sent(self._session.feed([Cti(cti)], source))
+        if rejected := self._session.rejected(forget=True):
+            yield packed(self._rows(_rejected(rejected)))
 
-    def _read(self, rows: Any, payload: Payload) -> Inserts | list[Event[Any]]:
+    def _passed(self, parcel: Parcel) -> Iterator[bytes]:
+        """Yield rows that are not for this query, in the form of what it sends."""
+        if parcel.blob is not None:
+            yield packed(self._rows(unpacked([parcel.blob])))
+
+    def _rows(self, rows: Any) -> Any:
+        """Return rows without payloads in the form of those that are sent."""
+        payloads = pa.nulls(rows.num_rows, arrow_type(self._stage.sent_as))
+        return pa.table({**{name: rows.column(name) for name in _COLUMNS}, "p": payloads})
+
+    def _read(self, rows: Any, source: str) -> Inserts | list[Event[Any]]:
+        payload = self._stage.inputs[source].payload
         table = decode_table(rows.column("p").combine_chunks(), payload.type, payload.schema)
         ids = None if rows.column("id").null_count == rows.num_rows else rows.column("id").to_pylist()
         kinds, le, re, re_new = (rows.column(name).to_numpy() for name in ("kind", "le", "re", "re_new"))
@@ -92,10 +139,18 @@ class ShardStage:
         return pa.table({"kind": kinds, "id": rows.ids.take(spread), **times, "p": self._encoded(payloads).take(spread)})
 
     def _encoded(self, payloads: Table) -> Any:
-        edge = edge_of(self.out)
-        if edge == self.out:
-            return encode_table(payloads, edge)
-        return pa.array([edge_value(payload, edge) for payload in payloads.payloads()], arrow_type(edge))
+        kind = self._stage.sent_as
+        if kind == self._stage.out:
+            return encode_table(payloads, kind)
+        return pa.array([edge_value(payload, kind) for payload in payloads.payloads()], arrow_type(kind))
+
+
+def _rejected(rejected: Sequence[Rejected]) -> Any:
+    """Return events that were dropped or adjusted as rows: where a retraction has its new end, they have the CTI they broke."""
+    kinds = pa.array([REJECTED] * len(rejected), pa.int8())
+    ids = pa.array([str(each.event.id) for each in rejected], pa.string())
+    le, re = (pa.array([getattr(each.event, name) for each in rejected], pa.int64()) for name in ("le", "re"))
+    return pa.table([kinds, ids, le, re, pa.array([each.cti for each in rejected], pa.int64())], names=_COLUMNS)
 
 
 def _events(kinds: Any, ids: Sequence[Hashable], le: Any, re: Any, re_new: Any, table: Table) -> Iterator[Insert[Any] | Retract]:

@@ -1,65 +1,95 @@
-"""From a plan to a streaming DataFrame: rows are routed, shards run the plan, and what these send is unpacked."""
+"""From a plan to a streaming DataFrame: rows are routed, shards run the plan's stages, and what the last sends is unpacked."""
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame
 
+from streamdsl.denote.source import sources
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.errors import QueryError, UnsupportedOnSpark
+from streamdsl.io.binding import Bound
 from streamdsl.io.layout import PHYSICAL
 from streamdsl.plan.node import Node, Source
+from streamdsl.plan.parameters import mapped
 from streamdsl.plan.units import in_unit
 from streamdsl.spark.flow import Flow
 from streamdsl.spark.frames import events_of_frame
-from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.public import payload_texts
 from streamdsl.spark.shipping import ship
-from streamdsl.spark.stages import payload_of
-from streamdsl.spark.streaming.cut import Route, cut
-from streamdsl.spark.streaming.route import RouteStage
-from streamdsl.spark.streaming.shard import ShardStage
+from streamdsl.spark.streaming.brought import brought
+from streamdsl.spark.streaming.cut import Stage
+from streamdsl.spark.streaming.layout import Leg, Part, laid_out
 from streamdsl.spark.streaming.shards import shard_ids
-from streamdsl.spark.streaming.wire import CTI, PARCEL, RETRACT
+from streamdsl.spark.streaming.wire import CTI, PARCEL, REJECTED, RETRACT, SENT
 from streamdsl.spark.times import from_ticks
 from streamdsl.spark.types import Type
-from streamdsl.spark.values import edge_of
-from streamdsl.temporal import Unit, common_unit, to_duration
+from streamdsl.temporal import Progress, Unit, common_unit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-_KIND: Final = f"CASE kind WHEN {CTI} THEN 'cti' WHEN {RETRACT} THEN 'retract' ELSE 'insert' END as kind"
+_WATERMARK: Final = "spark.watermarkDelayMs"
+_KIND: Final = (
+    f"CASE kind WHEN {CTI} THEN 'cti' WHEN {RETRACT} THEN 'retract' WHEN {REJECTED} THEN 'rejected' ELSE 'insert' END as kind"
+)
 
 
-def stream(plan: Node, spark: SparkSession, frames: Mapping[str, DataFrame], emit: EmitMode | Emit) -> DataFrame:
-    """Return the physical events of a plan over streaming frames."""
+def stream(
+    plan: Node,
+    spark: SparkSession,
+    frames: Mapping[str, DataFrame],
+    emit: EmitMode | Emit,
+    own: Mapping[str, Bound] | None = None,
+) -> DataFrame:
+    """Return the physical events of a plan over streaming frames; `own` has the sources that the query brings."""
     _check_settings(spark)
-    flows = {node.source: events_of_frame(node, frames[node.source]) for node in plan.walk() if isinstance(node, Source)}
-    unit = common_unit(*(flow.unit for flow in flows.values()))
-    plan = in_unit(plan, unit)
-    made = cut(plan)
-    shards = shard_ids(spark, int(spark.conf.get("spark.sql.shuffle.partitions") or 1)) if made.is_keyed else [0]
-    out = lower(lowering(plan, flows)).type
-    types = {each.name: lower(lowering(each.before, flows)).type for each in made.routes}
-    parcels = [_routed(each, flows[each.source.source], types[each.name], shards) for each in made.routes]
-    payloads = {each.name: payload_of(types[each.name], each.before.schema) for each in made.routes}
-    stage = ShardStage(_without_progress(made.after), payloads, out, emit, len(shards))
-    return _unpacked(_in_shards(reduce(DataFrame.unionByName, parcels), ship(stage, "the query")), edge_of(out), unit)
+    made = brought(_with_watermarks(plan, frames), own or {})
+    named = sources(made.plan)
+    flows = {name: events_of_frame(named[name], frame) for name, frame in frames.items()}
+    unit = common_unit(*(flow.unit for flow in (*flows.values(), *made.flows.values())))
+    shards = shard_ids(spark, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
+    parts = laid_out(in_unit(made.plan, unit), {**flows, **made.flows}, shards, emit, made.rows)
+    sent: dict[int, DataFrame] = {}
+    for part in parts:
+        sent[id(part.stage)] = _in_shards(part, flows, sent)
+    last = parts[-1]
+    return _unpacked(sent[id(last.stage)], last.shards.sent_as, unit)
 
 
-def _in_shards(parcels: DataFrame, blob: bytes) -> DataFrame:
+def _with_watermarks(plan: Node, frames: Mapping[str, DataFrame]) -> Node:
+    """Return the plan with Spark's watermark on `le` as the progress policy of each source that has none."""
+
+    def marked(node: Node) -> Node:
+        if not isinstance(node, Source) or node.progress is not None or node.source not in frames:
+            return node
+        fields = {field.name: field for field in frames[node.source].schema.fields}
+        delay = fields["le"].metadata.get(_WATERMARK) if "le" in fields else None
+        return node if delay is None else replace(node, progress=Progress.slack(timedelta(milliseconds=delay)))
+
+    return mapped(plan, marked)
+
+
+def _in_shards(part: Part, flows: Mapping[str, Flow], sent: Mapping[int, DataFrame]) -> DataFrame:
+    """Return what the shards of a stage send."""
     from streamdsl.spark.streaming.processor import ShardProcessor
 
-    grouped = parcels.groupBy("shard")
-    return grouped.transformWithState(ShardProcessor(blob), "shard int, blob binary", "append", "none")
+    frames = [sent[id(leg.origin)] if isinstance(leg.origin, Stage) else flows[leg.origin.source].make() for leg in part.legs]
+    routed = [frame.mapInArrow(_function(_shipped(leg)), PARCEL) for frame, leg in zip(frames, part.legs, strict=True)]
+    processor = ShardProcessor(ship(part.shards, "the query"))
+    return reduce(DataFrame.unionByName, routed).groupBy("shard").transformWithState(processor, SENT, "append", "none")
+
+
+def _shipped(leg: Leg) -> bytes:
+    return ship(leg.stage, f"source:{leg.origin.source}" if isinstance(leg.origin, Source) else "the query")
 
 
 def _check_settings(spark: SparkSession) -> None:
@@ -79,43 +109,6 @@ def _has_protobuf() -> bool:
         return importlib.util.find_spec("google.protobuf") is not None
     except ModuleNotFoundError:
         return False
-
-
-def _routed(route: Route, flow: Flow, out: Type, shards: list[int]) -> DataFrame:
-    """Return the parcels of a source's rows."""
-    stage = RouteStage(
-        route.source.source,
-        route.name,
-        payload_of(flow.type, route.source.payload),
-        _without_progress(route.before) if route.key else None,
-        route.key,
-        out,
-        tuple(shards),
-        _slack(route.source, flow.unit),
-    )
-    return flow.make().mapInArrow(_function(ship(stage, f"source:{route.source.source}")), PARCEL)
-
-
-def _slack(node: Source, unit: Unit | None) -> int | None:
-    if node.on_violation != "error":
-        raise UnsupportedOnSpark(
-            f"the source {node.source!r} asks for on_violation={node.on_violation!r}; streams cannot tell what was dropped",
-            hint="give its Progress more slack, or filter late rows out before",
-        )
-    if node.progress is None:
-        return None
-    if node.progress.kind != "slack":
-        raise UnsupportedOnSpark(
-            f"the source {node.source!r} has a progress policy that streams on Spark do not take: {node.progress!r}",
-            hint="use Progress.slack or Progress.ordered, or send CTIs as rows of kind 'cti'",
-        )
-    return to_duration(node.progress.delay, unit)
-
-
-def _without_progress(plan: Node) -> Node:
-    if isinstance(plan, Source):
-        return replace(plan, progress=None)
-    return plan.map_inputs(_without_progress)
 
 
 def _function(blob: bytes) -> Callable[[Iterable[Any]], Iterator[Any]]:

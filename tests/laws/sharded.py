@@ -1,0 +1,127 @@
+"""Streams on Spark without Spark: the stages and shards of a plan, every shard stopped and restored after each batch."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+import streamdsl as sd
+from streamdsl.expr.schema import Schema
+from streamdsl.plan.node import Node
+from streamdsl.spark.codec import decode, encode
+from streamdsl.spark.flow import Flow
+from streamdsl.spark.streaming.brought import brought
+from streamdsl.spark.streaming.cut import Stage
+from streamdsl.spark.streaming.layout import Part, laid_out
+from streamdsl.spark.streaming.wire import CTI, INSERT, REJECTED, Parcel, parcels_of, unpacked
+from streamdsl.spark.types import INT, STR, Json, Row
+from streamdsl.temporal import Cti, Insert
+
+RECORD = Schema.record(("k", "v"))
+TYPE = Row(RECORD, (STR, INT))
+
+
+def frame_of(events: Sequence[Any]) -> Any:
+    """Return events as a micro-batch has them."""
+    rows: list[tuple[Any, ...]] = []
+    for event in events:
+        if isinstance(event, Cti):
+            rows.append(("cti", None, event.time, None, None, {"k": None, "v": None}))
+        elif isinstance(event, Insert):
+            rows.append(("insert", str(event.id), event.le, event.re, sd.INFINITY, event.payload))
+        else:
+            rows.append(("retract", str(event.id), event.le, event.re, event.re_new, event.payload))
+    kinds, ids, le, re, re_new, payloads = zip(*rows, strict=True)
+    times = [pa.array([sd.INFINITY if time is None else time for time in column], pa.int64()) for column in (le, re, re_new)]
+    arrays = [pa.array(kinds), pa.array(ids, pa.string()), *times, encode([dict(p) for p in payloads], TYPE)]
+    return pa.RecordBatch.from_arrays(arrays, ["kind", "id", "le", "re", "re_new", "p"])
+
+
+class Streamed:
+    """A query that runs over micro-batches of rows `{"k": text, "v": int}`; how many tasks each has is drawn."""
+
+    def __init__(self, query: sd.Stream[Any], shards: int, emit: Any = "speculative", seed: int = 0) -> None:
+        on_spark = query.on_spark(None)
+        made = brought(on_spark._plan, on_spark._own)
+        flows = {each.source: Flow.of(TYPE, each.unit or "tick", lambda: None) for each in _sources(made.plan)}
+        self.parts = laid_out(made.plan, {**flows, **made.flows}, range(shards), emit, made.rows)
+        self.out = self.parts[-1].shards.sent_as
+        self._states: dict[tuple[int, int], bytes] = {}
+        self._draw = random.Random(seed)
+        self.rejected: list[tuple[int, int, int]] = []
+        self._ctis = dict.fromkeys(range(self.parts[-1].shards.shards), sd.MIN_TIME)
+        self.sources = list(flows.keys() - made.flows.keys())
+
+    @property
+    def cti(self) -> int:
+        """The least CTI that shards of the last stage have sent."""
+        return min(self._ctis.values())
+
+    def batch(self, events: Mapping[str, Sequence[Any]]) -> list[Any]:
+        """Take a micro-batch of the sources, and return what the last stage sends as events."""
+        sent: dict[int, list[tuple[int, bytes]]] = {}
+        for number, part in enumerate(self.parts):
+            waiting: dict[int, list[Parcel]] = defaultdict(list)
+            for leg in part.legs:
+                if isinstance(leg.origin, Stage):
+                    frames = [_sent_frame(each) for each in self._tasks(sent[id(leg.origin)])]
+                else:
+                    frames = [frame_of(each) for each in self._tasks(events[leg.origin.source])]
+                for frame in frames or [None]:
+                    for parcels in leg.stage.run([] if frame is None else [frame]):
+                        for parcel in parcels_of(parcels):
+                            waiting[parcel.shard].append(parcel)
+            sent[id(part.stage)] = list(self._in_shards(number, part, waiting))
+        return [event for shard, blob in sent[id(self.parts[-1].stage)] for event in self._events(shard, unpacked([blob]))]
+
+    def _tasks(self, rows: Sequence[Any]) -> list[list[Any]]:
+        tasks: list[list[Any]] = [[] for _ in range(self._draw.randint(1, 3))]
+        for row in rows:
+            self._draw.choice(tasks).append(row)
+        return [task for task in tasks if task]
+
+    def _in_shards(self, number: int, part: Part, waiting: Mapping[int, list[Parcel]]) -> Iterator[tuple[int, bytes]]:
+        for shard, parcels in waiting.items():
+            self._draw.shuffle(parcels)
+            running = part.shards.open(self._states.get((number, shard)), shard)
+            yield from ((shard, blob) for blob in running.take(parcels))
+            self._states[number, shard] = running.snapshot()
+
+    def _events(self, shard: int, table: Any) -> Iterator[Any]:
+        payloads = decode(table.column("p").combine_chunks(), self.out)
+        payloads = [_parsed(payload, self.out) for payload in payloads]
+        for row, payload in zip(table.select(["kind", "id", "le", "re", "re_new"]).to_pylist(), payloads, strict=True):
+            if row["kind"] == INSERT:
+                yield Insert((shard, row["id"]), row["le"], row["re"], payload)
+            elif row["kind"] == REJECTED:
+                self.rejected.append((row["le"], row["re"], row["re_new"]))
+            elif row["kind"] == CTI:
+                self._ctis[shard] = row["le"]
+            else:
+                yield sd.Retract((shard, row["id"]), row["le"], row["re"], row["re_new"], payload)
+
+
+def _parsed(value: Any, kind: Any) -> Any:
+    """Return a value with what nothing declares read from its text."""
+    if value is None:
+        return None
+    if isinstance(kind, Json):
+        return json.loads(value)
+    if isinstance(kind, Row):
+        values = [_parsed(each, field) for each, field in zip(kind.schema.values(value), kind.fields, strict=True)]
+        return kind.schema.build(values)
+    return value
+
+
+def _sent_frame(sent: Sequence[tuple[int, bytes]]) -> Any:
+    shards, blobs = zip(*sent, strict=True)
+    return pa.RecordBatch.from_arrays([pa.array(shards, pa.int32()), pa.array(blobs, pa.binary())], ["shard", "blob"])
+
+
+def _sources(plan: Node) -> list[Any]:
+    return [node for node in plan.walk() if hasattr(node, "source")]
