@@ -11,6 +11,7 @@ from streamdsl.demo.data import Data, load
 from streamdsl.demo.files import FEBRUARY, NoDataError, Period, carrier_names
 from streamdsl.demo.meter import Meter
 from streamdsl.demo.queries import QUESTIONS, Question
+from streamdsl.demo.replay import FILES, REPLAYED, replay, replayed
 from streamdsl.demo.report import compared, describe, introduce, say
 from streamdsl.demo.results import write_answer, write_picture
 from streamdsl.demo.run import Answer, play
@@ -29,7 +30,7 @@ def demo(period: Period = FEBRUARY, folder: Path = Path("demo-results"), spark: 
     say(introduce(data))
     answers = {question.name: _answer(question, data, folder, names) for question in QUESTIONS}
     picture = write_picture(folder, answers, names)
-    agreed = _on_spark(answers, data) if spark else True
+    agreed = _on_spark(answers, data, folder / "replay") if spark else True
     say(["", f"Results as CSV and Parquet in {folder}/, the picture is {picture}; {time.perf_counter() - began:.0f} s in all."])
     return 0 if agreed and corrected(answers) else 1
 
@@ -51,13 +52,30 @@ def corrected(answers: Mapping[str, Answer]) -> bool:
     return not silent
 
 
-def _on_spark(answers: Mapping[str, Answer], data: Data) -> bool:
+def _on_spark(answers: Mapping[str, Answer], data: Data, folder: Path) -> bool:
     missing = why_no_spark()
     if missing is not None:
         say(["", f"The Spark half was left out: {missing}"])
         return True
+    streamed = _streamed(answers, data, folder)
     say(["", "The same queries on Spark, over the whole history at once:"])
-    return agree(answers, data)
+    return agree(answers, data) and streamed
+
+
+def _streamed(answers: Mapping[str, Answer], data: Data, folder: Path) -> bool:
+    """Say whether streams on Spark, killed half-way, give the same answers; print it for each."""
+    letters = " and ".join(f"({question.letter})" for question in REPLAYED)
+    say(["", f"{letters} as streams on Spark, from {FILES} files each, the job killed in the middle and started again:"])
+    meter, began = Meter("streaming on Spark"), time.perf_counter()
+    meter.say("running")
+    replay(data, folder)
+    histories = {question.name: replayed(question, folder) for question in REPLAYED}
+    meter.clear()
+    took = time.perf_counter() - began
+    differences = {name: difference(answers[name].cht, history) for name, history in histories.items()}
+    for name, differs in differences.items():
+        say(compared(answers[name], differs, took / len(histories)))
+    return not any(differences.values())
 
 
 def agree(answers: Mapping[str, Answer], data: Data, ask: Ask = ask_spark) -> bool:

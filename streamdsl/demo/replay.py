@@ -1,0 +1,128 @@
+"""The demo's reports replayed as files into streaming queries on Spark, in a job that is killed half-way and started again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import streamdsl as sd
+from streamdsl.demo.data import UNIT, Data, Feed
+from streamdsl.demo.queries import QUESTIONS, Question
+from streamdsl.errors import StreamDslError
+from streamdsl.expr.schema import Schema
+from streamdsl.io.frames import events_to_pandas
+
+REPLAYED: Final = tuple(question for question in QUESTIONS if question.letter in "ad")
+"""The questions that are streamed: counts per carrier, and a join of two streams in two stages."""
+FILES: Final = 4
+_KILLED_AT: Final = FILES // 2
+_LIMIT: Final = 600
+_ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_SETTINGS: Final = {
+    "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.log.level": "OFF",
+}
+
+
+class ReplayError(StreamDslError):
+    """The streaming job did not end as it should."""
+
+
+def replay(data: Data, folder: Path) -> None:
+    """Stream the reports file by file, kill the job with all its processes in the middle of a micro-batch, and start it again."""
+    shutil.rmtree(folder, ignore_errors=True)
+    feeds = data.feeds()
+    for name in sorted({name for question in REPLAYED for name in question.sources}):
+        write_reports(feeds[name], folder / "reports" / name)
+    with (folder / "log.txt").open("wb") as log:
+        job = _started(folder, log)
+        _wait_for(job, folder / "state" / REPLAYED[-1].name, _KILLED_AT)
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
+        if _started(folder, log).wait(timeout=_LIMIT):
+            raise ReplayError(f"the streaming job has failed: {folder}/log.txt says why")
+
+
+def write_reports(feed: Feed, folder: Path) -> None:
+    """Write a stream's events as files in order of arrival, which Spark tells by their times; its end is in the last."""
+    folder.mkdir(parents=True)
+    schema = Schema.of_payload(next(event.payload for event in feed.events if isinstance(event, sd.Insert)))
+    events = [*feed.events, sd.Cti(sd.INFINITY)]
+    size = -(-len(events) // FILES)
+    for part in range(FILES):
+        file = folder / f"{part}.parquet"
+        events_to_pandas(events[part * size : (part + 1) * size], UNIT, schema).to_parquet(file, index=False)
+        os.utime(file, (10**9 + part, 10**9 + part))
+
+
+def replayed(question: Question, folder: Path) -> sd.CHT[Any]:
+    """Return the history that a streaming query has written."""
+    import pyarrow.parquet as pq
+
+    schema = question.query.plan().schema
+    assert schema is not None
+    rows = pq.read_table(folder / "histories" / question.name, columns=["le", "re", *schema.names]).to_pylist()
+    cht = [(_seconds(row["le"]), _seconds(row["re"]), schema.build([row[name] for name in schema.names])) for row in rows]
+    return sd.CHT.from_rows(cht, UNIT)
+
+
+def _seconds(time: datetime | None) -> int:
+    return sd.INFINITY if time is None else int(time.timestamp())
+
+
+def _started(folder: Path, log: Any) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
+    command = [sys.executable, "-m", "streamdsl.demo.replay", str(folder)]
+    return subprocess.Popen(command, env=environment, start_new_session=True, stdout=log, stderr=log)
+
+
+def _wait_for(job: subprocess.Popen[bytes], checkpoint: Path, batch: int) -> None:
+    """Return when a micro-batch has begun, and has not ended."""
+    deadline = time.monotonic() + _LIMIT
+    while not (checkpoint / "offsets" / str(batch)).exists():
+        if job.poll() is not None or time.monotonic() > deadline:
+            raise ReplayError(f"the streaming job has not come to micro-batch {batch}: {checkpoint.parents[1]}/log.txt says why")
+        time.sleep(0.02)
+
+
+def _run(folder: Path, questions: Sequence[Question]) -> None:
+    """Run the streaming queries over all files that are there, from where they were stopped, and fold what they have written."""
+    from pyspark.sql import SparkSession
+
+    from streamdsl.spark import canonical
+
+    builder = SparkSession.builder.master("local[*]").appName("streamdsl-demo")
+    for name, value in _SETTINGS.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    for question in questions:
+        out = question.query.on_spark(spark).stream(_frames(spark, folder / "reports", question))
+        writer = out.writeStream.format("parquet").option("path", str(folder / "out" / question.name))
+        writer = writer.option("checkpointLocation", str(folder / "state" / question.name)).trigger(availableNow=True)
+        writer.start().awaitTermination()
+        written = spark.read.parquet(str(folder / "out" / question.name))
+        canonical(written).write.mode("overwrite").parquet(str(folder / "histories" / question.name))
+
+
+def _frames(spark: Any, folder: Path, question: Question) -> Mapping[str, Any]:
+    schemas = {name: spark.read.parquet(str(folder / name)).schema for name in question.sources}
+    reader = spark.readStream.option("maxFilesPerTrigger", 1)
+    return {name: reader.schema(schema).parquet(str(folder / name)) for name, schema in schemas.items()}
+
+
+if __name__ == "__main__":
+    _run(Path(sys.argv[1]), REPLAYED)
