@@ -52,8 +52,9 @@ types: $(READY) ## mypy --strict over package, examples and tests
 doctest: java $(READY) ## the examples in docstrings, README and docs
 	$(BIN)/python -m pytest -q --doctest-modules --doctest-glob='*.md' streamdsl udm_examples README.md docs
 
-docs: $(READY) ## write docs/operators from the docstrings
+docs: $(READY) ## write docs/operators from the docstrings, and the table of docs/spark.md
 	$(BIN)/python -m tests.operator_pages
+	$(BIN)/python -m tests.spark_matrix
 
 notebooks: java $(READY) ## run every notebook
 	$(BIN)/python -m tests.run_notebooks

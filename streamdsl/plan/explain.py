@@ -55,7 +55,18 @@ def explain(plan: Node, engine: str = "local") -> str:
     └─ shift_2 by 5  <shift (columnar)>
        └─ shift_1 (above)
     """
-    return "\n".join(_lines(plan, labels(plan), _runs_on(plan, engine), set()))
+    return drawn(plan, _runs_on(plan, engine))
+
+
+def drawn(plan: Node, runs: Mapping[str, str]) -> str:
+    """Return the plan as a tree, with what runs each operator, by its label.
+
+    >>> from streamdsl.plan.node import Source
+    >>> print(drawn(Shift(Source("trips"), 5), {"shift_1": "native"}))
+    shift_1 by 5  <native>
+    └─ source:trips
+    """
+    return "\n".join(_lines(plan, labels(plan), runs, set()))
 
 
 def tree(part: Node, plan: Node) -> str:

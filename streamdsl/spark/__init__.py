@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamdsl.denote.source import history, sources
 from streamdsl.errors import QueryError
+from streamdsl.plan.explain import drawn
 from streamdsl.plan.node import Node, Source
 from streamdsl.result import Result
 from streamdsl.spark.frames import collected, source_of_frame, source_of_rows
@@ -16,7 +17,7 @@ from streamdsl.spark.progress import Meter, observed
 from streamdsl.spark.public import public_frame
 from streamdsl.spark.session import default_session, translated
 from streamdsl.spark.sinks import DatabaseTable, ParquetTable
-from streamdsl.spark.support import explain_spark
+from streamdsl.spark.support import explain_spark, physical_plan
 from streamdsl.temporal import Rejected, common_unit, to_ticks
 
 if TYPE_CHECKING:
@@ -83,9 +84,17 @@ class OnSpark:
         per payload field; or physical events, with `kind`, `id` and `re_new` too. A source that brings its own rows needs no
         frame. Raises `UnsupportedOnSpark`; what a task raises has the same name as the local engine's error.
         """
-        flows = {name: self._source(node, frames) for name, node in self._sources(frames).items()}
-        end = None if until is None else to_ticks(until, common_unit(*(flow.unit for flow in flows.values())))
-        return public_frame(lower(lowering(self._plan, flows, end)))
+        return self._frame(self._flows(frames), until)
+
+    def explain(self, frames: Mapping[str, DataFrame], until: Any = None) -> str:
+        """Return the plan as a tree, with how each operator runs over just these frames, and below it Spark's physical plan.
+
+        Nothing runs, but what Spark computes of constants when it plans. Raises what `batch` raises.
+        """
+        flows = self._flows(frames)
+        with translated():
+            planned = physical_plan(self._frame(flows, until))
+        return f"{drawn(self._plan, explain_spark(self._plan, flows))}\n\n{planned}"
 
     def stream(self, frames: Mapping[str, DataFrame], emit: EmitMode | Emit = "speculative") -> DataFrame:
         """Return the output as a streaming DataFrame of physical events, to be written in append mode.
@@ -149,6 +158,13 @@ class OnSpark:
         from streamdsl.spark.streaming.cut import explain_cut
 
         return explain_cut(self._plan)
+
+    def _flows(self, frames: Mapping[str, DataFrame]) -> dict[str, Flow]:
+        return {name: self._source(node, frames) for name, node in self._sources(frames).items()}
+
+    def _frame(self, flows: Mapping[str, Flow], until: Any) -> DataFrame:
+        end = None if until is None else to_ticks(until, common_unit(*(flow.unit for flow in flows.values())))
+        return public_frame(lower(lowering(self._plan, flows, end)))
 
     def _sources(self, frames: Mapping[str, DataFrame]) -> Mapping[str, Source]:
         """Return the query's sources by name. Raises `QueryError` for a frame of none of them."""

@@ -6,17 +6,18 @@ Sums are exact as everywhere: integers as decimals, floats as integer limbs of 3
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
 from streamdsl.expr.nodes import Life
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import WindowAggregate
+from streamdsl.spark.aggregation import NativeAgg, Part
 from streamdsl.spark.expressions import Env, to_sql
 from streamdsl.spark.operations import number, truth
 from streamdsl.spark.sql import NotNative, Sql, double, raising
-from streamdsl.spark.types import FLOAT, INT, Items, Row, Type, as_nullable, is_native, is_ordered
+from streamdsl.spark.types import FLOAT, INT, Items, Row, as_nullable, is_native, is_ordered
 from streamdsl.udm import builtin
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.windows import Hopping
@@ -26,30 +27,6 @@ _WEIGHTS: Final = (2, 1, 0, -1, -2, -3)
 _EXACT_BELOW: Final = 2.0**94
 _SCALE: Final = 2.0**-64
 _LEAVES: Final = raising("OverflowError", "a sum leaves int64")
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One aggregated column: of rows with the argument `{x}`; the function that merges it, None if it cannot be merged."""
-
-    first: str
-    merge: str | None = "sum"
-
-
-@dataclass(frozen=True, slots=True)
-class NativeAgg:
-    """An aggregate on Spark: its argument, null where a row does not count; its parts; the result, made of their columns."""
-
-    argument: Sql
-    parts: tuple[Part, ...]
-    result: Callable[[Sequence[str]], str]
-    type: Type
-    subtracts: bool = False
-
-    @property
-    def merges(self) -> bool:
-        """Say whether partial results can be merged."""
-        return all(part.merge is not None for part in self.parts)
 
 
 def native_aggregates(node: WindowAggregate, env: Env) -> list[NativeAgg]:
@@ -76,7 +53,11 @@ def _argument(agg: BoundAgg, env: Env) -> Sql:
 
 def _count(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg:
     there = Sql(f"if({value.text} IS NULL, NULL, 1L)" if value.type.nullable else "1L", INT, value.raises)
-    return NativeAgg(there, (Part("count({x})"),), lambda c: f"coalesce({c[0]}, 0L)", INT, True)
+    return NativeAgg(there, (_counted(),), lambda c: f"coalesce({c[0]}, 0L)", INT)
+
+
+def _counted() -> Part:
+    return Part("count({x})", signed="sum(if({x} IS NULL, 0L, s))")
 
 
 def _sum(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg:
@@ -91,14 +72,20 @@ def _avg(function: Any, value: Sql, node: Any, env: Env) -> NativeAgg:
 
 def _total(value: Sql, result: Callable[[str, str], str], whole: bool, of: str | None = None) -> NativeAgg:
     """Return the aggregate that makes something of an exact sum, and of the number of values; `of` is what is summed instead."""
-    if value.kind == "int":
-        sums, total = [f"try_sum({of or _exact('{x}')})"], _as_integer if whole else _as_float
-    else:
-        sums, total = [f"sum({part})" for part in _limbs(of or "{x}")], _folded
+    sums, total = _summed(value, whole, of)
     kind = INT if whole and value.kind == "int" else FLOAT
     text = lambda c: f"CASE WHEN {c[-1]} > 0L THEN {result(total(c), c[-1])} END"  # noqa: E731
-    parts = (*map(Part, sums), Part("count({x})"))
-    return NativeAgg(value, parts, text, as_nullable(kind, value.type.nullable), value.kind == "int")
+    return NativeAgg(value, (*sums, _counted()), text, as_nullable(kind, value.type.nullable))
+
+
+def _summed(value: Sql, whole: bool, of: str | None) -> tuple[list[Part], Callable[[Sequence[str]], str]]:
+    """Return the parts of an exact sum, and what makes it of their columns and of the number of values."""
+    if value.kind != "int":
+        return [Part(f"sum({part})") for part in _limbs(of or "{x}")], _folded
+    if of is not None:
+        return [Part(f"try_sum({of})")], _of_decimal
+    halves = "shiftright({x}, 32)", "({x} & 4294967295L)"
+    return [Part(f"sum({half})", signed=f"sum(s * {half})") for half in halves], _as_integer if whole else _as_float
 
 
 def _exact(integer: str) -> str:
@@ -106,10 +93,26 @@ def _exact(integer: str) -> str:
 
 
 def _as_integer(columns: Sequence[str]) -> str:
-    return f"coalesce(try_cast({columns[0]} as bigint), {_LEAVES})"
+    return _of_halves(columns, lambda whole: whole, _LEAVES)
 
 
 def _as_float(columns: Sequence[str]) -> str:
+    high, low, _ = columns
+    exact = f"{_exact(high)} * cast(4294967296L as decimal(10,0)) + {_exact(low)}"
+    return _of_halves(columns, lambda whole: f"cast({whole} as double)", f"cast({exact} as double)")
+
+
+def _of_halves(columns: Sequence[str], within: Callable[[str], str], beyond: str) -> str:
+    """Return the SQL of a sum whose halves of 32 bits were added alone: inside int64, and beyond; the halves hold 2**31 rows."""
+    high, low, count = columns
+    carried = f"({high} + shiftright({low}, 32))"
+    whole = f"(shiftleft({carried}, 32) | ({low} & 4294967295L))"
+    many = raising("UnsupportedOnSpark", "more than 2**31 integers are added up in one window, which Spark cannot do exactly")
+    fits = f"{carried} BETWEEN -2147483648L AND 2147483647L"
+    return f"CASE WHEN {count} > 2147483648L THEN {many} WHEN {fits} THEN {within(whole)} ELSE {beyond} END"
+
+
+def _of_decimal(columns: Sequence[str]) -> str:
     return f"coalesce(cast({columns[0]} as double), {_LEAVES})"
 
 
@@ -282,4 +285,4 @@ _RULES: Final[dict[type, Callable[..., NativeAgg]]] = {
     builtin.TimeWeightedAvg: _time_weighted,
 }
 
-__all__ = ["NativeAgg", "Part", "native_aggregates", "record_type"]
+__all__ = ["native_aggregates", "record_type"]

@@ -33,12 +33,16 @@ class GroupKey:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flow:
-    """Rows with columns `le`, `re` (ticks, `le < re`), `p` (the payload), and a column for each group around."""
+    """Rows with columns `le`, `re` (ticks, `le < re`), `p` (the payload), and a column for each group around.
+
+    `points`: each row is known to live for one chronon, as it comes from a frame without ends.
+    """
 
     type: Type
     unit: Unit | None
     make: Make
     keys: tuple[GroupKey, ...] = ()
+    points: bool = False
 
     @staticmethod
     def of(type: Type, unit: Unit | None, make: Make, keys: tuple[GroupKey, ...] = ()) -> Flow:
@@ -59,11 +63,15 @@ class Flow:
         """Return the flow of a changed frame."""
         return Flow.of(type or self.type, self.unit, lambda: change(self.make()), self.keys)
 
+    def same_lives(self, change: Callable[[DataFrame], DataFrame], type: Type | None = None) -> Flow:
+        """Return the flow of a changed frame, whose rows live as they did."""
+        return replace(self.then(change, type), points=self.points)
+
     def select(self, type: Type | None = None, **columns: str) -> Flow:
         """Return the flow with some columns replaced by SQL; rows that it leaves without a lifetime vanish."""
         wanted = [f"{columns[name]} as {name}" if name in columns else name for name in self.columns]
         if not {"le", "re"} & columns.keys():
-            return self.then(lambda df: df.selectExpr(*wanted), type)
+            return self.same_lives(lambda df: df.selectExpr(*wanted), type)
         return self.then(lambda df: df.selectExpr(*wanted).where("le < re"), type)
 
     def has(self, level: int) -> bool:

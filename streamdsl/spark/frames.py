@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from streamdsl.spark.codec import arrow_type, decode, encode
 from streamdsl.spark.flow import Flow
 from streamdsl.spark.physical import PHYSICAL, folded
 from streamdsl.spark.shipping import dump_values
-from streamdsl.spark.sql import integer, plus_time, quote, raising, struct
+from streamdsl.spark.sql import integer, quote, raising, struct
 from streamdsl.spark.times import is_date, or_infinity, to_ticks
 from streamdsl.spark.types import (
     ANY,
@@ -100,7 +100,9 @@ def source_of_frame(node: Source, frame: DataFrame) -> Flow:
     physical = set(PHYSICAL) <= columns.keys()
     kind, unit, made = _read(node, columns, physical)
     made += [f"{columns[name].text} as {name}" for name in ("kind", "id") if physical]
-    return Flow.of(kind, unit, lambda: _rows(_positional(frame).selectExpr(*made), node, physical))
+    points = "re" not in columns
+    flow = Flow.of(kind, unit, lambda: _rows(_positional(frame).selectExpr(*made), node, physical, points))
+    return replace(flow, points=points)
 
 
 def events_of_frame(node: Source, frame: DataFrame) -> Flow:
@@ -192,16 +194,21 @@ def _times(columns: Mapping[str, _Column], unit: Unit, physical: bool) -> dict[s
     names = [name for name in (*LIFETIME, "re_new") if name in columns and (physical or name != "re_new")]
     times = {name: to_ticks(name, columns[name].text, columns[name].kind, unit) for name in names}
     ends = {name: or_infinity(text) for name, text in times.items() if name != "le"}
-    point = f"if({times['le']} IS NULL, NULL, {plus_time(times['le'], CHRONON)})"
+    beyond = raising("TimeOverflow", "a time leaves the range of times, int64 ticks")
+    last = integer(INFINITY - CHRONON)
+    point = (
+        f"CASE WHEN {times['le']} < {last} THEN {times['le']} + {integer(CHRONON)} WHEN {times['le']} = {last} THEN {beyond} END"
+    )
     return {"le": times["le"], "re": point, **ends}
 
 
-def _rows(df: DataFrame, node: Source, physical: bool) -> DataFrame:
+def _rows(df: DataFrame, node: Source, physical: bool, points: bool = False) -> DataFrame:
     """Return the rows that live; a row that starts nowhere, or ends before it starts, fails the task."""
     place = f"a row of the source {node.source!r} is refused: its le"
     nowhere = raising("EventError", f"{place} is null or INFINITY")
     backwards = raising("EventError", f"{place} is after its re")
-    lives = f"CASE WHEN le IS NULL OR le = {integer(INFINITY)} THEN {nowhere} WHEN le > re THEN {backwards} ELSE le < re END"
+    ends = "ELSE true" if points else f"WHEN le > re THEN {backwards} ELSE le < re"
+    lives = f"CASE WHEN le IS NULL OR le = {integer(INFINITY)} THEN {nowhere} {ends} END"
     return (folded(df) if physical else df).where(lives)
 
 

@@ -13,12 +13,12 @@ from streamdsl.windows import Hopping, unending
 _OVERFLOW = raising("TimeOverflow", "a window leaves the range of times, int64 ticks")
 
 
-def bounds(windows: Hopping, until: int) -> list[str]:
+def bounds(windows: Hopping, until: int, points: bool = False) -> list[str]:
     """Return the columns `lo` and `hi`, the numbers of the first and the last window of a grid that a row is in.
 
     A row is in none unless `lo <= hi`. One that never ends fails the task, unless windows end at a finite `until`.
     """
-    return [f"{_first(windows)} as lo", f"{_last(windows, until)} as hi"]
+    return [f"{_first(windows)} as lo", f"{_last_of_point(windows, until) if points else _last(windows, until)} as hi"]
 
 
 def _first(windows: Hopping) -> str:
@@ -32,6 +32,12 @@ def _last(windows: Hopping, until: int) -> str:
     limit = (until - windows.size - windows.offset) // windows.hop
     last = _number(f"least(re, {integer(until)})", 1 + windows.offset, windows.hop)
     return f"least({last}, {integer(limit)})" if limit >= MIN_TIME else "cast(null as bigint)"
+
+
+def _last_of_point(windows: Hopping, until: int) -> str:
+    last = _number("le", windows.offset, windows.hop)
+    limit = (until - windows.size - windows.offset) // windows.hop
+    return last if until == INFINITY else f"least({last}, {integer(limit)})" if limit >= MIN_TIME else "cast(null as bigint)"
 
 
 class _Unending:

@@ -45,7 +45,7 @@ def _key(node: GroupApply, flow: Flow, scope: Scope) -> Sql:
 def _inside(flow: Flow, key: GroupKey, value: Sql, scope: Scope) -> Scope:
     """Return the scope of the body: the rows with their key."""
     columns = [*flow.columns, f"{value.text} as {key.column}"]
-    rows = flow.then(lambda df: df.selectExpr(*columns)).with_keys((*flow.keys, key))
+    rows = flow.same_lives(lambda df: df.selectExpr(*columns)).with_keys((*flow.keys, key))
     return Scope({**scope.groups, key.level: rows}, key.level)
 
 

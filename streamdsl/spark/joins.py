@@ -7,20 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql.functions import broadcast, expr
+from pyspark.sql.functions import expr
 
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, SemiJoin, Source, TwoInputs
 from streamdsl.spark import stages
+from streamdsl.spark.buckets import bucketed, joined
 from streamdsl.spark.expressions import Env, RowAt, infer, to_sql
 from streamdsl.spark.flow import Flow, GroupKey, Make, Scope, over
 from streamdsl.spark.lowering import Lowering
 from streamdsl.spark.operations import truth
-from streamdsl.spark.sql import NotNative, Sql, integer, raising, struct
+from streamdsl.spark.sql import NotNative, Sql, raising, struct
 from streamdsl.spark.types import Pickled, Row, Type, is_groupable
-from streamdsl.temporal import INFINITY, common_unit
+from streamdsl.temporal import common_unit
 
-_TIMES = ("lle", "lre", "rle", "rre", "rend")
+_NO_KEY = "-4611686018427387905L"
 _PIECES = "cast(array() as array<struct<le:bigint,re:bigint>>)"
 
 
@@ -135,62 +136,30 @@ def _matched(
     common = [key for key in left.key_columns if key in right.key_columns]
     lefts = _renamed(frames[0](), "l", [*left.key_columns, *j])
     rights = _renamed(frames[1](), "r", [*right.key_columns, *j]).selectExpr("*", f"{ends} as rend")
-    equal = [f"l{key} <=> r{key}" for key in [*common, *j]]
+    equal = [_equal(key, dict(lefts.dtypes)[f"l{key}"]) for key in [*common, *j]]
     if equal:
-        joined = _joined(lefts, rights, [*equal, meet])
+        pairs = joined(lefts, rights, [*equal, meet])
     else:
-        joined = _bucketed(lefts, rights, meet)
+        pairs = bucketed(lefts, rights, meet)
     shown = [f"{'l' if key.column in left.key_columns else 'r'}{key.column} as {key.column}" for key in keys]
-    return joined.selectExpr("lle", "lre", "lp", "rle", "rre", "rp", *shown)
+    return pairs.selectExpr("lle", "lre", "lp", "rle", "rre", "rp", *shown)
+
+
+def _equal(key: str, kind: str) -> str:
+    """Return the condition that keys are equal, None and None too.
+
+    Spark makes two keys of `<=>`, and hashes one that is an integer far better alone: None goes with some integer, and is told
+    apart from it afterwards, in a way that is no equality to Spark.
+    """
+    left, right = f"l{key}", f"r{key}"
+    if kind != "bigint":
+        return f"{left} <=> {right}"
+    alike = f"({left} IS NULL OR {right} IS NOT NULL) AND ({left} IS NOT NULL OR {right} IS NULL)"
+    return f"coalesce({left}, {_NO_KEY}) = coalesce({right}, {_NO_KEY}) AND {alike}"
 
 
 def _renamed(df: Any, side: str, others: Sequence[str]) -> Any:
     return df.selectExpr(*(f"{name} as {side}{name}" for name in ("le", "re", "p", *others)))
-
-
-def _joined(left: Any, right: Any, conditions: Sequence[str]) -> Any:
-    return left.join(right, expr(" AND ".join(conditions)))
-
-
-def _bucketed(lefts: Any, rights: Any, meet: str) -> Any:
-    """Join rows without a key: each is put into the buckets of time that it lives in; a pair is found in that where it begins.
-
-    A bucket is as long as the mean row, so that the rows become at most twice as many whatever their lengths.
-    """
-    both = lefts.selectExpr("lle as le", "lre as re").unionAll(rights.selectExpr("rle as le", "rend as re"))
-    stats = broadcast(both.selectExpr("max(le) as top", f"{_mean_length('le', 're')} as width"))
-    spread_left = _spread(_packed(lefts).crossJoin(stats), "l", "lle", "lre")
-    spread_right = _spread(_packed(rights).crossJoin(stats), "r", "rle", "rend")
-    joined = _joined(spread_left, spread_right, ["lb = rb", "lb = greatest(lb0, rb0)", meet])
-    return joined.selectExpr(
-        *(f"element_at({name}, 1) as {name}" for name in (*lefts.columns, *rights.columns) if name not in _TIMES), *_TIMES
-    )
-
-
-def _packed(df: Any) -> Any:
-    """Return rows with all but the times inside arrays.
-
-    Spark's pruning of struct fields loses columns where rows are spread after a join; of arrays' items it prunes nothing.
-    """
-    return df.selectExpr(*(name if name in _TIMES else f"array({name}) as {name}" for name in df.columns))
-
-
-def _mean_length(le: str, re: str) -> str:
-    """Return the aggregation to the mean length of rows; one that never ends counts to the last start of all."""
-    endless = f"{re} = {integer(INFINITY)}"
-    finite = f"sum(if({endless}, 0D, cast({re} as double) - cast({le} as double)))"
-    others = f"sum(if({endless}, 1D, 0D)) * cast(max({le}) as double) - sum(if({endless}, cast({le} as double), 0D))"
-    return f"cast(least(greatest(1D, ({finite} + {others}) / count(1)), 4e18D) as bigint)"
-
-
-def _spread(df: Any, side: str, le: str, re: str) -> Any:
-    kept = [name for name in df.columns if name not in ("top", "width")]
-    first, last = _bucket(le), _bucket(f"least({re} - 1L, top)")
-    return df.selectExpr(*kept, f"{first} as {side}b0", f"explode(sequence({first}, greatest({first}, {last}))) as {side}b")
-
-
-def _bucket(time: str) -> str:
-    return f"({time} div width - if({time} % width < 0L, 1L, 0L))"
 
 
 def anti_join(low: Lowering, node: AntiJoin, scope: Scope) -> Flow:

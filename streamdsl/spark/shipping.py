@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import pickle
 import sys
@@ -16,6 +17,7 @@ from typing import Any, Final
 from pyspark import cloudpickle
 
 from streamdsl.errors import UnsupportedOnSpark
+from streamdsl.udm.bases import UDM
 
 _INSTALLED: Final = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 _REGISTERING: Final = threading.RLock()
@@ -30,9 +32,36 @@ def ship(value: Any, what: str) -> bytes:
             return bytes(cloudpickle.dumps(value, protocol=5))
     except Exception as error:
         raise UnsupportedOnSpark(
-            f"{what} cannot be sent to Spark's workers: {type(error).__name__}: {error}",
+            f"{_named(value, what)} cannot be sent to Spark's workers: {type(error).__name__}: {error}",
             hint="locks, generators, sessions and frames cannot be pickled; make them inside the function",
         ) from error
+
+
+def _named(value: Any, what: str) -> str:
+    """Return what cannot be sent, with the modules in it that are to blame where there are some."""
+    blamed = dict.fromkeys(module.label for module in _modules(value) if not _travels(module))
+    return f"{what} ({', '.join(blamed)})" if blamed else what
+
+
+def _modules(value: Any) -> Iterator[UDM]:
+    """Yield the modules inside a stage: in its plan, in tuples, in what these hold."""
+    if isinstance(value, UDM):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _modules(item)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield from _modules(getattr(value, field.name))
+
+
+def _travels(module: UDM) -> bool:
+    try:
+        with by_value():
+            cloudpickle.dumps(module, protocol=5)
+    except Exception:
+        return False
+    return True
 
 
 def dump_values(values: Sequence[Any]) -> list[bytes | None]:

@@ -46,7 +46,7 @@ def where(low: Lowering, node: Where, scope: Scope) -> Flow:
     except NotNative as why:
         return stages.rows(low, node, flow, scope, stages.Filter(node.predicate), why)
     low.note(node, "native")
-    return flow.then(lambda df: df.where(test.text))
+    return flow.same_lives(lambda df: df.where(test.text))
 
 
 def select(low: Lowering, node: Select, scope: Scope) -> Flow:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from streamdsl.spark.types import Scalar, Type, as_nullable
-from streamdsl.temporal import INFINITY
+from streamdsl.temporal import INFINITY, MIN_TIME
 
 _SAFE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _.,:;/+-()[]<>=*#@!?|~^&")
 
@@ -98,14 +98,18 @@ def floor_div(text: str, divisor: int) -> str:
 
 def plus_time(text: str, duration: int) -> str:
     """Return the SQL of a time moved by a constant: INFINITY absorbs, another overflow fails the task."""
-    if duration == 0:
-        return text
-    return moved_time(text, integer(duration)) if duration != INFINITY else integer(INFINITY)
+    if duration in (0, INFINITY):
+        return text if duration == 0 else integer(INFINITY)
+    infinity, moved = integer(INFINITY), f"{text} + {integer(duration)}"
+    inside = f"{text} < {integer(INFINITY - duration)}" if duration > 0 else f"{text} >= {integer(MIN_TIME - duration)}"
+    return f"CASE WHEN {text} = {infinity} THEN {infinity} WHEN {inside} THEN {moved} ELSE {_OVERFLOW} END"
+
+
+_OVERFLOW: Final = raising("TimeOverflow", "a time leaves the range of times, int64 ticks")
 
 
 def moved_time(time: str, duration: str) -> str:
     """Return the SQL of `add_time`."""
     infinity = integer(INFINITY)
-    overflow = raising("TimeOverflow", "a time leaves the range of times, int64 ticks")
-    total = f"coalesce(nullif(try_add({time}, {duration}), {infinity}), {overflow})"
+    total = f"coalesce(nullif(try_add({time}, {duration}), {infinity}), {_OVERFLOW})"
     return f"CASE WHEN {time} = {infinity} OR {duration} = {infinity} THEN {infinity} ELSE {total} END"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import io
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from streamdsl.errors import UnsupportedOnSpark
 from streamdsl.plan.labels import labels
@@ -12,23 +15,27 @@ from streamdsl.spark.frames import declared_source
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.lowering import Note, bodies
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
-def explain_spark(plan: Node) -> dict[str, str]:
+
+def explain_spark(plan: Node, flows: Mapping[str, Flow] | None = None) -> dict[str, str]:
     """Return for each operator's label how it runs on Spark: `native`, Python (Arrow) and why, or unsupported and why.
 
-    Sources are taken as declared; a column of unknown type is taken for a number or text. Nothing runs, and no session is needed.
+    Without flows sources are taken as declared; a column of unknown type is taken for a number or text. Nothing runs, and no
+    session is needed.
 
     >>> from streamdsl.plan.node import Shift
     >>> explain_spark(Shift(Source("trips"), 5))
     {'source:trips': 'native', 'shift_1': 'native'}
     """
     names = labels(plan)
-    return {names[node]: str(note) for node, note in notes(plan).items() if node in names}
+    return {names[node]: str(note) for node, note in notes(plan, flows).items() if node in names}
 
 
-def notes(plan: Node) -> dict[int, Note]:
+def notes(plan: Node, flows: Mapping[str, Flow] | None = None) -> dict[int, Note]:
     """Return how each node runs, by the node's `id()`."""
-    low = lowering(plan, declared_sources(plan))
+    low = lowering(plan, declared_sources(plan) if flows is None else flows)
     with contextlib.suppress(UnsupportedOnSpark):
         lower(low)
     shown = [node for node in bodies(plan) if not isinstance(node, Group)]
@@ -38,3 +45,10 @@ def notes(plan: Node) -> dict[int, Note]:
 def declared_sources(plan: Node) -> dict[str, Flow]:
     """Return the sources of a plan as far as they are known before they are bound."""
     return {node.source: declared_source(node) for node in bodies(plan) if isinstance(node, Source)}
+
+
+def physical_plan(frame: DataFrame) -> str:
+    """Return the text of a frame's physical plan, which PySpark prints in public only."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        frame.explain()
+    return printed.getvalue().strip()

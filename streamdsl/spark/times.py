@@ -50,6 +50,8 @@ def _scaled(micros: str, unit: Unit) -> str:
     if unit == "ns":
         overflow = raising("TimeOverflow", "a date is outside the range of int64 ns")
         return f"if({micros} IS NULL, NULL, coalesce(try_multiply({micros}, 1000L), {overflow}))"
+    if unit == "us":
+        return micros
     by = integer(_MICROS[unit])
     uneven = raising("UnitError", f"a date is not a whole number of {unit}")
     return f"CASE WHEN {micros} % {by} = 0L THEN {micros} div {by} WHEN {micros} IS NOT NULL THEN {uneven} END"

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pyspark.sql.functions import expr
 
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import Chop, Source, WindowAggregate, WindowApply, Windowed
+from streamdsl.plan.properties import points_only
 from streamdsl.spark import grid, stages
-from streamdsl.spark.aggregates import NativeAgg, Part, native_aggregates, record_type
+from streamdsl.spark.aggregates import native_aggregates, record_type
+from streamdsl.spark.aggregation import Plan
 from streamdsl.spark.expressions import Env, RowAt, infer, to_sql
 from streamdsl.spark.flow import Flow, Make, Scope, over
 from streamdsl.spark.lowering import Lowering
@@ -89,57 +90,9 @@ def _in_portions(windows: Hopping, flow: Flow, until: int) -> Make:
     return lambda: flow.make().selectExpr("*", *grid.bounds(windows, until)).where("lo <= hi").selectExpr("le", "re", "p", spread)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Rows to be aggregated: their keys, the aggregates, and the columns that hold the aggregates' arguments and parts."""
-
-    keys: list[str]
-    aggregates: list[NativeAgg]
-
-    @property
-    def arguments(self) -> list[str]:
-        """The columns of the arguments."""
-        return [f"{agg.argument.text} as x{i}" for i, agg in enumerate(self.aggregates)]
-
-    @property
-    def parts(self) -> list[tuple[str, Part, str]]:
-        """The columns of the parts, the parts, and the columns of their arguments."""
-        return [(f"c{i}_{j}", part, f"x{i}") for i, agg in enumerate(self.aggregates) for j, part in enumerate(agg.parts)]
-
-    @property
-    def part_columns(self) -> list[str]:
-        """The names of the columns of the parts."""
-        return [name for name, _, _ in self.parts]
-
-    @property
-    def merges(self) -> bool:
-        """Say whether all aggregates can be merged."""
-        return all(agg.merges for agg in self.aggregates)
-
-    @property
-    def subtracts(self) -> bool:
-        """Say whether all aggregates can be computed from running sums."""
-        return all(agg.subtracts for agg in self.aggregates)
-
-    def first(self) -> list[str]:
-        """Return the aggregation of rows to parts."""
-        return [f"{part.first.format(x=x)} as {name}" for name, part, x in self.parts]
-
-    def merge(self, window: str = "") -> list[str]:
-        """Return the merging of parts, over groups or over a window clause."""
-        return [f"{part.merge}({name}){window} as {name}" for name, part, _ in self.parts]
-
-    def results(self) -> list[str]:
-        """Return the aggregates, made of their parts."""
-        made = []
-        for i, agg in enumerate(self.aggregates):
-            made.append(f"{agg.result([f'c{i}_{j}' for j in range(len(agg.parts))])} as a{i}")
-        return made
-
-
 def _native(low: Lowering, node: WindowAggregate, flow: Flow, scope: Scope) -> Flow:
     """Return the flow of windows with the record of their aggregates; its frame has a column for each."""
-    plan = Plan(flow.key_columns, native_aggregates(node, scope.env(flow)))
+    plan = Plan(flow.key_columns, native_aggregates(node, scope.env(flow)), flow.points or points_only(node.input))
     if isinstance(node.windows, Count) and not plan.merges:
         raise NotNative("an aggregate of a count window cannot be merged from those of its starts")
     made = FRAMES[type(node.windows)](node.windows, plan, low.until)
@@ -165,12 +118,23 @@ def _stamped(flow: Flow, output: Output) -> Flow:
 
 
 Frame = Callable[[Any], Any]
+_FEW: Final = 4
+"""So many windows that a point is in are few."""
 
 
 def _hopping(windows: Hopping, plan: Plan, until: int) -> Frame:
-    """Return the aggregation per hopping window: by (first, last window), then spread over the windows between, and merged."""
-    bounds, le = grid.bounds(windows, until), grid.start(windows, "w")
+    """Return the aggregation per hopping window: by (first, last window), then spread over the windows between, and merged.
+
+    Points that are in few windows are spread at once: that saves an exchange.
+    """
+    bounds, le = grid.bounds(windows, until, plan.points), grid.start(windows, "w")
     ends = [f"{le} as le", f"{grid.end(windows, le)} as re"]
+
+    def once(df: Any) -> Any:
+        rows = df.selectExpr(*plan.keys, *bounds, *plan.arguments).where("lo <= hi")
+        number = "lo as w" if windows.size == windows.hop else "explode(sequence(lo, hi)) as w"
+        spread = rows.selectExpr(*plan.keys, number, *(f"x{i}" for i in range(len(plan.aggregates))))
+        return _aggregated(spread, [*plan.keys, "w"], plan.first()).selectExpr(*plan.keys, *ends, *plan.part_columns)
 
     def merged(df: Any) -> Any:
         rows = df.selectExpr(*plan.keys, *bounds, *plan.arguments).where("lo <= hi")
@@ -186,6 +150,8 @@ def _hopping(windows: Hopping, plan: Plan, until: int) -> Frame:
         whole = _aggregated(inside, [*plan.keys, "w"], plan.first())
         return whole.selectExpr(*plan.keys, *ends, *plan.part_columns)
 
+    if plan.merges and plan.points and windows.size <= _FEW * windows.hop:
+        return once
     return merged if plan.merges else direct
 
 
@@ -199,18 +165,11 @@ def _snapshot(windows: Snapshot, plan: Plan, until: int) -> Frame:
 def _running(plan: Plan, df: Any) -> Any:
     """Return snapshots from sums that run over endpoints: what starts is added, what ends is subtracted."""
     rows = df.selectExpr(*plan.keys, "le", "re", *plan.arguments)
-    parts = _aggregated(rows, [*plan.keys, "le", "re"], [*plan.first(), "count(1) as n"])
-    names = [*plan.part_columns, "n"]
-    ends = [_struct_at(t, names, sign) for t, sign in (("le", ""), ("re", "- "))]
-    ended = parts.selectExpr(*plan.keys, f"explode(array({', '.join(ends)})) as e")
-    sums = _aggregated(ended.selectExpr(*plan.keys, "e.*"), [*plan.keys, "t"], [f"sum({name}) as {name}" for name in names])
-    running = [f"sum({name}) {over(plan.keys, 't')} as {name}" for name in names]
+    signed = rows.selectExpr("*", "stack(2, le, 1L, re, -1L) as (t, s)")
+    sums = _aggregated(signed, [*plan.keys, "t"], [*plan.signed(), "sum(s) as n"])
+    along = over(plan.keys, "t", " ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
+    running = [f"sum({name}) {along} as {name}" for name in (*plan.part_columns, "n")]
     return sums.selectExpr(*plan.keys, "t as le", f"lead(t) {over(plan.keys, 't')} as re", *running).where("n > 0")
-
-
-def _struct_at(time: str, names: Sequence[str], sign: str) -> str:
-    values = ", ".join(f"'{name}', {sign}coalesce({name}, 0)" for name in names)
-    return f"named_struct('t', {time}, {values})"
 
 
 def _ranked(plan: Plan, df: Any) -> Any:

@@ -12,9 +12,12 @@ from streamdsl.denote import DENOTATIONS
 from streamdsl.engine.lower import OPERATORS
 from streamdsl.plan import node as algebra
 from streamdsl.plan.node import Group, GroupApply, Node, Source, TwoInputs, Windowed
-from streamdsl.spark.lower import LOWERINGS
+from streamdsl.spark.lower import LOWERINGS, MODULES
 from streamdsl.spark.support import explain_spark
+from streamdsl.spark.windows import FRAMES
 from streamdsl.stream import GroupedStream, GroupedWindowedStream, Stream, WindowedStream
+from streamdsl.udm import builtin
+from tests import spark_matrix
 from tests.operator_pages import FAMILIES, FOLDER, pages
 from tests.transcripts.test_transcripts import query
 from tests.transcripts.transcript import files, load
@@ -86,3 +89,17 @@ def test_every_operator_that_makes_lifetimes_shows_them_on_a_timeline() -> None:
 def test_every_operator_of_the_facade_has_an_example_that_runs(facade: type) -> None:
     public = [method for name, method in inspect.getmembers(facade, inspect.isfunction) if not name.startswith("_")]
     assert [method.__qualname__ for method in public if ">>>" not in (inspect.getdoc(method) or "")] == []
+
+
+def test_the_table_of_spark_is_that_of_the_code_and_has_everything_that_spark_lists() -> None:
+    assert spark_matrix.written(spark_matrix.PAGE.read_text()) == spark_matrix.PAGE.read_text(), "run `make docs`"
+    plans = spark_matrix.plans()
+    assert {cls.__name__ for cls in LOWERINGS} <= {cls.__name__ for plan in plans for cls in nodes_of(plan)} | {
+        "Group",
+        "GroupApply",
+    }
+    assert set(FRAMES) == {type(node.windows) for plan in plans for node in plan.walk() if isinstance(node, Windowed)}
+    assert {kind for kind in MODULES if not any(isinstance(each, kind) for each in spark_matrix.MODULES.values())} == set()
+    shown = {type(each.function) for each in spark_matrix.AGGREGATES.values()}
+    known = {cls for _, cls in inspect.getmembers(builtin, inspect.isclass) if cls.__module__ == builtin.__name__}
+    assert known - shown == {builtin.Builtin}

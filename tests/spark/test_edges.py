@@ -130,3 +130,29 @@ def test_a_count_without_an_expression_counts_rows_that_are_none_too() -> None:
     mixed = sd.CHT.from_rows([(1, 2, None), (1, 2, 3), (3, 4, None)])
     windows = stream().tumbling_window(10)
     check(windows.aggregate(n=sd.count(), nones=sd.count(where=lambda e: sd.is_none(e.value))), {"s": mixed}, native=True)
+
+
+def test_points_of_a_frame_without_ends_are_in_windows_as_rows_with_ends_are(spark: Any) -> None:
+    rows = [(-21, 2**62), (-1, 2**62), (0, 3), (7, -(2**62)), (7, None), (19, 5)]
+    points = spark.createDataFrame(rows, "le long, v long")
+    data = {"s": [sd.Insert(i, le, le + 1, {"v": v}) for i, (le, v) in enumerate(rows)]}
+    for window, until in (((10, 10, 3), None), ((12, 4, 1), 20), ((7, 3, 0), None)):
+        query = stream().hopping_window(*window).aggregate(n=sd.count(), mean=sd.avg(lambda e: e.v))
+        expected = [(row.le, row.re, *row.payload.values()) for row in query.run(data, until=until).cht()]
+        assert sorted(map(tuple, query.on_spark(spark).batch({"s": points}, until).collect())) == sorted(expected)
+
+
+def test_sums_of_integers_are_exact_until_they_leave_int64() -> None:
+    query = stream().tumbling_window(10).aggregate(total=sd.sum(lambda e: e.v), mean=sd.avg(lambda e: e.v))
+    largest, least = 2**63 - 1, -(2**63)
+    for one in ([largest, -5, 5], [least, 7, -7], [largest, least], [2**32, -(2**32), -1], [-1, -1, 2**31]):
+        check(query, {"s": sd.CHT.from_rows([(1, 4, {"v": v}) for v in one])}, native=True)
+    means = stream().snapshot_window().aggregate(mean=sd.avg(lambda e: e.v))
+    check(means, {"s": sd.CHT.from_rows([(1, 6, {"v": largest}), (2, 7, {"v": largest}), (3, 4, {"v": least})])}, native=True)
+    with pytest.raises(OverflowError):
+        query.run({"s": [sd.Insert(i, 1, 4, {"v": largest}) for i in range(2)]}, engine="spark")
+
+
+def test_integer_keys_that_are_none_meet_each_other_only() -> None:
+    rows = [(0, 9, {"k": k, "v": v}) for v, k in enumerate([None, None, 0, 1, -4611686018427387905])]
+    check(stream().join(stream().shift(1), on="k"), {"s": sd.CHT.from_rows(rows)}, native=True)

@@ -263,3 +263,16 @@ def test_wrong_frames_are_refused_before_anything_runs(spark: SparkSession, trip
         query.on_spark(spark).batch({"trips": {"le": [1]}})
     with pytest.raises(UnsupportedOnSpark, match="is a stream"):
         query.on_spark(spark).batch({"trips": spark.readStream.format("rate").load().selectExpr("value as le")})
+
+
+def test_explain_of_frames_says_what_runs_over_their_columns_and_shows_spark_s_plan(
+    spark: SparkSession, trips: DataFrame
+) -> None:
+    query = sd.source("trips").to_points().tumbling_window(600).aggregate(middle=sd.median(lambda e: e.fare))
+    assert "only a quantile of floats is certainly a float" in query.explain(engine="spark")
+    tree, plan = query.on_spark(spark).explain({"trips": trips}).split("\n\n", 1)
+    assert "<native>" in tree
+    assert "Python" not in tree
+    assert plan.startswith("== Physical Plan ==")
+    assert "HashAggregate" in plan
+    assert PYTHON.search(plan) is None

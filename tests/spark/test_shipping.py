@@ -151,11 +151,21 @@ class Locked(sd.UDA[float, float]):
         return max(payloads)
 
 
+class Free(sd.UDA[float, float]):
+    def compute_result(self, payloads: Sequence[float]) -> float:
+        return min(payloads)
+
+
 def test_what_cannot_travel_is_refused_before_anything_runs() -> None:
     query = stream().snapshot_window().aggregate(Locked(), lambda e: e.f)
-    with pytest.raises(UnsupportedOnSpark, match="window_aggregate_1 cannot be sent"):
+    with pytest.raises(UnsupportedOnSpark, match=r"window_aggregate_1 \(Locked\) cannot be sent"):
         query.run({"s": []}, engine="spark")
     assert explain_spark(query.plan())["window_aggregate_1"].startswith("unsupported: ")
+
+
+def test_of_several_modules_that_which_cannot_travel_is_named() -> None:
+    both = stream().group_by("k").snapshot_window().aggregate(a=Free().of(lambda e: e.f), b=Locked().of(lambda e: e.f))
+    assert "window_aggregate_1 (Locked) cannot be sent" in explain_spark(both.plan())["window_aggregate_1"]
 
 
 def test_values_come_back_as_they_went() -> None:

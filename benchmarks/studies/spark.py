@@ -1,0 +1,247 @@
+"""Queries lowered to Spark beside the same ones written by hand in PySpark, with Spark's own settings.
+
+Rows in Parquet: a million for windows, half a million for snapshots and on each side of the join by key, 30,000 on each side of
+the join without a key. Results go into Spark's sink that drops them. Wall-clock seconds, medians of three runs after a warm one,
+runs of both kinds in turns; every answer is compared. Needs Java.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import streamdsl as sd
+
+ROWS = 1_000_000
+SIDE = 500_000
+KEYLESS = 30_000
+KEYS = 1_000
+RUNS = 3
+CORES = (1, 2, 4)
+Frames: TypeAlias = Mapping[str, Any]
+
+
+class Case(NamedTuple):
+    """A query over some of the frames, and how it is written by hand; `runs`: how often both run."""
+
+    title: str
+    query: Callable[..., Any]
+    by_hand: Callable[..., Any]
+    frames: tuple[str, ...]
+    runs: int = RUNS
+
+
+def tumbling(points: Any) -> Any:
+    means = points.where(lambda e: e.price > 100).group_by("key").tumbling_window("10s")
+    return means.aggregate(n=sd.count(), mean=sd.avg(lambda e: e.price))
+
+
+def tumbling_by_hand(points: Any) -> Any:
+    from pyspark.sql import functions as f
+
+    grouped = points.where(f.col("price") > 100).groupBy("key", f.window("le", "10 seconds"))
+    return grouped.agg(f.count("*").alias("n"), f.avg("price").alias("mean")).select(
+        "window.start", "window.end", "key", "n", "mean"
+    )
+
+
+def hopping(points: Any) -> Any:
+    return points.group_by("key").hopping_window("60s", "20s").aggregate(n=sd.count(), mean=sd.avg(lambda e: e.price))
+
+
+def hopping_by_hand(points: Any) -> Any:
+    from pyspark.sql import functions as f
+
+    grouped = points.groupBy("key", f.window("le", "60 seconds", "20 seconds"))
+    return grouped.agg(f.count("*").alias("n"), f.avg("price").alias("mean")).select(
+        "window.start", "window.end", "key", "n", "mean"
+    )
+
+
+def snapshot(intervals: Any) -> Any:
+    return intervals.group_by("key").snapshot_window().aggregate(n=sd.count(), total=sd.sum(lambda e: e.price))
+
+
+def snapshot_by_hand(intervals: Any) -> Any:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    starts = intervals.select("key", f.col("le").alias("t"), f.lit(1).alias("n"), "price")
+    ends = intervals.select("key", f.col("re").alias("t"), f.lit(-1).alias("n"), (-f.col("price")).alias("price"))
+    changes = starts.union(ends).groupBy("key", "t").agg(f.sum("n").alias("n"), f.sum("price").alias("price"))
+    along = Window.partitionBy("key").orderBy("t")
+    running = changes.select("t", f.lead("t").over(along), "key", f.sum("n").over(along).alias("n"), f.sum("price").over(along))
+    return running.where("n > 0")
+
+
+def join(left: Any, right: Any) -> Any:
+    return left.join(right, on="key", select=lambda a, b: {"key": a.key, "a": a.price, "b": b.price})
+
+
+def join_by_hand(left: Any, right: Any) -> Any:
+    from pyspark.sql import functions as f
+
+    one, two = left.alias("l"), right.alias("r")
+    met = (f.col("l.key") == f.col("r.key")) & (f.col("l.le") < f.col("r.re")) & (f.col("r.le") < f.col("l.re"))
+    times = f.greatest("l.le", "r.le"), f.least("l.re", "r.re")
+    return one.join(two, met).select(*times, "l.key", f.col("l.price").alias("a"), f.col("r.price").alias("b"))
+
+
+def without_key(left: Any, right: Any) -> Any:
+    return left.join(right, select=lambda a, b: {"a": a.price, "b": b.price})
+
+
+def without_key_by_hand(left: Any, right: Any) -> Any:
+    from pyspark.sql import functions as f
+
+    one, two = left.alias("l"), right.alias("r")
+    met = (f.col("l.le") < f.col("r.re")) & (f.col("r.le") < f.col("l.re"))
+    times = f.greatest("l.le", "r.le"), f.least("l.re", "r.re")
+    return one.join(two, met).select(*times, f.col("l.price").alias("a"), f.col("r.price").alias("b"))
+
+
+CASES = (
+    Case("filter, tumbling count and mean by key", tumbling, tumbling_by_hand, ("points",)),
+    Case("hopping count and mean by key", hopping, hopping_by_hand, ("points",)),
+    Case("snapshots: count and sum by key", snapshot, snapshot_by_hand, ("intervals",)),
+    Case("temporal join by key", join, join_by_hand, ("left", "right")),
+    Case("temporal join without key", without_key, without_key_by_hand, ("few", "others"), 1),
+)
+
+
+def intervals(n: int, seed: int, longest: int) -> dict[str, Any]:
+    """Return intervals of `KEYS` keys."""
+    rng = np.random.default_rng(seed)
+    le = np.sort(rng.integers(0, n, n))
+    columns = {"le": le, "re": le + rng.integers(1, longest, n)}
+    return {**columns, "key": rng.integers(0, KEYS, n), "price": rng.integers(1, 10_000, n)}
+
+
+def tables() -> dict[str, Any]:
+    """Return the input: points have timestamps, intervals numbers."""
+    rng = np.random.default_rng(1)
+    times = pa.array(np.arange(ROWS) * 1_000, pa.timestamp("us", "UTC"))
+    points = pa.table({"le": times, "key": rng.integers(0, KEYS, ROWS), "price": rng.integers(1, 10_000, ROWS)})
+    sides = {"left": (SIDE, 2, 2_000), "right": (SIDE, 3, 2_000), "few": (KEYLESS, 4, 60), "others": (KEYLESS, 5, 60)}
+    return {
+        "points": points,
+        "intervals": pa.table(intervals(ROWS // 2, 6, 2_000)),
+        **{name: pa.table(intervals(*of)) for name, of in sides.items()},
+    }
+
+
+def written(folder: Path) -> None:
+    """Write the input, each table in four files."""
+    for name, table in tables().items():
+        (folder / name).mkdir()
+        size = -(-len(table) // 4)
+        for n in range(4):
+            pq.write_table(table.slice(n * size, size), folder / name / f"{n}.parquet")
+
+
+def session(cores: int) -> Any:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
+    builder = builder.config("spark.pyspark.python", sys.executable).config("spark.ui.showConsoleProgress", "false")
+    return builder.config("spark.driver.memory", "4g").config("spark.sql.session.timeZone", "UTC").getOrCreate()
+
+
+def ours(case: Case, spark: Any, frames: Frames) -> Any:
+    """Return the frame of a lowered query."""
+    query = case.query(*map(sd.source, case.frames))
+    return query.on_spark(spark).batch({name: frames[name] for name in case.frames})
+
+
+def by_hand(case: Case, frames: Frames) -> Any:
+    """Return the frame that is written by hand."""
+    return case.by_hand(*(frames[name] for name in case.frames))
+
+
+def seconds(make: Callable[[], Any]) -> float:
+    """Return how long a frame takes, with its planning."""
+    start = time.perf_counter()
+    make().write.format("noop").mode("overwrite").save()
+    return time.perf_counter() - start
+
+
+def digest(frame: Any) -> tuple[Any, ...]:
+    """Return what is the same for the same rows in whatever order: how many there are, and the sum of their hashes."""
+    named = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
+    (row,) = (
+        named.selectExpr(f"cast(xxhash64({', '.join(named.columns)}) as decimal(38,0)) as h")
+        .selectExpr("count(*)", "sum(h)")
+        .collect()
+    )
+    return tuple(row)
+
+
+def compare(spark: Any, frames: Frames, wanted: list[str]) -> None:
+    """Print the table of lowered queries beside those by hand."""
+    print("| | lowered, s | by hand, s | ratio | rows |\n|---|---|---|---|---|")
+    for case in CASES:
+        if wanted and not any(word in case.title for word in wanted):
+            continue
+        makes: list[Callable[[], Any]] = [partial(ours, case, spark, frames), partial(by_hand, case, frames)]
+        found, expected = (digest(make()) for make in makes)
+        assert found == expected, f"{case.title}: {found} is not {expected}"
+        for make in makes if case.runs > 1 else ():
+            seconds(make)
+        runs = [[seconds(make) for make in makes] for _ in range(case.runs)]
+        low, hand = (statistics.median(each) for each in zip(*runs, strict=True))
+        print(f"| {case.title} | {low:.2f} | {hand:.2f} | {low / hand:.2f} | {found[0]:,} |", flush=True)
+
+
+def growth(folder: Path) -> None:
+    """Print how queries gain from cores, each number of them in a process of its own."""
+    print(f"\n| cores | {' | '.join(case.title for case in CASES[:4])} |\n|---|{'---|' * 4}")
+    for cores in CORES:
+        command = [sys.executable, "-m", "benchmarks.studies.spark", "--cores", str(cores), str(folder)]
+        print(
+            f"| {cores} | {subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()} |", flush=True
+        )
+
+
+def on_cores(cores: int, folder: Path) -> None:
+    """Print the seconds of the lowered queries on so many cores."""
+    spark = session(cores)
+    spark.conf.set("spark.sql.shuffle.partitions", str(cores))
+    frames, taken = read(spark, folder), []
+    for case in CASES[:4]:
+        runs = [seconds(partial(ours, case, spark, frames)) for _ in range(RUNS + 1)]
+        taken.append(f"{statistics.median(runs[1:]):.2f}")
+    print(" | ".join(taken))
+
+
+def read(spark: Any, folder: Path) -> dict[str, Any]:
+    """Return the frames of a folder by name."""
+    return {path.name: spark.read.parquet(str(path)) for path in sorted(folder.iterdir())}
+
+
+def main() -> None:
+    """Print the tables; words say which cases, `--cores` what one process of the growth does."""
+    if sys.argv[1:2] == ["--cores"]:
+        on_cores(int(sys.argv[2]), Path(sys.argv[3]))
+        return
+    with tempfile.TemporaryDirectory() as name:
+        written(Path(name))
+        spark = session(2)
+        compare(spark, read(spark, Path(name)), sys.argv[1:])
+        spark.stop()
+        if not sys.argv[1:]:
+            growth(Path(name))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,239 @@
+"""Write the table of docs/spark.md: how operators, windows, aggregates and modules run on Spark, as `explain` says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import streamdsl as sd
+from streamdsl import astral
+from streamdsl.expr.schema import Schema
+from streamdsl.plan.node import Node
+from streamdsl.spark import explain_spark
+from streamdsl.spark.flow import Flow
+from streamdsl.spark.types import FLOAT, INT, STR, Row
+from streamdsl.udm.bases import AnyUDA, AnyUDO
+
+PAGE: Final = Path(__file__).parent.parent / "docs" / "spark.md"
+MARKS: Final = ("<!-- table: python -m tests.spark_matrix -->\n", "<!-- end of table -->\n")
+HEAD: Final = "| | batch | batch, in a `group_by` | stream |\n|---|---|---|---|\n"
+ROWS: Final = Flow.of(Row(Schema.record(("k", "v", "n")), (STR, FLOAT, INT)), "tick", lambda: None)
+"""Rows of a text, a float and an integer."""
+
+Stream: TypeAlias = "sd.Stream[Any]"
+Query: TypeAlias = Callable[[Stream], Stream]
+
+
+class Own(sd.UDA[Any, Any]):
+    def compute_result(self, payloads: Sequence[Any]) -> Any:
+        return payloads[0]
+
+
+class OwnInTime(sd.TimeSensitiveUDA[Any, Any]):
+    def compute_result(self, events: Sequence[Any], window: Any) -> Any:
+        return events[0].payload
+
+
+class OwnRows(sd.UDO[Any, Any]):
+    def compute_result(self, payloads: Sequence[Any]) -> Iterable[Any]:
+        return payloads
+
+
+class OwnRowsInTime(sd.TimeSensitiveUDO[Any, Any]):
+    def compute_result(self, events: Sequence[Any], window: Any) -> Iterable[Any]:
+        return events
+
+
+class Adding:
+    def create_state(self) -> Any:
+        return []
+
+    def add_event_to_state(self, state: Any, event: Any, window: Any = None) -> Any:
+        return [*state, event]
+
+    def compute_result(self, *given: Any) -> Any:
+        return given[0]
+
+
+class Kept(Adding, sd.IncrementalUDA[Any, Any, Any]):
+    pass
+
+
+class Merged(Kept):
+    def merge_states(self, a: Any, b: Any) -> Any:
+        return a + b
+
+
+class KeptInTime(Adding, sd.TimeSensitiveIncrementalUDA[Any, Any, Any]):
+    pass
+
+
+class KeptRows(Adding, sd.IncrementalUDO[Any, Any, Any]):
+    pass
+
+
+class KeptRowsInTime(Adding, sd.TimeSensitiveIncrementalUDO[Any, Any, Any]):
+    pass
+
+
+class Followed(sd.UDSO[Any, Any, Any]):
+    def create_state(self) -> Any:
+        return None
+
+    def process(self, state: Any, payload: Any, le: int) -> tuple[Any, list[Any]]:
+        return state, [payload]
+
+
+@sd.udf
+def opaque(value: Any) -> Any:
+    return value
+
+
+OPERATORS: Final[dict[str, Query]] = {
+    "`where`, `select`": lambda s: s.where(lambda e: e.v > 0).select(w=lambda e: e.v * 2),
+    "`where`, `select` with an `sd.udf` or other opaque Python": lambda s: s.select(w=lambda e: opaque(e.v)),
+    "`select_many`": lambda s: s.select_many(lambda e: [e.k]),
+    "`alter_lifetime`, `alter_duration`": lambda s: s.alter_lifetime(start=lambda e, life: life.le + 1, duration=5),
+    "`shift`, `extend`, `to_points`": lambda s: s.shift(1).extend(2).to_points(),
+    "`clip_interval`, `clip_duration`": lambda s: s.clip_interval(0, 9).clip_duration(5),
+    "`quantize`, `chop`, `to_points_at_end`": lambda s: s.quantize(5, 5).chop(5).to_points_at_end(),
+    "`to_edges`": lambda s: s.to_edges("k"),
+    "`distinct`": lambda s: s.distinct(),
+    "`fill`": lambda s: s.fill(5, {"k": "", "v": 0.0, "n": 0}, end=100),
+    "`stitch`": lambda s: s.stitch(),
+    "`scan`": lambda s: s.scan(Followed()),
+    "`match`": lambda s: s.match(lambda p: p.a.then(p.b).within(5)),
+    "`match` by key": lambda s: s.match(lambda p: p.a.then(p.b).within(5), by="k"),
+}
+COMBINING: Final[dict[str, Callable[[Stream, Stream], Stream]]] = {
+    "`union`": lambda s, t: s.union(t),
+    "`join` by key": lambda s, t: s.join(t, on="k"),
+    "`join` without key": lambda s, t: s.join(t, where=lambda a, b: a.v > b.v),
+    "`left_join` by key": lambda s, t: s.left_join(t, on="k"),
+    "`full_join` by key": lambda s, t: s.full_join(t, on="k"),
+    "`semi_join` by key": lambda s, t: s.semi_join(t, on="k"),
+    "`anti_join` by key": lambda s, t: s.anti_join(t, on="k"),
+    "`clip_by` by key": lambda s, t: s.clip_by(t, on="k"),
+    "`semi_join`, `anti_join`, `clip_by` without key": lambda s, t: s.semi_join(t).anti_join(t).clip_by(t),
+    "`band_join` by key": lambda s, t: s.band_join(t, on="k", before=3, after=3),
+    "`asof_join` by key": lambda s, t: s.asof_join(t, on="k"),
+    "`asof_join` without key": lambda s, t: s.asof_join(t),
+}
+WINDOWS: Final[dict[str, Query]] = {
+    "tumbling, hopping, trailing": lambda s: s.hopping_window(6, 2).aggregate(n=sd.count()),
+    "snapshot": lambda s: s.snapshot_window().aggregate(n=sd.count()),
+    "count": lambda s: s.count_window(3).aggregate(n=sd.count()),
+    "session": lambda s: s.session_window(3).aggregate(n=sd.count()),
+    "session with `max_duration`": lambda s: s.session_window(3, 9).aggregate(n=sd.count()),
+    "sequences (`windows`)": lambda s: s.windows(astral.range_slide(6, 6)).aggregate(n=sd.count()),
+}
+"""Windows, with built-in aggregates."""
+
+AGGREGATES: Final[dict[str, sd.Agg[Any, Any]]] = {
+    "count": sd.count(),
+    "count_distinct": sd.count_distinct(lambda e: e.v),
+    "sum": sd.sum(lambda e: e.v),
+    "avg": sd.avg(lambda e: e.v),
+    "min": sd.min(lambda e: e.v),
+    "max": sd.max(lambda e: e.v),
+    "first": sd.first(lambda e: e.v),
+    "last": sd.last(lambda e: e.v),
+    "median": sd.median(lambda e: e.v),
+    "median of integers": sd.median(lambda e: e.n),
+    "quantile": sd.quantile(lambda e: e.v, 0.9),
+    "variance": sd.variance(lambda e: e.v),
+    "stddev": sd.stddev(lambda e: e.v),
+    "time_weighted_avg": sd.time_weighted_avg(lambda e: e.v),
+    "collect": sd.collect(lambda e: e.v),
+}
+MODULES: Final[dict[str, AnyUDA[Any, Any] | AnyUDO[Any, Any]]] = {
+    "UDA, a function under `sd.uda`": Own(),
+    "time-sensitive UDA": OwnInTime(),
+    "UDO, `top_k`": OwnRows(),
+    "time-sensitive UDO": OwnRowsInTime(),
+    "incremental UDA": Kept(),
+    "incremental UDA with `merge_states`": Merged(),
+    "time-sensitive incremental UDA": KeptInTime(),
+    "incremental UDO": KeptRows(),
+    "time-sensitive incremental UDO": KeptRowsInTime(),
+}
+
+
+def use(module: Any) -> Query:
+    """Return the query that runs a module over tumbling windows."""
+    if isinstance(module, AnyUDO):
+        return lambda s: s.tumbling_window(5).apply(module)
+    return lambda s: s.tumbling_window(5).aggregate(x=module.of(lambda e: e.v))
+
+
+def over_snapshots(module: Any) -> Query:
+    """Return the query that runs a module over snapshots."""
+    return lambda s: s.snapshot_window().aggregate(x=module.of(lambda e: e.v))
+
+
+def aggregates(kind: str) -> Query:
+    """Return the query of one built-in aggregate over tumbling windows."""
+    return lambda s: s.tumbling_window(5).aggregate(x=AGGREGATES[kind])
+
+
+def plans() -> list[Node]:
+    """Return the plan of every row of the table."""
+    rows = [query(sd.source("s")).plan() for section in queries().values() for query in section.values()]
+    return rows + [query(sd.source("s"), sd.source("t")).plan() for query in COMBINING.values()]
+
+
+def queries() -> dict[str, dict[str, Query]]:
+    """Return all rows of the table, by section."""
+    return {
+        "operators": OPERATORS,
+        "windows, with built-in aggregates": WINDOWS,
+        "built-in aggregates": {re.sub(r"^(\w+)", r"`\1`", name): aggregates(name) for name in AGGREGATES},
+        "modules over tumbling, hopping and trailing windows": {name: use(module) for name, module in MODULES.items()},
+        "modules over snapshot, count and session windows": {"UDA, UDO, incremental or not": over_snapshots(Own())},
+    }
+
+
+def batch(query: Stream) -> str:
+    """Return how a query runs in batch: as its operators do, or as the first that is not native."""
+    said = explain_spark(query.plan(), dict.fromkeys(("s", "t"), ROWS))
+    return next((text for text in said.values() if text != "native"), "native")
+
+
+def row(name: str, query: Query) -> str:
+    """Return a row of the table: a query alone, and as each group's."""
+    both = query(sd.source("s", unit="tick")), sd.source("s", unit="tick").group_by("k").apply(query)
+    return _line(name, *both)
+
+
+def combined(name: str, query: Callable[[Stream, Stream], Stream]) -> str:
+    """Return the row of a query over two streams."""
+    return _line(
+        name,
+        query(sd.source("s", unit="tick"), sd.source("t", unit="tick")),
+        sd.source("s", unit="tick").group_by("k").apply(lambda group: query(group, group)),
+    )
+
+
+def _line(name: str, alone: Stream, grouped: Stream) -> str:
+    """Return a row. A stream's group is in shards by its key, whatever is in it, so of that there is no column."""
+    assert grouped.on_spark(None).explain_stream() == "shards by e.k"
+    return f"| {name} | {batch(alone)} | {batch(grouped)} | {alone.on_spark(None).explain_stream()} |\n"
+
+
+def table() -> str:
+    """Return the table."""
+    sections = {title: [row(*each) for each in rows.items()] for title, rows in queries().items()}
+    sections["operators"] += [combined(*each) for each in COMBINING.items()]
+    return HEAD + "".join(f"| **{title}** | | | |\n{''.join(rows)}" for title, rows in sections.items())
+
+
+def written(page: str) -> str:
+    """Return a page with the table between its marks."""
+    before, _, rest = page.partition(MARKS[0])
+    return before + MARKS[0] + table() + MARKS[1] + rest.partition(MARKS[1])[2]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(written(PAGE.read_text()))
