@@ -13,6 +13,7 @@ from streamdsl.plan.node import Node, Source
 from streamdsl.result import Result
 from streamdsl.spark.frames import collected, source_of_frame, source_of_rows
 from streamdsl.spark.lower import lower, lowering
+from streamdsl.spark.probing import check_workers
 from streamdsl.spark.progress import Meter, observed
 from streamdsl.spark.public import public_frame
 from streamdsl.spark.session import default_session, translated
@@ -96,6 +97,13 @@ class OnSpark:
             planned = physical_plan(self._frame(flows, until))
         return f"{drawn(self._plan, explain_spark(self._plan, flows))}\n\n{planned}"
 
+    def check(self) -> None:
+        """Have one of Spark's workers load the query's code, and raise `UnsupportedOnSpark` for what does not load.
+
+        `stream` and `write` do so before they start; a batch, which starts nothing, is checked if you ask. It takes one task.
+        """
+        check_workers(self._spark, self._plan)
+
     def stream(self, frames: Mapping[str, DataFrame], emit: EmitMode | Emit = "speculative") -> DataFrame:
         """Return the output as a streaming DataFrame of physical events, to be written in append mode.
 
@@ -107,6 +115,7 @@ class OnSpark:
         """
         from streamdsl.spark.streaming.stream import stream
 
+        self.check()
         return observed(stream(self._plan, self._spark, frames, emit, self._brought(frames)))
 
     def _brought(self, frames: Mapping[str, DataFrame]) -> dict[str, Bound]:

@@ -39,20 +39,20 @@ def ship(value: Any, what: str) -> bytes:
 
 def _named(value: Any, what: str) -> str:
     """Return what cannot be sent, with the modules in it that are to blame where there are some."""
-    blamed = dict.fromkeys(module.label for module in _modules(value) if not _travels(module))
+    blamed = dict.fromkeys(module.label for module in modules_of(value) if not _travels(module))
     return f"{what} ({', '.join(blamed)})" if blamed else what
 
 
-def _modules(value: Any) -> Iterator[UDM]:
+def modules_of(value: Any) -> Iterator[UDM]:
     """Yield the modules inside a stage: in its plan, in tuples, in what these hold."""
     if isinstance(value, UDM):
         yield value
     elif isinstance(value, tuple):
         for item in value:
-            yield from _modules(item)
+            yield from modules_of(item)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
-            yield from _modules(getattr(value, field.name))
+            yield from modules_of(getattr(value, field.name))
 
 
 def _travels(module: UDM) -> bool:

@@ -7,9 +7,12 @@ import re
 import subprocess
 import sys
 import threading
+import types
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -171,3 +174,18 @@ def test_of_several_modules_that_which_cannot_travel_is_named() -> None:
 def test_values_come_back_as_they_went() -> None:
     values: list[Any] = [None, 1, 2**80, "x", float("inf"), (1, "a"), {"a": [1]}, sd.Record(a=1), {1, 2}, b"x", 1.5 + 2j]
     assert load_values(dump_values(values)) == values
+
+
+def test_what_workers_cannot_import_is_said_before_the_job_starts(spark: Any, tmp_path: Path) -> None:
+    """A module that only this process has; then the workers get it, zipped."""
+    module = types.ModuleType("given_to_workers_later")
+    with patch.dict(sys.modules, {module.__name__: module}):
+        exec(MODULE, module.__dict__)
+        both = stream().group_by("k").snapshot_window().aggregate(a=Free().of(lambda e: e.f), b=module.Middle().of(lambda e: e.f))
+        with pytest.raises(UnsupportedOnSpark, match=r"Middle cannot be loaded by .*No module named 'given_to_workers_later'"):
+            both.on_spark(spark).check()
+    with zipfile.ZipFile(tmp_path / "modules.zip", "w") as file:
+        file.writestr(f"{module.__name__}.py", MODULE)
+    spark.addArtifact(str(tmp_path / "modules.zip"), pyfile=True)
+    with patch.dict(sys.modules, {module.__name__: module}):
+        both.on_spark(spark).check()
