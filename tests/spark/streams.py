@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import streamdsl as sd
+from tests.laws.modules import Above, Alone
 from tests.spark.helpers import stream
+from tests.spark.test_incremental import Copies, Odd, Total
+from udm_examples.time_weighted_average import IncrementalTimeWeightedAverage
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -55,16 +58,52 @@ def by_value() -> sd.Stream[Any]:
     return stream().where(lambda e: e.v > 0)
 
 
+def SIDES(a: Any, b: Any) -> Any:
+    return {"k": a.k, "v": a.v, "w": b.v}
+
+
+def union_of(streams: Iterable[Any]) -> Any:
+    first, *others = streams
+    return first.union(*others)
+
+
 NAMES = [{"k": "a", "name": "A"}, {"k": "b", "name": "B"}]
 QUERIES: dict[str, sd.Stream[Any]] = {
     "rows": by_value().select(k=lambda e: e.k, w=lambda e: e.v * 2).alter_duration(5),
     "tumbling": by_key().tumbling_window(5).aggregate(n=sd.count(), total=sd.sum(lambda e: e.v)),
-    "hopping, a module": by_key().hopping_window(8, 4).aggregate(spread=Spread().of(lambda e: e.v)),
-    "snapshot": by_key().snapshot_window().aggregate(n=sd.count(), most=sd.max(lambda e: e.v)),
-    "a stream with itself": stream()
-    .where(lambda e: e.v > 0)
-    .join(stream(), on="k", select=lambda a, b: {"k": a.k, "w": a.v + b.v}),
-    "join": stream().join(stream("t"), on="k", select=lambda a, b: {"k": a.k, "w": a.v + b.v}),
+    "aggregates of every kind": by_key()
+    .hopping_window(8, 4)
+    .aggregate(
+        spread=Spread().of(lambda e: e.v),
+        lived=Lived().of(lambda e: e.v),
+        total=Total().of(lambda e: e.v),
+        mean=IncrementalTimeWeightedAverage().of(lambda e: e.v),
+    ),
+    "operators of every kind": union_of(
+        by_key().tumbling_window(6).apply(module, lambda e: e.v).select(k=lambda e: e[0], v=lambda e: e[1])
+        for module in (Above(), Alone(), Odd(), Copies())
+    ),
+    "windows of every kind": union_of(
+        windowed.aggregate(n=sd.count(), most=sd.max(lambda e: e.v))
+        for windowed in (by_key().snapshot_window(), by_key().session_window(3), by_key().count_window(2))
+    ),
+    "joins of every kind": union_of(
+        [
+            stream().join(stream("t"), on="k", select=SIDES),
+            stream().left_join(stream("t"), on="k", select=lambda a, b: {"k": a.k, "v": a.v, "w": a.m}),
+            stream().band_join(stream("t"), before=3, after=2, on="k", select=SIDES),
+            stream().asof_join(stream("t"), on="k", select=SIDES).select(k=lambda e: e.k, v=lambda e: e.v, w=lambda e: e.w),
+            stream().semi_join(stream("t"), on="k").select(k=lambda e: e.k, v=lambda e: e.v, w=lambda e: e.m),
+            stream().clip_by(stream("t"), on="k").select(k=lambda e: e.k, v=lambda e: e.v, w=lambda e: e.m),
+        ]
+    ),
+    "rows in pieces, stitched, a pattern": union_of(
+        [
+            stream().select_many(lambda e: [e.k, "z"]).select(k=lambda word: word).stitch(),
+            stream().to_edges("k").clip_duration(9).select(k=lambda e: e.k),
+            by_key().apply(lambda g: g.match(lambda p: p.a.then(p.b).within(4), select=lambda m: m.b.k)).select(k=lambda e: e[1]),
+        ]
+    ),
     "anti join, grouped after it": stream()
     .anti_join(stream("t"), on="k")
     .group_by("k")

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.spark]
 
 
 def test_tables_follow_a_stream(streaming: Any, tmp_path: Path) -> None:
-    (query, rows) = (QUERIES["snapshot"], history(11, 18))
+    (query, rows) = (QUERIES["windows of every kind"], history(11, 18))
     (events,) = arrival_orders(rows, 1, seed=5)
     files_of([*events, sd.Cti(sd.INFINITY)], 3, tmp_path / "s")
     files, database = ParquetTable(tmp_path / "files", every=10), DatabaseTable(lambda: sqlite3.connect(tmp_path / "db"), "rows")

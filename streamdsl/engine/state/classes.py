@@ -54,10 +54,23 @@ class Classes:
     def _look_up(self, name: str) -> Any:
         if name in self._known:
             return self._known[name]
-        module, _, path = name.partition(":")
-        if name == "builtins:NoneType":
-            return NoneType
-        found: Any = sys.modules.get(module)
-        for part in path.split("."):
-            found = getattr(found, part, None)
-        return found if isinstance(found, type) and name_of(found) == name else None
+        return _at(name)
+
+
+def is_at_its_name(cls: type) -> bool:
+    """Say whether a class is what its module has under its name.
+
+    >>> is_at_its_name(int), is_at_its_name(type("Made", (), {}))
+    (True, False)
+    """
+    return _at(name_of(cls)) is cls
+
+
+def _at(name: str) -> Any:
+    if name == "builtins:NoneType":
+        return NoneType
+    module, _, path = name.partition(":")
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    return found if isinstance(found, type) and name_of(found) == name else None

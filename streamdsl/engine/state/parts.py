@@ -7,12 +7,13 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, Final
 
 import numpy as np
 
 from streamdsl.engine.state.classes import name_of
+from streamdsl.engine.state.mentioned import classes_mentioned
 from streamdsl.plan.base import Node
 from streamdsl.plan.labels import labels
 from streamdsl.temporal.payload import PLAIN
@@ -60,8 +61,8 @@ class Parts:
         self.numbers[id(value)] = len(self.all)
         self.all.append(value)
         self._owners.append(owner)
-        if isinstance(value, UDM):
-            self.classes[type(value)] = None
+        if isinstance(value, (UDM, FunctionType)):
+            self.classes |= dict.fromkeys(classes_mentioned(type(value) if isinstance(value, UDM) else value))
 
     def described(self) -> list[tuple[str, str]]:
         """Return what each part is, with the operator that it is of: a plan that is described alike runs alike."""
