@@ -67,6 +67,13 @@ QUERIES: dict[str, Callable[[Any, Any], Any]] = {
     "a projection that reads ends": lambda s, t: (
         s.select(lambda e, life: {"k": e.k, "v": life.re}).group_by("k").snapshot_window().aggregate(m=sd.max(lambda e: e.v))
     ),
+    "a key that reads ends": lambda s, t: (
+        s.select(lambda e, life: {"k": life.re % 3, "v": e.v})
+        .where(lambda e: e.k > 0)
+        .group_by("k")
+        .count_window(2)
+        .aggregate(m=sd.max(lambda e: e.v))
+    ),
     "rows of groups": lambda s, t: by_key(s).apply(lambda g: g.to_points()).shift(2),
     "join": lambda s, t: s.join(t, on="k", select=lambda a, b: {"k": a.k, "w": a.v + b.v}),
     "anti join": lambda s, t: s.anti_join(t.where(lambda e: e.v > 0), on="k"),

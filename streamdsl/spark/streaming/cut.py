@@ -49,6 +49,8 @@ _ALONE: Final = (
     Union,
 )
 """Operators that a row passes alone: in whatever shard it is, if all that is told of it comes there."""
+_PAYLOADS: Final = (Select, SelectMany)
+"""Operators that give rows other payloads."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,7 +225,7 @@ def _sinks(node: Node, above: tuple[Node, ...] = ()) -> bool:
         return True
     if _passes_before(node):
         return _sinks(node.inputs[0], (node, *above))
-    keeps = not isinstance(node, SelectMany) and all(_commute(node, each) for each in above)
+    keeps = not isinstance(node, _PAYLOADS) and all(_commute(node, each) for each in above)
     return keeps and all(_sinks(below, above) for below in node.inputs)
 
 
@@ -234,7 +236,7 @@ def _passes_before(node: Node) -> bool:
 
 def _commute(lifetimes: Node, payloads: Node) -> bool:
     """Say whether a filter or a projection may come before what is below it: neither sees what the other changes."""
-    if isinstance(lifetimes, SelectMany) or any(_reads_life(part) for part in _parts_of(payloads)):
+    if isinstance(lifetimes, _PAYLOADS) or any(_reads_life(part) for part in _parts_of(payloads)):
         return False
     return isinstance(payloads, Where) or not any(isinstance(part, (Field, Whole, Opaque)) for part in _parts_of(lifetimes))
 
