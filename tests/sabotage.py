@@ -23,6 +23,7 @@ LAWS = (
     "tests/laws/test_attach.py",
     "tests/laws/test_buffered_windows.py",
     "tests/laws/test_checkpoints.py",
+    "tests/laws/test_shards.py",
     "tests/laws/test_sorted_runs.py",
     "tests/laws/test_swept_operators.py",
     "tests/laws/test_window_operators.py",
@@ -45,6 +46,20 @@ class Sabotage:
 
 
 SABOTAGES = (
+    Sabotage(
+        "a stage goes by the shard before it that has come furthest",
+        "streamdsl/spark/streaming/hearing.py",
+        "min(self.by.values())",
+        "max(self.by.values())",
+        "random_queries_in_stages",
+    ),
+    Sabotage(
+        "a projection that reads ends goes where ends may still change",
+        "streamdsl/spark/streaming/cut.py",
+        "return isinstance(node, (Where, Select)) and not reads_re(node)",
+        "return isinstance(node, (Where, Select))",
+        "what_shards_send and reads and ends",
+    ),
     Sabotage(
         "what has gone out is not saved",
         "streamdsl/engine/state/checkpoint.py",

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 import streamdsl as sd
@@ -20,6 +21,7 @@ from streamdsl.errors import EventError, SchemaError
 from streamdsl.temporal import CHT, Cti, Insert, sync_time
 from streamdsl.temporal.payload import payload_key
 from streamdsl.testing import arrival_orders, assert_cht_equal
+from tests.laws.compositions import composition
 from tests.laws.profiles import examples
 from udm_examples.vwap import Trade, Vwap
 
@@ -195,6 +197,25 @@ def test_what_shards_send_is_what_the_definition_says(
     assert streamed.cti == sd.INFINITY
     own = {name: history(sources(plan)[name], bound.events()) for name, bound in query.on_spark(None)._own.items()}
     assert_cht_equal(CHT.from_events(sent), denote(plan, {**inputs, **own}))
+
+
+@examples(60)
+@given(st.integers(0, 2**32), st.integers(1, 3), st.integers(1, 3))
+def test_random_queries_in_stages(seed: int, n_shards: int, n_batches: int) -> None:
+    rng = Random(seed)
+    made, query = composition(rng)
+    streamed = Streamed(query, n_shards, rng.choice(["speculative", "watermark", "final"]), seed)
+    note(f"{made}\n{query.on_spark(None).explain_stream()}")
+    rows = [[(le, le + life, {"k": k, "v": v}) for le, life, k, v in drawn_rows(rng)] for _ in streamed.sources]
+    inputs = {name: CHT.from_rows(each) for name, each in zip(sorted(streamed.sources), rows, strict=True)}
+    orders = {name: arrival_orders(history, 1, seed)[0] for name, history in inputs.items()}
+    batches = {name: list(parts_of([*events, Cti(sd.INFINITY)], n_batches)) for name, events in orders.items()}
+    sent = [e for n in range(n_batches) for e in streamed.batch({name: parts[n] for name, parts in batches.items()})]
+    assert_cht_equal(CHT.from_events(sent), denote(query.plan(), inputs))
+
+
+def drawn_rows(rng: Random) -> list[tuple[int, int, str, int]]:
+    return [(rng.randint(-5, 15), rng.randint(1, 9), rng.choice("abc"), rng.randint(-1, 3)) for _ in range(rng.randint(0, 8))]
 
 
 NUMBERS = st.sampled_from([0, 1, -1, 2**53, 2**63 - 1, 2**63, -(2**63), 0.5])
