@@ -40,8 +40,7 @@ class ParquetTable(sinks.ParquetTable):
             return pa.table({"name": [name for name, _ in found], "staged": [file for _, file in found]}, _MOVE)
 
         moves = rows.groupBy(expr(_place(folder, in_dates))).applyInArrow(stage, "name string, staged string").collect()
-        columns = frame.sparkSession.createDataFrame([], rows.schema).toArrow()
-        self.commit(folder, batch, stream, dict(map(tuple, moves)), columns)
+        self.commit(folder, batch, stream, dict(map(tuple, moves)), rows.limit(0).toArrow())
 
 
 class DatabaseTable(sinks.DatabaseTable):

@@ -53,11 +53,12 @@ def test_it_is_what_the_definition_says(streaming: Any, name: str, tmp_path: Pat
     emit = "final" if name == "tumbling" else "speculative"
     events = streamed(streaming, query, {source: tmp_path / source for source in names}, emit, tmp_path)
     assert {row.kind for row in events.collect()} >= {"insert", "cti"}
-    expected = denote(
-        query.plan(), {**inputs, "table_1": CHT.from_rows([(sd.MIN_TIME, sd.INFINITY, row) for row in NAMES])}, sd.INFINITY
-    )
+    expected = denote(query.plan(), {**dict.fromkeys(sources(query.plan()), TABLE), **inputs}, sd.INFINITY)
     found = [tuple(map(plain, row)) for row in canonical(events).collect()]
     assert sorted(found, key=str) == sorted(((row.le, row.re, *row.payload.values()) for row in expected), key=str)
+
+
+TABLE: CHT[Any] = CHT.from_rows([(sd.MIN_TIME, sd.INFINITY, row) for row in NAMES])
 
 
 def plain(value: Any) -> Any:

@@ -98,6 +98,7 @@ def test_a_folder_gets_the_events(streaming: Any, engine: Any, tmp_path: Path) -
 
     running, meter = write(out, checkpoint), Meter()
     running.awaitTermination()
+    assert type(streaming).getActiveSession() is streaming
     figures = list(map(meter, running.recentProgress))
     assert [each["batch"] for each in figures] == [0, 1, 2]
     written = streaming.read.parquet(str(out))

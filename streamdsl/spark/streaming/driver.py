@@ -76,7 +76,8 @@ class DriverEngine:
         shards = self._opened(batch)
         blobs = self._run(shards, parcels.toArrow())
         last = self._running.parts[-1]
-        sent = parcels.sparkSession.createDataFrame(_sent(blobs), SENT)
+        # Not by the session of the micro-batch: to make a frame would make that the active one of this process.
+        sent = self._running.parcels.sparkSession.createDataFrame(_sent(blobs), SENT)
         self._sink(unpacked_events(sent, last.shards.sent_as, self._running.unit), batch)
         size = self._save(shards, batch)
         note(stream_of(parcels), batch, {**self._figures(blobs), "state_bytes": size})
