@@ -153,6 +153,7 @@ class OnSpark:
         place = os.fspath(checkpoint)
         if choose(engine, has_protobuf) == "shards":
             return write_shards(self.stream(frames, emit), sink, place, trigger)
+        self.check()
         running = on_driver(self._plan, frames, emit, self._brought(frames))
         return write_driver(running, sink, place, trigger)
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from streamdsl.errors import UnsupportedOnSpark
 from streamdsl.plan.node import Node
-from streamdsl.spark.lowering import bodies
 from streamdsl.spark.shipping import modules_of, ship
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def check_workers(spark: SparkSession, plan: Node) -> None:
 
     One task runs, and nothing of the query.
     """
-    blobs = {module.label: ship(module, module.label) for node in bodies(plan) for module in modules_of(node)}
+    blobs = {module.label: ship(module, module.label) for module in modules_of(plan)}
     blobs["the query"] = ship(plan, "the query")
     known = (id(spark), hashlib.blake2b(b"".join(blobs.values())).digest())
     if known in _loaded:

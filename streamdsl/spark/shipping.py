@@ -44,15 +44,19 @@ def _named(value: Any, what: str) -> str:
 
 
 def modules_of(value: Any) -> Iterator[UDM]:
-    """Yield the modules inside a stage: in its plan, in tuples, in what these hold."""
-    if isinstance(value, UDM):
-        yield value
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from modules_of(item)
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for field in dataclasses.fields(value):
-            yield from modules_of(getattr(value, field.name))
+    """Yield the modules inside a plan or a stage, each once: in its fields, in tuples, in what these hold."""
+    open_, seen = [value], set[int]()
+    while open_:
+        found = open_.pop()
+        if id(found) in seen:
+            continue
+        seen.add(id(found))
+        if isinstance(found, UDM):
+            yield found
+        elif isinstance(found, tuple):
+            open_ += found
+        elif dataclasses.is_dataclass(found) and not isinstance(found, type):
+            open_ += [getattr(found, field.name) for field in dataclasses.fields(found)]
 
 
 def _travels(module: UDM) -> bool:

@@ -29,7 +29,7 @@ pytest.importorskip("pyspark")
 
 from streamdsl.expr.table import column_of
 from streamdsl.spark.stages import payload_of
-from streamdsl.spark.streaming.placing import Together, shard_places
+from streamdsl.spark.streaming.placing import ById, Together, shard_places
 from streamdsl.spark.streaming.route import FromSource, RouteStage, Way
 from streamdsl.spark.streaming.shard import in_sequence
 from tests.laws.sharded import TYPE, Streamed, frame_of
@@ -241,6 +241,13 @@ def test_equal_keys_go_to_one_shard(keys: list[Any], n: int) -> None:
     for key, place in zip(map(payload_key, keys), together, strict=True):
         assert places.setdefault(key, place) == place
     assert set(together) <= set(range(n))
+
+
+@given(st.lists(st.one_of(st.none(), st.text(max_size=3))), st.integers(1, 5))
+def test_what_is_told_of_an_id_goes_to_one_shard(ids: list[str | None], n: int) -> None:
+    places = ById().places(None, pa.array(ids, pa.string()), n).tolist()  # type: ignore[arg-type]
+    assert set(places) <= set(range(n))
+    assert len({(id, place) for id, place in zip(ids, places, strict=True) if id is not None}) == len({*ids} - {None})
 
 
 @given(histories(), st.integers(0, 99), st.randoms())
