@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,18 +10,14 @@ from typing import Any
 import pytest
 
 from streamdsl.cli import main
-from tests.unit.jobs.files import MODULE, expected, found, write_files
+from tests.unit.jobs.files import expected, found, in_folder, write_files
 
 pytestmark = [pytest.mark.spark]
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    (tmp_path / "rides.py").write_text(MODULE)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield tmp_path
-    sys.modules.pop("rides", None)
+    yield from in_folder(tmp_path, monkeypatch)
 
 
 def run(*options: str) -> int:

@@ -6,11 +6,14 @@ import csv
 import json
 import os
 import random
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import streamdsl as sd
 
@@ -64,3 +67,12 @@ def expected() -> list[tuple[Any, ...]]:
 def found(folder: Path) -> list[tuple[Any, ...]]:
     table = pq.read_table(folder)
     return sorted(tuple(row.values()) for row in table.drop_columns([n for n in ("id",) if n in table.column_names]).to_pylist())
+
+
+def in_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Give a folder with a module `rides`, in which the command is run."""
+    (folder / "rides.py").write_text(MODULE)
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(folder))
+    yield folder
+    sys.modules.pop("rides", None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,17 +15,13 @@ import pytest
 from streamdsl.cli import main
 from streamdsl.temporal import CHT, Cti, Insert, Retract
 from tests.laws.power import cut_off_after
-from tests.unit.jobs.files import MODULE, N, expected, found, write_files
+from tests.unit.jobs.files import N, expected, found, in_folder, write_files
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with a module `rides`, in which the command is run."""
-    (tmp_path / "rides.py").write_text(MODULE)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield tmp_path
-    sys.modules.pop("rides", None)
+    yield from in_folder(tmp_path, monkeypatch)
 
 
 def run(*options: str) -> int:
