@@ -22,6 +22,7 @@ LAYERS: dict[str, set[str]] = {
     "emit": MODEL,
     "expr": MODEL,
     "astral": MODEL,
+    "cql": MODEL | {"plan", "sources", "stream"},
     "windows": MODEL | {"astral"},
     "udm": MODEL | {"expr", "windows"},
     "plan": VALUES,
