@@ -115,8 +115,8 @@ def stream_group(
     Hint: give each stream in order of its batches: by timestamp, then by number
     """
     given = [read_tuple(name, rest) for name, *rest in listing]
-    given += [found for name, stream in streams.items() for found in _tuples(name, stream)]
     names = dict.fromkeys([*(each.stream for each in given), *streams])
+    given += [found for name, stream in streams.items() for found in _tuples(name, stream)]
     times = [each.t for each in given]
     whole = check_span(span, times) or _span(times, streams.values())
     orders = AsGiven() if seed is None else Drawn(seed)
