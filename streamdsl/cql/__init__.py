@@ -10,8 +10,11 @@ A group of streams has an order of batches, windows make relations of streams, `
 """
 
 from streamdsl.cql.group import StreamGroup, allowed, stream_group
+from streamdsl.cql.making import table
 from streamdsl.cql.numbering import CCL, ORACLE, STREAMBASE, Batching
-from streamdsl.cql.relation import GroupedRelation, Relation, table
+from streamdsl.cql.relation import GroupedRelation, Relation
+from streamdsl.cql.running import Changes, RelationSession
+from streamdsl.cql.running_spread import RunningSpread
 from streamdsl.cql.spread import spread
 from streamdsl.cql.streams import BatchStream, Partition
 from streamdsl.cql.timeline import Batch, Timeline
@@ -23,9 +26,12 @@ __all__ = [
     "Batch",
     "BatchStream",
     "Batching",
+    "Changes",
     "GroupedRelation",
     "Partition",
     "Relation",
+    "RelationSession",
+    "RunningSpread",
     "StreamGroup",
     "Timeline",
     "allowed",

@@ -46,7 +46,7 @@ class StreamGroup:
         self._orders = orders
         self.span = span
         self.batches = sorted({at for _, batches in tuples.values() for at in batches})
-        self._timeline = Timeline(self.batches, span)
+        self._timeline = Timeline(self.batches, span, streams=tuple(tuples))
 
     @property
     def names(self) -> list[str]:

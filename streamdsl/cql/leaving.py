@@ -52,39 +52,39 @@ class _Never(RunningLeaving):
         return []
 
 
-class _LastRows(RunningLeaving):
-    def __init__(self, n: int) -> None:
-        self._n = n
+class _Fifo(RunningLeaving):
+    """Tuples leave in the order in which they came."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
         self._held: deque[Member] = deque()
 
+    @property
+    def held(self) -> int:
+        return len(self._held)
+
+
+class _LastRows(_Fifo):
     def admit(self, members: Sequence[Member], timeline: Timeline) -> list[Member]:
-        return [gone for member in members if (gone := _push_out(self._held, self._n, member))]
+        return [gone for member in members if (gone := _push_out(self._held, self._size, member))]
 
 
-class _LastTimes(RunningLeaving):
-    def __init__(self, d: int) -> None:
-        self._d = d
-        self._held: deque[Member] = deque()
-
+class _LastTimes(_Fifo):
     def admit(self, members: Sequence[Member], timeline: Timeline) -> list[Member]:
         self._held.extend(members)
         left = []
-        while self._held and self._held[0].t + self._d <= timeline.span[1]:
+        while self._held and self._held[0].t + self._size <= timeline.span[1]:
             member = self._held.popleft()
-            member.left = timeline.at_time(member.t + self._d)
+            member.left = timeline.at_time(member.t + self._size)
             left.append(member)
         return left
 
 
-class _LastOwnTimes(RunningLeaving):
-    def __init__(self, d: int) -> None:
-        self._d = d
-        self._held: deque[Member] = deque()
-
+class _LastOwnTimes(_Fifo):
     def admit(self, members: Sequence[Member], timeline: Timeline) -> list[Member]:
         left = []
         for member in members:
-            while self._held and self._held[0].t + self._d <= member.t:
+            while self._held and self._held[0].t + self._size <= member.t:
                 gone = self._held.popleft()
                 gone.left = member.came
                 left.append(gone)
@@ -97,9 +97,16 @@ class _LastRowsOfEach(RunningLeaving):
         self._by = by
         self._n = n
         self._held: dict[Hashable, deque[Member]] = {}
+        self._count = 0
 
     def admit(self, members: Sequence[Member], timeline: Timeline) -> list[Member]:
-        return [gone for member in members if (gone := _push_out(self._part(member), self._n, member))]
+        left = [gone for member in members if (gone := _push_out(self._part(member), self._n, member))]
+        self._count += len(members) - len(left)
+        return left
+
+    @property
+    def held(self) -> int:
+        return self._count
 
     def _part(self, member: Member) -> deque[Member]:
         key = tuple(payload_key(member.payload[name]) for name in self._by)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
 from streamdsl.cql import reading
+from streamdsl.cql.numbering import ORACLE, Batching
 from streamdsl.cql.orders import AsGiven, Orders
 from streamdsl.cql.reading import Event
+from streamdsl.cql.running import RelationSession
 from streamdsl.cql.streams import BatchStream, at_least
 from streamdsl.cql.timeline import Batch, Timeline
-from streamdsl.cql.window import Member, Window
+from streamdsl.cql.window import Derivation, Static, Window
 from streamdsl.errors import QueryError
-from streamdsl.plan.node import Source
-from streamdsl.sources import from_rows
 from streamdsl.stream import GroupedStream, Stream
-from streamdsl.temporal import INFINITY
 
 Semantics: TypeAlias = Literal["delta", "difference"]
 At: TypeAlias = Literal["all", "batches", "slides"]
@@ -48,8 +47,8 @@ class Relation:
     """The numbers of the batches among the instants."""
     slides: Sequence[int] = ()
     """The numbers of the instants at which a window that has a slide takes a new state."""
-    windows: Mapping[str, Window] = field(default_factory=dict)
-    """The window that each source of `stream` is."""
+    windows: Mapping[str, Window | Static] = field(default_factory=dict)
+    """The window, or the table, that each source of `stream` is."""
     orders: Orders = field(default_factory=AsGiven)
 
     def where(self, p: Callable[[Any], object]) -> Relation:
@@ -159,7 +158,7 @@ class Relation:
         >>> len(g.S.range(1).istream().events()), len(g.S.range(1).istream("difference").events())
         (2, 1)
         """
-        return self._streamed(reading.inserted(self._read(semantics), self._timeline()))
+        return self._derived(semantics, reading.inserted)
 
     def dstream(self, semantics: Semantics = "delta") -> BatchStream:
         """Return the rows that go, each at the first batch without it.
@@ -168,7 +167,7 @@ class Relation:
         >>> cql.stream_group(S=[("a", 1), ("b", 3)]).S.range(1).dstream().events()
         [((2, 1), Record(value='a', t=1))]
         """
-        return self._streamed(reading.deleted(self._read(semantics), self._timeline()))
+        return self._derived(semantics, reading.deleted)
 
     def rstream(self) -> BatchStream:
         """Return the whole state at every instant.
@@ -177,7 +176,7 @@ class Relation:
         >>> cql.stream_group(S=[("a", 1), ("b", 2)]).S.rows(None).select(lambda e: e.value).rstream().events()
         [((1, 1), 'a'), ((2, 1), 'a'), ((2, 1), 'b')]
         """
-        return self._streamed(reading.alive(self._rows, self._timeline()))
+        return self._derived("delta", reading.alive)
 
     def output_every(self, p: int) -> BatchStream:
         """Return CCL's OUTPUT EVERY: when a batch enters a later period of length `p`, the rows as of the batch before it.
@@ -188,23 +187,42 @@ class Relation:
         [((1, 2), 1), ((1, 2), 2)]
         """
         ends = reading.period_ends(self.batches, self._timeline(), at_least(1, p, "output_every"))
-        return self._streamed(reading.sampled(self._rows, ends))
+        return self._streamed(reading.sampled(self._rows, ends), Derivation(self.stream, self.windows, None))
+
+    def open(self, batching: Batching = ORACLE, semantics: Semantics = "delta") -> RelationSession:
+        """Start a session of the relation: tuples are pushed to the streams of its windows, batch by batch, from none on.
+
+        Those without a batch number get it from `batching`. Raises `QueryError` where a window is on what `output_every` gives.
+
+        >>> from streamdsl import cql
+        >>> session = cql.stream_group(S=[]).S.rows(1).select(lambda e: e.value).open()
+        >>> session.push([("S", "a", 1), ("S", "b", 3)])
+        Changes(istream=[((1, 1), 'a'), ((3, 1), 'b')], dstream=[((3, 1), 'a')])
+        """
+        query = Derivation(self._told_apart(semantics), self.windows, None)
+        return RelationSession(query, self._timeline().streams, self.orders, batching)
 
     @cached_property
     def _rows(self) -> reading.Rows:
         return reading.in_order(self.stream.run().cht())
 
-    def _read(self, semantics: Semantics) -> reading.Rows:
+    def _derived(self, semantics: Semantics, read: Callable[[reading.Rows, Timeline], list[Event]]) -> BatchStream:
+        stream = self._told_apart(semantics)
+        rows = self._rows if stream is self.stream else reading.in_order(stream.run().cht())
+        return self._streamed(read(rows, self._timeline()), Derivation(stream, self.windows, read))
+
+    def _told_apart(self, semantics: Semantics) -> Stream[Any]:
+        """Return the query whose rows are those that a semantics tells apart: lineages, or values."""
         if semantics not in get_args(Semantics):
             raise QueryError(f"there is no semantics {semantics!r}; there are: 'delta', 'difference'")
-        return self._rows if semantics == "delta" else reading.in_order(self.stream.distinct().run().cht())
+        return self.stream if semantics == "delta" else self.stream.distinct()
 
     def _timeline(self) -> Timeline:
         if self.timeline is None:
             raise QueryError("a table is the same at every batch, and has none of its own", hint="join it with a window first")
         return self.timeline
 
-    def _streamed(self, events: list[Event]) -> BatchStream:
+    def _streamed(self, events: list[Event], origin: Derivation) -> BatchStream:
         events.sort(key=lambda event: event[0])
         timeline, places = self._timeline(), [place for place, _ in events]
         return BatchStream(
@@ -214,6 +232,7 @@ class Relation:
             timeline,
             _merged(self.batches, sorted(set(places))),
             self.orders,
+            origin,
         )
 
     def __repr__(self) -> str:
@@ -240,31 +259,6 @@ class GroupedRelation:
         [((1, 1), [Record(k=1, v=5)])]
         """
         return replace(self.relation, stream=self.groups.snapshot_window().aggregate(*query, **named))
-
-
-def table(rows: Iterable[Any]) -> Relation:
-    """Return the relation that has the same rows at every batch: of whichever group it is joined with.
-
-    >>> from streamdsl import cql
-    >>> g = cql.stream_group(S=[({"k": 1}, 1)])
-    >>> g.S.rows(1).join(cql.table([{"k": 1, "name": "one"}]), on="k", select=lambda l, r: r.name).states()
-    [((1, 1), ['one'])]
-    """
-    return Relation(from_rows([(0, INFINITY, row) for row in rows]))
-
-
-def of_window(stream: BatchStream, window: Window) -> Relation:
-    """Return the relation that a window makes of a stream."""
-    arranged = stream.arranged() if window.leaving.counts else range(len(stream.payloads))
-    places = [stream.timeline.place_of(stream.batches[n]) for n in arranged]
-    rows = stream.rows_of
-    members = [Member(n, rows[n], rows[n]["t"], place) for n, place in zip(arranged, places, strict=True)]
-    running = window.start()
-    changes = running.step(members, stream.timeline)
-    lives: Stream[Any] = from_rows([(change.le, change.re, change.payload) for change in changes])
-    source = next(node.source for node in lives.plan().walk() if isinstance(node, Source))
-    slides = list(running.forming()) if window.gate.slides else ()
-    return Relation(lives, stream.timeline, stream.group_places, slides, {source: window}, stream.orders)
 
 
 def _common(one: Timeline | None, other: Timeline | None) -> Timeline | None:

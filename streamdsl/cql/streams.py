@@ -13,7 +13,7 @@ from streamdsl.cql.gates import Always, Kept, RangeSlide, RowSlide
 from streamdsl.cql.leaving import Partitioned, Range, Rows
 from streamdsl.cql.orders import Orders
 from streamdsl.cql.timeline import Batch, Timeline
-from streamdsl.cql.window import Gate, Leaving, Window
+from streamdsl.cql.window import Derivation, Gate, Leaving, Window
 from streamdsl.errors import FieldNotFound, QueryError
 from streamdsl.sources import from_rows
 from streamdsl.stream import Stream
@@ -42,6 +42,8 @@ class BatchStream:
     timeline: Timeline
     group_places: Sequence[int]
     orders: Orders
+    origin: Derivation | None = None
+    """How the stream is made of a relation, if it is."""
 
     @property
     def span(self) -> tuple[int, int]:
@@ -113,9 +115,9 @@ class BatchStream:
         return Partition(self, names)
 
     def _window(self, leaving: Leaving, gate: Gate) -> Relation:
-        from streamdsl.cql.relation import of_window
+        from streamdsl.cql.making import of_window
 
-        return of_window(self, Window(self.name, leaving, gate))
+        return of_window(self, Window(self.name, leaving, gate, self.origin))
 
     def events(self) -> list[tuple[Batch, Any]]:
         """Return the tuples by batch, then by payload.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final, TypeAlias
 
 Batch: TypeAlias = tuple[int, int]
@@ -17,7 +17,7 @@ class Timeline:
     """The batches of a span and `(t, 1)` of its empty timestamps, numbered in order from `base` on.
 
     The numbers are the axis of time on which relations live: a relation has one state at each. Empty timestamps are counted, not
-    stored.
+    stored. `streams` are the names of the group's.
 
     >>> timeline = Timeline([(1, 1), (2, 1), (2, 2)], (1, 4))
     >>> list(timeline)
@@ -26,7 +26,8 @@ class Timeline:
     (2, 4, (3, 1))
     """
 
-    def __init__(self, batches: Sequence[Batch], span: tuple[int, int], base: int = 0) -> None:
+    def __init__(self, batches: Sequence[Batch], span: tuple[int, int], base: int = 0, streams: Collection[str] = ()) -> None:
+        self.streams = streams
         self.batches = batches
         self.span = span
         self.base = base

@@ -7,12 +7,13 @@ new state: what came and left in between is seen at the next such instant, if it
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from streamdsl.cql.timeline import Timeline
-from streamdsl.temporal import INFINITY, Insert, Retract
+from streamdsl.stream import Stream
+from streamdsl.temporal import INFINITY, CHTRow, Insert, Retract
 
 
 @dataclass(slots=True, eq=False)
@@ -44,6 +45,11 @@ class RunningLeaving(ABC):
     @abstractmethod
     def admit(self, members: Sequence[Member], timeline: Timeline) -> list[Member]:
         """Take the tuples that come in a part of the timeline, in order; return those that leave in it, `left` set."""
+
+    @property
+    def held(self) -> int:
+        """How many tuples have not left, of those that will."""
+        return 0
 
 
 class Gate(ABC):
@@ -80,10 +86,33 @@ class Window:
     stream: str
     leaving: Leaving
     gate: Gate
+    origin: Derivation | None = None
+    """How the stream is made, if it is derived from a relation."""
 
     def start(self) -> RunningWindow:
         """Return the window, with no tuple seen yet."""
         return RunningWindow(self.leaving.start(), self.gate.start())
+
+
+@dataclass(frozen=True, eq=False)
+class Derivation:
+    """How a stream is derived from a relation: the relation's query and windows, and how its rows are read."""
+
+    stream: Stream[Any]
+    windows: Mapping[str, Window | Static]
+    read: Callable[[Sequence[CHTRow[Any]], Timeline], list[tuple[int, Any]]] | None
+    """None where what comes out at a batch is not known before later ones."""
+
+
+@dataclass(frozen=True)
+class Static:
+    """The rows of a table, which are there at every instant."""
+
+    rows: tuple[Any, ...]
+
+    def events(self) -> list[Insert[Any]]:
+        """Return the insertions of the rows, from the first instant on."""
+        return [Insert(n, 0, INFINITY, row) for n, row in enumerate(self.rows)]
 
 
 class RunningWindow:
@@ -107,15 +136,15 @@ class RunningWindow:
         self._waiting += [member for member in left if member.le is not None]
         if not formed and len(self._waiting) < self._room:
             return []
-        changes, waiting = [], []
-        for member in self._waiting:
-            change = self._settle(member)
-            if change is not None:
-                changes.append(change)
-            elif member.left == INFINITY or member.le is not None:
-                waiting.append(member)
+        settled = [(member, self._settle(member)) for member in self._waiting]
+        waiting = [member for member, change in settled if _waits(member, change)]
         self._waiting, self._room = waiting, 2 * len(waiting) + 64
-        return changes
+        return [change for _, change in settled if change is not None]
+
+    @property
+    def held(self) -> int:
+        """How many tuples are held: in the window, or waiting for the gate."""
+        return max(self._leaving.held, len(self._waiting))
 
     def forming(self) -> Sequence[int]:
         """Return the instants of the last part at which a state formed."""
@@ -131,3 +160,10 @@ class RunningWindow:
             return None
         member.le = le
         return Insert(member.id, le, INFINITY if re is None else re, member.payload)
+
+
+def _waits(member: Member, change: Insert[Any] | Retract | None) -> bool:
+    """Say whether a tuple still waits for the gate: to be seen, or to be gone."""
+    if member.le is None:
+        return member.left == INFINITY
+    return member.left != INFINITY and (change is None or (isinstance(change, Insert) and change.re == INFINITY))
