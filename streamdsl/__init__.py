@@ -58,6 +58,7 @@ from streamdsl.sources import (
     from_table,
     source,
 )
+from streamdsl.sql import sql
 from streamdsl.stream import GroupedStream, GroupedWindowedStream, Stream, WindowedStream
 from streamdsl.temporal import (
     CHT,
@@ -187,6 +188,7 @@ __all__ = [
     "quantile",
     "run_all",
     "source",
+    "sql",
     "stddev",
     "sum",
     "sync_time",

@@ -86,6 +86,26 @@ class QueryError(StreamDslError, ValueError):
     """A query is ill-formed; it is refused when it is written."""
 
 
+class SqlError(QueryError):
+    r"""A query in SQL is ill-formed; the message shows the place in its text.
+
+    >>> raise SqlError("there is no stream 'S'", "SELECT *\nFROM S", 14)
+    Traceback (most recent call last):
+        ...
+    streamdsl.errors.SqlError: there is no stream 'S'
+      line 2: FROM S
+                   ^
+    """
+
+    def __init__(self, problem: str, text: str, start: int, end: int | None = None, *, hint: str | None = None) -> None:
+        begin = text.rfind("\n", 0, start) + 1
+        line = text[begin:].partition("\n")[0]
+        place = f"  line {text.count(chr(10), 0, start) + 1}: "
+        marked = max(1, min((end or start + 1) - start, len(line) - (start - begin)))
+        super().__init__(f"{problem}\n{place}{line}\n{' ' * (len(place) + start - begin)}{'^' * marked}", hint=hint)
+        self.start = start
+
+
 class FieldNotFound(QueryError, AttributeError):
     """An expression names a field that its stream does not have."""
 
