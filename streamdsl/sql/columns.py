@@ -10,7 +10,7 @@ from typing import Any
 
 from streamdsl.expr.facade import E
 from streamdsl.expr.nodes import Field
-from streamdsl.sql.parsing import Text, name_of
+from streamdsl.sql.parsing import Text, inside, name_of
 
 
 @dataclass(frozen=True)
@@ -112,13 +112,9 @@ class Columns:
         return self.text.refused(tree, listed, f"did you mean {close[0]!r}?" if close else None)
 
     def _in(self, tree: Any, besides: Container[str]) -> Iterator[Column]:
-        if not hasattr(tree, "data"):
-            return
-        if tree.data == "everything":
-            yield from self.everything(tree) if len(self.sides) > 1 else ()
-        elif tree.data == "column":
-            if len(tree.children) > 1 or name_of(tree.children[0]) not in besides:
-                yield self.find(tree)
-        else:
-            for child in tree.children:
-                yield from self._in(child, besides)
+        if len(self.sides) > 1:
+            for everything in inside(tree, "everything"):
+                yield from self.everything(everything)
+        for column in inside(tree, "column"):
+            if len(column.children) > 1 or name_of(column.children[0]) not in besides:
+                yield self.find(column)

@@ -130,14 +130,37 @@ FACTOR: "*" | "/" | "%"
 INTEGER.2: /\d+(?![\d.eE])/
 NUMBER: /\d+(\.\d*)?([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?/
 STRING: /'([^']|'')*'/
-NAME: /[A-Za-z_]\w*'*|"([^"]|"")*"/
+NAME: /(?!(?i:{reserved})\b)[A-Za-z_]\w*'*|"([^"]|"")*"/
 COMMENT: /--[^\n]*/
 %import common.WS
 %ignore WS
 %ignore COMMENT
 """
 
-GRAMMAR: Final = _RULES + "".join(f"_{word}.2: /{word}\\b/i\n" for word in WORDS)
+RESERVED: Final = (
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP",
+    "HAVING",
+    "JOIN",
+    "ON",
+    "UNION",
+    "AS",
+    "AND",
+    "OR",
+    "NOT",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "END",
+    "ORDER",
+    "LIMIT",
+    "DISTINCT",
+)
+"""The words that name nothing unless they are in quotes."""
+
+GRAMMAR: Final = _RULES.replace("{reserved}", "|".join(RESERVED)) + "".join(f"_{word}.2: /{word}\\b/i\n" for word in WORDS)
 """The grammar in lark's notation: the rules, and a terminal for each word, which no name is."""
 
 SIGNS: Final = {
@@ -163,3 +186,14 @@ SIGNS: Final = {
     "$END": "the end",
 }
 """How errors call terminals that are no words."""
+
+
+def quoted(name: str) -> str:
+    """Return a name as it is written in a query: in quotes where it could be read as something else.
+
+    >>> quoted("fare"), quoted("range"), quoted("total fare")
+    ('fare', '"range"', '"total fare"')
+    """
+    words = {*WORDS, *RESERVED, "ALL", "LEFT", "FULL", "ISTREAM", "DSTREAM", "RSTREAM"}
+    plain = name.isascii() and name.isidentifier() and name.upper() not in words
+    return name if plain else '"' + name.replace('"', '""') + '"'

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from streamdsl.errors import SqlError
 from streamdsl.extras import need
 from streamdsl.sql.grammar import GRAMMAR, SIGNS
 
 if TYPE_CHECKING:
-    from lark import Lark, Token, Tree
-
-    Branch: TypeAlias = Tree[Token]
-    Part: TypeAlias = Tree[Token] | Token
+    from lark import Lark
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class Text:
         return self.text[place.start_pos : place.end_pos]
 
 
-def parse(text: Text) -> Branch:
+def parse(text: Text) -> Any:
     """Return the tree of a program; raises `SqlError` at what does not belong where it is."""
     need("lark", "queries in SQL", "sql")
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
@@ -66,3 +64,12 @@ def name_of(token: Any) -> str:
     """Return a name without its quotes."""
     text = str(token)
     return text[1:-1].replace('""', '"') if text.startswith('"') else text
+
+
+def inside(tree: Any, rule: str) -> Iterator[Any]:
+    """Yield the parts of a tree that a rule has made, outer ones first; none of the queries within it."""
+    if getattr(tree, "data", None) == rule:
+        yield tree
+    for child in getattr(tree, "children", ()):
+        if getattr(child, "data", "union") not in ("union", "nested"):
+            yield from inside(child, rule)

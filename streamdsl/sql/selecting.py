@@ -11,7 +11,7 @@ from streamdsl.expr.nodes import Field
 from streamdsl.sql.aggregating import NAMES, Aggregating
 from streamdsl.sql.columns import Columns, Side
 from streamdsl.sql.joining import Joining, conjuncts
-from streamdsl.sql.parsing import Text, name_of
+from streamdsl.sql.parsing import Text, inside, name_of
 from streamdsl.sql.scalars import FUNCTIONS, Scalars
 from streamdsl.sql.sources import Sources
 from streamdsl.sql.spans import in_batches
@@ -62,7 +62,7 @@ class Selecting:
         scalars = Scalars(self._text, columns.value, self._sources.functions, self._unknown)
         for condition in asked:
             rows = rows.where(scalars.value(condition))
-        if group is None and not any(map(self._is_aggregate, tree.find_data("call"))):
+        if group is None and not any(self._is_aggregate(call) for part in (items, having) for call in inside(part, "call")):
             if having is not None:
                 raise self._text.refused(having, "HAVING is for groups", "write WHERE")
             rows = self._projected(rows, columns, scalars, items, outputs)
@@ -99,7 +99,7 @@ class Selecting:
             if tree.data == "call" and self._is_aggregate(tree):
                 aggregating.add(tree, name)
         for tree in (items, *([having] if having else [])):
-            for call in filter(self._is_aggregate, tree.find_data("call")):
+            for call in filter(self._is_aggregate, inside(tree, "call")):
                 aggregating.add(call)
         made = aggregating.aggregate(rows, window)
         results = aggregating.results()
