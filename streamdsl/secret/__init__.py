@@ -1,0 +1,51 @@
+"""SECRET (paper 000): how other engines run a windowed query, and why their answers differ.
+
+    >>> from streamdsl import secret
+    >>> tuples = [(10, 30), (20, 31), (30, 36), (40, 37)]
+    >>> secret.simulate(secret.STREAMBASE, 5, 1, tuples, sum).outputs
+    [10, 30, 30, 30, 30, 20, 30]
+    >>> secret.simulate(secret.CORAL8, 5, 1, tuples, sum).outputs
+    [10, 30, 20, 30]
+
+A tuple is `(value, t_app, t_sys, bid)`; of `(value, t_app)` the n-th arrives at n, in a batch of its own.
+"""
+
+from streamdsl.secret.inputs import bundle, max_delay, restamp, slack, system_time, until
+from streamdsl.secret.profile import CORAL8, ORACLE_CEP, STREAM, STREAMBASE, Profile, Report, Tick
+from streamdsl.secret.scope import Scope, lifetime, scope, scopes
+from streamdsl.secret.simulation import Reported, Simulation, Step
+from streamdsl.secret.start import At, FromFirst, Grid
+from streamdsl.secret.tick import ticks
+from streamdsl.secret.trace import Trace, simulate
+from streamdsl.secret.tuples import HEARTBEAT, Tuple
+
+__all__ = [
+    "CORAL8",
+    "HEARTBEAT",
+    "ORACLE_CEP",
+    "STREAM",
+    "STREAMBASE",
+    "At",
+    "FromFirst",
+    "Grid",
+    "Profile",
+    "Report",
+    "Reported",
+    "Scope",
+    "Simulation",
+    "Step",
+    "Tick",
+    "Trace",
+    "Tuple",
+    "bundle",
+    "lifetime",
+    "max_delay",
+    "restamp",
+    "scope",
+    "scopes",
+    "simulate",
+    "slack",
+    "system_time",
+    "ticks",
+    "until",
+]
