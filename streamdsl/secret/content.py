@@ -162,27 +162,21 @@ class ByNumber(Content):
         self._tuples.append(tuple)
 
     def at(self, t: int) -> list[Seen]:
-        if t < self.t0:
-            return []
         interval, before = self._scope(t), self._scope(t - 1)
         content = self._of(interval)
         closing = len(content) == self.size and self._place(interval[1]) == t
         return [Seen(interval, content, not _same(interval, before), closing, len(content) == self.size)]
 
     def _scope(self, t: int) -> Interval:
-        seen = self._base + bisect_right(self._places, t, self._gone)
+        seen = self._forgotten + bisect_right(self._places, t, self._gone)
         return opening(seen, 0, self.size, self.slide), seen
 
-    @property
-    def _base(self) -> int:
-        return self._forgotten
-
     def _of(self, interval: Interval) -> list[Tuple]:
-        low, high = (number - self._base for number in interval)
+        low, high = (number - self._forgotten for number in interval)
         return self._tuples[low:high] if low < high else []
 
     def _place(self, number: int) -> int:
-        return self._places[number - 1 - self._base]
+        return self._places[number - 1 - self._forgotten]
 
     def instants(self, report: Report, invoked: range) -> Iterable[int]:
         if report.content_change or report.window_close:
@@ -196,7 +190,7 @@ class ByNumber(Content):
 
     def forget(self, t: int) -> None:
         if len(self):
-            self._drop(min(self._scope(t - 1)[0] - self._base, len(self._places) - 1))
+            self._drop(min(self._scope(t - 1)[0] - self._forgotten, len(self._places) - 1))
 
     def _drop(self, gone: int) -> None:
         before = len(self._places)
