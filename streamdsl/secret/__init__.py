@@ -10,9 +10,13 @@
 A tuple is `(value, t_app, t_sys, bid)`; of `(value, t_app)` the n-th arrives at n, in a batch of its own.
 """
 
+from streamdsl.secret.comparison import Comparison, Difference, compare
+from streamdsl.secret.equivalence import Equivalence, Port, agreement, equivalent, port
+from streamdsl.secret.inference import Inferred, Witness, infer
 from streamdsl.secret.inputs import bundle, max_delay, restamp, slack, system_time, until
 from streamdsl.secret.profile import CORAL8, ORACLE_CEP, STREAM, STREAMBASE, Profile, Report, Tick
 from streamdsl.secret.scope import Scope, lifetime, scope, scopes
+from streamdsl.secret.search import Assumption
 from streamdsl.secret.simulation import Reported, Simulation, Step
 from streamdsl.secret.start import At, FromFirst, Grid
 from streamdsl.secret.tick import ticks
@@ -25,9 +29,15 @@ __all__ = [
     "ORACLE_CEP",
     "STREAM",
     "STREAMBASE",
+    "Assumption",
     "At",
+    "Comparison",
+    "Difference",
+    "Equivalence",
     "FromFirst",
     "Grid",
+    "Inferred",
+    "Port",
     "Profile",
     "Report",
     "Reported",
@@ -37,9 +47,15 @@ __all__ = [
     "Tick",
     "Trace",
     "Tuple",
+    "Witness",
+    "agreement",
     "bundle",
+    "compare",
+    "equivalent",
+    "infer",
     "lifetime",
     "max_delay",
+    "port",
     "restamp",
     "scope",
     "scopes",

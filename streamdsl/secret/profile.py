@@ -106,7 +106,7 @@ class Profile:
 
     def __str__(self) -> str:
         t0 = getattr(self.t0, "formula", None) or getattr(self.t0, "__name__", repr(self.t0))
-        scope = "" if self.scope is Scope.ACTIVE else f"; looks at the {self.scope.value}"
+        scope = "" if self.scope is Scope.ACTIVE else f"; looks at {self.scope.words}"
         return f"{self.name}: t0 = {t0}{scope}; report on {self.report}; {self.tick.value}-driven"
 
 

@@ -18,6 +18,15 @@ class Scope(Enum):
     LAST_CLOSED = "last closed"
     ALL_OPEN = "all open"
 
+    @property
+    def words(self) -> str:
+        """What is looked at, in words.
+
+        >>> Scope.ALL_OPEN.words
+        'all open windows'
+        """
+        return f"{self.value} windows" if self is Scope.ALL_OPEN else f"the {self.value} window"
+
 
 def scope(t: int, t0: int, size: int, slide: int) -> Interval | None:
     """Return the scope (o, t] of the active window at time t as `(o, t)`, None before t0.

@@ -135,7 +135,7 @@ def check_by(by: object, scope: Scope) -> None:
     if by not in ("time", "tuples"):
         raise QueryError(f'windows are by "time" or by "tuples", not by {by!r}')
     if by == "tuples" and scope is not Scope.ACTIVE:
-        raise QueryError(f"of windows of tuples only the active one can be looked at, not the {scope.value}")
+        raise QueryError(f"of windows of tuples only the active one can be looked at, not {scope.words}")
 
 
 def fed(profile: Profile, tuples: Sequence[Tuple]) -> list[Tuple]:

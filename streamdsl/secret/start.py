@@ -28,21 +28,26 @@ class FromFirst:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """t0 is on a grid of absolute time, `shift` off the multiples of the slide, by which the first tuple's windows have opened.
+    """t0 is on a grid of absolute time, `shift` off the multiples of the slide, before the windows that the first tuple may be in.
 
-    >>> Grid(-1)(30, 5, 1), Grid(-1)(12, 3, 3)
-    (24, 8)
+    With `whole=False` the first window is the last that the grid starts by the first tuple's time: no earlier one is made.
+
+    >>> Grid(-1)(30, 5, 1), Grid(-1)(12, 3, 3), Grid(-1, whole=False)(31, 5, 2)
+    (24, 8, 29)
     """
 
     shift: int = -1
+    whole: bool = True
 
     def __call__(self, first: int, size: int, slide: int) -> int:
-        return -((size - first) // slide) * slide + self.shift
+        number = -((size - first) // slide) if self.whole else first // slide
+        return number * slide + self.shift
 
     @property
     def formula(self) -> str:
         """The rule in words."""
-        return "ceil((first - size) / slide) * slide" + _shown(self.shift)
+        number = "ceil((first - size) / slide)" if self.whole else "floor(first / slide)"
+        return f"{number} * slide" + _shown(self.shift)
 
 
 @dataclass(frozen=True, slots=True)

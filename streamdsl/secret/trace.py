@@ -9,7 +9,7 @@ from typing import Any
 
 from streamdsl.secret.profile import Profile
 from streamdsl.secret.simulation import By, Reported, Simulation, Step, fed
-from streamdsl.secret.tuples import HEARTBEAT, Given, Tuple, read
+from streamdsl.secret.tuples import Given, Tuple, read
 from streamdsl.secret.values import Values, evaluator
 
 
@@ -147,11 +147,3 @@ def _cells(trace: Trace) -> list[list[str]]:
     shown = zip(trace.reports, trace.outputs, strict=True)
     return [[str(each.t), escape(", ".join(map(repr, each.values))), escape(repr(out))] for each, out in shown]
 
-
-def shown_values(tuples: Iterable[Tuple]) -> list[Tuple]:
-    """Return the tuples that are no heartbeats.
-
-    >>> shown_values(read([(HEARTBEAT, 1), ("a", 2)]))
-    [Tuple(value='a', t_app=2, t_sys=2, bid=2)]
-    """
-    return [each for each in tuples if each.value is not HEARTBEAT]
