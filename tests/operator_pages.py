@@ -81,7 +81,19 @@ FAMILIES: Final[dict[str, tuple[str, list[tuple[type, str]]]]] = {
         "Running a query",
         [
             (Stream, name)
-            for name in ("run", "open", "restore", "stream", "explain", "plan", "to_pandas", "to_arrow", "to_polars", "on_spark")
+            for name in (
+                "run",
+                "open",
+                "restore",
+                "stream",
+                "as_of",
+                "explain",
+                "plan",
+                "to_pandas",
+                "to_arrow",
+                "to_polars",
+                "on_spark",
+            )
         ],
     ),
 }

@@ -10,7 +10,7 @@ from statistics import mean
 from typing import Any, Final, TypeAlias
 
 from streamdsl.errors import QueryError
-from streamdsl.secret.profile import CORAL8, STREAM, STREAMBASE, Profile, Report, Tick
+from streamdsl.secret.profile import CORAL8, STREAM, STREAMBASE, T0, Profile, Report, Tick
 from streamdsl.secret.scope import Scope
 from streamdsl.secret.search import ended, some
 from streamdsl.secret.start import At, FromFirst, Grid
@@ -22,8 +22,10 @@ Engine: TypeAlias = Callable[..., Any]
 """`engine(size, slide, tuples)` gives the outputs, in order: of each report its values, or an aggregate of them."""
 WINDOWS: Final = ((5, 1), (5, 2), (3, 3))
 """A slide of one time unit, a longer one, and tumbling windows."""
-INPUTS: Final = 60
+INPUTS: Final = 24
 """Inputs from which those are chosen that tell the remaining settings apart."""
+Asked: TypeAlias = tuple[int, int, list[Tuple]]
+"""Size, slide and input of one run."""
 DETAILS: Final = ("t0", "scope", "report", "tick")
 
 
@@ -42,9 +44,9 @@ class Witness:
 class Inferred:
     """The settings that explain an engine: `profile`, the best known one, None if there is none; true or false in itself.
 
-    `candidates` are all settings that explain everything seen, `undetermined` names what they do not share, with the ways of each.
-    `witnesses` are the inputs that ruled settings out; without an explanation the last one shows what `nearest` fails at.
-    `ended`: the engine reports what is left when its input ends.
+    `candidates` are all settings that explain everything seen, `undetermined` names what they do not share. `witnesses` are the
+    inputs that ruled settings out; without an explanation the last one shows what `nearest` fails at. `ended`: the engine
+    reports what is left when its input ends.
     """
 
     profile: Profile | None
@@ -62,7 +64,7 @@ class Inferred:
 
         >>> from functools import partial
         >>> from streamdsl.secret import STREAMBASE
-        >>> infer(partial(simulate, STREAMBASE)).undetermined["tick"]
+        >>> infer(partial(simulate, STREAMBASE), [(2, 1)]).undetermined["tick"]
         ['tuple', 'time', 'batch']
         """
         ways = {name: list(dict.fromkeys(_shown(getattr(each, name)) for each in self.candidates)) for name in DETAILS}
@@ -98,7 +100,7 @@ def infer(
 
     >>> from functools import partial
     >>> from streamdsl.secret import CORAL8
-    >>> infer(partial(simulate, CORAL8)).profile == CORAL8
+    >>> infer(partial(simulate, CORAL8), [(3, 1)]).profile == CORAL8
     True
     >>> print(infer(lambda size, slide, tuples: [[value] for value, *_ in tuples], [(3, 1)]).profile)
     None
@@ -144,7 +146,7 @@ class _Trials:
                 return Inferred(None, [], self._witnesses, _named(left, "these"), self._ends)
             left, self._pool = kept, left_inputs
 
-    def _best(self, left: list[Profile]) -> tuple[tuple[int, int, list[Tuple]] | None, list[Any]]:
+    def _best(self, left: list[Profile]) -> tuple[Asked | None, list[Asked]]:
         """Return the input that splits the settings into the most parts, and the other ones that may still split them."""
         if not self._witnesses:
             return self._pool[0], self._pool[1:]
@@ -176,7 +178,7 @@ class _Trials:
         apply = self._aggregate or list
         return all(_equal(output, apply(values)) for output, values in zip(outputs, predicted, strict=True))
 
-    def _note(self, chosen: Any, outputs: list[Any], left: list[Profile], kept: list[Profile]) -> None:
+    def _note(self, chosen: Asked, outputs: list[Any], left: list[Profile], kept: list[Profile]) -> None:
         if len(kept) < len(left) or not self._witnesses:
             apply = self._aggregate or list
             expected = [apply(values) for values in self._predict(_named(left, "") or left[0], *chosen)]
@@ -187,7 +189,7 @@ def _candidates() -> Iterator[Profile]:
     """Yield all settings, the best known first."""
     known = (CORAL8, STREAM, STREAMBASE)
     yield from known
-    starts = [
+    starts: list[T0] = [
         *(Grid(shift) for shift in (-1, 0, -2, 1)),
         *(Grid(shift, whole=False) for shift in (-1, 0)),
         *(FromFirst(shift) for shift in (0, -1, 1)),
@@ -195,8 +197,8 @@ def _candidates() -> Iterator[Profile]:
         At(0),
         At(-1),
     ]
-    flags = product([False, True], repeat=3)
-    reports = [Report(*each, period) for each in flags for period in (1, 2, 3)]
+    on = (False, True)
+    reports = [Report(change, close, full, n) for change in on for close in on for full in on for n in (1, 2, 3)]
     for scope, report, tick, start in product(Scope, reports, Tick, starts):
         made = Profile("", start, report, tick, scope)
         if not any(replace(each, name="") == made for each in known):
@@ -227,7 +229,7 @@ def _guess(outputs: list[Any], predicted: list[list[Any]]) -> Callable[[list[Any
     pairs = [(out, values) for out, values in zip(outputs, predicted, strict=True) if values]
     for function in (sum, mean, len, max, min):
         if len({len(values) for _, values in pairs}) > 1 and all(_equal(out, function(values)) for out, values in pairs):
-            return function  # type: ignore[return-value]
+            return function
     return None
 
 

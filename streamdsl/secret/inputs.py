@@ -27,7 +27,7 @@ def bundle(tuples: Iterable[Given], by: Literal["tuple", "time"] | int) -> list[
     >>> [t.bid for t in bundle([("a", 3), ("b", 5), ("c", 5), ("d", 5)], by=2)]
     [1, 2, 2, 3]
     """
-    most = {"tuple": 1, "time": None}.get(by, by) if isinstance(by, str) else by  # type: ignore[call-overload]
+    most = {"tuple": 1, "time": None}.get(by, by) if isinstance(by, str) else by
     if isinstance(most, (str, bool)) or (most is not None and most < 1):
         raise QueryError(f'tuples are bundled by "tuple", by "time", or by a number of them, not by {by!r}')
     found: list[Tuple] = []

@@ -58,12 +58,14 @@ def _reported(trace: Trace) -> list[Step]:
 
 def _interval(step: Step) -> tuple[int, int]:
     assert step.seen is not None
-    return step.seen.interval if trace_of_time(step) else (step.t, step.t)
+    return step.seen.interval if _of_time(step) else (step.t, step.t)
 
 
-def trace_of_time(step: Step) -> bool:
+def _of_time(step: Step) -> bool:
     """Say whether a step's interval is one of time, which ends by it, not of numbers of tuples."""
-    return step.seen is not None and all(step.seen.interval[0] < each.t_app <= step.seen.interval[1] for each in step.seen.content)
+    assert step.seen is not None
+    low, high = step.seen.interval
+    return all(low < each.t_app <= high for each in step.seen.content)
 
 
 def _times(scale: _Scale, tuples: Sequence[Tuple]) -> list[str]:
@@ -82,13 +84,11 @@ def _lane(scale: _Scale, trace: Trace, lane: Sequence[Step], colour: str, y: int
     parts = [_text(LEFT, y + 13, trace.profile.name, "name")]
     for number, (step, output) in enumerate(zip(lane[:MOST], trace.outputs, strict=False), 1):
         top = y + number * ROW
-        low, high = _interval(step)
-        width = max(3.0, scale.x(high) - scale.x(low))
-        parts.append(
-            f'<rect x="{scale.x(low):.1f}" y="{top + 3}" width="{width:.1f}" height="{ROW - 7}" rx="3" fill="{colour}" fill-opacity=".35"/>'
-        )
-        x = scale.x(step.t)
-        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top + 1}" y2="{top + ROW - 3}" stroke="{colour}" stroke-width="2.5"/>')
+        low, high = (scale.x(t) for t in _interval(step))
+        place = f'x="{low:.1f}" y="{top + 3}" width="{max(3.0, high - low):.1f}" height="{ROW - 7}"'
+        parts.append(f'<rect {place} rx="3" fill="{colour}" fill-opacity=".35"/>')
+        ends = f'x1="{scale.x(step.t):.1f}" x2="{scale.x(step.t):.1f}" y1="{top + 1}" y2="{top + ROW - 3}"'
+        parts.append(f'<line {ends} stroke="{colour}" stroke-width="2.5"/>')
         parts.append(_text(LEFT + WIDE + 16, top + 13, f"t={step.t}: {_short(output)}"))
     if len(lane) > MOST:
         parts.append(_text(LEFT, y + (MOST + 1) * ROW + 13, f"... {len(lane) - MOST} reports more", "quiet"))

@@ -91,7 +91,8 @@ class Simulation:
         ticker, content = self._start(arrived)
         found = []
         for t in ticker.arrive(arrived.t_app, arrived.bid):
-            for seen in content.at(t) or [None]:
+            looked: list[Seen | None] = [*content.at(t)]
+            for seen in looked or [None]:
                 reported = seen is not None and holds(self.profile.report, seen, t, ticker.highest)
                 found.append(Step(arrived.t_sys, t, seen, reported))
         self._take(arrived)

@@ -28,7 +28,7 @@ class FromFirst:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """t0 is on a grid of absolute time, `shift` off the multiples of the slide, before the windows that the first tuple may be in.
+    """t0 is on a grid of absolute time, `shift` off the multiples of the slide, before any window that the first tuple may be in.
 
     With `whole=False` the first window is the last that the grid starts by the first tuple's time: no earlier one is made.
 

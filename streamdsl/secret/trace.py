@@ -10,7 +10,7 @@ from typing import Any
 from streamdsl.secret.profile import Profile
 from streamdsl.secret.simulation import By, Reported, Simulation, Step, fed
 from streamdsl.secret.tuples import Given, Tuple, read
-from streamdsl.secret.values import Values, evaluator
+from streamdsl.secret.values import evaluator
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +36,7 @@ class Trace:
     tuples: list[Tuple]
     reports: list[Reported]
     outputs: list[Any]
-    by: By
-    evaluate: Values
+    by: By = "time"
 
     def steps(self) -> list[Step]:
         """Return each Report that was invoked, in order, with what it saw.
@@ -67,23 +66,14 @@ class Trace:
         >>> simulate(CORAL8, 2, 1, [("a", 2)]).rows()
         [['1', '-1..1', 'no', '', '', '']]
         """
-        found = []
-        silent = (step for step in self.steps())
-        for (arrival, shown), steps in groupby(silent, key=lambda step: (step.t_sys, step if _content(step) else None)):
-            if shown is None or not _content(shown) and not shown.reported:
+        found, outputs = list[list[str]](), iter(self.outputs)
+        for (arrival, silent), steps in groupby(self.steps(), key=lambda step: (step.t_sys, _silent(step))):
+            if silent:
                 times = [step.t for step in steps]
                 found.append([str(arrival), _span(times[0], times[-1]), "no", "", "", ""])
             else:
-                found.append(self._row(shown))
+                found.extend(_row(step, repr(next(outputs)) if step.reported else "") for step in steps)
         return found
-
-    def _row(self, step: Step) -> list[str]:
-        assert step.seen is not None
-        values = [each.value for each in step.seen.content]
-        output = repr(self.evaluate(values)) if step.reported else ""
-        low, high = step.seen.interval
-        content = ", ".join(map(repr, values))
-        return [str(step.t_sys), str(step.t), "yes" if step.reported else "no", f"({low}, {high}]", content, output]
 
     def __repr__(self) -> str:
         return f"{self.profile.name}, size {self.size}, slide {self.slide}: {self.outputs!r}"
@@ -110,15 +100,15 @@ def simulate(
     Windows are of application time, or, `by="tuples"`, of numbered tuples. Without `t0` the profile's rule gives it.
 
     >>> from streamdsl.secret import CORAL8
-    >>> simulate(CORAL8, 4, 1, [(10, 3, 1, 1), (20, 5, 2, 2), (30, 5, 3, 2), (40, 5, 4, 3), (60, 7, 6, 4)]).reports
-    [Reported(t_sys=2, t=3, values=[10]), Reported(t_sys=4, t=5, values=[10, 20, 30]), Reported(t_sys=6, t=5, values=[10, 20, 30, 40])]
+    >>> simulate(CORAL8, 4, 1, [(10, 3, 1, 1), (20, 5, 2, 2), (30, 5, 3, 2), (40, 5, 4, 3)]).reports
+    [Reported(t_sys=2, t=3, values=[10]), Reported(t_sys=4, t=5, values=[10, 20, 30])]
     """
     seen = fed(profile, read(tuples))
     running = Simulation(profile, size, slide, t0, by)
     reports = [report for each in seen for report in running.push(each)]
     evaluate = evaluator(aggregate)
     outputs = [evaluate(report.values) for report in reports]
-    return Trace(profile, size, slide, running.t0, seen, reports, outputs, by, evaluate)
+    return Trace(profile, size, slide, running.t0, seen, reports, outputs, by)
 
 
 def columns(rows: list[list[str]]) -> str:
@@ -133,8 +123,15 @@ def columns(rows: list[list[str]]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _content(step: Step) -> bool:
-    return step.reported or (step.seen is not None and bool(step.seen.content))
+def _silent(step: Step) -> bool:
+    return not step.reported and (step.seen is None or not step.seen.content)
+
+
+def _row(step: Step, output: str) -> list[str]:
+    assert step.seen is not None
+    low, high = step.seen.interval
+    content = ", ".join(repr(each.value) for each in step.seen.content)
+    return [str(step.t_sys), str(step.t), "yes" if step.reported else "no", f"({low}, {high}]", content, output]
 
 
 def _span(first: int, last: int) -> str:
@@ -146,4 +143,3 @@ def _cells(trace: Trace) -> list[list[str]]:
 
     shown = zip(trace.reports, trace.outputs, strict=True)
     return [[str(each.t), escape(", ".join(map(repr, each.values))), escape(repr(out))] for each, out in shown]
-

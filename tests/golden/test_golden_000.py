@@ -14,7 +14,7 @@ from streamdsl import secret
 
 Case: TypeAlias = dict[str, Any]
 PROFILES: Final = {each.name: each for each in (secret.STREAM, secret.CORAL8, secret.STREAMBASE, secret.ORACLE_CEP)}
-AGGREGATES: Final = {"avg": sd.avg(lambda e: e.value), "sum": sd.sum(lambda e: e.value), None: None}
+AGGREGATES: Final[Mapping[Any, Any]] = {"avg": sd.avg(lambda e: e.value), "sum": sd.sum(lambda e: e.value), None: None}
 
 
 def load() -> list[Any]:
@@ -29,7 +29,7 @@ def test_golden(case: Case) -> None:
 
 def trace(case: Case) -> secret.Trace:
     p = case["params"]
-    fn: Any = AGGREGATES[p.get("fn")]
+    fn = AGGREGATES[p.get("fn")]
     return secret.simulate(PROFILES[p["profile"]], p["size"], p["slide"], case["input"]["stream"], fn)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from math import ceil
 from fractions import Fraction
+from math import ceil
 from typing import Any, TypeAlias
 
 from streamdsl.secret import HEARTBEAT, Profile, Report, Scope, Tick, Tuple

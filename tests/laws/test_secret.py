@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
+import pytest
 from hypothesis import given
 
 import streamdsl as sd
@@ -33,9 +35,9 @@ def stream(rng: Random, late: bool = True) -> list[Tuple]:
 def profile(rng: Random) -> Profile:
     if rng.random() < 0.3:
         return rng.choice(PAPER)
-    flags = [rng.random() < 0.5 for _ in range(3)]
-    report = Report(*flags, rng.choice([None, 1, 2, 3]))
-    t0 = rng.choice([Grid(rng.randint(-3, 2)), FromFirst(rng.randint(-2, 2), rng.random() < 0.5), At(rng.randint(-3, 12))])
+    change, close, full = (rng.random() < 0.5 for _ in range(3))
+    report = Report(change, close, full, rng.choice([None, 1, 2, 3]))
+    t0: Any = rng.choice([Grid(rng.randint(-3, 2)), FromFirst(rng.randint(-2, 2), rng.random() < 0.5), At(rng.randint(-3, 12))])
     return Profile("any", t0, report, rng.choice(list(Tick)), rng.choice(list(Scope)))
 
 
@@ -52,7 +54,9 @@ def test_the_running_simulation_reports_what_the_printed_model_does(seed: int) -
 def test_windows_of_tuples_are_those_of_their_definition(seed: int) -> None:
     rng = Random(seed)
     tuples, given, size, slide = stream(rng), replace(profile(rng), scope=Scope.ACTIVE), rng.randint(1, 5), rng.randint(1, 5)
-    assert secret.simulate(given, size, slide, tuples, by="tuples").reports == printed.simulate(given, size, slide, tuples, by="tuples")
+    assert secret.simulate(given, size, slide, tuples, by="tuples").reports == printed.simulate(
+        given, size, slide, tuples, by="tuples"
+    )
 
 
 @examples(200)
@@ -131,11 +135,16 @@ def test_backward_slides_end_windows_at_multiples_from_t0(seed: int) -> None:
         assert all((each.t - start) % slide == 0 and each.t > start for each in reports)
 
 
-def test_memory_is_bounded_by_the_window_whatever_comes() -> None:
-    for given in [*PAPER, *(replace(secret.CORAL8, scope=kind) for kind in Scope)]:
-        for size, slide in [(5, 1), (5, 5), (6, 4), (3, 7)]:
-            for by in ("time", "tuples"):
-                if by == "time" or given.scope is Scope.ACTIVE:
-                    running = Simulation(given, size, slide, by=by)  # type: ignore[arg-type]
-                    most = max([running.push((n, n, n, n)) and 0 or running.kept for n in range(1, 400)])
-                    assert most <= size + 2 * slide + 2, (given.name, size, slide, by)
+ENGINES = [*PAPER, *(replace(secret.CORAL8, scope=kind) for kind in Scope)]
+
+
+@pytest.mark.parametrize("by", ["time", "tuples"])
+@pytest.mark.parametrize(("size", "slide"), [(5, 1), (5, 5), (6, 4), (3, 7)])
+def test_memory_is_bounded_by_the_window_whatever_comes(size: int, slide: int, by: Any) -> None:
+    for engine in ENGINES:
+        if by == "time" or engine.scope is Scope.ACTIVE:
+            running, most = Simulation(engine, size, slide, by=by), 0
+            for n in range(1, 400):
+                running.push((n, n, n, n))
+                most = max(most, running.kept)
+            assert most <= size + 2 * slide + 2, engine
