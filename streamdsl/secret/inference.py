@@ -131,6 +131,7 @@ class _Trials:
             (size, slide, list(each)) for size, slide in windows for each in (inputs or reversed(some(size, slide, INPUTS)))
         ]
         self._witnesses: list[Witness] = []
+        self._predicted: dict[tuple[Profile, int, int, int], list[list[Any]]] = {}
 
     def run(self, name: str) -> Inferred:
         left = list(_candidates())
@@ -167,8 +168,11 @@ class _Trials:
     """Settings that cannot be told apart are tried on some inputs more: all of them may be wrong."""
 
     def _predict(self, profile: Profile, size: int, slide: int, tuples: list[Tuple]) -> list[list[Any]]:
-        given = ended(tuples, size, slide) if self._ends else tuples
-        return [sorted(report.values) for report in simulate(profile, size, slide, given).reports]
+        asked = (profile, size, slide, id(tuples))
+        if asked not in self._predicted:
+            given = ended(tuples, size, slide) if self._ends else tuples
+            self._predicted[asked] = [sorted(report.values) for report in simulate(profile, size, slide, given).reports]
+        return self._predicted[asked]
 
     def _fits(self, outputs: list[Any], predicted: list[list[Any]]) -> bool:
         if len(outputs) != len(predicted):

@@ -46,6 +46,7 @@ def _assumption(word: str) -> Assumption:
 def streams(size: int, slide: int, assumptions: frozenset[Assumption], period: int = 1) -> Iterator[list[Tuple]]:
     """Yield inputs that keep assumptions: all short ones with certain steps, then longer ones by chance, always the same.
 
+    >>> from itertools import islice
     >>> [len(each) for each in islice(streams(3, 1, frozenset({Assumption.NO_SIMULTANEOUS})), 4)]
     [1, 1, 2, 2]
     """
