@@ -14,6 +14,7 @@ from streamdsl.secret.comparison import Comparison, Difference, compare
 from streamdsl.secret.equivalence import Equivalence, Port, agreement, equivalent, port
 from streamdsl.secret.inference import Inferred, Witness, infer
 from streamdsl.secret.inputs import bundle, max_delay, restamp, slack, system_time, until
+from streamdsl.secret.joining import Joined, Side, simulate_join
 from streamdsl.secret.profile import CORAL8, ORACLE_CEP, STREAM, STREAMBASE, Profile, Report, Tick
 from streamdsl.secret.scope import Scope, lifetime, scope, scopes
 from streamdsl.secret.search import Assumption
@@ -37,11 +38,13 @@ __all__ = [
     "FromFirst",
     "Grid",
     "Inferred",
+    "Joined",
     "Port",
     "Profile",
     "Report",
     "Reported",
     "Scope",
+    "Side",
     "Simulation",
     "Step",
     "Tick",
@@ -60,6 +63,7 @@ __all__ = [
     "scope",
     "scopes",
     "simulate",
+    "simulate_join",
     "slack",
     "system_time",
     "ticks",

@@ -106,3 +106,31 @@ def simulate(profile: Profile, size: int, slide: int, stream: list[Tuple], t0: i
         for t in tick(profile.tick, each.t_sys, start, stream)
         for found in one(profile, t, each.t_sys, start, size, slide, stream)
     ]
+
+
+def join(profile: Profile, sides: tuple[tuple[list[Tuple], int, int], ...], both: bool) -> list[Any]:
+    """Two windows, asked together at each tick of the two streams as one."""
+    stream = sorted((each for tuples, _, _ in sides for each in tuples), key=lambda each: each.t_sys)
+    if not stream:
+        return []
+    starts = [profile.start(stream[0].t_app, size, slide) for _, size, slide in sides]
+    found = []
+    for arrived in stream:
+        tau, highest = arrived.t_sys, max(each.t_app for each in stream if each.t_sys <= arrived.t_sys)
+        for t in tick(profile.tick, tau, min(starts), stream):
+            now, before = (
+                [
+                    content(scopes(x, t0, size, slide, Scope.ACTIVE).get(0), tau, tuples)
+                    for (tuples, size, slide), t0 in zip(sides, starts, strict=True)
+                ]
+                for x in (t, t - 1)
+            )
+            closing = [
+                t >= t0 and (lambda s: s[1] - s[0] == size)(scopes(t, t0, size, slide, Scope.ACTIVE)[0])
+                for (_, size, slide), t0 in zip(sides, starts, strict=True)
+            ]
+            closes = (all(closing) if both else any(closing)) and t < highest
+            full: list[Any] = now if all(now) else []
+            if kept(profile.report, t, full, now != before, closes):
+                found.append((tau, t, *([each.value for each in side] for side in now)))
+    return found

@@ -61,6 +61,20 @@ def test_windows_of_tuples_are_those_of_their_definition(seed: int) -> None:
 
 @examples(200)
 @given(SEEDS)
+def test_a_join_sees_what_its_definition_says(seed: int) -> None:
+    rng = Random(seed)
+    engine, closing = replace(profile(rng), scope=Scope.ACTIVE), rng.choice(["any", "all"])
+    tuples = [each for each in stream(rng) if each.value is not HEARTBEAT]
+    split = [rng.randint(0, 1) for _ in tuples]
+    parts = [[each for each, side in zip(tuples, split, strict=True) if side == n] for n in (0, 1)]
+    sides = tuple((part, rng.randint(1, 5), rng.randint(1, 5)) for part in parts)
+    found = secret.simulate_join(engine, secret.Side(*sides[0]), secret.Side(*sides[1]), closing=closing)
+    assert [each[:4] for each in found] == printed.join(engine, sides, closing == "all")
+    assert all(each.pairs == [(a, b) for a in each.left for b in each.right] for each in found)
+
+
+@examples(200)
+@given(SEEDS)
 def test_ticks_are_those_of_the_mapping_functions(seed: int) -> None:
     rng = Random(seed)
     tuples, t0, kind = stream(rng), rng.randint(-5, 9), rng.choice(list(Tick))
