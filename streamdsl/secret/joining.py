@@ -116,9 +116,8 @@ _NOTHING = Seen((0, 0), [], False, False)
 
 def _merged(left: Side, right: Side) -> list[tuple[int, Tuple]]:
     """Return the tuples of both inputs in order of arrival, each with the number of its input."""
-    both = sorted(
-        ((n, each) for n, side in enumerate((left, right)) for each in read(side.tuples)), key=lambda each: each[1].t_sys
-    )
-    for (_, before), (_, after) in zip(both, both[1:], strict=False):
+    both = [(n, each) for n, side in enumerate((left, right)) for each in read(side.tuples)]
+    both.sort(key=lambda each: each[1].t_sys)
+    for (_, before), (_, after) in pairwise(both):
         check_order(before.t_sys, after)
     return both

@@ -120,6 +120,32 @@ def test_a_query_under_a_profile_gives_what_its_aggregate_makes_of_the_reports(s
     assert [None if out is None else out.all for out in ran.outputs] == [values or None for values in expected.outputs]
 
 
+@examples(100)
+@given(SEEDS)
+def test_slack_orders_what_is_late_by_no_more_and_loses_the_rest(seed: int) -> None:
+    rng = Random(seed)
+    tuples, delay = [each for each in stream(rng) if each.value is not secret.HEARTBEAT], rng.randint(0, 7)
+    highest = [max(each.t_app for each in tuples[: n + 1]) for n in range(len(tuples))]
+    kept = [each for each, most in zip(tuples, highest, strict=True) if each.t_app >= most - delay]
+    found = secret.slack(tuples, delay)
+    assert [(each.t_app, each.value) for each in found] == [
+        (each.t_app, each.value) for each in sorted(kept, key=lambda e: e.t_app)
+    ]
+    assert [each.t_sys for each in found] == list(range(1, len(found) + 1))
+
+
+@examples(100)
+@given(SEEDS)
+def test_heartbeats_add_reports_and_take_none_away_while_nothing_is_late(seed: int) -> None:
+    rng = Random(seed)
+    engine = replace(profile(rng), tick=rng.choice([Tick.TUPLE, Tick.TIME]), scope=Scope.ACTIVE)
+    tuples, delay = [secret.Tuple(n, 3 * n, 3 * n, n) for n in range(1, rng.randint(2, 9))], rng.randint(1, 4)
+    size, slide = rng.randint(1, 5), rng.randint(1, 5)
+    plain = secret.simulate(engine, size, slide, tuples).reports
+    beaten = secret.simulate(engine, size, slide, secret.max_delay(tuples, delay)).reports
+    assert [(each.t, each.values) for each in beaten] == [(each.t, each.values) for each in plain]
+
+
 def test_a_cti_of_the_source_is_a_heartbeat() -> None:
     events = [sd.point("a", 1, 7), sd.Cti(9)]
     query = sd.source("s").tumbling_window(4).aggregate(sd.sum(lambda e: e.value))
