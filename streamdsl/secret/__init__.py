@@ -21,15 +21,35 @@ from streamdsl.secret.search import Assumption
 from streamdsl.secret.simulation import Reported, Simulation, Step
 from streamdsl.secret.start import At, FromFirst, Grid
 from streamdsl.secret.tick import ticks
+from streamdsl.secret.today import (
+    BYTEWAX,
+    DUCKDB_BUCKET,
+    PATHWAY,
+    PATHWAY_ONCE,
+    POLARS_DYNAMIC,
+    SPARK_APPEND,
+    SPARK_UPDATE,
+    STREAMDSL,
+    STREAMDSL_FINAL,
+)
 from streamdsl.secret.trace import Trace, simulate
 from streamdsl.secret.tuples import HEARTBEAT, Tuple
 
 __all__ = [
+    "BYTEWAX",
     "CORAL8",
+    "DUCKDB_BUCKET",
     "HEARTBEAT",
     "ORACLE_CEP",
+    "PATHWAY",
+    "PATHWAY_ONCE",
+    "POLARS_DYNAMIC",
+    "SPARK_APPEND",
+    "SPARK_UPDATE",
     "STREAM",
     "STREAMBASE",
+    "STREAMDSL",
+    "STREAMDSL_FINAL",
     "Assumption",
     "At",
     "Comparison",

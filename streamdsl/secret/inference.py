@@ -13,10 +13,11 @@ from streamdsl.errors import QueryError
 from streamdsl.secret.profile import CORAL8, STREAM, STREAMBASE, T0, Profile, Report, Tick
 from streamdsl.secret.scope import Scope
 from streamdsl.secret.search import ended, some
+from streamdsl.secret.simulation import Simulation
 from streamdsl.secret.start import At, FromFirst, Grid
 from streamdsl.secret.trace import Trace, simulate
 from streamdsl.secret.tuples import Tuple
-from streamdsl.secret.values import evaluator
+from streamdsl.secret.values import Values, evaluator
 
 Engine: TypeAlias = Callable[..., Any]
 """`engine(size, slide, tuples)` gives the outputs, in order: of each report its values, or an aggregate of them."""
@@ -26,6 +27,11 @@ INPUTS: Final = 24
 """Inputs from which those are chosen that tell the remaining settings apart."""
 Asked: TypeAlias = tuple[int, int, list[Tuple]]
 """Size, slide and input of one run."""
+FEW: Final = 30
+MANY: Final = 300
+"""Of few settings all inputs are looked at, of many none: then any input rules most of them out."""
+AGGREGATES: Final[tuple[Values, ...]] = (sum, mean, len, max, min)
+"""What outputs that are no lists may be."""
 DETAILS: Final = ("t0", "scope", "report", "tick")
 
 
@@ -107,86 +113,109 @@ def infer(
     """
     if not windows:
         raise QueryError("without a window nothing can be inferred", hint="infer(engine, windows=[(5, 1), (3, 3)])")
-    found = _Trials(black_box, windows, aggregate, inputs, bool(ended)).run(name)
+    ask = _Asking(black_box)
+    pool = [(size, slide, list(each)) for size, slide in windows for each in (inputs or reversed(some(size, slide, INPUTS)))]
+    values = None if aggregate is None else evaluator(aggregate)
+    found = _Trials(ask, pool, values, bool(ended)).run(name)
     if found or ended is not None:
         return found
-    other = _Trials(black_box, windows, aggregate, inputs, True).run(name)
+    other = _Trials(ask, pool, values, True).run(name)
     return max(found, other, key=lambda each: (bool(each), len(each.witnesses)))
 
 
 class _Trials:
     """The engine's answers so far, and the settings that explain them."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        windows: Sequence[tuple[int, int]],
-        aggregate: Any,
-        inputs: Sequence[Sequence[Tuple]] | None,
-        ends: bool,
-    ) -> None:
-        self._engine, self._ends = engine, ends
-        self._aggregate = None if aggregate is None else evaluator(aggregate)
-        self._pool = [
-            (size, slide, list(each)) for size, slide in windows for each in (inputs or reversed(some(size, slide, INPUTS)))
-        ]
+    def __init__(self, ask: Callable[[Asked], list[Any]], pool: list[Asked], values: Values | None, ends: bool) -> None:
+        self._ask, self._pool, self._values, self._ends = ask, pool, values, ends
+        self._unconfirmed = list(dict.fromkeys(each[:2] for each in pool))
         self._witnesses: list[Witness] = []
         self._predicted: dict[tuple[Profile, int, int, int], list[list[Any]]] = {}
 
     def run(self, name: str) -> Inferred:
         left = list(_candidates())
-        while True:
-            chosen, left_inputs = self._best(left)
-            if chosen is None:
-                best = _named(left, name)
-                return Inferred(best, left, self._witnesses, None, self._ends)
-            outputs = _answer(self._engine, *chosen)
-            kept = [each for each in left if self._fits(outputs, self._predict(each, *chosen))]
-            self._note(chosen, outputs, left, kept)
+        while (asked := self._next(left)) is not None:
+            self._pool = [each for each in self._pool if each is not asked]
+            outputs = self._ask(asked)
+            kept = self._kept(left, asked, outputs)
+            if len(kept) < len(left) or not self._witnesses:
+                self._witnesses.append(Witness(*asked, outputs, self._expected(left[0], asked)))
             if not kept:
                 return Inferred(None, [], self._witnesses, _named(left, "these"), self._ends)
-            left, self._pool = kept, left_inputs
+            left = kept
+        return Inferred(_named(left, name), left, self._witnesses, None, self._ends)
 
-    def _best(self, left: list[Profile]) -> tuple[Asked | None, list[Asked]]:
-        """Return the input that splits the settings into the most parts, and the other ones that may still split them."""
-        if not self._witnesses:
-            return self._pool[0], self._pool[1:]
-        if len(left) > 200:
-            chosen = max(self._pool[::10] or self._pool, key=lambda each: len(each[2]), default=None)
-            return chosen, [each for each in self._pool if each is not chosen]
-        parts = [(len({repr(self._predict(each, *given)) for each in left}), given) for given in self._pool]
-        open_ = [(count, given) for count, given in parts if count > 1]
-        if not open_ and self._unsure:
-            open_ = parts[:6]
-            self._unsure = False
-        if not open_:
-            return None, []
-        _, chosen = max(open_, key=lambda each: each[0])
-        return chosen, [given for _, given in parts if given is not chosen]
+    def _next(self, left: list[Profile]) -> Asked | None:
+        """Return the input that splits the settings into the most parts; None if none does, and each window has been tried."""
+        few = self._pool if len(left) <= FEW else self._pool[:: max(1, len(self._pool) // 6)]
+        if self._witnesses and len(left) <= MANY:
+            for looked in (few, self._pool):
+                parts = [(len({repr(self._predict(each, asked)) for each in left}), asked) for asked in looked]
+                most, chosen = max(parts, key=lambda each: each[0], default=(0, None))
+                if most > 1:
+                    return chosen
+        elif few:
+            return few[0]
+        return self._confirming()
 
-    _unsure = True
-    """Settings that cannot be told apart are tried on some inputs more: all of them may be wrong."""
+    def _confirming(self) -> Asked | None:
+        """Return an input of a window that has not been tried: settings that cannot be told apart may all be wrong."""
+        tried = {(each.size, each.slide) for each in self._witnesses}
+        self._unconfirmed = [each for each in self._unconfirmed if each not in tried]
+        if not self._unconfirmed:
+            return None
+        window = self._unconfirmed.pop(0)
+        return next((asked for asked in self._pool if asked[:2] == window), None)
 
-    def _predict(self, profile: Profile, size: int, slide: int, tuples: list[Tuple]) -> list[list[Any]]:
-        asked = (profile, size, slide, id(tuples))
-        if asked not in self._predicted:
-            given = ended(tuples, size, slide) if self._ends else tuples
-            self._predicted[asked] = [sorted(report.values) for report in simulate(profile, size, slide, given).reports]
-        return self._predicted[asked]
+    def _kept(self, left: list[Profile], asked: Asked, outputs: list[Any]) -> list[Profile]:
+        """Return the settings that explain an answer; the aggregate is the first one with which some do."""
+        if self._values is not None or all(isinstance(each, list) for each in outputs):
+            return [each for each in left if self._explains(each, asked, outputs, self._values or list)]
+        for values in AGGREGATES:
+            kept = [each for each in left if self._explains(each, asked, outputs, values)]
+            if kept:
+                self._values = values
+                return kept
+        return []
 
-    def _fits(self, outputs: list[Any], predicted: list[list[Any]]) -> bool:
-        if len(outputs) != len(predicted):
-            return False
-        if self._aggregate is None:
-            self._aggregate = _guess(outputs, predicted)
-        apply = self._aggregate or list
-        return all(_equal(output, apply(values)) for output, values in zip(outputs, predicted, strict=True))
+    def _explains(self, profile: Profile, asked: Asked, outputs: list[Any], values: Values) -> bool:
+        """Say whether settings give an answer, report by report; most are wrong from the start."""
+        size, slide, _ = asked
+        running, place = Simulation(profile, size, slide), 0
+        for each in self._given(asked):
+            for report in running.push(each):
+                if place == len(outputs) or not _equal(outputs[place], values(sorted(report.values))):
+                    return False
+                place += 1
+        return place == len(outputs)
 
-    def _note(self, chosen: Asked, outputs: list[Any], left: list[Profile], kept: list[Profile]) -> None:
-        if len(kept) < len(left) or not self._witnesses:
-            apply = self._aggregate or list
-            expected = [apply(values) for values in self._predict(_named(left, "") or left[0], *chosen)]
-            self._witnesses.append(Witness(*chosen, outputs, expected))
+    def _predict(self, profile: Profile, asked: Asked) -> list[list[Any]]:
+        size, slide, tuples = asked
+        key = (profile, size, slide, id(tuples))
+        if key not in self._predicted:
+            reports = simulate(profile, size, slide, self._given(asked)).reports
+            self._predicted[key] = [sorted(report.values) for report in reports]
+        return self._predicted[key]
+
+    def _given(self, asked: Asked) -> list[Tuple]:
+        size, slide, tuples = asked
+        return ended(tuples, size, slide) if self._ends else tuples
+
+    def _expected(self, profile: Profile, asked: Asked) -> list[Any]:
+        return [(self._values or list)(values) for values in self._predict(profile, asked)]
+
+
+class _Asking:
+    """The engine, which is asked once about each input."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._answers: dict[int, list[Any]] = {}
+
+    def __call__(self, asked: Asked) -> list[Any]:
+        if id(asked) not in self._answers:
+            self._answers[id(asked)] = _answer(self._engine, *asked)
+        return self._answers[id(asked)]
 
 
 def _candidates() -> Iterator[Profile]:
@@ -224,17 +253,6 @@ def _answer(engine: Engine, size: int, slide: int, tuples: list[Tuple]) -> list[
     found = engine(**named) if named.keys() <= set(names) else engine(*named.values())
     outputs = found.outputs if isinstance(found, Trace) else found
     return [sorted(each) if isinstance(each, (list, tuple, set, frozenset)) else each for each in outputs]
-
-
-def _guess(outputs: list[Any], predicted: list[list[Any]]) -> Callable[[list[Any]], Any] | None:
-    """Return the aggregate that explains outputs which are no lists; None where there is none such."""
-    if all(isinstance(each, list) for each in outputs):
-        return None
-    pairs = [(out, values) for out, values in zip(outputs, predicted, strict=True) if values]
-    for function in (sum, mean, len, max, min):
-        if len({len(values) for _, values in pairs}) > 1 and all(_equal(out, function(values)) for out, values in pairs):
-            return function
-    return None
 
 
 def _equal(output: Any, expected: Any) -> bool:

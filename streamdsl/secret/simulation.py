@@ -77,7 +77,7 @@ class Simulation:
             for seen in content.at(t)
             if holds(report, seen, t, highest)
         ]
-        self._take(arrived)
+        _take(content, arrived, invoked, ticker.last)
         return found
 
     def steps(self, given: Given) -> list[Step]:
@@ -90,12 +90,13 @@ class Simulation:
         arrived = self._checked(given)
         ticker, content = self._start(arrived)
         found = []
-        for t in ticker.arrive(arrived.t_app, arrived.bid):
+        invoked = ticker.arrive(arrived.t_app, arrived.bid)
+        for t in invoked:
             looked: list[Seen | None] = [*content.at(t)]
             for seen in looked or [None]:
                 reported = seen is not None and holds(self.profile.report, seen, t, ticker.highest)
                 found.append(Step(arrived.t_sys, t, seen, reported))
-        self._take(arrived)
+        _take(content, arrived, invoked, ticker.last)
         return found
 
     def _checked(self, given: Given) -> Tuple:
@@ -112,13 +113,6 @@ class Simulation:
             self._ticker = Ticker(self.t0, self.profile.tick)
             self._content = content(self.by, self.profile.scope, self.t0, self.size, self.slide)
         return self._ticker, self._content
-
-    def _take(self, arrived: Tuple) -> None:
-        """A Report sees only what has arrived before its own arrival."""
-        ticker, content = self._start(arrived)
-        if arrived.value is not HEARTBEAT:
-            content.add(arrived)
-        content.forget(ticker.last)
 
 
 def holds(report: Report, seen: Seen, t: int, highest: int) -> bool:
@@ -137,6 +131,14 @@ def check_by(by: object, scope: Scope) -> None:
         raise QueryError(f'windows are by "time" or by "tuples", not by {by!r}')
     if by == "tuples" and scope is not Scope.ACTIVE:
         raise QueryError(f"of windows of tuples only the active one can be looked at, not {scope.words}")
+
+
+def _take(content: Content, arrived: Tuple, invoked: range, last: int) -> None:
+    """A Report sees only what has arrived before its own arrival."""
+    if arrived.value is not HEARTBEAT:
+        content.add(arrived)
+    if invoked:
+        content.forget(last)
 
 
 def fed(profile: Profile, tuples: Sequence[Tuple]) -> list[Tuple]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.engines.__main__ import asked, shown
 from benchmarks.engines.engine import ENGINES, Running
-from streamdsl.secret import Grid, Scope
+from streamdsl import secret
 
 PAGE = Path(__file__).parents[3] / "docs" / "secret-profiles.md"
 
@@ -24,10 +25,23 @@ def test_every_engine_has_a_function_and_is_on_the_page(name: str) -> None:
 
 def test_a_session_reports_final_windows_as_they_close() -> None:
     found = asked(ENGINES["streamdsl-final"])
-    assert found.profile is not None
-    assert found.profile.t0 == Grid(-1)
-    assert found.profile.report.window_close
+    assert settings(secret.STREAMDSL_FINAL) in map(settings, found.candidates)
     assert "size 5 slide 1: 1@6#1" in shown(found)
+
+
+def settings(profile: secret.Profile) -> tuple[object, ...]:
+    """The settings of a profile; a period of one is none."""
+    report = replace(profile.report, periodic=profile.report.period)
+    return (profile.t0, report, profile.tick, profile.scope)
+
+
+def test_a_session_says_each_change_of_each_open_window() -> None:
+    assert settings(secret.STREAMDSL) in map(settings, asked(ENGINES["streamdsl"]).candidates)
+
+
+def test_windows_of_polars_begin_with_the_slot_of_the_first_tuple() -> None:
+    pytest.importorskip("polars")
+    assert settings(secret.POLARS_DYNAMIC) in map(settings, asked(ENGINES["polars-dynamic"]).candidates)
 
 
 def test_a_window_frame_reports_every_row_which_no_settings_do() -> None:
@@ -43,4 +57,3 @@ def test_a_running_engine_answers_as_often_as_it_is_asked() -> None:
         assert [running(3, 3, [(7, 4, 1, 1), (8, 4, 2, 1)]) for _ in range(2)] == [[[7], [7, 8]]] * 2
     finally:
         running.stop()
-    assert Scope.ALL_OPEN.words == "all open windows"
