@@ -60,7 +60,7 @@ def equivalent(p: Profile, q: Profile, size: int, slide: int, assumptions: Assum
         given = ended(stream, size, slide)
         if _contents(p, size, slide, given) != _contents(q, size, slide, given):
             return Equivalence(False, tried, None, stream, compare([p, q], size, slide, given))
-    return Equivalence(True, tried, _why(p, q, kept))
+    return Equivalence(True, tried, why(p, q, kept))
 
 
 def agreement(p: Profile, q: Profile, size: int, slide: int) -> list[frozenset[Assumption]]:
@@ -154,8 +154,13 @@ def _contents(profile: Profile, size: int, slide: int, tuples: list[Tuple]) -> l
     return [report.values for report in simulate(profile, size, slide, tuples).reports]
 
 
-def _why(p: Profile, q: Profile, kept: frozenset[Assumption]) -> str | None:
-    """Return why two profiles agree on every input, where the model says so."""
+def why(p: Profile, q: Profile, kept: frozenset[Assumption]) -> str | None:
+    """Return why two profiles agree on every input that keeps some assumptions, where the model says so.
+
+    >>> from streamdsl.secret import STREAM
+    >>> why(STREAM, STREAM, frozenset())
+    'their settings are the same'
+    """
     if (p.t0, p.report, p.scope, p.feed) != (q.t0, q.report, q.scope, q.feed):
         return None
     if p.tick is q.tick:

@@ -99,6 +99,8 @@ def infer(
 ) -> Inferred:
     """Find the settings that explain an engine: `black_box(size, slide, tuples)` runs it, and gives its outputs in order.
 
+    An engine with one parameter gets the tuples alone: then `windows` is the one that it has.
+
     An output is the list of a report's values, or `aggregate` of them (without it sum, mean, count, largest and least are tried).
     `windows` are sizes and slides that the engine has. Inputs with gaps, simultaneous tuples and batches are chosen one after the
     other, each so that it tells the remaining settings apart best, until none does. `ended`: whether the engine reports what is
@@ -244,15 +246,21 @@ def _named(left: Sequence[Profile], name: str) -> Profile | None:
 
 
 def _answer(engine: Engine, size: int, slide: int, tuples: list[Tuple]) -> list[Any]:
-    """Run an engine; its parameters may be in any order if they are called size, slide and tuples."""
-    named = {"size": size, "slide": slide, "tuples": [tuple(each) for each in tuples]}
+    found = _call(engine, size, slide, [tuple(each) for each in tuples])
+    outputs = found.outputs if isinstance(found, Trace) else found
+    return [sorted(each) if isinstance(each, (list, tuple, set, frozenset)) else each for each in outputs]
+
+
+def _call(engine: Engine, size: int, slide: int, tuples: list[Any]) -> Any:
+    """Run an engine; its parameters may be in any order if two of them are called size and slide."""
     try:
         names = list(inspect.signature(engine).parameters)
     except (TypeError, ValueError):
         names = []
-    found = engine(**named) if named.keys() <= set(names) else engine(*named.values())
-    outputs = found.outputs if isinstance(found, Trace) else found
-    return [sorted(each) if isinstance(each, (list, tuple, set, frozenset)) else each for each in outputs]
+    if {"size", "slide"} <= set(names):
+        other = next((name for name in names if name not in ("size", "slide")), "tuples")
+        return engine(**{"size": size, "slide": slide, other: tuples})
+    return engine(tuples) if len(names) == 1 else engine(size, slide, tuples)
 
 
 def _equal(output: Any, expected: Any) -> bool:

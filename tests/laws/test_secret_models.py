@@ -16,6 +16,8 @@ import streamdsl as sd
 from streamdsl import secret
 from streamdsl.errors import StreamDslError
 from streamdsl.secret import At, FromFirst, Grid, Profile, Report, Scope, Tick
+from streamdsl.secret.equivalence import why
+from streamdsl.secret.search import assumed
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 from tests.laws.test_secret import PAPER, profile, stream
@@ -86,6 +88,12 @@ def test_a_query_is_ported_by_its_bundles_or_there_is_a_counterexample() -> None
 def test_an_engine_is_explained_by_its_own_settings(given: Profile) -> None:
     found = secret.infer(lambda tuples, slide, size: secret.simulate(given, size, slide, tuples, sum).outputs, [(3, 2)])
     assert replace(given, name="") in [replace(each, name="") for each in found.candidates]
+
+
+def test_an_engine_may_have_one_window_and_takes_the_tuples_alone() -> None:
+    found = secret.infer(lambda stream: secret.simulate(secret.CORAL8, 3, 1, stream).outputs, [(3, 1)])
+    assert found.profile == secret.CORAL8
+    assert secret.infer(lambda s, slide, size: secret.simulate(secret.CORAL8, size, slide, s), [(3, 1)]).profile == secret.CORAL8
 
 
 def test_what_an_engine_does_not_have_stays_undetermined() -> None:
@@ -191,3 +199,20 @@ def test_what_is_not_defined_is_refused(make: Callable[[], object], text: str) -
 def test_a_start_rule_may_be_any_function() -> None:
     assert Profile("own", lambda first, size, slide: first - 1, Report(), Tick.TUPLE).start(5, 3, 1) == 4
     assert At(7)(5, 3, 1) == 7
+
+
+@examples(80)
+@given(SEEDS)
+def test_where_the_model_says_why_profiles_agree_they_do_on_other_inputs_too(seed: int) -> None:
+    rng = Random(seed)
+    p = profile(rng)
+    q = replace(p, tick=rng.choice(list(Tick)))
+    assumption = rng.choice(["no simultaneous tuples", "one tuple per batch"])
+    size, slide = rng.randint(1, 5), rng.randint(1, 5)
+    tuples = stream(rng, late=False)
+    if assumption == "no simultaneous tuples":
+        tuples = [each._replace(t_app=5 + 3 * n, bid=n) for n, each in enumerate(tuples, 1)]
+    else:
+        tuples = [each._replace(bid=n) for n, each in enumerate(tuples, 1)]
+    if why(p, q, assumed(assumption)):
+        assert secret.compare([p, q], size, slide, tuples).agree
