@@ -111,13 +111,12 @@ class ByTime(Content):
     def instants(self, report: Report, invoked: range) -> Iterable[int]:
         if report.content_change or report.non_empty:
             invoked = self._in_sight(invoked)
-        if report.window_close:
+        if report.window_close or (report.content_change and self._kind is Scope.LAST_CLOSED):
             invoked = _multiples(invoked, self.slide, self.t0 + self.size)
-        if report.period > 1:
-            return (t for t in invoked if t % report.period == 0)
-        if report.content_change and not report.window_close and self._kind is Scope.ACTIVE:
-            return self._changes(invoked)
-        return invoked
+        found: Iterable[int] = invoked
+        if report.content_change and not report.window_close and self._kind is not Scope.LAST_CLOSED:
+            found = self._changes(invoked)
+        return found if report.period == 1 else (t for t in found if t % report.period == 0)
 
     def _in_sight(self, invoked: range) -> range:
         """Return the part of a range in which a kept tuple may be in scope, or just not be any more."""
@@ -127,11 +126,13 @@ class ByTime(Content):
         return range(max(invoked.start, self._places[self._gone]), min(invoked.stop, last))
 
     def _changes(self, invoked: range) -> list[int]:
-        """Return the instants at which a tuple comes into scope or leaves it."""
+        """Return the instants at which a tuple comes into scope or leaves it; an open window is left by none."""
         low, high = invoked.start, invoked.stop
         if high - low <= 1:
             return list(invoked)
         entering = self._places[bisect_left(self._places, low, self._gone) : bisect_left(self._places, high, self._gone)]
+        if self._kind is Scope.ALL_OPEN:
+            return sorted(set(entering))
         first = bisect_left(self._places, low, self._gone, key=self._leaving)
         last = bisect_left(self._places, high, first, key=self._leaving)
         return sorted({*entering, *map(self._leaving, self._places[first:last])})

@@ -28,10 +28,10 @@ def draw(traces: Sequence[Trace]) -> str:
     >>> draw([simulate(CORAL8, 2, 1, [("a", 2), ("b", 3)])]).count("<rect")
     2
     """
-    lanes = [_reported(trace) for trace in traces]
-    shown = [step for lane in lanes for step in lane]
+    lanes = [trace.reported() for trace in traces]
+    shown = [(trace, step) for trace, lane in zip(traces, lanes, strict=True) for step in lane[:MOST]]
     tuples = [each for each in (traces[0].tuples if traces else []) if each.value is not HEARTBEAT]
-    scale = _Scale([*(each.t_app for each in tuples), *(t for step in shown for t in _interval(step))])
+    scale = _Scale([*(each.t_app for each in tuples), *(t for each in shown for t in _interval(*each))])
     parts, y = [*_times(scale, tuples)], TOP + 10
     for trace, lane, colour in zip(traces, lanes, COLOURS * len(traces), strict=False):
         parts.extend(_lane(scale, trace, lane, colour, y))
@@ -52,20 +52,9 @@ class _Scale:
         return LEFT + (time - self.first) / (self.last - self.first) * WIDE
 
 
-def _reported(trace: Trace) -> list[Step]:
-    return [step for step in trace.steps() if step.reported]
-
-
-def _interval(step: Step) -> tuple[int, int]:
-    assert step.seen is not None
-    return step.seen.interval if _of_time(step) else (step.t, step.t)
-
-
-def _of_time(step: Step) -> bool:
-    """Say whether a step's interval is one of time, which ends by it, not of numbers of tuples."""
-    assert step.seen is not None
-    low, high = step.seen.interval
-    return all(low < each.t_app <= high for each in step.seen.content)
+def _interval(trace: Trace, step: Step) -> tuple[int, int]:
+    """Return an interval of time; of numbered tuples only the instant is shown."""
+    return step.seen.interval if step.seen and trace.by == "time" else (step.t, step.t)
 
 
 def _times(scale: _Scale, tuples: Sequence[Tuple]) -> list[str]:
@@ -84,7 +73,7 @@ def _lane(scale: _Scale, trace: Trace, lane: Sequence[Step], colour: str, y: int
     parts = [_text(LEFT, y + 13, trace.profile.name, "name")]
     for number, (step, output) in enumerate(zip(lane[:MOST], trace.outputs, strict=False), 1):
         top = y + number * ROW
-        low, high = (scale.x(t) for t in _interval(step))
+        low, high = (scale.x(t) for t in _interval(trace, step))
         place = f'x="{low:.1f}" y="{top + 3}" width="{max(3.0, high - low):.1f}" height="{ROW - 7}"'
         parts.append(f'<rect {place} rx="3" fill="{colour}" fill-opacity=".35"/>')
         ends = f'x1="{scale.x(step.t):.1f}" x2="{scale.x(step.t):.1f}" y1="{top + 1}" y2="{top + ROW - 3}"'

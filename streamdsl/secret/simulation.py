@@ -67,12 +67,23 @@ class Simulation:
         >>> Simulation(CORAL8, 3, 1).push(("a", 30, 1, 1))
         []
         """
+        found = self.reported(given)
+        return [Reported(step.t_sys, step.t, [each.value for each in step.seen.content]) for step in found if step.seen]
+
+    def reported(self, given: Given) -> list[Step]:
+        """Push a tuple, and return the steps that report something: instants at which nothing can be are passed over.
+
+        >>> from streamdsl.secret import STREAMBASE
+        >>> running = Simulation(STREAMBASE, 5, 5)
+        >>> running.reported(("a", 3, 1, 1)), [step.t for step in running.reported(("b", 10**15, 2, 2))]
+        ([], [4])
+        """
         arrived = self._checked(given)
         ticker, content = self._start(arrived)
         invoked = ticker.arrive(arrived.t_app, arrived.bid)
         report, highest = self.profile.report, ticker.highest
         found = [
-            Reported(arrived.t_sys, t, [each.value for each in seen.content])
+            Step(arrived.t_sys, t, seen, True)
             for t in content.instants(report, invoked)
             for seen in content.at(t)
             if holds(report, seen, t, highest)

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
 from streamdsl.secret.profile import Profile
 from streamdsl.secret.simulation import By, Reported, Simulation, Step, fed
+from streamdsl.secret.tick import Ticker
 from streamdsl.secret.tuples import Given, Tuple, read
 from streamdsl.secret.values import evaluator
+
+MOST: Final = 1000
+"""So many invoked Reports are shown one by one."""
+SHOWN: Final = 50
+"""Reports that Jupyter shows in a table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +54,20 @@ class Trace:
         running = Simulation(self.profile, self.size, self.slide, self.t0, self.by)
         return [step for each in self.tuples for step in running.steps(each)]
 
+    def reported(self) -> list[Step]:
+        """Return the steps that reported something.
+
+        >>> from streamdsl.secret import CORAL8
+        >>> [step.seen.interval for step in simulate(CORAL8, 2, 1, [("a", 2), ("b", 3)]).reported() if step.seen]
+        [(0, 2)]
+        """
+        running = Simulation(self.profile, self.size, self.slide, self.t0, self.by)
+        return [step for each in self.tuples for step in running.reported(each)]
+
     def table(self) -> str:
         """Return a table of the Reports, as the paper's tables 7 and 8; those in a row that saw nothing share a line.
+
+        Where very many were invoked only those that reported something are in it.
 
         >>> from streamdsl.secret import CORAL8
         >>> print(simulate(CORAL8, 2, 1, [("a", 2), ("b", 3)]).table())
@@ -66,7 +84,10 @@ class Trace:
         >>> simulate(CORAL8, 2, 1, [("a", 2)]).rows()
         [['1', '-1..1', 'no', '', '', '']]
         """
-        found, outputs = list[list[str]](), iter(self.outputs)
+        outputs = iter(self.outputs)
+        if self._invoked() > MOST:
+            return [_row(step, repr(next(outputs))) for step in self.reported()]
+        found: list[list[str]] = []
         for (arrival, silent), steps in groupby(self.steps(), key=lambda step: (step.t_sys, _silent(step))):
             if silent:
                 times = [step.t for step in steps]
@@ -75,6 +96,10 @@ class Trace:
                 found.extend(_row(step, repr(next(outputs)) if step.reported else "") for step in steps)
         return found
 
+    def _invoked(self) -> int:
+        ticker = Ticker(self.t0 or 0, self.profile.tick)
+        return sum(len(ticker.arrive(each.t_app, each.bid)) for each in self.tuples)
+
     def __repr__(self) -> str:
         return f"{self.profile.name}, size {self.size}, slide {self.slide}: {self.outputs!r}"
 
@@ -82,7 +107,8 @@ class Trace:
         from streamdsl.secret.picture import draw
         from streamdsl.temporal.html import table, text
 
-        return text(str(self.profile)) + draw([self]) + table(["t", "values", "output"], _cells(self))
+        more = text(f"... {len(self.reports) - SHOWN} reports more") if len(self.reports) > SHOWN else ""
+        return text(str(self.profile)) + draw([self]) + table(["t", "values", "output"], _cells(self)) + more
 
 
 def simulate(
@@ -141,5 +167,5 @@ def _span(first: int, last: int) -> str:
 def _cells(trace: Trace) -> list[list[str]]:
     from html import escape
 
-    shown = zip(trace.reports, trace.outputs, strict=True)
+    shown = zip(trace.reports[:SHOWN], trace.outputs, strict=False)
     return [[str(each.t), escape(", ".join(map(repr, each.values))), escape(repr(out))] for each, out in shown]

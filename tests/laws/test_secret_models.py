@@ -169,6 +169,15 @@ def test_traces_and_comparisons_are_drawn() -> None:
         assert "&lt;a&gt;" in shown
 
 
+def test_long_times_are_passed_over_where_nothing_is_in_sight() -> None:
+    far = [("a", 0), ("b", 10**15), ("c", 2 * 10**15)]
+    for engine in (*PAPER, secret.STREAMDSL, secret.STREAMDSL_FINAL):
+        trace = secret.simulate(engine, 10**6, 10**6, far)
+        assert [each for [each] in dict.fromkeys(map(tuple, trace.outputs))] == ["a", "b"], engine
+        assert trace.table().count("yes") == len(trace.reports)
+        assert "<svg" in trace._repr_html_()
+
+
 ROWS = sd.from_rows([(1, 2, {"k": "a", "v": 1})])
 WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: secret.simulate(secret.CORAL8, 0, 1, []), "size is a positive integer"),
