@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from streamdsl.engine.session import Session
     from streamdsl.io.binding import Bound
     from streamdsl.result import Result
+    from streamdsl.secret import Profile, Trace
 
 EngineName: TypeAlias = Literal["local", "reference", "spark"]
 Options: TypeAlias = Mapping[str, Any] | None
@@ -65,6 +66,20 @@ def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | N
     from streamdsl.engine.run import run_outputs as run_local
 
     return run_local(Outputs(outputs_of(plan)), bindings, end, own)
+
+
+def as_of(
+    plan: Node,
+    own: Mapping[str, Bound],
+    given: Mapping[str, Any] | None,
+    profile: Profile,
+    columns: tuple[str | None, str | None, str | None],
+) -> Trace:
+    """Run a plan over its bounded input as an engine with a profile would."""
+    from streamdsl.secret.query import Columns, run_as_of
+
+    plan = settled(plan)
+    return run_as_of(plan, bound(plan, own, given or {}), profile, Columns(*columns))
 
 
 def explain(plan: Node, engine: str, rules: bool = False) -> str:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from streamdsl.result import Result
     from streamdsl.running import EngineName
     from streamdsl.scalars import S, Scalar
+    from streamdsl.secret import Profile, Trace
     from streamdsl.spark import OnSpark
     from streamdsl.temporal import CHT, CHTRow, DurationLike, Event, Record, TimeLike
     from streamdsl.udm.aggregates import Agg
@@ -1253,6 +1254,35 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         ['le', 're', 'n']
         """
         return self.run().to_polars()
+
+    def as_of(
+        self,
+        profile: Profile,
+        bindings: Mapping[str, Any] | None = None,
+        *,
+        t_app: str | None = None,
+        t_sys: str | None = None,
+        bid: str | None = None,
+    ) -> Trace:
+        """Run an aggregation over hopping or tumbling windows as another engine would, and return its trace.
+
+        The source's rows are the tuples, in order of arrival: application time is LE, system time the place, each is a batch,
+        unless fields of the source are named for them. `where` and `select` come before the windows; a CTI is a heartbeat. The
+        profile says where windows start, so their offset does not count. `.outputs` are the payloads (docs/secret-profiles.md).
+        Raises `QueryError` for other queries.
+
+        >>> import streamdsl as sd
+        >>> from streamdsl import secret
+        >>> rows = sd.from_rows([(t, t + 1, v) for v, t in [(10, 30), (20, 31), (30, 36), (40, 37)]])
+        >>> query = rows.hopping_window(5, 1).aggregate(mean=sd.avg(lambda e: e.value))
+        >>> [payload.mean for payload in query.as_of(secret.CORAL8).outputs]
+        [10.0, 15.0, 20.0, 30.0]
+        >>> [payload.mean for payload in query.as_of(secret.STREAMBASE).outputs]
+        [10.0, 15.0, 15.0, 15.0, 15.0, 20.0, 30.0]
+        """
+        from streamdsl import running
+
+        return running.as_of(self._node, self._bindings, bindings, profile, (t_app, t_sys, bid))
 
     def explain(self, engine: EngineName = "local", *, rules: bool = False) -> str:
         """Return the plan as text, as an engine would run it; with `rules` also each step of the optimizer, before and after.

@@ -86,6 +86,7 @@ FAMILIES: Final[dict[str, tuple[str, list[tuple[type, str]]]]] = {
                 "open",
                 "restore",
                 "stream",
+                "as_of",
                 "explain",
                 "plan",
                 "to_sql",

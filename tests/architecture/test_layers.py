@@ -31,6 +31,7 @@ LAYERS: dict[str, set[str]] = {
     "result": MODEL,
     "io": PLAN | {"result"},
     "denote": PLAN | {"io", "result"},
+    "secret": PLAN | {"io", "denote"},
     "engine": PLAN | {"emit", "io", "result", "rewrite"},
     "sinks": PLAN | {"io", "engine"},
     "spark": PLAN | {"emit", "io", "result", "rewrite", "engine", "denote", "sinks"},

@@ -1,0 +1,1 @@
+"""Today's engines as black boxes: which settings of SECRET explain them (docs/secret-profiles.md)."""

@@ -1,0 +1,112 @@
+"""A fluent windowed query under a profile: its source's rows are the tuples, its aggregation the output of each report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from streamdsl.denote import denote
+from streamdsl.errors import FieldNotFound, QueryError
+from streamdsl.io.binding import Bound
+from streamdsl.plan.node import Node, Select, Source, Where, WindowAggregate
+from streamdsl.secret.profile import Profile
+from streamdsl.secret.simulation import Reported, Simulation, fed
+from streamdsl.secret.trace import Trace
+from streamdsl.secret.tuples import HEARTBEAT, Tuple, check_order, read
+from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Insert
+from streamdsl.temporal.payload import fields_of
+from streamdsl.windows import Hopping
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which fields of the source's rows are a tuple's times and batch; None: LE, the order of arrival, a batch of its own."""
+
+    t_app: str | None = None
+    t_sys: str | None = None
+    bid: str | None = None
+
+
+def run_as_of(plan: Node, bindings: Mapping[str, Bound], profile: Profile, columns: Columns) -> Trace:
+    """Run a plan under a profile; raises `QueryError` for what is no aggregation over hopping windows of a source's rows."""
+    windowed, rows, source = _parts(plan)
+    assert isinstance(windowed.windows, Hopping)
+    size, slide = windowed.windows.size, windowed.windows.hop
+    tuples = fed(profile, read(_tuples(rows, source, bindings[source.source], columns)))
+    running = Simulation(profile, size, slide)
+    placed = [report for each in tuples for report in running.push(_placed(each))]
+    outputs = [_output(plan, windowed, report) for report in placed]
+    reports = [report._replace(values=[row.payload for row in report.values]) for report in placed]
+    return Trace(profile, size, slide, running.t0, tuples, reports, outputs)
+
+
+def _parts(plan: Node) -> tuple[WindowAggregate, Node, Source]:
+    """Return the aggregation, what it reads, and its source."""
+    node = plan
+    while isinstance(node, Select):
+        node = node.input
+    if not isinstance(node, WindowAggregate) or not isinstance(node.windows, Hopping):
+        raise QueryError(
+            f"under a profile runs an aggregation over hopping or tumbling windows of time, not {node.name}",
+            hint="query = stream.where(...).hopping_window(size, hop).aggregate(...), then query.as_of(profile)",
+        )
+    below = node.input
+    while isinstance(below, (Where, Select)):
+        below = below.input
+    if not isinstance(below, Source):
+        raise QueryError(f"under a profile the windows read where and select of a source, not {below.name}", hint="run it before")
+    return node, node.input, below
+
+
+def _tuples(rows: Node, source: Source, bound: Bound, columns: Columns) -> Iterator[Tuple]:
+    """Yield the tuples in order of arrival: what the query's `where` leaves; a CTI is a heartbeat."""
+    last: int | None = None
+    for number, event in enumerate(bound.events(), 1):
+        if isinstance(event, Cti):
+            if event.time != INFINITY and columns == Columns():
+                yield Tuple(HEARTBEAT, event.time, number, number)
+            continue
+        if not isinstance(event, Insert):
+            raise QueryError(f"the engines of SECRET know no retractions, but one came: {event!r}", hint="as_of wants insertions")
+        found = _times(event, number, columns)
+        if last is not None:
+            check_order(last, found)
+        last = found.t_sys
+        for row in denote(rows, {source.source: CHT([CHTRow(event.le, event.re, event.payload)])}):
+            yield found._replace(value=row.payload)
+
+
+def _times(event: Insert[Any], number: int, columns: Columns) -> Tuple:
+    fields = dict(fields_of(event.payload))
+    for name in (columns.t_app, columns.t_sys, columns.bid):
+        if name is not None and name not in fields:
+            raise FieldNotFound(name, fields)
+    t_app = event.le if columns.t_app is None else fields[columns.t_app]
+    t_sys = number if columns.t_sys is None else fields[columns.t_sys]
+    return Tuple(None, t_app, t_sys, t_sys if columns.bid is None else fields[columns.bid])
+
+
+def _placed(tuple: Tuple) -> Tuple:
+    """Return a tuple whose value is a row: a point at its application time."""
+    if tuple.value is HEARTBEAT:
+        return tuple
+    return tuple._replace(value=CHTRow(tuple.t_app, tuple.t_app + 1, tuple.value))
+
+
+def _output(plan: Node, windowed: WindowAggregate, report: Reported) -> Any:
+    """Return what a query makes of the rows of a report, in a window that ends with its time; None if there are none."""
+    assert isinstance(windowed.windows, Hopping)
+    start = min([report.t + 1 - windowed.windows.size, *(row.le for row in report.values)])
+    size = report.t + 1 - start
+    source = Source("reported", windowed.input.schema, plan.unit)
+    changed = _replaced(plan, replace(windowed, input=source, windows=Hopping(size, size, start)))
+    found = denote(changed, {source.source: CHT(report.values)}).rows
+    return found[0].payload if found else None
+
+
+def _replaced(plan: Node, windowed: WindowAggregate) -> Node:
+    if isinstance(plan, WindowAggregate):
+        return windowed
+    assert isinstance(plan, Select)
+    return replace(plan, input=_replaced(plan.input, windowed))

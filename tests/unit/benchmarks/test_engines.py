@@ -1,0 +1,59 @@
+"""The engines that are asked for their settings: each runs in a process of its own, and this is what the page says of them."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.engines.__main__ import asked, shown
+from benchmarks.engines.engine import ENGINES, Running
+from streamdsl import secret
+
+PAGE = Path(__file__).parents[3] / "docs" / "secret-profiles.md"
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_every_engine_has_a_function_and_is_on_the_page(name: str) -> None:
+    engine = ENGINES[name]
+    module, function = engine.run.split(":")
+    assert callable(getattr(importlib.import_module(f"benchmarks.engines.{module}"), function))
+    assert f"| {engine.title} |" in PAGE.read_text()
+
+
+def test_a_session_reports_final_windows_as_they_close() -> None:
+    found = asked(ENGINES["streamdsl-final"])
+    assert settings(secret.STREAMDSL_FINAL) in map(settings, found.candidates)
+    assert "size 5 slide 1: 1@6#1" in shown(found)
+
+
+def settings(profile: secret.Profile) -> tuple[object, ...]:
+    """The settings of a profile; a period of one is none."""
+    report = replace(profile.report, periodic=profile.report.period)
+    return (profile.t0, report, profile.tick, profile.scope)
+
+
+def test_a_session_says_each_change_of_each_open_window() -> None:
+    assert settings(secret.STREAMDSL) in map(settings, asked(ENGINES["streamdsl"]).candidates)
+
+
+def test_windows_of_polars_begin_with_the_slot_of_the_first_tuple() -> None:
+    pytest.importorskip("polars")
+    assert settings(secret.POLARS_DYNAMIC) in map(settings, asked(ENGINES["polars-dynamic"]).candidates)
+
+
+def test_a_window_frame_reports_every_row_which_no_settings_do() -> None:
+    pytest.importorskip("polars")
+    found = asked(ENGINES["polars-rolling"])
+    assert not found
+    assert found.witnesses[-1].outputs[:3] == [[1, 2, 4]] * 3
+
+
+def test_a_running_engine_answers_as_often_as_it_is_asked() -> None:
+    running = Running(ENGINES["streamdsl"])
+    try:
+        assert [running(3, 3, [(7, 4, 1, 1), (8, 4, 2, 1)]) for _ in range(2)] == [[[7], [7, 8]]] * 2
+    finally:
+        running.stop()
