@@ -72,12 +72,11 @@ class RelationSession:
                 raise QueryError(f"the group has no stream {each.stream!r}; its streams are: {known}")
         placed = self._clock.after(numbered(given, self._batching), self._batching)
         timeline = self._clock.part([at for _, at in placed])
-        return self._answer(self._running.step(_arrivals(placed, timeline), timeline), timeline)
+        return self._run(_arrivals(placed, timeline), timeline)
 
     def advance(self, t: int) -> Changes:
         """Say that no later tuple has a timestamp before `t`: what happens at the empty ones before comes out."""
-        timeline = self._clock.advance(t)
-        return self._answer(self._running.step({}, timeline), timeline)
+        return self._run({}, self._clock.advance(t))
 
     def state(self) -> list[Any]:
         """Return the rows as of the last batch, by payload."""
@@ -87,8 +86,10 @@ class RelationSession:
         """Return the figures of the engine's session, operator by operator, and the tuples that the windows hold."""
         return {**self._running.session.stats(), "windows": {"tuples": self._running.held}}
 
-    def _answer(self, rows: Rows, timeline: Timeline) -> Changes:
-        ordered = reading.in_order(rows.values())
+    def _run(self, arrivals: Arrivals, timeline: Timeline) -> Changes:
+        if timeline.base == timeline.end:
+            return Changes([], [])
+        ordered = reading.in_order(self._running.step(arrivals, timeline).values())
         came, went = reading.inserted(ordered, timeline), reading.deleted(ordered, timeline)
         return Changes(_placed(came, timeline), _placed(went, timeline))
 
