@@ -14,7 +14,7 @@ from streamdsl.cql.leaving import Partitioned, Range, Rows
 from streamdsl.cql.orders import Orders
 from streamdsl.cql.timeline import Batch, Timeline
 from streamdsl.cql.window import Derivation, Gate, Leaving, Window
-from streamdsl.errors import FieldNotFound, QueryError
+from streamdsl.errors import QueryError
 from streamdsl.sources import from_rows
 from streamdsl.stream import Stream
 from streamdsl.temporal import Record
@@ -108,10 +108,6 @@ class BatchStream:
         """
         if not names or not all(isinstance(name, str) for name in names):
             raise QueryError(f"{names!r} are no fields to divide by", hint='name them: partition_by("k", "v")')
-        for row in self.rows_of[:1]:
-            for name in names:
-                if name not in row:
-                    raise FieldNotFound(name, row)
         return Partition(self, names)
 
     def _window(self, leaving: Leaving, gate: Gate) -> Relation:

@@ -302,7 +302,7 @@ def test_too_many_orders_are_refused() -> None:
         (lambda: cql.stream_group(S=[("a", 1)])["T"], "no stream 'T'; its streams are: S"),
         (lambda: cql.stream_group(S=[("a", 1)]).S.rows(0), "from 1 on, not 0"),
         (lambda: cql.stream_group(S=[("a", 1)]).S.range(-1), "from 0 on, not -1"),
-        (lambda: cql.stream_group(S=[("a", 1)]).S.partition_by("k"), "no field 'k'; the fields are: value, t"),
+        (lambda: cql.stream_group(S=[("a", 1)]).S.partition_by("k").rows(1), "no field 'k'; the fields are: value, t"),
         (lambda: cql.stream_group(S=[("a", 1)]).S.rows(1).istream("DIF"), "no semantics 'DIF'"),  # type: ignore[arg-type]
         (lambda: cql.stream_group(S=[("a", 1)]).S.rows(1).states(at="now"), "no states at='now'"),  # type: ignore[arg-type]
         (lambda: cql.stream_group(A=cql.stream_group(S=[("a", 1)]).S.rows(1)), "'A' is a relation"),  # type: ignore[arg-type]

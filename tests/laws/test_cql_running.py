@@ -142,7 +142,7 @@ WINDOWS = {
     "rows slide": S.rows(3, slide=50),
     "range slide": S.range(20, slide=7),
     "keep": S.keep(20),
-    "partition": cql.stream_group(S=[({"key": 0}, 0)]).S.partition_by("key").rows(2),
+    "partition": S.partition_by("key").rows(2),
 }
 
 
