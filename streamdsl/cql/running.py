@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from streamdsl.cql import reading
 from streamdsl.cql.clock import Clock
@@ -24,6 +24,8 @@ Arrivals: TypeAlias = Mapping[str, Sequence[Arrival]]
 """What comes on each stream of the group, in order."""
 Rows: TypeAlias = Mapping[Hashable, CHTRow[Any]]
 """Rows by the id of their event."""
+_MANY: Final = 256
+"""Changes of a window that are worth two pieces of a push."""
 
 
 class Changes(NamedTuple):
@@ -118,7 +120,7 @@ class Running:
         for source in self._statics:
             out += self.session.push([Cti(timeline.end)], source)
         for each in self._inputs:
-            out += self.session.push([*each.step(arrivals, timeline), Cti(timeline.end)], each.source)
+            out += self.session.push(_apart(each.step(arrivals, timeline), timeline), each.source)
         return self._fold(out)
 
     @property
@@ -186,6 +188,15 @@ class _Input:
         members = [Member(self.seen + n, row, t, place) for n, (row, t, place) in enumerate(coming)]
         self.seen += len(members)
         return self.running.step(members, timeline)
+
+
+def _apart(changes: list[Insert[Any] | Retract], timeline: Timeline) -> list[Event[Any]]:
+    """Return the events of a push: of many insertions apart from the retractions, as insertions alone are taken in columns."""
+    end = Cti(timeline.end)
+    if len(changes) < _MANY:
+        return [*changes, end]
+    retractions = [change for change in changes if isinstance(change, Retract)]
+    return [*retractions, Cti(timeline.base), *(change for change in changes if isinstance(change, Insert)), end]
 
 
 def _derived(origin: Derivation | None, orders: Orders, derived: dict[Derivation, Derived]) -> Derived | None:

@@ -179,7 +179,10 @@ def window_row(payload: Any, t: int) -> Record:
     >>> window_row(7, 3)
     Record(value=7, t=3)
     """
-    return Record([*((name, value) for name, value in fields_of(payload) if name != "t"), ("t", t)])
+    fields = dict(payload) if type(payload) is dict else dict(fields_of(payload))
+    fields.pop("t", None)
+    fields["t"] = t
+    return Record(fields)
 
 
 def at_least(least: int, value: int, word: str) -> int:

@@ -10,21 +10,25 @@ from hypothesis import given
 
 import streamdsl as sd
 from streamdsl import cql
+from streamdsl.cql import running
 from streamdsl.errors import EventError, QueryError
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 from tests.laws.test_cql import Data, bag, data, query, ranked
 
 
-@examples(60)
+@pytest.mark.parametrize("many", [1, 256])
+@examples(40)
 @given(SEEDS)
-def test_a_session_gives_what_the_whole_input_gives(seed: int) -> None:
+def test_a_session_gives_what_the_whole_input_gives(many: int, seed: int) -> None:
     rng = Random(seed)
     known = data(rng)
     semantics: Any = rng.choice(["delta", "difference"])
     made = query(rng, known).made
     session = made.open(semantics=semantics)
-    came, went = run(rng, session, known)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "_MANY", many)
+        came, went = run(rng, session, known)
     assert bag(came) == bag(made.istream(semantics).events())
     assert bag(went) == bag(made.dstream(semantics).events())
     states = made.states()
