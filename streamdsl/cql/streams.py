@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from streamdsl.cql.gates import Always, Kept, RangeSlide, RowSlide
 from streamdsl.cql.leaving import Partitioned, Range, Rows
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from streamdsl.cql.relation import Relation
 
 Clock: TypeAlias = Literal["group", "stream"]
+_SHOWN: Final = 50
+"""Tuples of a stream that is displayed."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -147,7 +149,9 @@ class BatchStream:
     __hash__ = None  # type: ignore[assignment]
 
     def text(self) -> str:
-        """Return the tuples of each batch as text."""
+        """Return the tuples of each batch as text, of many tuples their number."""
+        if len(self.payloads) > _SHOWN:
+            return f"{len(self.payloads)} tuples"
         parts = groupby(self.events(), key=lambda event: event[0])
         return "; ".join(" ".join([str(at), *(repr(payload) for _, payload in events)]) for at, events in parts)
 
