@@ -29,7 +29,7 @@ _MANY: Final = 256
 
 
 class Changes(NamedTuple):
-    """The rows that come and that go, in delta semantics, each with its batch."""
+    """The rows that come and that go, each with its batch."""
 
     istream: list[tuple[Batch, Any]]
     dstream: list[tuple[Batch, Any]]
@@ -77,7 +77,10 @@ class RelationSession:
         return self._run(_arrivals(placed, timeline), timeline)
 
     def advance(self, t: int) -> Changes:
-        """Say that no later tuple has a timestamp before `t`: what happens at the empty ones before comes out."""
+        """Say that no later tuple has a timestamp before `t`: what happens at the empty ones before comes out.
+
+        Said before the first push, `t` is where the span begins.
+        """
         return self._run({}, self._clock.advance(t))
 
     def state(self) -> list[Any]:
