@@ -71,7 +71,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "SPREAD numbers batches on from the timestamp before",
-        "streamdsl/cql/spread.py",
+        "streamdsl/cql/spreading.py",
         "batch[1] + 1 if found and batch[0] == t else 1",
         "batch[1] + 1 if found else 1",
         "spread_makes_the_batches",

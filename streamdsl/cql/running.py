@@ -14,7 +14,7 @@ from streamdsl.cql.orders import Orders
 from streamdsl.cql.streams import window_row
 from streamdsl.cql.timeline import Batch, Timeline
 from streamdsl.cql.window import Derivation, Member, RunningWindow, Static, Window
-from streamdsl.errors import QueryError
+from streamdsl.errors import QueryError, SessionError
 from streamdsl.temporal import INFINITY, CHTRow, Cti, Insert, Retract
 from streamdsl.temporal.events import Event
 
@@ -61,11 +61,13 @@ class RelationSession:
         self._streams = streams
         self._clock = Clock()
         self._batching = batching
+        self._broken = False
 
     def push(self, tuples: Iterable[tuple[str, Any, int] | tuple[str, Any, int, int]]) -> Changes:
         """Take the tuples `(stream, payload, t, batch)`, or `(stream, payload, t)`, of some batches.
 
-        Raises `QueryError` for a batch that is not after all that were pushed before, and for a stream that the group lacks.
+        Raises `QueryError` for a batch that is not after all that were pushed before, and for a stream that the group lacks: then
+        nothing has changed. What fails later (a missing field, user code) ends the session.
         """
         given = [read_tuple(name, rest) for name, *rest in tuples]
         for each in given:
@@ -94,7 +96,11 @@ class RelationSession:
     def _run(self, arrivals: Arrivals, timeline: Timeline) -> Changes:
         if timeline.base == timeline.end:
             return Changes([], [])
+        if self._broken:
+            raise SessionError("the session broke off in an earlier push, and cannot go on", hint="open the relation again")
+        self._broken = True
         ordered = reading.in_order(self._running.step(arrivals, timeline).values())
+        self._broken = False
         came, went = reading.inserted(ordered, timeline), reading.deleted(ordered, timeline)
         return Changes(_placed(came, timeline), _placed(went, timeline))
 

@@ -11,7 +11,7 @@ from hypothesis import given
 import streamdsl as sd
 from streamdsl import cql
 from streamdsl.cql import running
-from streamdsl.errors import EventError, QueryError
+from streamdsl.errors import EventError, FieldNotFound, QueryError, SessionError
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 from tests.laws.test_cql import Data, bag, data, query, ranked
@@ -124,6 +124,18 @@ def test_late_batches_and_unknown_streams_are_refused() -> None:
     session.advance(5)
     with pytest.raises(QueryError, match=r"batch \(4, 1\) is over"):
         session.push([("S", "b", 4)])
+
+
+def test_a_refused_push_changes_nothing_and_a_failed_one_ends_the_session() -> None:
+    session = cql.stream_group(S=[]).S.partition_by("k").rows(1).open()
+    session.push([("S", {"k": 1}, 1)])
+    with pytest.raises(QueryError, match="inconsistent"):
+        session.push([("S", {"k": 1}, 3, 1), ("S", {"k": 1}, 2, 1)])
+    assert session.push([("S", {"k": 1}, 2)]).dstream == [((2, 1), {"k": 1, "t": 1})]
+    with pytest.raises(FieldNotFound, match="no field 'k'"):
+        session.push([("S", {"v": 1}, 3)])
+    with pytest.raises(SessionError, match="broke off"):
+        session.push([("S", {"k": 1}, 4)])
 
 
 def test_single_tuples_are_numbered_on_from_push_to_push() -> None:
