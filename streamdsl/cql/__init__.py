@@ -15,7 +15,7 @@ from streamdsl.cql.numbering import CCL, ORACLE, STREAMBASE, Batching
 from streamdsl.cql.relation import GroupedRelation, Relation
 from streamdsl.cql.running import Changes, RelationSession
 from streamdsl.cql.running_spread import RunningSpread
-from streamdsl.cql.spread import spread
+from streamdsl.cql.spreading import spread
 from streamdsl.cql.streams import BatchStream, Partition
 from streamdsl.cql.timeline import Batch, Timeline
 

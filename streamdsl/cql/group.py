@@ -100,8 +100,8 @@ def stream_group(
 
     Tuples without batch numbers get them from `batching`; where the order across streams counts, they are given in one list of
     `(name, payload, t)`. `span=(first, last)` are the timestamps that exist: by default from the first tuple's to the last
-    one's, or what a `BatchStream` brings. Windows take simultaneous tuples as given, or in an order drawn with `seed`. Raises
-    `QueryError` for an inconsistent group, with the two tuples.
+    one's, or what a `BatchStream` brings. Windows take simultaneous tuples as given (those of a `BatchStream` as in its group),
+    or in an order drawn with `seed`. Raises `QueryError` for an inconsistent group, with the two tuples.
 
     >>> from streamdsl import cql
     >>> g = cql.stream_group([("S", "a", 1), ("T", "b", 1), ("S", "c", 1)], batching=cql.STREAMBASE)
@@ -119,7 +119,7 @@ def stream_group(
     given += [found for name, stream in streams.items() for found in _tuples(name, stream)]
     times = [each.t for each in given]
     whole = check_span(span, times) or _span(times, streams.values())
-    orders = AsGiven() if seed is None else Drawn(seed)
+    orders = _orders(streams.values()) if seed is None else Drawn(seed)
     return StreamGroup(by_stream(numbered(given, batching), names), whole, orders)
 
 
@@ -131,6 +131,11 @@ def _tuples(name: str, stream: Tuples) -> list[Given]:
     if hasattr(stream, "run"):
         return [Given(name, row.payload, row.le, None) for row in stream.run().cht()]
     return [read_tuple(name, each) for each in stream]
+
+
+def _orders(streams: Iterable[object]) -> Orders:
+    """Return how the streams that a group is made of order their tuples: what is derived from a group does as the group."""
+    return next((stream.orders for stream in streams if isinstance(stream, BatchStream)), AsGiven())
 
 
 def _span(times: Sequence[int], streams: Iterable[object]) -> tuple[int, int]:

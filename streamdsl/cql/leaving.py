@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from streamdsl.cql.timeline import Timeline
 from streamdsl.cql.window import Leaving, Member, RunningLeaving
+from streamdsl.errors import FieldNotFound
 from streamdsl.temporal.payload import payload_key
 
 
@@ -109,7 +110,10 @@ class _LastRowsOfEach(RunningLeaving):
         return self._count
 
     def _part(self, member: Member) -> deque[Member]:
-        key = tuple(payload_key(member.payload[name]) for name in self._by)
+        try:
+            key = tuple(payload_key(member.payload[name]) for name in self._by)
+        except KeyError as missing:
+            raise FieldNotFound(missing.args[0], member.payload) from None
         found = self._held.get(key)
         if found is None:
             found = self._held[key] = deque()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from streamdsl.cql import reading
 from streamdsl.cql.numbering import ORACLE, Batching
@@ -20,6 +20,8 @@ from streamdsl.stream import GroupedStream, Stream
 
 Semantics: TypeAlias = Literal["delta", "difference"]
 At: TypeAlias = Literal["all", "batches", "slides"]
+_SHOWN: Final = 50
+"""Instants of a relation that is displayed."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -238,6 +240,8 @@ class Relation:
     def __repr__(self) -> str:
         if self.timeline is None:
             return "<Relation: a table>"
+        if self.timeline.end > _SHOWN:
+            return f"<Relation over {self.timeline.end} instants>"
         shown = (f"{at}: {', '.join(map(repr, rows)) or 'nothing'}" for at, rows in self.states())
         return f"<Relation {'; '.join(shown)}>"
 

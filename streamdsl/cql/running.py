@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from streamdsl.cql import reading
 from streamdsl.cql.clock import Clock
@@ -14,7 +14,7 @@ from streamdsl.cql.orders import Orders
 from streamdsl.cql.streams import window_row
 from streamdsl.cql.timeline import Batch, Timeline
 from streamdsl.cql.window import Derivation, Member, RunningWindow, Static, Window
-from streamdsl.errors import QueryError
+from streamdsl.errors import QueryError, SessionError
 from streamdsl.temporal import INFINITY, CHTRow, Cti, Insert, Retract
 from streamdsl.temporal.events import Event
 
@@ -24,10 +24,12 @@ Arrivals: TypeAlias = Mapping[str, Sequence[Arrival]]
 """What comes on each stream of the group, in order."""
 Rows: TypeAlias = Mapping[Hashable, CHTRow[Any]]
 """Rows by the id of their event."""
+_MANY: Final = 256
+"""Changes of a window that are worth two pieces of a push."""
 
 
 class Changes(NamedTuple):
-    """The rows that come and that go, in delta semantics, each with its batch."""
+    """The rows that come and that go, each with its batch."""
 
     istream: list[tuple[Batch, Any]]
     dstream: list[tuple[Batch, Any]]
@@ -59,11 +61,13 @@ class RelationSession:
         self._streams = streams
         self._clock = Clock()
         self._batching = batching
+        self._broken = False
 
     def push(self, tuples: Iterable[tuple[str, Any, int] | tuple[str, Any, int, int]]) -> Changes:
         """Take the tuples `(stream, payload, t, batch)`, or `(stream, payload, t)`, of some batches.
 
-        Raises `QueryError` for a batch that is not after all that were pushed before, and for a stream that the group lacks.
+        Raises `QueryError` for a batch that is not after all that were pushed before, and for a stream that the group lacks: then
+        nothing has changed. What fails later (a missing field, user code) ends the session.
         """
         given = [read_tuple(name, rest) for name, *rest in tuples]
         for each in given:
@@ -72,12 +76,14 @@ class RelationSession:
                 raise QueryError(f"the group has no stream {each.stream!r}; its streams are: {known}")
         placed = self._clock.after(numbered(given, self._batching), self._batching)
         timeline = self._clock.part([at for _, at in placed])
-        return self._answer(self._running.step(_arrivals(placed, timeline), timeline), timeline)
+        return self._run(_arrivals(placed, timeline), timeline)
 
     def advance(self, t: int) -> Changes:
-        """Say that no later tuple has a timestamp before `t`: what happens at the empty ones before comes out."""
-        timeline = self._clock.advance(t)
-        return self._answer(self._running.step({}, timeline), timeline)
+        """Say that no later tuple has a timestamp before `t`: what happens at the empty ones before comes out.
+
+        Said before the first push, `t` is where the span begins.
+        """
+        return self._run({}, self._clock.advance(t))
 
     def state(self) -> list[Any]:
         """Return the rows as of the last batch, by payload."""
@@ -87,8 +93,14 @@ class RelationSession:
         """Return the figures of the engine's session, operator by operator, and the tuples that the windows hold."""
         return {**self._running.session.stats(), "windows": {"tuples": self._running.held}}
 
-    def _answer(self, rows: Rows, timeline: Timeline) -> Changes:
-        ordered = reading.in_order(rows.values())
+    def _run(self, arrivals: Arrivals, timeline: Timeline) -> Changes:
+        if timeline.base == timeline.end:
+            return Changes([], [])
+        if self._broken:
+            raise SessionError("the session broke off in an earlier push, and cannot go on", hint="open the relation again")
+        self._broken = True
+        ordered = reading.in_order(self._running.step(arrivals, timeline).values())
+        self._broken = False
         came, went = reading.inserted(ordered, timeline), reading.deleted(ordered, timeline)
         return Changes(_placed(came, timeline), _placed(went, timeline))
 
@@ -117,7 +129,7 @@ class Running:
         for source in self._statics:
             out += self.session.push([Cti(timeline.end)], source)
         for each in self._inputs:
-            out += self.session.push([*each.step(arrivals, timeline), Cti(timeline.end)], each.source)
+            out += self.session.push(_apart(each.step(arrivals, timeline), timeline), each.source)
         return self._fold(out)
 
     @property
@@ -185,6 +197,15 @@ class _Input:
         members = [Member(self.seen + n, row, t, place) for n, (row, t, place) in enumerate(coming)]
         self.seen += len(members)
         return self.running.step(members, timeline)
+
+
+def _apart(changes: list[Insert[Any] | Retract], timeline: Timeline) -> list[Event[Any]]:
+    """Return the events of a push: of many insertions apart from the retractions, as insertions alone are taken in columns."""
+    end = Cti(timeline.end)
+    if len(changes) < _MANY:
+        return [*changes, end]
+    retractions = [change for change in changes if isinstance(change, Retract)]
+    return [*retractions, Cti(timeline.base), *(change for change in changes if isinstance(change, Insert)), end]
 
 
 def _derived(origin: Derivation | None, orders: Orders, derived: dict[Derivation, Derived]) -> Derived | None:

@@ -8,7 +8,7 @@ from operator import index
 from typing import Any, Final, TypeAlias
 
 from streamdsl.cql.numbering import read_tuple
-from streamdsl.cql.spread import On, Tuple, ranking
+from streamdsl.cql.spreading import On, Tuple, ranking
 from streamdsl.errors import EventError, QueryError
 from streamdsl.temporal.payload import payload_order
 

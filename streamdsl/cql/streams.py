@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from streamdsl.cql.gates import Always, Kept, RangeSlide, RowSlide
 from streamdsl.cql.leaving import Partitioned, Range, Rows
 from streamdsl.cql.orders import Orders
 from streamdsl.cql.timeline import Batch, Timeline
 from streamdsl.cql.window import Derivation, Gate, Leaving, Window
-from streamdsl.errors import FieldNotFound, QueryError
+from streamdsl.errors import QueryError
 from streamdsl.sources import from_rows
 from streamdsl.stream import Stream
 from streamdsl.temporal import Record
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from streamdsl.cql.relation import Relation
 
 Clock: TypeAlias = Literal["group", "stream"]
+_SHOWN: Final = 50
+"""Tuples of a stream that is displayed."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,10 +110,6 @@ class BatchStream:
         """
         if not names or not all(isinstance(name, str) for name in names):
             raise QueryError(f"{names!r} are no fields to divide by", hint='name them: partition_by("k", "v")')
-        for row in self.rows_of[:1]:
-            for name in names:
-                if name not in row:
-                    raise FieldNotFound(name, row)
         return Partition(self, names)
 
     def _window(self, leaving: Leaving, gate: Gate) -> Relation:
@@ -151,7 +149,9 @@ class BatchStream:
     __hash__ = None  # type: ignore[assignment]
 
     def text(self) -> str:
-        """Return the tuples of each batch as text."""
+        """Return the tuples of each batch as text, of many tuples their number."""
+        if len(self.payloads) > _SHOWN:
+            return f"{len(self.payloads)} tuples"
         parts = groupby(self.events(), key=lambda event: event[0])
         return "; ".join(" ".join([str(at), *(repr(payload) for _, payload in events)]) for at, events in parts)
 
@@ -183,7 +183,10 @@ def window_row(payload: Any, t: int) -> Record:
     >>> window_row(7, 3)
     Record(value=7, t=3)
     """
-    return Record([*((name, value) for name, value in fields_of(payload) if name != "t"), ("t", t)])
+    fields = dict(payload) if type(payload) is dict else dict(fields_of(payload))
+    fields.pop("t", None)
+    fields["t"] = t
+    return Record(fields)
 
 
 def at_least(least: int, value: int, word: str) -> int:

@@ -154,7 +154,7 @@ class RunningWindow:
         """Return the change that a waiting tuple makes; None while the gate is shut, and if it is never seen."""
         re = None if member.left == INFINITY else self._gate.first(member.left)
         if member.le is not None:
-            return None if re is None else Retract(member.id, member.le, INFINITY, re, member.payload)
+            return None if re is None else Retract(member.id, member.le, INFINITY, re)
         le = self._gate.first(member.came)
         if le is None or le == re:
             return None

@@ -282,6 +282,15 @@ def at_batches(one: paper.Tuples, other: paper.Tuples, n: int, m: int) -> Any:
     return [(at, sorted(paper.values(joined(at)))) for at in sorted({at for _, at in one})]
 
 
+def test_the_orders_of_derived_groups_are_tried_too() -> None:
+    def answer(g: cql.StreamGroup) -> Any:
+        derived = cql.stream_group(A=g.S.range(1).select(lambda e: e.value).istream())
+        return derived.A.rows(1).select(lambda e: e.value).istream().events()
+
+    found = cql.allowed(answer, cql.stream_group(S=[(n, 1) for n in range(3)]))
+    assert found == [[((1, 1), 2)], [((1, 1), 1)], [((1, 1), 0)]]
+
+
 def test_too_many_orders_are_refused() -> None:
     g = cql.stream_group(S=[(n, 1) for n in range(5)])
     assert len(cql.allowed(lambda g: g.S.rows(1).states(), g, limit=120)) == 5
@@ -302,7 +311,7 @@ def test_too_many_orders_are_refused() -> None:
         (lambda: cql.stream_group(S=[("a", 1)])["T"], "no stream 'T'; its streams are: S"),
         (lambda: cql.stream_group(S=[("a", 1)]).S.rows(0), "from 1 on, not 0"),
         (lambda: cql.stream_group(S=[("a", 1)]).S.range(-1), "from 0 on, not -1"),
-        (lambda: cql.stream_group(S=[("a", 1)]).S.partition_by("k"), "no field 'k'; the fields are: value, t"),
+        (lambda: cql.stream_group(S=[("a", 1)]).S.partition_by("k").rows(1), "no field 'k'; the fields are: value, t"),
         (lambda: cql.stream_group(S=[("a", 1)]).S.rows(1).istream("DIF"), "no semantics 'DIF'"),  # type: ignore[arg-type]
         (lambda: cql.stream_group(S=[("a", 1)]).S.rows(1).states(at="now"), "no states at='now'"),  # type: ignore[arg-type]
         (lambda: cql.stream_group(A=cql.stream_group(S=[("a", 1)]).S.rows(1)), "'A' is a relation"),  # type: ignore[arg-type]

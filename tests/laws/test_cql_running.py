@@ -10,21 +10,25 @@ from hypothesis import given
 
 import streamdsl as sd
 from streamdsl import cql
-from streamdsl.errors import EventError, QueryError
+from streamdsl.cql import running
+from streamdsl.errors import EventError, FieldNotFound, QueryError, SessionError
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 from tests.laws.test_cql import Data, bag, data, query, ranked
 
 
-@examples(60)
+@pytest.mark.parametrize("many", [1, 256])
+@examples(40)
 @given(SEEDS)
-def test_a_session_gives_what_the_whole_input_gives(seed: int) -> None:
+def test_a_session_gives_what_the_whole_input_gives(many: int, seed: int) -> None:
     rng = Random(seed)
     known = data(rng)
     semantics: Any = rng.choice(["delta", "difference"])
     made = query(rng, known).made
     session = made.open(semantics=semantics)
-    came, went = run(rng, session, known)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "_MANY", many)
+        came, went = run(rng, session, known)
     assert bag(came) == bag(made.istream(semantics).events())
     assert bag(went) == bag(made.dstream(semantics).events())
     states = made.states()
@@ -122,6 +126,18 @@ def test_late_batches_and_unknown_streams_are_refused() -> None:
         session.push([("S", "b", 4)])
 
 
+def test_a_refused_push_changes_nothing_and_a_failed_one_ends_the_session() -> None:
+    session = cql.stream_group(S=[]).S.partition_by("k").rows(1).open()
+    session.push([("S", {"k": 1}, 1)])
+    with pytest.raises(QueryError, match="inconsistent"):
+        session.push([("S", {"k": 1}, 3, 1), ("S", {"k": 1}, 2, 1)])
+    assert session.push([("S", {"k": 1}, 2)]).dstream == [((2, 1), {"k": 1, "t": 1})]
+    with pytest.raises(FieldNotFound, match="no field 'k'"):
+        session.push([("S", {"v": 1}, 3)])
+    with pytest.raises(SessionError, match="broke off"):
+        session.push([("S", {"k": 1}, 4)])
+
+
 def test_single_tuples_are_numbered_on_from_push_to_push() -> None:
     session = cql.stream_group(S=[]).S.rows(1).select(lambda e: e.value).open(batching=cql.STREAMBASE)
     assert session.push([("S", "a", 1), ("S", "b", 1)]).istream == [((1, 1), "a"), ((1, 2), "b")]
@@ -142,7 +158,7 @@ WINDOWS = {
     "rows slide": S.rows(3, slide=50),
     "range slide": S.range(20, slide=7),
     "keep": S.keep(20),
-    "partition": cql.stream_group(S=[({"key": 0}, 0)]).S.partition_by("key").rows(2),
+    "partition": S.partition_by("key").rows(2),
 }
 
 
