@@ -22,6 +22,7 @@ LAYERS: dict[str, set[str]] = {
     "emit": MODEL,
     "expr": MODEL,
     "astral": MODEL,
+    "progress": MODEL | {"expr", "windows", "udm"},
     "windows": MODEL | {"astral"},
     "udm": MODEL | {"expr", "windows"},
     "plan": VALUES,

@@ -1,0 +1,395 @@
+"""Paper 004: joins, aggregates and unions are what their relational definitions say, at every moment that punctuation allows.
+
+Each law feeds an operator item by item and compares everything that it has sent, and what it holds, with a definition over the
+items so far.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+import streamdsl as sd
+from streamdsl.errors import StreamDslError
+from streamdsl.progress import (
+    BandJoin,
+    EqualityJoin,
+    Joined,
+    JointPunctuation,
+    LowLevelAggregate,
+    Operator,
+    PairAggregate,
+    PairResult,
+    Partial,
+    Punctuation,
+    Tuple,
+    Union,
+    WindowAggregate,
+    WindowResult,
+    extent,
+    low_water_marks,
+    number,
+    roll_up,
+    wids,
+)
+from streamdsl.temporal import INFINITY
+from streamdsl.temporal.payload import payload_order
+from tests.laws.arrivals import Arrival, arrivals, bound, tuples
+from tests.laws.profiles import examples
+from tests.laws.scenarios import SEEDS
+from udm_examples import Median
+
+NOTHING = float("-inf")
+
+
+def steps(operator: Operator, given: list[Arrival]) -> Iterator[tuple[list[Arrival], list[Any]]]:
+    """Feed an operator and yield after each push what has come so far, and all that has gone out; the last is its close."""
+    out: list[Any] = []
+    for at, (input, item) in enumerate(given):
+        out += operator.push(item, input)
+        yield given[: at + 1], out
+    for input in range(operator.inputs):
+        given = [*given, (input, Punctuation(INFINITY))]
+        out += operator.push(Punctuation(INFINITY), input)
+        yield given, out
+    assert operator.buffered == 0
+
+
+def bag(items: Any) -> Counter[str]:
+    return Counter(map(repr, items))
+
+
+def sent(out: list[Any], on: str) -> list[float]:
+    return [item.value for item in out if isinstance(item, Punctuation) and item.on == on]
+
+
+def last(out: list[Any], on: str) -> float:
+    """The last punctuation on an attribute; each must be more than the one before it."""
+    values = sent(out, on)
+    assert values == sorted(set(values))
+    return values[-1] if values else NOTHING
+
+
+def less(value: float, by: float) -> float:
+    return value if value >= INFINITY else value - by
+
+
+def assert_sound(out: list[Any], of: Callable[[Any], dict[str, float]]) -> None:
+    """No result breaks punctuation that has gone out before it."""
+    reached: dict[str, float] = {}
+    joint: tuple[float, float] = (NOTHING, NOTHING)
+    for item in out:
+        if isinstance(item, Punctuation):
+            reached[item.on] = item.value
+        elif isinstance(item, JointPunctuation):
+            joint = item.left, item.right
+        else:
+            values = of(item)
+            assert all(values[on] >= value for on, value in reached.items() if on in values), (item, reached)
+            assert "left" not in values or values["left"] >= joint[0] or values["right"] >= joint[1]
+
+
+@examples(150)
+@given(SEEDS)
+def test_union_passes_tuples_and_the_least_punctuation(seed: int) -> None:
+    rng = Random(seed)
+    n = rng.randint(1, 3)
+    for seen, out in steps(Union(n), arrivals(rng, n)):
+        assert bag(item for item in out if isinstance(item, Tuple)) == bag(item for _, item in seen if isinstance(item, Tuple))
+        assert last(out, "ts") == min(bound(seen, input) for input in range(n))
+    assert_sound(out, lambda item: {"ts": item.ts})
+
+
+@examples(150)
+@given(SEEDS)
+def test_the_merge_in_order_sends_each_tuple_as_soon_as_all_inputs_have_reached_it(seed: int) -> None:
+    rng = Random(seed)
+    n = rng.randint(1, 3)
+    merge = Union(n, order="in")
+    for seen, out in steps(merge, arrivals(rng, n, ordered=True)):
+        reached = min(max([bound(seen, i), *(item.ts for item in tuples(seen, i))]) for i in range(n))
+        everything = [item for i in range(n) for item in tuples(seen, i)]
+        assert bag(out) == bag(item for item in everything if item.ts <= reached)
+        assert merge.buffered == len(everything) - len(out)
+        assert [item.ts for item in out] == sorted(item.ts for item in out)
+
+
+def matches(seen: list[Arrival], partner: Callable[[float, float], bool], same_key: bool) -> list[Joined]:
+    return [
+        Joined(left, right)
+        for left in tuples(seen, 0)
+        for right in tuples(seen, 1)
+        if partner(left.ts, right.ts) and (not same_key or left.payload["k"] == right.payload["k"])
+        if left.payload["v"] != right.payload["n"]
+    ]
+
+
+Reach = Callable[[float], float]
+Made = tuple[Callable[[Any], Operator], Callable[[float, float], bool], tuple[Reach, Reach]]
+
+
+def some_join(rng: Random, on: Any) -> Made:
+    """Return a join, the condition on its times, and the least time on each side that a bound on the other leaves."""
+    where = lambda left, right: left["v"] != right["n"]  # noqa: E731
+    if rng.random() < 0.3:
+        w = rng.randint(1, 5)
+        floor: Reach = lambda b: b if abs(b) >= INFINITY else b // w * w  # noqa: E731
+        return (lambda order: EqualityJoin(w, on, where, order)), (lambda a, b: a // w == b // w), (floor, floor)
+    before, after = rng.choice([(0, 0), (2, 3), (rng.randint(-2, 8), rng.randint(2, 8))])
+    return (
+        (lambda order: BandJoin(before, after, on, where, order)),
+        (lambda a, b: a - before <= b <= a + after),
+        ((lambda b: less(b, after)), (lambda b: less(b, before))),
+    )
+
+
+@examples(200)
+@given(SEEDS)
+def test_a_join_is_its_definition_after_every_push_and_stores_no_more_than_it_must(seed: int) -> None:
+    rng = Random(seed)
+    on = rng.choice([None, "k", (lambda e: e.k, lambda e: e.k)])
+    make, partner, least = some_join(rng, on)
+    join = make("any")
+    for seen, out in steps(join, arrivals(rng, 2)):
+        b0, b1 = bound(seen, 0), bound(seen, 1)
+        assert bag(item for item in out if isinstance(item, Joined)) == bag(matches(seen, partner, on is not None))
+        assert join.buffered == sum(t.ts >= least[0](b1) for t in tuples(seen, 0)) + sum(
+            t.ts >= least[1](b0) for t in tuples(seen, 1)
+        )
+        assert last(out, "left") == min(least[0](b1), b0)
+        assert last(out, "right") == min(least[1](b0), b1)
+        joint = [item for item in out if isinstance(item, JointPunctuation)]
+        assert joint[-1:] == ([JointPunctuation(b0, b1)] if NOTHING not in (b0, b1) else [])
+        assert len(set(joint)) == len(joint)
+    assert_sound(out, lambda item: {"left": item.left.ts, "right": item.right.ts})
+
+
+@examples(200)
+@given(SEEDS)
+def test_a_join_in_order_sends_a_result_once_no_earlier_one_can_come(seed: int) -> None:
+    rng = Random(seed)
+    on = rng.choice([None, "k"])
+    make, partner, least = some_join(rng, on)
+    join = make("in")
+    for seen, out in steps(join, arrivals(rng, 2)):
+        b0, b1 = bound(seen, 0), bound(seen, 1)
+        everything, complete = matches(seen, partner, on is not None), min(b0, least[0](b1))
+        released = [pair for pair in everything if pair.left.ts < b0 and pair.right.ts < b1]
+        assert bag(out) == bag(pair for pair in everything if pair.left.ts < complete)
+        assert [pair.left.ts for pair in out] == sorted(pair.left.ts for pair in out)
+        kept = sum(t.ts >= min(b0, least[0](b1)) for t in tuples(seen, 0)) + sum(
+            t.ts >= min(b1, least[1](b0)) for t in tuples(seen, 1)
+        )
+        assert join.buffered == kept + len(released) - len(out)
+
+
+AGGREGATES: list[Any] = [
+    sd.count(),
+    sd.count(lambda e: e.v),
+    sd.sum(lambda e: e.v),
+    sd.avg(lambda e: e.v, where=lambda e: e.k == "a"),
+    sd.min(lambda e: e.v),
+    sd.max(lambda e: e.v),
+    sd.count_distinct(lambda e: e.k),
+    sd.collect(lambda e: e.n),
+    sd.count(where=lambda e: e.v is None),
+    Median().of(lambda e: e.n),
+    lambda payloads: [each["n"] for each in payloads],
+    len,
+]
+
+
+def windows(seen: list[Tuple], size: int, slide: int, fn: Any, by_key: bool) -> list[WindowResult]:
+    """The aggregates of all windows, each computed from the list of its members."""
+    found = []
+    for wid in sorted({wid for item in seen for wid in range(-200, 200) if inside(item.ts, wid, size, slide)}):
+        members = [item for item in seen if inside(item.ts, wid, size, slide)]
+        for key in sorted({item.payload["k"] for item in members}) if by_key else [None]:
+            group = [item for item in members if not by_key or item.payload["k"] == key]
+            found.append(WindowResult(wid, key, by_query(group, fn) if isinstance(fn, sd.Agg) else by_function(group, fn)))
+    return found
+
+
+def inside(ts: float, wid: int, size: int, slide: int) -> bool:
+    return (wid + 1) * slide - size <= ts < (wid + 1) * slide
+
+
+def by_query(group: list[Tuple], fn: Any) -> Any:
+    """What a query's one window around the group gives."""
+    rows = [(int(item.ts), int(item.ts) + 1, item.payload) for item in group]
+    (row,) = sd.from_rows(rows).tumbling_window(10**6, 5 * 10**5).aggregate(x=fn).run(engine="reference").cht().rows
+    return row.payload.x
+
+
+def by_function(group: list[Tuple], fn: Any) -> Any:
+    return fn([item.payload for item in sorted(group, key=lambda item: (item.ts, payload_order(item.payload)))])
+
+
+@pytest.mark.parametrize("order", ["any", "in"])
+@examples(60)
+@given(SEEDS)
+def test_a_window_is_complete_when_punctuation_reaches_its_end_and_then_it_is_its_definition(order: Any, seed: int) -> None:
+    rng = Random(seed)
+    size, slide, fn, by_key = rng.randint(1, 9), rng.randint(1, 9), rng.choice(AGGREGATES), rng.random() < 0.5
+    operator = WindowAggregate(size, slide, fn, "k" if by_key else None, order)
+    given_ = arrivals(rng)
+    everything = windows(tuples(given_), size, slide, fn, by_key)
+    for seen, out in steps(operator, given_):
+        b = bound(seen)
+        results = [item for item in out if isinstance(item, WindowResult)]
+        assert list(map(repr, results)) == [repr(each) for each in everything if (each.wid + 1) * slide <= b]
+        first_open = b if abs(b) >= INFINITY else b // slide
+        assert last(out, "wid") == (first_open if order == "any" else NOTHING)
+        ids = [(item, wid) for item in tuples(seen) for wid in wids(item.ts, size, slide) if wid >= first_open]
+        partials = {(wid, by_key and item.payload["k"]) for item, wid in ids}
+        assert operator.buffered == len(partials if order == "any" else {item.payload["n"] for item, _ in ids})
+    assert_sound(out, lambda item: {"wid": item.wid})
+
+
+@examples(100)
+@given(SEEDS)
+def test_window_ids_are_those_of_the_windows_that_hold_a_time(seed: int) -> None:
+    rng = Random(seed)
+    size, slide, ts = rng.randint(1, 9), rng.randint(1, 9), rng.randint(-30, 30)
+    assert list(wids(ts, size, slide)) == [wid for wid in range(-60, 60) if inside(ts, wid, size, slide)]
+    assert all(extent(wid, size, slide)[0] <= ts < extent(wid, size, slide)[1] for wid in wids(ts, size, slide))
+
+
+@pytest.mark.parametrize("joint", [True, False])
+@examples(100)
+@given(SEEDS)
+def test_pairs_of_timestamps_are_complete_as_soon_as_punctuation_says(joint: bool, seed: int) -> None:
+    rng = Random(seed)
+    before, after = rng.randint(0, 5), rng.randint(0, 5)
+    join, pairs, results = BandJoin(before, after), PairAggregate(len, joint), []
+    fed = 0
+    for seen, out in steps(join, arrivals(rng, 2)):
+        results += pairs.run((0, item) for item in out[fed:])
+        fed = len(out)
+        groups = Counter((item.left.ts, item.right.ts) for item in out if isinstance(item, Joined))
+        b0, b1 = bound(seen, 0), bound(seen, 1)
+        complete = {
+            (left, right): n
+            for (left, right), n in groups.items()
+            if (left < b0 and right < b1 if joint else left < min(b0, less(b1, after)) or right < min(b1, less(b0, before)))
+        }
+        assert {(each.left, each.right): each.value for each in results} == complete
+        assert len(results) == len(complete)
+        assert pairs.buffered == len(groups) - len(complete)
+
+
+@examples(50)
+@given(SEEDS)
+def test_joint_punctuation_is_never_later_than_individual(seed: int) -> None:
+    rng = Random(seed)
+    join = BandJoin(rng.randint(0, 9), rng.randint(0, 9))
+    done: dict[bool, set[Any]] = {True: set(), False: set()}
+    groups = {joint: PairAggregate(len, joint) for joint in done}
+    for input, item in arrivals(rng, 2):
+        out = join.push(item, input)
+        for joint, operator in groups.items():
+            done[joint] |= {(each.left, each.right) for each in operator.run((0, each) for each in out)}
+        assert done[False] <= done[True]
+
+
+@examples(100)
+@given(SEEDS)
+def test_windows_of_rows_are_those_of_the_order_at_the_system_input(seed: int) -> None:
+    rng = Random(seed)
+    given_ = arrivals(rng)
+    n, every = rng.randint(1, 4), rng.randint(1, 3)
+    numbered = number([item for _, item in given_], every)
+    rows = [item for item in numbered if isinstance(item, Tuple)]
+    assert [row.payload for row in rows] == [item.payload for item in tuples(given_)]
+    late = rows[:]
+    rng.shuffle(late)
+    operator = WindowAggregate(n, n, lambda payloads: [each["n"] for each in payloads])
+    out = operator.run((0, row) for row in late) + operator.close()
+    ids = [row.payload["n"] for row in rows]
+    assert [each.value for each in out if isinstance(each, WindowResult)] == [ids[at : at + n] for at in range(0, len(ids), n)]
+    WindowAggregate(n, n, len).run((0, item) for item in numbered)
+
+
+FLUSHES: list[dict[str, Any]] = [
+    {"flush": "end"},
+    {"flush": "slow"},
+    {"flush": "lazy"},
+    {"flush": "slow", "order": "in"},
+]
+
+
+@pytest.mark.parametrize("options", FLUSHES, ids=str)
+@examples(60)
+@given(SEEDS)
+def test_rolled_up_counts_are_exact_and_come_within_the_delay(options: dict[str, Any], seed: int) -> None:
+    rng = Random(seed)
+    late = rng.randint(0, 3)
+    table = LowLevelAggregate(5, rng.randint(1, 6), every=rng.randint(1, 4), max_delay=late, next_slot=late == 1, **options)
+    begun = [-100]
+    partials: list[Partial] = []
+    counts: Counter[Any] = Counter()
+    for ts in sorted(rng.randint(-10, 40) for _ in range(rng.randint(0, 60))):
+        group = rng.choice([rng.randint(0, 9), "x"])
+        counts[ts // 5, group] += 1
+        begun += [ts // 5] if ts // 5 > begun[-1] else []
+        partials += table.push(Tuple(ts, group))
+        least = begun[-2] if "order" in options else ts // 5 - (0 if options["flush"] == "end" else late)
+        assert table.progress >= least
+        assert sum(each.count for each in partials) + table_counts(table) == counts.total()
+        if "order" in options:
+            assert [each.wid for each in partials] == sorted(each.wid for each in partials)
+    left = table.close()
+    assert (table.buffered, [each.wid for each in left]) == (0, sorted(each.wid for each in left))
+    assert roll_up([*partials, *left]) == counts
+
+
+def table_counts(table: LowLevelAggregate) -> int:
+    return sum(entry.count for entry in table._slots if entry is not None)
+
+
+@examples(100)
+@given(SEEDS)
+def test_low_water_marks_are_the_least_of_what_is_to_come(seed: int) -> None:
+    rng = Random(seed)
+    times = [rng.randint(-9, 9) for _ in range(rng.randint(0, 9))]
+    assert low_water_marks(times) == [min([*times[n:], INFINITY]) for n in range(len(times) + 1)]
+
+
+WRONG: list[tuple[Callable[[], object], str]] = [
+    (lambda: Union(0), "n is a whole number >= 1"),
+    (lambda: Union().push(Tuple(1), 2), "Union has no input 2; its inputs are: 0, 1"),
+    (lambda: Union(order="sorted"), 'the order is "any" or "in"'),  # type: ignore[arg-type]
+    (lambda: Union().run([(0, Punctuation(5)), (0, Tuple(4))]), "its ts 4 is below the punctuation 5"),
+    (lambda: Union(order="in").run([(0, Tuple(5)), (0, Tuple(4))]), "sort them first"),
+    (lambda: BandJoin(-3, 2), "a band from 3 to 2 is empty"),
+    (lambda: EqualityJoin(0), "a width is a number greater than 0"),
+    (lambda: BandJoin(1, 1, on=5), "says nothing about a payload"),
+    (lambda: BandJoin(1, 1, on="k").push(Tuple(1, {"n": 1})), "has no field 'k'"),
+    (lambda: WindowAggregate(0, 1, len), "a range is a number greater than 0"),
+    (lambda: WindowAggregate(1, 1, 5), "5 is no aggregate"),
+    (lambda: WindowAggregate(1, 1, len).push(Joined(Tuple(1), Tuple(1))), "takes tuples and punctuation"),
+    (lambda: WindowAggregate(1, 1, lambda _: 1 / 0).run([(0, Tuple(1)), (0, Punctuation(9))]), "ZeroDivisionError in user code"),
+    (lambda: PairAggregate(len).push(Tuple(1)), "takes a join's results"),
+    (lambda: number([], every=0), "every is a whole number >= 1"),
+    (lambda: LowLevelAggregate(5, 4, flush="soon"), 'flush is "slow", "lazy", or "end"'),  # type: ignore[arg-type]
+    (lambda: LowLevelAggregate(5, 4, flush="lazy", order="in"), "flushes slowly only"),
+    (lambda: LowLevelAggregate(5, 4).run([(0, Tuple(5, 1)), (0, Tuple(4, 1))]), "its ts 4 is before 5"),
+]
+
+
+@pytest.mark.parametrize(("make", "text"), WRONG)
+def test_what_makes_no_sense_is_refused(make: Callable[[], object], text: str) -> None:
+    with pytest.raises(StreamDslError, match=text):
+        make()
+
+
+def test_results_of_pairs_come_in_order() -> None:
+    pairs = PairAggregate(sd.count())
+    for left, right in ((3, 1), (1, 2), (1, 1)):
+        pairs.push(Joined(Tuple(left), Tuple(right)))
+    assert pairs.close() == [PairResult(1, 1, 1), PairResult(1, 2, 1), PairResult(3, 1, 1)]
