@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from streamdsl.errors import QueryError
 from streamdsl.progress.buffers import SortBuffer
-from streamdsl.progress.items import BEGINNING, Punctuation, Time, Tuple, check_positive, floor_to, minus
+from streamdsl.progress.clocks import Clocks
+from streamdsl.progress.items import Punctuation, Time, Tuple, check_positive, floor_to, minus
 from streamdsl.progress.operator import Advancing, Items, Operator
 from streamdsl.progress.reading import hashable, reader
-from streamdsl.temporal.progress import Progress, ProgressGenerator
+from streamdsl.temporal.progress import Progress
 from streamdsl.temporal.time import INFINITY
 
 
@@ -22,8 +22,8 @@ class Input(Operator):
     - `timer=True`: punctuation only when `tick(now)` is called. `.wall_clock(period, delay)`: `tick` gives the time itself.
     - `drift=s`: in a lull, when `tick` finds the data more than s behind, it punctuates at now - s.
     - `.imported_from(name, delay)`: another source's punctuation is pushed into it.
-    - `key`: each key has its own time (a device, a sensor), and the slowest one counts. `keys` are those that are known to come; a
-      key that falls more than `idle` behind the fastest no longer counts, nor one that is `retire`d.
+    - `key`: each key has its own time (a device, a sensor), and the slowest one counts. `keys` are those that are known to come.
+      A key that falls more than `idle` behind the fastest no longer counts, nor does one that is `retire`d, until it comes again.
 
     Punctuation that the input has of its own passes.
 
@@ -52,7 +52,7 @@ class Input(Operator):
         self._clocks = Clocks(self._policy, idle)
         self._key = None if key is None else reader(key)
         for known in keys:
-            self._clocks.of(hashable(known))
+            self._clocks.expect(hashable(known))
         self._sent = Advancing()
         self.dropped = 0
 
@@ -103,51 +103,6 @@ class Input(Operator):
         return self._sent.to(self._bounds[0])
 
 
-class Clocks:
-    """The progress of each key, and of the slowest one that counts."""
-
-    def __init__(self, policy: Progress, idle: Time | None) -> None:
-        self._policy = policy
-        self._idle = idle
-        self._clocks: dict[Hashable, ProgressGenerator] = {}
-        self._retired: set[Hashable] = set()
-        self.largest: Time = BEGINNING
-
-    def of(self, key: Hashable) -> ProgressGenerator:
-        """Return a key's clock."""
-        if key not in self._clocks:
-            self._clocks[key] = self._policy.generator(None)
-        return self._clocks[key]
-
-    def take(self, key: Hashable, ts: Time) -> None:
-        """Take a tuple's time."""
-        if ts != int(ts):
-            raise QueryError(
-                f"a progress policy counts in whole ticks, not {ts!r}", hint="multiply the times, or punctuate by hand"
-            )
-        self.largest = max(self.largest, ts)
-        self._retired.discard(key)
-        self.of(key).after(int(ts))
-
-    def retire(self, key: Hashable) -> None:
-        """No longer wait for a key, until it comes again."""
-        self._retired.add(key)
-
-    @property
-    def low_water_mark(self) -> Time:
-        """The least progress of the keys that count."""
-        clocks = self._clocks.items()
-        waited = [clock for key, clock in clocks if key not in self._retired and not self._is_idle(clock)]
-        least = min((clock.cti for clock in waited), default=BEGINNING)
-        return BEGINNING if least == _NONE else least
-
-    def _is_idle(self, clock: ProgressGenerator) -> bool:
-        return self._idle is not None and clock.largest < self.largest - self._idle
-
-
-_NONE = Progress.ordered().generator(None).cti
-
-
 class Sort(Operator):
     """Sorts a stream for what needs order: punctuation p lets go of tuples with ts < p, in order, and then passes.
 
@@ -174,7 +129,7 @@ class Sort(Operator):
 
 
 class Describe(Operator):
-    """Lets only as much punctuation pass as windows with this slide need: one for each end of a window (A.1.1, Tucker's describe).
+    """Lets only as much punctuation pass as windows with this slide need: one for each end of a window (A.1.1).
 
     >>> describe = Describe(60)
     >>> describe.push(Punctuation(130)), describe.push(Punctuation(170)), describe.push(Punctuation(185))

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable
 from typing import Any, Literal, TypeAlias
 
 from streamdsl.errors import EventError, QueryError
-from streamdsl.progress.items import BEGINNING, Order, Partial, Punctuation, Time, Tuple, check_count, check_order, check_positive
+from streamdsl.progress.items import (
+    BEGINNING,
+    Item,
+    Order,
+    Partial,
+    Punctuation,
+    Time,
+    Tuple,
+    check_count,
+    check_order,
+    check_positive,
+    floor_to,
+)
 from streamdsl.progress.operator import Items, Operator
 from streamdsl.progress.reading import hashable
+from streamdsl.temporal.time import INFINITY
 
 Flush: TypeAlias = Literal["slow", "lazy", "end"]
-
-
-@dataclass(slots=True)
-class Entry:
-    """A slot's content: a group of a window, which is old once a later window has begun."""
-
-    wid: int
-    group: Any
-    count: int
 
 
 class LowLevelAggregate(Operator):
@@ -67,8 +70,7 @@ class LowLevelAggregate(Operator):
         self._max_delay = max_delay
         self._in_order = order == "in"
         self._next_slot = next_slot
-        self._slots: list[Entry | None] = [None] * size
-        self._size = self._held = 0
+        self._table = Table(size)
         self._latest: Time = BEGINNING
         self._wid: int | None = None
         self._since = 0
@@ -76,109 +78,146 @@ class LowLevelAggregate(Operator):
 
     @property
     def buffered(self) -> int:
-        return self._held
+        return self._table.held
 
     @property
     def progress(self) -> Time:
         """The least window id that may still come out: of the entries in the table, and of the window that goes on."""
-        held = [entry.wid for entry in self._slots if entry is not None]
-        return min([*held, *([] if self._wid is None else [self._wid])], default=BEGINNING)
+        held = self._table.least
+        return BEGINNING if self._wid is None else self._wid if held is None else min(held, self._wid)
 
     def close(self) -> list[Partial]:
         """Return what is in the table, which is then empty."""
-        return self._evict(lambda entry: True)
+        return self._table.before(INFINITY)
+
+    def push(self, item: Item, input: int = 0) -> Items:
+        if type(item) is not Tuple or input or item.ts < self._latest:
+            return super().push(item, input)
+        self._latest = item.ts
+        return self._on_tuple(item, input)
 
     def _check_tuple(self, item: Tuple, input: int) -> None:
-        if item.ts < self._latest or item.ts < self._bounds[0]:
-            raise EventError(
-                item,
-                f"its ts {item.ts} is before {max(self._latest, self._bounds[0])}",
-                where=self.name,
-                hint="the low level reads one ordered stream; put Sort, or a WindowAggregate, where there is none",
-            )
+        raise EventError(
+            item,
+            f"its ts {item.ts} is before {self._latest}",
+            where=self.name,
+            hint="the low level reads one ordered stream: sort it first with Sort",
+        )
 
     def _on_punctuation(self, item: Punctuation, input: int) -> Items:
         """Punctuation begins the window that it is in, as a tuple would."""
-        if item.on != "ts" or item.value <= self._bounds[0]:
+        if item.on != "ts" or item.value <= self._latest:
             return []
-        self._bounds[0] = item.value
-        return self._begin(int(item.value // self._window))
+        self._latest = item.value
+        return self._begin(floor_to(item.value, self._window))
 
     def _on_tuple(self, item: Tuple, input: int) -> Items:
-        self._latest = item.ts
-        found = self._begin(int(item.ts // self._window))
-        if self._flush == "slow" and self._position < len(self._slots):
-            found += self._slowly()
-        return found + self._insert(item.payload)
+        wid = int(item.ts // self._window)
+        found: list[Partial] = [] if wid == self._wid else self._begin(wid)
+        if self._flush == "slow" and self._position < self._table.size:
+            self._since += 1
+            if self._since == self._every:
+                found += self._next_old()
+        group = item.payload
+        key = group if type(group) is int else hashable(group)
+        at = (group if type(group) is int else zlib.crc32(repr(key).encode())) % self._table.size
+        if not self._table.count(at, wid, key):
+            found += self._insert(at, wid, key, group)
+        return found
 
     def _begin(self, wid: int) -> list[Partial]:
-        """Begin a window, unless it has: what is too old goes out."""
-        if self._wid is not None and wid <= self._wid:
-            return []
+        """Begin a window: what is too old goes out."""
         before, self._wid = self._wid, wid
         self._since = self._position = 0
         if self._in_order:
-            return self._evict(lambda entry: entry.wid != before)
-        delay = 0 if self._flush == "end" else self._max_delay
-        return self._evict(lambda entry: entry.wid < wid - delay)
+            return [] if before is None else self._table.before(before)
+        return self._table.before(wid - (0 if self._flush == "end" else self._max_delay))
 
-    def _slowly(self) -> list[Partial]:
-        """Send the next old entry out, if it is time."""
-        self._since += 1
-        if self._since < self._every:
-            return []
+    def _next_old(self) -> list[Partial]:
+        """Send out the next old entry in order of slots."""
         self._since = 0
-        slots, size = self._slots, len(self._slots)
-        while self._position < size:
-            entry = slots[self._position]
-            self._position += 1
-            if entry is not None and entry.wid != self._wid:
-                return [self._out(self._position - 1, entry)]
+        wids = self._table.wids
+        for at in range(self._position, len(wids)):
+            if wids[at] is not None and wids[at] != self._wid:
+                self._position = at + 1
+                return [self._table.out(at)]
+        self._position = len(wids)
         return []
 
-    def _insert(self, group: Any) -> list[Partial]:
-        at = self._slot(group)
-        entry = self._slots[at]
-        if self._is(entry, group):
-            entry.count += 1  # type: ignore[union-attr]
-            return []
-        if self._next_slot and entry is not None and entry.wid == self._wid:
-            following = (at + 1) % len(self._slots)
-            other = self._slots[following]
-            if self._is(other, group):
-                other.count += 1  # type: ignore[union-attr]
+    def _insert(self, at: int, wid: int, key: Hashable, group: Any) -> list[Partial]:
+        """Give a group a slot, and send out what was there."""
+        table = self._table
+        if self._next_slot and table.wids[at] == wid:
+            following = (at + 1) % table.size
+            if table.count(following, wid, key):
                 return []
-            if other is None or other.wid != self._wid:
-                at, entry = following, other
-        found = [] if entry is None else self._displace(at, entry)
-        assert self._wid is not None
-        self._slots[at] = Entry(self._wid, group, 1)
-        self._held += 1
+            if table.wids[following] != wid:
+                at = following
+        found = []
+        if table.wids[at] is not None:
+            if self._in_order and table.wids[at] == wid:
+                found = table.before(wid)
+            found.append(table.out(at))
+        table.put(at, wid, key, group)
         return found
 
-    def _is(self, entry: Entry | None, group: Any) -> bool:
-        """Say whether an entry is that of a group in this window."""
-        return entry is not None and entry.wid == self._wid and hashable(entry.group) == hashable(group)
 
-    def _displace(self, at: int, entry: Entry) -> list[Partial]:
-        """Send an entry out whose slot is needed; in order only after all older ones."""
-        if self._in_order and entry.wid == self._wid:
-            return [*self._evict(lambda other: other.wid != self._wid), self._out(at, entry)]
-        return [self._out(at, entry)]
+class Table:
+    """The slots: each is empty, or has a group of a window and its count so far.
 
-    def _evict(self, chosen: Callable[[Entry], bool]) -> list[Partial]:
-        """Send the chosen entries out, by window, then by slot."""
-        found = [(entry.wid, at) for at, entry in enumerate(self._slots) if entry is not None and chosen(entry)]
-        return [self._out(at, self._slots[at]) for _, at in sorted(found)]
+    >>> table = Table(4)
+    >>> table.put(1, 0, "a", "a")
+    >>> table.count(1, 0, "a"), table.count(1, 0, "b"), table.before(1), table.held
+    (True, False, [Partial(wid=0, group='a', count=2)], 0)
+    """
 
-    def _out(self, at: int, entry: Entry | None) -> Partial:
-        assert entry is not None
-        self._slots[at] = None
-        self._held -= 1
-        return Partial(entry.wid, entry.group, entry.count)
+    __slots__ = ("_by_wid", "_counts", "_groups", "_keys", "held", "size", "wids")
 
-    def _slot(self, group: Any) -> int:
-        return (group if type(group) is int else zlib.crc32(repr(hashable(group)).encode())) % len(self._slots)
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.held = 0
+        self.wids: list[int | None] = [None] * size
+        self._keys: list[Hashable] = [None] * size
+        self._groups: list[Any] = [None] * size
+        self._counts = [0] * size
+        self._by_wid: dict[int, int] = {}
+
+    @property
+    def least(self) -> int | None:
+        """The first window that there are entries of."""
+        return min(self._by_wid, default=None)
+
+    def count(self, at: int, wid: int, key: Hashable) -> bool:
+        """Count a tuple if its group has the slot in this window; say whether it does."""
+        if self.wids[at] != wid or self._keys[at] != key:
+            return False
+        self._counts[at] += 1
+        return True
+
+    def put(self, at: int, wid: int, key: Hashable, group: Any) -> None:
+        """Give an empty slot to a group."""
+        self.wids[at], self._keys[at], self._groups[at], self._counts[at] = wid, key, group, 1
+        self._by_wid[wid] = self._by_wid.get(wid, 0) + 1
+        self.held += 1
+
+    def out(self, at: int) -> Partial:
+        """Empty a slot."""
+        wid = self.wids[at]
+        assert wid is not None
+        found = Partial(wid, self._groups[at], self._counts[at])
+        self.wids[at] = self._keys[at] = self._groups[at] = None
+        self.held -= 1
+        self._by_wid[wid] -= 1
+        if not self._by_wid[wid]:
+            del self._by_wid[wid]
+        return found
+
+    def before(self, wid: int) -> list[Partial]:
+        """Empty the slots of earlier windows, by window, then by slot."""
+        if not any(each < wid for each in self._by_wid):
+            return []
+        found = [(each, at) for at, each in enumerate(self.wids) if each is not None and each < wid]
+        return [self.out(at) for _, at in sorted(found)]
 
 
 def _check_flush(flush: object, order: Order) -> None:

@@ -1,4 +1,4 @@
-"""Which attribute a stream goes on by: streams with several of them, and the results of joins and windows (paper 004, 3.1, 5.3)."""
+"""Which attribute a stream goes on by: streams with several, results of joins and windows (paper 004, 3.1, 5.3)."""
 
 from __future__ import annotations
 

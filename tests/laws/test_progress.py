@@ -349,7 +349,7 @@ def test_rolled_up_counts_are_exact_and_come_within_the_delay(options: dict[str,
 
 
 def table_counts(table: LowLevelAggregate) -> int:
-    return sum(entry.count for entry in table._slots if entry is not None)
+    return sum(n for wid, n in zip(table._table.wids, table._table._counts, strict=True) if wid is not None)
 
 
 @examples(100)
