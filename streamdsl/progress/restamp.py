@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from streamdsl.errors import QueryError
 from streamdsl.progress.items import BEGINNING, Item, Joined, JointPunctuation, Punctuation, Time, Tuple, WindowResult
@@ -148,9 +148,14 @@ class Chain(Operator):
         return sum(operator.buffered for operator in self._operators)
 
     def push(self, item: Item, input: int = 0) -> Items:
-        first, *rest = self._operators
-        items: list[Any] = first.push(item, input)
-        for operator in rest:
+        return self._through(self._operators[0].push(item, input), 1)
+
+    def close(self) -> Items:
+        """Return what the end causes: each operator is closed, after all that comes from those before it."""
+        return [out for at, each in enumerate(self._operators) for out in self._through(each.close(), at + 1)]
+
+    def _through(self, items: Items, first: int) -> Items:
+        for operator in self._operators[first:]:
             items = [caused for each in items for caused in operator.push(each)]
         return items
 

@@ -1,4 +1,7 @@
-"""What a join holds of one input: a table by key, each key's tuples in order of ts, and the order in which they may go."""
+"""What a join holds of one input: a table by key, each key's tuples in order of ts, and the order in which they may go.
+
+Most keys have one tuple in most joins: it stands in the table itself, as a list for it would cost more than the tuple.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ class Stored:
     __slots__ = ("_by_key", "_due")
 
     def __init__(self) -> None:
-        self._by_key: dict[Hashable, list[Tuple]] = {}
+        self._by_key: dict[Hashable, Tuple | list[Tuple]] = {}
         self._due: list[tuple[Time, int, Hashable]] = []
 
     def __len__(self) -> int:
@@ -33,8 +36,12 @@ class Stored:
 
     def add(self, key: Hashable, item: Tuple) -> None:
         """Store a tuple."""
-        found = self._by_key.setdefault(key, [])
-        if not found or found[-1].ts <= item.ts:
+        found = self._by_key.get(key)
+        if found is None:
+            self._by_key[key] = item
+        elif isinstance(found, Tuple):
+            self._by_key[key] = [found, item] if found.ts <= item.ts else [item, found]
+        elif found[-1].ts <= item.ts:
             found.append(item)
         else:
             insort(found, item, key=_TS)
@@ -43,8 +50,10 @@ class Stored:
     def between(self, key: Hashable, first: Time, last: Time, closed: bool = True) -> list[Tuple]:
         """Return the tuples with a key and a time from the first to the last; `closed`: the last too."""
         found = self._by_key.get(key)
-        if not found:
+        if found is None:
             return []
+        if isinstance(found, Tuple):
+            found = [found]
         end = bisect_right(found, last, key=_TS) if closed else bisect_left(found, last, key=_TS)
         return found[bisect_left(found, first, key=_TS) : end]
 
@@ -55,6 +64,7 @@ class Stored:
             gone.add(heapq.heappop(due)[2])
         for key in gone:
             found = self._by_key[key]
-            del found[: bisect_left(found, bound, key=_TS)]
-            if not found:
+            if isinstance(found, list):
+                del found[: bisect_left(found, bound, key=_TS)]
+            if isinstance(found, Tuple) or not found:
                 del self._by_key[key]

@@ -1,0 +1,277 @@
+"""Paper 004: punctuation from policies, timers and keys; and what streams under skew, bursts, lulls and dead sources come to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+import streamdsl as sd
+from streamdsl.errors import StreamDslError
+from streamdsl.progress import (
+    INFINITY,
+    BandJoin,
+    Chain,
+    Describe,
+    Input,
+    Joined,
+    OfAttribute,
+    OfPairs,
+    OfWindows,
+    Punctuation,
+    Sort,
+    Tuple,
+    Union,
+    WindowAggregate,
+    WindowResult,
+)
+from tests.laws.arrivals import Arrival, arrivals, bound, tuples
+from tests.laws.profiles import examples
+from tests.laws.scenarios import SEEDS
+
+NOTHING = float("-inf")
+
+
+def assert_grammatical(out: list[Any]) -> None:
+    reached = NOTHING
+    for item in out:
+        if isinstance(item, Punctuation):
+            assert item.value > reached
+            reached = item.value
+        else:
+            assert item.ts >= reached
+
+
+@examples(100)
+@given(SEEDS)
+def test_slack_passes_what_is_no_later_than_it_and_counts_the_rest(seed: int) -> None:
+    rng = Random(seed)
+    slack, source = rng.randint(0, 12), None
+    source = Input(sd.Progress.slack(slack))
+    given_ = tuples(arrivals(rng))
+    out = source.run((0, item) for item in given_)
+    on_time = [item for at, item in enumerate(given_) if item.ts >= max((each.ts for each in given_[:at]), default=-99) - slack]
+    assert [item for item in out if isinstance(item, Tuple)] == on_time
+    assert source.dropped == len(given_) - len(on_time)
+    assert_grammatical(out)
+    assert bound([(0, item) for item in out]) == max((item.ts - slack for item in given_), default=NOTHING)
+
+
+@examples(100)
+@given(SEEDS)
+def test_each_key_has_its_own_time_and_the_slowest_one_counts(seed: int) -> None:
+    rng = Random(seed)
+    idle = rng.choice([None, None, 5])
+    source = Input(key="k", keys="ab", idle=idle)
+    latest = dict.fromkeys("ab", NOTHING)
+    out: list[Any] = []
+    reached = NOTHING
+    for _ in range(rng.randint(0, 25)):
+        key = rng.choice("ab")
+        ts = int(max(latest[key], -9)) + rng.choice([-1, 0, 1, 4])
+        out += source.push(Tuple(ts, {"k": key}))
+        if ts >= reached:
+            latest[key] = max(latest[key], ts)
+        waited = [each for each in latest.values() if idle is None or each >= max(latest.values()) - idle]
+        reached = max(reached, min(waited))
+        assert bound([(0, item) for item in out]) == reached
+    assert_grammatical(out)
+
+
+def test_a_retired_key_is_waited_for_again_when_it_comes_again() -> None:
+    source = Input(key="k", keys=["a", "b"])
+    a, b = {"k": "a"}, {"k": "b"}
+    assert source.push(Tuple(5, a)) == [Tuple(5, a)]
+    assert source.retire("b") == [Punctuation(5)]
+    assert source.push(Tuple(9, a)) == [Tuple(9, a), Punctuation(9)]
+    assert source.push(Tuple(10, b)) == [Tuple(10, b)]
+    assert source.push(Tuple(20, a)) == [Tuple(20, a), Punctuation(10)]
+
+
+def test_a_timer_punctuates_what_has_come_and_in_a_lull_what_the_time_says() -> None:
+    source = Input(timer=True, drift=10)
+    assert source.push(Tuple(100)) == [Tuple(100)]
+    assert [source.tick(now) for now in (101, 105, 110)] == [[Punctuation(100)], [], []]
+    assert [source.tick(now) for now in (111, 130)] == [[Punctuation(101)], [Punctuation(120)]]
+    assert source.push(Tuple(119)) == []
+    assert source.dropped == 1
+
+
+def test_the_clock_and_another_source_give_progress_too() -> None:
+    clock = Input(sd.Progress.wall_clock(10, 3))
+    assert clock.push(Tuple(44)) == [Tuple(44)]
+    assert [clock.tick(now) for now in (47, 49, 50)] == [[Punctuation(37)], [], [Punctuation(47)]]
+    imported = Input(sd.Progress.imported_from("trips", 5))
+    assert imported.push(Tuple(44)) == [Tuple(44)]
+    assert imported.push(Punctuation(50)) == [Punctuation(45)]
+    assert imported.close() == [Punctuation(INFINITY)]
+
+
+def test_a_policy_counts_whole_ticks() -> None:
+    with pytest.raises(StreamDslError, match="whole ticks"):
+        Input().push(Tuple(1.5))
+
+
+@examples(100)
+@given(SEEDS)
+def test_sort_gives_an_ordered_stream_to_what_needs_one(seed: int) -> None:
+    given_ = arrivals(Random(seed))
+    sort, out = Sort(), []
+    for at, (_, item) in enumerate(given_):
+        out += sort.push(item)
+        seen = given_[: at + 1]
+        passed = [each for each in out if isinstance(each, Tuple)]
+        assert passed == sorted((each for each in tuples(seen) if each.ts < bound(seen)), key=lambda each: each.ts)
+        assert sort.buffered == len(tuples(seen)) - len(passed)
+    out += sort.close()
+    assert_grammatical(out)
+    merge = Union(1, order="in")
+    assert [each.ts for each in merge.run((0, each) for each in out)] == sorted(each.ts for each in tuples(given_))
+
+
+@examples(100)
+@given(SEEDS)
+def test_describe_leaves_out_only_what_windows_cannot_use(seed: int) -> None:
+    rng = Random(seed)
+    slide = rng.randint(1, 9)
+    size = slide * rng.randint(1, 3)
+    plain, described = WindowAggregate(size, slide, len), WindowAggregate(size, slide, len)
+    describe, sent = Describe(slide), 0
+    for _, item in arrivals(rng):
+        fewer = describe.push(item)
+        sent += sum(isinstance(each, Punctuation) for each in fewer)
+        out = described.run((0, each) for each in fewer)
+        assert out == plain.push(item)
+        assert all(each.value % slide == 0 for each in fewer if isinstance(each, Punctuation))
+
+
+@pytest.mark.parametrize("time", ["left", "right", "max", "min"])
+@examples(60)
+@given(SEEDS)
+def test_a_joins_result_goes_on_by_either_time_or_a_function_of_both(time: Any, seed: int) -> None:
+    rng = Random(seed)
+    before, after = rng.randint(0, 6), rng.randint(0, 6)
+    given_ = arrivals(rng, 2)
+    query, out = Chain(BandJoin(before, after), OfPairs(time)), []
+    ways: dict[str, Any] = {"left": lambda a, b: a, "right": lambda a, b: b, "max": max, "min": min}
+    of = ways[time]
+    for at, (input, item) in enumerate(given_):
+        out += query.push(item, input)
+        b0, b1 = (bound(given_[: at + 1], each) for each in (0, 1))
+        left, right = min(b1 - after, b0), min(b0 - before, b1)
+        assert bound([(0, each) for each in out]) == (max(left, right, min(b0, b1)) if time == "max" else of(left, right))
+    out += query.close()
+    assert_grammatical(out)
+    assert bound([(0, each) for each in out]) == INFINITY
+    assert all(each.ts == of(each.payload.left.ts, each.payload.right.ts) for each in out if isinstance(each, Tuple))
+
+
+@examples(60)
+@given(SEEDS)
+def test_windows_may_be_on_any_progressing_attribute(seed: int) -> None:
+    """NetFlow: in order of the ends, out of order of the starts (3.1)."""
+    rng = Random(seed)
+    flows = sorted((rng.randint(0, 40), rng.randint(0, 12)) for _ in range(rng.randint(0, 20)))
+    items: list[Any] = []
+    for at, (end, length) in enumerate(flows):
+        items.append(Tuple(end, {"start": end - length, "end": end}))
+        later = [e - n for e, n in flows[at + 1 :]]
+        items += [Punctuation(end), Punctuation(min([end, *later]) - 1, on="start")]
+    for attribute, times in (("start", [e - n for e, n in flows]), ("end", [e for e, _ in flows])):
+        by = [] if attribute == "end" else [OfAttribute("start")]
+        query = Chain(Union(1), *by, WindowAggregate(7, 7, sd.count()))
+        out = query.run((0, item) for item in items) + query.close()
+        found = {each.wid: each.value for each in out if isinstance(each, WindowResult)}
+        assert found == Counter(ts // 7 for ts in times)
+
+
+def test_results_of_windows_are_the_input_of_others() -> None:
+    query = Chain(
+        WindowAggregate(10, 10, sd.count(), key=lambda p: p),
+        OfWindows(10, 10),
+        WindowAggregate(20, 20, sd.max(lambda r: r.value)),
+    )
+    out = query.run([(0, Tuple(ts, ts % 2)) for ts in (1, 3, 12, 14, 16, 21)]) + query.close()
+    assert [each for each in out if isinstance(each, WindowResult)] == [WindowResult(0, None, 3), WindowResult(1, None, 1)]
+
+
+# Scenarios: the streams of section 1, through the query of Figure 2.
+
+
+def count(arrived: list[Arrival], n: int) -> tuple[dict[int, int], int, int]:
+    """Return the counts of windows of 60 over a union, the most that it held, and the last window that came before the end."""
+    query, most, last = Chain(Union(n), WindowAggregate(60, 60, sd.count())), 0, -1
+    found: dict[int, int] = {}
+    for input, item in arrived:
+        for each in query.push(item, input):
+            if isinstance(each, WindowResult):
+                found[each.wid], last = each.value, each.wid
+        most = max(most, query.buffered)
+    found |= {each.wid: each.value for each in query.close() if isinstance(each, WindowResult)}
+    return found, most, last
+
+
+def ordered(input: int, times: list[int], every: int = 1, late: int = 0) -> list[tuple[int, Arrival]]:
+    found: list[tuple[int, Arrival]] = []
+    for at, ts in enumerate(times):
+        found.append((ts + late, (input, Tuple(ts))))
+        if at % every == 0:
+            found.append((ts + late, (input, Punctuation(ts))))
+    return found
+
+
+def together(*streams: list[tuple[int, Arrival]]) -> list[Arrival]:
+    return [arrival for _, arrival in sorted((each for stream in streams for each in stream), key=lambda each: each[0])]
+
+
+def test_skew_costs_a_partial_aggregate_per_window_that_it_spans() -> None:
+    times = list(range(1200))
+    found, most, last = count(together(ordered(0, times), ordered(1, times, late=300)), 2)
+    assert (found, last) == (dict.fromkeys(range(20), 120), 18)
+    assert most == 300 // 60 + 2
+
+
+def test_a_burst_is_no_reason_to_hold_tuples() -> None:
+    times = sorted([*range(600), *[100] * 5000])
+    found, most, _ = count(together(ordered(0, times, every=7)), 1)
+    assert (found[1], most) == (5060, 2)
+
+
+def test_a_lull_stops_results_until_a_heartbeat_tells_that_it_is_one() -> None:
+    busy, quiet = ordered(0, list(range(600))), Input(timer=True, drift=20)
+    without = together(busy, ordered(1, [3]))
+    assert count(without, 2)[2] == -1
+    beats: list[tuple[int, Arrival]] = [(now, (1, each)) for now in range(10, 600, 10) for each in quiet.tick(now)]
+    assert count(together(busy, ordered(1, [3]), beats), 2)[2] == 8
+
+
+def test_a_dead_device_holds_the_others_back_only_for_as_long_as_it_may_be_idle() -> None:
+    def devices(idle: int | None) -> int:
+        source, out = Input(key=lambda p: p, idle=idle), []
+        for ts in range(600):
+            out += [item for key in "abc" if key != "c" or ts < 100 for item in source.push(Tuple(ts, key))]
+        assert source.dropped == 0
+        return count([(0, item) for item in out], 1)[2]
+
+    assert (devices(None), devices(30)) == (0, 8)
+
+
+def test_a_flood_of_punctuation_changes_nothing_and_describe_takes_it_away() -> None:
+    times = list(range(1200))
+    flood: list[Arrival] = [arrival for ts in times for arrival in ((0, Tuple(ts)), *([(0, Punctuation(ts))] * (ts % 20 < 3)))]
+    describe = Describe(60)
+    thin: list[Arrival] = [(0, each) for _, item in flood for each in describe.push(item)]
+    marks = [sum(isinstance(item, Punctuation) for _, item in each) for each in (flood, thin)]
+    assert marks == [180, 20]
+    assert count(flood, 1) == count(thin, 1) == (dict.fromkeys(range(20), 60), 2, 18)
+
+
+def test_a_join_downstream_of_a_skewed_union_is_its_definition() -> None:
+    left = ordered(0, list(range(0, 200, 2)))
+    right = ordered(1, list(range(1, 200, 2)), late=50)
+    join = BandJoin(3, 3)
+    found = [each for each in join.run(together(left, right)) + join.close() if isinstance(each, Joined)]
+    assert len(found) == sum(abs(a - b) <= 3 for a in range(0, 200, 2) for b in range(1, 200, 2))
