@@ -29,6 +29,7 @@ from streamdsl.progress.low_level import LowLevelAggregate, roll_up
 from streamdsl.progress.operator import Operator
 from streamdsl.progress.pairs import PairAggregate
 from streamdsl.progress.restamp import Chain, OfAttribute, OfPairs, OfWindows
+from streamdsl.progress.smooth import Smooth
 from streamdsl.progress.union import Union
 from streamdsl.progress.windows import extent, wids
 from streamdsl.temporal.time import INFINITY
@@ -52,6 +53,7 @@ __all__ = [
     "PairResult",
     "Partial",
     "Punctuation",
+    "Smooth",
     "Sort",
     "Tuple",
     "Union",

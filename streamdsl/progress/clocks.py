@@ -29,6 +29,7 @@ class Clocks:
         self._waited: set[Hashable] = set()
         self._heap: list[tuple[int, int, Hashable]] = []
         self._retired: set[Hashable] = set()
+        self._first: Time = BEGINNING
         self.largest: Time = BEGINNING
 
     def expect(self, key: Hashable) -> ProgressGenerator:
@@ -45,6 +46,7 @@ class Clocks:
         """Take a tuple's time."""
         if ts != int(ts):
             raise QueryError(f"a progress policy counts whole ticks, not {ts!r}", hint="multiply the times, or punctuate by hand")
+        self._first = ts if self.largest == BEGINNING else self._first
         self.largest = max(self.largest, ts)
         self._retired.discard(key)
         self.expect(key).after(int(ts))
@@ -70,4 +72,6 @@ class Clocks:
         return BEGINNING
 
     def _is_idle(self, clock: ProgressGenerator) -> bool:
-        return self._idle is not None and clock.largest < self.largest - self._idle
+        """Say whether a key is too far behind; one that has not come is waited for from the first tuple on."""
+        heard = self._first if clock.largest == MIN_TIME else clock.largest
+        return self._idle is not None and heard < self.largest - self._idle

@@ -22,6 +22,7 @@ from streamdsl.progress import (
     OfPairs,
     OfWindows,
     Punctuation,
+    Smooth,
     Sort,
     Tuple,
     Union,
@@ -69,13 +70,16 @@ def test_each_key_has_its_own_time_and_the_slowest_one_counts(seed: int) -> None
     latest = dict.fromkeys("ab", NOTHING)
     out: list[Any] = []
     reached = NOTHING
+    first = None
     for _ in range(rng.randint(0, 25)):
         key = rng.choice("ab")
         ts = int(max(latest[key], -9)) + rng.choice([-1, 0, 1, 4])
         out += source.push(Tuple(ts, {"k": key}))
         if ts >= reached:
             latest[key] = max(latest[key], ts)
-        waited = [each for each in latest.values() if idle is None or each >= max(latest.values()) - idle]
+        first = ts if first is None else first
+        since = max(latest.values()) - (1000 if idle is None else idle)
+        waited = [each for each in latest.values() if (first if each == NOTHING else each) >= since]
         reached = max(reached, min(waited))
         assert bound([(0, item) for item in out]) == reached
     assert_grammatical(out)
@@ -188,6 +192,32 @@ def test_windows_may_be_on_any_progressing_attribute(seed: int) -> None:
         assert found == Counter(ts // 7 for ts in times)
 
 
+@examples(100)
+@given(SEEDS)
+def test_smoothed_results_are_the_same_within_the_delay_and_come_few_at_a_time(seed: int) -> None:
+    rng = Random(seed)
+    every, delay, slide = rng.randint(1, 4), rng.randint(0, 3), rng.randint(1, 5)
+
+    def make() -> WindowAggregate:
+        return WindowAggregate(slide, slide, sd.count(), key="k")
+
+    given_, plain = arrivals(rng), make()
+    smooth, out = Smooth(make(), every, delay), []
+    for _, item in given_:
+        found = smooth.push(item)
+        out += found
+        assert isinstance(item, Punctuation) or sum(isinstance(each, WindowResult) for each in found) <= 1
+        reached = [each.value for each in plain.push(item) if isinstance(each, Punctuation)]
+        due = [each for each in smooth._waiting if isinstance(each, WindowResult)]
+        assert all(each.wid >= value - delay for value in reached for each in due)
+    out += smooth.close()
+    assert (out, smooth.buffered) == (make_run(make(), given_), 0)
+
+
+def make_run(operator: WindowAggregate, given_: list[Arrival]) -> list[Any]:
+    return operator.run(given_) + operator.close()
+
+
 def test_results_of_windows_are_the_input_of_others() -> None:
     query = Chain(
         WindowAggregate(10, 10, sd.count(), key=lambda p: p),
@@ -261,9 +291,11 @@ def test_a_dead_device_holds_the_others_back_only_for_as_long_as_it_may_be_idle(
 
 def test_a_flood_of_punctuation_changes_nothing_and_describe_takes_it_away() -> None:
     times = list(range(1200))
-    flood: list[Arrival] = [arrival for ts in times for arrival in ((0, Tuple(ts)), *([(0, Punctuation(ts))] * (ts % 20 < 3)))]
+    flood: list[Arrival] = []
+    for ts in times:
+        flood += [(0, Tuple(ts)), (0, Punctuation(ts))] if ts % 20 < 3 else [(0, Tuple(ts))]
     describe = Describe(60)
-    thin: list[Arrival] = [(0, each) for _, item in flood for each in describe.push(item)]
+    thin: list[Arrival] = [(0, each) for each in describe.run(flood)]
     marks = [sum(isinstance(item, Punctuation) for _, item in each) for each in (flood, thin)]
     assert marks == [180, 20]
     assert count(flood, 1) == count(thin, 1) == (dict.fromkeys(range(20), 60), 2, 18)
