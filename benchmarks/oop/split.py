@@ -49,6 +49,9 @@ class Slack(Operator):
     def buffered(self) -> int:
         return self._rest.buffered
 
+    def close(self) -> list[object]:
+        return self._rest.close()
+
     def _on_tuple(self, item: Tuple, input: int) -> list[object]:
         return self._rest.push(item)
 

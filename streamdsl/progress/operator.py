@@ -88,7 +88,7 @@ class Operator(ABC):
                 item,
                 f"its ts {item.ts} is below the punctuation {self._bounds[input]}",
                 where=f"{self.name}, input {input}",
-                hint="punctuation promises that nothing earlier comes: punctuate later, or drop what is late with Slack",
+                hint="nothing earlier may come: punctuate later, or put an Input before it, which drops what is late",
             )
 
 

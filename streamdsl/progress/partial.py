@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any, Final, Protocol
 
 from streamdsl.errors import QueryError
+from streamdsl.expr.schema import as_payload
 from streamdsl.progress.items import Time
 from streamdsl.progress.reading import reader
 from streamdsl.temporal.lifetime import Lifetime
@@ -101,7 +102,7 @@ class Payloads:
         return state
 
     def result(self, state: Any, extent: Lifetime) -> Any:
-        payloads = [payload for _, payload in sorted(state, key=lambda each: (each[0], payload_order(each[1])))]
+        payloads = [as_payload(payload) for _, payload in sorted(state, key=lambda each: (each[0], payload_order(each[1])))]
         return guarded(self._label, extent, lambda: self._function(payloads))
 
 
@@ -116,7 +117,8 @@ class Members:
         return create(self._module) if self._keeps_state else []
 
     def add(self, state: Any, ts: Time, payload: Any, extent: Lifetime) -> Any:
-        member = MemberRow(ts, ts + 1, payload, (payload,))  # type: ignore[arg-type]
+        seen = as_payload(payload)
+        member = MemberRow(ts, ts + 1, seen, (seen,))  # type: ignore[arg-type]
         if self._keeps_state:
             return add(self._module, 0, state, [member], extent, Clip.NONE)
         state.append(member)

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from streamdsl.errors import QueryError
 from streamdsl.expr.facade import E
 from streamdsl.expr.rows import evaluate_row, settle
-from streamdsl.expr.schema import as_payload, row_view
+from streamdsl.expr.schema import ScalarRow, as_payload, row_view
 from streamdsl.expr.trace import trace
 from streamdsl.temporal.payload import payload_key
 
@@ -20,7 +20,7 @@ _PLAIN: Final = frozenset({int, str, bool})
 def reader(f: Any, rows: int = 1) -> Read:
     """Return the function of payloads that a lambda, an expression, a field's name, or a list of names stands for.
 
-    A lambda may take a payload as it is, or as the row that queries show it as.
+    A lambda sees a payload as the row that queries show it as; a scalar it may take as it is, too.
 
     >>> reader(lambda e: e.zone)({"zone": "A"}), reader("zone")({"zone": "A"}), reader(lambda n: n % 2)(5)
     ('A', 'A', 1)
@@ -46,7 +46,7 @@ def _field(payload: Any, name: str) -> Any:
 
 
 class _Function:
-    """A user's function: it is called with payloads, and once it could not read one, with rows."""
+    """A user's function of rows; a scalar is given as it is, until the function reads it as a row with `.value`."""
 
     __slots__ = ("_as_rows", "_function")
 
@@ -55,12 +55,17 @@ class _Function:
         self._as_rows = False
 
     def __call__(self, *payloads: Any) -> Any:
-        if not self._as_rows:
+        rows = [row_view(payload) for payload in payloads]
+        if not self._as_rows and any(type(row) is ScalarRow for row in rows):
             try:
-                return self._function(*payloads)
-            except (AttributeError, TypeError, KeyError):
+                return _plain(self._function(*[row.value if type(row) is ScalarRow else row for row in rows]))
+            except (AttributeError, TypeError):
                 self._as_rows = True
-        return as_payload(settle(self._function(*map(row_view, payloads))))
+        return _plain(self._function(*rows))
+
+
+def _plain(value: Any) -> Any:
+    return value if type(value) in _PLAIN else as_payload(settle(value))
 
 
 def hashable(value: Any) -> Hashable:
