@@ -25,13 +25,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     """Return a scheduler that gives one process all tests on Spark, which start together: a session takes long to warm up.
 
-    They are known by their files: with pytest 9.2, xdist 3.8 does not see the groups of marks.
+    So does what the tests of one story share; a test with a Spark of its own goes alone. They are known by their files: with
+    pytest 9.2, xdist 3.8 does not see the groups of marks.
     """
     from xdist.scheduler import LoadScopeScheduling
 
-    class SparkTogether(LoadScopeScheduling):  # type: ignore[misc]
+    class Together(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
-            return "spark" if "/spark/" in file or file.endswith("_on_spark.py") else nodeid
+            if "/stories/" in file:
+                return file
+            shares = "/spark/" in file and not file.endswith("test_connect.py")
+            return "spark" if shares or file.endswith("_on_spark.py") else nodeid
 
-    return SparkTogether(config, log)
+    return Together(config, log)

@@ -28,7 +28,12 @@ _LIMIT: Final = 600
 _SETTINGS: Final = {
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
 }
+"""For few rows: compiling queries would take longer than running them."""
+_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class ReplayError(StreamDslError):
@@ -78,7 +83,7 @@ def _seconds(time: datetime | None) -> int:
 
 
 def _started(folder: Path, log: Any) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
+    environment = {"PYSPARK_PYTHON": sys.executable, "JDK_JAVA_OPTIONS": _JAVA, **os.environ}
     command = [sys.executable, "-m", "streamdsl.demo.replay", str(folder)]
     return subprocess.Popen(command, env=environment, start_new_session=True, stdout=log, stderr=log)
 

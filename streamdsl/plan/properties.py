@@ -13,11 +13,15 @@ from streamdsl.plan.node import (
     Chop,
     ClipDuration,
     ClipInterval,
+    Extend,
     GroupApply,
     Matching,
     Node,
+    Quantize,
     Select,
+    SelectMany,
     Shift,
+    Source,
     ToPointsAtEnd,
     Union,
     Where,
@@ -29,6 +33,22 @@ from streamdsl.plan.pattern import PatternStep
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.windows import Hopping, Output, Session, Snapshot
 
+ROW_BY_ROW: Final = (
+    Source,
+    Where,
+    Select,
+    SelectMany,
+    AlterLifetime,
+    Shift,
+    ClipInterval,
+    ClipDuration,
+    Extend,
+    ToPointsAtEnd,
+    Quantize,
+    Chop,
+    Union,
+)
+"""Operators that a row passes alone, whatever the others are."""
 HOLDERS: Final = (Matching, BoundAgg, PatternStep)
 """What in a node, besides itself, has expressions as its fields."""
 

@@ -1,4 +1,4 @@
-"""Joins without a key: rows are put into buckets of time, and meet in that where their pair begins."""
+"""Joins in buckets of time: rows are put into each that they live in, and meet in that where their pair begins."""
 
 from __future__ import annotations
 
@@ -13,35 +13,37 @@ from streamdsl.temporal import INFINITY
 _TIMES: Final = ("lle", "lre", "rle", "rre", "rend")
 
 
-def bucketed(lefts: Any, rights: Any, meet: str) -> Any:
-    """Join rows without a key: each is put into the buckets of time that it lives in; a pair is found in that where it begins.
+def bucketed(lefts: Any, rights: Any, keys: Sequence[str], conditions: Sequence[str], lengths: int = 1) -> Any:
+    """Join rows that live together: whatever their number, also of one key, each is compared with its neighbours in time only.
 
-    A bucket is as long as the mean row, so that the rows become at most twice as many whatever their lengths.
+    A bucket is as long as the mean row, `lengths` times: whatever the rows' lengths, they become about `1 + 1 / lengths` times
+    as many. Conditions read the times, and columns of either side that `keys` names.
     """
     both = lefts.selectExpr("lle as le", "lre as re").unionAll(rights.selectExpr("rle as le", "rend as re"))
-    stats = broadcast(both.selectExpr("max(le) as top", f"{_mean_length('le', 're')} as width"))
-    spread_left = _spread(_packed(lefts).crossJoin(stats), "l", "lle", "lre")
-    spread_right = _spread(_packed(rights).crossJoin(stats), "r", "rle", "rend")
-    pairs = joined(spread_left, spread_right, ["lb = rb", "lb = greatest(lb0, rb0)", meet])
+    stats = broadcast(both.selectExpr("max(le) as top", f"{_mean_length('le', 're', lengths)} as width"))
+    spread_left = _spread(_packed(lefts, keys).crossJoin(stats), "l", "lle", "lre")
+    spread_right = _spread(_packed(rights, keys).crossJoin(stats), "r", "rle", "rend")
+    pairs = joined(spread_left, spread_right, [*conditions, "lb = rb", "lb = greatest(lb0, rb0)"])
+    names = (*lefts.columns, *rights.columns)
     return pairs.selectExpr(
-        *(f"element_at({name}, 1) as {name}" for name in (*lefts.columns, *rights.columns) if name not in _TIMES), *_TIMES
+        *(name if name in keys else f"element_at({name}, 1) as {name}" for name in names if name not in _TIMES), *_TIMES
     )
 
 
-def _packed(df: Any) -> Any:
-    """Return rows with all but the times inside arrays.
+def _packed(df: Any, keys: Sequence[str]) -> Any:
+    """Return rows with all but the times and keys inside arrays.
 
     Spark's pruning of struct fields loses columns where rows are spread after a join; of arrays' items it prunes nothing.
     """
-    return df.selectExpr(*(name if name in _TIMES else f"array({name}) as {name}" for name in df.columns))
+    return df.selectExpr(*(name if name in (*_TIMES, *keys) else f"array({name}) as {name}" for name in df.columns))
 
 
-def _mean_length(le: str, re: str) -> str:
-    """Return the aggregation to the mean length of rows; one that never ends counts to the last start of all."""
+def _mean_length(le: str, re: str, times: int) -> str:
+    """Return the aggregation to the mean length of rows, so many times; one that never ends counts to the last start of all."""
     endless = f"{re} = {integer(INFINITY)}"
     finite = f"sum(if({endless}, 0D, cast({re} as double) - cast({le} as double)))"
     others = f"sum(if({endless}, 1D, 0D)) * cast(max({le}) as double) - sum(if({endless}, cast({le} as double), 0D))"
-    return f"cast(least(greatest(1D, ({finite} + {others}) / count(1)), 4e18D) as bigint)"
+    return f"cast(least(greatest(1D, {times}D * ({finite} + {others}) / count(1)), 4e18D) as bigint)"
 
 
 def _spread(df: Any, side: str, le: str, re: str) -> Any:

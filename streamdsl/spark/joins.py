@@ -11,6 +11,7 @@ from pyspark.sql.functions import expr
 
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, SemiJoin, Source, TwoInputs
+from streamdsl.plan.properties import ROW_BY_ROW
 from streamdsl.spark import stages
 from streamdsl.spark.buckets import bucketed, joined
 from streamdsl.spark.expressions import Env, RowAt, infer, to_sql
@@ -22,6 +23,8 @@ from streamdsl.spark.types import Pickled, Row, Type, is_groupable
 from streamdsl.temporal import common_unit
 
 _NO_KEY = "-4611686018427387905L"
+_LENGTHS = 4
+"""How long a bucket of rows with a key is: rows of one key are few, and copies cost more than comparisons."""
 _PIECES = "cast(array() as array<struct<le:bigint,re:bigint>>)"
 
 
@@ -102,7 +105,8 @@ def _pairs(low: Lowering, node: TwoInputs, scope: Scope) -> Pairs:
     ends = "rle + 1L" if isinstance(node, ClipBy) else "rre"
     meet = "lle < rle AND rle < lre" if isinstance(node, ClipBy) else "lle < rre AND rle < lre"
     keys = _all_keys(left, right)
-    make = lambda: _matched(frames, left, right, keys, j, ends, meet)  # noqa: E731
+    measured = all(isinstance(below, ROW_BY_ROW) for side in (node.left, node.right) for below in side.walk())
+    make = lambda: _matched(frames, left, right, keys, j, ends, meet, measured)  # noqa: E731
     return _residual(low, node, Pairs(left, right, make, keys), scope)
 
 
@@ -131,16 +135,20 @@ def _residual(low: Lowering, node: TwoInputs, pairs: Pairs, scope: Scope) -> Pai
 
 
 def _matched(
-    frames: Sequence[Make], left: Flow, right: Flow, keys: Sequence[GroupKey], j: list[str], ends: str, meet: str
+    frames: Sequence[Make], left: Flow, right: Flow, keys: Sequence[GroupKey], j: list[str], ends: str, meet: str, measured: bool
 ) -> Any:
+    """Return the pairs; rows with a key go into buckets too if they can be `measured`, which computes them once more."""
     common = [key for key in left.key_columns if key in right.key_columns]
     lefts = _renamed(frames[0](), "l", [*left.key_columns, *j])
     rights = _renamed(frames[1](), "r", [*right.key_columns, *j]).selectExpr("*", f"{ends} as rend")
     equal = [_equal(key, dict(lefts.dtypes)[f"l{key}"]) for key in [*common, *j]]
-    if equal:
+    if equal and not measured:
         pairs = joined(lefts, rights, [*equal, meet])
+    elif equal:
+        met = [f"{side}{key}" for side in "lr" for key in [*common, *j]]
+        pairs = bucketed(lefts, rights, met, [*equal, meet], _LENGTHS)
     else:
-        pairs = bucketed(lefts, rights, meet)
+        pairs = bucketed(lefts, rights, (), [meet])
     shown = [f"{'l' if key.column in left.key_columns else 'r'}{key.column} as {key.column}" for key in keys]
     return pairs.selectExpr("lle", "lre", "lp", "rle", "rre", "rp", *shown)
 

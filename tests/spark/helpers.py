@@ -116,6 +116,11 @@ def explained(query: sd.Stream[Any]) -> dict[str, str]:
     return {label: said for label, said in explain_spark(query.plan()).items() if not label.startswith("source:")}
 
 
+def lowered_plan(query: sd.Stream[Any], inputs: Mapping[str, sd.CHT[Any]]) -> str:
+    """Return the text of the analyzed plan that a query is lowered to."""
+    return str(lower(lowering(query.plan(), _flows(query, inputs), None)).make()._jdf.queryExecution().analyzed().toString())
+
+
 def physical_plan(frame: Any) -> str:
     """Return the text of a frame's physical plan."""
     return str(frame._jdf.queryExecution().executedPlan().toString())

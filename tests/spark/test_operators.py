@@ -11,7 +11,7 @@ import pytest
 import streamdsl as sd
 from streamdsl.errors import UnsupportedOnSpark
 from tests.laws.modules import Since
-from tests.spark.helpers import check, check_many, explained, history, stream
+from tests.spark.helpers import check, check_many, explained, history, lowered_plan, stream
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -296,3 +296,14 @@ def test_long_and_short_lifetimes_join_without_a_key() -> None:
     long = [(-(10**12), sd.INFINITY, {"v": -1}), (100, 10**15, {"v": -2}), (500, 900, {"v": -3})]
     found = check(stream("a").join(stream("b")), {"a": sd.CHT.from_rows(short + long), "b": sd.CHT.from_rows(long + short[:50])})
     assert len(found) > 1000
+
+
+@pytest.mark.parametrize("kind", ["join", "anti_join", "semi_join"])
+def test_rows_of_one_key_are_compared_with_their_neighbours_in_time(kind: str) -> None:
+    rows = [(t, t + 3, {"k": "hot", "v": t}) for t in range(300)] + [(-(10**12), sd.INFINITY, {"k": None, "v": -1})]
+    others = [(t, t + 9, {"k": "hot", "v": t % 5}) for t in range(0, 300, 3)] + [(4, 10**15, {"k": None, "v": 0})]
+    left, right = (stream(name).where(lambda e: e.v < 5_000) for name in ("a", "b"))
+    query: sd.Stream[Any] = getattr(left, kind)(right, on="k")
+    inputs = {"a": sd.CHT.from_rows(rows), "b": sd.CHT.from_rows(others)}
+    assert len(check(query, inputs, native=True)) > 0
+    assert "Generate explode" in lowered_plan(query, inputs)

@@ -9,46 +9,21 @@ from typing import Final, TypeAlias
 from streamdsl.expr.nodes import Expr, Field, Life, Make, Opaque, Whole
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import (
-    AlterLifetime,
-    Chop,
-    ClipDuration,
-    ClipInterval,
     Distinct,
-    Extend,
     GroupApply,
     Match,
     Node,
-    Quantize,
     Select,
     SelectMany,
-    Shift,
     Source,
     Stitch,
     ToEdges,
-    ToPointsAtEnd,
     TwoInputs,
-    Union,
     Where,
 )
-from streamdsl.plan.properties import expressions, reads_re
+from streamdsl.plan.properties import ROW_BY_ROW, expressions, reads_re
 from streamdsl.spark.streaming.placing import ById, ByKey, Placing, Together
 
-_ALONE: Final = (
-    Source,
-    Where,
-    Select,
-    SelectMany,
-    AlterLifetime,
-    Shift,
-    ClipInterval,
-    ClipDuration,
-    Extend,
-    ToPointsAtEnd,
-    Quantize,
-    Chop,
-    Union,
-)
-"""Operators that a row passes alone: in whatever shard it is, if all that is told of it comes there."""
 _PAYLOADS: Final = (Select, SelectMany)
 """Operators that give rows other payloads."""
 
@@ -156,7 +131,7 @@ class _Region:
         return self._made[id(node)]
 
     def _over(self, node: Node) -> Node:
-        if isinstance(node, _ALONE):
+        if isinstance(node, ROW_BY_ROW):
             return node.map_inputs(self._joined)
         placings = iter(_inputs(node))
         return node.map_inputs(lambda below: self._routed(below, next(placings)))
@@ -208,12 +183,12 @@ def _over(node: Node, above: tuple[Node, ...]) -> Node:
 
 def _is_free(node: Node) -> bool:
     """Say whether all rows below pass alone, from the sources on."""
-    return all(isinstance(below, _ALONE) for below in node.walk())
+    return all(isinstance(below, ROW_BY_ROW) for below in node.walk())
 
 
 def _is_in_one(node: Node) -> bool:
     """Say whether the stage that has a node's rows has them all in one shard."""
-    if isinstance(node, _ALONE):
+    if isinstance(node, ROW_BY_ROW):
         rest = [below for below in node.inputs if not _is_free(below)]
         return bool(rest) and all(map(_is_in_one, rest))
     return _is_alone(node)
@@ -268,4 +243,4 @@ def _inputs(node: Node) -> list[Placing]:
 
 def _is_alone(node: Node) -> bool:
     """Say whether an operator has to have all rows together."""
-    return not isinstance(node, _ALONE) and isinstance(_inputs(node)[0], Together)
+    return not isinstance(node, ROW_BY_ROW) and isinstance(_inputs(node)[0], Together)
