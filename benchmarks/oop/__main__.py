@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,27 +15,37 @@ MARKS = {0.5: ":", 1: "--", 2: "-"}
 
 def main(folder: str) -> None:
     """Run all, print, draw."""
-    figures: dict[str, Any] = {each.name: each.measure() for each in memory.EXPERIMENTS}
+    held = {each.name: each.measure() for each in memory.EXPERIMENTS}
     bands, arms, rates = band.measure(), split.measure(), rate.measure()
+    draw(held, bands, rates, str(Path(folder) / "oop.svg"))
+    for each in memory.EXPERIMENTS:
+        print(f"{each.name}, {each.title}\n  the paper: {each.paper}\n  here: {_ends(held[each.name])}")
+    for name, arm in arms.items():
+        print(f"Figure 3, {name}: {arm}")
+
+
+def _ends(found: Mapping[str, Sequence[Any]]) -> str:
+    """Return what both ways hold at the least and at the greatest skew."""
+    return ", ".join(f"{name} {each[0].bytes:,} to {each[-1].bytes:,} bytes" for name, each in found.items())
+
+
+def draw(held: Mapping[str, Any], bands: Mapping[str, Any], rates: Mapping[Any, Any], path: str) -> None:
+    """Draw the memory by skew above; the band join and the rates below."""
     pyplot = _pyplot()
     figure, places = pyplot.subplots(2, 4, figsize=(18, 7), constrained_layout=True)
     for each, place in zip(memory.EXPERIMENTS, places[0], strict=True):
-        lines = {name: [one.bytes / 1e6 for one in found] for name, found in figures[each.name].items()}
-        _lines(place, each.delays, lines, f"{each.name}: {each.paper.split(':')[0]}", "skew, s", "MB held")
+        lines = {name: [one.bytes / 1e6 for one in found] for name, found in held[each.name].items()}
+        _lines(place, each.delays, lines, each.name, "one stream is late, s", "MB held")
     for number, (what, label) in enumerate((("memory", "MB held"), ("latency", "latency, s"), ("time", "CPU s"))):
         lines = {name: [_of(what, *one) for one in found] for name, found in bands.items()}
-        _lines(places[1][number], band.BANDS, lines, f"N1: {what}", "band, s", label)
+        _lines(places[1][number], band.BANDS, lines, f"N1, {what}", "band, s", label)
     place = places[1][3]
     for (name, size), found in rates.items():
-        place.plot(
-            rate.GROUPS, [one.supported / 1e3 for one in found], MARKS[size], color=COLORS[name], label=f"{name} x {size:g}"
-        )
-    _finish(place, "G1: rate without loss", "groups", "thousand tuples/s")
-    for place in places[0]:
-        place.title.set_size(7)
-    figure.savefig(Path(folder) / "oop.svg", metadata={"Date": None})
-    for name, arm in arms.items():
-        print(f"{name}: {arm}")
+        supported = [one.supported / 1e3 for one in found]
+        place.plot(rate.GROUPS, supported, MARKS[size], marker="o", color=COLORS[name], label=f"{name}, slots x {size:g}")
+    place.set_ylim(bottom=0)
+    _finish(place, "G1, without loss", "groups", "thousand tuples/s")
+    figure.savefig(path, metadata={"Date": None} if path.endswith("svg") else None)
 
 
 def _of(what: str, held: Any, ran: Any) -> float:
