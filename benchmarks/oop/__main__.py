@@ -43,8 +43,11 @@ def draw(held: Mapping[str, Any], bands: Mapping[str, Any], rates: Mapping[Any, 
     for (name, size), found in rates.items():
         supported = [one.supported / 1e3 for one in found]
         place.plot(rate.GROUPS, supported, MARKS[size], marker="o", color=COLORS[name], label=f"{name}, slots x {size:g}")
-    place.set_ylim(bottom=0)
+    place.set_ylim(-250, None)
+    place.set_yticks(range(0, 500, 100))
+    place.set_xticks(rate.GROUPS, [f"{groups // 1000}k" for groups in rate.GROUPS])
     _finish(place, "G1, without loss", "groups", "thousand tuples/s")
+    place.legend(frameon=False, fontsize=6, ncols=2, loc="lower left")
     figure.savefig(path, metadata={"Date": None} if path.endswith("svg") else None)
 
 

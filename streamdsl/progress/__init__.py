@@ -23,6 +23,7 @@ from streamdsl.progress.items import (
     WindowResult,
     low_water_marks,
     number,
+    tightness,
 )
 from streamdsl.progress.join import BandJoin, EqualityJoin
 from streamdsl.progress.low_level import LowLevelAggregate, roll_up
@@ -63,5 +64,6 @@ __all__ = [
     "low_water_marks",
     "number",
     "roll_up",
+    "tightness",
     "wids",
 ]

@@ -147,6 +147,19 @@ def low_water_marks(times: Iterable[Time]) -> list[Time]:
     return found[::-1]
 
 
+def tightness(items: Iterable[Item]) -> list[tuple[Time, Time]]:
+    """Return each punctuation of a stream with the best that it could have been: the low-water mark at its place.
+
+    Punctuation above the best one is broken by a later tuple; far below, it lets nothing go.
+
+    >>> tightness([Tuple(3), Punctuation(1), Tuple(5), Punctuation(5), Tuple(4)])
+    [(1, 4), (5, 4)]
+    """
+    given = [item for item in items if isinstance(item, Tuple) or (isinstance(item, Punctuation) and item.on == "ts")]
+    marks = low_water_marks(item.ts if isinstance(item, Tuple) else INFINITY for item in given)
+    return [(item.value, mark) for item, mark in zip(given, marks[1:], strict=True) if isinstance(item, Punctuation)]
+
+
 def number(items: Iterable[Item], every: int = 1) -> list[Tuple | Punctuation]:
     """Return the tuples numbered as they come in, 0, 1, 2, ..., for windows of rows (5.2).
 

@@ -25,7 +25,6 @@ from streamdsl.progress import (
     Operator,
     PairAggregate,
     PairResult,
-    Partial,
     Punctuation,
     Tuple,
     Union,
@@ -34,7 +33,6 @@ from streamdsl.progress import (
     extent,
     low_water_marks,
     number,
-    roll_up,
     wids,
 )
 from streamdsl.temporal import INFINITY
@@ -313,43 +311,6 @@ def test_windows_of_rows_are_those_of_the_order_at_the_system_input(seed: int) -
     ids = [row.payload["n"] for row in rows]
     assert [each.value for each in out if isinstance(each, WindowResult)] == [ids[at : at + n] for at in range(0, len(ids), n)]
     WindowAggregate(n, n, len).run((0, item) for item in numbered)
-
-
-FLUSHES: list[dict[str, Any]] = [
-    {"flush": "end"},
-    {"flush": "slow"},
-    {"flush": "lazy"},
-    {"flush": "slow", "order": "in"},
-]
-
-
-@pytest.mark.parametrize("options", FLUSHES, ids=str)
-@examples(60)
-@given(SEEDS)
-def test_rolled_up_counts_are_exact_and_come_within_the_delay(options: dict[str, Any], seed: int) -> None:
-    rng = Random(seed)
-    late = rng.randint(0, 3)
-    table = LowLevelAggregate(5, rng.randint(1, 6), every=rng.randint(1, 4), max_delay=late, next_slot=late == 1, **options)
-    begun = [-100]
-    partials: list[Partial] = []
-    counts: Counter[Any] = Counter()
-    for ts in sorted(rng.randint(-10, 40) for _ in range(rng.randint(0, 60))):
-        group = rng.choice([rng.randint(0, 9), "x"])
-        counts[ts // 5, group] += 1
-        begun += [ts // 5] if ts // 5 > begun[-1] else []
-        partials += table.push(Tuple(ts, group))
-        least = begun[-2] if "order" in options else ts // 5 - (0 if options["flush"] == "end" else late)
-        assert table.progress >= least
-        assert sum(each.count for each in partials) + table_counts(table) == counts.total()
-        if "order" in options:
-            assert [each.wid for each in partials] == sorted(each.wid for each in partials)
-    left = table.close()
-    assert (table.buffered, [each.wid for each in left]) == (0, sorted(each.wid for each in left))
-    assert roll_up([*partials, *left]) == counts
-
-
-def table_counts(table: LowLevelAggregate) -> int:
-    return sum(n for wid, n in zip(table._table.wids, table._table._counts, strict=True) if wid is not None)
 
 
 @examples(100)
