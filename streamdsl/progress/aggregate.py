@@ -68,7 +68,7 @@ class Partials:
     def __init__(self, made: Aggregate, key: Any) -> None:
         self._made = made
         self._key = key
-        self._windows: dict[int, dict[Hashable, Group]] = {}
+        self._windows: dict[int, tuple[Lifetime, dict[Hashable, Group]]] = {}
         self._size = 0
 
     def __len__(self) -> int:
@@ -79,20 +79,22 @@ class Partials:
         shown = None if self._key is None else self._key(item.payload)
         key = hashable(shown)
         for wid in ids:
-            groups = self._windows.setdefault(wid, {})
+            if wid not in self._windows:
+                self._windows[wid] = lifetime(wid, shape), {}
+            life, groups = self._windows[wid]
             if key not in groups:
                 self._size += 1
                 groups[key] = shown, self._made.create()
             known, state = groups[key]
-            groups[key] = known, self._made.add(state, item.ts, item.payload, lifetime(wid, shape))
+            groups[key] = known, self._made.add(state, item.ts, item.payload, life)
 
     def complete(self, open_from: int, shape: tuple[Time, Time]) -> list[WindowResult]:
         """Let go of the windows before the first that is still open."""
         found: list[WindowResult] = []
         for wid in sorted(wid for wid in self._windows if wid < open_from):
-            groups = sorted(self._windows.pop(wid).values(), key=lambda group: payload_order(group[0]))
+            life, by_key = self._windows.pop(wid)
+            groups = sorted(by_key.values(), key=lambda group: payload_order(group[0]))
             self._size -= len(groups)
-            life = lifetime(wid, shape)
             found += [WindowResult(wid, key, self._made.result(state, life)) for key, state in groups]
         return found
 

@@ -7,7 +7,7 @@ items so far.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -29,67 +29,13 @@ from streamdsl.progress import (
     Tuple,
     Union,
     WindowAggregate,
-    WindowResult,
-    extent,
     low_water_marks,
     number,
-    wids,
 )
 from streamdsl.temporal import INFINITY
-from streamdsl.temporal.payload import payload_order
-from tests.laws.arrivals import Arrival, arrivals, bound, tuples
+from tests.laws.arrivals import NOTHING, Arrival, arrivals, assert_sound, bag, bound, last, less, steps, tuples
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
-from udm_examples import Median
-
-NOTHING = float("-inf")
-
-
-def steps(operator: Operator, given: list[Arrival]) -> Iterator[tuple[list[Arrival], list[Any]]]:
-    """Feed an operator and yield after each push what has come so far, and all that has gone out; the last is its close."""
-    out: list[Any] = []
-    for at, (input, item) in enumerate(given):
-        out += operator.push(item, input)
-        yield given[: at + 1], out
-    for input in range(operator.inputs):
-        given = [*given, (input, Punctuation(INFINITY))]
-        out += operator.push(Punctuation(INFINITY), input)
-        yield given, out
-    assert operator.buffered == 0
-
-
-def bag(items: Any) -> Counter[str]:
-    return Counter(map(repr, items))
-
-
-def sent(out: list[Any], on: str) -> list[float]:
-    return [item.value for item in out if isinstance(item, Punctuation) and item.on == on]
-
-
-def last(out: list[Any], on: str) -> float:
-    """The last punctuation on an attribute; each must be more than the one before it."""
-    values = sent(out, on)
-    assert values == sorted(set(values))
-    return values[-1] if values else NOTHING
-
-
-def less(value: float, by: float) -> float:
-    return value if value >= INFINITY else value - by
-
-
-def assert_sound(out: list[Any], of: Callable[[Any], dict[str, float]]) -> None:
-    """No result breaks punctuation that has gone out before it."""
-    reached: dict[str, float] = {}
-    joint: tuple[float, float] = (NOTHING, NOTHING)
-    for item in out:
-        if isinstance(item, Punctuation):
-            reached[item.on] = item.value
-        elif isinstance(item, JointPunctuation):
-            joint = item.left, item.right
-        else:
-            values = of(item)
-            assert all(values[on] >= value for on, value in reached.items() if on in values), (item, reached)
-            assert "left" not in values or values["left"] >= joint[0] or values["right"] >= joint[1]
 
 
 @examples(150)
@@ -186,78 +132,6 @@ def test_a_join_in_order_sends_a_result_once_no_earlier_one_can_come(seed: int) 
         assert join.buffered == kept + len(released) - len(out)
 
 
-AGGREGATES: list[Any] = [
-    sd.count(),
-    sd.count(lambda e: e.v),
-    sd.sum(lambda e: e.v),
-    sd.avg(lambda e: e.v, where=lambda e: e.k == "a"),
-    sd.min(lambda e: e.v),
-    sd.max(lambda e: e.v),
-    sd.count_distinct(lambda e: e.k),
-    sd.collect(lambda e: e.n),
-    sd.count(where=lambda e: e.v is None),
-    Median().of(lambda e: e.n),
-    lambda payloads: [each["n"] for each in payloads],
-    len,
-]
-
-
-def windows(seen: list[Tuple], size: int, slide: int, fn: Any, by_key: bool) -> list[WindowResult]:
-    """The aggregates of all windows, each computed from the list of its members."""
-    found = []
-    for wid in sorted({wid for item in seen for wid in range(-200, 200) if inside(item.ts, wid, size, slide)}):
-        members = [item for item in seen if inside(item.ts, wid, size, slide)]
-        for key in sorted({item.payload["k"] for item in members}) if by_key else [None]:
-            group = [item for item in members if not by_key or item.payload["k"] == key]
-            found.append(WindowResult(wid, key, by_query(group, fn) if isinstance(fn, sd.Agg) else by_function(group, fn)))
-    return found
-
-
-def inside(ts: float, wid: int, size: int, slide: int) -> bool:
-    return (wid + 1) * slide - size <= ts < (wid + 1) * slide
-
-
-def by_query(group: list[Tuple], fn: Any) -> Any:
-    """What a query's one window around the group gives."""
-    rows = [(int(item.ts), int(item.ts) + 1, item.payload) for item in group]
-    (row,) = sd.from_rows(rows).tumbling_window(10**6, 5 * 10**5).aggregate(x=fn).run(engine="reference").cht().rows
-    return row.payload.x
-
-
-def by_function(group: list[Tuple], fn: Any) -> Any:
-    return fn([item.payload for item in sorted(group, key=lambda item: (item.ts, payload_order(item.payload)))])
-
-
-@pytest.mark.parametrize("order", ["any", "in"])
-@examples(60)
-@given(SEEDS)
-def test_a_window_is_complete_when_punctuation_reaches_its_end_and_then_it_is_its_definition(order: Any, seed: int) -> None:
-    rng = Random(seed)
-    size, slide, fn, by_key = rng.randint(1, 9), rng.randint(1, 9), rng.choice(AGGREGATES), rng.random() < 0.5
-    operator = WindowAggregate(size, slide, fn, "k" if by_key else None, order)
-    given_ = arrivals(rng)
-    everything = windows(tuples(given_), size, slide, fn, by_key)
-    for seen, out in steps(operator, given_):
-        b = bound(seen)
-        results = [item for item in out if isinstance(item, WindowResult)]
-        assert list(map(repr, results)) == [repr(each) for each in everything if (each.wid + 1) * slide <= b]
-        first_open = b if abs(b) >= INFINITY else b // slide
-        assert last(out, "wid") == (first_open if order == "any" else NOTHING)
-        ids = [(item, wid) for item in tuples(seen) for wid in wids(item.ts, size, slide) if wid >= first_open]
-        partials = {(wid, by_key and item.payload["k"]) for item, wid in ids}
-        assert operator.buffered == len(partials if order == "any" else {item.payload["n"] for item, _ in ids})
-    assert_sound(out, lambda item: {"wid": item.wid})
-
-
-@examples(100)
-@given(SEEDS)
-def test_window_ids_are_those_of_the_windows_that_hold_a_time(seed: int) -> None:
-    rng = Random(seed)
-    size, slide, ts = rng.randint(1, 9), rng.randint(1, 9), rng.randint(-30, 30)
-    assert list(wids(ts, size, slide)) == [wid for wid in range(-60, 60) if inside(ts, wid, size, slide)]
-    assert all(extent(wid, size, slide)[0] <= ts < extent(wid, size, slide)[1] for wid in wids(ts, size, slide))
-
-
 @pytest.mark.parametrize("joint", [True, False])
 @examples(100)
 @given(SEEDS)
@@ -293,24 +167,6 @@ def test_joint_punctuation_is_never_later_than_individual(seed: int) -> None:
         for joint, operator in groups.items():
             done[joint] |= {(each.left, each.right) for each in operator.run((0, each) for each in out)}
         assert done[False] <= done[True]
-
-
-@examples(100)
-@given(SEEDS)
-def test_windows_of_rows_are_those_of_the_order_at_the_system_input(seed: int) -> None:
-    rng = Random(seed)
-    given_ = arrivals(rng)
-    n, every = rng.randint(1, 4), rng.randint(1, 3)
-    numbered = number([item for _, item in given_], every)
-    rows = [item for item in numbered if isinstance(item, Tuple)]
-    assert [row.payload for row in rows] == [item.payload for item in tuples(given_)]
-    late = rows[:]
-    rng.shuffle(late)
-    operator = WindowAggregate(n, n, lambda payloads: [each["n"] for each in payloads])
-    out = operator.run((0, row) for row in late) + operator.close()
-    ids = [row.payload["n"] for row in rows]
-    assert [each.value for each in out if isinstance(each, WindowResult)] == [ids[at : at + n] for at in range(0, len(ids), n)]
-    WindowAggregate(n, n, len).run((0, item) for item in numbered)
 
 
 @examples(100)
