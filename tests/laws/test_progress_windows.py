@@ -12,6 +12,7 @@ import streamdsl as sd
 from streamdsl.progress import Tuple, WindowAggregate, WindowResult, extent, number, wids
 from streamdsl.temporal import INFINITY
 from streamdsl.temporal.payload import payload_order
+from streamdsl.udm.builtin import exact_sum
 from tests.laws.arrivals import NOTHING, arrivals, assert_sound, bound, last, steps, tuples
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
@@ -78,6 +79,27 @@ def test_a_window_is_complete_when_punctuation_reaches_its_end_and_then_it_is_it
         partials = {(wid, by_key and item.payload["k"]) for item, wid in ids}
         assert operator.buffered == len(partials if order == "any" else {item.payload["n"] for item, _ in ids})
     assert_sound(out, lambda item: {"wid": item.wid})
+
+
+VALUES = [0, 1, -3, 2**70, 0.1, -0.3, 1e16, -1e16, 1e-300, 1.7e308, True, None, float("nan"), float("inf"), float("-inf")]
+
+
+@examples(60)
+@given(SEEDS)
+def test_sums_of_many_values_are_exact_in_any_order(seed: int) -> None:
+    rng = Random(seed)
+    few = rng.sample(VALUES, rng.randint(1, 6))
+    values = [rng.choice(few) for _ in range(rng.randint(0, 300))]
+    known = [value for value in values if value is not None]
+    for fn, expected in ((sd.sum(lambda e: e.value), exact_sum(known)), (sd.avg(lambda e: e.value), mean(known))):
+        windows = WindowAggregate(1, 1, fn)
+        windows.run((0, Tuple(0, value)) for value in values)
+        results = [each.value for each in windows.close() if isinstance(each, WindowResult)]
+        assert repr(results) == repr([expected if known else None] if values else [])
+
+
+def mean(values: list[Any]) -> Any:
+    return exact_sum(values) / len(values) if values else None
 
 
 @examples(100)
