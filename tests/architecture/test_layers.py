@@ -23,6 +23,7 @@ LAYERS: dict[str, set[str]] = {
     "expr": MODEL,
     "astral": MODEL,
     "cql": MODEL | {"plan", "sources", "stream"},
+    "progress": MODEL | {"expr", "windows", "udm"},
     "windows": MODEL | {"astral"},
     "udm": MODEL | {"expr", "windows"},
     "plan": VALUES,
