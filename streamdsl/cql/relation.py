@@ -245,6 +245,11 @@ class Relation:
         shown = (f"{at}: {', '.join(map(repr, rows)) or 'nothing'}" for at, rows in self.states())
         return f"<Relation {'; '.join(shown)}>"
 
+    def _repr_html_(self) -> str:
+        from streamdsl.cql.picture import shown
+
+        return shown(self.timeline, self.batches, self._rows)
+
 
 @dataclass(frozen=True)
 class GroupedRelation:

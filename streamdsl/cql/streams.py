@@ -156,7 +156,7 @@ class BatchStream:
         return "; ".join(" ".join([str(at), *(repr(payload) for _, payload in events)]) for at, events in parts)
 
     def __repr__(self) -> str:
-        return f"<BatchStream {self.name}: {self.text()}>"
+        return f"<BatchStream{self.name and ' '}{self.name}: {self.text()}>"
 
 
 @dataclass(frozen=True)

@@ -20,17 +20,24 @@ _FIELDS: Final = {"Scope": ("t0", "scope"), "Content": ("feed",), "Report": ("re
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """Two profiles with different answers: the fewest dimensions of the second one that give its answers to the first one."""
+    """Two profiles with different answers: the fewest dimensions of the second one that give its answers to the first one.
+
+    `instead` are as few others that do so too: then this input does not tell which of them it is.
+    """
 
     first: Profile
     second: Profile
     dimensions: tuple[str, ...]
     same: tuple[str, ...]
+    instead: tuple[tuple[str, ...], ...] = ()
 
     def __str__(self) -> str:
         same = f"same {' and '.join(self.same)}; " if self.same else ""
-        verb = "differs" if len(self.dimensions) == 1 else "differ"
-        return f"{same}{' and '.join(self.dimensions)} {verb}: {'; '.join(map(self._ways, self.dimensions))}"
+        return f"{same}{'; or else '.join(map(self._said, [self.dimensions, *self.instead]))}"
+
+    def _said(self, dimensions: tuple[str, ...]) -> str:
+        verb = "differs" if len(dimensions) == 1 else "differ"
+        return f"{' and '.join(dimensions)} {verb}: {'; '.join(map(self._ways, dimensions))}"
 
     def _ways(self, dimension: str) -> str:
         verb, way = _way(self.first, dimension)
@@ -129,7 +136,8 @@ class Comparison:
 def compare(profiles: Sequence[Profile], size: int, slide: int, tuples: Iterable[Given], aggregate: Any = None) -> Comparison:
     """Run profiles over the same tuples, and say which dimension makes their outputs differ from those of the first one.
 
-    It is found by trying: the fewest dimensions of the other profile with which the first one gives the other's outputs.
+    It is found by trying: the fewest dimensions of the other profile with which the first one gives the other's outputs; where
+    as few others do so too, they are named after an "or else".
 
     >>> from functools import partial
     >>> from streamdsl.secret import STREAMBASE, restamp
@@ -147,13 +155,15 @@ def compare(profiles: Sequence[Profile], size: int, slide: int, tuples: Iterable
 
 def _difference(first: Trace, second: Trace, tuples: list[Tuple], aggregate: Any) -> Difference:
     differing = [each for each in DIMENSIONS if _settings(first.profile, each) != _settings(second.profile, each)]
-    needed = next(
-        chosen
-        for count in range(1, len(differing) + 1)
-        for chosen in combinations(differing, count)
-        if _with(first, second, chosen, tuples, aggregate) == second.outputs
-    )
-    return Difference(first.profile, second.profile, needed, _same(first, second, needed))
+    for count in range(1, len(differing) + 1):
+        enough = [
+            chosen
+            for chosen in combinations(differing, count)
+            if _with(first, second, chosen, tuples, aggregate) == second.outputs
+        ]
+        if enough:
+            break
+    return Difference(first.profile, second.profile, enough[0], _same(enough), tuple(enough[1:]))
 
 
 def _with(first: Trace, second: Trace, dimensions: Iterable[str], tuples: list[Tuple], aggregate: Any) -> list[Any]:
@@ -162,8 +172,9 @@ def _with(first: Trace, second: Trace, dimensions: Iterable[str], tuples: list[T
     return simulate(replace(first.profile, **taken), first.size, first.slide, tuples, aggregate).outputs
 
 
-def _same(first: Trace, second: Trace, needed: tuple[str, ...]) -> tuple[str, ...]:
+def _same(enough: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     """Return which of Scope and Content are the same on this input, though the settings may not be."""
+    needed = {dimension for each in enough for dimension in each}
     found = [] if "Scope" in needed else ["Scope"]
     if found and "Content" not in needed:
         found.append("Content")

@@ -1,28 +1,26 @@
-"""Traces as a picture: tuples on the time line, and under it what each profile looks at and reports; SVG written by hand."""
+"""Traces as a picture: tuples on the time line, and under it what each profile looks at and reports."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from html import escape
-from typing import Any, Final
+from typing import Final
 
 from streamdsl.secret.simulation import Step
 from streamdsl.secret.trace import Trace
 from streamdsl.secret.tuples import HEARTBEAT, Tuple
+from streamdsl.temporal.svg import COLOURS, bar, grid_line, label, picture, short
 
 LEFT, ROW, TOP, WIDE, TEXT = 20, 18, 46, 700, 230
 MOST: Final = 60
 """Reports of a profile that are drawn."""
-COLOURS: Final = ("#3b6fb6", "#e08a2e", "#3f9b6c", "#c9534f", "#8a6bb8", "#b8862b")
-STYLE: Final = (
-    "text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif;font-size:12px;fill:#24292f}"
-    ".paper{fill:#fff}.quiet{fill:#57606a}.grid{stroke:#57606a;stroke-opacity:.22}.name{font-weight:600}"
-    "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.paper{fill:#0d1117}.quiet{fill:#9da7b3}.grid{stroke:#9da7b3}}"
-)
 
 
 def draw(traces: Sequence[Trace]) -> str:
     """Return the picture of one input under several profiles: a bar is the interval (o, t] of a report, its output beside it.
+
+    The tuples are above all, or above each profile if what they do to their input is not the same.
 
     >>> from streamdsl.secret import CORAL8, simulate
     >>> draw([simulate(CORAL8, 2, 1, [("a", 2), ("b", 3)])]).count("<rect")
@@ -30,14 +28,18 @@ def draw(traces: Sequence[Trace]) -> str:
     """
     lanes = [trace.reported() for trace in traces]
     shown = [(trace, step) for trace, lane in zip(traces, lanes, strict=True) for step in lane[:MOST]]
-    tuples = [each for each in (traces[0].tuples if traces else []) if each.value is not HEARTBEAT]
-    scale = _Scale([*(each.t_app for each in tuples), *(t for each in shown for t in _interval(*each))])
-    parts, y = [*_times(scale, tuples)], TOP + 10
-    for trace, lane, colour in zip(traces, lanes, COLOURS * len(traces), strict=False):
+    read = [[each for each in trace.tuples if each.value is not HEARTBEAT] for trace in traces]
+    shared = all(_where(each) == _where(read[0]) for each in read)
+    scale = _Scale([*(each.t_app for tuples in read for each in tuples), *(t for each in shown for t in _interval(*each))])
+    parts = [label(scale.x(t), 14, str(t), "quiet", "middle") for t in scale.marks]
+    parts.extend(_dots(scale, read[0], 30) if shared and read else ())
+    top = y = TOP + 10 if shared else TOP - 20
+    for trace, lane, tuples, colour in zip(traces, lanes, read, COLOURS * len(traces), strict=False):
+        parts.extend(() if shared else _dots(scale, tuples, y + 9, colour))
         parts.extend(_lane(scale, trace, lane, colour, y))
         y += ROW * (min(len(lane), MOST) + 1 + (len(lane) > MOST)) + 8
-    lines = (f'<line class="grid" x1="{scale.x(t):.1f}" x2="{scale.x(t):.1f}" y1="{TOP}" y2="{y}"/>' for t in scale.marks)
-    return _svg([*lines, *parts], y + 6)
+    lines = (grid_line(scale.x(t), top - 10, y) for t in scale.marks)
+    return picture([*lines, *parts], LEFT + WIDE + TEXT, y + 6)
 
 
 class _Scale:
@@ -52,48 +54,38 @@ class _Scale:
         return LEFT + (time - self.first) / (self.last - self.first) * WIDE
 
 
+def _where(tuples: Sequence[Tuple]) -> list[tuple[str, int]]:
+    return sorted((repr(each.value), each.t_app) for each in tuples)
+
+
 def _interval(trace: Trace, step: Step) -> tuple[int, int]:
     """Return an interval of time; of numbered tuples only the instant is shown."""
     return step.seen.interval if step.seen and trace.by == "time" else (step.t, step.t)
 
 
-def _times(scale: _Scale, tuples: Sequence[Tuple]) -> list[str]:
-    parts = [_text(scale.x(t), 14, str(t), "quiet", "middle") for t in scale.marks]
-    at: dict[int, int] = {}
+def _dots(scale: _Scale, tuples: Sequence[Tuple], y: int, colour: str = "#57606a") -> list[str]:
+    """Return a dot for each instant with tuples; pointed at, it says which."""
+    at: dict[int, list[str]] = defaultdict(list)
     for each in tuples:
-        at[each.t_app] = at.get(each.t_app, 0) + 1
-    for t, count in at.items():
-        parts.append(f'<circle cx="{scale.x(t):.1f}" cy="30" r="4.5" fill="#57606a"/>')
-        if count > 1:
-            parts.append(_text(scale.x(t) + 7, 34, f"x{count}", "quiet"))
+        at[each.t_app].append(short(each.value))
+    parts = []
+    for t, values in at.items():
+        title = f"<title>{escape(f't={t}: ' + ', '.join(values[:MOST]))}</title>"
+        parts.append(f'<circle cx="{scale.x(t):.1f}" cy="{y}" r="4.5" fill="{colour}">{title}</circle>')
+        if len(values) > 1:
+            parts.append(label(scale.x(t) + 7, y + 4, f"x{len(values)}", "quiet"))
     return parts
 
 
 def _lane(scale: _Scale, trace: Trace, lane: Sequence[Step], colour: str, y: int) -> list[str]:
-    parts = [_text(LEFT, y + 13, trace.profile.name, "name")]
+    parts = [label(LEFT, y + 13, trace.profile.name, "name")]
     for number, (step, output) in enumerate(zip(lane[:MOST], trace.outputs, strict=False), 1):
         top = y + number * ROW
         low, high = (scale.x(t) for t in _interval(trace, step))
-        place = f'x="{low:.1f}" y="{top + 3}" width="{max(3.0, high - low):.1f}" height="{ROW - 7}"'
-        parts.append(f'<rect {place} rx="3" fill="{colour}" fill-opacity=".35"/>')
+        parts.append(bar(low, high, top + 3, ROW - 7, colour))
         ends = f'x1="{scale.x(step.t):.1f}" x2="{scale.x(step.t):.1f}" y1="{top + 1}" y2="{top + ROW - 3}"'
         parts.append(f'<line {ends} stroke="{colour}" stroke-width="2.5"/>')
-        parts.append(_text(LEFT + WIDE + 16, top + 13, f"t={step.t}: {_short(output)}"))
+        parts.append(label(LEFT + WIDE + 16, top + 13, f"t={step.t}: {short(output)}"))
     if len(lane) > MOST:
-        parts.append(_text(LEFT, y + (MOST + 1) * ROW + 13, f"... {len(lane) - MOST} reports more", "quiet"))
+        parts.append(label(LEFT, y + (MOST + 1) * ROW + 13, f"... {len(lane) - MOST} reports more", "quiet"))
     return parts
-
-
-def _short(output: Any) -> str:
-    text = repr(output)
-    return text if len(text) <= 28 else f"{text[:25]}..."
-
-
-def _text(x: float, y: float, text: str, css: str = "", anchor: str = "start") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="{css}">{escape(text)}</text>'
-
-
-def _svg(parts: Sequence[str], height: int) -> str:
-    wide = LEFT + WIDE + TEXT
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {height}" width="{wide}" height="{height}" role="img">'
-    return f'{head}<style>{STYLE}</style><rect class="paper" width="{wide}" height="{height}"/>{"".join(parts)}</svg>'

@@ -34,11 +34,17 @@ def test_the_dimensions_named_are_enough_and_those_not_named_are_not_needed(seed
     found = secret.compare([first, second], size, slide, tuples)
     fields = {"Scope": ("t0", "scope"), "Content": ("feed",), "Report": ("report",), "Tick": ("tick",)}
     assert found.agree == (found.dimension is None)
-    if not found.agree:
-        taken = {name: getattr(second, name) for each in found.dimensions for name in fields[each]}
-        mixed = secret.compare([second, replace(first, **taken)], size, slide, tuples)
-        assert mixed.agree
+    for difference in found.differences:
         assert found.traces[0].outputs != found.traces[1].outputs
+        for named in (difference.dimensions, *difference.instead):
+            taken = {name: getattr(second, name) for each in named for name in fields[each]}
+            assert secret.compare([second, replace(first, **taken)], size, slide, tuples).agree
+
+
+def test_where_either_of_two_dimensions_would_do_both_are_named() -> None:
+    found = secret.compare([secret.CORAL8, secret.STREAM], 2, 1, [(1, 2), (2, 2), (3, 5)], sum)
+    assert (found.dimension, found.differences[0].instead) == ("Report", (("Tick",),))
+    assert "; or else Tick differs: Coral8 is batch-driven, STREAM time-driven" in str(found)
 
 
 def test_the_experiments_of_the_paper_each_differ_in_their_dimension() -> None:
@@ -167,6 +173,14 @@ def test_traces_and_comparisons_are_drawn() -> None:
         assert "<svg" in shown
         assert "<a>" not in shown
         assert "&lt;a&gt;" in shown
+
+
+def test_tuples_are_drawn_where_each_profile_sees_them() -> None:
+    """Restamped tuples are not where another start has them."""
+    tuples = [("a", 1), ("b", 2)]
+    starts = [secret.STREAMBASE.fed(partial(secret.restamp, first=first)) for first in (10, 20)]
+    assert secret.compare(starts, 2, 1, tuples)._repr_html_().count("<circle") == 4
+    assert secret.compare([secret.CORAL8, secret.STREAMBASE], 2, 1, tuples)._repr_html_().count("<circle") == 2
 
 
 def test_long_times_are_passed_over_where_nothing_is_in_sight() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import streamdsl as sd
+from streamdsl import cql
 
 ROWS = sd.from_rows([(1, 5, {"k": "<a>", "v": 2}), (3, sd.INFINITY, {"k": "b", "v": None})])
 
@@ -28,3 +29,19 @@ def test_a_query_and_its_plan_are_trees() -> None:
     for shown in (query._repr_html_(), query.plan()._repr_html_()):
         assert "where_1 e.fare &lt; 3" in shown
         assert "└─ source:trips" in shown
+
+
+def test_a_relation_is_drawn_over_its_batches() -> None:
+    relation = cql.stream_group(S=[("<a>", 1, 1), ("b", 1, 2), ("c", 3, 1)]).S.rows(1).select(lambda e: e.value)
+    shown = relation._repr_html_()
+    assert shown.count('rx="3"') == 3
+    for text in ("t=1", "(1, 1)", "(1, 2)", "t=2", "empty", "(3, 1)", "&lt;a&gt;"):
+        assert text in shown
+    assert "<a>" not in shown
+
+
+def test_a_long_relation_and_a_table_of_cql_are_rows() -> None:
+    long = cql.stream_group(S=[(n, n) for n in range(100)]).S.rows(1)
+    for relation in (long, cql.table([{"v": 1}])):
+        assert "<table>" in relation._repr_html_()
+        assert "<svg" not in relation._repr_html_()
