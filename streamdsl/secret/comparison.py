@@ -145,8 +145,11 @@ def compare(profiles: Sequence[Profile], size: int, slide: int, tuples: Iterable
     >>> print(compare(runs, 3, 3, [(10, 1), (20, 2), (30, 3), (40, 4)], sum).differences[0])
     same Scope; Content differs: run 10 reads restamp(first=10), run 11 restamp(first=11)
     """
-    if not profiles:
-        raise QueryError("there is no profile to compare", hint="compare([secret.CORAL8, secret.STREAMBASE], ...)")
+    if isinstance(profiles, Profile) or not profiles:
+        problem = (
+            f"{profiles.name} is compared with nothing" if isinstance(profiles, Profile) else "there is no profile to compare"
+        )
+        raise QueryError(problem, hint="compare([secret.CORAL8, secret.STREAMBASE], ...)")
     seen = read(tuples)
     traces = [simulate(profile, size, slide, seen, aggregate) for profile in profiles]
     others = [other for other in traces[1:] if other.outputs != traces[0].outputs]

@@ -11,6 +11,7 @@ from typing import Any, Final
 from streamdsl.secret.comparison import Comparison, compare
 from streamdsl.secret.inputs import bundle
 from streamdsl.secret.profile import Profile, Tick
+from streamdsl.secret.scope import check_window
 from streamdsl.secret.search import Assumption, assumed, ended, streams
 from streamdsl.secret.start import At
 from streamdsl.secret.trace import simulate
@@ -53,6 +54,7 @@ def equivalent(p: Profile, q: Profile, size: int, slide: int, assumptions: Assum
     >>> equivalent(CORAL8, replace(CORAL8, tick=Tick.TUPLE), 3, 1, "no simultaneous tuples")
     they agree: each arrival is a new time and a new batch, so all ticks invoke the same Reports
     """
+    check_window(size, slide)
     kept = assumed(assumptions)
     tried = 0
     for stream in streams(size, slide, kept, p.report.period * q.report.period):

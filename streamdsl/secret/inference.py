@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from statistics import mean
@@ -113,6 +113,10 @@ def infer(
     >>> print(infer(lambda size, slide, tuples: [[value] for value, *_ in tuples], [(3, 1)]).profile)
     None
     """
+    if not callable(black_box):
+        raise QueryError(
+            f"{black_box!r} cannot be run", hint="infer(engine), where engine(size, slide, tuples) gives the outputs"
+        )
     if not windows:
         raise QueryError("without a window nothing can be inferred", hint="infer(engine, windows=[(5, 1), (3, 3)])")
     ask = _Asking(black_box)
@@ -186,7 +190,7 @@ class _Trials:
         running, place = Simulation(profile, size, slide), 0
         for each in self._given(asked):
             for report in running.push(each):
-                if place == len(outputs) or not _equal(outputs[place], values(sorted(report.values))):
+                if place == len(outputs) or not _equal(outputs[place], _valued(values, sorted(report.values))):
                     return False
                 place += 1
         return place == len(outputs)
@@ -204,7 +208,7 @@ class _Trials:
         return ended(tuples, size, slide) if self._ends else tuples
 
     def _expected(self, profile: Profile, asked: Asked) -> list[Any]:
-        return [(self._values or list)(values) for values in self._predict(profile, asked)]
+        return [_valued(self._values or list, contents) for contents in self._predict(profile, asked)]
 
 
 class _Asking:
@@ -248,7 +252,19 @@ def _named(left: Sequence[Profile], name: str) -> Profile | None:
 def _answer(engine: Engine, size: int, slide: int, tuples: list[Tuple]) -> list[Any]:
     found = _call(engine, size, slide, [tuple(each) for each in tuples])
     outputs = found.outputs if isinstance(found, Trace) else found
+    if not isinstance(outputs, Iterable) or isinstance(outputs, (str, bytes)):
+        raise QueryError(f"an engine gives its outputs as a list, not {outputs!r}", hint="one for each report, in order")
     return [sorted(each) if isinstance(each, (list, tuple, set, frozenset)) else each for each in outputs]
+
+
+def _valued(values: Values, contents: list[Any]) -> Any:
+    """Return an aggregate; None of nothing where it has no value for that, as the mean has none."""
+    if contents:
+        return values(contents)
+    try:
+        return values(contents)
+    except Exception:
+        return None
 
 
 def _call(engine: Engine, size: int, slide: int, tuples: list[Any]) -> Any:

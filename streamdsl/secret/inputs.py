@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Literal
 
 from streamdsl.errors import QueryError
-from streamdsl.secret.tuples import HEARTBEAT, Given, Tuple, read
+from streamdsl.secret.tuples import HEARTBEAT, Given, Tuple, read, whole
 
 
 def restamp(tuples: Iterable[Given], first: int) -> list[Tuple]:
@@ -17,7 +17,7 @@ def restamp(tuples: Iterable[Given], first: int) -> list[Tuple]:
     >>> [t.t_app for t in restamp([("a", 1), ("b", 3)], 11)]
     [11, 13]
     """
-    found = read(tuples)
+    found, first = read(tuples), whole(first, "the first tuple's new time is")
     return [each._replace(t_app=each.t_app - found[0].t_app + first) for each in found]
 
 
@@ -28,7 +28,7 @@ def bundle(tuples: Iterable[Given], by: Literal["tuple", "time"] | int) -> list[
     [1, 2, 2, 3]
     """
     most = {"tuple": 1, "time": None}.get(by, by) if isinstance(by, str) else by
-    if isinstance(most, (str, bool)) or (most is not None and most < 1):
+    if by is None or isinstance(most, (str, bool, float)) or (most is not None and most < 1):
         raise QueryError(f'tuples are bundled by "tuple", by "time", or by a number of them, not by {by!r}')
     found: list[Tuple] = []
     bid, size = 0, 0
@@ -58,6 +58,7 @@ def slack(tuples: Iterable[Given], delay: int) -> list[Tuple]:
     >>> [t.value for t in slack([("a", 1), ("c", 4), ("b", 2), ("d", 9), ("lost", 3)], delay=3)]
     ['a', 'b', 'c', 'd']
     """
+    delay = whole(delay, "a slack is", 0)
     waiting: list[tuple[int, int, Tuple]] = []
     found: list[Tuple] = []
     highest: int | None = None
@@ -79,9 +80,7 @@ def max_delay(tuples: Iterable[Given], delay: int) -> list[Tuple]:
     >>> [(t.value, t.t_app, t.t_sys) for t in max_delay([("a", 1, 10, 1), ("b", 9, 17, 2)], 3)]
     [('a', 1, 10), (HEARTBEAT, 4, 13), (HEARTBEAT, 7, 16), ('b', 9, 17)]
     """
-    if delay < 1:
-        raise QueryError(f"a delay is a positive integer, not {delay!r}")
-    found = read(tuples)
+    delay, found = whole(delay, "a delay is", 1), read(tuples)
     beats = [
         Tuple(HEARTBEAT, before.t_app + time - before.t_sys, time, before.bid)
         for before, after in pairwise(found)
@@ -97,7 +96,7 @@ def until(tuples: Iterable[Given], time: int) -> list[Tuple]:
     >>> until([("a", 1)], 9)[1]
     Tuple(value=HEARTBEAT, t_app=9, t_sys=2, bid=2)
     """
-    found = read(tuples)
+    found, time = read(tuples), whole(time, "a heartbeat's time is")
     last = found[-1] if found else Tuple(None, time, 0, 0)
     return [*found, Tuple(HEARTBEAT, time, last.t_sys + 1, last.bid + 1)]
 

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from streamdsl.errors import QueryError
 from streamdsl.secret.scope import Scope, check_window
 from streamdsl.secret.start import BEFORE_FIRST, Grid
-from streamdsl.secret.tuples import Tuple
+from streamdsl.secret.tuples import Tuple, whole
 
 T0: TypeAlias = Callable[[int, int, int], int]
 """From the first tuple's application time, size and slide to where the first window starts."""
@@ -24,6 +24,10 @@ class Tick(Enum):
     TUPLE = "tuple"
     TIME = "time"
     BATCH = "batch"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Tick:
+        raise QueryError(f"there is no tick {value!r}; there are: {', '.join(map(repr, [each.value for each in cls]))}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,17 @@ class Profile:
     scope: Scope = Scope.ACTIVE
     feed: Feed | None = None
 
+    def __post_init__(self) -> None:
+        if not callable(self.t0):
+            raise QueryError(
+                f"t0 is a function of (first, size, slide), not {self.t0!r}", hint="secret.At(7) is one time, whatever comes"
+            )
+        if not isinstance(self.report, Report):
+            raise QueryError(f"{self.report!r} is no report", hint="secret.Report(window_close=True, non_empty=True)")
+        if self.feed is not None and not callable(self.feed):
+            raise QueryError(f"what an engine does to its input is a function of tuples, not {self.feed!r}")
+        object.__setattr__(self, "tick", Tick(self.tick))
+
     def start(self, first_t_app: int, size: int, slide: int) -> int:
         """Return t0, where the first window starts.
 
@@ -84,7 +99,7 @@ class Profile:
         25
         """
         check_window(size, slide)
-        return self.t0(first_t_app, size, slide)
+        return whole(self.t0(whole(first_t_app, "a first time is"), size, slide), f"t0 of {self.name} is")
 
     def backward(self) -> Profile:
         """Return the profile whose slides end windows: the one at t0 + slide is the first to end one (paper 000, 3.2.1, note 3).
@@ -120,6 +135,12 @@ class _Backward:
     @property
     def formula(self) -> str:
         return f"{getattr(self.forward, 'formula', self.forward)} + slide - size"
+
+
+def check_profile(given: object) -> None:
+    """Raise `QueryError` for what is no profile."""
+    if not isinstance(given, Profile):
+        raise QueryError(f"{given!r} is no profile", hint="secret.STREAM, CORAL8, STREAMBASE, ORACLE_CEP, or a secret.Profile")
 
 
 STREAM: Final = Profile("STREAM", BEFORE_FIRST, Report(True, True, True, 1), Tick.TIME)

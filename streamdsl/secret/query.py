@@ -48,7 +48,7 @@ def _parts(plan: Node) -> tuple[WindowAggregate, Node, Source]:
         node = node.input
     if not isinstance(node, WindowAggregate) or not isinstance(node.windows, Hopping):
         raise QueryError(
-            f"under a profile runs an aggregation over hopping or tumbling windows of time, not {node.name}",
+            f"under a profile runs an aggregation over hopping or tumbling windows of time, not {_kind(node)}",
             hint="query = stream.where(...).hopping_window(size, hop).aggregate(...), then query.as_of(profile)",
         )
     below = node.input
@@ -57,6 +57,10 @@ def _parts(plan: Node) -> tuple[WindowAggregate, Node, Source]:
     if not isinstance(below, Source):
         raise QueryError(f"under a profile the windows read where and select of a source, not {below.name}", hint="run it before")
     return node, node.input, below
+
+
+def _kind(node: Node) -> str:
+    return f"one over {node.windows!r}" if isinstance(node, WindowAggregate) else node.name
 
 
 def _tuples(rows: Node, source: Source, bound: Bound, columns: Columns) -> Iterator[Tuple]:

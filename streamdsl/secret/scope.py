@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TypeAlias
 
-from streamdsl.errors import QueryError
+from streamdsl.secret.tuples import whole
 
 Interval: TypeAlias = tuple[int, int]
 """(o, c], open on its left; it is empty where o >= c."""
@@ -98,6 +98,5 @@ def leaving(t_app: int, t0: int, size: int, slide: int) -> int:
 
 def check_window(size: object, slide: object) -> None:
     """Raise `QueryError` for what is no size or no slide."""
-    for name, value in (("size", size), ("slide", slide)):
-        if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-            raise QueryError(f"a window's {name} is a positive integer, not {value!r}")
+    whole(size, "a window's size is", 1)
+    whole(slide, "a window's slide is", 1)

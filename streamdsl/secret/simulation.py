@@ -7,10 +7,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from streamdsl.errors import QueryError
 from streamdsl.secret.content import Content, Seen, content
-from streamdsl.secret.profile import Profile, Report
+from streamdsl.secret.profile import Profile, Report, check_profile
 from streamdsl.secret.scope import Scope, check_window
 from streamdsl.secret.tick import Ticker
-from streamdsl.secret.tuples import HEARTBEAT, Given, Tuple, check_order, read
+from streamdsl.secret.tuples import HEARTBEAT, Given, Tuple, check_order, read, whole
 
 By: TypeAlias = Literal["time", "tuples"]
 
@@ -42,10 +42,11 @@ class Simulation:
     """
 
     def __init__(self, profile: Profile, size: int, slide: int, t0: int | None = None, by: By = "time") -> None:
+        check_profile(profile)
         check_window(size, slide)
         check_by(by, profile.scope)
         self.profile, self.size, self.slide, self.by = profile, size, slide, by
-        self.t0 = t0
+        self.t0 = None if t0 is None else whole(t0, "t0 is")
         self._last: int | None = None
         self._content: Content | None = None
 
@@ -154,4 +155,5 @@ def _take(content: Content, arrived: Tuple, invoked: range, last: int) -> None:
 
 def fed(profile: Profile, tuples: Sequence[Tuple]) -> list[Tuple]:
     """Return tuples as an engine of the profile sees them."""
+    check_profile(profile)
     return list(tuples) if profile.feed is None else read(profile.feed(tuples))

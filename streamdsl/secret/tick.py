@@ -22,7 +22,7 @@ class Ticker:
 
     def __init__(self, t0: int, kind: Tick) -> None:
         self._t0 = t0
-        self._kind = kind
+        self._kind = Tick(kind)
         self._bid = 0
         self.last = t0
         self.highest = t0

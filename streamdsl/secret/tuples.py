@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from operator import index
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from streamdsl.errors import QueryError
@@ -39,6 +40,10 @@ def read(given: Iterable[Given]) -> list[Tuple]:
     >>> read([("a", 3), ("b", 5)])
     [Tuple(value='a', t_app=3, t_sys=1, bid=1), Tuple(value='b', t_app=5, t_sys=2, bid=2)]
     """
+    if not isinstance(given, Iterable):
+        raise QueryError(
+            f"{given!r} is no list of tuples", hint="write [(value, t_app), ...]; a query runs by query.as_of(profile)"
+        )
     found = sorted((_one(each, n) for n, each in enumerate(given, 1)), key=lambda each: each.t_sys)
     for before, after in pairwise(found):
         check_order(before.t_sys, after)
@@ -58,6 +63,19 @@ def _one(given: Given, number: int) -> Tuple:
     if isinstance(given, (str, bytes)) or not isinstance(given, Sequence) or len(given) not in (2, 4):
         raise QueryError(f"{given!r} is no tuple of a stream", hint="write (value, t_app, t_sys, bid), or (value, t_app)")
     times = given[1:] if len(given) == 4 else (given[1], number, number)
-    if any(isinstance(time, bool) or not isinstance(time, int) for time in times):
+    if any(isinstance(time, bool) or not hasattr(time, "__index__") for time in times):
         raise QueryError(f"the times and the batch-id of {tuple(given)!r} are not all integers", hint="time is discrete")
-    return Tuple(given[0], *times)
+    return Tuple(given[0], *map(index, times))
+
+
+def whole(value: object, what: str, least: int | None = None) -> int:
+    """Return a whole number, one of numpy too; raises `QueryError` for what is none, or less than the least.
+
+    >>> whole(3, "a delay is", 1)
+    3
+    """
+    number = None if isinstance(value, bool) or not hasattr(value, "__index__") else index(value)
+    if number is None or (least is not None and number < least):
+        kind = {None: "an integer", 0: "an integer >= 0", 1: "a positive integer"}[least]
+        raise QueryError(f"{what} {kind}, not {value!r}")
+    return number

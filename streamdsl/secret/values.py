@@ -35,7 +35,7 @@ def evaluator(given: Any) -> Values:
         given = given()
     if isinstance(given, (Agg, UDA)):
         return _aggregated(given if isinstance(given, Agg) else Agg(given))
-    if not callable(given):
+    if not callable(given) or getattr(given, "__module__", None) == "streamdsl.aggregates":
         raise QueryError(
             f"{given!r} is no aggregate", hint="give one such as sd.avg(lambda e: e.fare), or a function of a list such as sum"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from streamdsl.errors import QueryError
 from streamdsl.sql.parsing import Text, name_of, parse
 from streamdsl.sql.selecting import Selecting
 from streamdsl.sql.sources import read
@@ -34,6 +35,8 @@ def sql(text: str, /, *groups: Any, **given: Any) -> Any:
                                ^^^^
     Hint: name it: sd.sql(text, S=stream)
     """
+    if not isinstance(text, str):
+        raise QueryError(f"{text!r} is no text of a query", hint='sd.sql("SELECT * FROM S", S=stream)')
     written = Text(text)
     tree = parse(written)
     sources = read(written, tree, groups, given)

@@ -94,7 +94,10 @@ class Aggregating:
             return (aggregates.count_distinct if distinct else aggregates.count)(*self.scalars.values(values))
         self._check_number(call, word, len(values))
         if word == "quantile":
-            return aggregates.quantile(self.scalars.value(values[0]), float(self.text.of(values[1])))
+            if values[1].data not in ("number", "integer"):
+                raise self.text.refused(values[1], "a quantile is between 0 and 1, and a number", "write quantile(price, 0.9)")
+            with self.text.at(call):
+                return aggregates.quantile(self.scalars.value(values[0]), float(self.text.of(values[1])))
         if word in _PLAIN:
             function: Callable[..., Any] = getattr(aggregates, word)
             return function(self.scalars.value(values[0]))

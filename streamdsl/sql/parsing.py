@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from streamdsl.errors import SqlError
+from streamdsl.errors import QueryError, SqlError, UnitError
 from streamdsl.extras import need
 from streamdsl.sql.grammar import GRAMMAR, SIGNS
 
@@ -25,6 +27,17 @@ class Text:
         """Return the error that shows where a part of the query is."""
         place = part if hasattr(part, "start_pos") else part.meta
         return SqlError(problem, self.text, getattr(place, "start_pos", 0), getattr(place, "end_pos", None), hint=hint)
+
+    @contextmanager
+    def at(self, part: Any) -> Iterator[None]:
+        """Let errors of what is made of a part of the query show where it is."""
+        try:
+            yield
+        except SqlError:
+            raise
+        except (QueryError, UnitError) as error:
+            problem = str(error).removesuffix(f"\nHint: {error.hint}")
+            raise self.refused(part, problem, error.hint) from None
 
     def of(self, part: Any) -> str:
         """Return a part of the query as it is written."""
@@ -45,7 +58,15 @@ def parse(text: Text) -> Any:
         raise SqlError(found, text.text, at, hint=_expected(error.accepts or error.expected)) from None
     except UnexpectedCharacters as error:
         at = error.pos_in_stream or 0
-        raise SqlError(f"{text.text[at]!r} does not belong here", text.text, at, hint=_expected(error.allowed)) from None
+        word = _word(text.text, at)
+        hint = _expected(error.allowed)
+        raise SqlError(f"{word!r} does not belong here", text.text, at, at + len(word), hint=hint) from None
+
+
+def _word(text: str, at: int) -> str:
+    """Return the word at a place, or the character."""
+    found = re.match(r"\w+|.", text[at:], re.DOTALL)
+    return found.group() if found else ""
 
 
 @cache

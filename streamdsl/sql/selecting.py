@@ -139,8 +139,12 @@ class Selecting:
         wanted[name] = value
 
     def _unknown(self, call: Any) -> E:
-        known = ", ".join([*FUNCTIONS, *self._sources.functions, *NAMES, *self._sources.modules])
-        problem = f"there is no function {name_of(call.children[0])!r} here; there are: {known}"
+        name, aggregates = name_of(call.children[0]), [*NAMES, *self._sources.modules]
+        if name in aggregates or name.lower() in NAMES:
+            hint = "aggregates are in SELECT and HAVING: for one of an aggregate, use a subquery"
+            raise self._text.refused(call, f"the aggregate {name!r} has no rows here", hint)
+        known = ", ".join([*FUNCTIONS, *self._sources.functions, *aggregates])
+        problem = f"there is no function {name!r} here; there are: {known}"
         raise self._text.refused(call, problem, "give your own by name: sd.sql(text, S=stream, f=function)")
 
     @staticmethod

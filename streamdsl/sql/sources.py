@@ -42,7 +42,10 @@ class Sources:
             return self._window(token, found, frame)
         if frame is not None and not isinstance(found, Stream):
             raise self.text.refused(frame, f"{name_of(token)!r} is a relation, which has no window")
-        return found if frame is None else framed(self.text, found, frame)
+        if frame is None:
+            return found
+        with self.text.at(frame):
+            return framed(self.text, found, frame)
 
     def spread(self, tree: Any) -> None:
         """Run a SPREAD: its streams' new batches have new names."""
@@ -58,7 +61,9 @@ class Sources:
                     token, f"{name_of(token)!r} is no stream that can be spread", "ISTREAM(...) makes one of a relation"
                 )
         by = None if on is None else [_attribute(name_of(token)) for token in on.children]
-        group = cql.spread(cql.stream_group(**{name: self.named[name] for name in old}), old, on=by, all=all_ is not None)
+        group = cql.stream_group(**{name: self.named[name] for name in old})
+        with self.text.at(on or names):
+            group = cql.spread(group, old, on=by, all=all_ is not None)
         self.named.update(zip(new, (group[name] for name in old), strict=True))
 
     def _window(self, token: Any, stream: BatchStream, frame: Any) -> Relation:
@@ -69,10 +74,8 @@ class Sources:
             return stream.keep(int(frame.children[0]))
         names, extent, slide = frame.children
         step = None if slide is None else in_batches(self.text, slide)
-        try:
+        with self.text.at(frame):
             return self._extent(stream, names, extent, step)
-        except QueryError as error:
-            raise self.text.refused(frame, str(error)) from None
 
     def _extent(self, stream: BatchStream, names: Any, extent: Any, slide: int | None) -> Relation:
         size = None if extent.data == "unbounded" else 0 if extent.data == "now" else -1
@@ -89,6 +92,9 @@ def read(text: Text, tree: Any, groups: tuple[Any, ...], given: Mapping[str, Any
     """Return what a query can read: in batches if it has SPREAD, ROWS and the like, or reads streams of batches."""
     from streamdsl import cql
 
+    for group in groups:
+        if not isinstance(group, cql.StreamGroup):
+            raise QueryError(f"{group!r} has no name in the query", hint="a stream is given by name: sd.sql(text, S=stream)")
     found: dict[str, Any] = {name: group[name] for group in groups for name in group}
     modules = {name: value for name, value in given.items() if is_module(value)}
     functions = {name: value for name, value in given.items() if callable(value) and name not in modules}

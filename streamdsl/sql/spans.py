@@ -65,11 +65,12 @@ def windowed(text: Text, rows: Any, tree: Any) -> Any:
     if tree is None:
         return rows.snapshot_window()
     lengths = [None if child is None else span(text, child) for child in tree.children]
-    match tree.data:
-        case "tumble":
-            return rows.tumbling_window(lengths[0], lengths[1] or 0)
-        case "hop":
-            return rows.hopping_window(lengths[0], lengths[1], lengths[2] or 0)
-        case "session":
-            return rows.session_window(lengths[0], lengths[1])
+    with text.at(tree):
+        match tree.data:
+            case "tumble":
+                return rows.tumbling_window(lengths[0], lengths[1] or 0)
+            case "hop":
+                return rows.hopping_window(lengths[0], lengths[1], lengths[2] or 0)
+            case "session":
+                return rows.session_window(lengths[0], lengths[1])
     return rows.snapshot_window()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -9,6 +10,7 @@ from itertools import combinations
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 
@@ -193,7 +195,28 @@ def test_long_times_are_passed_over_where_nothing_is_in_sight() -> None:
 
 
 ROWS = sd.from_rows([(1, 2, {"k": "a", "v": 1})])
+ANY: Any = secret
 WRONG: list[tuple[Callable[[], object], str]] = [
+    (lambda: ANY.simulate("CORAL8", 3, 1, []), "is no profile"),
+    (lambda: ANY.simulate(secret.CORAL8, 3, 1, ROWS), "is no list of tuples"),
+    (lambda: secret.simulate(secret.CORAL8, 3, 1, [("a", True)]), "not all integers"),
+    (lambda: ANY.simulate(secret.CORAL8, 3, 1, GAPS, t0=1.5), "t0 is an integer"),
+    (lambda: secret.simulate(secret.CORAL8, 3, 1, GAPS, sd.avg), "is no aggregate"),
+    (lambda: ANY.ticks(GAPS, 0, "never"), "there is no tick 'never'; there are: 'tuple', 'time', 'batch'"),
+    (lambda: ANY.Profile("x", 7, Report(), Tick.TIME), "t0 is a function"),
+    (lambda: ANY.Profile("x", Grid(), "close", Tick.TIME), "is no report"),
+    (lambda: ANY.CORAL8.fed(5), "is a function of tuples"),
+    (lambda: secret.simulate(replace(secret.CORAL8, t0=lambda *_: None), 3, 1, GAPS), "t0 of Coral8 is an integer"),  # type: ignore[arg-type]
+    (lambda: ANY.compare(secret.CORAL8, 3, 1, GAPS), "compared with nothing"),
+    (lambda: ANY.bundle(GAPS, 1.5), "or by a number of them"),
+    (lambda: ANY.bundle(GAPS, None), "or by a number of them"),
+    (lambda: secret.slack(GAPS, -1), "a slack is an integer >= 0"),
+    (lambda: ANY.until(GAPS, "late"), "a heartbeat's time is an integer"),
+    (lambda: ANY.restamp(GAPS, "now"), "new time is an integer"),
+    (lambda: ANY.infer(secret.CORAL8, [(3, 1)]), "cannot be run"),
+    (lambda: secret.infer(lambda tuples: None, [(3, 1)]), "as a list, not None"),
+    (lambda: secret.equivalent(secret.CORAL8, secret.STREAM, 0, 1), "size is a positive integer"),
+    (lambda: ROWS.session_window(5).aggregate(n=sd.count()).as_of(secret.CORAL8), "not one over Session"),
     (lambda: secret.simulate(secret.CORAL8, 0, 1, []), "size is a positive integer"),
     (lambda: secret.simulate(secret.CORAL8, 3, 1, [("a", 1.5)]), "not all integers"),
     (lambda: secret.simulate(secret.CORAL8, 3, 1, [("a", 1, 1, 1), ("b", 2, 1, 2)]), "at most one tuple"),
@@ -239,3 +262,19 @@ def test_where_the_model_says_why_profiles_agree_they_do_on_other_inputs_too(see
         tuples = [each._replace(bid=n) for n, each in enumerate(tuples, 1)]
     if why(p, q, assumed(assumption)):
         assert secret.compare([p, q], size, slide, tuples).agree
+
+
+@pytest.mark.parametrize("aggregate", [statistics.mean, max, len, sd.avg(lambda e: e.value)])
+def test_an_engine_whose_outputs_are_aggregates_is_explained(aggregate: Any) -> None:
+    """Some have no value of nothing, and settings that would report nothing are among those tried."""
+    engine = lambda size, slide, tuples: secret.simulate(secret.STREAMBASE, size, slide, tuples, aggregate).outputs  # noqa: E731
+    assert secret.infer(engine, [(3, 1)]).profile == secret.STREAMBASE
+
+
+def test_times_may_be_numbers_of_numpy_and_a_tick_its_word() -> None:
+    tuples: Any = [(v, np.int64(t)) for v, t in GAPS]
+    size: Any = np.int64(5)
+    assert secret.simulate(secret.CORAL8, size, 1, tuples).reports == secret.simulate(secret.CORAL8, 5, 1, GAPS).reports
+    word: Any = "time"
+    assert secret.ticks(GAPS, 25, word) == secret.ticks(GAPS, 25, Tick.TIME)
+    assert replace(secret.CORAL8, tick=word).tick is Tick.TIME

@@ -110,7 +110,15 @@ def test_without_batches_it_is_as_with_one_per_timestamp(text: str, rows: Any) -
         ("SELECT v FROM S [RANGE 0]", "a window is as long as a tick at least", "RANGE 0"),
         ("SELECT v FROM S A, S B", "column 'v' may be of several sources", "v"),
         ("SELECT v FROM S HAVING v > 1", "HAVING is for groups", "HAVING v > 1"),
-        ("SELECT v FROM S ORDER BY v", "'O' does not belong here", "O"),
+        ("SELECT v FROM S ORDER BY v", "'ORDER' does not belong here", "ORDER"),
+        ("SELECT v FROM S WHERE sum(v) > 3", "the aggregate 'sum' has no rows here", "sum(v)"),
+        ("SELECT sum(count(*)) AS n FROM S", "the aggregate 'count' has no rows here", "count(*)"),
+        ("SELECT sum(v) AS n FROM S GROUP BY TUMBLE(0)", "positive durations", "TUMBLE(0)"),
+        ("SELECT sum(v) AS n FROM S GROUP BY TUMBLE(1 HOUR)", "the stream counts plain ticks", "TUMBLE(1 HOUR)"),
+        ("SELECT v FROM S [RANGE 5 SLIDE 0]", "a size and a period > 0", "[RANGE 5 SLIDE 0]"),
+        ("SELECT quantile(v, 2) AS q FROM S", "a quantile is between 0 and 1", "quantile(v, 2)"),
+        ("SELECT quantile(v, k) AS q FROM S", "a quantile is between 0 and 1", "k"),
+        ("SPREAD S ON rank INTO R; SELECT v FROM R [ROWS 1]", "there is no field 'rank'", "rank"),
         ("SELECT v + FROM S", "'FROM' does not belong here", "F"),
         ("SELECT v FROM", "the query ends here", ""),
     ],
@@ -162,3 +170,12 @@ Minute = SELECT srcIp, count(*) AS n FROM Simultaneous [RANGE 1 MINUTE SLIDE 1 M
 TwoMinutes = SELECT srcIp, count(*) AS n FROM Simultaneous [RANGE 2 MINUTES SLIDE 1 MINUTE] GROUP BY srcIp;
 ISTREAM (SELECT M.srcIp FROM Minute AS M, TwoMinutes AS T WHERE M.srcIp = T.srcIp AND 2 * M.n > T.n)
 """
+
+
+def test_what_is_no_query_and_what_has_no_name_are_refused() -> None:
+    rows: Any = sd.from_rows([(1, 2, {"k": "a"})])
+    text: Any = None
+    with pytest.raises(sd.errors.QueryError, match="None is no text of a query"):
+        sd.sql(text, S=rows)
+    with pytest.raises(sd.errors.QueryError, match="has no name in the query"):
+        sd.sql("SELECT k FROM S", rows)
