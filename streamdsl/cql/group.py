@@ -130,6 +130,8 @@ def _tuples(name: str, stream: Tuples) -> list[Given]:
         return [Given(name, payload, *at) for payload, at in zip(stream.payloads, stream.batches, strict=True)]
     if hasattr(stream, "run"):
         return [Given(name, row.payload, row.le, None) for row in stream.run().cht()]
+    if not isinstance(stream, Iterable):
+        raise QueryError(f"{name}={stream!r} is no stream", hint="give a list of (payload, t), or a stream")
     return [read_tuple(name, each) for each in stream]
 
 
@@ -155,6 +157,8 @@ def allowed(f: Callable[[StreamGroup], A], g: StreamGroup, limit: int = 10_000) 
     >>> cql.allowed(lambda g: [[row.value for row in rows] for _, rows in g.S.rows(1).states(at="batches")], g)
     [[[20], [30]], [[10], [30]]]
     """
+    if not isinstance(g, StreamGroup) or not callable(f):
+        raise QueryError("the answers are those of a function of a stream group", hint="cql.allowed(lambda g: ..., g)")
     orders, found, tried = EachInTurn(), dict[Any, A](), 0
     while not tried or orders.advance():
         answer = f(g.ordered_by(orders))

@@ -8,6 +8,7 @@ from typing import Any
 from streamdsl.cql.relation import Relation
 from streamdsl.cql.streams import BatchStream
 from streamdsl.cql.window import Member, Static, Window
+from streamdsl.errors import QueryError
 from streamdsl.plan.node import Source
 from streamdsl.sources import from_rows
 from streamdsl.stream import Stream
@@ -22,6 +23,8 @@ def table(rows: Iterable[Any]) -> Relation:
     >>> g.S.rows(1).join(cql.table([{"k": 1, "name": "one"}]), on="k", select=lambda l, r: r.name).states()
     [((1, 1), ['one'])]
     """
+    if not isinstance(rows, Iterable):
+        raise QueryError(f"{rows!r} is no list of rows", hint='cql.table([{"k": 1}])')
     static = Static(tuple(rows))
     lives: Stream[Any] = from_rows([(0, INFINITY, row) for row in static.rows])
     return Relation(lives, windows={_source(lives): static})

@@ -72,6 +72,8 @@ def numbered(tuples: Iterable[Given], batching: Batching) -> list[tuple[Given, B
     >>> [at for _, at in numbered([Given("S", "a", 1, None), Given("S", "b", 1, None)], STREAMBASE)]
     [(1, 1), (1, 2)]
     """
+    if not isinstance(batching, Batching):
+        raise QueryError(f"{batching!r} is no batching", hint="cql.ORACLE, cql.STREAMBASE, or cql.CCL")
     found = list(tuples)
     plain = [given for given in found if given.i is None]
     if not plain:
@@ -120,7 +122,10 @@ def check_span(span: tuple[int, int] | None, times: Sequence[int]) -> tuple[int,
     """Return a span as two integers; raises `QueryError` where it is none, or does not hold all timestamps."""
     if span is None:
         return None
-    first, last = map(index, span)
+    try:
+        first, last = map(index, span)
+    except (TypeError, ValueError):
+        raise QueryError(f"{span!r} is no span", hint="span=(first, last), two whole numbers") from None
     if first > last or any(not first <= t <= last for t in (min(times, default=first), max(times, default=last))):
         found = f"the timestamps go from {min(times)} to {max(times)}" if times else "there is no timestamp in it"
         raise QueryError(f"the span {span!r} does not fit: {found}", hint="span=(first, last) has every timestamp that exists")

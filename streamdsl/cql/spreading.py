@@ -30,8 +30,10 @@ def spread(g: StreamGroup, streams: str | Iterable[str], on: On = None, all: boo
     >>> [at for at, _ in ranked.S.events()], [at for at, _ in ranked.T.events()]
     ([(1, 1), (1, 3)], [(1, 2)])
     """
+    if not isinstance(g, StreamGroup):
+        raise QueryError(f"{g!r} is no stream group", hint="cql.spread(cql.stream_group(S=stream), ...)")
     names = [streams] if isinstance(streams, str) else list(streams)
-    if len(set(names)) < len(names) or not names:
+    if not names or any(not isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise QueryError(f"{names!r} do not name streams, each once", hint='for example cql.spread(g, ["S", "T"], on="rank")')
     tuples = [(name, payload, at) for name in names for payload, at in zip(g[name].payloads, g[name].batches, strict=True)]
     found: dict[str, tuple[list[Any], list[Batch]]] = {name: ([], []) for name in names}
@@ -55,7 +57,7 @@ def placed(tuples: Iterable[Tuple], on: On, all: bool, orders: Orders) -> list[T
 
 def ranking(on: str | Sequence[str]) -> Callable[[Tuple], tuple[Any, ...]]:
     """Return the function that gives a tuple's place in the order of some attributes."""
-    names = [on] if isinstance(on, str) else list(on)
+    names = [on] if isinstance(on, str) else list(on) if isinstance(on, Iterable) else []
     if not all(isinstance(name, str) for name in names) or not names:
         raise QueryError(f"{on!r} are no attributes", hint='on is a field, a list of fields, "t" for the timestamp, or None')
 

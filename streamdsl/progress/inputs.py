@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from streamdsl.errors import QueryError
 from streamdsl.progress.buffers import SortBuffer
 from streamdsl.progress.clocks import Clocks
 from streamdsl.progress.items import Punctuation, Time, Tuple, check_positive, floor_to, minus
@@ -43,6 +44,8 @@ class Input(Operator):
         idle: Time | None = None,
     ) -> None:
         super().__init__()
+        if progress is not None and not isinstance(progress, Progress):
+            raise QueryError(f"{progress!r} is no progress policy", hint="for example Input(sd.Progress.slack(2))")
         for value, what in ((drift, "drift"), (idle, "time of being idle")):
             if value is not None:
                 check_positive(value, what)

@@ -50,7 +50,15 @@ class Operator(ABC):
 
     def run(self, items: Iterable[tuple[int, Item]]) -> Items:
         """Return what items cause, each given with its input, in one list."""
-        return [caused for input, item in items for caused in self.push(item, input)]
+        found: Items = []
+        for each in items:
+            try:
+                input, item = each
+            except (TypeError, ValueError):
+                hint = "write (0, Tuple(7)): what it is pushed to comes first"
+                raise QueryError(f"{self.name}.run takes pairs (input, item), not {each!r}", hint=hint) from None
+            found += self.push(item, input)
+        return found
 
     def close(self) -> Items:
         """Return what the end of all inputs causes: `Punctuation(INFINITY)` on each in turn."""
@@ -106,3 +114,10 @@ class Advancing:
             return []
         self.sent[on] = value
         return [Punctuation(value, on)]
+
+
+def check_operator(*given: object) -> None:
+    """Raise `QueryError` for what is no operator."""
+    for each in given:
+        if not isinstance(each, Operator):
+            raise QueryError(f"{each!r} is no operator", hint="for example Union(2), or WindowAggregate(60, 60, sd.count())")

@@ -49,7 +49,7 @@ def aggregate_of(fn: Any, label: str) -> Aggregate:
         fn = fn()
     if isinstance(fn, (Agg, AnyUDA)):
         return _of_module(fn if isinstance(fn, Agg) else Agg(fn))
-    if not callable(fn):
+    if not callable(fn) or getattr(fn, "__module__", None) == "streamdsl.aggregates":
         raise QueryError(
             f"{fn!r} is no aggregate", hint="give one such as sd.avg(lambda e: e.fare), or a function of a list such as len"
         )

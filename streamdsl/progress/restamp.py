@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from streamdsl.errors import QueryError
 from streamdsl.progress.items import BEGINNING, Item, Joined, JointPunctuation, Punctuation, Time, Tuple, WindowResult
-from streamdsl.progress.operator import Advancing, Items, Operator
+from streamdsl.progress.operator import Advancing, Items, Operator, check_operator
 from streamdsl.progress.reading import reader
 from streamdsl.progress.windows import extent
 from streamdsl.temporal.time import INFINITY
@@ -139,6 +139,7 @@ class Chain(Operator):
     """
 
     def __init__(self, first: Operator, *rest: Operator) -> None:
+        check_operator(first, *rest)
         self.inputs = first.inputs
         super().__init__()
         self._operators = (first, *rest)

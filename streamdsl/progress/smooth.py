@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any
 
 from streamdsl.progress.items import Item, Joined, JointPunctuation, Punctuation, Time, Tuple, WindowResult, check_count
-from streamdsl.progress.operator import Items, Operator
+from streamdsl.progress.operator import Items, Operator, check_operator
 from streamdsl.temporal.time import INFINITY
 
 
@@ -31,6 +31,7 @@ class Smooth(Operator):
     def __init__(self, operator: Operator, every: int = 1, max_delay: int = 0) -> None:
         check_count(every, "every")
         check_count(max_delay, "max_delay", least=0)
+        check_operator(operator)
         self.inputs = operator.inputs
         super().__init__()
         self._operator = operator

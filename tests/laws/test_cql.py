@@ -318,6 +318,14 @@ def test_too_many_orders_are_refused() -> None:
         (lambda: cql.spread(cql.stream_group(S=[("a", 1)]), ["S"], on="k"), "no field 'k'"),
         (lambda: cql.spread(cql.stream_group(S=[("a", 1)]), ["T"]), "no stream 'T'"),
         (lambda: cql.table(["a"]).states(), "a table is the same at every batch"),
+        (lambda: cql.table(5), "is no list of rows"),  # type: ignore[arg-type]
+        (lambda: cql.stream_group(S=5), "S=5 is no stream"),  # type: ignore[arg-type]
+        (lambda: cql.stream_group(S=[("a", 1)], batching="oracle"), "'oracle' is no batching"),  # type: ignore[arg-type]
+        (lambda: cql.stream_group(S=[("a", 1)], span=5), "5 is no span"),  # type: ignore[arg-type]
+        (lambda: cql.spread(cql.stream_group(S=[("a", 1)]).S, ["S"]), "is no stream group"),  # type: ignore[arg-type]
+        (lambda: cql.spread(g := cql.stream_group(S=[("a", 1)]), [g.S]), "do not name streams"),  # type: ignore[list-item]
+        (lambda: cql.spread(cql.stream_group(S=[("a", 1)]), "S", on=len), "are no attributes"),  # type: ignore[arg-type]
+        (lambda: cql.allowed(cql.stream_group(S=[("a", 1)]), len), "a function of a stream group"),  # type: ignore[arg-type]
     ],
 )
 def test_what_makes_no_sense_is_refused(write: Callable[[], object], text: str) -> None:

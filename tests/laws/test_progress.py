@@ -18,7 +18,9 @@ import streamdsl as sd
 from streamdsl.errors import StreamDslError
 from streamdsl.progress import (
     BandJoin,
+    Chain,
     EqualityJoin,
+    Input,
     Joined,
     JointPunctuation,
     LowLevelAggregate,
@@ -26,6 +28,7 @@ from streamdsl.progress import (
     PairAggregate,
     PairResult,
     Punctuation,
+    Smooth,
     Tuple,
     Union,
     WindowAggregate,
@@ -183,6 +186,11 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: Union(order="sorted"), 'the order is "any" or "in"'),  # type: ignore[arg-type]
     (lambda: Union().run([(0, Punctuation(5)), (0, Tuple(4))]), "its ts 4 is below the punctuation 5"),
     (lambda: Union(order="in").run([(0, Tuple(5)), (0, Tuple(4))]), "sort them first"),
+    (lambda: Union().run([Tuple(1)]), r"takes pairs \(input, item\)"),  # type: ignore[list-item]
+    (lambda: Chain(Union(), 5), "5 is no operator"),  # type: ignore[arg-type]
+    (lambda: Smooth(sd.count()), "is no operator"),  # type: ignore[arg-type]
+    (lambda: Input("slack"), "'slack' is no progress policy"),  # type: ignore[arg-type]
+    (lambda: WindowAggregate(1, 1, sd.avg), "is no aggregate"),
     (lambda: BandJoin(-3, 2), "a band from 3 to 2 is empty"),
     (lambda: EqualityJoin(0), "a width is a number greater than 0"),
     (lambda: BandJoin(1, 1, on=5), "says nothing about a payload"),
