@@ -58,6 +58,7 @@ from streamdsl.sources import (
     from_table,
     source,
 )
+from streamdsl.sql import sql
 from streamdsl.stream import GroupedStream, GroupedWindowedStream, Stream, WindowedStream
 from streamdsl.temporal import (
     CHT,
@@ -98,12 +99,12 @@ from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Clip, Output
 
 if TYPE_CHECKING:
-    from streamdsl import testing
+    from streamdsl import cql, testing
     from streamdsl.udm.repository import repository as udm  # at run time the package `streamdsl.udm`, which is called likewise
 else:
 
     def __getattr__(name: str) -> object:
-        if name != "testing":
+        if name not in ("cql", "testing"):
             raise AttributeError(f"module 'streamdsl' has no attribute {name!r}")
         from importlib import import_module
 
@@ -157,6 +158,7 @@ __all__ = [
     "correct",
     "count",
     "count_distinct",
+    "cql",
     "edge_end",
     "edge_start",
     "errors",
@@ -186,6 +188,7 @@ __all__ = [
     "quantile",
     "run_all",
     "source",
+    "sql",
     "stddev",
     "sum",
     "sync_time",

@@ -6,8 +6,12 @@ available, and ends with a `Hint:` where there is a remedy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from traceback import walk_tb
+from typing import Any, Final
+
+_PACKAGE: Final = Path(__file__).parent
 
 __all__ = [
     "CheckpointError",
@@ -86,6 +90,26 @@ class QueryError(StreamDslError, ValueError):
     """A query is ill-formed; it is refused when it is written."""
 
 
+class SqlError(QueryError):
+    r"""A query in SQL is ill-formed; the message shows the place in its text.
+
+    >>> raise SqlError("there is no stream 'S'", "SELECT *\nFROM S", 14)
+    Traceback (most recent call last):
+        ...
+    streamdsl.errors.SqlError: there is no stream 'S'
+      line 2: FROM S
+                   ^
+    """
+
+    def __init__(self, problem: str, text: str, start: int, end: int | None = None, *, hint: str | None = None) -> None:
+        begin = text.rfind("\n", 0, start) + 1
+        line = text[begin:].partition("\n")[0]
+        place = f"  line {text.count(chr(10), 0, start) + 1}: "
+        marked = max(1, min((end or start + 1) - start, len(line) - (start - begin)))
+        super().__init__(f"{problem}\n{place}{line}\n{' ' * (len(place) + start - begin)}{'^' * marked}", hint=hint)
+        self.start = start
+
+
 class FieldNotFound(QueryError, AttributeError):
     """An expression names a field that its stream does not have."""
 
@@ -104,7 +128,7 @@ class PositionError(StreamDslError, IndexError):
 
 
 class UserCodeError(StreamDslError, RuntimeError):
-    """A lambda or a user-defined module raised; the message names operator, window and event."""
+    """A lambda or a user-defined module raised; the message names operator, window and event, and where in the user's files."""
 
     def __init__(self, cause: BaseException, *, operator: str, window: object = None, event: object = None) -> None:
         places = [f"operator {operator}"]
@@ -112,10 +136,20 @@ class UserCodeError(StreamDslError, RuntimeError):
             places.append(f"window {window}")
         if event is not None:
             places.append(f"event {event!r}")
+        places.extend(_line_of_the_user(cause))
         super().__init__(f"{type(cause).__name__} in user code: {cause}\n  at {', '.join(places)}")
         self.operator = operator
         self.window = window
         self.event = event
+
+
+def _line_of_the_user(error: BaseException) -> Iterator[str]:
+    """Yield where code outside of the package was entered, if it is in a file: of several modules that which has failed."""
+    for frame, line in walk_tb(error.__traceback__):
+        file = Path(frame.f_code.co_filename)
+        if _PACKAGE not in file.parents and file.is_file():
+            yield f"{frame.f_code.co_qualname} in {file.name}, line {line}"
+            return
 
 
 class TimestampViolation(StreamDslError, ValueError):

@@ -1315,6 +1315,17 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         return self._node
 
+    def to_sql(self) -> str:
+        """Return the query as text for `sd.sql`; raises `QueryError` for what the language has no words for.
+
+        >>> import streamdsl as sd
+        >>> sd.source("trips").where(lambda e: e.fare > 5).select(zone=lambda e: e.zone).to_sql()
+        'SELECT zone FROM (SELECT * FROM trips WHERE fare > 5) AS t'
+        """
+        from streamdsl.sql.writing import written
+
+        return written(self._node)
+
     def on_spark(self, spark: Any) -> OnSpark:
         """Return the query on a `SparkSession`: `batch(frames)` takes a DataFrame per source and gives that of the output.
 

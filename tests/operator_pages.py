@@ -89,6 +89,7 @@ FAMILIES: Final[dict[str, tuple[str, list[tuple[type, str]]]]] = {
                 "as_of",
                 "explain",
                 "plan",
+                "to_sql",
                 "to_pandas",
                 "to_arrow",
                 "to_polars",

@@ -23,6 +23,8 @@ LAWS = (
     "tests/laws/test_attach.py",
     "tests/laws/test_buffered_windows.py",
     "tests/laws/test_checkpoints.py",
+    "tests/laws/test_cql.py",
+    "tests/laws/test_cql_running.py",
     "tests/laws/test_shards.py",
     "tests/laws/test_sorted_runs.py",
     "tests/laws/test_swept_operators.py",
@@ -46,6 +48,41 @@ class Sabotage:
 
 
 SABOTAGES = (
+    Sabotage(
+        "a range window moves only when a tuple comes",
+        "streamdsl/cql/leaving.py",
+        "self._held[0].t + self._size <= timeline.span[1]",
+        "members and self._held[0].t + self._size <= members[-1].t",
+        "every_window_has_the_states",
+    ),
+    Sabotage(
+        "a row slide goes on counting where a state has formed",
+        "streamdsl/cql/gates.py",
+        "                self._since = 0\n",
+        "                self._since -= self._m\n",
+        "every_window_has_the_states",
+    ),
+    Sabotage(
+        "a tuple that leaves while the gate is shut is forgotten",
+        "streamdsl/cql/window.py",
+        "(change is None or (isinstance(change, Insert) and change.re == INFINITY))",
+        "change is None",
+        "what_a_window_holds or a_session_gives",
+    ),
+    Sabotage(
+        "SPREAD numbers batches on from the timestamp before",
+        "streamdsl/cql/spreading.py",
+        "batch[1] + 1 if found and batch[0] == t else 1",
+        "batch[1] + 1 if found else 1",
+        "spread_makes_the_batches",
+    ),
+    Sabotage(
+        "difference semantics tells lineages apart",
+        "streamdsl/cql/relation.py",
+        'return self.stream if semantics == "delta" else self.stream.distinct()',
+        "return self.stream",
+        "differences_of_successive_states",
+    ),
     Sabotage(
         "a stage goes by the shard before it that has come furthest",
         "streamdsl/spark/streaming/hearing.py",

@@ -1,0 +1,177 @@
+"""Stream groups: streams with one order of batches across all of them (paper 002, 4.2)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from streamdsl.cql.numbering import ORACLE, Batching, Given, by_stream, check_span, numbered, read_tuple
+from streamdsl.cql.orders import AsGiven, Drawn, EachInTurn, Orders
+from streamdsl.cql.relation import Relation
+from streamdsl.cql.streams import BatchStream
+from streamdsl.cql.timeline import EMPTY_SPAN, Batch, Timeline
+from streamdsl.errors import QueryError
+from streamdsl.temporal import CHT
+from streamdsl.temporal.payload import payload_key
+
+A = TypeVar("A")
+
+
+class _Ran(Protocol):
+    def cht(self) -> CHT[Any]: ...
+
+
+class _Fluent(Protocol):
+    def run(self) -> _Ran: ...
+
+
+Columns: TypeAlias = tuple[Sequence[Any], Sequence[Batch]]
+"""The payloads of a stream, and their batches in order."""
+Tuples: TypeAlias = "Iterable[tuple[Any, int] | tuple[Any, int, int]] | BatchStream | _Fluent"
+
+
+class StreamGroup:
+    """Streams whose batches have one order: `g.S` or `g["S"]` is a stream of it.
+
+    >>> from streamdsl import cql
+    >>> cql.stream_group(S=[("a", 1), ("b", 1)], T=[("c", 2)])
+    <StreamGroup S: (1, 1) 'a' 'b'; T: (2, 1) 'c'>
+    """
+
+    def __init__(
+        self, tuples: Mapping[str, tuple[Sequence[Any], Sequence[Batch]]], span: tuple[int, int], orders: Orders
+    ) -> None:
+        self._tuples = tuples
+        self._orders = orders
+        self.span = span
+        self.batches = sorted({at for _, batches in tuples.values() for at in batches})
+        self._timeline = Timeline(self.batches, span, streams=tuple(tuples))
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the streams."""
+        return list(self._tuples)
+
+    def __getitem__(self, name: str) -> BatchStream:
+        if name not in self._tuples:
+            raise QueryError(f"the group has no stream {name!r}; its streams are: {', '.join(self._tuples) or '(none)'}")
+        payloads, batches = self._tuples[name]
+        return BatchStream(name, payloads, batches, self._timeline, self._timeline.places, self._orders)
+
+    def __getattr__(self, name: str) -> BatchStream:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except QueryError as error:
+            raise AttributeError(str(error)) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tuples)
+
+    def ordered_by(self, orders: Orders) -> StreamGroup:
+        """Return the same group, with another way to order simultaneous tuples."""
+        other = copy.copy(self)
+        other._orders = orders
+        return other
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StreamGroup):
+            return NotImplemented
+        return self.span == other.span and self.names == other.names and all(self[name] == other[name] for name in self)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<StreamGroup {'; '.join(f'{name}: {self[name].text()}' for name in self)}>"
+
+
+def stream_group(
+    listing: Iterable[tuple[str, Any, int]] = (),
+    /,
+    *,
+    batching: Batching = ORACLE,
+    span: tuple[int, int] | None = None,
+    seed: int | None = None,
+    **streams: Tuples,
+) -> StreamGroup:
+    """Return the group of some streams: tuples `(payload, t, batch)` or `(payload, t)`, fluent streams (t = LE), `BatchStream`s.
+
+    Tuples without batch numbers get them from `batching`; where the order across streams counts, they are given in one list of
+    `(name, payload, t)`. `span=(first, last)` are the timestamps that exist: by default from the first tuple's to the last
+    one's, or what a `BatchStream` brings. Windows take simultaneous tuples as given (those of a `BatchStream` as in its group),
+    or in an order drawn with `seed`. Raises `QueryError` for an inconsistent group, with the two tuples.
+
+    >>> from streamdsl import cql
+    >>> g = cql.stream_group([("S", "a", 1), ("T", "b", 1), ("S", "c", 1)], batching=cql.STREAMBASE)
+    >>> g.S.events(), g.T.events()
+    ([((1, 1), 'a'), ((1, 3), 'c')], [((1, 2), 'b')])
+    >>> cql.stream_group(S=[("a", 1, 2), ("b", 1, 1)])
+    Traceback (most recent call last):
+        ...
+    streamdsl.errors.QueryError: the group is inconsistent: in stream 'S'
+      ('a'; 1) comes before ('b'; 1), but its batch (1, 2) is after (1, 1)
+    Hint: give each stream in order of its batches: by timestamp, then by number
+    """
+    given = [read_tuple(name, rest) for name, *rest in listing]
+    names = dict.fromkeys([*(each.stream for each in given), *streams])
+    given += [found for name, stream in streams.items() for found in _tuples(name, stream)]
+    times = [each.t for each in given]
+    whole = check_span(span, times) or _span(times, streams.values())
+    orders = _orders(streams.values()) if seed is None else Drawn(seed)
+    return StreamGroup(by_stream(numbered(given, batching), names), whole, orders)
+
+
+def _tuples(name: str, stream: Tuples) -> list[Given]:
+    if isinstance(stream, Relation):
+        raise QueryError(f"{name!r} is a relation, not a stream", hint="make it one: istream(), dstream(), rstream()")
+    if isinstance(stream, BatchStream):
+        return [Given(name, payload, *at) for payload, at in zip(stream.payloads, stream.batches, strict=True)]
+    if hasattr(stream, "run"):
+        return [Given(name, row.payload, row.le, None) for row in stream.run().cht()]
+    return [read_tuple(name, each) for each in stream]
+
+
+def _orders(streams: Iterable[object]) -> Orders:
+    """Return how the streams that a group is made of order their tuples: what is derived from a group does as the group."""
+    return next((stream.orders for stream in streams if isinstance(stream, BatchStream)), AsGiven())
+
+
+def _span(times: Sequence[int], streams: Iterable[object]) -> tuple[int, int]:
+    """Return from the first timestamp to the last one, those of streams that have a span already included."""
+    spans = [stream.span for stream in streams if isinstance(stream, BatchStream) and stream.span != EMPTY_SPAN]
+    ends = [*times, *(end for span in spans for end in span)]
+    return (min(ends), max(ends)) if ends else EMPTY_SPAN
+
+
+def allowed(f: Callable[[StreamGroup], A], g: StreamGroup, limit: int = 10_000) -> list[A]:
+    """Return every distinct answer of `f(g)`, over the orders of the windows and of `spread(on=None)` that `f` makes.
+
+    Raises `ValueError` where there are more than `limit` combinations of orders.
+
+    >>> from streamdsl import cql
+    >>> g = cql.stream_group(S=[(10, 1), (20, 1), (30, 3)])
+    >>> cql.allowed(lambda g: [[row.value for row in rows] for _, rows in g.S.rows(1).states(at="batches")], g)
+    [[[20], [30]], [[10], [30]]]
+    """
+    orders, found, tried = EachInTurn(), dict[Any, A](), 0
+    while not tried or orders.advance():
+        answer = f(g.ordered_by(orders))
+        tried += 1
+        if max(tried, orders.combinations) > limit:
+            raise QueryError(
+                f"there are more than {limit} combinations of orders",
+                hint="take fewer simultaneous tuples, or give a higher limit",
+            )
+        found.setdefault(payload_key(_comparable(answer)), answer)
+    return list(found.values())
+
+
+def _comparable(answer: object) -> object:
+    """Return a value of lists and tuples that is equal for equal answers."""
+    if isinstance(answer, StreamGroup):
+        return [(name, answer[name].events()) for name in answer]
+    if isinstance(answer, Relation):
+        return answer.states()
+    return answer.events() if isinstance(answer, BatchStream) else answer

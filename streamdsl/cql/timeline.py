@@ -1,0 +1,78 @@
+"""The instants of a stream group: its batches, and the timestamps that have none (paper 002, 4.3 and 4.5)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, TypeAlias
+
+Batch: TypeAlias = tuple[int, int]
+"""A timestamp, and the number of the batch at it, from 1."""
+
+EMPTY_SPAN: Final = (0, -1)
+"""The span of a group that has no tuple."""
+
+
+class Timeline:
+    """The batches of a span and `(t, 1)` of its empty timestamps, numbered in order from `base` on.
+
+    The numbers are the axis of time on which relations live: a relation has one state at each. Empty timestamps are counted, not
+    stored. `streams` are the names of the group's.
+
+    >>> timeline = Timeline([(1, 1), (2, 1), (2, 2)], (1, 4))
+    >>> list(timeline)
+    [(1, 1), (2, 1), (2, 2), (3, 1), (4, 1)]
+    >>> timeline.place_of((2, 2)), timeline.at_time(4), timeline.batch_at(3)
+    (2, 4, (3, 1))
+    """
+
+    def __init__(self, batches: Sequence[Batch], span: tuple[int, int], base: int = 0, streams: Collection[str] = ()) -> None:
+        self.streams = streams
+        self.batches = batches
+        self.span = span
+        self.base = base
+        self.places: list[int] = []
+        self._times: list[int] = []
+        self._starts: list[int] = []
+        self._place_of: dict[Batch, int] = {}
+        self.end = self._number(base)
+
+    def _number(self, place: int) -> int:
+        time = self.span[0]
+        for batch in self.batches:
+            if batch[0] >= time:
+                place += batch[0] - time
+                time = batch[0] + 1
+                self._times.append(batch[0])
+                self._starts.append(place)
+            self._place_of[batch] = place
+            self.places.append(place)
+            place += 1
+        end = place + self.span[1] + 1 - time
+        self._times.append(self.span[1] + 1)
+        self._starts.append(end)
+        return end
+
+    def __iter__(self) -> Iterator[Batch]:
+        return map(self.batch_at, range(self.base, self.end))
+
+    def place_of(self, batch: Batch) -> int:
+        """Return the number of a batch, or of an empty timestamp."""
+        found = self._place_of.get(batch)
+        return self.at_time(batch[0]) if found is None else found
+
+    def at_time(self, t: int) -> int:
+        """Return the number of the first instant at or after a timestamp; `end` if there is none."""
+        if t > self.span[1]:
+            return self.end
+        after = bisect_left(self._times, t)
+        return max(self._starts[after] - (self._times[after] - t), self.base)
+
+    def batch_at(self, place: int) -> Batch:
+        """Return what has a number: a batch, or `(t, 1)` of an empty timestamp."""
+        before = bisect_right(self.places, place) - 1
+        if before < 0:
+            return (self.span[0] + place - self.base, 1)
+        t, i = self.batches[before]
+        ahead = place - self.places[before]
+        return (t + ahead, 1) if ahead else (t, i)

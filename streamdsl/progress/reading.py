@@ -1,0 +1,90 @@
+"""What users write about payloads, as functions: keys, conditions over a pair, aggregates' arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, Final, TypeAlias
+
+from streamdsl.errors import QueryError
+from streamdsl.expr.facade import E
+from streamdsl.expr.rows import evaluate_row, settle
+from streamdsl.expr.schema import ScalarRow, as_payload, row_view
+from streamdsl.expr.trace import trace
+from streamdsl.temporal.payload import payload_key
+
+Read: TypeAlias = Callable[..., Any]
+
+_PLAIN: Final = frozenset({int, str, bool})
+
+
+def reader(f: Any, rows: int = 1) -> Read:
+    """Return the function of payloads that a lambda, an expression, a field's name, or a list of names stands for.
+
+    A lambda sees a payload as the row that queries show it as; a scalar it may take as it is, too.
+
+    >>> reader(lambda e: e.zone)({"zone": "A"}), reader("zone")({"zone": "A"}), reader(lambda n: n % 2)(5)
+    ('A', 'A', 1)
+    """
+    if isinstance(f, str):
+        return lambda payload: _field(payload, f)
+    if isinstance(f, (list, tuple)) and f and all(isinstance(name, str) for name in f):
+        return lambda payload: tuple(_field(payload, name) for name in f)
+    if isinstance(f, E):
+        expr = trace(f, (None,) * rows)
+        return lambda *payloads: evaluate_row(expr, payloads)
+    if not callable(f):
+        raise QueryError(f"{f!r} says nothing about a payload", hint="write lambda e: ..., a field's name, or a list of names")
+    return _Function(f)
+
+
+def _field(payload: Any, name: str) -> Any:
+    row = row_view(payload)
+    try:
+        return settle(row[name] if not hasattr(row, name) else getattr(row, name))
+    except (KeyError, TypeError):
+        raise QueryError(f"{payload!r} has no field {name!r}") from None
+
+
+class _Function:
+    """A user's function of rows; a scalar is given as it is, until the function reads it as a row with `.value`."""
+
+    __slots__ = ("_as_rows", "_function")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._as_rows = False
+
+    def __call__(self, *payloads: Any) -> Any:
+        rows = [row_view(payload) for payload in payloads]
+        if not self._as_rows and any(type(row) is ScalarRow for row in rows):
+            try:
+                return _plain(self._function(*[row.value if type(row) is ScalarRow else row for row in rows]))
+            except (AttributeError, TypeError):
+                self._as_rows = True
+        return _plain(self._function(*rows))
+
+
+def _plain(value: Any) -> Any:
+    return value if type(value) in _PLAIN else as_payload(settle(value))
+
+
+def hashable(value: Any) -> Hashable:
+    """Return what stands for a value in a table: equal for equal payloads.
+
+    >>> hashable(1) == hashable(1.0), hashable([1]) == hashable([1])
+    (True, True)
+    """
+    return value if type(value) in _PLAIN else payload_key(value)
+
+
+def keys(on: Any) -> tuple[Read, Read]:
+    """Return the functions that give both sides' keys in an equality join; all rows have one key where `on` is None."""
+    if on is None:
+        return _everything, _everything
+    if isinstance(on, (tuple, list)) and len(on) == 2 and not all(isinstance(part, str) for part in on):
+        return reader(on[0]), reader(on[1])
+    return reader(on), reader(on)
+
+
+def _everything(payload: Any) -> None:
+    return None

@@ -1,0 +1,119 @@
+"""SELECT with aggregates: which there are, by what rows are grouped, and what is selected of the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from streamdsl import aggregates
+from streamdsl.expr.facade import E
+from streamdsl.expr.nodes import Field
+from streamdsl.sql.columns import Columns
+from streamdsl.sql.parsing import Text, name_of
+from streamdsl.sql.scalars import Scalars
+from streamdsl.sql.spans import windowed
+from streamdsl.stream import Stream
+from streamdsl.udm.bases import AnyUDA
+
+_PLAIN: Final = ("sum", "avg", "min", "max", "median", "stddev", "variance", "first", "last", "collect", "time_weighted_avg")
+NAMES: Final = ("count", *_PLAIN, "quantile")
+"""The aggregates that need not be given."""
+
+
+@dataclass
+class Aggregating:
+    """What a SELECT that has GROUP BY, or aggregates, makes of rows."""
+
+    text: Text
+    columns: Columns
+    scalars: Scalars
+    modules: Mapping[str, Any]
+    """The user's aggregates by the names under which the query calls them."""
+    found: dict[str, Any] = field(default_factory=dict)
+    """The aggregates by the names of their fields."""
+    _named: dict[str, str] = field(default_factory=dict)
+    keys: dict[str, str] = field(default_factory=dict)
+    """The names that the key's columns have in the rows, and in the results."""
+
+    def group_by(self, parts: Sequence[Any]) -> None:
+        """Take note of the columns of the key; raises `SqlError` for what is no column."""
+        for part in parts:
+            if part.data != "column" or self.columns.find(part).attributes:
+                hint = "name it in a subquery: SELECT ... FROM (SELECT price % 10 AS digit, ... FROM ...) AS t GROUP BY digit"
+                raise self.text.refused(part, "rows are grouped by columns", hint)
+            name = self.columns.name(self.columns.find(part))
+            self.keys[name] = name
+
+    def add(self, call: Any, name: str | None = None) -> str:
+        """Return the field of an aggregate, which is computed once however often it is written."""
+        written = " ".join(self.text.of(call).split()).lower()
+        if written not in self._named:
+            taken = {*self.found, *self.keys}
+            self._named[written] = name if name and name not in taken else _free(f"_{len(self.found) + 1}", taken)
+            self.found[self._named[written]] = self._aggregate(call)
+        return self._named[written]
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields of the results."""
+        return [*self.keys.values(), *self.found]
+
+    def aggregate(self, rows: Any, window: Any) -> Any:
+        """Return the results: of groups in windows, or of a relation at every batch."""
+        found = self.found or {"_1": aggregates.count()}
+        names = list(self.keys)
+        grouped = rows.group_by(names[0] if len(names) == 1 else names) if names else rows
+        return (windowed(self.text, grouped, window) if isinstance(rows, Stream) else grouped).aggregate(**found)
+
+    def results(self) -> Scalars:
+        """Return what turns trees into expressions over the results."""
+        return Scalars(self.text, self._result, self.scalars.functions, lambda call: E(Field(self.add(call))))
+
+    def _result(self, tree: Any) -> E:
+        name = name_of(tree.children[-1])
+        if len(tree.children) == 1 and name in self.found:
+            return E(Field(name))
+        column = self.columns.find(tree)
+        if (inside := self.columns.name(column)) not in self.keys:
+            raise self.text.refused(
+                tree,
+                f"column {self.text.of(tree)!r} is neither in GROUP BY nor in an aggregate",
+                f"write first({name}), or group by it",
+            )
+        return self.columns.read(column, E(Field(inside)))
+
+    def _aggregate(self, call: Any) -> Any:
+        name, distinct, arguments = call.children
+        written, word = name_of(name), name_of(name).lower()
+        rows = arguments is None or arguments.data == "all_rows"
+        values = [] if rows else arguments.children
+        if distinct and word != "count":
+            raise self.text.refused(name, "only count has DISTINCT")
+        if word == "count":
+            return (aggregates.count_distinct if distinct else aggregates.count)(*self.scalars.values(values))
+        self._check_number(call, word, len(values))
+        if word == "quantile":
+            return aggregates.quantile(self.scalars.value(values[0]), float(self.text.of(values[1])))
+        if word in _PLAIN:
+            function: Callable[..., Any] = getattr(aggregates, word)
+            return function(self.scalars.value(values[0]))
+        module = self.modules[written]
+        return (module() if isinstance(module, type) else module).of(*self.scalars.values(values))
+
+    def _check_number(self, call: Any, word: str, given: int) -> None:
+        expected = 2 if word == "quantile" else 1
+        if given != expected:
+            hint = f"write {word}(price, 0.9)" if expected == 2 else f"write {word}(price); count(*) counts rows"
+            raise self.text.refused(call, f"{word} takes {expected} value{'s' * (expected > 1)}, not {given}", hint)
+
+
+def is_module(value: object) -> bool:
+    """Say whether a value is an aggregate of the user's, as a class or an instance."""
+    return isinstance(value, AnyUDA) or (isinstance(value, type) and issubclass(value, AnyUDA))
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name

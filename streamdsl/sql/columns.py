@@ -1,0 +1,120 @@
+"""What the names of columns mean: fields of the rows that a FROM clause gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from streamdsl.expr.facade import E
+from streamdsl.expr.nodes import Field
+from streamdsl.sql.parsing import Text, inside, name_of
+
+
+@dataclass(frozen=True)
+class Side:
+    """One source of a FROM clause: its alias, its rows, and their fields, as far as they are known."""
+
+    alias: str
+    rows: Any
+    fields: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A field of one source, and what is read of it."""
+
+    alias: str
+    name: str
+    attributes: tuple[str, ...] = ()
+
+
+@dataclass
+class Columns:
+    """The columns of a FROM clause; those of several sources lie in one row, equal names with that of their source in front."""
+
+    text: Text
+    sides: Sequence[Side]
+    _names: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def note(self, trees: Sequence[Any], besides: Container[str] = ()) -> None:
+        """Take note of all columns that some trees read `besides` names of results: rows of several sources keep these only."""
+        found = dict.fromkeys((column.alias, column.name) for tree in trees for column in self._in(tree, besides))
+        known = dict.fromkeys([*self._names, *found])
+        often = Counter(name for _, name in known)
+        several = len(self.sides) > 1
+        self._names = {(a, n): f"{a}_{n}" if several and often[n] > 1 else n for a, n in known}
+
+    def kept(self, alias: str) -> list[tuple[str, str]]:
+        """Return the fields of a source that are read, each with its name in the row."""
+        return [(name, inside) for (source, name), inside in self._names.items() if source == alias]
+
+    def find(self, tree: Any) -> Column:
+        """Return the column that a tree names; raises `SqlError` for one that no source has, or several may have."""
+        first, *rest = map(name_of, tree.children)
+        for side in self.sides:
+            if side.alias == first and rest:
+                self._check(tree, rest[0], [side])
+                return Column(first, rest[0], tuple(rest[1:]))
+        return Column(self._owner(tree, first), first, tuple(rest))
+
+    def name(self, column: Column) -> str:
+        """Return the name of a column in the row."""
+        return self._names.get((column.alias, column.name), column.name)
+
+    def value(self, tree: Any) -> E:
+        """Return the expression of the column that a tree names."""
+        column = self.find(tree)
+        return self.read(column, E(Field(self.name(column))))
+
+    @staticmethod
+    def read(column: Column, value: E) -> E:
+        """Return the value that a column reads of its field."""
+        for attribute in column.attributes:
+            value = getattr(value, attribute)
+        return value
+
+    def everything(self, tree: Any) -> list[Column]:
+        """Return the columns that `*` or `S.*` stands for; raises `SqlError` where a source's fields are not known."""
+        wanted = [name_of(token) for token in tree.children]
+        sides = [side for side in self.sides if not wanted or side.alias == wanted[0]]
+        if not sides:
+            raise self._unknown(tree, f"there is no source {wanted[0]!r}", wanted[0], [side.alias for side in self.sides])
+        for side in sides:
+            if side.fields is None:
+                raise self.text.refused(
+                    tree,
+                    f"what fields {side.alias} has is not known",
+                    "declare them: sd.source(..., payload=Trip), or name the columns",
+                )
+        return [Column(side.alias, name) for side in sides for name in side.fields or ()]
+
+    def _owner(self, tree: Any, name: str) -> str:
+        having = [side for side in self.sides if side.fields is not None and name in side.fields]
+        unknown = [side for side in self.sides if side.fields is None]
+        if len(having) + len(unknown) > 1:
+            of = ", ".join(f"{side.alias}.{name}" for side in (*having, *unknown))
+            raise self.text.refused(tree, f"column {name!r} may be of several sources", f"write one of {of}")
+        self._check(tree, name, self.sides)
+        return (having or unknown)[0].alias
+
+    def _check(self, tree: Any, name: str, sides: Sequence[Side]) -> None:
+        if any(side.fields is None or name in side.fields for side in sides):
+            return
+        known = [field for side in sides for field in side.fields or ()]
+        raise self._unknown(tree, f"there is no column {name!r}", name, known)
+
+    def _unknown(self, tree: Any, problem: str, name: str, known: list[str]) -> Exception:
+        close = get_close_matches(name, known, n=1)
+        listed = f"{problem}; there are: {', '.join(known) or '(none)'}"
+        return self.text.refused(tree, listed, f"did you mean {close[0]!r}?" if close else None)
+
+    def _in(self, tree: Any, besides: Container[str]) -> Iterator[Column]:
+        if len(self.sides) > 1:
+            for everything in inside(tree, "everything"):
+                yield from self.everything(everything)
+        for column in inside(tree, "column"):
+            if len(column.children) > 1 or name_of(column.children[0]) not in besides:
+                yield self.find(column)

@@ -1,0 +1,163 @@
+"""SELECT: from the rows of FROM to what is asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+from streamdsl.expr.facade import E
+from streamdsl.expr.nodes import Field
+from streamdsl.sql.aggregating import NAMES, Aggregating
+from streamdsl.sql.columns import Columns, Side
+from streamdsl.sql.joining import Joining, conjuncts
+from streamdsl.sql.parsing import Text, inside, name_of
+from streamdsl.sql.scalars import FUNCTIONS, Scalars
+from streamdsl.sql.sources import Sources
+from streamdsl.sql.spans import in_batches
+from streamdsl.stream import Stream
+
+WINDOWS: Final = ("tumble", "hop", "session", "snapshot")
+Outputs: TypeAlias = Sequence[tuple[str, Any]]
+"""The names of the columns that are selected, and the trees of their expressions."""
+
+
+class Selecting:
+    """Turns the trees of queries into streams, relations, and streams of batches."""
+
+    def __init__(self, text: Text, sources: Sources) -> None:
+        self._text = text
+        self._sources = sources
+
+    def query(self, tree: Any) -> Any:
+        """Return what a query gives."""
+        if tree.data == "union":
+            first, *others = (self.query(child) for child in tree.children if hasattr(child, "data"))
+            return self._union(tree, first, others) if others else first
+        if tree.data == "streamed":
+            return self._streamed(tree.children[0], self.query(tree.children[1]))
+        return self._select(tree)
+
+    def _union(self, tree: Any, first: Any, others: Sequence[Any]) -> Any:
+        if all(isinstance(each, Stream) for each in (first, *others)):
+            return first.union(*others)
+        raise self._text.refused(tree, "UNION ALL is for streams without batches", "give the parts as streams of one group")
+
+    def _streamed(self, token: Any, rows: Any) -> Any:
+        word = str(token).upper()
+        if not isinstance(rows, Stream):
+            if not hasattr(rows, "istream"):
+                raise self._text.refused(token, f"{word} is of a relation, and this is a stream already")
+            return getattr(rows, word.lower())()
+        return rows.to_points() if word == "ISTREAM" else rows.to_points_at_end()
+
+    def _select(self, tree: Any) -> Any:
+        to_stream, distinct, items, sources, where, group, having, every = tree.children
+        columns = Columns(self._text, [self._side(source) for source in self._listed(sources)])
+        outputs = [(self._output(item), item.children[0]) for item in items.children if item.data == "item"]
+        columns.note([items, *(each for each in (where, group) if each), *sources.children[1:]])
+        columns.note([having] if having else [], besides={name for name, _ in outputs})
+        joining = Joining(self._text, columns, tuple(conjuncts(where.children[0])) if where else ())
+        rows, asked = joining.rows(sources.children[1:])
+        scalars = Scalars(self._text, columns.value, self._sources.functions, self._unknown)
+        for condition in asked:
+            rows = rows.where(scalars.value(condition))
+        if group is None and not any(self._is_aggregate(call) for part in (items, having) for call in inside(part, "call")):
+            if having is not None:
+                raise self._text.refused(having, "HAVING is for groups", "write WHERE")
+            rows = self._projected(rows, columns, scalars, items, outputs)
+        else:
+            rows = self._aggregated(
+                rows, Aggregating(self._text, columns, scalars, self._sources.modules), items, outputs, group, having
+            )
+        if distinct:
+            rows = rows.distinct() if isinstance(rows, Stream) else replace(rows, stream=rows.stream.distinct())
+        if every is not None:
+            return rows.output_every(in_batches(self._text, every.children[0]))
+        return rows if to_stream is None else self._streamed(to_stream, rows)
+
+    def _projected(self, rows: Any, columns: Columns, scalars: Scalars, items: Any, outputs: Outputs) -> Any:
+        if len(columns.sides) == 1 and [item.data for item in items.children] == ["everything"]:
+            return rows
+        wanted: dict[str, Any] = {}
+        named = iter(outputs)
+        for item in items.children:
+            if item.data == "item":
+                name, tree = next(named)
+                self._add(wanted, name, scalars.value(tree), item)
+            else:
+                for column in columns.everything(item):
+                    self._add(wanted, columns.name(column), E(Field(columns.name(column))), item)
+        return rows.select(**wanted)
+
+    def _aggregated(self, rows: Any, aggregating: Aggregating, items: Any, outputs: Outputs, group: Any, having: Any) -> Any:
+        window = self._window_of(rows, group)
+        aggregating.group_by([part for part in group.children if part is not window] if group else [])
+        if len(outputs) < len(items.children):
+            raise self._text.refused(items, "of groups there is no *", "name columns of GROUP BY, and aggregates")
+        for name, tree in outputs:
+            if tree.data == "call" and self._is_aggregate(tree):
+                aggregating.add(tree, name)
+        for tree in (items, *([having] if having else [])):
+            for call in filter(self._is_aggregate, inside(tree, "call")):
+                aggregating.add(call)
+        made = aggregating.aggregate(rows, window)
+        results = aggregating.results()
+        if having is not None:
+            made = made.where(results.value(having.children[0]))
+        wanted: dict[str, Any] = {}
+        for (name, tree), item in zip(outputs, items.children, strict=True):
+            self._add(wanted, name, results.value(tree), item)
+        same = all(value._node == Field(name) for name, value in wanted.items())
+        return made if same and list(wanted) == aggregating.fields else made.select(**wanted)
+
+    def _window_of(self, rows: Any, group: Any) -> Any:
+        windows = [part for part in group.children if part.data in WINDOWS] if group else []
+        if len(windows) > 1:
+            raise self._text.refused(windows[1], "rows are in one kind of windows at a time", "use a subquery")
+        if windows and not isinstance(rows, Stream):
+            raise self._text.refused(windows[0], "over batches, windows are in brackets", "write FROM S [RANGE 60 SLIDE 60]")
+        return windows[0] if windows else None
+
+    def _is_aggregate(self, call: Any) -> bool:
+        name = name_of(call.children[0])
+        return name.lower() in NAMES or name in self._sources.modules
+
+    def _output(self, item: Any) -> str:
+        tree, alias = item.children
+        if alias is not None:
+            return name_of(alias)
+        if tree.data == "column":
+            return name_of(tree.children[-1])
+        if tree.data == "call":
+            return name_of(tree.children[0]).lower()
+        raise self._text.refused(tree, "this column has no name", f"write {self._text.of(tree)} AS name")
+
+    def _add(self, wanted: dict[str, Any], name: str, value: Any, item: Any) -> None:
+        if name in wanted:
+            raise self._text.refused(item, f"two columns are called {name!r}", f"write {self._text.of(item)} AS other_name")
+        wanted[name] = value
+
+    def _unknown(self, call: Any) -> E:
+        known = ", ".join([*FUNCTIONS, *self._sources.functions, *NAMES, *self._sources.modules])
+        problem = f"there is no function {name_of(call.children[0])!r} here; there are: {known}"
+        raise self._text.refused(call, problem, "give your own by name: sd.sql(text, S=stream, f=function)")
+
+    @staticmethod
+    def _listed(sources: Any) -> list[Any]:
+        first, *joins = sources.children
+        return [first, *(join.children[0] if join.data == "cross" else join.children[1] for join in joins)]
+
+    def _side(self, source: Any) -> Side:
+        if source.data == "nested":
+            rows, alias = self.query(source.children[0]), name_of(source.children[1])
+        else:
+            name, frame, alias_token = source.children
+            rows, alias = self._sources.frame(name, frame), name_of(alias_token or name)
+        stream = rows if isinstance(rows, Stream) else getattr(rows, "stream", None)
+        if stream is None:
+            raise self._text.refused(
+                source, "a stream of batches is read through a window", "name it first: A = ISTREAM(...); then A [ROWS 1]"
+            )
+        schema = stream.plan().schema
+        return Side(alias, rows, tuple(schema.names) if schema is not None and schema.names else None)

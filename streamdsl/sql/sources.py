@@ -1,0 +1,126 @@
+"""What a query reads: fluent streams, or batch streams of a group where the query needs batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from streamdsl.errors import QueryError
+from streamdsl.sql.aggregating import is_module
+from streamdsl.sql.parsing import Text, name_of
+from streamdsl.sql.spans import framed, in_batches
+from streamdsl.stream import Stream
+
+if TYPE_CHECKING:
+    from streamdsl.cql import BatchStream, Relation
+
+
+@dataclass
+class Sources:
+    """Everything that has a name in a query: streams, relations, and the user's functions and modules."""
+
+    text: Text
+    named: dict[str, Any] = field(default_factory=dict)
+    functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    modules: dict[str, Any] = field(default_factory=dict)
+    """The user's aggregates."""
+    batched: bool = False
+    """Whether the query is one over batches."""
+
+    def frame(self, token: Any, frame: Any) -> Any:
+        """Return the rows of a source: a stream's in its window, a relation's as they are."""
+        from streamdsl.cql import BatchStream
+
+        found = self.named.get(name_of(token))
+        if found is None:
+            known = ", ".join(self.named) or "(none)"
+            raise self.text.refused(
+                token, f"there is no stream {name_of(token)!r}; there are: {known}", "name it: sd.sql(text, S=stream)"
+            )
+        if isinstance(found, BatchStream):
+            return self._window(token, found, frame)
+        if frame is not None and not isinstance(found, Stream):
+            raise self.text.refused(frame, f"{name_of(token)!r} is a relation, which has no window")
+        return found if frame is None else framed(self.text, found, frame)
+
+    def spread(self, tree: Any) -> None:
+        """Run a SPREAD: its streams' new batches have new names."""
+        from streamdsl import cql
+
+        all_, names, on, into = tree.children
+        old, new = ([name_of(token) for token in each.children] for each in (names, into))
+        if len(old) != len(new):
+            raise self.text.refused(into, f"{len(old)} streams are spread into {len(new)}")
+        for token in names.children:
+            if not isinstance(self.named.get(name_of(token)), cql.BatchStream):
+                raise self.text.refused(
+                    token, f"{name_of(token)!r} is no stream that can be spread", "ISTREAM(...) makes one of a relation"
+                )
+        by = None if on is None else [_attribute(name_of(token)) for token in on.children]
+        group = cql.spread(cql.stream_group(**{name: self.named[name] for name in old}), old, on=by, all=all_ is not None)
+        self.named.update(zip(new, (group[name] for name in old), strict=True))
+
+    def _window(self, token: Any, stream: BatchStream, frame: Any) -> Relation:
+        if frame is None:
+            hint = f"write {name_of(token)} [RANGE 10], [ROWS 3], or [ROWS UNBOUNDED]"
+            raise self.text.refused(token, f"{name_of(token)!r} is a stream, and has rows at a batch only in a window", hint)
+        if frame.data == "keep":
+            return stream.keep(int(frame.children[0]))
+        names, extent, slide = frame.children
+        step = None if slide is None else in_batches(self.text, slide)
+        try:
+            return self._extent(stream, names, extent, step)
+        except QueryError as error:
+            raise self.text.refused(frame, str(error)) from None
+
+    def _extent(self, stream: BatchStream, names: Any, extent: Any, slide: int | None) -> Relation:
+        size = None if extent.data == "unbounded" else 0 if extent.data == "now" else -1
+        if names is not None:
+            if extent.data != "rows" or slide is not None:
+                raise QueryError("PARTITION BY is for ROWS without SLIDE")
+            return stream.partition_by(*(name_of(token) for token in names.children)).rows(int(extent.children[0]))
+        if extent.data == "rows":
+            return stream.rows(int(extent.children[0]), slide)
+        return stream.range(in_batches(self.text, extent.children[0]) if size == -1 else size, slide)
+
+
+def read(text: Text, tree: Any, groups: tuple[Any, ...], given: Mapping[str, Any]) -> Sources:
+    """Return what a query can read: in batches if it has SPREAD, ROWS and the like, or reads streams of batches."""
+    from streamdsl import cql
+
+    found: dict[str, Any] = {name: group[name] for group in groups for name in group}
+    modules = {name: value for name, value in given.items() if is_module(value)}
+    functions = {name: value for name, value in given.items() if callable(value) and name not in modules}
+    found |= {name: value for name, value in given.items() if name not in modules and name not in functions}
+    batched = _needs_batches(tree) or any(isinstance(value, (cql.BatchStream, cql.Relation)) for value in found.values())
+    if batched:
+        found |= _in_one_group({name: value for name, value in found.items() if not isinstance(value, cql.Relation)}, tree)
+    for name, value in found.items():
+        if not isinstance(value, (Stream, cql.BatchStream, cql.Relation)):
+            raise QueryError(f"{name}={value!r} is no stream", hint="for example sd.source('trips'), or a stream of a cql group")
+    return Sources(text, found, functions, modules, batched)
+
+
+def _in_one_group(streams: Mapping[str, Any], tree: Any) -> Mapping[str, Any]:
+    from streamdsl import cql
+
+    timelines = {id(value.timeline) if isinstance(value, cql.BatchStream) else 0 for value in streams.values()}
+    if not streams or (len(timelines) == 1 and 0 not in timelines):
+        return streams
+    group = cql.stream_group(batching=cql.CCL if any(tree.find_data("keep")) else cql.ORACLE, **streams)
+    return {name: group[name] for name in streams}
+
+
+def _needs_batches(tree: Any) -> bool:
+    words = any(any(tree.find_data(rule)) for rule in ("spread", "rows", "keep"))
+    every = any(select.children[-1] is not None for select in tree.find_data("select"))
+    return words or every or any(str(token).upper() == "RSTREAM" for token in tree.scan_values(_is_to_stream))
+
+
+def _is_to_stream(value: Any) -> bool:
+    return getattr(value, "type", "") == "TO_STREAM"
+
+
+def _attribute(name: str) -> str:
+    return "t" if name.lower() in ("t", "time") else name

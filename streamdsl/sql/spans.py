@@ -1,0 +1,75 @@
+"""Windows: those that a stream has in brackets, and those of time in GROUP BY."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from fractions import Fraction
+from typing import Any, Final
+
+from streamdsl.sql.parsing import Text, name_of
+from streamdsl.stream import Stream
+from streamdsl.temporal import INFINITY, to_duration
+
+_SECONDS: Final = {
+    "microsecond": Fraction(1, 10**6),
+    "millisecond": Fraction(1, 1000),
+    "second": Fraction(1),
+    "minute": Fraction(60),
+    "hour": Fraction(3600),
+    "day": Fraction(86400),
+}
+
+
+def span(text: Text, tree: Any) -> int | timedelta:
+    """Return a length of time: ticks, or so many of a unit."""
+    number, unit = tree.children
+    if unit is None:
+        if not str(number).isdigit():
+            raise text.refused(tree, f"{number} is no number of ticks", "give a whole number, or a unit: 1.5 MINUTES")
+        return int(number)
+    name = name_of(unit).lower().removesuffix("s")
+    if name not in _SECONDS:
+        raise text.refused(unit, f"there is no unit {str(unit)!r}; there are: {', '.join(f'{each}s' for each in _SECONDS)}")
+    return timedelta(microseconds=int(Fraction(str(number)) * _SECONDS[name] * 10**6))
+
+
+def in_batches(text: Text, tree: Any) -> int:
+    """Return a length of batch time, whose timestamps are seconds where a unit is named."""
+    found = span(text, tree)
+    return found if isinstance(found, int) else to_duration(found, "s")
+
+
+def framed(text: Text, stream: Stream[Any], frame: Any) -> Stream[Any]:
+    """Give the rows of a fluent stream the lifetimes that they have in a window by time, LE being their timestamp."""
+    _, extent, slide = frame.children
+    unit = stream.plan().unit
+    if extent.data == "now":
+        return stream.to_points()
+    size = INFINITY if extent.data == "unbounded" else to_duration(span(text, extent.children[0]), unit)
+    if size <= 0:
+        raise text.refused(extent, "a window is as long as a tick at least", "[NOW] is that of the present tick")
+    return stream.alter_duration(size) if slide is None else _slid(stream, size, to_duration(span(text, slide), unit))
+
+
+def _slid(stream: Stream[Any], size: int, slide: int) -> Stream[Any]:
+    """Return rows for the time between slides: from the first that is not before LE to the first that is not before LE + size."""
+    if size < slide:
+        stream = stream.where(lambda e, life: -life.le % slide < size)
+        return stream.shift(slide - 1).alter_duration(1).quantize(slide, slide)
+    first = stream.shift(slide - 1)
+    return first.alter_duration(INFINITY if size == INFINITY else size - slide + 1).quantize(slide, slide)
+
+
+def windowed(text: Text, rows: Any, tree: Any) -> Any:
+    """Return rows in the windows of GROUP BY; without any, in snapshots."""
+    if tree is None:
+        return rows.snapshot_window()
+    lengths = [None if child is None else span(text, child) for child in tree.children]
+    match tree.data:
+        case "tumble":
+            return rows.tumbling_window(lengths[0], lengths[1] or 0)
+        case "hop":
+            return rows.hopping_window(lengths[0], lengths[1], lengths[2] or 0)
+        case "session":
+            return rows.session_window(lengths[0], lengths[1])
+    return rows.snapshot_window()

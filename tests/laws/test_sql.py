@@ -1,0 +1,164 @@
+"""A query in SQL is the query that methods make: the same plan, or the same answer, and back to text the same again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streamdsl as sd
+from streamdsl import cql
+from streamdsl.denote import sources
+from streamdsl.testing import assert_cht_equal
+from tests.laws.profiles import examples
+
+S = sd.source("S", unit="tick")
+T = sd.source("T", unit="tick")
+PAIRS: dict[str, sd.Stream[Any]] = {
+    "SELECT * FROM S": S,
+    "SELECT * FROM S WHERE k = 'a' AND (v > 1 OR NOT v <= w)": S.where(
+        lambda e: (e.k == "a") & ((e.v > 1) | sd.not_(e.v <= e.w))
+    ),
+    "SELECT v * 2 + 1 AS x, -w AS y, 'it''s' AS z FROM S": S.select(x=lambda e: e.v * 2 + 1, y=lambda e: -e.w, z=sd.lit("it's")),
+    "SELECT CASE WHEN v > 1 THEN 'hi' ELSE 'lo' END AS c, CAST(v AS TEXT) AS t, abs(w) AS a FROM S": S.select(
+        c=sd.when(sd.col("v") > 1).then(sd.lit("hi")).otherwise(sd.lit("lo")),
+        t=lambda e: sd.cast(e.v, str),
+        a=lambda e: abs(e.w),
+    ),
+    "SELECT v FROM S WHERE v IS NULL": S.where(lambda e: sd.is_none(e.v)).select(v=lambda e: e.v),
+    "SELECT count(*) AS n FROM S GROUP BY TUMBLE(10)": S.tumbling_window(10).aggregate(n=sd.count()),
+    "SELECT k, sum(v) AS total, max(w) AS top FROM S GROUP BY k, HOP(10, 5, 1)": S.group_by("k")
+    .hopping_window(10, 5, 1)
+    .aggregate(total=sd.sum(lambda e: e.v), top=sd.max(lambda e: e.w)),
+    "SELECT k, w, count(DISTINCT v) AS n FROM S GROUP BY k, w, SESSION(4) HAVING n > 1": S.group_by(["k", "w"])
+    .session_window(4)
+    .aggregate(n=sd.count_distinct(lambda e: e.v))
+    .where(lambda e: e.n > 1),
+    "SELECT avg(v) AS mean FROM S": S.snapshot_window().aggregate(mean=sd.avg(lambda e: e.v)),
+    "SELECT DISTINCT * FROM S": S.distinct(),
+    "SELECT * FROM S UNION ALL SELECT * FROM T": S.union(T),
+    "SELECT ISTREAM * FROM S": S.to_points(),
+    "DSTREAM (SELECT * FROM S [RANGE 5])": S.alter_duration(5).to_points_at_end(),
+    "SELECT l.v AS a, r.v AS b FROM S AS l JOIN T AS r ON l.k = r.k": S.join(
+        T, on=(sd.col("k"), sd.col("k")), select=lambda one, two: {"a": one.v, "b": two.v}
+    ),
+}
+ROWS = st.lists(
+    st.tuples(
+        st.integers(0, 20),
+        st.integers(1, 8),
+        st.fixed_dictionaries({"k": st.sampled_from("ab"), "v": st.integers(-2, 3), "w": st.integers(-2, 3)}),
+    ),
+    max_size=8,
+)
+
+
+def history(rows: list[tuple[int, int, dict[str, Any]]]) -> list[tuple[int, int, dict[str, Any]]]:
+    return [(le, le + length, payload) for le, length, payload in rows]
+
+
+@pytest.mark.parametrize("text", PAIRS)
+@examples(25)
+@given(ROWS, ROWS)
+def test_text_means_what_methods_mean(text: str, s: Any, t: Any) -> None:
+    bound = {"S": history(s), "T": history(t)}
+    query = PAIRS[text]
+    given_to = {name: bound[name] for name in sources(query.plan())}
+    for read in (sd.sql(text, S=S, T=T), sd.sql(query.to_sql(), S=S, T=T)):
+        assert_cht_equal(read.run(given_to).cht(), query.run(given_to).cht())
+
+
+OVER_TIME = [
+    "ISTREAM (SELECT k, v FROM S [RANGE 3])",
+    "DSTREAM (SELECT k, v FROM S [RANGE 3])",
+    "ISTREAM (SELECT count(*) AS n, sum(v) AS total FROM S [RANGE 4])",
+    "ISTREAM (SELECT k, count(*) AS n FROM S [RANGE 6 SLIDE 3] GROUP BY k)",
+    "ISTREAM (SELECT k, count(*) AS n FROM S [RANGE 5 SLIDE 3] WHERE v > 0 GROUP BY k HAVING count(*) > 1)",
+    "DSTREAM (SELECT v FROM S [RANGE 1 SLIDE 4])",
+    "ISTREAM (SELECT max(v) AS top FROM S [RANGE UNBOUNDED])",
+    "ISTREAM (SELECT k, v FROM S [NOW])",
+    "ISTREAM (SELECT A.v AS a, B.w AS b FROM S [RANGE 2] AS A, S [RANGE 5] AS B WHERE A.k = B.k AND A.v < B.w)",
+]
+"""Queries that need no batches, and mean the same with one batch per timestamp."""
+
+
+@pytest.mark.parametrize("text", OVER_TIME)
+@examples(25)
+@given(ROWS)
+def test_without_batches_it_is_as_with_one_per_timestamp(text: str, rows: Any) -> None:
+    until = 40
+    points = sd.from_rows([(le, le + 1, payload) for le, _, payload in rows])
+    group = cql.stream_group(S=sorted(((payload, le) for le, _, payload in rows), key=lambda row: row[1]), span=(0, until))
+    expected = sorted((t, repr(payload)) for (t, _), payload in sd.sql(text, group).events())
+    found = [(le, repr(payload)) for le, _, payload in sd.sql(text, S=points).run() if le <= until]
+    assert sorted(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "marked"),
+    [
+        ("SELECT v FROM R", "there is no stream 'R'; there are: S", "R"),
+        ("SELECT x FROM S", "there is no column 'x'; there are: k, v", "x"),
+        ("SELECT v, v FROM S", "two columns are called 'v'", "v"),
+        ("SELECT v + 1 FROM S", "this column has no name", "v + 1"),
+        ("SELECT k, v FROM S GROUP BY k", "column 'v' is neither in GROUP BY nor in an aggregate", "v"),
+        ("SELECT f(v) AS y FROM S", "there is no function 'f' here", "f(v)"),
+        ("SELECT sum(v, 2) AS y FROM S", "sum takes 1 value, not 2", "sum(v, 2)"),
+        ("SELECT v FROM S [RANGE 2 WEEKS]", "there is no unit 'WEEKS'", "WEEKS"),
+        ("SELECT v FROM S [RANGE 0]", "a window is as long as a tick at least", "RANGE 0"),
+        ("SELECT v FROM S A, S B", "column 'v' may be of several sources", "v"),
+        ("SELECT v FROM S HAVING v > 1", "HAVING is for groups", "HAVING v > 1"),
+        ("SELECT v FROM S ORDER BY v", "'O' does not belong here", "O"),
+        ("SELECT v + FROM S", "'FROM' does not belong here", "F"),
+        ("SELECT v FROM", "the query ends here", ""),
+    ],
+)
+def test_errors_point_into_the_text(text: str, problem: str, marked: str) -> None:
+    rows = sd.from_rows([(1, 2, {"k": "a", "v": 1})])
+    with pytest.raises(sd.errors.SqlError) as raised:
+        sd.sql(text, S=rows)
+    first, line, marks, *_ = str(raised.value).splitlines()
+    assert problem in first
+    assert line.endswith(text)
+    start = marks.index("^")
+    assert line[start : start + marks.count("^")] == marked
+
+
+def test_what_has_no_words_in_sql_is_said() -> None:
+    with pytest.raises(sd.errors.QueryError, match="there is no SQL for Shift"):
+        S.shift(3).to_sql()
+
+
+def test_functions_and_modules_are_called_by_their_names() -> None:
+    @sd.udf
+    def doubled(x: int) -> int:
+        return 2 * x
+
+    class Range(sd.UDA[int, int]):
+        def compute_result(self, payloads: Any) -> int:
+            return int(max(payloads) - min(payloads))
+
+    rows = sd.from_rows([(1, 2, {"v": 1}), (1, 2, {"v": 4})])
+    found = sd.sql("SELECT Range(doubled(v)) AS r FROM S GROUP BY TUMBLE(10)", S=rows, doubled=doubled, Range=Range)
+    assert list(found.run()) == [(0, 10, sd.Record(r=6))]
+
+
+def test_alerts_of_a_network_are_one_text() -> None:
+    """Section 7 of paper 002: connections are spread, counted per source, and brought together again by minute."""
+    tries = [("x", 1), ("x", 1), ("y", 2), ("x", 5), ("y", 61), ("x", 62), ("x", 63), ("x", 130)]
+    rows = [({"srcIp": ip, "status": "FAILURE", "arrival_number": n}, t) for n, (ip, t) in enumerate(tries)]
+    found = sd.sql(NETWORK, cql.stream_group(CStream=rows))
+    assert found.events() == [((60, 1), sd.Record(srcIp="x")), ((120, 1), sd.Record(srcIp="x"))]
+
+
+NETWORK = """
+SPREAD CStream ON arrival_number INTO Ordered;
+Alerts = ISTREAM (SELECT srcIp FROM Ordered [PARTITION BY srcIp ROWS 3]
+                  WHERE status = 'FAILURE' GROUP BY srcIp HAVING count(*) > 2);
+SPREAD ALL Alerts ON time INTO Simultaneous;
+Minute = SELECT srcIp, count(*) AS n FROM Simultaneous [RANGE 1 MINUTE SLIDE 1 MINUTE] GROUP BY srcIp;
+TwoMinutes = SELECT srcIp, count(*) AS n FROM Simultaneous [RANGE 2 MINUTES SLIDE 1 MINUTE] GROUP BY srcIp;
+ISTREAM (SELECT M.srcIp FROM Minute AS M, TwoMinutes AS T WHERE M.srcIp = T.srcIp AND 2 * M.n > T.n)
+"""
