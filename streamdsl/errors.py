@@ -6,8 +6,12 @@ available, and ends with a `Hint:` where there is a remedy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from traceback import walk_tb
+from typing import Any, Final
+
+_PACKAGE: Final = Path(__file__).parent
 
 __all__ = [
     "CheckpointError",
@@ -104,7 +108,7 @@ class PositionError(StreamDslError, IndexError):
 
 
 class UserCodeError(StreamDslError, RuntimeError):
-    """A lambda or a user-defined module raised; the message names operator, window and event."""
+    """A lambda or a user-defined module raised; the message names operator, window and event, and where in the user's files."""
 
     def __init__(self, cause: BaseException, *, operator: str, window: object = None, event: object = None) -> None:
         places = [f"operator {operator}"]
@@ -112,10 +116,20 @@ class UserCodeError(StreamDslError, RuntimeError):
             places.append(f"window {window}")
         if event is not None:
             places.append(f"event {event!r}")
+        places.extend(_line_of_the_user(cause))
         super().__init__(f"{type(cause).__name__} in user code: {cause}\n  at {', '.join(places)}")
         self.operator = operator
         self.window = window
         self.event = event
+
+
+def _line_of_the_user(error: BaseException) -> Iterator[str]:
+    """Yield where code outside of the package was entered, if it is in a file: of several modules that which has failed."""
+    for frame, line in walk_tb(error.__traceback__):
+        file = Path(frame.f_code.co_filename)
+        if _PACKAGE not in file.parents and file.is_file():
+            yield f"{frame.f_code.co_qualname} in {file.name}, line {line}"
+            return
 
 
 class TimestampViolation(StreamDslError, ValueError):

@@ -122,3 +122,20 @@ def test_dropped_and_adjusted_events_come_out_of_rejected() -> None:
     out = session.push([Insert("a", 1, 9, "x"), Cti(5), Insert("b", 3, 8, "y"), Retract("b", 3, 8, 6), Retract("a", 1, 9, 4)])
     assert out == [Insert("a", 1, 9, "x"), Cti(5), Retract("a", 1, 9, 5, "x"), Insert("b", 5, 6, "y")]
     assert len(session.rejected()) == 2
+
+
+class Length(sd.UDA[Any, int]):
+    def compute_result(self, payloads: Any) -> int:
+        return len(payloads)
+
+
+class Broken(sd.UDA[Any, float]):
+    def compute_result(self, payloads: Any) -> float:
+        return len(payloads) / 0
+
+
+def test_of_several_modules_the_error_names_that_which_has_failed() -> None:
+    rows = sd.from_rows([(1, 2, {"v": 1})])
+    query = rows.tumbling_window(10).aggregate(n=Length().of(lambda e: e.v), ratio=Broken().of(lambda e: e.v))
+    with pytest.raises(UserCodeError, match=r"window \[0, 10\), Broken.compute_result in test_refusals.py, line \d+"):
+        query.run()
