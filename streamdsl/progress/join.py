@@ -36,8 +36,8 @@ class Join(Operator):
     def __init__(self, on: Any, where: Any, order: Order) -> None:
         check_order(order)
         super().__init__()
-        self._keys = keys(on)
-        self._where = None if where is None else reader(where, 2)
+        self._keys = keys(on, self.name)
+        self._where = None if where is None else reader(where, self.name, 2)
         self._stored = (Stored(), Stored())
         self._sent = Advancing()
         self._joint: tuple[Time, Time] = (BEGINNING, BEGINNING)

@@ -47,7 +47,7 @@ class OfAttribute(Restamp):
     def __init__(self, attribute: str) -> None:
         super().__init__()
         self._attribute = attribute
-        self._read = reader(attribute)
+        self._read = reader(attribute, self.name)
 
     def _on_tuple(self, item: Tuple, input: int) -> Items:
         return [Tuple(self._read(item.payload), item.payload)]

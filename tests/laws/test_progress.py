@@ -187,6 +187,8 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: EqualityJoin(0), "a width is a number greater than 0"),
     (lambda: BandJoin(1, 1, on=5), "says nothing about a payload"),
     (lambda: BandJoin(1, 1, on="k").push(Tuple(1, {"n": 1})), "has no field 'k'"),
+    (lambda: BandJoin(1, 1, where=lambda a, b: a / b).run([(0, Tuple(1, 1)), (1, Tuple(1, 0))]), "(?s)ZeroDivision.*BandJoin"),
+    (lambda: WindowAggregate(1, 1, len, key=lambda e: e.k).push(Tuple(1, 5)), "(?s)'int' object has no.*WindowAggregate"),
     (lambda: WindowAggregate(0, 1, len), "a range is a number greater than 0"),
     (lambda: WindowAggregate(1, 1, 5), "5 is no aggregate"),
     (lambda: WindowAggregate(1, 1, len).push(Joined(Tuple(1), Tuple(1))), "takes tuples and punctuation"),
