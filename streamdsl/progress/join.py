@@ -61,7 +61,7 @@ class Join(Operator):
         return sum(map(len, self._stored)) + (0 if self._ordering is None else len(self._ordering))
 
     def _on_tuple(self, item: Tuple, input: int) -> Items:
-        return self.match(item, input) if self._ordering is None else self._ordering.take(item, input)
+        return list(self.match(item, input)) if self._ordering is None else self._ordering.take(item, input)
 
     def match(self, item: Tuple, side: int) -> Sequence[Joined | Unmatched]:
         """Return the pairs of a tuple with what is stored, and store it unless all its partners have come."""
