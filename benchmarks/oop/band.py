@@ -46,5 +46,7 @@ def measure() -> dict[str, list[tuple[Held, Ran]]]:
             make = partial(Query, band, name == "in order")
             cost = ran(make, arrive(STREAMS, SECONDS), SHAPE, band * SECOND)
             each.append((held(make, partial(arrive, STREAMS, SECONDS)), cost))
+            if found["in order"][-1][0].results != each[-1][0].results:
+                raise AssertionError("N1: both must have the same results")
             print(f"N1 {name}, band {band} s: {each[-1]}", flush=True)
     return found

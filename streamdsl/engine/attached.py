@@ -84,7 +84,7 @@ class Attached(RunningQuery[T]):
 def attached(host: RunningQuery[Any], query: Stream[T], emit: EmitMode | Emit, options: Mapping[str, Any] | None) -> Attached[T]:
     """Return a query on the streams of a running one as they stand."""
     written = settled(_plan_of(query))
-    unit = _common_unit(host, in_calendar(written, emit.hold) if isinstance(emit, Emit) else written)
+    unit = _common_unit(host, in_calendar(written, *emit.durations) if isinstance(emit, Emit) else written)
     theirs = {node.source: node for node in in_unit(host.written, unit).walk() if isinstance(node, Source)}
     plan = _reading_output(written, host.written, unit)
     tables = {name: _read(node, query._bindings[name]) for name, node in _tables(plan, theirs, query._bindings).items()}

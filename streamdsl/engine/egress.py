@@ -19,6 +19,7 @@ from streamdsl.engine.sent import Sent
 from streamdsl.engine.versions import OutRow, Versions
 from streamdsl.expr.table import every, largest, object_column
 from streamdsl.temporal import INFINITY, MIN_TIME, Event, Insert, payload_order
+from streamdsl.temporal.time import add_time
 
 _FEW: Final = 32
 """So many rows are ordered in columns; fewer one by one."""
@@ -55,8 +56,11 @@ class SpeculativeEgress:
         self.cti = MIN_TIME
         self._versions = Versions()
 
-    def send(self, batch: Batch, cti: int, now: int = INFINITY) -> Sent:
-        """Return what goes out of one piece, its CTI too if it has risen; `now` is the largest LE or CTI of the input."""
+    def send(self, batch: Batch, cti: int, now: int = INFINITY, came: int = 0) -> Sent:
+        """Return what goes out of one piece, its CTI too if it has risen.
+
+        `now` is the largest LE or CTI of the input, `came` how many of its rows have changed.
+        """
         rows = self._rows(batch.changed())
         if cti <= self.cti:
             return Sent(rows, None)
@@ -89,7 +93,7 @@ class FinalEgress:
         self._by_le: list[tuple[int, int, Hashable]] = []
         self._tickets = itertools.count()
 
-    def send(self, batch: Batch, cti: int, now: int = INFINITY) -> Sent:
+    def send(self, batch: Batch, cti: int, now: int = INFINITY, came: int = 0) -> Sent:
         """Return the rows that the CTI makes final, and the CTI, as far as the first row that is still held."""
         self._settled = max(self._settled, cti)
         batch = batch.changed()
@@ -148,6 +152,41 @@ class FinalEgress:
         return INFINITY
 
 
+class SmoothEgress(FinalEgress):
+    """Sends final rows a few at a time: one after so many rows that came in, and those that have waited for too long."""
+
+    def __init__(self, fixed_end: bool, every: int, max_delay: int) -> None:
+        super().__init__(fixed_end)
+        self._every = every
+        self._max_delay = max_delay
+        self._came = 0
+
+    def send(self, batch: Batch, cti: int, now: int = INFINITY, came: int = 0) -> Sent:
+        """Return the rows whose turn it is, and the CTI, as far as the first row that waits.
+
+        The rows that came were there before the CTI: with them leave rows that were final before it.
+        """
+        for row in rows_of(batch.changed()):
+            self._hold(row)
+        turns, self._came = divmod(self._came + came, self._every)
+        going = self._leave(turns)
+        self._settled = max(self._settled, cti)
+        going = in_order(going + self._leave(0))
+        return self._with_cti([Insert(row.id, row.le, row.re_new, row.payload) for row in going])
+
+    def _leave(self, turns: int) -> list[OutRow]:
+        """Return the final rows with the least REs: those that are overdue, and as many as have their turn."""
+        going: list[OutRow] = []
+        while self._by_re and self._is_final(re := self._by_re[0][0]) and (len(going) < turns or self._is_overdue(re)):
+            _, _, id = heapq.heappop(self._by_re)
+            if id in self._held and self._held[id].re_new == re:
+                going.append(self._held.pop(id))
+        return going
+
+    def _is_overdue(self, re: int) -> bool:
+        return self._settled == INFINITY or self._is_final(add_time(re, self._max_delay))
+
+
 class HoldingEgress(FinalEgress):
     """Holds each row back until it is final, or application time is so much later than its LE; then come its corrections."""
 
@@ -156,7 +195,7 @@ class HoldingEgress(FinalEgress):
         self._hold_for = hold
         self._versions = Versions()
 
-    def send(self, batch: Batch, cti: int, now: int = INFINITY) -> Sent:
+    def send(self, batch: Batch, cti: int, now: int = INFINITY, came: int = 0) -> Sent:
         """Return the corrections of rows that are out and the rows that need not wait any more, and the CTI."""
         going = []
         for row in rows_of(batch.changed()):

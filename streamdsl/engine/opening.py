@@ -24,11 +24,11 @@ class Opening(NamedTuple):
         """Return how a plan is opened; raises `QueryError` for what is no way to emit, and for a rule that there is none of.
 
         >>> from streamdsl.plan.node import Source
-        >>> Opening.of(Source("trips"), Emit("5s"), None).emit
-        Emit(hold=5000000)
+        >>> Opening.of(Source("trips"), Emit("5s"), None).emit.hold
+        5000000
         """
         if isinstance(emit, Emit):
-            plan = in_calendar(plan, emit.hold)
+            plan = in_calendar(plan, *emit.durations)
             emit = emit.in_ticks(plan.unit)
         rewritten, own = as_chosen(plan, mode_of(emit), options)
         return cls(plan, rewritten, emit, own)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from typing_extensions import TypeVar
 
 from streamdsl.emit import Emit, EmitMode, mode_of
-from streamdsl.engine.egress import FinalEgress, HoldingEgress, SpeculativeEgress
+from streamdsl.engine.egress import FinalEgress, HoldingEgress, SmoothEgress, SpeculativeEgress
 from streamdsl.engine.lower import Options, lower
 from streamdsl.engine.operator import Gate, Piece
 from streamdsl.engine.published import Published
@@ -151,7 +151,7 @@ class RunningQuery(ABC, Generic[T]):
         """Return what is sent of one step, when it has been published."""
         (out,) = outputs
         self._publish(pieces, out)
-        return self._egress.send(out.batch, out.cti, self._now)
+        return self._egress.send(out.batch, out.cti, self._now, sum(len(piece.batch) for piece in pieces.values()))
 
     def _publish(self, pieces: Mapping[str, Piece], out: Piece) -> None:
         """Keep what a query needs that is attached later, and hand the step on to those that are."""
@@ -181,8 +181,12 @@ class RunningQuery(ABC, Generic[T]):
 
 
 def _egress(plan: Node, emit: EmitMode | Emit) -> SpeculativeEgress | FinalEgress:
-    if isinstance(emit, Emit) and mode_of(emit) != "final":
-        return HoldingEgress(fixed_end(plan), to_duration(emit.in_ticks(plan.unit).hold))
+    if isinstance(emit, Emit):
+        emit = emit.in_ticks(plan.unit)
+        if emit.every is not None:
+            return SmoothEgress(fixed_end(plan), emit.every, to_duration(emit.max_delay))
+        if mode_of(emit) != "final":
+            return HoldingEgress(fixed_end(plan), to_duration(emit.hold))
     return FinalEgress(fixed_end(plan)) if mode_of(emit) == "final" else SpeculativeEgress()
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from streamdsl.engine.egress import FinalEgress, HoldingEgress, SpeculativeEgress
+from streamdsl.engine.egress import FinalEgress, HoldingEgress, SmoothEgress, SpeculativeEgress
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Operator
 from streamdsl.engine.operators.lifetimes import ExtendOperator, QuantizeOperator, ShiftOperator
@@ -69,6 +69,8 @@ class Why:
             if isinstance(self.egress, HoldingEgress):
                 until = self._time(self.egress.first_release())
                 return f"sd.Emit(hold=...) holds back {what}, the first until an event or a CTI of the input reaches {until}"
+            if isinstance(self.egress, SmoothEgress):
+                return f"sd.Emit(every=...) holds back {what}, of which the first ends at {self._time(first)}"
             if first == INFINITY:
                 return (
                     f'emit="final" holds back {what} without end until the session is closed (hint: clip_duration(d) ends rows)'

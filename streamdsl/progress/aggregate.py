@@ -44,7 +44,7 @@ class WindowAggregate(Operator):
         super().__init__()
         self._shape = range, slide
         self._sent = Advancing()
-        made, read = aggregate_of(fn, self.name), None if key is None else reader(key)
+        made, read = aggregate_of(fn, self.name), None if key is None else reader(key, self.name)
         held: Partials | Buffer = Partials(made, read) if order == "any" else Buffer(made, read)
         self._held = held
 

@@ -53,7 +53,7 @@ class Input(Operator):
         self._timer = timer
         self._drift = drift
         self._clocks = Clocks(self._policy, idle)
-        self._key = None if key is None else reader(key)
+        self._key = None if key is None else reader(key, self.name)
         for known in keys:
             self._clocks.expect(hashable(known))
         self._sent = Advancing()

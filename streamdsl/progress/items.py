@@ -52,6 +52,13 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
+class Unmatched:
+    """A result of an outer join: a left tuple that no right one matches."""
+
+    left: Tuple
+
+
+@dataclass(frozen=True, slots=True)
 class WindowResult:
     """The value of a group (`key` None: there are no groups) in the window with this id."""
 
@@ -78,7 +85,7 @@ class Partial:
     count: int
 
 
-Item: TypeAlias = Tuple | Punctuation | JointPunctuation | Joined | WindowResult | PairResult | Partial
+Item: TypeAlias = Tuple | Punctuation | JointPunctuation | Joined | Unmatched | WindowResult | PairResult | Partial
 
 
 def minus(bound: Time, duration: Time) -> Time:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from streamdsl.errors import QueryError
@@ -13,6 +14,7 @@ from streamdsl.progress.items import (
     Order,
     Time,
     Tuple,
+    Unmatched,
     check_order,
     check_positive,
     floor_to,
@@ -33,15 +35,18 @@ class Join(Operator):
     closed = True
     """Whether the last time of the partners is one of theirs."""
 
-    def __init__(self, on: Any, where: Any, order: Order) -> None:
+    def __init__(self, on: Any, where: Any, order: Order, outer: bool) -> None:
         check_order(order)
         super().__init__()
-        self._keys = keys(on)
-        self._where = None if where is None else reader(where, 2)
+        self._keys = keys(on, self.name)
+        self._where = None if where is None else reader(where, self.name, 2)
         self._stored = (Stored(), Stored())
         self._sent = Advancing()
         self._joint: tuple[Time, Time] = (BEGINNING, BEGINNING)
         self._ordering = _Ordering(self) if order == "in" else None
+        self._outer = outer
+        self._alone: dict[int, Tuple] = {}
+        """The left tuples of an outer join that are stored, and that nothing has matched yet, by their Python ids."""
 
     def partners(self, ts: Time, side: int) -> tuple[Time, Time]:
         """Return the first and the last time of the partners that a tuple of a side can have."""
@@ -56,27 +61,45 @@ class Join(Operator):
         return sum(map(len, self._stored)) + (0 if self._ordering is None else len(self._ordering))
 
     def _on_tuple(self, item: Tuple, input: int) -> Items:
-        return self.match(item, input) if self._ordering is None else self._ordering.take(item, input)
+        return list(self.match(item, input)) if self._ordering is None else self._ordering.take(item, input)
 
-    def match(self, item: Tuple, side: int) -> list[Joined]:
+    def match(self, item: Tuple, side: int) -> Sequence[Joined | Unmatched]:
         """Return the pairs of a tuple with what is stored, and store it unless all its partners have come."""
         key = hashable(self._keys[side](item.payload))
         found = self._stored[1 - side].between(key, *self.partners(item.ts, side), self.closed)
-        if item.ts >= self.horizon(self._bounds[1 - side], side):
+        stays = item.ts >= self.horizon(self._bounds[1 - side], side)
+        if stays:
             self._stored[side].add(key, item)
         pairs = [Joined(item, other) for other in found] if side == 0 else [Joined(other, item) for other in found]
         where = self._where
-        return pairs if where is None else [pair for pair in pairs if where(pair.left.payload, pair.right.payload)]
+        pairs = pairs if where is None else [pair for pair in pairs if where(pair.left.payload, pair.right.payload)]
+        return self._with_alone(item, side, pairs, stays) if self._outer else pairs
+
+    def _with_alone(self, item: Tuple, side: int, pairs: list[Joined], stays: bool) -> Sequence[Joined | Unmatched]:
+        """Take note of which left tuples are matched; one without partners, to which none can come, is a result at once."""
+        if side == 1:
+            for pair in pairs:
+                self._alone.pop(id(pair.left), None)
+        elif not pairs and stays:
+            self._alone[id(item)] = item
+        elif not pairs:
+            return [Unmatched(item)]
+        return pairs
 
     def _on_progress(self, input: int) -> Items:
         if self._ordering is not None:
             return self._ordering.progress(input, self._bounds)
-        self.purge(input)
-        return self._punctuation()
+        return [*self.purge(input), *self._punctuation()]
 
-    def purge(self, side: int) -> None:
-        """Forget the tuples of the other side that no later tuple of this one can match."""
-        self._stored[1 - side].purge(self.horizon(self._bounds[side], 1 - side))
+    def purge(self, side: int) -> list[Unmatched]:
+        """Forget the tuples of the other side that no later tuple of this one can match; return those that none has matched."""
+        gone = self._stored[1 - side].purge(self.horizon(self._bounds[side], 1 - side))
+        if side == 0:
+            return []
+        alone = [Unmatched(self._alone[id]) for id in gone if id in self._alone]
+        for id in gone:
+            self._alone.pop(id, None)
+        return alone
 
     def _punctuation(self) -> Items:
         bounds = self._bounds[0], self._bounds[1]
@@ -117,7 +140,8 @@ class _Ordering:
         for item in released:
             for pair in self._join.match(item, side):
                 self._waiting.add(pair.left.ts, pair)
-        self._join.purge(side)
+        for alone in self._join.purge(side):
+            self._waiting.add(alone.left.ts, alone)
         complete = self._join.complete
         return self._waiting.up_to(complete) if complete >= INFINITY else self._waiting.below(complete)
 
@@ -127,6 +151,7 @@ class BandJoin(Join):
 
     Results come when the second of a pair does. A tuple is stored only while partners may come. Punctuation goes out on `"left"`,
     on `"right"`, and jointly. `on` is a field's name, a list of them, or a pair of functions; `where` a function of two payloads.
+    `outer=True`: a left tuple that matches nothing is a result too, `Unmatched`, once no partner can come.
 
     `order="in"` sorts each input, and lets results go in order of left.ts; it sends no punctuation.
 
@@ -138,11 +163,13 @@ class BandJoin(Join):
     ([], JointPunctuation(left=11, right=14), 1)
     """
 
-    def __init__(self, before: Time, after: Time, on: Any = None, where: Any = None, order: Order = "any") -> None:
+    def __init__(
+        self, before: Time, after: Time, on: Any = None, where: Any = None, order: Order = "any", outer: bool = False
+    ) -> None:
         if not -before <= after:
             raise QueryError(f"a band from {-before} to {after} is empty", hint="before and after are both >= 0 in most bands")
         self._reach = (after, before)
-        super().__init__(on, where, order)
+        super().__init__(on, where, order, outer)
 
     def partners(self, ts: Time, side: int) -> tuple[Time, Time]:
         return ts - self._reach[1 - side], ts + self._reach[side]
@@ -163,10 +190,10 @@ class EqualityJoin(Join):
 
     closed = False
 
-    def __init__(self, width: int = 1, on: Any = None, where: Any = None, order: Order = "any") -> None:
+    def __init__(self, width: int = 1, on: Any = None, where: Any = None, order: Order = "any", outer: bool = False) -> None:
         check_positive(width, "width")
         self._width = width
-        super().__init__(on, where, order)
+        super().__init__(on, where, order, outer)
 
     def partners(self, ts: Time, side: int) -> tuple[Time, Time]:
         first = ts // self._width * self._width

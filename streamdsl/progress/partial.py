@@ -48,7 +48,7 @@ def aggregate_of(fn: Any, label: str) -> Aggregate:
     if isinstance(fn, type) and issubclass(fn, AnyUDA):
         fn = fn()
     if isinstance(fn, (Agg, AnyUDA)):
-        return _of_module(fn if isinstance(fn, Agg) else Agg(fn))
+        return _of_module(fn if isinstance(fn, Agg) else Agg(fn), label)
     if not callable(fn) or getattr(fn, "__module__", None) == "streamdsl.aggregates":
         raise QueryError(
             f"{fn!r} is no aggregate", hint="give one such as sd.avg(lambda e: e.fare), or a function of a list such as len"
@@ -56,23 +56,23 @@ def aggregate_of(fn: Any, label: str) -> Aggregate:
     return Payloads(fn, label)
 
 
-def _of_module(agg: Agg[Any, Any]) -> Aggregate:
+def _of_module(agg: Agg[Any, Any], label: str) -> Aggregate:
     if type(agg.function) is Count and agg.argument is None:
-        return Rows() if agg.where is None else Chosen(Rows(), agg)
+        return Rows() if agg.where is None else Chosen(Rows(), agg, label)
     made: Aggregate = _SMALL.get(type(agg.function), Members)(agg.function)
     if agg.argument is None and agg.where is None:
         return made
-    return Chosen(made, agg)
+    return Chosen(made, agg, label)
 
 
 class Chosen:
     """An aggregate of an expression over payloads, or of some payloads only."""
 
-    def __init__(self, made: Aggregate, agg: Agg[Any, Any]) -> None:
+    def __init__(self, made: Aggregate, agg: Agg[Any, Any], label: str) -> None:
         self._made = made
         self._module = agg.function
-        self._argument = None if agg.argument is None else reader(agg.argument)
-        self._where = None if agg.where is None else reader(agg.where)
+        self._argument = None if agg.argument is None else reader(agg.argument, label)
+        self._where = None if agg.where is None else reader(agg.where, label)
 
     def create(self) -> Any:
         return None

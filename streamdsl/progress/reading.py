@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, Final, TypeAlias
 
-from streamdsl.errors import QueryError
+from streamdsl.errors import QueryError, StreamDslError, UserCodeError
 from streamdsl.expr.facade import E
 from streamdsl.expr.rows import evaluate_row, settle
 from streamdsl.expr.schema import ScalarRow, as_payload, row_view
@@ -17,12 +17,13 @@ Read: TypeAlias = Callable[..., Any]
 _PLAIN: Final = frozenset({int, str, bool})
 
 
-def reader(f: Any, rows: int = 1) -> Read:
+def reader(f: Any, operator: str, rows: int = 1) -> Read:
     """Return the function of payloads that a lambda, an expression, a field's name, or a list of names stands for.
 
-    A lambda sees a payload as the row that queries show it as; a scalar it may take as it is, too.
+    A lambda sees a payload as the row that queries show it as; a scalar it may take as it is, too. What it raises is a
+    `UserCodeError` that names the operator.
 
-    >>> reader(lambda e: e.zone)({"zone": "A"}), reader("zone")({"zone": "A"}), reader(lambda n: n % 2)(5)
+    >>> reader(lambda e: e.zone, "")({"zone": "A"}), reader("zone", "")({"zone": "A"}), reader(lambda n: n % 2, "")(5)
     ('A', 'A', 1)
     """
     if isinstance(f, str):
@@ -34,7 +35,7 @@ def reader(f: Any, rows: int = 1) -> Read:
         return lambda *payloads: evaluate_row(expr, payloads)
     if not callable(f):
         raise QueryError(f"{f!r} says nothing about a payload", hint="write lambda e: ..., a field's name, or a list of names")
-    return _Function(f)
+    return _Function(f, operator)
 
 
 def _field(payload: Any, name: str) -> Any:
@@ -48,20 +49,33 @@ def _field(payload: Any, name: str) -> Any:
 class _Function:
     """A user's function of rows; a scalar is given as it is, until the function reads it as a row with `.value`."""
 
-    __slots__ = ("_as_rows", "_function")
+    __slots__ = ("_as_rows", "_function", "_operator")
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], operator: str) -> None:
         self._function = function
+        self._operator = operator
         self._as_rows = False
 
     def __call__(self, *payloads: Any) -> Any:
-        rows = [row_view(payload) for payload in payloads]
-        if not self._as_rows and any(type(row) is ScalarRow for row in rows):
+        try:
+            return _plain(self._called([row_view(payload) for payload in payloads]))
+        except StreamDslError:
+            raise
+        except Exception as error:
+            raise UserCodeError(error, operator=self._operator, event=payloads[0] if len(payloads) == 1 else payloads) from error
+
+    def _called(self, rows: list[Any]) -> Any:
+        if self._as_rows or not any(type(row) is ScalarRow for row in rows):
+            return self._function(*rows)
+        try:
+            return self._function(*[row.value if type(row) is ScalarRow else row for row in rows])
+        except (AttributeError, TypeError) as error:
             try:
-                return _plain(self._function(*[row.value if type(row) is ScalarRow else row for row in rows]))
-            except (AttributeError, TypeError):
-                self._as_rows = True
-        return _plain(self._function(*rows))
+                found = self._function(*rows)
+            except Exception:
+                raise error from None
+        self._as_rows = True
+        return found
 
 
 def _plain(value: Any) -> Any:
@@ -77,13 +91,13 @@ def hashable(value: Any) -> Hashable:
     return value if type(value) in _PLAIN else payload_key(value)
 
 
-def keys(on: Any) -> tuple[Read, Read]:
+def keys(on: Any, operator: str) -> tuple[Read, Read]:
     """Return the functions that give both sides' keys in an equality join; all rows have one key where `on` is None."""
     if on is None:
         return _everything, _everything
     if isinstance(on, (tuple, list)) and len(on) == 2 and not all(isinstance(part, str) for part in on):
-        return reader(on[0]), reader(on[1])
-    return reader(on), reader(on)
+        return reader(on[0], operator), reader(on[1], operator)
+    return reader(on, operator), reader(on, operator)
 
 
 def _everything(payload: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from streamdsl.errors import QueryError
-from streamdsl.progress.items import BEGINNING, Item, Joined, JointPunctuation, Punctuation, Time, Tuple, WindowResult
+from streamdsl.progress.items import BEGINNING, Item, Joined, JointPunctuation, Punctuation, Time, Tuple, Unmatched, WindowResult
 from streamdsl.progress.operator import Advancing, Items, Operator, check_operator
 from streamdsl.progress.reading import reader
 from streamdsl.progress.windows import extent
@@ -47,7 +47,7 @@ class OfAttribute(Restamp):
     def __init__(self, attribute: str) -> None:
         super().__init__()
         self._attribute = attribute
-        self._read = reader(attribute)
+        self._read = reader(attribute, self.name)
 
     def _on_tuple(self, item: Tuple, input: int) -> Items:
         return [Tuple(self._read(item.payload), item.payload)]
@@ -89,6 +89,8 @@ class OfPairs(Restamp):
     def _on_other(self, item: Item, input: int) -> Items:
         if isinstance(item, Joined):
             return [Tuple(self._of(item.left.ts, item.right.ts), item)]
+        if isinstance(item, Unmatched) and self._time == "left":
+            return [Tuple(item.left.ts, item)]
         if isinstance(item, JointPunctuation):
             self._either = max(self._either, min(item.left, item.right))
             return list(self._sent.to(self._bound()))

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from streamdsl.progress.items import Item, Joined, JointPunctuation, Punctuation, Time, Tuple, WindowResult, check_count
+from streamdsl.progress.items import (
+    Item,
+    Joined,
+    JointPunctuation,
+    Punctuation,
+    Time,
+    Tuple,
+    Unmatched,
+    WindowResult,
+    check_count,
+)
 from streamdsl.progress.operator import Items, Operator, check_operator
 from streamdsl.temporal.time import INFINITY
 
@@ -96,6 +106,6 @@ def _value(item: Any, on: str) -> Time | None:
     """Return a result's value of an attribute that punctuation is on; None if it is no result, or has another attribute."""
     if isinstance(item, WindowResult):
         return item.wid if on == "wid" else None
-    if isinstance(item, Joined):
+    if isinstance(item, (Joined, Unmatched)):
         return item.left.ts if on == "left" else None
     return item.ts if isinstance(item, Tuple) and on == "ts" else None

@@ -20,7 +20,8 @@ class Stored:
 
     >>> stored = Stored()
     >>> for ts in (5, 3, 9): stored.add("k", Tuple(ts, ts))
-    >>> stored.purge(4)
+    >>> len(stored.purge(4))
+    1
     >>> [item.ts for item in stored.between("k", 0, 8)], len(stored)
     ([5], 2)
     """
@@ -57,14 +58,15 @@ class Stored:
         end = bisect_right(found, last, key=_TS) if closed else bisect_left(found, last, key=_TS)
         return found[bisect_left(found, first, key=_TS) : end]
 
-    def purge(self, bound: Time) -> None:
-        """Forget what is earlier than a bound."""
-        due, gone = self._due, set()
+    def purge(self, bound: Time) -> list[int]:
+        """Forget what is earlier than a bound; return the Python ids of these tuples, in order of their times."""
+        due, gone = self._due, []
         while due and due[0][0] < bound:
-            gone.add(heapq.heappop(due)[2])
-        for key in gone:
+            gone.append(heapq.heappop(due))
+        for key in {key for _, _, key in gone}:
             found = self._by_key[key]
             if isinstance(found, list):
                 del found[: bisect_left(found, bound, key=_TS)]
             if isinstance(found, Tuple) or not found:
                 del self._by_key[key]
+        return [id for _, id, _ in gone]

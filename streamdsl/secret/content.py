@@ -6,13 +6,12 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from streamdsl.secret.profile import Report
 from streamdsl.secret.scope import Interval, Scope, closes, leaving, opening, scopes
 from streamdsl.secret.tuples import Tuple
 
-_COMPACT: Final = 256
+COMPACT = 256
 """So many forgotten tuples may stay, and as many as are kept."""
 
 
@@ -57,7 +56,7 @@ class Content(ABC):
 
     def _drop(self, gone: int) -> None:
         self._gone = max(self._gone, gone)
-        if self._gone > max(_COMPACT, len(self)):
+        if self._gone > max(COMPACT, len(self)):
             del self._places[: self._gone], self._tuples[: self._gone]
             self._gone = 0
 
@@ -157,6 +156,8 @@ class ByNumber(Content):
     def __init__(self, t0: int, size: int, slide: int) -> None:
         super().__init__(t0, size, slide)
         self._forgotten = 0
+        self._mark: tuple[int, int] | None = None
+        """A time of which tuples are forgotten, and how many came before it: of simultaneous ones only the last are kept."""
 
     def add(self, tuple: Tuple) -> None:
         self._places.append(max(tuple.t_app, self._places[-1]) if self._places else tuple.t_app)
@@ -169,8 +170,14 @@ class ByNumber(Content):
         return [Seen(interval, content, not _same(interval, before), closing, len(content) == self.size)]
 
     def _scope(self, t: int) -> Interval:
-        seen = self._forgotten + bisect_right(self._places, t, self._gone)
+        seen = self._count(t)
         return opening(seen, 0, self.size, self.slide), seen
+
+    def _count(self, t: int) -> int:
+        """Return how many tuples there are by an instant."""
+        if self._mark is not None and t < self._mark[0]:
+            return self._mark[1]
+        return self._forgotten + bisect_right(self._places, t, self._gone)
 
     def _of(self, interval: Interval) -> list[Tuple]:
         low, high = (number - self._forgotten for number in interval)
@@ -191,7 +198,9 @@ class ByNumber(Content):
 
     def forget(self, t: int) -> None:
         if len(self):
-            self._drop(min(self._scope(t - 1)[0] - self._forgotten, len(self._places) - 1))
+            before, (low, _) = self._count(t - 1), self._scope(t)
+            self._mark = (t, before) if low > before else None
+            self._drop(min(low - self._forgotten, len(self._places) - 1))
 
     def _drop(self, gone: int) -> None:
         before = len(self._places)

@@ -89,7 +89,7 @@ class Simulation:
             for seen in content.at(t)
             if holds(report, seen, t, highest)
         ]
-        _take(content, arrived, invoked, ticker.last)
+        _take(content, arrived, ticker.last, bool(invoked))
         return found
 
     def steps(self, given: Given) -> list[Step]:
@@ -108,7 +108,7 @@ class Simulation:
             for seen in looked or [None]:
                 reported = seen is not None and holds(self.profile.report, seen, t, ticker.highest)
                 found.append(Step(arrived.t_sys, t, seen, reported))
-        _take(content, arrived, invoked, ticker.last)
+        _take(content, arrived, ticker.last, bool(invoked))
         return found
 
     def _checked(self, given: Given) -> Tuple:
@@ -145,11 +145,11 @@ def check_by(by: object, scope: Scope) -> None:
         raise QueryError(f"of windows of tuples only the active one can be looked at, not {scope.words}")
 
 
-def _take(content: Content, arrived: Tuple, invoked: range, last: int) -> None:
+def _take(content: Content, arrived: Tuple, last: int, moved: bool) -> None:
     """A Report sees only what has arrived before its own arrival."""
     if arrived.value is not HEARTBEAT:
         content.add(arrived)
-    if invoked:
+    if moved or arrived.t_app <= last:
         content.forget(last)
 
 

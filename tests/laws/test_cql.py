@@ -352,3 +352,16 @@ def test_the_relation_of_a_fluent_stream_has_its_rows_at_their_le() -> None:
     assert g.S.events() == [((1, 1), "a"), ((3, 1), "b")]
     assert g.S.to_stream().run().cht() == rows.to_points().run().cht()
     assert replace(g.S, name="T") == g.S
+
+
+@examples(50)
+@given(SEEDS)
+def test_batches_come_from_timestamps_or_from_the_order_of_arrival(seed: int) -> None:
+    rng = Random(seed)
+    listing = sorted(((rng.choice("ST"), n, rng.randint(0, 4)) for n in range(rng.randint(0, 9))), key=lambda each: each[2])
+    together, alone = cql.stream_group(listing), cql.stream_group(listing, batching=cql.STREAMBASE)
+    arrived = [t for _, _, t in listing]
+    for m, (name, n, t) in enumerate(listing):
+        assert ((t, 1), n) in together[name].events()
+        assert ((t, arrived[: m + 1].count(t)), n) in alone[name].events()
+    assert cql.spread(alone, list(alone), on="t", all=True) == together if listing else list(alone) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 from typing import Any
 
@@ -46,6 +47,56 @@ def test_a_row_is_out_once_it_has_waited_or_is_final(seed: int) -> None:
     for run in (at_once, held):
         run.close()
     assert_cht_equal(held.output.cht(), at_once.output.cht())
+
+
+@examples(100)
+@given(SEEDS)
+def test_smooth_results_are_final_ones_that_leave_a_few_at_a_time(seed: int) -> None:
+    rng = Random(seed)
+    variant, every, delay = rng.choice(VARIANTS), rng.choice((1, 2, 5)), rng.choice((0, 3, 20, INFINITY))
+    note(f"{variant.name}, every={every}, max_delay={delay}")
+    smooth = Run(variant.query(), sd.Emit(every=every, max_delay=delay))
+    at_once, ends = Run(variant.query(), "speculative"), fixed_end(variant.query().plan())
+    for source, events in pushes_for(variant.query(), scenario(rng, variant.inputs, variant.unending)):
+        before = len(smooth.output.cht())
+        for run in (at_once, smooth):
+            run.push(source, events)
+        cti, out = at_once.output.cti, list(smooth.output.cht())
+
+        def is_final(re: int, cti: int = cti) -> bool:
+            return cti == INFINITY or re < cti or (ends and re == cti)
+
+        rows = list(at_once.output.cht())
+        overdue = [row for row in rows if is_final(row.re) and is_final(min(row.re + delay, INFINITY))]
+        missing = Counter(map(repr, rows)) - Counter(map(repr, out))
+        assert not Counter(map(repr, out)) - Counter(repr(row) for row in rows if is_final(row.re))
+        assert not Counter(map(repr, overdue)) - Counter(map(repr, out))
+        assert len(out) - before <= len(events) // every + 1 + len(overdue)
+        assert smooth.output.cti == min([cti, *(row.le for row in rows if missing[repr(row)])])
+    for run in (at_once, smooth):
+        run.close()
+    assert_cht_equal(smooth.output.cht(), at_once.output.cht())
+
+
+def test_with_every_second_row_a_result_leaves() -> None:
+    query = sd.source("s").group_by(lambda e: e.value).tumbling_window(10).aggregate(n=sd.count())
+    session = query.open(emit=sd.Emit(every=2, max_delay=100))
+    session.push([sd.point(n, 3, n) for n in range(5)] + [Cti(10)])
+    left = [sum(isinstance(each, Insert) for each in session.push([sd.point((n,), 12, 0)])) for n in range(12)]
+    assert left == [1, 0] * 5 + [0, 0]
+    assert session.why_no_output() == (
+        "sd.Emit(every=...) holds back 1 row, of which the first ends at 20; source 's' has only reached the CTI 10"
+    )
+
+
+def test_how_results_leave_smoothly_is_checked() -> None:
+    query = sd.source("s").to_points()
+    with pytest.raises(QueryError, match="n >= 1, not 0"):
+        query.open(emit=sd.Emit(every=0))
+    with pytest.raises(QueryError, match="when they are final"):
+        query.open(emit=sd.Emit("5s", every=2))
+    with pytest.raises(QueryError, match="max_delay is for"):
+        query.open(emit=sd.Emit(max_delay="5s"))
 
 
 def corrections(hold: sd.Emit) -> int:

@@ -31,6 +31,7 @@ from streamdsl.progress import (
     Smooth,
     Tuple,
     Union,
+    Unmatched,
     WindowAggregate,
     low_water_marks,
     number,
@@ -76,20 +77,25 @@ def matches(seen: list[Arrival], partner: Callable[[float, float], bool], same_k
     ]
 
 
+def alone(seen: list[Arrival], pairs: list[Joined], bound: float) -> list[Unmatched]:
+    """Return the left tuples earlier than a bound that are in no pair."""
+    return [Unmatched(each) for each in tuples(seen, 0) if each.ts < bound and all(pair.left != each for pair in pairs)]
+
+
 Reach = Callable[[float], float]
 Made = tuple[Callable[[Any], Operator], Callable[[float, float], bool], tuple[Reach, Reach]]
 
 
-def some_join(rng: Random, on: Any) -> Made:
+def some_join(rng: Random, on: Any, outer: bool = False) -> Made:
     """Return a join, the condition on its times, and the least time on each side that a bound on the other leaves."""
     where = lambda left, right: left["v"] != right["n"]  # noqa: E731
     if rng.random() < 0.3:
         w = rng.randint(1, 5)
         floor: Reach = lambda b: b if abs(b) >= INFINITY else b // w * w  # noqa: E731
-        return (lambda order: EqualityJoin(w, on, where, order)), (lambda a, b: a // w == b // w), (floor, floor)
+        return (lambda order: EqualityJoin(w, on, where, order, outer)), (lambda a, b: a // w == b // w), (floor, floor)
     before, after = rng.choice([(0, 0), (2, 3), (rng.randint(-2, 8), rng.randint(2, 8))])
     return (
-        (lambda order: BandJoin(before, after, on, where, order)),
+        (lambda order: BandJoin(before, after, on, where, order, outer)),
         (lambda a, b: a - before <= b <= a + after),
         ((lambda b: less(b, after)), (lambda b: less(b, before))),
     )
@@ -100,10 +106,13 @@ def some_join(rng: Random, on: Any) -> Made:
 def test_a_join_is_its_definition_after_every_push_and_stores_no_more_than_it_must(seed: int) -> None:
     rng = Random(seed)
     on = rng.choice([None, "k", (lambda e: e.k, lambda e: e.k)])
-    make, partner, least = some_join(rng, on)
+    outer = rng.random() < 0.5
+    make, partner, least = some_join(rng, on, outer)
     join = make("any")
     for seen, out in steps(join, arrivals(rng, 2)):
         b0, b1 = bound(seen, 0), bound(seen, 1)
+        unmatched = alone(seen, matches(seen, partner, on is not None), least[0](b1)) if outer else []
+        assert bag(item for item in out if isinstance(item, Unmatched)) == bag(unmatched)
         assert bag(item for item in out if isinstance(item, Joined)) == bag(matches(seen, partner, on is not None))
         assert join.buffered == sum(t.ts >= least[0](b1) for t in tuples(seen, 0)) + sum(
             t.ts >= least[1](b0) for t in tuples(seen, 1)
@@ -113,26 +122,28 @@ def test_a_join_is_its_definition_after_every_push_and_stores_no_more_than_it_mu
         joint = [item for item in out if isinstance(item, JointPunctuation)]
         assert joint[-1:] == ([JointPunctuation(b0, b1)] if NOTHING not in (b0, b1) else [])
         assert len(set(joint)) == len(joint)
-    assert_sound(out, lambda item: {"left": item.left.ts, "right": item.right.ts})
+    assert_sound(out, lambda item: {"left": item.left.ts, "right": item.right.ts if isinstance(item, Joined) else INFINITY})
 
 
 @examples(200)
 @given(SEEDS)
 def test_a_join_in_order_sends_a_result_once_no_earlier_one_can_come(seed: int) -> None:
     rng = Random(seed)
-    on = rng.choice([None, "k"])
-    make, partner, least = some_join(rng, on)
+    on, outer = rng.choice([None, "k"]), rng.random() < 0.5
+    make, partner, least = some_join(rng, on, outer)
     join = make("in")
     for seen, out in steps(join, arrivals(rng, 2)):
         b0, b1 = bound(seen, 0), bound(seen, 1)
         everything, complete = matches(seen, partner, on is not None), min(b0, least[0](b1))
         released = [pair for pair in everything if pair.left.ts < b0 and pair.right.ts < b1]
-        assert bag(out) == bag(pair for pair in everything if pair.left.ts < complete)
+        lonely = alone(seen, everything, min(b0, least[0](b1))) if outer else []
+        results = [pair for pair in everything if pair.left.ts < complete] + lonely
+        assert bag(out) == bag(results)
         assert [pair.left.ts for pair in out] == sorted(pair.left.ts for pair in out)
         kept = sum(t.ts >= min(b0, least[0](b1)) for t in tuples(seen, 0)) + sum(
             t.ts >= min(b1, least[1](b0)) for t in tuples(seen, 1)
         )
-        assert join.buffered == kept + len(released) - len(out)
+        assert join.buffered == kept + len(released) - sum(isinstance(each, Joined) for each in out)
 
 
 @pytest.mark.parametrize("joint", [True, False])
@@ -195,6 +206,8 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: EqualityJoin(0), "a width is a number greater than 0"),
     (lambda: BandJoin(1, 1, on=5), "says nothing about a payload"),
     (lambda: BandJoin(1, 1, on="k").push(Tuple(1, {"n": 1})), "has no field 'k'"),
+    (lambda: BandJoin(1, 1, where=lambda a, b: a / b).run([(0, Tuple(1, 1)), (1, Tuple(1, 0))]), "(?s)ZeroDivision.*BandJoin"),
+    (lambda: WindowAggregate(1, 1, len, key=lambda e: e.k).push(Tuple(1, 5)), "(?s)'int' object has no.*WindowAggregate"),
     (lambda: WindowAggregate(0, 1, len), "a range is a number greater than 0"),
     (lambda: WindowAggregate(1, 1, 5), "5 is no aggregate"),
     (lambda: WindowAggregate(1, 1, len).push(Joined(Tuple(1), Tuple(1))), "takes tuples and punctuation"),

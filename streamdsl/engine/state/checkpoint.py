@@ -99,7 +99,7 @@ def _options(session: Session[Any]) -> dict[str, Any]:
 def _emit(emit: Any) -> Any:
     if not isinstance(emit, Emit):
         return emit
-    return {"hold": emit.hold} if type(emit.hold) is int else {"nanoseconds": to_duration(emit.hold, "ns")}
+    return {"every": emit.every, "durations": [[type(each) is int, to_duration(each, "ns")] for each in emit.durations]}
 
 
 class Checkpoint:
@@ -130,7 +130,8 @@ class Checkpoint:
         emit = self._head["emit"]
         if isinstance(emit, str):
             return emit
-        return Emit(emit["hold"] if "hold" in emit else np.timedelta64(emit["nanoseconds"], "ns"))
+        hold, delay = (n if in_ticks else np.timedelta64(n, "ns") for in_ticks, n in emit["durations"])
+        return Emit(hold, emit["every"], delay)
 
     @property
     def options(self) -> dict[str, Any]:
