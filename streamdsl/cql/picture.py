@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from html import escape
 from itertools import groupby
 from typing import Any, Final
 
 from streamdsl.cql.timeline import Timeline
-from streamdsl.temporal import CHT, CHTRow
+from streamdsl.temporal import CHTRow
+from streamdsl.temporal.html import table, text
 from streamdsl.temporal.svg import COLOURS, bar, grid_line, label, picture, short
 
 LEFT, ROW, TOP, TEXT = 20, 18, 44, 330
@@ -21,11 +23,24 @@ def shown(timeline: Timeline | None, places: Container[int], rows: Sequence[CHTR
     """Return what Jupyter shows of a relation: a picture, or, of a table and of very many batches, its rows.
 
     >>> shown(None, [], [CHTRow(0, 1, "a")]).count("<td")
-    3
+    1
     """
-    if timeline is not None and timeline.end <= WIDEST:
+    if timeline is None:
+        return table(["row"], ([escape(repr(row.payload))] for row in rows[:MOST])) + _more(len(rows))
+    if timeline.end <= WIDEST:
         return draw(timeline, places, rows)
-    return CHT(rows)._repr_html_()
+    seen = _by_time(rows, timeline)
+    spans = (((row.le, row.re), row.payload) for row in seen[:MOST])
+    cells = ([*(str(timeline.batch_at(n)) if n < timeline.end else "" for n in span), escape(repr(p))] for span, p in spans)
+    return table(["from", "until", "row"], cells) + _more(len(seen))
+
+
+def _by_time(rows: Sequence[CHTRow[Any]], timeline: Timeline) -> list[CHTRow[Any]]:
+    return sorted((row for row in rows if row.le < timeline.end), key=lambda row: (row.le, row.re))
+
+
+def _more(count: int) -> str:
+    return text(f"... {count - MOST} rows more") if count > MOST else ""
 
 
 def draw(timeline: Timeline, places: Container[int], rows: Sequence[CHTRow[Any]]) -> str:
@@ -36,7 +51,7 @@ def draw(timeline: Timeline, places: Container[int], rows: Sequence[CHTRow[Any]]
     """
     wide = 7 * max((len(str(at)) for at in timeline), default=6) + 16
     edges = [float(LEFT + wide * n) for n in range(timeline.end - timeline.base + 1)]
-    seen = sorted((row for row in rows if row.le < timeline.end), key=lambda row: (row.le, row.re))
+    seen = _by_time(rows, timeline)
     bottom = TOP + ROW * (min(len(seen), MOST) + (len(seen) > MOST)) + 6
     parts = [*_heads(timeline, places, edges), *(grid_line(x, TOP - 8, bottom) for x in edges)]
     for number, row in enumerate(seen[:MOST]):

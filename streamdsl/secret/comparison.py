@@ -10,7 +10,7 @@ from typing import Any, Final
 from streamdsl.errors import QueryError
 from streamdsl.secret.profile import Profile
 from streamdsl.secret.scope import Scope
-from streamdsl.secret.trace import Trace, columns, simulate
+from streamdsl.secret.trace import SHOWN, Trace, columns, simulate
 from streamdsl.secret.tuples import Given, Tuple, read
 
 DIMENSIONS: Final = ("Scope", "Content", "Report", "Tick")
@@ -103,7 +103,7 @@ class Comparison:
         t   Coral8
         30  10
         """
-        return columns([["t", *(trace.profile.name for trace in self.traces)], *self.rows()])
+        return columns([self._titles, *self.rows()])
 
     def rows(self) -> list[list[str]]:
         """Return the cells of the table.
@@ -118,7 +118,15 @@ class Comparison:
 
     def __str__(self) -> str:
         lines = [str(each) for each in self.differences] or ["the answers are the same"]
-        return "\n".join([*lines, self.table()])
+        return "\n".join([*lines, columns([self._titles, *self.rows()[:SHOWN]]), *self._more()])
+
+    @property
+    def _titles(self) -> list[str]:
+        return ["t", *(trace.profile.name for trace in self.traces)]
+
+    def _more(self) -> list[str]:
+        left = len(self.rows()) - SHOWN
+        return [f"... {left} instants more: table() has them all"] if left > 0 else []
 
     __repr__ = __str__
 
@@ -129,8 +137,8 @@ class Comparison:
         from streamdsl.temporal.html import table, text
 
         lines = "\n".join(map(str, self.differences)) or "the answers are the same"
-        titles = ["t", *(trace.profile.name for trace in self.traces)]
-        return text(lines) + draw(self.traces) + table(titles, ([escape(cell) for cell in row] for row in self.rows()))
+        cells = ([escape(cell) for cell in row] for row in self.rows()[:SHOWN])
+        return text(lines) + draw(self.traces) + table(self._titles, cells) + "".join(map(text, self._more()))
 
 
 def compare(profiles: Sequence[Profile], size: int, slide: int, tuples: Iterable[Given], aggregate: Any = None) -> Comparison:

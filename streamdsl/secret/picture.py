@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from html import escape
+from math import inf
 from typing import Final
 
 from streamdsl.secret.simulation import Step
@@ -28,7 +29,8 @@ def draw(traces: Sequence[Trace]) -> str:
     """
     lanes = [trace.reported() for trace in traces]
     shown = [(trace, step) for trace, lane in zip(traces, lanes, strict=True) for step in lane[:MOST]]
-    read = [[each for each in trace.tuples if each.value is not HEARTBEAT] for trace in traces]
+    last = _horizon(traces, lanes)
+    read = [[each for each in trace.tuples if each.value is not HEARTBEAT and each.t_app <= last] for trace in traces]
     shared = all(_where(each) == _where(read[0]) for each in read)
     scale = _Scale([*(each.t_app for tuples in read for each in tuples), *(t for each in shown for t in _interval(*each))])
     parts = [label(scale.x(t), 14, str(t), "quiet", "middle") for t in scale.marks]
@@ -54,6 +56,13 @@ class _Scale:
         return LEFT + (time - self.first) / (self.last - self.first) * WIDE
 
 
+def _horizon(traces: Sequence[Trace], lanes: Sequence[Sequence[Step]]) -> float:
+    """Return the time up to which tuples are drawn: where reports are left out, that of the last ones that are drawn."""
+    if all(len(lane) <= MOST for lane in lanes):
+        return inf
+    return max(_interval(trace, step)[1] for trace, lane in zip(traces, lanes, strict=True) for step in lane[:MOST])
+
+
 def _where(tuples: Sequence[Tuple]) -> list[tuple[str, int]]:
     return sorted((repr(each.value), each.t_app) for each in tuples)
 
@@ -64,16 +73,16 @@ def _interval(trace: Trace, step: Step) -> tuple[int, int]:
 
 
 def _dots(scale: _Scale, tuples: Sequence[Tuple], y: int, colour: str = "#57606a") -> list[str]:
-    """Return a dot for each instant with tuples; pointed at, it says which."""
-    at: dict[int, list[str]] = defaultdict(list)
+    """Return a dot for each instant with tuples that can be told from the others; pointed at, it says which."""
+    at: dict[int, list[Tuple]] = defaultdict(list)
     for each in tuples:
-        at[each.t_app].append(short(each.value))
+        at[round(scale.x(each.t_app))].append(each)
     parts = []
-    for t, values in at.items():
-        title = f"<title>{escape(f't={t}: ' + ', '.join(values[:MOST]))}</title>"
-        parts.append(f'<circle cx="{scale.x(t):.1f}" cy="{y}" r="4.5" fill="{colour}">{title}</circle>')
-        if len(values) > 1:
-            parts.append(label(scale.x(t) + 7, y + 4, f"x{len(values)}", "quiet"))
+    for x, same in at.items():
+        shown = ", ".join(f"{short(each.value)} at {each.t_app}" for each in same[:MOST])
+        parts.append(f'<circle cx="{x}" cy="{y}" r="4.5" fill="{colour}"><title>{escape(shown)}</title></circle>')
+        if len(same) > 1:
+            parts.append(label(x + 7, y + 4, f"x{len(same)}", "quiet"))
     return parts
 
 

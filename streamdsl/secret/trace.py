@@ -16,7 +16,7 @@ from streamdsl.secret.values import evaluator
 MOST: Final = 1000
 """So many invoked Reports are shown one by one."""
 SHOWN: Final = 50
-"""Reports that Jupyter shows in a table."""
+"""Reports that are displayed, or that Jupyter shows in a table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,9 @@ class Trace:
         return sum(len(ticker.arrive(each.t_app, each.bid)) for each in self.tuples)
 
     def __repr__(self) -> str:
-        return f"{self.profile.name}, size {self.size}, slide {self.slide}: {self.outputs!r}"
+        more = f", ... {len(self.outputs) - SHOWN} more" if len(self.outputs) > SHOWN else ""
+        shown = ", ".join(map(repr, self.outputs[:SHOWN]))
+        return f"{self.profile.name}, size {self.size}, slide {self.slide}: [{shown}{more}]"
 
     def _repr_html_(self) -> str:
         from streamdsl.secret.picture import draw

@@ -11,6 +11,7 @@ from streamdsl.sql.aggregating import is_module
 from streamdsl.sql.parsing import Text, name_of
 from streamdsl.sql.spans import framed, in_batches
 from streamdsl.stream import Stream
+from streamdsl.temporal import Unit, is_calendar
 
 if TYPE_CHECKING:
     from streamdsl.cql import BatchStream, Relation
@@ -27,6 +28,8 @@ class Sources:
     """The user's aggregates."""
     batched: bool = False
     """Whether the query is one over batches."""
+    unit: Unit = "s"
+    """What a timestamp of a batch counts as."""
 
     def frame(self, token: Any, frame: Any) -> Any:
         """Return the rows of a source: a stream's in its window, a relation's as they are."""
@@ -73,7 +76,7 @@ class Sources:
         if frame.data == "keep":
             return stream.keep(int(frame.children[0]))
         names, extent, slide = frame.children
-        step = None if slide is None else in_batches(self.text, slide)
+        step = None if slide is None else in_batches(self.text, slide, self.unit)
         with self.text.at(frame):
             return self._extent(stream, names, extent, step)
 
@@ -85,7 +88,7 @@ class Sources:
             return stream.partition_by(*(name_of(token) for token in names.children)).rows(int(extent.children[0]))
         if extent.data == "rows":
             return stream.rows(int(extent.children[0]), slide)
-        return stream.range(in_batches(self.text, extent.children[0]) if size == -1 else size, slide)
+        return stream.range(in_batches(self.text, extent.children[0], self.unit) if size == -1 else size, slide)
 
 
 def read(text: Text, tree: Any, groups: tuple[Any, ...], given: Mapping[str, Any]) -> Sources:
@@ -99,13 +102,20 @@ def read(text: Text, tree: Any, groups: tuple[Any, ...], given: Mapping[str, Any
     modules = {name: value for name, value in given.items() if is_module(value)}
     functions = {name: value for name, value in given.items() if callable(value) and name not in modules}
     found |= {name: value for name, value in given.items() if name not in modules and name not in functions}
+    unit = _unit(found)
     batched = _needs_batches(tree) or any(isinstance(value, (cql.BatchStream, cql.Relation)) for value in found.values())
     if batched:
         found |= _in_one_group({name: value for name, value in found.items() if not isinstance(value, cql.Relation)}, tree)
     for name, value in found.items():
         if not isinstance(value, (Stream, cql.BatchStream, cql.Relation)):
             raise QueryError(f"{name}={value!r} is no stream", hint="for example sd.source('trips'), or a stream of a cql group")
-    return Sources(text, found, functions, modules, batched)
+    return Sources(text, found, functions, modules, batched, unit)
+
+
+def _unit(given: Mapping[str, Any]) -> Unit:
+    """Return the unit of what is read: of plain ticks, and of batches, seconds."""
+    units = {stream.plan().unit for stream in given.values() if isinstance(stream, Stream)}
+    return next((unit for unit in units if unit is not None and is_calendar(unit)), "s")
 
 
 def _in_one_group(streams: Mapping[str, Any], tree: Any) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from streamdsl.sql.parsing import Text, name_of
 from streamdsl.stream import Stream
-from streamdsl.temporal import INFINITY, to_duration
+from streamdsl.temporal import INFINITY, Unit, to_duration
 
 _SECONDS: Final = {
     "microsecond": Fraction(1, 10**6),
@@ -33,10 +33,13 @@ def span(text: Text, tree: Any) -> int | timedelta:
     return timedelta(microseconds=int(Fraction(str(number)) * _SECONDS[name] * 10**6))
 
 
-def in_batches(text: Text, tree: Any) -> int:
-    """Return a length of batch time, whose timestamps are seconds where a unit is named."""
+def in_batches(text: Text, tree: Any, unit: Unit) -> int:
+    """Return a length of batch time; a timestamp counts as one of the unit where the length has a unit of its own."""
     found = span(text, tree)
-    return found if isinstance(found, int) else to_duration(found, "s")
+    if isinstance(found, int):
+        return found
+    with text.at(tree):
+        return to_duration(found, unit)
 
 
 def framed(text: Text, stream: Stream[Any], frame: Any) -> Stream[Any]:

@@ -185,6 +185,17 @@ def test_tuples_are_drawn_where_each_profile_sees_them() -> None:
     assert secret.compare([secret.CORAL8, secret.STREAMBASE], 2, 1, tuples)._repr_html_().count("<circle") == 2
 
 
+def test_long_traces_are_shown_in_part() -> None:
+    many = [(n, n) for n in range(5000)]
+    compared = secret.compare([secret.CORAL8, secret.STREAMBASE], 5, 3, many)
+    assert str(compared).endswith("... 4949 instants more: table() has them all")
+    assert repr(compared.traces[0]).endswith(", ... 4949 more]")
+    assert len(compared.table().splitlines()) == 5000
+    for shown in (compared, compared.traces[0]):
+        assert len(shown._repr_html_()) < 100_000
+        assert "reports more" in shown._repr_html_()
+
+
 def test_long_times_are_passed_over_where_nothing_is_in_sight() -> None:
     far = [("a", 0), ("b", 10**15), ("c", 2 * 10**15)]
     for engine in (*PAPER, secret.STREAMDSL, secret.STREAMDSL_FINAL):

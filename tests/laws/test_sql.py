@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -179,3 +180,11 @@ def test_what_is_no_query_and_what_has_no_name_are_refused() -> None:
         sd.sql(text, S=rows)
     with pytest.raises(sd.errors.QueryError, match="has no name in the query"):
         sd.sql("SELECT k FROM S", rows)
+
+
+def test_a_length_with_a_unit_is_as_long_over_batches_of_a_calendar() -> None:
+    minutes = [datetime(2026, 1, 1, 12, n) for n in range(11)]
+    calls = sd.from_rows([(minutes[n], minutes[n + 1], {"v": n}) for n in (0, 2, 9)], unit="us")
+    text = "ISTREAM (SELECT count(*) AS n FROM S [RANGE 5 MINUTES])"
+    spread = sd.sql("SPREAD calls ON v INTO S; " + text, calls=calls)
+    assert [row.n for _, row in spread.events()] == [row.payload.n for row in sd.sql(text, S=calls).run()] == [1, 2, 1, 1]

@@ -45,3 +45,5 @@ def test_a_long_relation_and_a_table_of_cql_are_rows() -> None:
     for relation in (long, cql.table([{"v": 1}])):
         assert "<table>" in relation._repr_html_()
         assert "<svg" not in relation._repr_html_()
+    assert '<td style="text-align: left">(7, 1)</td>' in long._repr_html_()
+    assert "... 40 rows more" in long._repr_html_()
