@@ -12,6 +12,7 @@ from streamdsl.secret.profile import Profile
 from streamdsl.secret.scope import Scope
 from streamdsl.secret.trace import SHOWN, Trace, columns, simulate
 from streamdsl.secret.tuples import Given, Tuple, read
+from streamdsl.temporal.payload import payload_key
 
 DIMENSIONS: Final = ("Scope", "Content", "Report", "Tick")
 """In the order of the model. Scopes differ by t0 and by which windows are looked at, contents by what is done to the input."""
@@ -160,7 +161,7 @@ def compare(profiles: Sequence[Profile], size: int, slide: int, tuples: Iterable
         raise QueryError(problem, hint="compare([secret.CORAL8, secret.STREAMBASE], ...)")
     seen = read(tuples)
     traces = [simulate(profile, size, slide, seen, aggregate) for profile in profiles]
-    others = [other for other in traces[1:] if other.outputs != traces[0].outputs]
+    others = [other for other in traces[1:] if not _alike(other.outputs, traces[0].outputs)]
     return Comparison(traces, [_difference(traces[0], other, seen, aggregate) for other in others])
 
 
@@ -170,11 +171,16 @@ def _difference(first: Trace, second: Trace, tuples: list[Tuple], aggregate: Any
         enough = [
             chosen
             for chosen in combinations(differing, count)
-            if _with(first, second, chosen, tuples, aggregate) == second.outputs
+            if _alike(_with(first, second, chosen, tuples, aggregate), second.outputs)
         ]
         if enough:
             break
     return Difference(first.profile, second.profile, enough[0], _same(enough), tuple(enough[1:]))
+
+
+def _alike(outputs: list[Any], others: list[Any]) -> bool:
+    """Say whether outputs are the same; NaN is the same as NaN."""
+    return len(outputs) == len(others) and list(map(payload_key, outputs)) == list(map(payload_key, others))
 
 
 def _with(first: Trace, second: Trace, dimensions: Iterable[str], tuples: list[Tuple], aggregate: Any) -> list[Any]:

@@ -73,7 +73,8 @@ class Selecting:
         if distinct:
             rows = rows.distinct() if isinstance(rows, Stream) else replace(rows, stream=rows.stream.distinct())
         if every is not None:
-            return rows.output_every(in_batches(self._text, every.children[0], self._sources.unit))
+            with self._text.at(every):
+                return rows.output_every(in_batches(self._text, every.children[0], self._sources.unit))
         return rows if to_stream is None else self._streamed(to_stream, rows)
 
     def _projected(self, rows: Any, columns: Columns, scalars: Scalars, items: Any, outputs: Outputs) -> Any:

@@ -73,11 +73,11 @@ class Sources:
         if frame is None:
             hint = f"write {name_of(token)} [RANGE 10], [ROWS 3], or [ROWS UNBOUNDED]"
             raise self.text.refused(token, f"{name_of(token)!r} is a stream, and has rows at a batch only in a window", hint)
-        if frame.data == "keep":
-            return stream.keep(int(frame.children[0]))
-        names, extent, slide = frame.children
-        step = None if slide is None else in_batches(self.text, slide, self.unit)
         with self.text.at(frame):
+            if frame.data == "keep":
+                return stream.keep(int(frame.children[0]))
+            names, extent, slide = frame.children
+            step = None if slide is None else in_batches(self.text, slide, self.unit)
             return self._extent(stream, names, extent, step)
 
     def _extent(self, stream: BatchStream, names: Any, extent: Any, slide: int | None) -> Relation:

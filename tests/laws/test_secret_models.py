@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable
 from dataclasses import replace
@@ -41,6 +42,15 @@ def test_the_dimensions_named_are_enough_and_those_not_named_are_not_needed(seed
         for named in (difference.dimensions, *difference.instead):
             taken = {name: getattr(second, name) for each in named for name in fields[each]}
             assert secret.compare([second, replace(first, **taken)], size, slide, tuples).agree
+
+
+def test_a_mean_that_is_no_number_is_the_same_in_each_engine() -> None:
+    tuples = [(math.nan, 1), (2, 4), (3, 4), (4, 9)]
+    mean: Any = sd.avg(lambda e: e.value)
+    assert secret.compare([secret.CORAL8, replace(secret.CORAL8, name="again")], 2, 1, tuples, mean).agree
+    found = secret.compare([secret.CORAL8, secret.STREAMBASE], 2, 1, tuples, mean)
+    assert found.dimension is not None
+    assert "nan" in found.table()
 
 
 def test_where_either_of_two_dimensions_would_do_both_are_named() -> None:
