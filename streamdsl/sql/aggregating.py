@@ -94,6 +94,8 @@ class Aggregating:
             return (aggregates.count_distinct if distinct else aggregates.count)(*self.scalars.values(values))
         self._check_number(call, word, len(values))
         if word == "quantile":
+            if values[1].data not in ("number", "integer"):
+                raise self.text.refused(values[1], "which quantile is a number from 0 to 1", "write quantile(price, 0.9)")
             return aggregates.quantile(self.scalars.value(values[0]), float(self.text.of(values[1])))
         if word in _PLAIN:
             function: Callable[..., Any] = getattr(aggregates, word)

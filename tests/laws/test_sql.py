@@ -106,6 +106,7 @@ def test_without_batches_it_is_as_with_one_per_timestamp(text: str, rows: Any) -
         ("SELECT k, v FROM S GROUP BY k", "column 'v' is neither in GROUP BY nor in an aggregate", "v"),
         ("SELECT f(v) AS y FROM S", "there is no function 'f' here", "f(v)"),
         ("SELECT sum(v, 2) AS y FROM S", "sum takes 1 value, not 2", "sum(v, 2)"),
+        ("SELECT quantile(v, k) AS q FROM S", "which quantile is a number from 0 to 1", "k"),
         ("SELECT v FROM S [RANGE 2 WEEKS]", "there is no unit 'WEEKS'", "WEEKS"),
         ("SELECT v FROM S [RANGE 0]", "a window is as long as a tick at least", "RANGE 0"),
         ("SELECT v FROM S A, S B", "column 'v' may be of several sources", "v"),
@@ -129,6 +130,11 @@ def test_errors_point_into_the_text(text: str, problem: str, marked: str) -> Non
 def test_what_has_no_words_in_sql_is_said() -> None:
     with pytest.raises(sd.errors.QueryError, match="there is no SQL for Shift"):
         S.shift(3).to_sql()
+
+
+def test_batches_are_of_rows_that_are_there() -> None:
+    with pytest.raises(sd.errors.QueryError, match="S has no rows of its own"):
+        sd.sql("SELECT sum(v) AS total FROM S [ROWS 3]", S=S)
 
 
 def test_functions_and_modules_are_called_by_their_names() -> None:
