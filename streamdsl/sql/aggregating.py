@@ -95,7 +95,7 @@ class Aggregating:
         self._check_number(call, word, len(values))
         if word == "quantile":
             if values[1].data not in ("number", "integer"):
-                raise self.text.refused(values[1], "a quantile is between 0 and 1, and a number", "write quantile(price, 0.9)")
+                raise self.text.refused(values[1], "which quantile is a number from 0 to 1", "write quantile(price, 0.9)")
             with self.text.at(call):
                 return aggregates.quantile(self.scalars.value(values[0]), float(self.text.of(values[1])))
         if word in _PLAIN:

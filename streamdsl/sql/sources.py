@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from streamdsl.errors import QueryError
+from streamdsl.plan.node import Source
 from streamdsl.sql.aggregating import is_module
 from streamdsl.sql.parsing import Text, name_of
 from streamdsl.sql.spans import framed, in_batches
@@ -124,8 +125,18 @@ def _in_one_group(streams: Mapping[str, Any], tree: Any) -> Mapping[str, Any]:
     timelines = {id(value.timeline) if isinstance(value, cql.BatchStream) else 0 for value in streams.values()}
     if not streams or (len(timelines) == 1 and 0 not in timelines):
         return streams
+    for name, value in streams.items():
+        if isinstance(value, Stream) and _lacks_rows(value):
+            raise QueryError(
+                f"{name} has no rows of its own, and a query over batches reads rows that are there",
+                hint=f"sd.from_rows(...), or {name}=[(payload, t), ...]; over rows to come: cql's relation.open()",
+            )
     group = cql.stream_group(batching=cql.CCL if any(tree.find_data("keep")) else cql.ORACLE, **streams)
     return {name: group[name] for name in streams}
+
+
+def _lacks_rows(stream: Stream[Any]) -> bool:
+    return any(isinstance(node, Source) and node.source not in stream._bindings for node in stream.plan().walk())
 
 
 def _needs_batches(tree: Any) -> bool:

@@ -107,6 +107,7 @@ def test_without_batches_it_is_as_with_one_per_timestamp(text: str, rows: Any) -
         ("SELECT k, v FROM S GROUP BY k", "column 'v' is neither in GROUP BY nor in an aggregate", "v"),
         ("SELECT f(v) AS y FROM S", "there is no function 'f' here", "f(v)"),
         ("SELECT sum(v, 2) AS y FROM S", "sum takes 1 value, not 2", "sum(v, 2)"),
+        ("SELECT quantile(v, k) AS q FROM S", "which quantile is a number from 0 to 1", "k"),
         ("SELECT v FROM S [RANGE 2 WEEKS]", "there is no unit 'WEEKS'", "WEEKS"),
         ("SELECT v FROM S [RANGE 0]", "a window is as long as a tick at least", "RANGE 0"),
         ("SELECT v FROM S A, S B", "column 'v' may be of several sources", "v"),
@@ -118,7 +119,7 @@ def test_without_batches_it_is_as_with_one_per_timestamp(text: str, rows: Any) -
         ("SELECT sum(v) AS n FROM S GROUP BY TUMBLE(1 HOUR)", "the stream counts plain ticks", "TUMBLE(1 HOUR)"),
         ("SELECT v FROM S [RANGE 5 SLIDE 0]", "a size and a period > 0", "[RANGE 5 SLIDE 0]"),
         ("SELECT quantile(v, 2) AS q FROM S", "a quantile is between 0 and 1", "quantile(v, 2)"),
-        ("SELECT quantile(v, k) AS q FROM S", "a quantile is between 0 and 1", "k"),
+        ("SELECT quantile(v, k) AS q FROM S", "which quantile is a number", "k"),
         ("SELECT v FROM S KEEP 0 ROWS", "keep takes a whole number from 1 on", "KEEP 0 ROWS"),
         ("SELECT v FROM S [ROWS 1] OUTPUT EVERY 0", "output_every takes a whole number", "OUTPUT EVERY 0"),
         ("SPREAD S ON rank INTO R; SELECT v FROM R [ROWS 1]", "there is no field 'rank'", "rank"),
@@ -140,6 +141,11 @@ def test_errors_point_into_the_text(text: str, problem: str, marked: str) -> Non
 def test_what_has_no_words_in_sql_is_said() -> None:
     with pytest.raises(sd.errors.QueryError, match="there is no SQL for Shift"):
         S.shift(3).to_sql()
+
+
+def test_batches_are_of_rows_that_are_there() -> None:
+    with pytest.raises(sd.errors.QueryError, match="S has no rows of its own"):
+        sd.sql("SELECT sum(v) AS total FROM S [ROWS 3]", S=S)
 
 
 def test_functions_and_modules_are_called_by_their_names() -> None:
