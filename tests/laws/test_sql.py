@@ -119,7 +119,6 @@ def test_without_batches_it_is_as_with_one_per_timestamp(text: str, rows: Any) -
         ("SELECT sum(v) AS n FROM S GROUP BY TUMBLE(1 HOUR)", "the stream counts plain ticks", "TUMBLE(1 HOUR)"),
         ("SELECT v FROM S [RANGE 5 SLIDE 0]", "a size and a period > 0", "[RANGE 5 SLIDE 0]"),
         ("SELECT quantile(v, 2) AS q FROM S", "a quantile is between 0 and 1", "quantile(v, 2)"),
-        ("SELECT quantile(v, k) AS q FROM S", "which quantile is a number", "k"),
         ("SELECT v FROM S KEEP 0 ROWS", "keep takes a whole number from 1 on", "KEEP 0 ROWS"),
         ("SELECT v FROM S [ROWS 1] OUTPUT EVERY 0", "output_every takes a whole number", "OUTPUT EVERY 0"),
         ("SPREAD S ON rank INTO R; SELECT v FROM R [ROWS 1]", "there is no field 'rank'", "rank"),
