@@ -95,7 +95,7 @@ def literal(view: View, ws: AnySequence, at: tuple[Any, int]) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", [in_time, in_positions])
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_a_window_holds_what_its_definition_says(kind: Callable[[Random], AnySequence], seed: int) -> None:
     rng = Random(seed)
@@ -116,7 +116,7 @@ def test_property_1_a_projection_may_come_before_the_window_or_after(kind: Calla
         assert projected.content(ws, at) == [n % 3 for n in View(tuples).content(ws, at)]
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_properties_2_and_3_a_selection_may_come_first_in_time_and_with_landmarks(seed: int) -> None:
     rng = Random(seed)
@@ -157,7 +157,7 @@ def pair(rng: Random, hidden: int, least: tuple[int, int]) -> tuple[Linear, Line
     return linear((a, b), (c, d), rate, domain), linear((a, shifted), (c, d + k * rate - hidden + wrong), rate, domain)
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_property_4_what_is_transposable_in_time_is_equal_once_created(seed: int) -> None:
     rng = Random(seed)
@@ -168,7 +168,7 @@ def test_property_4_what_is_transposable_in_time_is_equal_once_created(seed: int
     assert not transposable(first, t0, second, t1) or agree(first, t0, second, t1, tuples)
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_property_4_what_is_transposable_in_positions_is_equal_once_created(seed: int) -> None:
     rng = Random(seed)
@@ -179,7 +179,7 @@ def test_property_4_what_is_transposable_in_positions_is_equal_once_created(seed
     assert not transposable(first, 0, second, t1, tuples) or agree(first, 0, second, t1, tuples)
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_corollary_2_sliding_windows_and_landmarks_are_transposable_by_their_rate(seed: int) -> None:
     rng = Random(seed)

@@ -63,7 +63,7 @@ class Reading:
         assert self.output.cti == INFINITY
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_an_attached_query_means_its_plan_over_what_was_live_and_what_came_later(seed: int) -> None:
     rng = Random(seed)

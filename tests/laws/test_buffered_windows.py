@@ -147,7 +147,7 @@ def without_ids(events: Any) -> object:
     return list(map(shown, events))
 
 
-@examples(150)
+@examples(90)
 @given(queries(RESULTS), st.data(), st.sampled_from(EMITS))
 def test_it_gives_the_same_events_as_the_general_operator_after_every_push(
     query: sd.Stream[Any], data: st.DataObject, emit: EmitMode

@@ -17,7 +17,7 @@ from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS, scenario
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_a_composition_means_what_the_reference_says(seed: int) -> None:
     rng = Random(seed)

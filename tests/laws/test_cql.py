@@ -120,7 +120,7 @@ def bags(states: list[tuple[cql.Batch, list[Any]]]) -> list[tuple[cql.Batch, Cou
     return [(at, bag(rows)) for at, rows in states]
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_every_window_has_the_states_of_its_definition(seed: int) -> None:
     rng = Random(seed)
@@ -213,7 +213,7 @@ def listed(streams: Any) -> Any:
     return {name: sorted(((at, sorted(p.items())) for p, at in tuples)) for name, tuples in streams.items()}
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_spread_makes_the_batches_of_its_definition(seed: int) -> None:
     rng = Random(seed)
@@ -224,7 +224,7 @@ def test_spread_makes_the_batches_of_its_definition(seed: int) -> None:
     assert made.span == g.span
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_spread_refines_and_spread_all_forgets(seed: int) -> None:
     g = ranked(Random(seed))

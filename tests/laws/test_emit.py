@@ -23,7 +23,7 @@ VARIANTS = [variant for variants in operators().values() for variant in variants
 HOLDS = (0, 1, 4, 15, INFINITY)
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_a_row_is_out_once_it_has_waited_or_is_final(seed: int) -> None:
     rng = Random(seed)
@@ -49,7 +49,7 @@ def test_a_row_is_out_once_it_has_waited_or_is_final(seed: int) -> None:
     assert_cht_equal(held.output.cht(), at_once.output.cht())
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_smooth_results_are_final_ones_that_leave_a_few_at_a_time(seed: int) -> None:
     rng = Random(seed)

@@ -64,7 +64,7 @@ def by_the_book(items: list[Tuple], size: int, every: int, delay: int, flush: st
 
 
 @pytest.mark.parametrize("options", FLUSHES, ids=str)
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_the_low_level_flushes_by_the_book(options: dict[str, Any], seed: int) -> None:
     rng = Random(seed)

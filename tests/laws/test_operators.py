@@ -38,7 +38,7 @@ COLUMNAR = [variant for variants in OPERATORS.values() for variant in variants i
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_output_means_what_the_reference_says_after_every_push(name: str) -> None:
-    @examples(max(60, 10 * len(OPERATORS[name])))
+    @examples(max(40, 7 * len(OPERATORS[name])))
     @given(SEEDS)
     def law(seed: int) -> None:
         rng = Random(seed)
@@ -51,7 +51,7 @@ def test_output_means_what_the_reference_says_after_every_push(name: str) -> Non
     law()
 
 
-@examples(200)
+@examples(120)
 @given(SEEDS)
 def test_both_window_operators_show_the_same_after_every_push(seed: int) -> None:
     rng = Random(seed)

@@ -110,7 +110,7 @@ def is_written(plan: Node) -> bool:
         return False
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_a_plan_is_read_as_it_was_written(seed: int) -> None:
     made, query = composition(Random(seed))

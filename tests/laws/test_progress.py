@@ -42,7 +42,7 @@ from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_union_passes_tuples_and_the_least_punctuation(seed: int) -> None:
     rng = Random(seed)
@@ -53,7 +53,7 @@ def test_union_passes_tuples_and_the_least_punctuation(seed: int) -> None:
     assert_sound(out, lambda item: {"ts": item.ts})
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_the_merge_in_order_sends_each_tuple_as_soon_as_all_inputs_have_reached_it(seed: int) -> None:
     rng = Random(seed)
@@ -101,7 +101,7 @@ def some_join(rng: Random, on: Any, outer: bool = False) -> Made:
     )
 
 
-@examples(200)
+@examples(120)
 @given(SEEDS)
 def test_a_join_is_its_definition_after_every_push_and_stores_no_more_than_it_must(seed: int) -> None:
     rng = Random(seed)
@@ -125,7 +125,7 @@ def test_a_join_is_its_definition_after_every_push_and_stores_no_more_than_it_mu
     assert_sound(out, lambda item: {"left": item.left.ts, "right": item.right.ts if isinstance(item, Joined) else INFINITY})
 
 
-@examples(200)
+@examples(120)
 @given(SEEDS)
 def test_a_join_in_order_sends_a_result_once_no_earlier_one_can_come(seed: int) -> None:
     rng = Random(seed)
@@ -147,7 +147,7 @@ def test_a_join_in_order_sends_a_result_once_no_earlier_one_can_come(seed: int) 
 
 
 @pytest.mark.parametrize("joint", [True, False])
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_pairs_of_timestamps_are_complete_as_soon_as_punctuation_says(joint: bool, seed: int) -> None:
     rng = Random(seed)
@@ -183,7 +183,7 @@ def test_joint_punctuation_is_never_later_than_individual(seed: int) -> None:
         assert done[False] <= done[True]
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_low_water_marks_are_the_least_of_what_is_to_come(seed: int) -> None:
     rng = Random(seed)

@@ -45,7 +45,7 @@ def assert_grammatical(out: list[Any]) -> None:
             assert item.ts >= reached
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_slack_passes_what_is_no_later_than_it_and_counts_the_rest(seed: int) -> None:
     rng = Random(seed)
@@ -60,7 +60,7 @@ def test_slack_passes_what_is_no_later_than_it_and_counts_the_rest(seed: int) ->
     assert bound([(0, item) for item in out]) == max((item.ts - slack for item in given_), default=NOTHING)
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_each_key_has_its_own_time_and_the_slowest_one_counts(seed: int) -> None:
     rng = Random(seed)
@@ -118,7 +118,7 @@ def test_a_policy_counts_whole_ticks() -> None:
         Input().push(Tuple(1.5))
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_sort_gives_an_ordered_stream_to_what_needs_one(seed: int) -> None:
     given_ = arrivals(Random(seed))
@@ -135,7 +135,7 @@ def test_sort_gives_an_ordered_stream_to_what_needs_one(seed: int) -> None:
     assert [each.ts for each in merge.run((0, each) for each in out)] == sorted(each.ts for each in tuples(given_))
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_describe_leaves_out_only_what_windows_cannot_use(seed: int) -> None:
     rng = Random(seed)
@@ -191,7 +191,7 @@ def test_windows_may_be_on_any_progressing_attribute(seed: int) -> None:
         assert found == Counter(ts // 7 for ts in times)
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_smoothed_results_are_the_same_within_the_delay_and_come_few_at_a_time(seed: int) -> None:
     rng = Random(seed)

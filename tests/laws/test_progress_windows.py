@@ -102,7 +102,7 @@ def mean(values: list[Any]) -> Any:
     return exact_sum(values) / len(values) if values else None
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_window_ids_are_those_of_the_windows_that_hold_a_time(seed: int) -> None:
     rng = Random(seed)
@@ -111,7 +111,7 @@ def test_window_ids_are_those_of_the_windows_that_hold_a_time(seed: int) -> None
     assert all(extent(wid, size, slide)[0] <= ts < extent(wid, size, slide)[1] for wid in wids(ts, size, slide))
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_windows_of_rows_are_those_of_the_order_at_the_system_input(seed: int) -> None:
     rng = Random(seed)

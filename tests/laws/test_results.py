@@ -20,7 +20,7 @@ from tests.laws.scenarios import SEEDS, scenario
 VARIANTS = [variant for variants in operators().values() for variant in variants]
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_rows_and_frames_of_a_run_are_those_of_its_events(seed: int) -> None:
     rng = Random(seed)

@@ -262,33 +262,33 @@ def before(run: Run, bound: int | None) -> CHT[Any]:
     return CHT(CHTRow(row.le, min(row.re, bound), row.payload) for row in rows if row.le < bound)
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_a_rewritten_plan_means_what_was_written(seed: int) -> None:
     check_meaning(*drawn(Random(seed)))
 
 
-@examples(120)
+@examples(72)
 @given(SEEDS)
 def test_a_session_shows_the_same_rows_and_ctis_after_every_push(seed: int) -> None:
     rng = Random(seed)
     check_session(*drawn(rng), rng.choice(EMITS))
 
 
-@examples(120)
+@examples(72)
 @given(SEEDS)
 def test_a_run_gives_what_the_reference_gives_of_the_plan_as_written(seed: int) -> None:
     check_run(*drawn(Random(seed)))
 
 
-@examples(120)
+@examples(72)
 @given(SEEDS)
 def test_a_bounded_run_gives_what_the_reference_gives(seed: int) -> None:
     rng = Random(seed)
     check_run(*drawn(rng, partial(rng.choice([filtered, narrowed]), others=[])), until=rng.randint(-5, 30))
 
 
-@examples(120)
+@examples(72)
 @given(SEEDS)
 def test_a_bounded_run_of_any_query_gives_what_it_gives_as_written(seed: int) -> None:
     rng = Random(seed)
@@ -299,7 +299,7 @@ def test_a_bounded_run_of_any_query_gives_what_it_gives_as_written(seed: int) ->
         assert_cht_equal(made.run(bindings, until=until).cht(), written)
 
 
-@examples(120)
+@examples(72)
 @given(SEEDS)
 def test_narrowing_keeps_every_event_with_its_id(seed: int) -> None:
     rng = Random(seed)
@@ -376,7 +376,7 @@ def some_rules(rng: Random) -> list[str]:
     return [rule.__name__ for rule in RULES if rng.random() < 0.7]
 
 
-@examples(120)
+@examples(72)
 @given(SEEDS)
 def test_any_rules_leave_any_query_as_the_reference_has_it(seed: int) -> None:
     rng = Random(seed)
@@ -385,7 +385,7 @@ def test_any_rules_leave_any_query_as_the_reference_has_it(seed: int) -> None:
     check_law(made, scenario(rng, 2, unending=False, max_size=5), rng.choice(EMITS), as_options(names))
 
 
-@examples(120)
+@examples(72)
 @given(SEEDS)
 def test_any_rules_leave_every_push_of_any_query_as_it_is(seed: int) -> None:
     rng = Random(seed)

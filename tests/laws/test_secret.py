@@ -53,7 +53,7 @@ def profile(rng: Random) -> Profile:
     return Profile("any", t0, report, rng.choice(list(Tick)), rng.choice(list(Scope)))
 
 
-@examples(600)
+@examples(360)
 @given(SEEDS)
 def test_the_running_simulation_reports_what_the_printed_model_does(seed: int) -> None:
     rng = Random(seed)
@@ -63,7 +63,7 @@ def test_the_running_simulation_reports_what_the_printed_model_does(seed: int) -
     assert found == printed.simulate(given, size, slide, tuples)
 
 
-@examples(300)
+@examples(180)
 @given(SEEDS)
 def test_windows_of_tuples_are_those_of_their_definition(seed: int) -> None:
     rng = Random(seed)
@@ -73,7 +73,7 @@ def test_windows_of_tuples_are_those_of_their_definition(seed: int) -> None:
     assert found == printed.simulate(given, size, slide, tuples, by="tuples")
 
 
-@examples(200)
+@examples(120)
 @given(SEEDS)
 def test_a_join_sees_what_its_definition_says(seed: int) -> None:
     rng = Random(seed)
@@ -87,7 +87,7 @@ def test_a_join_sees_what_its_definition_says(seed: int) -> None:
     assert all(each.pairs == [(a, b) for a in each.left for b in each.right] for each in found)
 
 
-@examples(200)
+@examples(120)
 @given(SEEDS)
 def test_ticks_are_those_of_the_mapping_functions(seed: int) -> None:
     rng = Random(seed)
@@ -95,7 +95,7 @@ def test_ticks_are_those_of_the_mapping_functions(seed: int) -> None:
     assert secret.ticks(tuples, t0, kind) == [(each.t_sys, printed.tick(kind, each.t_sys, t0, tuples)) for each in tuples]
 
 
-@examples(200)
+@examples(120)
 @given(SEEDS)
 def test_what_is_reported_is_among_the_steps(seed: int) -> None:
     rng = Random(seed)
@@ -117,7 +117,7 @@ def test_scope_and_content_are_lifetimes_of_the_algebra(seed: int) -> None:
         assert [row.payload.all for row in snapshots if row.le <= t < row.re] == ([inside] if inside else [])
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_an_engine_that_reports_on_close_has_hopping_windows(seed: int) -> None:
     """Where each instant's tuples are there when its Report is invoked: time-driven, or no simultaneous tuples."""
@@ -141,7 +141,7 @@ def test_simultaneous_tuples_are_reported_more_than_once_where_the_algebra_has_o
     assert secret.simulate(replace(secret.CORAL8, tick=Tick.TIME), 3, 1, simultaneous).outputs == [["a", "b"]]
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_the_three_scopes_hold_the_same_when_a_window_closes(seed: int) -> None:
     rng = Random(seed)
@@ -151,7 +151,7 @@ def test_the_three_scopes_hold_the_same_when_a_window_closes(seed: int) -> None:
     assert active == last == every
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_backward_slides_end_windows_at_multiples_from_t0(seed: int) -> None:
     rng = Random(seed)

@@ -28,7 +28,7 @@ from tests.laws.test_secret import PAPER, profile, stream
 GAPS = [(10, 30), (20, 31), (30, 36), (40, 37)]
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_the_dimensions_named_are_enough_and_those_not_named_are_not_needed(seed: int) -> None:
     rng = Random(seed)
@@ -146,7 +146,7 @@ def test_a_query_under_a_profile_gives_what_its_aggregate_makes_of_the_reports(s
     assert [None if out is None else out.all for out in ran.outputs] == [values or None for values in expected.outputs]
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_slack_orders_what_is_late_by_no_more_and_loses_the_rest(seed: int) -> None:
     rng = Random(seed)
@@ -160,7 +160,7 @@ def test_slack_orders_what_is_late_by_no_more_and_loses_the_rest(seed: int) -> N
     assert [each.t_sys for each in found] == list(range(1, len(found) + 1))
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_heartbeats_add_reports_and_take_none_away_while_nothing_is_late(seed: int) -> None:
     rng = Random(seed)

@@ -62,7 +62,7 @@ def state(view: View, windows: Sequenced, tick: int) -> Any:
     return view.gamma(windows.sequence, tick)
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_a_query_gives_what_a_view_sees_at_every_instant(seed: int) -> None:
     rng = Random(seed)
@@ -74,7 +74,7 @@ def test_a_query_gives_what_a_view_sees_at_every_instant(seed: int) -> None:
     ]
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_endless_sequences_make_the_windows_that_end_by_the_bound(seed: int) -> None:
     rng = Random(seed)

@@ -50,7 +50,7 @@ def in_small_parts(data: st.DataObject) -> Iterator[None]:
         yield
 
 
-@examples(200)
+@examples(120)
 @given(queries(), st.data())
 def test_both_operators_give_the_same_events_after_every_push(query: sd.Stream[Any], data: st.DataObject) -> None:
     emit, stream = data.draw(st.sampled_from(EMITS)), data.draw(pushes())
@@ -68,7 +68,7 @@ def windows_of(outcome: Outcome) -> list[int]:
     return [figures["windows"] for figures in outcome.session.stats().values()]
 
 
-@examples(100)
+@examples(60)
 @given(queries(), st.data())
 def test_both_operators_give_what_the_reference_gives(query: sd.Stream[Any], data: st.DataObject) -> None:
     stream = [event for part in data.draw(pushes(failing=False)) for event in part]
@@ -78,7 +78,7 @@ def test_both_operators_give_what_the_reference_gives(query: sd.Stream[Any], dat
             assert_cht_equal(query.run({"s": sd.from_events(stream)}, engine_options={"window": window}).cht(), expected)
 
 
-@examples(100)
+@examples(60)
 @given(queries(), st.data())
 def test_both_operators_make_the_windows_that_end_by_then(query: sd.Stream[Any], data: st.DataObject) -> None:
     stream, until = data.draw(pushes()), data.draw(st.integers(-15, 40))

@@ -152,7 +152,7 @@ def test_opaque_lambdas_mean_what_they_mean(rows: list[Row]) -> None:
         check(function, CLASS_SCHEMA, rows)
 
 
-@examples(150)
+@examples(90)
 @given(lambdas(), st.sampled_from([CLASS_SCHEMA, RECORD_SCHEMA, None]), st.sampled_from(CORNERS))
 def test_random_lambdas_mean_what_they_mean(written: tuple[str, Lambda], schema: Schema | None, rows: list[Row]) -> None:
     text, function = written
@@ -169,7 +169,7 @@ def test_random_lambdas_mean_what_they_mean(written: tuple[str, Lambda], schema:
 def test_random_lambdas_are_traced_about_as_often_as_not() -> None:
     kinds: Counter[str] = Counter()
 
-    @examples(150)
+    @examples(90)
     @given(lambdas())
     def look(written: tuple[str, Lambda]) -> None:
         try:

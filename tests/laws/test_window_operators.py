@@ -129,7 +129,7 @@ def kind_of(event: Event[Any]) -> object:
     return [type(value) for _, value in fields_of(event.payload)][-1] if isinstance(event, Insert) else None
 
 
-@examples(150)
+@examples(90)
 @given(queries(), st.data())
 def test_both_operators_give_the_same_events_after_every_push(query: sd.Stream[Any], data: st.DataObject) -> None:
     emit, stream = data.draw(st.sampled_from(EMITS)), data.draw(pushes())
@@ -153,7 +153,7 @@ def windows_of(outcome: Outcome, emit: str) -> list[tuple[int, int]]:
     return [(each["windows"], each["udm_calls"] if emit != "final" else 0) for each in figures]
 
 
-@examples(100)
+@examples(60)
 @given(queries(), st.data())
 def test_both_operators_give_what_the_reference_gives(query: sd.Stream[Any], data: st.DataObject) -> None:
     stream = [event for part in data.draw(pushes(unending=False, failing=False)) for event in part]
@@ -162,7 +162,7 @@ def test_both_operators_give_what_the_reference_gives(query: sd.Stream[Any], dat
         assert_cht_equal(query.run({"s": sd.from_events(stream)}, engine_options={"window": window}).cht(), expected)
 
 
-@examples(100)
+@examples(60)
 @given(queries(), st.data())
 def test_both_operators_make_the_windows_that_end_by_then(query: sd.Stream[Any], data: st.DataObject) -> None:
     stream, until = data.draw(pushes()), data.draw(st.integers(-15, 40))

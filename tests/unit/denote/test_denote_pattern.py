@@ -170,7 +170,7 @@ def taken(match: sd.Record) -> list[tuple[str, str]]:
     return [(name, event) for name, events in parts for event in events]
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_it_gives_what_the_gallery_operator_gives_over_one_window(seed: int) -> None:
     rng = Random(seed)

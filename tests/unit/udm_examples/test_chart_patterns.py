@@ -60,7 +60,7 @@ def troughs(prices: Sequence[Price]) -> list[Price]:
     return [prices[i] for i in range(len(prices)) if is_turn(prices, i, -1)]
 
 
-@examples(120)
+@examples(72)
 @given(SEEDS)
 def test_turning_points_are_those_of_the_definition_and_come_in_turn(seed: int) -> None:
     prices = series(random_prices(Random(seed)))
@@ -99,7 +99,7 @@ def level(a: Price, b: Price) -> bool:
     return abs(a.price - b.price) / 2 <= TOLERANCE * (a.price + b.price) / 2 + 1e-12
 
 
-@examples(120)
+@examples(72)
 @given(SEEDS)
 def test_patterns_are_those_of_the_definition(seed: int) -> None:
     rows = random_prices(Random(seed))
@@ -115,7 +115,7 @@ def test_the_random_markets_show_them_often(module: TopPattern) -> None:
     assert sum(bool(run_udm(module, random_prices(Random(seed)), (0, 99))) for seed in range(200)) > 20
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_in_a_query_the_order_of_arrival_does_not_matter(seed: int) -> None:
     rng = Random(seed)

@@ -46,7 +46,7 @@ def answer(rows: list[Row], window: tuple[int, int], within: int, clip: sd.Clip 
     return Counter(tuple(row) for row in found)
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_it_finds_the_pairs_of_the_definition_whatever_is_clipped_on_the_right(seed: int) -> None:
     rng = Random(seed)
@@ -75,7 +75,7 @@ WINDOWS: list[Callable[[Any, Any], Any]] = [
 OUTPUTS = [sd.Output.TIME_BOUND, sd.Output.TIME_BOUND, sd.Output.UNCHANGED, sd.Output.CLIP, sd.Output.ALIGN]
 
 
-@examples(120)
+@examples(72)
 @given(SEEDS)
 def test_in_a_query_the_order_of_arrival_does_not_matter(seed: int) -> None:
     rng = Random(seed)

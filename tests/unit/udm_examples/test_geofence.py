@@ -41,7 +41,7 @@ def is_inside(corners: tuple[tuple[int, int], ...], x: int, y: int) -> bool:
     return crossings % 2 == 1
 
 
-@examples(120)
+@examples(72)
 @given(SEEDS)
 def test_a_polygon_holds_what_a_ray_leaves_an_odd_number_of_times(seed: int) -> None:
     rng = Random(seed)
@@ -57,7 +57,7 @@ def unit_vector(lon: float, lat: float) -> tuple[float, float, float]:
     return math.cos(b) * math.cos(a), math.cos(b) * math.sin(a), math.sin(b)
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_distances_are_those_of_the_chord(seed: int) -> None:
     rng = Random(seed)
@@ -94,7 +94,7 @@ def crossings(rows: list[Row]) -> Counter[Row]:
     return found
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_windows_that_reach_one_tick_back_find_each_crossing_once(seed: int) -> None:
     rng = Random(seed)
@@ -106,7 +106,7 @@ def test_windows_that_reach_one_tick_back_find_each_crossing_once(seed: int) -> 
     assert Counter(tuple(row) for row in found) == crossings(rows)
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_a_window_tells_the_crossings_inside_it_of_the_positions_that_it_has(seed: int) -> None:
     rng = Random(seed)
@@ -116,7 +116,7 @@ def test_a_window_tells_the_crossings_inside_it_of_the_positions_that_it_has(see
     assert Counter(tuple(row) for row in found) == Counter({row: n for row, n in crossings(members).items() if row[0] >= 4})
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_in_a_query_the_order_of_arrival_does_not_matter(seed: int) -> None:
     rng = Random(seed)

@@ -27,7 +27,7 @@ def switches(rows: list[Row]) -> list[tuple[int, int, Alarm]]:
     return [(*row[:2], Alarm(now, row[2])) for row, before, now in zip(rows, states, states[1:], strict=False) if before != now]
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_alarms_are_those_of_the_definition(seed: int) -> None:
     rows = random_rows(Random(seed), value, most=12)

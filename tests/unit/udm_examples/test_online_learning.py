@@ -60,7 +60,7 @@ def predictions(rows: Iterable[Row], window: tuple[int, int], rate: float) -> li
     return answers
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_predictions_are_those_of_gradient_descent_written_out(seed: int) -> None:
     rng = Random(seed)

@@ -112,7 +112,7 @@ def taken(pattern: SequencePattern[Seen], at: dict[int, list[Seen]], way: Moves)
         yield from ((step.name, event) for event in (fitting if step.many else fitting[:1]))
 
 
-@examples(120)
+@examples(72)
 @given(SEEDS)
 def test_it_reports_the_matches_of_the_definition(seed: int) -> None:
     rng = Random(seed)
@@ -130,7 +130,7 @@ def test_the_random_patterns_are_found_often() -> None:
     assert found > 25
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_in_a_query_the_order_of_arrival_does_not_matter(seed: int) -> None:
     rng = Random(seed)

@@ -36,7 +36,7 @@ def visit(session: list[Row], window: tuple[int, int]) -> Row:
     return start, end, Visit(session[0][2].user, tuple(payload.page for _, _, payload in session))
 
 
-@examples(150)
+@examples(90)
 @given(SEEDS)
 def test_visits_are_those_of_the_definition(seed: int) -> None:
     rng = Random(seed)
@@ -55,7 +55,7 @@ class PagesInOrder(sd.TimeSensitiveUDA[str, tuple[str, ...]]):
         return tuple(page for _, page in sorted((event.start_time, event.payload) for event in events))
 
 
-@examples(120)
+@examples(72)
 @given(SEEDS)
 def test_visits_are_the_session_windows_of_the_engine_without_their_gap(seed: int) -> None:
     rng = Random(seed)
@@ -73,7 +73,7 @@ def test_visits_are_the_session_windows_of_the_engine_without_their_gap(seed: in
     )
 
 
-@examples(120)
+@examples(72)
 @given(SEEDS)
 def test_a_session_window_of_the_engine_holds_one_visit_however_it_is_cut(seed: int) -> None:
     rng = Random(seed)
@@ -92,7 +92,7 @@ def test_a_session_window_of_the_engine_holds_one_visit_however_it_is_cut(seed: 
     assert_cht_equal(one, other)
 
 
-@examples(100)
+@examples(60)
 @given(SEEDS)
 def test_in_a_query_the_order_of_arrival_does_not_matter(seed: int) -> None:
     rng = Random(seed)

@@ -38,7 +38,7 @@ events = st.lists(st.tuples(st.integers(0, 8), st.integers(1, 9), values), min_s
 
 
 class TestExactSum:
-    @examples(120)
+    @examples(72)
     @given(st.lists(st.tuples(anything, st.floats(-1e3, 1e3)), max_size=8))
     def test_is_the_fraction_that_it_stands_for(self, products: list[tuple[float, float]]) -> None:
         total = ExactSum()
@@ -50,7 +50,7 @@ class TestExactSum:
             total.remove(value, times)
         assert total.finite == 0
 
-    @examples(120)
+    @examples(72)
     @given(st.lists(st.tuples(anything | st.sampled_from([math.nan, math.inf, -math.inf]), st.sampled_from([1, -1])), max_size=6))
     def test_rounds_once_and_keeps_what_is_no_number(self, products: list[tuple[float, float]]) -> None:
         total = ExactSum()
@@ -90,7 +90,7 @@ class TestMedianAndQuantile:
         )
 
     @pytest.mark.parametrize("method", ["linear", "inverted_cdf"])
-    @examples(100)
+    @examples(60)
     @given(
         payloads=st.lists(values, min_size=1, max_size=12), q=st.sampled_from([0.0, 0.01, 0.1, 0.25, 0.5, 0.7, 0.9, 0.99, 1.0])
     )
@@ -132,7 +132,7 @@ class TestMedianAndQuantile:
 
 
 class TestVwap:
-    @examples(100)
+    @examples(60)
     @given(st.lists(st.tuples(st.floats(0, 1e6), st.integers(0, 1000)), min_size=1, max_size=12))
     def test_is_the_mean_price_of_single_units(self, trades: list[tuple[float, int]]) -> None:
         units = [price for price, size in trades for _ in range(size)]
@@ -211,7 +211,7 @@ class TestTopK:
 
 
 class TestLinearTrend:
-    @examples(100)
+    @examples(60)
     @given(events.filter(lambda rows: len({le for le, _, _ in rows}) > 1))
     def test_is_the_line_of_numpy(self, rows: list[tuple[int, int, float]]) -> None:
         slope, intercept = np.polyfit([le for le, _, _ in rows], [value for _, _, value in rows], 1)
@@ -240,7 +240,7 @@ class TestLinearTrend:
 
 
 class TestRobustZScore:
-    @examples(100)
+    @examples(60)
     @given(
         st.lists(st.integers(-1000, 1000).map(lambda tenths: tenths / 10), min_size=1, max_size=12), st.sampled_from([1.0, 3.5])
     )
