@@ -53,7 +53,7 @@ class Selecting:
 
     def _select(self, tree: Any) -> Any:
         to_stream, distinct, items, sources, where, group, having, every = tree.children
-        columns = Columns(self._text, [self._side(source) for source in self._listed(sources)])
+        columns = Columns(self._text, self._sides(sources))
         outputs = [(self._output(item), item.children[0]) for item in items.children if item.data == "item"]
         columns.note([items, *(each for each in (where, group) if each), *sources.children[1:]])
         columns.note([having] if having else [], besides={name for name, _ in outputs})
@@ -152,6 +152,16 @@ class Selecting:
     def _listed(sources: Any) -> list[Any]:
         first, *joins = sources.children
         return [first, *(join.children[0] if join.data == "cross" else join.children[1] for join in joins)]
+
+    def _sides(self, sources: Any) -> list[Side]:
+        found: dict[str, Side] = {}
+        for source in self._listed(sources):
+            side = self._side(source)
+            if side.alias in found:
+                hint = f"write {self._text.of(source)} AS another, and AS one where it comes first"
+                raise self._text.refused(source, f"two sources are called {side.alias!r}", hint)
+            found[side.alias] = side
+        return list(found.values())
 
     def _side(self, source: Any) -> Side:
         if source.data == "nested":

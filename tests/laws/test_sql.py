@@ -110,6 +110,7 @@ def test_without_batches_it_is_as_with_one_per_timestamp(text: str, rows: Any) -
         ("SELECT quantile(v, k) AS q FROM S", "which quantile is a number from 0 to 1", "k"),
         ("SELECT v FROM S [RANGE 2 WEEKS]", "there is no unit 'WEEKS'", "WEEKS"),
         ("SELECT v FROM S [RANGE 0]", "a window is as long as a tick at least", "RANGE 0"),
+        ("SELECT v FROM S, S", "two sources are called 'S'", "S"),
         ("SELECT v FROM S A, S B", "column 'v' may be of several sources", "v"),
         ("SELECT v FROM S HAVING v > 1", "HAVING is for groups", "HAVING v > 1"),
         ("SELECT v FROM S ORDER BY v", "'ORDER' does not belong here", "ORDER"),
