@@ -1,7 +1,7 @@
 """What window sequences cost and hold: a million rows, one at each tick, in order, 1000 a push with a CTI behind them.
 
-Each window counts its rows in a session that sends final results. Of what it holds the most is taken after a tenth of the rows, and
-after all; for each of a hundred keys a tenth of the rows. `python -m benchmarks.studies.sequences [rows]` prints the table.
+Each window counts its rows in a session that sends final results. Of what it holds the most is taken after a tenth of the rows,
+and after all; for each of a hundred keys a tenth of the rows. `python -m benchmarks.studies.sequences [rows]` prints the table.
 """
 
 from __future__ import annotations
