@@ -32,8 +32,10 @@ LAWS = (
 )
 
 
+SOME = "99"
+"""The examples that a law is given: of its fixed set more than its own, which are few so that all laws run often."""
 MANY = "2000"
-"""The examples that a law is given to notice what it does not notice with its own, which are few so that all laws run often."""
+"""The examples that it is given where it notices nothing with those."""
 
 
 @dataclass(frozen=True)
@@ -342,7 +344,7 @@ def attempt(sabotage: Sabotage) -> str | None:
         if text.count(sabotage.old) != 1:
             return f"its text is in {sabotage.file} {text.count(sabotage.old)} times, not once"
         target.write_text(text.replace(sabotage.old, sabotage.new))
-        laws = run_laws(folder, sabotage.tests)
+        laws = run_laws(folder, sabotage.tests, LAW_EXAMPLES=SOME)
         if laws.returncode == 0:
             laws = run_laws(folder, sabotage.tests, LAW_EXAMPLES=MANY)
     if laws.returncode == 0:
