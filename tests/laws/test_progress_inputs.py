@@ -17,6 +17,7 @@ from streamdsl.progress import (
     Chain,
     Describe,
     Input,
+    Joined,
     OfAttribute,
     OfPairs,
     OfWindows,
@@ -25,6 +26,7 @@ from streamdsl.progress import (
     Sort,
     Tuple,
     Union,
+    Unmatched,
     WindowAggregate,
     WindowResult,
 )
@@ -211,6 +213,22 @@ def test_smoothed_results_are_the_same_within_the_delay_and_come_few_at_a_time(s
         assert all(each.wid >= value - delay for value in reached for each in due)
     out += smooth.close()
     assert (out, smooth.buffered) == (make_run(make(), given_), 0)
+
+
+@examples(60)
+@given(SEEDS)
+def test_what_an_outer_join_finds_unmatched_leaves_a_few_at_a_time_too(seed: int) -> None:
+    rng = Random(seed)
+    before, after, every, delay = (rng.randint(0, 6) for _ in range(4))
+    given_ = arrivals(rng, 2)
+    smooth, out = Smooth(BandJoin(before, after, "k", outer=True), every + 1, delay), []
+    for input, item in given_:
+        found = smooth.push(item, input)
+        out += found
+        assert isinstance(item, Punctuation) or sum(isinstance(each, (Joined, Unmatched)) for each in found) <= 1
+    out += smooth.close()
+    plain = BandJoin(before, after, "k", outer=True)
+    assert out == plain.run(given_) + plain.close()
 
 
 def make_run(operator: WindowAggregate, given_: list[Arrival]) -> list[Any]:
