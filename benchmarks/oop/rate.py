@@ -12,7 +12,7 @@ from benchmarks.oop.arrivals import SECOND
 from streamdsl.progress import LowLevelAggregate, Tuple
 
 RING = 2**16
-GROUPS = [66_000, 130_000, 260_000]
+GROUPS = [66_000, 130_000, 260_000, 520_000]
 SIZES = [0.5, 1, 2]
 WINDOWS = 3
 PER_GROUP = 3
