@@ -20,6 +20,8 @@ def main(folder: str) -> None:
     draw(held, bands, rates, str(Path(folder) / "oop.svg"))
     for each in memory.EXPERIMENTS:
         print(f"{each.name}, {each.title}\n  the paper: {each.paper}\n  here: {_ends(held[each.name])}")
+    for name, paper in (("N1", band.PAPER), ("G1", rate.PAPER), ("Figure 3", split.PAPER)):
+        print(f"{name}, the paper: {paper}; here: above")
     for name, arm in arms.items():
         print(f"Figure 3, {name}: {arm}")
 

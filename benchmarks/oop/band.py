@@ -38,6 +38,9 @@ class Query:
         return self._join.buffered + self._rest.buffered
 
 
+PAPER = "much less memory and latency out of order, less time, at every band"
+
+
 def measure() -> dict[str, list[tuple[Held, Ran]]]:
     """Return what both ways hold and cost at each band."""
     found: dict[str, list[tuple[Held, Ran]]] = {"in order": [], "out of order": []}

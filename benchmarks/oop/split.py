@@ -69,6 +69,9 @@ def arm(query: Operator) -> tuple[float, int, int]:
     return sum(late) / len(late), tuples, counted
 
 
+PAPER = "out of order no tuple is lost, and the delay is the least"
+
+
 def measure() -> dict[str, Arm]:
     """Return the three arms, the last one for some slacks."""
     ways: dict[str, Callable[[], Operator]] = {"out of order": out_of_order, "merged in order": merged}
