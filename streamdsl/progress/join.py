@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,13 +49,13 @@ class Join(Operator):
         self._alone: dict[int, Tuple] = {}
         """The left tuples of an outer join that are stored, and that nothing has matched yet, by their Python ids."""
 
+    @abstractmethod
     def partners(self, ts: Time, side: int) -> tuple[Time, Time]:
         """Return the first and the last time of the partners that a tuple of a side can have."""
-        raise NotImplementedError
 
+    @abstractmethod
     def horizon(self, bound: Time, side: int) -> Time:
         """Return the least time of the tuples of a side that can have partners at or after a bound."""
-        raise NotImplementedError
 
     @property
     def buffered(self) -> int:
