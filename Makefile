@@ -11,6 +11,9 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
 JAVA = $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 JAVA_VERSION = $(shell $(JAVA) -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p')
 HAS_JAVA = $(shell test "0$(JAVA_VERSION)" -ge 17 2>/dev/null && echo yes)
+# Tests start many processes, which would each compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 INSTALL_JAVA = Java 17 or newer (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)
 
 .PHONY: help environment java demo test laws lint format types doctest docs notebooks sabotage bench check ci clean

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,7 +27,9 @@ FAST = {
     "spark.log.level": "OFF",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.daemon.module": "tests.spark.daemon",
 }
+_ROOT = str(Path(__file__).parents[2])
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -37,6 +40,7 @@ def spark() -> Iterator[SparkSession]:
     sql = pytest.importorskip("pyspark.sql")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ["PYTHONPATH"] = os.pathsep.join([_ROOT, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]).rstrip(os.pathsep)
     builder = sql.SparkSession.builder.master("local[2]").appName("streamdsl-tests")
     for name, value in FAST.items():
         builder = builder.config(name, value)

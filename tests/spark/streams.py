@@ -67,6 +67,11 @@ def union_of(streams: Iterable[Any]) -> Any:
     return first.union(*others)
 
 
+def windows_of_every_kind() -> list[sd.Stream[Any]]:
+    windows = (by_key().snapshot_window(), by_key().session_window(3), by_key().count_window(2))
+    return [windowed.aggregate(n=sd.count(), most=sd.max(lambda e: e.v)) for windowed in windows]
+
+
 NAMES = [{"k": "a", "name": "A"}, {"k": "b", "name": "B"}]
 QUERIES: dict[str, sd.Stream[Any]] = {
     "rows": by_value().select(k=lambda e: e.k, w=lambda e: e.v * 2).alter_duration(5),
@@ -79,13 +84,19 @@ QUERIES: dict[str, sd.Stream[Any]] = {
         total=Total().of(lambda e: e.v),
         mean=IncrementalTimeWeightedAverage().of(lambda e: e.v),
     ),
-    "operators of every kind": union_of(
-        by_key().tumbling_window(6).apply(module, lambda e: e.v).select(k=lambda e: e[0], v=lambda e: e[1])
-        for module in (Above(), Alone(), Odd(), Copies())
-    ),
-    "windows of every kind": union_of(
-        windowed.aggregate(n=sd.count(), most=sd.max(lambda e: e.v))
-        for windowed in (by_key().snapshot_window(), by_key().session_window(3), by_key().count_window(2))
+    "operators and windows of every kind, rows in pieces, a pattern": union_of(
+        [
+            *(
+                by_key().tumbling_window(6).apply(module, lambda e: e.v).select(k=lambda e: e[0], v=lambda e: e[1])
+                for module in (Above(), Alone(), Odd(), Copies())
+            ),
+            *(windowed.select(k=lambda e: e.k, v=lambda e: 9 * e.n + e.most) for windowed in windows_of_every_kind()),
+            stream().select_many(lambda e: [e.k, "z"]).select(k=lambda word: word).stitch().select(k=lambda e: e.k, v=lambda e: 0),
+            stream().to_edges("k").clip_duration(9).select(k=lambda e: e.k, v=lambda e: e.v),
+            by_key()
+            .apply(lambda g: g.match(lambda p: p.a.then(p.b).within(4), select=lambda m: m.b.v))
+            .select(k=lambda e: e[0], v=lambda e: e[1]),
+        ]
     ),
     "joins of every kind": union_of(
         [
@@ -97,25 +108,18 @@ QUERIES: dict[str, sd.Stream[Any]] = {
             stream().clip_by(stream("t"), on="k").select(k=lambda e: e.k, v=lambda e: e.v, w=lambda e: e.m),
         ]
     ),
-    "rows in pieces, stitched, a pattern": union_of(
-        [
-            stream().select_many(lambda e: [e.k, "z"]).select(k=lambda word: word).stitch(),
-            stream().to_edges("k").clip_duration(9).select(k=lambda e: e.k),
-            by_key().apply(lambda g: g.match(lambda p: p.a.then(p.b).within(4), select=lambda m: m.b.k)).select(k=lambda e: e[1]),
-        ]
-    ),
-    "anti join, grouped after it": stream()
-    .anti_join(stream("t"), on="k")
-    .group_by("k")
-    .tumbling_window(9)
-    .aggregate(n=sd.count()),
-    "groups, then all": by_key().hopping_window(8, 4).aggregate(n=sd.count()).tumbling_window(8).aggregate(n=sd.count()),
+    "groups, then all, then other groups": by_key()
+    .hopping_window(8, 4)
+    .aggregate(v=sd.count())
+    .tumbling_window(8)
+    .apply(Ends())
+    .select(v=lambda v: v)
+    .distinct(),
     "reference data, rows in order, a module that sees times": stream()
     .join(sd.from_table(NAMES), on="k", select=NAMED)
     .group_by("name")
     .apply(lambda g: g.scan(Numbered()).tumbling_window(6).aggregate(lived=Lived().of(lambda n: n)))
     .select(name=lambda e: e[0], lived=lambda e: e[1].lived),
-    "an operator over all, distinct": stream().alter_duration(3).snapshot_window().apply(Ends()).select(v=lambda v: v).distinct(),
 }
 
 

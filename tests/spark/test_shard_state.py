@@ -19,7 +19,7 @@ from streamdsl.spark.flow import Flow
 from streamdsl.spark.shipping import ship
 from streamdsl.spark.streaming import processor
 from streamdsl.spark.streaming.layout import laid_out
-from streamdsl.spark.streaming.processor import ShardProcessor
+from streamdsl.spark.streaming.processor import shard_processor
 from streamdsl.spark.streaming.wire import unpacked
 from tests.laws.sharded import TYPE, frame_of
 
@@ -29,7 +29,7 @@ FLOWS = {"s": Flow.of(TYPE, "tick", lambda: None)}
 
 def in_store(shards: int = 1, emit: Any = "final") -> TwsTester:
     (part,) = laid_out(PLAN, FLOWS, range(shards), emit)
-    return TwsTester(ShardProcessor(ship(part.shards, "the query")))
+    return TwsTester(shard_processor(ship(part.shards, "the query")))
 
 
 def parcels(*events: Any) -> list[Row]:

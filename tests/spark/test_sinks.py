@@ -15,15 +15,15 @@ from streamdsl.errors import SchemaError, SinkError
 from streamdsl.spark import DatabaseTable, ParquetTable
 from streamdsl.testing import arrival_orders
 from tests.spark.helpers import history
-from tests.spark.streams import QUERIES, files_of, frame_of
+from tests.spark.streams import files_of, frame_of, union_of, windows_of_every_kind
 
 pytestmark = [pytest.mark.spark]
 
 
 def test_tables_follow_a_stream(streaming: Any, tmp_path: Path) -> None:
-    (query, rows) = (QUERIES["windows of every kind"], history(11, 18))
+    query, rows = union_of(windows_of_every_kind()), history(11, 18)
     (events,) = arrival_orders(rows, 1, seed=5)
-    files_of([*events, sd.Cti(sd.INFINITY)], 3, tmp_path / "s")
+    files_of([*events, sd.Cti(sd.INFINITY)], 2, tmp_path / "s")
     files, database = ParquetTable(tmp_path / "files", every=10), DatabaseTable(lambda: sqlite3.connect(tmp_path / "db"), "rows")
     streams: list[Any] = []
 
@@ -46,8 +46,8 @@ def test_tables_follow_a_stream(streaming: Any, tmp_path: Path) -> None:
     assert set(map(tuple, read.drop("id").collect())) == expected
     with closing(sqlite3.connect(tmp_path / "db")) as connection:
         assert set(connection.execute("SELECT le, re, k, n, most FROM rows")) == expected
-        assert list(connection.execute("SELECT * FROM streamdsl_batches")) == [("rows", 2, running.id)]
-    assert streams == [running.id] * 3
+        assert list(connection.execute("SELECT * FROM streamdsl_batches")) == [("rows", 1, running.id)]
+    assert streams == [running.id] * 2
     assert {path.name for path in (tmp_path / "files").glob("le_*")} == {f"le_{le // 10}.parquet" for le, *_ in expected}
 
 

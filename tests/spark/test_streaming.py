@@ -49,7 +49,7 @@ def test_it_is_what_the_definition_says(streaming: Any, name: str, tmp_path: Pat
     inputs = {source: history(7 + n, 18, unending=False) for n, source in enumerate(names)}
     for source in names:
         (events,) = arrival_orders(inputs[source], 1, seed=5)
-        files_of([*events, sd.Cti(sd.INFINITY)], 3, tmp_path / source)
+        files_of([*events, sd.Cti(sd.INFINITY)], 2, tmp_path / source)
     emit = "final" if name == "tumbling" else "speculative"
     events = streamed(streaming, query, {source: tmp_path / source for source in names}, emit, tmp_path)
     assert {row.kind for row in events.collect()} >= {"insert", "cti"}
@@ -92,9 +92,10 @@ def test_a_query_says_how_it_is_spread() -> None:
     assert said["joins of every kind"] == "shards by e.k"
     ends = stream().where(lambda e, life: life.re > 5).group_by("k").tumbling_window(5).aggregate(n=sd.count())
     assert ends.on_spark(None).explain_stream() == "shards by e.k"
-    assert said["groups, then all"].split("\n") == [
+    assert said["groups, then all, then other groups"].split("\n") == [
         "stage 1 of s: shards by e.k",
-        "stage 2 of stage 1: one shard: window_aggregate_2 is outside of any group",
+        "stage 2 of stage 1: one shard: window_apply_1 is outside of any group",
+        "stage 3 of stage 2: shards by e",
     ]
 
 

@@ -23,20 +23,41 @@ _running: dict[str, Shard] = {}
 """Running shards of this process by the state that they are in: the state store has the truth, this saves reading it."""
 
 
-class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
-    """Runs the shards' plan: `stage` is a `ShardStage` as bytes."""
+def shard_processor(stage: bytes) -> StatefulProcessor:
+    """Return what runs the shards' plan: `stage` is a `ShardStage` as bytes.
 
-    def __init__(self, stage: bytes) -> None:
-        self._stage = stage
+    A class inside a function travels by value: the process that Spark starts before a stream's first micro-batch, to ask what state
+    there is, need not load streamdsl.
+    """
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name the state: `head` has a token for what the chunks hold, the digest of each, and of how many shards this is one."""
-        self._head = handle.getValueState("head", "token string, digests binary, shards int")
-        self._chunks = handle.getMapState("chunks", "place int", "chunk binary")
+    class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
+        def init(self, handle: StatefulProcessorHandle) -> None:
+            # `head` has a token for what the chunks hold, the digest of each, and of how many shards this is one.
+            self._head = handle.getValueState("head", "token string, digests binary, shards int")
+            self._chunks = handle.getMapState("chunks", "place int", "chunk binary")
 
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803  (Spark's)
-        """Yield what a shard sends when it is fed what has come for it."""
-        stage: ShardStage = loaded(self._stage)
+        def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803  (Spark's)
+            from streamdsl.spark.streaming.processor import Kept
+
+            yield from Kept(stage, self._head, self._chunks).run(int(key[0]), rows)
+
+        def close(self) -> None:
+            pass
+
+    return ShardProcessor()
+
+
+class Kept:
+    """The state of a shard in Spark's state store."""
+
+    def __init__(self, stage: bytes, head: Any, chunks: Any) -> None:
+        self._stage: ShardStage = loaded(stage)
+        self._head = head
+        self._chunks = chunks
+
+    def run(self, number: int, rows: Iterator[Any]) -> Iterator[Row]:
+        """Yield what the shard sends when it is fed what has come for it."""
+        stage = self._stage
         token, digests, shards = self._head.get() if self._head.exists() else (None, b"", stage.shards)
         if shards != stage.shards:
             raise QueryError(
@@ -44,13 +65,10 @@ class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
                 hint=f"set spark.sql.shuffle.partitions to {shards}, or begin a new checkpoint",
             )
         known = None if token is None else _running.pop(token, None)
-        shard = known or stage.open(None if token is None else self._saved(len(digests) // _DIGEST), int(key[0]))
+        shard = known or stage.open(None if token is None else self._saved(len(digests) // _DIGEST), number)
         for blob in shard.take([parcel_of(row) for row in rows]):
-            yield Row(shard=int(key[0]), blob=blob)
+            yield Row(shard=number, blob=blob)
         self._save(shard, bytes(digests), shards)
-
-    def close(self) -> None:
-        """Leave everything as it is."""
 
     def _saved(self, n_chunks: int) -> bytes:
         return b"".join(bytes(self._chunks.getValue((place,))[0]) for place in range(n_chunks))

@@ -91,11 +91,11 @@ def _with_watermarks(plan: Node, frames: Mapping[str, DataFrame]) -> Node:
 
 def _in_shards(part: Part, flows: Mapping[str, Flow], sent: Mapping[int, DataFrame]) -> DataFrame:
     """Return what the shards of a stage send."""
-    from streamdsl.spark.streaming.processor import ShardProcessor
+    from streamdsl.spark.streaming.processor import shard_processor
 
     frames = [sent[id(leg.origin)] if isinstance(leg.origin, Stage) else flows[leg.origin.source].make() for leg in part.legs]
     routed = [frame.mapInArrow(worker_function(shipped(leg)), PARCEL) for frame, leg in zip(frames, part.legs, strict=True)]
-    processor = ShardProcessor(ship(part.shards, "the query"))
+    processor = shard_processor(ship(part.shards, "the query"))
     return reduce(DataFrame.unionByName, routed).groupBy("shard").transformWithState(processor, SENT, "append", "none")
 
 
