@@ -1,4 +1,4 @@
-"""What all tests share: how many random examples there are, and that all Spark tests run in one process."""
+"""What all tests share: how many random examples there are, and which tests on Spark run in one process."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from tests.laws.profiles import load_profile
 
 SPARK = Path(__file__).parent / "spark"
+STREAMS = {f"test_{name}.py" for name in ("streaming", "writing", "sinks", "jobs", "demo", "shard_state")}
 
 load_profile()
 
@@ -23,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Return a scheduler that gives one process all tests on Spark, which start together: a session takes long to warm up.
+    """Return a scheduler that gives one process all batches on Spark, and one all its streams: a session takes long to warm up.
 
     So does what the tests of one story share; a test with a Spark of its own goes alone. They are known by their files: with
     pytest 9.2, xdist 3.8 does not see the groups of marks.
@@ -35,7 +36,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
             file = nodeid.partition("::")[0]
             if "/stories/" in file:
                 return file
-            shares = "/spark/" in file and not file.endswith("test_connect.py")
-            return "spark" if shares or file.endswith("_on_spark.py") else nodeid
+            name = file.rpartition("/")[2]
+            if "/spark/" in file and name != "test_connect.py":
+                return "streams" if name in STREAMS else "batches"
+            return "batches" if file.endswith("_on_spark.py") else nodeid
 
     return Together(config, log)

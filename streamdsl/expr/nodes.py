@@ -5,6 +5,7 @@ Comparing two nodes compares them; the facade (`facade.py`) is what builds nodes
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal, TypeAlias
@@ -24,8 +25,8 @@ class Expr:
 
     def children(self) -> Iterator[Expr]:
         """Yield the expressions that this one is made of."""
-        for f in fields(self):
-            yield from _expressions(getattr(self, f.name))
+        for name in _names(type(self)):
+            yield from _expressions(getattr(self, name))
 
     def walk(self) -> Iterator[Expr]:
         """Yield this expression and all below it, a shared one once."""
@@ -51,6 +52,12 @@ class Expr:
             else:
                 seen.add(id(child))
                 open_.append((child, child.children()))
+
+
+@functools.cache
+def _names(cls: type[Expr]) -> tuple[str, ...]:
+    """Return the names of the fields of a class."""
+    return tuple(field.name for field in fields(cls))
 
 
 def _expressions(value: object) -> Iterator[Expr]:

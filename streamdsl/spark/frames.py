@@ -79,7 +79,17 @@ def type_of_rows(declared: Schema | None, cht: CHT[Any]) -> tuple[Schema, Type]:
 
 def collected(flow: Flow) -> CHT[Any]:
     """Run a flow and return its rows to this process."""
-    table = flow.make().select("le", "re", "p").toArrow()
+    return told(flow, told_by(flow))
+
+
+def told_by(flow: Flow) -> DataFrame:
+    """Return the frame of what a flow gives."""
+    return flow.make().select("le", "re", "p")
+
+
+def told(flow: Flow, frame: DataFrame) -> CHT[Any]:
+    """Run the frame of what a flow gives and return its rows to this process."""
+    table = frame.toArrow()
     if not table.num_rows:
         return CHT((), flow.unit)
     payloads = decode(pa.concat_arrays(table.column("p").chunks).cast(arrow_type(flow.type)), flow.type)

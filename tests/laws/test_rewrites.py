@@ -268,27 +268,27 @@ def test_a_rewritten_plan_means_what_was_written(seed: int) -> None:
     check_meaning(*drawn(Random(seed)))
 
 
-@examples(72)
+@examples(48)
 @given(SEEDS)
 def test_a_session_shows_the_same_rows_and_ctis_after_every_push(seed: int) -> None:
     rng = Random(seed)
     check_session(*drawn(rng), rng.choice(EMITS))
 
 
-@examples(72)
+@examples(48)
 @given(SEEDS)
 def test_a_run_gives_what_the_reference_gives_of_the_plan_as_written(seed: int) -> None:
     check_run(*drawn(Random(seed)))
 
 
-@examples(72)
+@examples(48)
 @given(SEEDS)
 def test_a_bounded_run_gives_what_the_reference_gives(seed: int) -> None:
     rng = Random(seed)
     check_run(*drawn(rng, partial(rng.choice([filtered, narrowed]), others=[])), until=rng.randint(-5, 30))
 
 
-@examples(72)
+@examples(48)
 @given(SEEDS)
 def test_a_bounded_run_of_any_query_gives_what_it_gives_as_written(seed: int) -> None:
     rng = Random(seed)
@@ -299,7 +299,7 @@ def test_a_bounded_run_of_any_query_gives_what_it_gives_as_written(seed: int) ->
         assert_cht_equal(made.run(bindings, until=until).cht(), written)
 
 
-@examples(72)
+@examples(48)
 @given(SEEDS)
 def test_narrowing_keeps_every_event_with_its_id(seed: int) -> None:
     rng = Random(seed)
@@ -315,14 +315,14 @@ def output(made: Query, events: Scenario, emit: Emit, choice: str) -> list[list[
 def test_the_random_queries_try_every_rule_often() -> None:
     assert set(LAWS) == {rule.__name__ for rule in RULES}
     for name, made in LAWS.items():
-        fired = [Counter(rule.__name__ for rule in rewriting(made(Random(seed)).plan()).fired)[name] for seed in range(150)]
-        assert 30 <= sum(map(bool, fired)) <= 135, f"{name} fires in {sum(map(bool, fired))} of 150"
+        fired = [Counter(rule.__name__ for rule in rewriting(made(Random(seed)).plan()).fired)[name] for seed in range(60)]
+        assert 12 <= sum(map(bool, fired)) <= 54, f"{name} fires in {sum(map(bool, fired))} of 60"
     assert_filters_move_in_sessions()
 
 
 def assert_filters_move_in_sessions() -> None:
     for emit in EMITS:
-        sessions = [rewriting(filtered(Random(seed)).plan(), emit).fired for seed in range(300)]
+        sessions = [rewriting(filtered(Random(seed)).plan(), emit).fired for seed in range(100)]
         assert sum(map(bool, sessions)) >= 15, f"nothing is rewritten in sessions with emit={emit!r}"
 
 
@@ -376,7 +376,7 @@ def some_rules(rng: Random) -> list[str]:
     return [rule.__name__ for rule in RULES if rng.random() < 0.7]
 
 
-@examples(72)
+@examples(48)
 @given(SEEDS)
 def test_any_rules_leave_any_query_as_the_reference_has_it(seed: int) -> None:
     rng = Random(seed)
@@ -385,7 +385,7 @@ def test_any_rules_leave_any_query_as_the_reference_has_it(seed: int) -> None:
     check_law(made, scenario(rng, 2, unending=False, max_size=5), rng.choice(EMITS), as_options(names))
 
 
-@examples(72)
+@examples(48)
 @given(SEEDS)
 def test_any_rules_leave_every_push_of_any_query_as_it_is(seed: int) -> None:
     rng = Random(seed)
@@ -396,12 +396,12 @@ def test_any_rules_leave_every_push_of_any_query_as_it_is(seed: int) -> None:
 
 def test_random_queries_try_every_rule_that_they_can() -> None:
     fired: Counter[str] = Counter()
-    for seed in range(300):
+    for seed in range(150):
         made = mixed(Random(seed))
         for mode in MODES:
             fired.update({f"{mode} {rule.__name__}" for rule in rewriting(made.plan(), mode).fired})
     expected = {f"{mode} {rule.__name__}" for mode in MODES for rule in RULES} - SELDOM
-    assert {name: fired[name] for name in expected if fired[name] < 8} == {}
+    assert {name: fired[name] for name in expected if fired[name] < 4} == {}
 
 
 SPECIAL = ("push_filter_below_module", "narrow_to_reads", "clip_right", "share_panes", "share_transposed")
@@ -416,8 +416,8 @@ TELLING = (5, 7, 8)
 @pytest.mark.parametrize("rule", FIRES)
 def test_the_cases_of_each_rule_mean_what_was_written(rule: str) -> None:
     for name, build in [*FIRES[rule].items(), *MUST_NOT_FIRE[rule].items()]:
-        seen = Counter(check_case(build, seed) for seed in TELLING)
-        assert seen["fails" if name in FAILING else "rows"] >= 1, f"{name}: {seen}"
+        wanted = "fails" if name in FAILING else "rows"
+        assert any(check_case(build, seed) == wanted for seed in TELLING), f"{name}: none of the scenarios gives {wanted}"
 
 
 def check_case(build: Step, seed: int) -> str:
@@ -567,4 +567,4 @@ def test_the_law_notices_a_wrong_rule(name: str) -> None:
 
 
 def test_the_law_holds_on_the_same_examples_without_sabotage() -> None:
-    assert not any(map(breaks, range(80)))
+    assert not any(map(breaks, range(40)))

@@ -166,7 +166,7 @@ def parts_of(events: Sequence[Any], n: int) -> Iterator[Sequence[Any]]:
 
 
 @pytest.mark.parametrize("name", QUERIES)
-@examples(12)
+@examples(7)
 @given(
     histories(), histories(), st.integers(1, 4), st.integers(1, 4), st.integers(0, 99), st.sampled_from(["speculative", "final"])
 )
@@ -199,7 +199,7 @@ def test_what_shards_send_is_what_the_definition_says(
     assert_cht_equal(CHT.from_events(sent), denote(plan, {**inputs, **own}))
 
 
-@examples(60)
+@examples(30)
 @given(st.integers(0, 2**32), st.integers(1, 3), st.integers(1, 3))
 def test_random_queries_in_stages(seed: int, n_shards: int, n_batches: int) -> None:
     rng = Random(seed)
@@ -282,7 +282,7 @@ POLICIES: dict[str, sd.Progress] = {
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@examples(25)
+@examples(12)
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 3))), st.integers(1, 3), st.integers(1, 5), st.integers(0, 99))
 def test_a_policy_moves_progress_batch_by_batch(name: str, late: list[tuple[int, int]], shards: int, n: int, seed: int) -> None:
     """Rows that are late by no more than a policy allows count, and the last stage hears of the progress."""
@@ -308,7 +308,7 @@ def test_a_policy_moves_progress_batch_by_batch(name: str, late: list[tuple[int,
 
 
 @pytest.mark.parametrize("on_violation", ["drop", "adjust"])
-@examples(25)
+@examples(12)
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 9))), st.integers(1, 3), st.integers(1, 5), st.integers(0, 99))
 def test_rows_that_come_too_late_are_told_of(
     on_violation: Any, rows: list[tuple[int, int]], shards: int, n: int, seed: int

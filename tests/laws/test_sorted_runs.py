@@ -40,7 +40,7 @@ def small_limits(rng: Random) -> Iterator[None]:
 
 @pytest.mark.parametrize("name", ["join", "band_join", "semi_join", "anti_join", "asof_join"])
 def test_joins_mean_what_the_reference_says_in_runs_of_any_size(name: str) -> None:
-    @examples(80)
+    @examples(30)
     @given(SEEDS)
     def law(seed: int) -> None:
         rng = Random(seed)

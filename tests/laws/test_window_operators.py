@@ -129,7 +129,7 @@ def kind_of(event: Event[Any]) -> object:
     return [type(value) for _, value in fields_of(event.payload)][-1] if isinstance(event, Insert) else None
 
 
-@examples(90)
+@examples(60)
 @given(queries(), st.data())
 def test_both_operators_give_the_same_events_after_every_push(query: sd.Stream[Any], data: st.DataObject) -> None:
     emit, stream = data.draw(st.sampled_from(EMITS)), data.draw(pushes())
@@ -153,7 +153,7 @@ def windows_of(outcome: Outcome, emit: str) -> list[tuple[int, int]]:
     return [(each["windows"], each["udm_calls"] if emit != "final" else 0) for each in figures]
 
 
-@examples(60)
+@examples(40)
 @given(queries(), st.data())
 def test_both_operators_give_what_the_reference_gives(query: sd.Stream[Any], data: st.DataObject) -> None:
     stream = [event for part in data.draw(pushes(unending=False, failing=False)) for event in part]

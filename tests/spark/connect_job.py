@@ -39,7 +39,12 @@ def main() -> None:
     """Run all queries, and say how many there were."""
     from pyspark.sql import SparkSession
 
-    spark = SparkSession.builder.remote("local[1]").config("spark.sql.shuffle.partitions", "1").getOrCreate()
+    builder = SparkSession.builder.remote("local[1]")
+    for name in ("spark.sql.codegen.wholeStage", "spark.sql.adaptive.enabled", "spark.ui.enabled"):
+        builder = builder.config(name, "false")
+    spark = (
+        builder.config("spark.sql.codegen.factoryMode", "NO_CODEGEN").config("spark.sql.shuffle.partitions", "1").getOrCreate()
+    )
     assert "connect" in type(spark).__module__
     frame = spark.createDataFrame(ROWS, "le long, re long, k string, v double")
     events = [sd.Insert(i, le, re, {"k": k, "v": v}) for i, (le, re, k, v) in enumerate(ROWS)]

@@ -12,7 +12,7 @@ import streamdsl as sd
 from streamdsl.denote import denote, sources
 from streamdsl.spark import explain_spark
 from streamdsl.spark.flow import Flow
-from streamdsl.spark.frames import collected, source_of_rows
+from streamdsl.spark.frames import source_of_rows, told, told_by
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.testing import assert_cht_equal
 
@@ -66,9 +66,10 @@ def check_noted(
     """Assert that Spark's answer is the expected one and the notes are true; return whether no Python runs."""
     low = lowering(query.plan(), _flows(query, inputs), until)
     flow = lower(low)
-    assert_cht_equal(collected(flow), expected)
+    frame = told_by(flow)
+    assert_cht_equal(told(flow, frame), expected)
     native = all(note.how == "native" for note in low.notes.values())
-    assert native == (PYTHON.search(physical_plan(flow.make())) is None)
+    assert native == (PYTHON.search(physical_plan(frame)) is None)
     return native
 
 

@@ -91,7 +91,11 @@ QUERIES: dict[str, sd.Stream[Any]] = {
                 for module in (Above(), Alone(), Odd(), Copies())
             ),
             *(windowed.select(k=lambda e: e.k, v=lambda e: 9 * e.n + e.most) for windowed in windows_of_every_kind()),
-            stream().select_many(lambda e: [e.k, "z"]).select(k=lambda word: word).stitch().select(k=lambda e: e.k, v=lambda e: 0),
+            stream()
+            .select_many(lambda e: [e.k, "z"])
+            .select(k=lambda word: word)
+            .stitch()
+            .select(k=lambda e: e.k, v=lambda e: 0),
             stream().to_edges("k").clip_duration(9).select(k=lambda e: e.k, v=lambda e: e.v),
             by_key()
             .apply(lambda g: g.match(lambda p: p.a.then(p.b).within(4), select=lambda m: m.b.v))

@@ -122,6 +122,16 @@ class Middle(sd.UDA):
 """
 
 
+FOR_FEW_ROWS = " ".join(
+    [
+        "-XX:TieredStopAtLevel=1",
+        "-Dspark.sql.codegen.wholeStage=false",
+        "-Dspark.sql.codegen.factoryMode=NO_CODEGEN",
+        "-Dspark.sql.adaptive.enabled=false",
+    ]
+)
+
+
 def test_classes_of_main_and_of_local_modules_travel_by_value(tmp_path: Path) -> None:
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "only_the_driver_has_this.py").write_text(MODULE)
@@ -134,7 +144,7 @@ def test_classes_of_main_and_of_local_modules_travel_by_value(tmp_path: Path) ->
         text=True,
         check=False,
         cwd=tmp_path,
-        env={**_outside(), "PYTHONPATH": root, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"},
+        env={**_outside(), "PYTHONPATH": root, "JDK_JAVA_OPTIONS": FOR_FEW_ROWS},
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout == "7 queries give the same rows\n"

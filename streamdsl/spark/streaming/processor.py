@@ -26,8 +26,8 @@ _running: dict[str, Shard] = {}
 def shard_processor(stage: bytes) -> StatefulProcessor:
     """Return what runs the shards' plan: `stage` is a `ShardStage` as bytes.
 
-    A class inside a function travels by value: the process that Spark starts before a stream's first micro-batch, to ask what state
-    there is, need not load streamdsl.
+    A class inside a function travels by value: the process that Spark starts before a stream's first micro-batch, to ask what
+    state there is, need not load streamdsl.
     """
 
     class ShardProcessor(StatefulProcessor):  # type: ignore[misc]
