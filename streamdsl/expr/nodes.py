@@ -25,7 +25,8 @@ class Expr:
 
     def children(self) -> Iterator[Expr]:
         """Yield the expressions that this one is made of."""
-        for name in _names(type(self)):
+        cls: Any = type(self)
+        for name in _names(cls):
             yield from _expressions(getattr(self, name))
 
     def walk(self) -> Iterator[Expr]:

@@ -105,7 +105,8 @@ def by_value() -> Iterator[None]:
 @contextmanager
 def _registered() -> Iterator[None]:
     known = cloudpickle.list_registry_pickle_by_value()
-    added = [module for name, module in list(sys.modules.items()) if name not in known and _is_local(module)]
+    local = {module.__name__: module for module in list(sys.modules.values()) if _is_local(module)}  # some have two entries
+    added = [module for name, module in local.items() if name not in known]
     for module in added:
         cloudpickle.register_pickle_by_value(module)
     try:
