@@ -15,11 +15,12 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from pyspark import cloudpickle
 
 import streamdsl as sd
 from streamdsl.errors import UnsupportedOnSpark
 from streamdsl.spark import explain_spark
-from streamdsl.spark.shipping import dump_values, load_values
+from streamdsl.spark.shipping import by_value, dump_values, load_values
 from tests.spark.helpers import stream
 
 pytestmark = pytest.mark.spark
@@ -159,7 +160,7 @@ class Free(sd.UDA[float, float]):
         return min(payloads)
 
 
-def test_what_cannot_travel_is_refused_before_anything_runs() -> None:
+def test_what_cannot_travel_is_refused_before_anything_runs(spark: Any) -> None:
     query = stream().snapshot_window().aggregate(Locked(), lambda e: e.f)
     with pytest.raises(UnsupportedOnSpark, match=r"window_aggregate_1 \(Locked\) cannot be sent"):
         query.run({"s": []}, engine="spark")
@@ -174,6 +175,16 @@ def test_of_several_modules_that_which_cannot_travel_is_named() -> None:
 def test_values_come_back_as_they_went() -> None:
     values: list[Any] = [None, 1, 2**80, "x", float("inf"), (1, "a"), {"a": [1]}, sd.Record(a=1), {1, 2}, b"x", 1.5 + 2j]
     assert load_values(dump_values(values)) == values
+
+
+def test_local_modules_travel_by_value_and_packages_of_the_user_do_not() -> None:
+    local, installed = types.ModuleType("of_two_names"), types.ModuleType("of_the_user")
+    local.__file__, installed.__file__ = "/home/me/of_two_names.py", "/home/me/.local/lib/python3/site-packages/of_the_user.py"
+    with patch.dict(sys.modules, {"of_two_names": local, "its_other_name": local, "of_the_user": installed}):
+        with by_value():
+            known = cloudpickle.list_registry_pickle_by_value()
+        assert {"of_two_names", "of_the_user"} & known == {"of_two_names"}
+    assert "of_two_names" not in cloudpickle.list_registry_pickle_by_value()
 
 
 def test_what_workers_cannot_import_is_said_before_the_job_starts(spark: Any, tmp_path: Path) -> None:
