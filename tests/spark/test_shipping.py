@@ -29,7 +29,10 @@ SCRIPT = """
 import sys
 from dataclasses import dataclass
 
+from pyspark.sql import SparkSession
+
 import streamdsl as sd
+from streamdsl.spark import canonical
 
 sys.path.insert(0, sys.argv[1])
 import only_the_driver_has_this as mine
@@ -56,9 +59,10 @@ class Dear(sd.UDO):
         return [Checked(trip.zone, trip.fare) for trip in payloads if is_dear(trip)]
 
 
+@dataclass
 class Total:
-    def __init__(self):
-        self.sum, self.n = 0.0, 0
+    sum: float = 0.0
+    n: int = 0
 
 
 class Mean(sd.IncrementalUDA):
@@ -81,6 +85,13 @@ def is_dear(trip):
     return trip.fare > mine.LIMIT
 
 
+SETTINGS = {
+    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+}
+
+
 rows = [(1, 5, Trip("a", 2.0)), (2, 9, Trip("a", 7.5)), (3, 4, Trip("b", 9.0))]
 trips = sd.from_rows(rows)
 queries = {
@@ -98,7 +109,27 @@ if __name__ == "__main__":
         assert spark == local, (name, spark, local)
         assert {type(row.payload) for row in spark} == {type(row.payload) for row in local}, name
         assert len(spark) > 0, name
-    print(f"{len(queries)} queries give the same rows")
+    print("a stream begins", file=sys.stderr, flush=True)
+    session, folder = SparkSession.active(), sys.argv[2]
+    for name, value in SETTINGS.items():
+        session.conf.set(name, value)
+    fields = "le long, re long, zone string, fare double"
+    session.createDataFrame([(le, re, trip.zone, trip.fare) for le, re, trip in rows], fields).write.parquet(folder + "/in")
+    streamed = (
+        sd.source("trips", Trip)
+        .where(is_dear)
+        .group_by(lambda e: e.zone)
+        .tumbling_window(10)
+        .aggregate(spread=Spread().of(lambda e: e.fare), mean=Mean().of(lambda e: e.fare), mid=mine.Middle().of(lambda e: e.fare))
+    )
+    frames = {"trips": session.readStream.schema(fields).parquet(folder + "/in")}
+    writing = streamed.on_spark(session).write(frames, folder + "/out", folder + "/checkpoint", trigger="available-now")
+    writing.awaitTermination()
+    found = canonical(session.read.parquet(folder + "/out")).collect()
+    expected = streamed.run({"trips": sd.from_rows(rows)}, engine="reference").cht()
+    found = [tuple(float(value.toPython()) if hasattr(value, "toPython") else value for value in row) for row in found]
+    assert sorted(found) == sorted((row.le, row.re, *row.payload.values()) for row in expected), (found, expected)
+    print(f"{len(queries)} queries and a stream give the same rows")
 """
 MODULE = """
 from dataclasses import dataclass
@@ -130,7 +161,7 @@ def test_classes_of_main_and_of_local_modules_travel_by_value(tmp_path: Path) ->
     script.write_text(SCRIPT)
     root = str(Path(sd.__file__).parent.parent)
     done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path / "modules")],
+        [sys.executable, str(script), str(tmp_path / "modules"), str(tmp_path)],
         capture_output=True,
         text=True,
         check=False,
@@ -138,8 +169,10 @@ def test_classes_of_main_and_of_local_modules_travel_by_value(tmp_path: Path) ->
         env={**_outside(), "PYTHONPATH": root, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"},
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout == "7 queries give the same rows\n"
-    assert not re.search("WARN |FutureWarning|log level", done.stderr), "a session made for the query shows errors only"
+    assert done.stdout == "7 queries and a stream give the same rows\n"
+    shown, begins, _ = done.stderr.partition("a stream begins")
+    assert begins
+    assert not re.search("WARN |FutureWarning|log level", shown), "a session made for the query shows errors only"
 
 
 def _outside() -> dict[str, str]:
