@@ -24,7 +24,7 @@ class Sum:
     n: int = 0
 
 
-class Mean(sd.IncrementalUDA[int, float, Sum]):
+class Mean(sd.IncrementalUDA[int, Sum, float]):
     def create_state(self) -> Sum:
         return Sum()
 
