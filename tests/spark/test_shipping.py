@@ -88,7 +88,9 @@ def is_dear(trip):
 SETTINGS = {
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
 
@@ -106,13 +108,13 @@ queries = {
 if __name__ == "__main__":
     for name, query in queries.items():
         spark, local = query.run(engine="spark").cht(), query.run(engine="reference").cht()
+        for setting in SETTINGS.items():
+            SparkSession.active().conf.set(*setting)
         assert spark == local, (name, spark, local)
         assert {type(row.payload) for row in spark} == {type(row.payload) for row in local}, name
         assert len(spark) > 0, name
     print("a stream begins", file=sys.stderr, flush=True)
     session, folder = SparkSession.active(), sys.argv[2]
-    for name, value in SETTINGS.items():
-        session.conf.set(name, value)
     fields = "le long, re long, zone string, fare double"
     session.createDataFrame([(le, re, trip.zone, trip.fare) for le, re, trip in rows], fields).write.parquet(folder + "/in")
     streamed = (
