@@ -11,13 +11,14 @@ from typing import Any, Final, TypeAlias
 
 from streamdsl.errors import QueryError
 from streamdsl.secret.profile import CORAL8, STREAM, STREAMBASE, T0, Profile, Report, Tick
-from streamdsl.secret.scope import Scope
+from streamdsl.secret.scope import Scope, check_window
 from streamdsl.secret.search import ended, some
 from streamdsl.secret.simulation import Simulation
 from streamdsl.secret.start import At, FromFirst, Grid
 from streamdsl.secret.trace import Trace, simulate
-from streamdsl.secret.tuples import Tuple
+from streamdsl.secret.tuples import Given, Tuple, read
 from streamdsl.secret.values import Values, evaluator
+from streamdsl.temporal.payload import payload_order
 
 Engine: TypeAlias = Callable[..., Any]
 """`engine(size, slide, tuples)` gives the outputs, in order: of each report its values, or an aggregate of them."""
@@ -93,7 +94,7 @@ def infer(
     windows: Sequence[tuple[int, int]] = WINDOWS,
     aggregate: Any = None,
     *,
-    inputs: Sequence[Sequence[Tuple]] | None = None,
+    inputs: Sequence[Iterable[Given]] | None = None,
     ended: bool | None = None,
     name: str = "inferred",
 ) -> Inferred:
@@ -117,16 +118,26 @@ def infer(
         raise QueryError(
             f"{black_box!r} cannot be run", hint="infer(engine), where engine(size, slide, tuples) gives the outputs"
         )
-    if not windows:
-        raise QueryError("without a window nothing can be inferred", hint="infer(engine, windows=[(5, 1), (3, 3)])")
     ask = _Asking(black_box)
-    pool = [(size, slide, list(each)) for size, slide in windows for each in (inputs or reversed(some(size, slide, INPUTS)))]
+    given = None if inputs is None else [read(each) for each in inputs]
+    pool = [(size, slide, each) for size, slide in _checked(windows) for each in (given or reversed(some(size, slide, INPUTS)))]
     values = None if aggregate is None else evaluator(aggregate)
     found = _Trials(ask, pool, values, bool(ended)).run(name)
     if found or ended is not None:
         return found
     other = _Trials(ask, pool, values, True).run(name)
     return max(found, other, key=lambda each: (bool(each), len(each.witnesses)))
+
+
+def _checked(windows: object) -> list[tuple[int, int]]:
+    """Return the sizes and slides that are tried; raises `QueryError` for what is none."""
+    listed = list(windows) if isinstance(windows, Iterable) else []
+    if not listed or not all(isinstance(each, Sequence) and len(each) == 2 for each in listed):
+        hint = "infer(engine, windows=[(5, 1), (3, 3)])"
+        raise QueryError(f"the windows of an engine are pairs of size and slide, not {windows!r}", hint=hint)
+    for size, slide in listed:
+        check_window(size, slide)
+    return [(size, slide) for size, slide in listed]
 
 
 class _Trials:
@@ -190,7 +201,7 @@ class _Trials:
         running, place = Simulation(profile, size, slide), 0
         for each in self._given(asked):
             for report in running.push(each):
-                if place == len(outputs) or not _equal(outputs[place], _valued(values, sorted(report.values))):
+                if place == len(outputs) or not _equal(outputs[place], _valued(values, _ordered(report.values))):
                     return False
                 place += 1
         return place == len(outputs)
@@ -200,7 +211,7 @@ class _Trials:
         key = (profile, size, slide, id(tuples))
         if key not in self._predicted:
             reports = simulate(profile, size, slide, self._given(asked)).reports
-            self._predicted[key] = [sorted(report.values) for report in reports]
+            self._predicted[key] = [_ordered(report.values) for report in reports]
         return self._predicted[key]
 
     def _given(self, asked: Asked) -> list[Tuple]:
@@ -254,7 +265,16 @@ def _answer(engine: Engine, size: int, slide: int, tuples: list[Tuple]) -> list[
     outputs = found.outputs if isinstance(found, Trace) else found
     if not isinstance(outputs, Iterable) or isinstance(outputs, (str, bytes)):
         raise QueryError(f"an engine gives its outputs as a list, not {outputs!r}", hint="one for each report, in order")
-    return [sorted(each) if isinstance(each, (list, tuple, set, frozenset)) else each for each in outputs]
+    return [_ordered(each) if isinstance(each, (list, tuple, set, frozenset)) else each for each in outputs]
+
+
+def _ordered(values: Iterable[Any]) -> list[Any]:
+    """Return values in one order, whichever they came in."""
+    listed = list(values)
+    try:
+        return sorted(listed)
+    except TypeError:
+        return sorted(listed, key=payload_order)
 
 
 def _valued(values: Values, contents: list[Any]) -> Any:
