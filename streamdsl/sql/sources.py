@@ -115,8 +115,14 @@ def read(text: Text, tree: Any, groups: tuple[Any, ...], given: Mapping[str, Any
 
 def _unit(given: Mapping[str, Any]) -> Unit:
     """Return the unit of what is read: of plain ticks, and of batches, seconds."""
-    units = {stream.plan().unit for stream in given.values() if isinstance(stream, Stream)}
-    return next((unit for unit in units if unit is not None and is_calendar(unit)), "s")
+    units = [_unit_of(value) for value in given.values()]
+    return next((unit for unit in units if is_calendar(unit)), None) or "s"
+
+
+def _unit_of(value: object) -> Unit | None:
+    if isinstance(value, Stream):
+        return value.plan().unit
+    return getattr(getattr(value, "timeline", None), "unit", None)
 
 
 def _in_one_group(streams: Mapping[str, Any], tree: Any) -> Mapping[str, Any]:

@@ -97,6 +97,13 @@ def join(left: Relation, right: Relation, p: Callable[[Any, Any], bool], f: Call
     return lambda at: [((a, b), f(x, y)) for a, x in left(at) for b, y in right(at) if p(x, y)]
 
 
+def union(one: Relation, other: Relation) -> Relation:
+    """The rows of both, each with where it is from in its lineage."""
+    return lambda at: (
+        [((0, lineage), value) for lineage, value in one(at)] + [((1, lineage), value) for lineage, value in other(at)]
+    )
+
+
 def aggregate(relation: Relation, f: Callable[[list[Any]], Any]) -> Relation:
     """One row, made of all rows; none of an empty relation."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -80,9 +81,31 @@ OVER_TIME = [
     "DSTREAM (SELECT v FROM S [RANGE 1 SLIDE 4])",
     "ISTREAM (SELECT max(v) AS top FROM S [RANGE UNBOUNDED])",
     "ISTREAM (SELECT k, v FROM S [NOW])",
+    "ISTREAM DIF (SELECT k FROM S [RANGE 3])",
+    "DSTREAM DIF (SELECT k, v FROM S [RANGE 3] UNION ALL SELECT k, w AS v FROM S [RANGE 2])",
+    "ISTREAM DIF (SELECT v FROM S [RANGE 6 SLIDE 3])",
+    "SELECT ISTREAM DIF count(*) AS n FROM S [RANGE 4]",
+    "ISTREAM (SELECT k FROM S [RANGE 3] UNION ALL SELECT k FROM S [RANGE 2] WHERE v > 0)",
     "ISTREAM (SELECT A.v AS a, B.w AS b FROM S [RANGE 2] AS A, S [RANGE 5] AS B WHERE A.k = B.k AND A.v < B.w)",
 ]
 """Queries that need no batches, and mean the same with one batch per timestamp."""
+
+
+STREAMS = "ISTREAM (SELECT v FROM S [ROWS 1]) UNION ALL ISTREAM (SELECT v FROM S [ROWS 2])"
+
+
+@examples(40)
+@given(ROWS)
+def test_difference_semantics_is_the_difference_of_sets_of_values(rows: Any) -> None:
+    window, until = "SELECT k, v FROM S [RANGE 3]", 40
+    group = cql.stream_group(S=sorted(((payload, le) for le, _, payload in rows), key=lambda row: row[1]), span=(0, until))
+    states: list[Any] = [((0, 1), []), *sd.sql(window, group).select(lambda e: (e.k, e.v)).states()]
+    new = sorted((at, *values) for (_, one), (at, other) in pairwise(states) for values in set(other) - set(one))
+    gone = sorted((at, *values) for (_, one), (at, other) in pairwise(states) for values in set(one) - set(other))
+    for word, expected in (("ISTREAM", new), ("DSTREAM", gone)):
+        found = sd.sql(f"{word} DIF ({window})", group).events()
+        assert sorted((at, row.k, row.v) for at, row in found) == expected
+        assert len(sd.sql(f"{word} DEL ({window})", group).events()) == len(sd.sql(f"{word} ({window})", group).events())
 
 
 @pytest.mark.parametrize("text", OVER_TIME)
@@ -120,9 +143,11 @@ def test_without_batches_it_is_as_with_one_per_timestamp(text: str, rows: Any) -
         ("SELECT sum(v) AS n FROM S GROUP BY TUMBLE(1 HOUR)", "the stream counts plain ticks", "TUMBLE(1 HOUR)"),
         ("SELECT v FROM S [RANGE 5 SLIDE 0]", "a size and a period > 0", "[RANGE 5 SLIDE 0]"),
         ("SELECT quantile(v, 2) AS q FROM S", "a quantile is between 0 and 1", "quantile(v, 2)"),
-        ("SELECT v FROM S KEEP 0 ROWS", "keep takes a whole number from 1 on", "KEEP 0 ROWS"),
+        ("SELECT v FROM S KEEP 0 ROWS", "keep takes a whole number >= 1", "KEEP 0 ROWS"),
         ("SELECT v FROM S [ROWS 1] OUTPUT EVERY 0", "output_every takes a whole number", "OUTPUT EVERY 0"),
         ("SPREAD S ON rank INTO R; SELECT v FROM R [ROWS 1]", "there is no field 'rank'", "rank"),
+        ("RSTREAM DIF (SELECT v FROM S [ROWS 1])", "RSTREAM gives all there is", "DIF"),
+        (STREAMS, "over batches UNION ALL is of relations", STREAMS),
         ("SELECT v + FROM S", "'FROM' does not belong here", "F"),
         ("SELECT v FROM", "the query ends here", ""),
     ],
@@ -196,3 +221,5 @@ def test_a_length_with_a_unit_is_as_long_over_batches_of_a_calendar() -> None:
     text = "ISTREAM (SELECT count(*) AS n FROM S [RANGE 5 MINUTES])"
     spread = sd.sql("SPREAD calls ON v INTO S; " + text, calls=calls)
     assert [row.n for _, row in spread.events()] == [row.payload.n for row in sd.sql(text, S=calls).run()] == [1, 2, 1, 1]
+    group = cql.stream_group(S=calls)
+    assert [row.n for _, row in sd.sql(text, group).events()] == [1, 2, 1, 1]
