@@ -118,8 +118,19 @@ def stream_group(
       ('a'; 1) comes before ('b'; 1), but its batch (1, 2) is after (1, 1)
     Hint: give each stream in order of its batches: by timestamp, then by number
     """
-    given = read_named(listing)
-    names = dict.fromkeys([*(each.stream for each in given), *streams])
+    return group_of(streams, read_named(listing), batching, span, seed)
+
+
+def group_of(
+    streams: Mapping[str, Tuples],
+    listed: Sequence[Given] = (),
+    batching: Batching = ORACLE,
+    span: tuple[int, int] | None = None,
+    seed: int | None = None,
+) -> StreamGroup:
+    """Return the group of some streams by their names, whatever these are."""
+    names = dict.fromkeys([*(each.stream for each in listed), *streams])
+    given = list(listed)
     given += [found for name, stream in streams.items() for found in _tuples(name, stream)]
     times = [each.t for each in given]
     existing = check_span(span, times) or _span(times, streams.values())

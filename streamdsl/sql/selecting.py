@@ -116,7 +116,7 @@ class Selecting:
         made = aggregating.aggregate(rows, window)
         results = aggregating.results()
         if having is not None:
-            made = made.where(results.value(having.children[0]))
+            made = made.where(aggregating.named_results().value(having.children[0]))
         wanted: dict[str, Any] = {}
         for (name, tree), item in zip(outputs, items.children, strict=True):
             self._add(wanted, name, results.value(tree), item)
@@ -142,12 +142,15 @@ class Selecting:
         if tree.data == "column":
             return name_of(tree.children[-1])
         if tree.data == "call":
-            return name_of(tree.children[0]).lower()
+            word = name_of(tree.children[0])
+            return word.lower() if word.lower() in (*NAMES, *FUNCTIONS) else word
         raise self._text.refused(tree, "this column has no name", f"write {self._text.of(tree)} AS name")
 
     def _add(self, wanted: dict[str, Any], name: str, value: Any, item: Any) -> None:
         if name in wanted:
-            raise self._text.refused(item, f"two columns are called {name!r}", f"write {self._text.of(item)} AS other_name")
+            every = item.data == "everything"
+            hint = "name the columns, one AS other_name" if every else f"write {self._text.of(item)} AS other_name"
+            raise self._text.refused(item, f"two columns are called {name!r}", hint)
         wanted[name] = value
 
     def _unknown(self, call: Any) -> E:
