@@ -12,6 +12,7 @@ from streamdsl.engine.ids import Ids, concat_ids
 from streamdsl.errors import SchemaError
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Rows, Table, every, flatnonzero, largest, object_column
+from streamdsl.temporal.alike import unique
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
 SLICE: Final = 2**15
@@ -171,7 +172,7 @@ def payload_table(payloads: Sequence[Any]) -> Table:
     >>> payload_table([1, (2, 3)]).payloads()
     [1, (2, 3)]
     """
-    kinds = set(map(type, payloads))
+    kinds = unique(map(type, payloads))
     if len(kinds) > 1 and any(Schema.of_type(kind) != Schema.scalar() for kind in kinds):
         return Table.of_objects(payloads)
     try:

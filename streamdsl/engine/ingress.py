@@ -29,6 +29,7 @@ from streamdsl.temporal import (
     plains,
     to_duration,
 )
+from streamdsl.temporal.alike import unique
 from streamdsl.temporal.time import Ticks
 
 
@@ -139,7 +140,7 @@ class Ingress:
         """Take insertions, and the CTI after them if there is one; None, and nothing is done, where one needs a closer look."""
         cti = piece[-1] if isinstance(piece[-1], Cti) else None
         inserts: Sequence[Any] = piece if cti is None else piece[:-1]
-        if set(map(type, inserts)) != {Insert}:
+        if unique(map(type, inserts)) != {Insert}:
             return None
         ids, payloads = [event.id for event in inserts], plains([event.payload for event in inserts])
         le, re = self.reader.ticks([event.le for event in inserts]), self.reader.ticks([event.re for event in inserts])

@@ -18,6 +18,7 @@ from streamdsl.engine.index.pair_index import PairIndex
 from streamdsl.expr.nodes import Constant, Expr, Make
 from streamdsl.expr.schema import Schema, as_payload
 from streamdsl.expr.table import Column, Table, column_of, flatnonzero, largest, least, object_column
+from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import payload_key
 from streamdsl.temporal.time import Ticks
 
@@ -68,7 +69,7 @@ class PartNumbers:
             self._are_own = True
             return self._of_integers(column)
         values = column.tolist()
-        if set(map(type, values)) <= _SELF:
+        if unique(map(type, values)) <= _SELF:
             return np.fromiter(map(self._numbers.__getitem__, values), dtype=np.int64, count=len(values))
         return np.fromiter(map(self.number, map(payload_key, values), values), dtype=np.int64, count=len(values))
 

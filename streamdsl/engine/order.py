@@ -12,6 +12,7 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.sorted.packed import order_by
 from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero
 from streamdsl.temporal import payload_order
+from streamdsl.temporal.alike import unique
 from streamdsl.temporal.time import Ticks
 
 
@@ -88,6 +89,6 @@ def _ranked(column: Column) -> Column:
     typed = column_of(values) if values else column
     if typed.dtype != object:
         return typed
-    keys = values if set(map(type, values)) == {str} else list(map(payload_order, values))
+    keys = values if unique(map(type, values)) == {str} else list(map(payload_order, values))
     ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
     return np.fromiter(map(ranks.__getitem__, keys), dtype=np.int64, count=len(keys))

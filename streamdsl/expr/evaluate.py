@@ -36,6 +36,7 @@ from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import Column, Rows, Table, column_of, object_column
 from streamdsl.expr.vector import Operand, Same
 from streamdsl.expr.vocabulary import IMMUTABLE
+from streamdsl.temporal.alike import unique
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import payload_key
 from streamdsl.temporal.time import Ticks
@@ -166,7 +167,7 @@ def _lives(le: Ticks, re: Ticks) -> list[Lifetime]:
 def _is_scalar(column: Column) -> bool:
     if column.dtype != object:
         return True
-    kinds = set(map(type, column.tolist()))
+    kinds = unique(map(type, column.tolist()))
     return kinds <= _SCALARS or all(Schema.of_type(kind) == Schema.scalar() for kind in kinds)
 
 

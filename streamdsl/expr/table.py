@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.expr.schema import Schema, Shape, is_positional, row_view
+from streamdsl.temporal.alike import packed, unique
 from streamdsl.temporal.payload import PLAIN, Record, plain, plains, records
 from streamdsl.temporal.time import Ticks
 
@@ -29,15 +30,10 @@ def column_of(values: Sequence[Any]) -> Column:
     >>> column_of([1, 2]).dtype, column_of([1, 2.0]).dtype, column_of([1, None]).dtype, column_of([2**64]).dtype
     (dtype('int64'), dtype('O'), dtype('O'), dtype('O'))
     """
-    kinds = set(map(type, values))
-    if len(kinds) == 1:
-        kind = kinds.pop()
-        if kind in _DTYPES:
-            try:
-                return np.fromiter(values, dtype=_DTYPES[kind], count=len(values))
-            except OverflowError:
-                return object_column(values)
-        kinds = {kind}
+    kinds = unique(map(type, values))
+    column = packed(values, next(iter(kinds))) if len(kinds) == 1 else None
+    if column is not None:
+        return column
     if any(issubclass(kind, np.generic) for kind in kinds):
         return column_of([plain(value) for value in values])
     return object_column(values)
@@ -56,7 +52,7 @@ def _getters(schema: Schema, payloads: Sequence[Any], kinds: set[type]) -> dict[
         is_alike = kinds <= {dict, Record} and all(payload.keys() == names for payload in payloads)
         return {name: itemgetter(name) for name in schema.names} if is_alike else None
     if schema.shape is Shape.TUPLE:
-        is_alike = kinds == {tuple} and set(map(len, payloads)) == {len(schema.names)}
+        is_alike = kinds == {tuple} and unique(map(len, payloads)) == {len(schema.names)}
     else:
         is_alike = kinds == {schema.cls} and issubclass(schema.cls or object, tuple)
     if is_alike:
@@ -133,7 +129,7 @@ class Table:
         payloads = plains(payloads) if plainly and schema.shape is Shape.OBJECT else payloads
         if schema.shape is Shape.OBJECT:
             return cls(schema, {"": object_column(payloads)}, len(payloads))
-        getters = _getters(schema, payloads, set(map(type, payloads)) if kinds is None else kinds)
+        getters = _getters(schema, payloads, unique(map(type, payloads)) if kinds is None else kinds)
         if getters is None:
             rows = list(map(schema.values, plains(payloads) if plainly else payloads))
             fields = {name: [row[place] for row in rows] for place, name in enumerate(schema.names)}

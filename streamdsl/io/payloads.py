@@ -8,6 +8,7 @@ from typing import Any, Final
 from streamdsl.errors import SchemaError
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Table
+from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import is_namedtuple, plains
 
 _BARE: Final = frozenset({int, float, bool, str, bytes, type(None)})
@@ -32,12 +33,12 @@ def schema_for(schema: Schema | None, id: Hashable, payload: Any, source: str | 
     return known
 
 
-def table_of(payloads: Sequence[Any], schema: Schema | None) -> Table:
-    """Return the payloads of rows, made plain, as columns.
+def table_of(payloads: Sequence[Any], schema: Schema | None, first: int = 0) -> Table:
+    """Return the payloads of rows, made plain, as columns; the rows are numbered from `first`.
 
     Raises `SchemaError`, which names the row by its number, as `schema_for` does.
     """
-    kinds = set(map(type, payloads))
+    kinds = unique(map(type, payloads))
     try:
         table = Table.from_payloads(payloads, schema, plainly=True, kinds=kinds)
         if _are_alike(table.schema, kinds):
@@ -45,7 +46,7 @@ def table_of(payloads: Sequence[Any], schema: Schema | None) -> Table:
     except SchemaError:
         pass  # the rows will tell which
     payloads = plains(payloads)
-    for number, payload in enumerate(payloads):
+    for number, payload in enumerate(payloads, first):
         schema = schema_for(schema, number, payload)
     return Table.from_payloads(payloads, schema)
 

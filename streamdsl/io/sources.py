@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from streamdsl.io.payloads import schema_for, table_of
 from streamdsl.io.physical import PhysicalLayout, has_physical_columns
 from streamdsl.result import Result
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Event, Insert, Retract, TimeReader, Unit, check_unit
+from streamdsl.temporal.alike import unique
 from streamdsl.temporal.events import PhysicalEvent
 from streamdsl.temporal.time import Ticks
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from streamdsl.plan.node import Source
 
+_AT_ONCE: Final = 4096
 _BINDABLE = (
     "bind a list of events (Insert, Retract, Cti) or of (le, re, payload) rows, a CHT, a Result, "
     "or a pandas, polars or Arrow frame with the columns le and re, or kind, id, le, re, re_new"
@@ -58,45 +61,34 @@ def read_rows(rows: Iterable[tuple[Any, Any, Any]], unit: Unit | None = None, pa
     >>> list(read_rows([(1, 5, "x")]).events())
     [Insert(id=0, le=1, re=5, payload='x')]
     """
-    reader = TimeReader(check_unit(unit))
-    checked = list(_items(rows, "rows"))
-    columns = _row_columns(checked, set(map(type, checked)))
-    if columns is None:
-        odd = next(item for item in checked if _row_columns([item], {type(item)}) is None)
-        raise QueryError(f"a row is a tuple (le, re, payload), not {odd!r}")
-    return _bind_rows(columns, reader, as_schema(payload))
+    return _bind_rows(list(_items(rows, "rows")), TimeReader(check_unit(unit)), as_schema(payload))
 
 
-class _RowColumns(NamedTuple):
-    """Rows `(le, re, payload)`, column by column."""
-
-    starts: list[Any]
-    ends: list[Any]
-    payloads: list[Any]
-
-
-def _row_columns(items: Sequence[Any], kinds: set[type]) -> _RowColumns | None:
-    """Return the columns of items of these types, None if one is not a tuple of three."""
-    if not all(issubclass(kind, tuple) for kind in kinds):
-        return None
-    try:
-        starts = [start for start, _, _ in items]
-    except ValueError:
-        return None
-    return _RowColumns(starts, [row[1] for row in items], [row[2] for row in items])
+def _bind_rows(rows: Sequence[Any], reader: TimeReader, schema: Schema | None) -> Bound:
+    """Read rows a few thousand at a time, as many as a processor's cache holds: each is looked at several times."""
+    pieces: list[Piece] = []
+    for first in range(0, len(rows) or 1, _AT_ONCE):
+        piece = _inserts(rows[first : first + _AT_ONCE], first, reader, schema)
+        schema = piece.table.schema if len(piece) else schema
+        pieces.append(piece)
+    return Bound(reader.found, schema, lambda: iter(pieces), len(rows))
 
 
-def _bind_rows(rows: _RowColumns, reader: TimeReader, schema: Schema | None) -> Bound:
-    table = table_of(rows.payloads, schema)
-    piece = Inserts(None, *_lifetimes(reader, rows), table)
-    return Bound(reader.found, table.schema if len(piece) else schema, lambda: iter([piece]), len(piece))
+def _inserts(rows: Sequence[Any], first: int, reader: TimeReader, schema: Schema | None) -> Inserts:
+    """Return rows as columns; raises `QueryError` for one that is none."""
+    if not all(issubclass(kind, tuple) for kind in unique(map(type, rows))) or not unique(map(len, rows)) <= {3}:
+        number, odd = next(at for at in enumerate(rows, first) if not isinstance(at[1], tuple) or len(at[1]) != 3)
+        raise QueryError(f"row {number} is not a tuple (le, re, payload): {odd!r:.80}", hint="events and rows do not mix")
+    starts, ends, payloads = (list(map(itemgetter(place), rows)) for place in range(3))
+    table = table_of(payloads, schema, first)
+    return Inserts(None, *_lifetimes(reader, starts, ends, first), table)
 
 
-def _lifetimes(reader: TimeReader, rows: _RowColumns) -> tuple[Ticks, Ticks]:
-    starts, ends = reader.ticks(rows.starts), reader.ticks(rows.ends)
-    if starts is not None and ends is not None:
-        return starts, ends
-    lifetimes = [reader.lifetime(number, *life) for number, life in enumerate(zip(rows.starts, rows.ends, strict=True))]
+def _lifetimes(reader: TimeReader, starts: Sequence[Any], ends: Sequence[Any], first: int) -> tuple[Ticks, Ticks]:
+    le, re = reader.ticks(starts), reader.ticks(ends)
+    if le is not None and re is not None:
+        return le, re
+    lifetimes = [reader.lifetime(number, *life) for number, life in enumerate(zip(starts, ends, strict=True), first)]
     both = np.array(lifetimes, dtype=np.int64).reshape(len(lifetimes), 2)
     return both[:, 0].copy(), both[:, 1].copy()
 
@@ -338,12 +330,10 @@ def _bound(value: object, source: Source) -> Bound:
 
 
 def _bind_items(items: list[Any], source: Source) -> Bound:
-    kinds = set(map(type, items))
-    if all(issubclass(kind, (Insert, Retract, Cti)) for kind in kinds):
+    if all(issubclass(kind, (Insert, Retract, Cti)) for kind in unique(map(type, items))):
         return read_events(items, source.payload, source.time_unit)
-    columns = _row_columns(items, kinds)
-    if columns is not None:
-        return _bind_rows(columns, TimeReader(check_unit(source.time_unit)), as_schema(source.payload))
+    if isinstance(items[0], tuple):
+        return _bind_rows(items, TimeReader(check_unit(source.time_unit)), as_schema(source.payload))
     odd = next(item for item in items if not isinstance(item, (Insert, Retract, Cti)))
     raise _unbindable(odd, source, "an item that is ")
 

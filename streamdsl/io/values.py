@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.expr.table import Column, column_of, object_column
+from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import PLAIN, is_nan, plain
 
 
@@ -35,7 +36,7 @@ def value_column(values: Sequence[Any]) -> Column:
     >>> value_column(["a", float("nan")]).tolist(), value_column([np.float32(0.5)]).tolist()
     (['a', None], [0.5])
     """
-    kinds = set(map(type, values))
+    kinds = unique(map(type, values))
     if kinds <= {str, type(None)}:
         return object_column(values)
     if not kinds <= PLAIN:

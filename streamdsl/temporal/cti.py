@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from streamdsl.errors import CtiViolation, EventError
+from streamdsl.temporal.alike import unique
 from streamdsl.temporal.events import MISSING, Cti, Insert, Retract, sync_time
 from streamdsl.temporal.payload import payload_key
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -177,7 +178,7 @@ class EventTable:
 
     def _are_new(self, ids: Sequence[Hashable]) -> bool:
         """Say whether these are different ids that nothing is known of; of others than int and str it is not said."""
-        if not set(map(type, ids)) <= {int, str}:
+        if not unique(map(type, ids)) <= {int, str}:
             return False
         given = set(ids)
         return len(given) == len(ids) and self._known.keys().isdisjoint(given) and self._dropped.keys().isdisjoint(given)

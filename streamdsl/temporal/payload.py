@@ -26,6 +26,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from streamdsl.temporal.alike import unique
+
 _NAN: Final = ("NaN",)
 PLAIN: Final = frozenset({int, float, bool, str, bytes, type(None), datetime, date, time, timedelta, Decimal, Fraction})
 """The types of values that are plain and hold no others."""
@@ -227,7 +229,7 @@ def plains(values: Sequence[Any]) -> Sequence[Any]:
     >>> plains([(1, "a"), (2, "b")]), plains([np.int64(3)])
     ([(1, 'a'), (2, 'b')], [3])
     """
-    kinds = set(map(type, values))
+    kinds = unique(map(type, values))
     if kinds <= PLAIN:
         return values
     form = _form(kinds.pop()) if len(kinds) == 1 else None

@@ -6,9 +6,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from streamdsl.errors import EventError, TimeOverflow, UnitError
+from streamdsl.temporal.alike import packed, unique
 from streamdsl.temporal.events import Cti, Event, Insert, NextTick, Retract
 from streamdsl.temporal.payload import plain
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks, Unit, add_time, is_integer, to_ticks
@@ -50,11 +49,8 @@ class TimeReader:
         >>> TimeReader().ticks([1, 2]).tolist(), TimeReader().ticks([1, "1970-01-01"])
         ([1, 2], None)
         """
-        if set(map(type, times)) != {int}:
-            return None
-        try:
-            ticks = np.fromiter(times, dtype=np.int64, count=len(times))
-        except OverflowError:
+        ticks = packed(times, int) if unique(map(type, times)) == {int} else None
+        if ticks is None:
             return None
         self._ints = self._ints or bool(((ticks != INFINITY) & (ticks != MIN_TIME)).any())
         return ticks

@@ -39,7 +39,7 @@ class Accumulator(ABC):
 
     def counted(self, lanes: Lanes) -> Ticks:
         """Return how many values are not None."""
-        rows = lanes.counts(ROWS)
+        rows = lanes.counts(ROWS).astype(np.int64, copy=False)
         return rows - lanes.counts((self.number, "missing")) if lanes.holds((self.number, "missing")) else rows
 
     def _add_missing(self, rows: Rows, terms: Terms) -> None:

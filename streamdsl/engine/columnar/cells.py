@@ -59,7 +59,7 @@ class Cells(SlotTable):
     def retracted(self, slots: Rows) -> Ticks:
         """Return the versions of results that go; the next ones will follow them."""
         if self._versions is None:
-            self._versions = np.zeros(len(self.number), dtype=np.int32)
+            self._versions = np.zeros(self.size, dtype=np.int32)
         versions = self.versions(slots)
         self._versions[slots] += 1
         return versions

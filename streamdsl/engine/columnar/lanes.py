@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -17,7 +17,10 @@ from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 _ROOM: Final = 2**62
+_NARROW: Final = 2**31 - 1
+"""Counts take four bytes each while no lane of them can have more than this in one place."""
 _HALF: Final = 2 ** (DIGIT - 1)
+_ONE: Final = np.ones(1, dtype=np.int64)
 
 
 class Lanes:
@@ -43,7 +46,7 @@ class Lanes:
         """The aggregates to which every row has added a float: these are as many as rows, and have no lane."""
 
     def counts(self, key: LaneKey) -> Ticks:
-        """Return a lane; zeros if nothing was added to it."""
+        """Return a lane, of counts perhaps as `int32`; zeros if nothing was added to it."""
         array = self._arrays.get(ROWS if key[1] == "floats" and key[0] in self._real else key)
         return np.zeros(self.size, dtype=np.int64) if array is None else array
 
@@ -79,7 +82,7 @@ class Lanes:
         elif part.amounts is None and self.size < 2 * len(at):
             lane += np.bincount(at, minlength=self.size)
         else:
-            np.add.at(lane, at, 1 if part.amounts is None else part.amounts)
+            _add_at(lane, at, _ONE if part.amounts is None else part.amounts)
 
     def _add_reals(self, index: Rows, reals: Reals) -> None:
         adder = digit_adder() if len(reals.values) >= MANY else None
@@ -106,13 +109,18 @@ class Lanes:
             return
         for aggregate in self._real - aggregates:
             self._arrays[aggregate, "floats"] = self._arrays[ROWS].copy()
+            self._bounds[aggregate, "floats"] = self._bounds[ROWS]
         self._real &= aggregates
 
-    def _lanes_for(self, other: Lanes) -> list[tuple[LaneKey, Ticks]]:
-        """Return another's lanes as they are added to these."""
+    def _lanes_for(self, other: Lanes) -> Iterator[tuple[LaneKey, Ticks]]:
+        """Yield another's lanes, with room made in these so that they can be added."""
         self._count_reals(set(other._real))
-        counted: list[LaneKey] = [(aggregate, "floats") for aggregate in other._real - self._real]
-        return [*other._arrays.items(), *((key, other.counts(key)) for key in counted)]
+        for key, array in other._arrays.items():
+            self._reserve(key, other._bounds.get(key, 0))
+            yield key, array
+        for aggregate in other._real - self._real:
+            self._reserve((aggregate, "floats"), other._bounds.get(ROWS, 0))
+            yield (aggregate, "floats"), other.counts(ROWS)
 
     def add_sums(self, key: LaneKey, sums: Ticks, amount: int) -> None:
         """Add to a lane at every position, no more than `amount` in all."""
@@ -126,14 +134,13 @@ class Lanes:
         """
         for array in self._arrays.values():
             steps = array.reshape(-1, width)
-            np.cumsum(steps, axis=0, out=steps)
+            np.cumsum(steps, axis=0, dtype=array.dtype, out=steps)
         for bags in self._bags.values():
             _cumulate_bags(bags, self.size)
 
     def merge(self, slots: Rows, other: Lanes) -> None:
         """Add another's positions to `slots`, of which no two are equal."""
         for key, array in self._lanes_for(other):
-            self._reserve(key, other._bounds.get(key, 0))
             self._lane(key)[slots] += array
         for aggregate, bags in other._bags.items():
             for position, bag in bags.items():
@@ -161,8 +168,11 @@ class Lanes:
 
     def add_from(self, slots: Rows, sources: Rows) -> None:
         """Add to each of `slots` what one of `sources` holds, to which nothing is added."""
-        for array in self._arrays.values():
-            np.add.at(array, slots, array[sources])
+        for key, array in list(self._arrays.items()):
+            added = array[sources]
+            if not _is_digit(key):
+                self._reserve_counts(key, int(np.abs(added).sum(dtype=np.int64)))
+            _add_at(self._arrays[key], slots, added)
         for bags in self._bags.values():
             for slot, source in zip(slots.tolist(), sources.tolist(), strict=True):
                 if source in bags:
@@ -171,8 +181,7 @@ class Lanes:
     def add_lanes(self, index: Rows, other: Lanes) -> None:
         """Add another's position i at position `index[i]`."""
         for key, array in self._lanes_for(other):
-            self._reserve(key, other._bounds.get(key, 0))
-            np.add.at(self._lane(key), index, array)
+            _add_at(self._lane(key), index, array)
         for aggregate, bags in other._bags.items():
             for position, bag in bags.items():
                 self._bag(aggregate, int(index[position])).merge(bag)
@@ -180,11 +189,13 @@ class Lanes:
     def run_up(self, slots: Rows, starts: Rows) -> None:
         """Make each of `slots` the sum of those before it and itself, from the last position in `starts` on."""
         lengths = np.diff(starts, append=len(slots))
-        for array in self._arrays.values():
-            sums = np.cumsum(array[slots])
+        for key, array in list(self._arrays.items()):
+            sums = np.cumsum(array[slots], dtype=np.int64)
             if len(starts) > 1:
                 sums -= np.repeat(sums[starts] - array[slots[starts]], lengths)
-            array[slots] = sums
+            if not _is_digit(key):
+                self._reserve_counts(key, int(np.abs(sums).max(initial=0)))
+            self._arrays[key][slots] = sums
         for bags in self._bags.values():
             _run_up_bags(bags, slots, starts)
 
@@ -236,7 +247,7 @@ class Lanes:
     def grow(self, size: int) -> None:
         """Make the lanes longer."""
         for key, array in self._arrays.items():
-            self._arrays[key] = np.zeros(size, dtype=np.int64)
+            self._arrays[key] = np.zeros(size, dtype=array.dtype)
             self._arrays[key][: self.size] = array
         self.size = size
 
@@ -248,7 +259,8 @@ class Lanes:
     def _lane(self, key: LaneKey) -> Ticks:
         array = self._arrays.get(key)
         if array is None:
-            array = self._arrays[key] = np.zeros(self.size, dtype=np.int64)
+            is_narrow = not _is_digit(key) and self._bounds.get(key, 0) <= _NARROW
+            array = self._arrays[key] = np.zeros(self.size, dtype=np.int32 if is_narrow else np.int64)
         return array
 
     def _bag(self, aggregate: int, slot: int) -> Bag:
@@ -257,14 +269,27 @@ class Lanes:
     def _reserve(self, key: LaneKey, amount: int) -> None:
         """Make room for so much more in every position of a lane."""
         if not _is_digit(key):
+            self._reserve_counts(key, amount)
             return
         if self._bounds.get(key, 0) + amount > _ROOM:
             self.carry()
         self._bounds[key] = self._bounds.get(key, 0) + amount
 
+    def _reserve_counts(self, key: LaneKey, amount: int) -> None:
+        bound, array = self._bounds.get(key, 0) + amount, self._arrays.get(key)
+        if array is not None and array.dtype == np.int32 and bound > _NARROW:
+            bound = int(np.abs(array).max(initial=0)) + amount
+            if bound > _NARROW:
+                self._arrays[key] = array.astype(np.int64)
+        self._bounds[key] = bound
+
 
 def _is_digit(key: LaneKey) -> bool:
     return isinstance(key[1], int)
+
+
+def _add_at(lane: Ticks, at: Rows, amounts: Ticks) -> None:
+    np.add.at(lane, at, amounts.astype(lane.dtype, copy=False))  # of one type it takes a fiftieth of the time
 
 
 def _cumulate_bags(bags: dict[int, Bag], size: int) -> None:

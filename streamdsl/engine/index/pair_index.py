@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.engine.index.narrow import Narrow
 from streamdsl.engine.pairs import few_pairs
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
@@ -37,8 +38,8 @@ class PairIndex:
 
     def __init__(self) -> None:
         self.size = 0
-        self.number: Ticks = np.empty(0, dtype=np.int64)
-        self.group: Ticks = np.empty(0, dtype=np.int64)
+        self.number = Narrow()
+        self.group = Narrow()
         self._places: Places = np.empty(0, dtype=np.int32)
         self._table: Places = np.full(_LEAST, _EMPTY, dtype=np.int32)
         self._n_taken = 0
@@ -63,7 +64,7 @@ class PairIndex:
         """Return the slot of a single pair: where events come one by one, a few are asked for again and again."""
         pair = (int(numbers[0]), int(groups[0]))
         slot = self._recent.get(pair, -1)
-        if slot < 0 or (self.number[slot], self.group[slot]) != pair or self._places[slot] < 0:
+        if slot < 0 or (self.number.item(slot), self.group.item(slot)) != pair or self._places[slot] < 0:
             if len(self._recent) >= _RECENT:
                 self._recent.clear()
             slot = self._recent[pair] = int(self._find(numbers, groups)[0])
@@ -96,8 +97,8 @@ class PairIndex:
 
     def _is_settled(self, slots: Rows, numbers: Ticks, groups: Ticks) -> NDArray[np.bool_]:
         """Say which slots are the right ones, or empty."""
-        settled: NDArray[np.bool_] = self.group[slots] == groups
-        settled &= self.number[slots] == numbers
+        settled = self.group.are(slots, groups)
+        settled &= self.number.are(slots, numbers)
         settled &= slots >= 0
         settled |= slots == _EMPTY
         return settled
@@ -158,15 +159,15 @@ class PairIndex:
             return slots
         first, self._fresh = self._fresh, self._fresh + n - again
         if self._fresh > self.size:
-            self.grow(max(self.size + self.size // 2, self._fresh))
+            self.grow(max(self.size + self.size // 8, self._fresh))
         return np.concatenate([slots, np.arange(first, self._fresh)])
 
     def grow(self, size: int) -> None:
         """Make room for `size` slots."""
         old, self.size = self.size, size
         self._places = np.concatenate([self._places, np.full(size - old, _EMPTY, dtype=np.int32)])
-        self.number = longer(self.number, size)
-        self.group = longer(self.group, size)
+        self.number.grow(size)
+        self.group.grow(size)
 
     def release(self, slots: Rows) -> None:
         """Let slots go; they can then be used again."""

@@ -130,3 +130,51 @@ def test_slots_that_cancel_are_zero_even_after_a_carry() -> None:
     lanes.carry()
     lanes.add(np.array([1]), Terms(1, [Part(ROWS, None, np.array([1]), 1)]))
     assert lanes.are_zero(np.array([0, 1])).tolist() == [True, False]
+
+
+places = st.lists(st.integers(0, 3), min_size=1, max_size=4, unique=True)
+amounts = st.sampled_from([1, -1, 2**30, 2**31 - 1, -(2**31), 2**33])
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["add", "merge", "put", "copy", "from", "up", "clear"]), places, places, amounts), max_size=12
+    )
+)
+def test_counts_that_four_bytes_do_not_hold_take_eight(steps: list[tuple[str, list[int], list[int], int]]) -> None:
+    lanes, plain = Lanes(4), [0] * 4
+    for step, slots, others, amount in steps:
+        at, sources = np.array(slots), np.array((others * 4)[: len(slots)])
+        given = Lanes(len(slots))
+        given.add(np.arange(len(slots)), counted(amount, len(slots)))
+        before = list(plain)
+        if step == "add":
+            lanes.add(at, counted(amount, len(slots)))
+        elif step == "merge":
+            lanes.merge(at, given)
+        elif step == "put":
+            lanes.add_lanes(at, given)
+        elif step == "copy":
+            lanes.copy(at, sources)
+        elif step == "from" and not set(slots) & set(sources.tolist()):
+            lanes.add_from(at, sources)
+        elif step == "up":
+            lanes.run_up(at, np.array([0]))
+        elif step == "clear":
+            lanes.clear(at)
+        for place, (slot, source) in enumerate(zip(slots, sources.tolist(), strict=True)):
+            plain[slot] = {
+                "add": before[slot] + amount,
+                "merge": before[slot] + amount,
+                "put": before[slot] + amount,
+                "copy": before[source],
+                "from": before[slot] + (0 if set(slots) & set(sources.tolist()) else before[source]),
+                "up": sum(before[each] for each in slots[: place + 1]),
+                "clear": 0,
+            }[step]
+        assert lanes.counts(ROWS).tolist() == plain
+        assert lanes.take(at).counts(ROWS).tolist() == [plain[slot] for slot in slots]
+
+
+def counted(amount: int, rows: int) -> Terms:
+    return Terms(rows, [Part(ROWS, None, np.full(rows, amount), abs(amount))])

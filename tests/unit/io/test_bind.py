@@ -102,7 +102,13 @@ def test_anything_else_is_refused_and_told_what_can_be_bound(value: Any) -> None
         bind(value, TRIPS)
 
 
-@pytest.mark.parametrize("value", [[ROW, (1, 5, "x")], [ROW, 5], [(1, 5)]])
+@pytest.mark.parametrize("value", [[(1, 5)], [(1, 5, "x"), 5], [(1, 5, "x")] * 5000 + [ROW]])
+def test_what_is_no_row_is_refused_and_told_by_its_number(value: Any) -> None:
+    with pytest.raises(QueryError, match=rf"row {len(value) - 1} is not a tuple \(le, re, payload\)"):
+        bind(value, TRIPS)
+
+
+@pytest.mark.parametrize("value", [[ROW, (1, 5, "x")], [ROW, 5]])
 def test_lists_of_other_things_are_refused(value: Any) -> None:
     with pytest.raises(QueryError, match="an item that is a"):
         bind(value, TRIPS)

@@ -1,0 +1,59 @@
+"""Columns of integers that take four bytes each, as long as those are enough."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.expr.table import Rows, largest, least
+from streamdsl.temporal.time import Ticks
+
+_LEAST, _LARGEST = -(2**31), 2**31 - 1
+
+
+class Narrow:
+    """Integers by slot, read as `int64`; once one is put in that does not fit four bytes, all take eight.
+
+    >>> column = Narrow()
+    >>> column.grow(2)
+    >>> column[np.array([0])] = np.array([7])
+    >>> column[np.array([0, 1])].tolist(), column.nbytes
+    ([7, 0], 8)
+    >>> column[np.array([1])] = np.array([2**40])
+    >>> column[np.array([0, 1])].tolist(), column.nbytes
+    ([7, 1099511627776], 16)
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self) -> None:
+        self._values: NDArray[Any] = np.empty(0, dtype=np.int32)
+
+    def __getitem__(self, slots: Rows) -> Ticks:
+        return self._values[slots].astype(np.int64)
+
+    def __setitem__(self, slots: Rows, values: Ticks) -> None:
+        if self._values.dtype == np.int32 and len(values) and (least(values) < _LEAST or largest(values) > _LARGEST):
+            self._values = self._values.astype(np.int64)
+        self._values[slots] = values
+
+    def item(self, slot: int) -> int:
+        """Return one of them."""
+        found: int = self._values.item(slot)
+        return found
+
+    def are(self, slots: Rows, values: Ticks) -> NDArray[np.bool_]:
+        """Say at which slots these values are."""
+        found: NDArray[np.bool_] = self._values[slots] == values
+        return found
+
+    def grow(self, size: int) -> None:
+        """Make room for `size` of them, zeros at first."""
+        self._values = np.concatenate([self._values, np.zeros(size - len(self._values), dtype=self._values.dtype)])
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the integers."""
+        return self._values.nbytes
