@@ -124,12 +124,14 @@ class Running:
             if isinstance(window, Window)
         ]
         self.rows: dict[Hashable, CHTRow[Any]] = {}
+        self._before: list[Event[Any]] = []
+        """What has come out before the first instant, at which it is seen."""
         for source, static in self._statics.items():
-            self._fold(self.session.push(static.events(), source))
+            self._before += self.session.push(static.events(), source)
 
     def step(self, arrivals: Arrivals, timeline: Timeline) -> Rows:
         """Run through a part of the timeline; return the rows that come or go in it."""
-        out: list[Any] = []
+        out, self._before = self._before, []
         for source in self._statics:
             out += self.session.push([Cti(timeline.end)], source)
         for each in self._inputs:

@@ -91,11 +91,10 @@ def query(rng: Random, known: Data, depth: int = 2) -> Both:
     if shape == "join":
         return joined(one, query(rng, known, depth - 1))
     if shape == "union":
-        other = query(rng, known, depth - 1)
+        other = rng.choice([query(rng, known, depth - 1), table()])
         return Both(paper.union(one.paper, other.paper), one.made.union(other.made), sorted({*one.forming, *other.forming}))
     if shape == "table":
-        rows = [{"value": v, "t": 0} for v in (0, 1, 1, 2)]
-        return joined(one, Both(lambda at: list(enumerate(rows)), cql.table(rows), []))
+        return joined(one, table())
     if shape == "aggregate":
         made = one.made.aggregate(value=sd.sum(lambda e: e.value), t=sd.max(lambda e: e.t))
         return one._replace(paper=paper.aggregate(one.paper, total), made=made)
@@ -104,6 +103,11 @@ def query(rng: Random, known: Data, depth: int = 2) -> Both:
         grouped = paper.group_by(one.paper, lambda e: e["value"], lambda k, rows: {"value": k, "t": len(rows)})
         return one._replace(paper=paper.where(grouped, lambda e: e["t"] > 1), made=made)
     return one
+
+
+def table() -> Both:
+    rows = [{"value": v, "t": 0} for v in (0, 1, 1, 2)]
+    return Both(lambda at: list(enumerate(rows)), cql.table(rows), [])
 
 
 def total(rows: list[Any]) -> Any:
