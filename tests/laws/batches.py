@@ -99,9 +99,11 @@ def join(left: Relation, right: Relation, p: Callable[[Any, Any], bool], f: Call
 
 def union(one: Relation, other: Relation) -> Relation:
     """The rows of both, each with where it is from in its lineage."""
-    return lambda at: (
-        [((0, lineage), value) for lineage, value in one(at)] + [((1, lineage), value) for lineage, value in other(at)]
-    )
+
+    def state(at: Batch) -> State:
+        return [((n, lineage), value) for n, relation in enumerate((one, other)) for lineage, value in relation(at)]
+
+    return state
 
 
 def aggregate(relation: Relation, f: Callable[[list[Any]], Any]) -> Relation:
