@@ -24,7 +24,8 @@ class Input(Punctuated):
     - `drift=s`: in a lull, when `tick` finds the data more than s behind, it punctuates at now - s.
     - `.imported_from(name, delay)`: another source's punctuation is pushed into it.
     - `key`: each key has its own time (a device, a sensor), and the slowest one counts. `keys` are those that are known to come.
-      A key that falls more than `idle` behind the fastest no longer counts, nor does one that is `retire`d, until it comes again.
+      A key that falls more than `idle` behind the fastest no longer counts, nor does one that is `retire`d: it is forgotten until
+      it comes again.
 
     Punctuation that the input has of its own passes.
 

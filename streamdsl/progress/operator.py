@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, Self, TypeAlias
+from inspect import Signature, signature
+from typing import Any, ClassVar, Self, TypeAlias
 
 from streamdsl.errors import EventError, QueryError
 from streamdsl.progress.items import (
@@ -30,6 +31,12 @@ class Operator(ABC):
     """An operator that is fed by hand, item by item."""
 
     inputs: int = 1
+    __signature__: ClassVar[Signature]
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        init = signature(cls.__init__)
+        cls.__signature__ = init.replace(parameters=list(init.parameters.values())[1:])
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
         made = super().__new__(cls)

@@ -19,11 +19,11 @@ def call(made: object, given: Sequence[Any], named: Mapping[str, Any]) -> str:
     >>> call(Agg(len), (len,), {})
     'Agg(function=len)'
     """
-    init = signature(type(made).__init__)
-    known = init.bind(made, *given, **named).arguments
-    if any(each.kind is Parameter.VAR_POSITIONAL for each in init.parameters.values()):
+    made_by = signature(type(made))
+    if any(each.kind is Parameter.VAR_POSITIONAL for each in made_by.parameters.values()):
         return f"{type(made).__name__}({', '.join(map(shown, given))})"
-    return f"{type(made).__name__}({', '.join(f'{name}={shown(value)}' for name, value in list(known.items())[1:])})"
+    known = made_by.bind(*given, **named).arguments
+    return f"{type(made).__name__}({', '.join(f'{name}={shown(value)}' for name, value in known.items())})"
 
 
 def shown(value: object) -> str:

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
+from inspect import signature
 from random import Random
 from typing import Any
 
@@ -274,6 +275,7 @@ def test_operators_show_what_they_are_made_of() -> None:
     assert repr(query) == f"Chain(Union(n=2), Smooth(operator={inner}, every=2))"
     assert repr(BandJoin(2, 3, where=lambda a, b: a.v < b.v)) == "BandJoin(before=2, after=3, where=l.v < r.v)"
     assert repr(PairAggregate(len)) == "PairAggregate(fn=len)"
+    assert str(signature(PairAggregate)) == "(fn: 'Any', joint: 'bool' = True) -> 'None'"
 
 
 def test_sizes_may_be_numbers_of_numpy() -> None:
