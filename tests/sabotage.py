@@ -32,6 +32,7 @@ LAWS = (
     "tests/laws/test_sorted_runs.py",
     "tests/laws/test_sql.py",
     "tests/laws/test_swept_operators.py",
+    "tests/laws/test_waiting.py",
     "tests/laws/test_window_operators.py",
 )
 
@@ -165,6 +166,20 @@ SABOTAGES = (
         'return self.stream if semantics == "delta" else self.stream.distinct()',
         "return self.stream",
         "differences_of_successive_states",
+    ),
+    Sabotage(
+        "rows wait until after the end of their window",
+        "streamdsl/engine/operators/columnar.py",
+        "return le + self.windows.size if self.shows_at_ends",
+        "return le + self.windows.size + 1 if self.shows_at_ends",
+        "sends_what_it_sends_without_waiting or no_window_ends_and_no_cti_rises",
+    ),
+    Sabotage(
+        "rows that wait are forgotten where one comes that cannot",
+        "streamdsl/engine/waiting.py",
+        "        self._ids.update(ids)\n        self._batches.append(batch)\n",
+        "        self._ids.update(ids)\n        self._batches = [batch]\n",
+        "sends_what_it_sends_without_waiting or sees_the_rows_that_wait",
     ),
     Sabotage(
         "a stage goes by the shard before it that has come furthest",

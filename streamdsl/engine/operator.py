@@ -106,6 +106,11 @@ class Operator(ABC):
         """Drop the state that no change with sync time >= `cti` can need."""
 
     @property
+    def passes_ctis(self) -> bool:
+        """Whether its CTI is that of its input, always."""
+        return False
+
+    @property
     def is_grouped(self) -> bool:
         """Whether it is in the body of a group-apply."""
         return self.key_table is not None

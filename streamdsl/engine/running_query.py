@@ -76,6 +76,7 @@ class RunningQuery(ABC, Generic[T]):
         from streamdsl.engine.attached import attached
 
         self._check_open()
+        self._wake()
         if not self._publishes:
             raise SessionError(
                 'this session keeps nothing for other queries: it was opened with engine_options={"attach": "off"}'
@@ -96,6 +97,7 @@ class RunningQuery(ABC, Generic[T]):
 
     def stats(self) -> dict[str, dict[str, int]]:
         """Return each operator's figures, by its label in `explain()`."""
+        self._wake()
         figures = {f"source:{name}": feed.stats() for name, feed in self._feeds().items()}
         for operator in self._graph.operators:
             figures[operator.label] = _together(figures.get(operator.label), operator.stats())
@@ -120,6 +122,7 @@ class RunningQuery(ABC, Generic[T]):
         """
         if not self._ctis or self._closed or self._failure is not None:
             return None
+        self._wake()
         return str(Why(self._graph, self._egress, self._feeds(), self._ctis, self.unit)) or None
 
     @property
@@ -146,6 +149,9 @@ class RunningQuery(ABC, Generic[T]):
         except BaseException as error:
             self._failure = error
             raise
+
+    def _wake(self) -> None:
+        """Run what waits, if anything does: somebody looks at the operators."""
 
     def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> Sent:
         """Return what is sent of one step, when it has been published."""

@@ -12,6 +12,7 @@ from typing_extensions import TypeVar
 from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.batch import EMPTY
 from streamdsl.engine.collector import collector_paused
+from streamdsl.engine.egress import FinalEgress
 from streamdsl.engine.ingress import Ingress
 from streamdsl.engine.lower import Options
 from streamdsl.engine.operator import Piece
@@ -19,6 +20,7 @@ from streamdsl.engine.outgoing import Outgoing
 from streamdsl.engine.running_query import RunningQuery
 from streamdsl.engine.sent import Sent, events_sent
 from streamdsl.engine.state.parts import Parts
+from streamdsl.engine.waiting import Waiting
 from streamdsl.engine.why import Feed
 from streamdsl.errors import QueryError, SessionError
 from streamdsl.io.binding import Bound, Inserts
@@ -67,12 +69,15 @@ class Session(RunningQuery[T]):
         self._clocks = [name for name, ingress in self._sources.items() if _kind(ingress) == "wall"]
         self._importers = [name for name, ingress in self._sources.items() if _kind(ingress) == "imported"]
         self._early: list[Sent] = []
+        self._waiting = Waiting(self._graph) if type(self._egress) is FinalEgress else None
+        self._wait()
 
     def push(self, events: Iterable[Event[Any]] | Any, source: str | None = None) -> list[Event[T]]:
         """Take a batch (events in order of arrival, or a frame) into a source, and return the output that it causes.
 
         The batch is cut at its CTIs; each piece's net change, retractions first, comes before the output CTI that its CTI
-        causes. Raises `EventError`, `CtiViolation` or `SchemaError` for input that is refused, which then has no effect.
+        causes. Raises `EventError`, `CtiViolation` or `SchemaError` for input that is refused, which then has no effect. Where
+        only final results go out, rows may wait until a CTI can close their windows: an exception of user code comes then.
         """
         return events_sent(self._push(events, source))
 
@@ -120,6 +125,7 @@ class Session(RunningQuery[T]):
             *before, piece = ingress.stage(self._read(events, ingress)) or [Piece(EMPTY, ingress.cti)]
             sent += [self._step({name: each}) for each in before]
             ends[name] = piece.batch
+        self._wake()
         self._end()
         for ingress in self._sources.values():
             ingress.table.advance(time)
@@ -160,6 +166,7 @@ class Session(RunningQuery[T]):
     def snapshot(self) -> bytes:
         """Return what `checkpoint` writes to a file."""
         self._check_open()
+        self._wake()
         if self._attached:
             names = ", ".join(labels(each.written)[id(each.written)] for each in self._attached)
             raise SessionError(
@@ -220,7 +227,25 @@ class Session(RunningQuery[T]):
         return self._sources
 
     def _step(self, pieces: Mapping[str, Piece]) -> Sent:
-        return super()._step({**pieces, **self._imported(pieces)} if self._importers else pieces)
+        pieces = {**pieces, **self._imported(pieces)} if self._importers else pieces
+        if self._waiting is None:
+            return super()._step(pieces)
+        if not self._attached and self._waiting.take(pieces):
+            self._ctis.update({name: piece.cti for name, piece in pieces.items()})
+            return Sent([], None)
+        self._wake()
+        sent = super()._step(pieces)
+        self._wait()
+        return sent
+
+    def _wait(self) -> None:
+        if self._waiting is not None:
+            self._waiting.wait(min(self._ctis.values(), default=MIN_TIME))
+
+    def _wake(self) -> None:
+        piece = None if self._waiting is None or self._failure is not None else self._waiting.release()
+        if piece is not None:
+            self._early.append(super()._step(dict.fromkeys(self._ctis, piece)))
 
     def _tick(self) -> list[Sent]:
         """Let the clocks of sources give their CTIs, and return what that sends."""

@@ -33,6 +33,7 @@ def restored(plan: Node, bindings: Mapping[str, Bound] | None, data: bytes, trus
     session = _fresh(plan, bindings, saved.emit, saved.options)
     with collector_paused():
         saved.lay_over(session, trust)
+    session._wait()
     return session
 
 

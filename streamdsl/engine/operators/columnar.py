@@ -338,6 +338,16 @@ class ColumnarWindowOperator(Operator):
     def output_cti(self, ctis: list[int]) -> int:
         return grid_cti(self.windows, self.node.output, ctis[0], ctis[0])
 
+    @property
+    def shows_at_ends(self) -> bool:
+        """Whether a window shows its result when a CTI passes its end, and then only."""
+        return self.numbers.gate.final and self.node.output is Output.ALIGN and isinstance(self.node, WindowAggregate)
+
+    def quiet_until(self, cti: int) -> int:
+        """Return the CTI below which it sends nothing and its own CTI stays, whatever insertions come; MIN_TIME if none."""
+        le = self.windows.start(self.windows.first_ending_after(cti))
+        return le + self.windows.size if self.shows_at_ends and le <= cti <= INFINITY - self.windows.size else MIN_TIME
+
     def state(self) -> dict[str, int]:
         n_open = len(self.cells)
         if self.numbers.gate.by_end:

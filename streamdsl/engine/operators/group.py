@@ -20,6 +20,10 @@ class GroupEnterOperator(RowOperator):
         self.key = node.key
         self.inside = inside
 
+    @property
+    def passes_ctis(self) -> bool:
+        return True
+
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
         return batch.with_table(batch.table, self.inside.numbers(self._parts(batch), batch.keys))

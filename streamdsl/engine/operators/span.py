@@ -42,6 +42,10 @@ class WhereOperator(RowOperator):
     def output_cti(self, ctis: list[int]) -> int:
         return MIN_TIME if self.reads_re else ctis[0]
 
+    @property
+    def passes_ctis(self) -> bool:
+        return not self.reads_re
+
     def _holds(self, batch: Batch, re: Ticks) -> Any:
         return where_present(self.holds, self.predicate, batch, re)
 
@@ -68,6 +72,10 @@ class SelectOperator(RowOperator):
 
     def output_cti(self, ctis: list[int]) -> int:
         return MIN_TIME if self.reads_re else ctis[0]
+
+    @property
+    def passes_ctis(self) -> bool:
+        return not self.reads_re
 
     def _projected(self, batch: Batch, re: Ticks) -> Batch:
         return batch.with_table(self._payloads(batch, re), batch.keys) if len(batch) else EMPTY

@@ -1,0 +1,81 @@
+"""Rows that wait: where only final results go out, rows can be left aside until a CTI comes that may close a window of theirs.
+
+The rule: below a CTI that the open windows tell, whatever insertions come, nothing is sent and no output CTI rises. So they are
+run together, in columns, when that CTI comes, when they are many, or when somebody looks at the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Final
+
+from streamdsl.engine.batch import Batch
+from streamdsl.engine.lower import Graph
+from streamdsl.engine.operator import Piece
+from streamdsl.engine.operators.columnar import ColumnarWindowOperator
+from streamdsl.temporal import MIN_TIME
+
+_MOST: Final = 4096
+"""So many rows wait at most: with more, none would cost less."""
+
+
+class Waiting:
+    """The insertions of the only source of a session that wait, and the CTI that they wait for."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._windows = final_windows(graph)
+        self._until = MIN_TIME
+        self._batches: list[Batch] = []
+        self._ids: set[Hashable] = set()
+        self._cti = self._run = MIN_TIME
+
+    def take(self, pieces: Mapping[str, Piece]) -> bool:
+        """Keep a piece for later, and return True; False where it has to run now, after those that wait."""
+        if self._until == MIN_TIME:
+            return False
+        ((batch, cti),) = pieces.values()
+        if cti >= self._until or not self._has_room(batch):
+            return False
+        self._cti = cti
+        return True
+
+    def _has_room(self, batch: Batch) -> bool:
+        """Take insertions, unless there are too many of them, or an id has come before: it is another row's."""
+        if not len(batch.le):
+            return True
+        ids = batch.ids.tolist()
+        if batch.re_old is not batch.le or len(self._ids) + len(ids) > _MOST or not self._ids.isdisjoint(ids):
+            return False
+        self._ids.update(ids)
+        self._batches.append(batch)
+        return True
+
+    def release(self) -> Piece | None:
+        """Return the rows that wait, with the CTI that has come since; None if nothing has."""
+        if self._cti == self._run and not self._batches:
+            return None
+        batches, self._batches, self._run = self._batches, [], self._cti
+        self._ids.clear()
+        return Piece(Batch.concat(batches), self._cti)
+
+    def wait(self, cti: int) -> None:
+        """Wait anew, now that everything has run and the source has come so far."""
+        self._run = self._cti = cti
+        self._until = min((window.quiet_until(cti) for window in self._windows), default=MIN_TIME)
+
+
+def final_windows(graph: Graph) -> list[ColumnarWindowOperator]:
+    """Return windows of final results that see the CTIs of the only source, one at least on each way to the output; else none."""
+    found: dict[int, ColumnarWindowOperator] = {}
+    sees_source: set[int] = set()
+    is_behind: set[int] = set()
+    for number, (operator, inputs) in enumerate((stage.operator, stage.inputs) for stage in graph.stages):
+        if operator is None or (operator.passes_ctis and sees_source.issuperset(inputs)):
+            sees_source.add(number)
+        if operator is not None and is_behind.issuperset(inputs):
+            is_behind.add(number)
+        elif isinstance(operator, ColumnarWindowOperator) and operator.shows_at_ends and sees_source.issuperset(inputs):
+            found[number] = operator
+            is_behind.add(number)
+    is_all = len(graph.sources) == 1 and is_behind.issuperset(graph.outputs)
+    return list(found.values()) if is_all else []

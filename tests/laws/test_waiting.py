@@ -1,0 +1,119 @@
+"""Rows wait where only final results go out: what is sent, and when, is as if every push had run at once."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, note
+
+import streamdsl as sd
+from streamdsl.engine.session import Session
+from streamdsl.engine.waiting import final_windows
+from streamdsl.errors import SessionError, UserCodeError
+from streamdsl.temporal import MIN_TIME, Cti, Insert, Retract
+from streamdsl.windows import Hopping
+from tests.laws.harness import pushes_for
+from tests.laws.operators import operators
+from tests.laws.profiles import examples
+from tests.laws.scenarios import SEEDS, scenario
+
+WAITING = [
+    variant
+    for variants in operators().values()
+    for variant in variants
+    if final_windows(variant.query().open(emit="final")._graph)
+]
+COUNTS = sd.source("s").where(lambda e: e.value > 0).tumbling_window(10).aggregate(n=sd.count())
+
+
+def at_once(query: Any) -> Session[Any]:
+    session: Session[Any] = query.open(emit="final")
+    session._waiting = None
+    return session
+
+
+def progress(session: Session[Any]) -> list[list[int]]:
+    return [[figures[name] for name in ("in", "out", "input_cti", "output_cti")] for figures in session.stats().values()]
+
+
+def test_windows_in_columns_let_rows_wait() -> None:
+    assert len(WAITING) > 15
+    assert COUNTS.open()._waiting is None
+
+
+@examples(150)
+@given(SEEDS)
+def test_every_push_sends_what_it_sends_without_waiting(seed: int) -> None:
+    rng = Random(seed)
+    variant = rng.choice(WAITING)
+    note(variant.name)
+    sessions = variant.query().open(emit="final"), at_once(variant.query())
+    for source, events in pushes_for(variant.query(), scenario(rng, variant.inputs, variant.unending, rng.choice((8, 40)))):
+        waiting, plain = (session.push(list(events), source=source) for session in sessions)
+        assert waiting == plain
+        if rng.random() < 0.1:
+            assert progress(sessions[0]) == progress(sessions[1])
+    waiting, plain = (session.close() for session in sessions)
+    assert waiting == plain
+
+
+@examples(150)
+@given(SEEDS)
+def test_below_the_cti_that_is_waited_for_no_window_ends_and_no_cti_rises(seed: int) -> None:
+    rng = Random(seed)
+    hop = rng.randint(1, 9)
+    windows = Hopping(rng.randint(1, 30), hop, rng.randint(-5, 5))
+    query = sd.source("s").hopping_window(windows.size, hop, offset=windows.offset).aggregate(n=sd.count())
+    (operator,) = final_windows(query.open(emit="final")._graph)
+    cti = rng.randint(-40, 40)
+    until = operator.quiet_until(cti)
+    for later in range(cti, until) if until != MIN_TIME else ():
+        assert operator.output_cti([later]) == operator.output_cti([cti])
+        assert windows.first_ending_after(later) == windows.first_ending_after(cti)
+    assert (
+        operator.output_cti([cti + 1]) > operator.output_cti([cti])
+        or until > cti + 1
+        or windows.first_ending_after(cti) < windows.first_ending_after(cti + 1)
+    )
+
+
+def test_a_row_waits_until_its_window_can_close() -> None:
+    session = COUNTS.open(emit="final")
+    sent = [session.push([sd.point(n, n, 1), Cti(n)]) for n in range(25)]
+    assert [n for n, events in enumerate(sent) if events] == [0, 10, 20]
+    assert session.stats()["where_1"]["in"] == 25
+    assert session.why_no_output() is not None
+
+
+def test_an_id_that_comes_again_is_another_row() -> None:
+    session = sd.source("s").tumbling_window(10).aggregate(v=sd.median(lambda e: e.value)).open(emit="final")
+    session.push([Cti(0)])
+    for time, value in ((1, 5), (3, 7), (6, 9)):
+        session.push([Insert("a", time, time + 1, value), Cti(time + 2)])
+    session.push([Insert("a", 8, 20, 100)])
+    session.push([Retract("a", 8, 20, 8, 100)])
+    assert session.push([Cti(10)]) == [Insert(("window_aggregate_1", 0, 0), 0, 10, sd.Record(v=7)), Cti(10)]
+
+
+def test_who_looks_at_a_session_sees_the_rows_that_wait(tmp_path: Any) -> None:
+    session = COUNTS.open(emit="final")
+    for n in range(5):
+        session.push([sd.point(n, n, 1), Cti(n)])
+    session.checkpoint(tmp_path / "saved")
+    attached = session.attach(COUNTS)
+    later = COUNTS.restore(tmp_path / "saved")
+    assert session.push([Cti(10)]) == later.push([Cti(10)])
+    assert [event.payload.n for event in attached.pull() if isinstance(event, Insert)] == [5]
+
+
+def test_an_exception_of_user_code_comes_when_its_row_runs() -> None:
+    session = sd.source("s").where(lambda e: 1 / e.value > 0).tumbling_window(10).aggregate(n=sd.count()).open(emit="final")
+    session.push([Cti(0)])
+    assert session.push([sd.point("bad", 3, 0)]) == []
+    with pytest.raises(UserCodeError, match="bad"):
+        session.push([Cti(10)])
+    with pytest.raises(SessionError, match="has failed"):
+        session.push([Cti(20)])
+    assert session.stats()
