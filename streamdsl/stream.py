@@ -1267,9 +1267,9 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """Run an aggregation over hopping or tumbling windows as another engine would, and return its trace.
 
         The source's rows are the tuples, in order of arrival: application time is LE, system time the place, each is a batch,
-        unless fields of the source are named for them. `where` and `select` come before the windows; a CTI is a heartbeat. The
-        profile says where windows start, so their offset does not count. `.outputs` are the payloads (docs/secret-profiles.md).
-        Raises `QueryError` for other queries.
+        unless fields of the source are named for them; a CTI is a heartbeat, unless they are. `where` and `select` come before
+        the windows. The profile says where windows start, so their offset does not count. `.outputs` are the payloads, of groups
+        the list of them (docs/secret-profiles.md). Raises `QueryError` for other queries.
 
         >>> import streamdsl as sd
         >>> from streamdsl import secret

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import streamdsl as sd
 from benchmarks.oop.arrivals import SECOND, Stream, arrive
 from benchmarks.oop.measure import held, in_order
-from streamdsl.progress import Chain, Input, Operator, Tuple, Union, WindowAggregate, WindowResult
+from streamdsl.progress import Chain, Input, Operator, Punctuated, Tuple, Union, WindowAggregate, WindowResult
 
 SECONDS = 60
 DELAY = 8
@@ -35,7 +35,7 @@ def merged() -> Operator:
     return Chain(Union(2, "in"), *in_order(SHAPE[1]), WindowAggregate(*SHAPE, sd.count()))
 
 
-class Slack(Operator):
+class Slack(Punctuated):
     """A count that infers progress from what arrives, without punctuation."""
 
     inputs = 2

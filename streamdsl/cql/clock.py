@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import index
 
 from streamdsl.cql.numbering import Batching, Given
 from streamdsl.cql.timeline import EMPTY_SPAN, Batch, Timeline
 from streamdsl.errors import QueryError
+from streamdsl.temporal.numbers import whole
 
 
 class Clock:
@@ -21,6 +21,8 @@ class Clock:
     def __init__(self) -> None:
         self._last: Batch | None = None
         self._next: int | None = None
+        self._over: int | None = None
+        """The timestamp before which nothing may come any more."""
         self._end = 0
 
     def after(self, placed: Sequence[tuple[Given, Batch]], batching: Batching) -> list[tuple[Given, Batch]]:
@@ -29,7 +31,7 @@ class Clock:
         alone = batching.alone and any(given.i is None for given, _ in placed)
         found = [(given, (at[0], at[1] + i) if alone and at[0] == t else at) for given, at in placed]
         for given, at in found[:1]:
-            if (self._last is not None and at <= self._last) or (self._next is not None and at[0] < self._next and at[0] != t):
+            if (self._last is not None and at <= self._last) or (self._over is not None and at[0] < self._over):
                 raise QueryError(
                     f"the tuple ({given.payload!r}; {given.t}) of stream {given.stream!r} comes too late: its batch {at} is over",
                     hint="push whole batches in order; cql.RunningSpread puts tuples into order",
@@ -42,12 +44,13 @@ class Clock:
         if not distinct:
             return Timeline((), EMPTY_SPAN, self._end)
         first = distinct[0][0] if self._next is None else min(self._next, distinct[0][0])
-        self._last = distinct[-1]
+        self._last, self._over = distinct[-1], distinct[-1][0]
         return self._go((first, self._last[0]), distinct)
 
     def advance(self, t: int) -> Timeline:
         """Go on through all timestamps before `t`."""
-        t = index(t)
+        t = whole(t, "a timestamp is")
+        self._over = t if self._over is None else max(self._over, t)
         if self._next is None or t <= self._next:
             self._next = t if self._next is None else self._next
             return Timeline((), EMPTY_SPAN, self._end)

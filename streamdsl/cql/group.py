@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from streamdsl.cql.numbering import ORACLE, Batching, Given, by_stream, check_span, numbered, read_tuple
+from streamdsl.cql.numbering import ORACLE, Batching, Given, by_stream, check_span, numbered, read_named, read_tuple
 from streamdsl.cql.orders import AsGiven, Drawn, EachInTurn, Orders
 from streamdsl.cql.relation import Relation
 from streamdsl.cql.streams import BatchStream
 from streamdsl.cql.timeline import EMPTY_SPAN, Batch, Timeline
 from streamdsl.errors import QueryError
-from streamdsl.temporal import CHT
+from streamdsl.stream import Stream
+from streamdsl.temporal import Unit, common_unit
+from streamdsl.temporal.numbers import whole
 from streamdsl.temporal.payload import payload_key
 
 A = TypeVar("A")
 
 
-class _Ran(Protocol):
-    def cht(self) -> CHT[Any]: ...
-
-
-class _Fluent(Protocol):
-    def run(self) -> _Ran: ...
-
-
 Columns: TypeAlias = tuple[Sequence[Any], Sequence[Batch]]
 """The payloads of a stream, and their batches in order."""
-Tuples: TypeAlias = "Iterable[tuple[Any, int] | tuple[Any, int, int]] | BatchStream | _Fluent"
+Tuples: TypeAlias = "Iterable[tuple[Any, int] | tuple[Any, int, int]] | BatchStream | Stream[Any]"
 
 
 class StreamGroup:
@@ -40,13 +34,22 @@ class StreamGroup:
     """
 
     def __init__(
-        self, tuples: Mapping[str, tuple[Sequence[Any], Sequence[Batch]]], span: tuple[int, int], orders: Orders
+        self,
+        tuples: Mapping[str, tuple[Sequence[Any], Sequence[Batch]]],
+        span: tuple[int, int],
+        orders: Orders,
+        unit: Unit | None = None,
     ) -> None:
         self._tuples = tuples
         self._orders = orders
         self.span = span
         self.batches = sorted({at for _, batches in tuples.values() for at in batches})
-        self._timeline = Timeline(self.batches, span, streams=tuple(tuples))
+        self._timeline = Timeline(self.batches, span, streams=tuple(tuples), unit=unit)
+
+    @property
+    def unit(self) -> Unit | None:
+        """What a timestamp counts; None where that is not said."""
+        return self._timeline.unit
 
     @property
     def names(self) -> list[str]:
@@ -100,8 +103,9 @@ def stream_group(
 
     Tuples without batch numbers get them from `batching`; where the order across streams counts, they are given in one list of
     `(name, payload, t)`. `span=(first, last)` are the timestamps that exist: by default from the first tuple's to the last
-    one's, or what a `BatchStream` brings. Windows take simultaneous tuples as given (those of a `BatchStream` as in its group),
-    or in an order drawn with `seed`. Raises `QueryError` for an inconsistent group, with the two tuples.
+    one's, or what a `BatchStream` brings; their unit is that of fluent streams. Windows take simultaneous tuples as given (those
+    of a `BatchStream` as in its group), or in an order drawn with `seed`. Raises `QueryError` for an inconsistent group, with the
+    two tuples.
 
     >>> from streamdsl import cql
     >>> g = cql.stream_group([("S", "a", 1), ("T", "b", 1), ("S", "c", 1)], batching=cql.STREAMBASE)
@@ -114,13 +118,25 @@ def stream_group(
       ('a'; 1) comes before ('b'; 1), but its batch (1, 2) is after (1, 1)
     Hint: give each stream in order of its batches: by timestamp, then by number
     """
-    given = [read_tuple(name, rest) for name, *rest in listing]
-    names = dict.fromkeys([*(each.stream for each in given), *streams])
+    return group_of(streams, read_named(listing), batching, span, seed)
+
+
+def group_of(
+    streams: Mapping[str, Tuples],
+    listed: Sequence[Given] = (),
+    batching: Batching = ORACLE,
+    span: tuple[int, int] | None = None,
+    seed: int | None = None,
+) -> StreamGroup:
+    """Return the group of some streams by their names, whatever these are."""
+    names = dict.fromkeys([*(each.stream for each in listed), *streams])
+    given = list(listed)
     given += [found for name, stream in streams.items() for found in _tuples(name, stream)]
     times = [each.t for each in given]
-    whole = check_span(span, times) or _span(times, streams.values())
-    orders = _orders(streams.values()) if seed is None else Drawn(seed)
-    return StreamGroup(by_stream(numbered(given, batching), names), whole, orders)
+    existing = check_span(span, times) or _span(times, streams.values())
+    orders = _orders(streams.values()) if seed is None else Drawn(whole(seed, "a seed is"))
+    unit = common_unit(*map(_unit, streams.values()))
+    return StreamGroup(by_stream(numbered(given, batching), names), existing, orders, unit)
 
 
 def _tuples(name: str, stream: Tuples) -> list[Given]:
@@ -128,11 +144,18 @@ def _tuples(name: str, stream: Tuples) -> list[Given]:
         raise QueryError(f"{name!r} is a relation, not a stream", hint="make it one: istream(), dstream(), rstream()")
     if isinstance(stream, BatchStream):
         return [Given(name, payload, *at) for payload, at in zip(stream.payloads, stream.batches, strict=True)]
-    if hasattr(stream, "run"):
+    if isinstance(stream, Stream):
         return [Given(name, row.payload, row.le, None) for row in stream.run().cht()]
     if not isinstance(stream, Iterable):
         raise QueryError(f"{name}={stream!r} is no stream", hint="give a list of (payload, t), or a stream")
     return [read_tuple(name, each) for each in stream]
+
+
+def _unit(stream: object) -> Unit | None:
+    """Return the unit of a stream's timestamps, if it has one."""
+    if isinstance(stream, BatchStream):
+        return stream.timeline.unit
+    return stream.plan().unit if isinstance(stream, Stream) else None
 
 
 def _orders(streams: Iterable[object]) -> Orders:
@@ -150,7 +173,7 @@ def _span(times: Sequence[int], streams: Iterable[object]) -> tuple[int, int]:
 def allowed(f: Callable[[StreamGroup], A], g: StreamGroup, limit: int = 10_000) -> list[A]:
     """Return every distinct answer of `f(g)`, over the orders of the windows and of `spread(on=None)` that `f` makes.
 
-    Raises `ValueError` where there are more than `limit` combinations of orders.
+    Raises `QueryError` where there are more than `limit` combinations of orders, and where `f` does not read its group.
 
     >>> from streamdsl import cql
     >>> g = cql.stream_group(S=[(10, 1), (20, 1), (30, 3)])
@@ -159,9 +182,15 @@ def allowed(f: Callable[[StreamGroup], A], g: StreamGroup, limit: int = 10_000) 
     """
     if not isinstance(g, StreamGroup) or not callable(f):
         raise QueryError("the answers are those of a function of a stream group", hint="cql.allowed(lambda g: ..., g)")
+    limit = whole(limit, "a limit is", 1)
     orders, found, tried = EachInTurn(), dict[Any, A](), 0
     while not tried or orders.advance():
-        answer = f(g.ordered_by(orders))
+        answer = f(watched := _Watched(g, orders))
+        if not watched.read and g.names:
+            raise QueryError(
+                "the function does not read the group that it is given, and has one answer whatever the order",
+                hint="write cql.allowed(lambda g: ..., g) so that its windows are on g, not on what was made before",
+            )
         tried += 1
         if max(tried, orders.combinations) > limit:
             raise QueryError(
@@ -170,6 +199,18 @@ def allowed(f: Callable[[StreamGroup], A], g: StreamGroup, limit: int = 10_000) 
             )
         found.setdefault(payload_key(_comparable(answer)), answer)
     return list(found.values())
+
+
+class _Watched(StreamGroup):
+    """A group that remembers whether it has been read."""
+
+    def __init__(self, group: StreamGroup, orders: Orders) -> None:
+        self.__dict__.update(group.ordered_by(orders).__dict__)
+        self.read = False
+
+    def __getitem__(self, name: str) -> BatchStream:
+        self.read = True
+        return super().__getitem__(name)
 
 
 def _comparable(answer: object) -> object:

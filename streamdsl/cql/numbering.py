@@ -37,6 +37,22 @@ class Given(NamedTuple):
     i: int | None
 
 
+def read_named(tuples: Iterable[Any]) -> list[Given]:
+    """Read `(stream, payload, t)` or `(stream, payload, t, batch)`.
+
+    >>> read_named([("S", "a", 3)])
+    [Given(stream='S', payload='a', t=3, i=None)]
+    """
+    hint = 'write [("S", payload, t), ...], or with the batch\'s number [("S", payload, t, batch), ...]'
+    if not isinstance(tuples, Iterable) or isinstance(tuples, str):
+        raise QueryError(f"{tuples!r} is no list of tuples", hint=hint)
+    listed = list(tuples)
+    for each in listed:
+        if not isinstance(each, (tuple, list)) or len(each) not in (3, 4) or not isinstance(each[0], str):
+            raise QueryError(f"{each!r} is no tuple of a stream that it names", hint=hint)
+    return [read_tuple(name, rest) for name, *rest in listed]
+
+
 def read_tuple(stream: str, given: Sequence[Any]) -> Given:
     """Read `(payload, t)` or `(payload, t, batch)`.
 

@@ -12,11 +12,12 @@ from streamdsl.cql.numbering import ORACLE, Batching
 from streamdsl.cql.orders import AsGiven, Orders
 from streamdsl.cql.reading import Event
 from streamdsl.cql.running import RelationSession
-from streamdsl.cql.streams import BatchStream, at_least
-from streamdsl.cql.timeline import Batch, Timeline
+from streamdsl.cql.streams import BatchStream, length
+from streamdsl.cql.timeline import Batch, Timeline, common, merged
 from streamdsl.cql.window import Derivation, Static, Window
 from streamdsl.errors import QueryError
 from streamdsl.stream import GroupedStream, Stream
+from streamdsl.temporal import DurationLike
 
 Semantics: TypeAlias = Literal["delta", "difference"]
 At: TypeAlias = Literal["all", "batches", "slides"]
@@ -98,21 +99,24 @@ class Relation:
         >>> g.S.rows(1).join(g.T.rows(1), select=lambda l, r: (l.value, r.value)).states()
         [((1, 1), []), ((2, 1), [(20, 'a')])]
         """
-        if not isinstance(other, Relation):
-            raise QueryError(f"{other!r} is no relation", hint="make a stream one with a window, and rows with cql.table(rows)")
+        _check_relation(other)
         stream: Stream[Any] = (
             self.stream.join(other.stream, on, where)
             if select is None
             else self.stream.join(other.stream, on, where, select=select)
         )
-        return replace(
-            self if self.timeline else other,
-            stream=stream,
-            timeline=_common(self.timeline, other.timeline),
-            batches=_merged(self.batches, other.batches),
-            slides=_merged(self.slides, other.slides),
-            windows={**self.windows, **other.windows},
-        )
+        return self._with(other, stream)
+
+    def union(self, other: Relation) -> Relation:
+        """Give the rows of two relations over one group, or of one and a table: all, also those that are the same.
+
+        >>> from streamdsl import cql
+        >>> g = cql.stream_group(S=[("a", 1), ("b", 2)], T=[("b", 2)])
+        >>> g.S.rows(1).union(g.T.rows(1)).select(lambda e: e.value).states()
+        [((1, 1), ['a']), ((2, 1), ['b', 'b'])]
+        """
+        _check_relation(other)
+        return self._with(other, self.stream.union(other.stream))
 
     def aggregate(self, *query: Any, **named: Any) -> Relation:
         """Aggregate all rows to one; an empty relation has none. Arguments as of `WindowedStream.aggregate`.
@@ -180,7 +184,7 @@ class Relation:
         """
         return self._derived("delta", reading.alive)
 
-    def output_every(self, p: int) -> BatchStream:
+    def output_every(self, p: DurationLike) -> BatchStream:
         """Return CCL's OUTPUT EVERY: when a batch enters a later period of length `p`, the rows as of the batch before it.
 
         >>> from streamdsl import cql
@@ -188,7 +192,8 @@ class Relation:
         >>> g.S.rows(None).select(lambda e: e.value).output_every(1).events()
         [((1, 2), 1), ((1, 2), 2)]
         """
-        ends = reading.period_ends(self.batches, self._timeline(), at_least(1, p, "output_every"))
+        timeline = self._timeline()
+        ends = reading.period_ends(self.batches, timeline, length(p, timeline.unit, "output_every takes", 1))
         return self._streamed(reading.sampled(self._rows, ends), Derivation(self.stream, self.windows, None))
 
     def open(self, batching: Batching = ORACLE, semantics: Semantics = "delta") -> RelationSession:
@@ -213,6 +218,17 @@ class Relation:
         rows = self._rows if stream is self.stream else reading.in_order(stream.run().cht())
         return self._streamed(read(rows, self._timeline()), Derivation(stream, self.windows, read))
 
+    def _with(self, other: Relation, stream: Stream[Any]) -> Relation:
+        """Return a query over this relation and another one."""
+        return replace(
+            self if self.timeline else other,
+            stream=stream,
+            timeline=common(self.timeline, other.timeline),
+            batches=merged(self.batches, other.batches),
+            slides=merged(self.slides, other.slides),
+            windows={**self.windows, **other.windows},
+        )
+
     def _told_apart(self, semantics: Semantics) -> Stream[Any]:
         """Return the query whose rows are those that a semantics tells apart: lineages, or values."""
         if semantics not in get_args(Semantics):
@@ -232,7 +248,7 @@ class Relation:
             [payload for _, payload in events],
             list(map(timeline.batch_at, places)),
             timeline,
-            _merged(self.batches, sorted(set(places))),
+            merged(self.batches, sorted(set(places))),
             self.orders,
             origin,
         )
@@ -251,12 +267,15 @@ class Relation:
         return shown(self.timeline, self.batches, self._rows)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GroupedRelation:
     """A relation divided by a key."""
 
     relation: Relation
     groups: GroupedStream[Any, Any]
+
+    def __repr__(self) -> str:
+        return f"<GroupedRelation of {self.relation!r}>"
 
     def aggregate(self, *query: Any, **named: Any) -> Relation:
         """Aggregate each group to a record with the key first; arguments as of `GroupedWindowedStream.aggregate`.
@@ -270,15 +289,6 @@ class GroupedRelation:
         return replace(self.relation, stream=self.groups.snapshot_window().aggregate(*query, **named))
 
 
-def _common(one: Timeline | None, other: Timeline | None) -> Timeline | None:
-    if one is None or other is None or one is other:
-        return one or other
-    raise QueryError(
-        "the relations are over two stream groups, and batches of different groups have no order",
-        hint="put the streams into one group first: cql.stream_group(A=..., B=...)",
-    )
-
-
-def _merged(one: Sequence[int], other: Sequence[int]) -> Sequence[int]:
-    """Return the numbers that are in one of two sorted lists."""
-    return one if one is other or not other else other if not one else sorted({*one, *other})
+def _check_relation(other: object) -> None:
+    if not isinstance(other, Relation):
+        raise QueryError(f"{other!r} is no relation", hint="make a stream one with a window, and rows with cql.table(rows)")

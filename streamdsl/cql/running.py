@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from streamdsl.cql import reading
 from streamdsl.cql.clock import Clock
-from streamdsl.cql.numbering import Batching, Given, numbered, read_tuple
+from streamdsl.cql.numbering import Batching, Given, numbered, read_named
 from streamdsl.cql.orders import Orders
 from streamdsl.cql.streams import window_row
 from streamdsl.cql.timeline import Batch, Timeline
@@ -69,7 +69,7 @@ class RelationSession:
         Raises `QueryError` for a batch that is not after all that were pushed before, and for a stream that the group lacks: then
         nothing has changed. What fails later (a missing field, user code) ends the session.
         """
-        given = [read_tuple(name, rest) for name, *rest in tuples]
+        given = read_named(tuples)
         for each in given:
             if each.stream not in self._streams:
                 known = ", ".join(self._streams)
@@ -84,6 +84,10 @@ class RelationSession:
         Said before the first push, `t` is where the span begins.
         """
         return self._run({}, self._clock.advance(t))
+
+    def __repr__(self) -> str:
+        ended = ", which broke off" if self._broken else ""
+        return f"<RelationSession on {', '.join(self._streams)}: {self._running.held} tuples held{ended}>"
 
     def state(self) -> list[Any]:
         """Return the rows as of the last batch, by payload."""
@@ -120,12 +124,14 @@ class Running:
             if isinstance(window, Window)
         ]
         self.rows: dict[Hashable, CHTRow[Any]] = {}
+        self._before: list[Event[Any]] = []
+        """What has come out before the first instant, at which it is seen."""
         for source, static in self._statics.items():
-            self._fold(self.session.push(static.events(), source))
+            self._before += self.session.push(static.events(), source)
 
     def step(self, arrivals: Arrivals, timeline: Timeline) -> Rows:
         """Run through a part of the timeline; return the rows that come or go in it."""
-        out: list[Any] = []
+        out, self._before = self._before, []
         for source in self._statics:
             out += self.session.push([Cti(timeline.end)], source)
         for each in self._inputs:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterable
-from operator import index
 from typing import Any, Final, TypeAlias
 
-from streamdsl.cql.numbering import read_tuple
+from streamdsl.cql.numbering import read_named
 from streamdsl.cql.spreading import On, Tuple, ranking
 from streamdsl.errors import EventError, QueryError
+from streamdsl.temporal.numbers import whole
 from streamdsl.temporal.payload import payload_order
 
 Placed: TypeAlias = tuple[str, Any, int, int]
@@ -42,8 +43,13 @@ class RunningSpread:
         self._heap: list[tuple[tuple[Any, ...], int, Tuple]] = []
         self._pushed = 0
         self._bound: tuple[Any, ...] = ()
+        self._said = ""
+        """What the bound says, in words."""
         self._key: tuple[Any, ...] = ()
         self._batch = 0
+
+    def __repr__(self) -> str:
+        return f"<RunningSpread{' ALL' if self._all else ''}: {self.held} tuples wait>"
 
     @property
     def held(self) -> int:
@@ -53,14 +59,15 @@ class RunningSpread:
     def push(self, tuples: Iterable[tuple[str, Any, int] | tuple[str, Any, int, int]]) -> None:
         """Take tuples `(stream, payload, t)`, or `(stream, payload, t, batch)` where they have batches already.
 
-        Raises `EventError` for a tuple that `advance` had excluded; the others of the push are taken.
+        Raises `EventError` for a tuple that `advance` had excluded; then none of the push is taken.
         """
-        for name, *rest in tuples:
-            given = read_tuple(name, rest)
-            each = (name, given.payload, (given.t, given.i or 1))
-            key = self._place(each)
-            if key < self._bound:
-                raise EventError(given, f"advance has said that none comes before {self._bound}, and its place is {key}")
+        placed = []
+        for given in read_named(tuples):
+            each = (given.stream, given.payload, (given.t, given.i or 1))
+            placed.append((self._place(each), each))
+            if placed[-1][0] < self._bound:
+                raise EventError(given, f"{self._said}, and this tuple is of the timestamp {given.t}")
+        for key, each in placed:
             self._pushed += 1
             heapq.heappush(self._heap, (key, self._pushed, each))
 
@@ -69,9 +76,9 @@ class RunningSpread:
 
         `i`: a batch of the input at `t` (not with `all=True`). `on`: a value of the first attribute, at `t` or in that batch.
         """
-        bound: tuple[Any, ...] = (index(t),)
+        bound: tuple[Any, ...] = (whole(t, "a timestamp is"),)
         if not self._all and (i is not None or on is not _WHOLE):
-            bound = (*bound, 1 if i is None else index(i))
+            bound = (*bound, 1 if i is None else whole(i, "a batch is", 1))
         elif i is not None:
             raise QueryError(
                 "SPREAD ALL forgets the batches of its input", hint="say how far the timestamp has come, or the attribute"
@@ -80,14 +87,16 @@ class RunningSpread:
             if self._rank is None:
                 raise QueryError("this SPREAD has no attribute", hint="RunningSpread(on=...)")
             bound = (*bound, payload_order(on))
-        self._bound = max(self._bound, bound)
+        if bound > self._bound:
+            self._bound = bound
+            inside = "" if i is None else f", batch {i}"
+            self._said = f"nothing comes any more before {t}{inside}{'' if on is _WHOLE else f', attribute {on!r}'}"
         return self._release()
 
     def close(self) -> list[Placed]:
         """Return all that waits: nothing comes any more."""
-        found = [self._numbered(*heapq.heappop(self._heap)) for _ in range(len(self._heap))]
-        self._bound = (float("inf"),)
-        return found
+        self._bound, self._said = (math.inf,), "it is closed"
+        return self._release()
 
     def _release(self) -> list[Placed]:
         found = []

@@ -32,7 +32,7 @@ def spread(g: StreamGroup, streams: str | Iterable[str], on: On = None, all: boo
     """
     if not isinstance(g, StreamGroup):
         raise QueryError(f"{g!r} is no stream group", hint="cql.spread(cql.stream_group(S=stream), ...)")
-    names = [streams] if isinstance(streams, str) else list(streams)
+    names = [streams] if isinstance(streams, str) or not isinstance(streams, Iterable) else list(streams)
     if not names or any(not isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise QueryError(f"{names!r} do not name streams, each once", hint='for example cql.spread(g, ["S", "T"], on="rank")')
     tuples = [(name, payload, at) for name in names for payload, at in zip(g[name].payloads, g[name].batches, strict=True)]
@@ -40,7 +40,7 @@ def spread(g: StreamGroup, streams: str | Iterable[str], on: On = None, all: boo
     for name, payload, at in placed(tuples, on, all, g._orders):
         found[name][0].append(payload)
         found[name][1].append(at)
-    return StreamGroup(found, g.span, g._orders)
+    return StreamGroup(found, g.span, g._orders, g.unit)
 
 
 def placed(tuples: Iterable[Tuple], on: On, all: bool, orders: Orders) -> list[Tuple]:

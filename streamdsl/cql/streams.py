@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from itertools import groupby
-from operator import index
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import numpy as np
 
 from streamdsl.cql.gates import Always, Kept, RangeSlide, RowSlide
 from streamdsl.cql.leaving import Partitioned, Range, Rows
@@ -17,7 +19,8 @@ from streamdsl.cql.window import Derivation, Gate, Leaving, Window
 from streamdsl.errors import QueryError
 from streamdsl.sources import from_rows
 from streamdsl.stream import Stream
-from streamdsl.temporal import Record
+from streamdsl.temporal import DurationLike, Record, Unit, is_calendar, to_duration
+from streamdsl.temporal.numbers import whole
 from streamdsl.temporal.payload import fields_of, payload_order
 
 if TYPE_CHECKING:
@@ -67,12 +70,14 @@ class BatchStream:
         >>> g.S.rows(2).select(lambda e: e.value).states()
         [((1, 1), ['a']), ((2, 1), ['a', 'b']), ((3, 1), ['a', 'b']), ((4, 1), ['b', 'c'])]
         """
-        size = None if n is None else at_least(1, n, "rows")
-        gate = Always() if slide is None else RowSlide(at_least(1, slide, "slide"))
+        size = None if n is None else whole(n, "rows takes", 1)
+        gate = Always() if slide is None else RowSlide(whole(slide, "slide takes", 1))
         return self._window(Rows(size), gate)
 
-    def range(self, d: int | None, slide: int | None = None, clock: Clock = "group") -> Relation:
+    def range(self, d: DurationLike | None, slide: DurationLike | None = None, clock: Clock = "group") -> Relation:
         """Return the tuples of the last `d` timestamps, the current one included (None: all; 0: the current one).
+
+        Where timestamps have a unit `d` and `slide` may be durations such as `"5 min"`.
 
         With `slide=m` states form at timestamps divisible by m alone. `clock="stream"`: the current timestamp is that of the
         stream's own last tuple, not of the group.
@@ -84,9 +89,9 @@ class BatchStream:
         """
         if clock not in ("group", "stream"):
             raise QueryError(f"there is no clock {clock!r}; the clocks are: 'group', 'stream'")
-        size = None if d is None else at_least(0, d, "range")
+        size = None if d is None else length(d, self.timeline.unit, "range takes", 0)
         own = clock == "stream"
-        gate = Always() if slide is None else RangeSlide(at_least(1, slide, "slide"), own)
+        gate = Always() if slide is None else RangeSlide(length(slide, self.timeline.unit, "slide takes", 1), own)
         return self._window(Range(size, own), gate)
 
     def keep(self, n: int) -> Relation:
@@ -97,7 +102,7 @@ class BatchStream:
         >>> g.S.keep(2).select(lambda e: e.value).states()
         [((1, 1), []), ((1, 2), [1, 2]), ((2, 1), [2, 3])]
         """
-        size = at_least(1, n, "keep")
+        size = whole(n, "keep takes", 1)
         return self._window(Rows(size), Kept(size))
 
     def partition_by(self, *names: str) -> Partition:
@@ -135,7 +140,8 @@ class BatchStream:
         CHT
           [1, 2) 'a'
         """
-        return from_rows([(t, t + 1, payload) for payload, (t, _) in zip(self.payloads, self.batches, strict=True)])
+        rows = zip(self.payloads, self.batches, strict=True)
+        return from_rows([(t, t + 1, payload) for payload, (t, _) in rows], unit=self.timeline.unit)
 
     def arranged(self) -> list[int]:
         """Return the positions of the tuples in an order that refines that of the batches."""
@@ -174,7 +180,7 @@ class Partition:
         >>> g.S.partition_by("k").rows(1).select(lambda e: e.t).states()
         [((1, 1), [1]), ((2, 1), [2]), ((3, 1), [2, 3])]
         """
-        return self.stream._window(Partitioned(self.by, at_least(1, n, "rows")), Always())
+        return self.stream._window(Partitioned(self.by, whole(n, "rows takes", 1)), Always())
 
 
 def window_row(payload: Any, t: int) -> Record:
@@ -189,12 +195,11 @@ def window_row(payload: Any, t: int) -> Record:
     return Record(fields)
 
 
-def at_least(least: int, value: int, word: str) -> int:
-    """Return a size as an integer; raises `QueryError` for one that is less than the least."""
-    try:
-        size = index(value)
-    except TypeError:
-        size = least - 1
-    if size < least:
-        raise QueryError(f"{word} takes a whole number from {least} on, not {value!r}")
-    return size
+def length(value: DurationLike, unit: Unit | None, what: str, least: int) -> int:
+    """Return a length of time in timestamps; a duration counts in their unit.
+
+    >>> length("2 min", "s", "range takes", 0)
+    120
+    """
+    known = is_calendar(unit) and isinstance(value, (str, timedelta, np.timedelta64))
+    return whole(to_duration(value, unit) if known else value, what, least)

@@ -6,6 +6,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, TypeAlias
 
+from streamdsl.errors import QueryError
+from streamdsl.temporal import Unit
+
 Batch: TypeAlias = tuple[int, int]
 """A timestamp, and the number of the batch at it, from 1."""
 
@@ -17,7 +20,7 @@ class Timeline:
     """The batches of a span and `(t, 1)` of its empty timestamps, numbered in order from `base` on.
 
     The numbers are the axis of time on which relations live: a relation has one state at each. Empty timestamps are counted, not
-    stored. `streams` are the names of the group's.
+    stored. `streams` are the names of the group's, `unit` is what a timestamp counts.
 
     >>> timeline = Timeline([(1, 1), (2, 1), (2, 2)], (1, 4))
     >>> list(timeline)
@@ -26,8 +29,16 @@ class Timeline:
     (2, 4, (3, 1))
     """
 
-    def __init__(self, batches: Sequence[Batch], span: tuple[int, int], base: int = 0, streams: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        batches: Sequence[Batch],
+        span: tuple[int, int],
+        base: int = 0,
+        streams: Collection[str] = (),
+        unit: Unit | None = None,
+    ) -> None:
         self.streams = streams
+        self.unit = unit
         self.batches = batches
         self.span = span
         self.base = base
@@ -36,6 +47,9 @@ class Timeline:
         self._starts: list[int] = []
         self._place_of: dict[Batch, int] = {}
         self.end = self._number(base)
+
+    def __repr__(self) -> str:
+        return f"<Timeline of {len(self.batches)} batches from {self.span[0]} to {self.span[1]}>"
 
     def _number(self, place: int) -> int:
         time = self.span[0]
@@ -76,3 +90,18 @@ class Timeline:
         t, i = self.batches[before]
         ahead = place - self.places[before]
         return (t + ahead, 1) if ahead else (t, i)
+
+
+def common(one: Timeline | None, other: Timeline | None) -> Timeline | None:
+    """Return the timeline of two relations; a table has none, and is on any."""
+    if one is None or other is None or one is other:
+        return one or other
+    raise QueryError(
+        "the relations are over two stream groups, and batches of different groups have no order",
+        hint="put the streams into one group first: cql.stream_group(A=..., B=...)",
+    )
+
+
+def merged(one: Sequence[int], other: Sequence[int]) -> Sequence[int]:
+    """Return the numbers that are in one of two sorted lists."""
+    return one if one is other or not other else other if not one else sorted({*one, *other})

@@ -28,7 +28,7 @@ from streamdsl.progress.items import (
 )
 from streamdsl.progress.join import BandJoin, EqualityJoin
 from streamdsl.progress.low_level import LowLevelAggregate, roll_up
-from streamdsl.progress.operator import Operator
+from streamdsl.progress.operator import Operator, Punctuated
 from streamdsl.progress.pairs import PairAggregate
 from streamdsl.progress.restamp import Chain, OfAttribute, OfPairs, OfWindows
 from streamdsl.progress.smooth import Smooth
@@ -54,6 +54,7 @@ __all__ = [
     "PairAggregate",
     "PairResult",
     "Partial",
+    "Punctuated",
     "Punctuation",
     "Smooth",
     "Sort",

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from streamdsl.progress.items import Order, Time, Tuple, WindowResult, check_order, check_positive, floor_to
-from streamdsl.progress.operator import Advancing, Items, Operator
+from streamdsl.progress.operator import Advancing, Items, Punctuated
 from streamdsl.progress.partial import Aggregate, aggregate_of
 from streamdsl.progress.reading import hashable, reader
 from streamdsl.progress.windows import extent, wids
@@ -21,7 +21,7 @@ Group = tuple[Any, Any]
 """A group's key as users see it, and its partial aggregate."""
 
 
-class WindowAggregate(Operator):
+class WindowAggregate(Punctuated):
     """An aggregate of each window `[(wid + 1) * slide - range, (wid + 1) * slide)` and each key.
 
     It keeps partial aggregates by window id and key. Punctuation lets the windows that it completes go, by id, then by key; then

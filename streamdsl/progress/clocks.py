@@ -12,7 +12,7 @@ from streamdsl.temporal.time import MIN_TIME
 
 
 class Clocks:
-    """A clock for each key. Those that are waited for are in a heap by a time that they had; it is looked at from the top.
+    """A clock for each key that is waited for, in a heap by a time that it had, which is looked at from the top.
 
     >>> clocks = Clocks(Progress.ordered(), idle=10)
     >>> for key, ts in (("a", 3), ("b", 5), ("a", 9)): clocks.take(key, ts)
@@ -26,7 +26,6 @@ class Clocks:
         self._policy = policy
         self._idle = idle
         self._clocks: dict[Hashable, ProgressGenerator] = {}
-        self._waited: set[Hashable] = set()
         self._heap: list[tuple[int, int, Hashable]] = []
         self._retired: set[Hashable] = set()
         self._first: Time = BEGINNING
@@ -34,11 +33,9 @@ class Clocks:
 
     def expect(self, key: Hashable) -> ProgressGenerator:
         """Return a key's clock, which counts from now on."""
-        if key not in self._clocks:
-            self._clocks[key] = self._policy.generator(None)
-        clock = self._clocks[key]
-        if key not in self._waited:
-            self._waited.add(key)
+        clock = self._clocks.get(key)
+        if clock is None:
+            clock = self._clocks[key] = self._policy.generator(None)
             heapq.heappush(self._heap, (clock.cti, id(clock), key))
         return clock
 
@@ -53,7 +50,8 @@ class Clocks:
 
     def retire(self, key: Hashable) -> None:
         """No longer wait for a key, until it comes again."""
-        self._retired.add(key)
+        if key in self._clocks:
+            self._retired.add(key)
 
     @property
     def low_water_mark(self) -> Time:
@@ -64,7 +62,8 @@ class Clocks:
             clock = self._clocks[key]
             if key in self._retired or self._is_idle(clock):
                 heapq.heappop(heap)
-                self._waited.discard(key)
+                self._retired.discard(key)
+                del self._clocks[key]
             elif clock.cti != then:
                 heapq.heapreplace(heap, (clock.cti, place, key))
             else:

@@ -9,13 +9,13 @@ from streamdsl.errors import QueryError
 from streamdsl.progress.buffers import SortBuffer
 from streamdsl.progress.clocks import Clocks
 from streamdsl.progress.items import Punctuation, Time, Tuple, check_positive, floor_to, minus
-from streamdsl.progress.operator import Advancing, Items, Operator
+from streamdsl.progress.operator import Advancing, Items, Punctuated, check_time
 from streamdsl.progress.reading import hashable, reader
 from streamdsl.temporal.progress import Progress
 from streamdsl.temporal.time import INFINITY
 
 
-class Input(Operator):
+class Input(Punctuated):
     """Punctuates a stream by a progress policy, the same that queries' sources take, and drops tuples that come too late.
 
     - `Progress.ordered()`, `.slack(s)`, `.every(...)`: by what has come (data-driven). Before an operator this is Aurora's slack:
@@ -24,7 +24,8 @@ class Input(Operator):
     - `drift=s`: in a lull, when `tick` finds the data more than s behind, it punctuates at now - s.
     - `.imported_from(name, delay)`: another source's punctuation is pushed into it.
     - `key`: each key has its own time (a device, a sensor), and the slowest one counts. `keys` are those that are known to come.
-      A key that falls more than `idle` behind the fastest no longer counts, nor does one that is `retire`d, until it comes again.
+      A key that falls more than `idle` behind the fastest no longer counts, nor does one that is `retire`d: it is forgotten until
+      it comes again.
 
     Punctuation that the input has of its own passes.
 
@@ -85,7 +86,8 @@ class Input(Operator):
         return self._send(self._clocks.low_water_mark)
 
     def _check_tuple(self, item: Tuple, input: int) -> None:
-        """Take any tuple: what comes too late is dropped."""
+        """Take any tuple that has a time: what comes too late is dropped."""
+        check_time(item, item.ts, self.name)
 
     def _on_tuple(self, item: Tuple, input: int) -> Items:
         key = None if self._key is None else hashable(self._key(item.payload))
@@ -106,7 +108,7 @@ class Input(Operator):
         return self._sent.to(self._bounds[0])
 
 
-class Sort(Operator):
+class Sort(Punctuated):
     """Sorts a stream for what needs order: punctuation p lets go of tuples with ts < p, in order, and then passes.
 
     >>> sort = Sort()
@@ -131,7 +133,7 @@ class Sort(Operator):
         return [*(self._held.up_to(bound) if bound >= INFINITY else self._held.below(bound)), Punctuation(bound)]
 
 
-class Describe(Operator):
+class Describe(Punctuated):
     """Lets only as much punctuation pass as windows with this slide need: one for each end of a window (A.1.1).
 
     >>> describe = Describe(60)

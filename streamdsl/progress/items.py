@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Final, Literal, TypeAlias
 
 from streamdsl.errors import QueryError
+from streamdsl.temporal.numbers import whole
 from streamdsl.temporal.time import INFINITY
 
 Time: TypeAlias = int | float
@@ -118,6 +120,18 @@ def check_order(order: object) -> None:
         raise QueryError(f'the order is "any" or "in", not {order!r}')
 
 
+def check_number(value: Any, what: str) -> None:
+    """Raise `QueryError` for what is no number.
+
+    >>> check_number("3", "before")
+    Traceback (most recent call last):
+        ...
+    streamdsl.errors.QueryError: before is a number, not '3'
+    """
+    if not is_number(value):
+        raise QueryError(f"{what} is a number, not {value!r}")
+
+
 def check_positive(value: Any, what: str) -> None:
     """Raise `QueryError` for what is no number greater than 0.
 
@@ -126,20 +140,22 @@ def check_positive(value: Any, what: str) -> None:
         ...
     streamdsl.errors.QueryError: a slide is a number greater than 0, not 0
     """
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+    if not is_number(value) or not 0 < value < math.inf:
         raise QueryError(f"a {what} is a number greater than 0, not {value!r}")
 
 
-def check_count(value: Any, what: str, least: int = 1) -> None:
-    """Raise `QueryError` for what is no whole number, or is too small.
+def is_number(value: Any) -> bool:
+    """Say whether a value is a number, one of numpy too, and not NaN."""
+    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
 
-    >>> check_count(0, "n")
-    Traceback (most recent call last):
-        ...
-    streamdsl.errors.QueryError: n is a whole number >= 1, not 0
+
+def is_time(value: Any) -> bool:
+    """Say whether a value is one of a progressing attribute: a number, neither NaN nor beyond INFINITY.
+
+    >>> is_time(7), is_time(1.5), is_time(math.nan), is_time("7")
+    (True, True, False, False)
     """
-    if type(value) is not int or value < least:
-        raise QueryError(f"{what} is a whole number >= {least}, not {value!r}")
+    return is_number(value) and bool(-INFINITY <= value <= INFINITY)
 
 
 def low_water_marks(times: Iterable[Time]) -> list[Time]:
@@ -175,7 +191,7 @@ def number(items: Iterable[Item], every: int = 1) -> list[Tuple | Punctuation]:
     >>> number([Tuple(7, "a"), Punctuation(5), Tuple(5, "b")], every=2)
     [Tuple(ts=0, payload='a'), Tuple(ts=1, payload='b'), Punctuation(value=2, on='ts')]
     """
-    check_count(every, "every")
+    every = whole(every, "every is", 1)
     found: list[Tuple | Punctuation] = []
     tuples = (item for item in items if isinstance(item, Tuple))
     for place, item in enumerate(tuples):

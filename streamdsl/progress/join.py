@@ -16,12 +16,13 @@ from streamdsl.progress.items import (
     Time,
     Tuple,
     Unmatched,
+    check_number,
     check_order,
     check_positive,
     floor_to,
     minus,
 )
-from streamdsl.progress.operator import Advancing, Items, Operator
+from streamdsl.progress.operator import Advancing, Items, Punctuated
 from streamdsl.progress.reading import hashable, keys, reader
 from streamdsl.progress.stored import Stored
 from streamdsl.temporal.time import INFINITY
@@ -29,7 +30,7 @@ from streamdsl.temporal.time import INFINITY
 SIDES = ("left", "right")
 
 
-class Join(Operator):
+class Join(Punctuated):
     """What both joins share; they differ in which times a tuple's partners have."""
 
     inputs = 2
@@ -167,6 +168,8 @@ class BandJoin(Join):
     def __init__(
         self, before: Time, after: Time, on: Any = None, where: Any = None, order: Order = "any", outer: bool = False
     ) -> None:
+        check_number(before, "before")
+        check_number(after, "after")
         if not -before <= after:
             raise QueryError(f"a band from {-before} to {after} is empty", hint="before and after are both >= 0 in most bands")
         self._reach = (after, before)
@@ -191,7 +194,7 @@ class EqualityJoin(Join):
 
     closed = False
 
-    def __init__(self, width: int = 1, on: Any = None, where: Any = None, order: Order = "any", outer: bool = False) -> None:
+    def __init__(self, width: Time = 1, on: Any = None, where: Any = None, order: Order = "any", outer: bool = False) -> None:
         check_positive(width, "width")
         self._width = width
         super().__init__(on, where, order, outer)

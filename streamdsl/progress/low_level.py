@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any, Literal, TypeAlias
 
 from streamdsl.errors import EventError, QueryError
+from streamdsl.expr.schema import as_payload
 from streamdsl.progress.items import (
     BEGINNING,
     Item,
@@ -15,19 +16,19 @@ from streamdsl.progress.items import (
     Punctuation,
     Time,
     Tuple,
-    check_count,
     check_order,
     check_positive,
     floor_to,
 )
-from streamdsl.progress.operator import Items, Operator
+from streamdsl.progress.operator import Items, Punctuated, check_time
 from streamdsl.progress.reading import hashable
+from streamdsl.temporal.numbers import whole
 from streamdsl.temporal.time import INFINITY
 
 Flush: TypeAlias = Literal["slow", "lazy", "end"]
 
 
-class LowLevelAggregate(Operator):
+class LowLevelAggregate(Punctuated):
     """Counts per window of `window` time and per group, in a table of `size` slots; it is fed with `Tuple(ts, group)` in order.
 
     A group has the slot `group % size` (other than whole numbers: by their text). A tuple whose slot another group or window has
@@ -58,23 +59,20 @@ class LowLevelAggregate(Operator):
         next_slot: bool = False,
     ) -> None:
         check_positive(window, "window")
-        check_count(size, "size")
-        check_count(every, "every")
-        check_count(max_delay, "max_delay", least=0)
         check_order(order)
         _check_flush(flush, order)
         super().__init__()
         self._window = window
         self._flush = flush
-        self._every = every
-        self._max_delay = max_delay
+        self._every = whole(every, "every is", 1)
+        self._max_delay = whole(max_delay, "max_delay is", 0)
         self._in_order = order == "in"
         self._next_slot = next_slot
-        self._table = Table(size)
-        self._latest: Time = BEGINNING
+        self._table = Table(whole(size, "size is", 1))
+        self._latest: Time = -INFINITY
         self._wid: int | None = None
         self._since = 0
-        self._position = size
+        self._position = self._table.size
 
     @property
     def buffered(self) -> int:
@@ -91,12 +89,16 @@ class LowLevelAggregate(Operator):
         return self._table.before(INFINITY)
 
     def push(self, item: Item, input: int = 0) -> Items:
-        if type(item) is not Tuple or input or item.ts < self._latest:
-            return super().push(item, input)
-        self._latest = item.ts
-        return self._on_tuple(item, input)
+        try:
+            if type(item) is Tuple and not input and self._latest <= item.ts <= INFINITY:
+                self._latest = item.ts
+                return self._on_tuple(item, input)
+        except TypeError:
+            pass
+        return super().push(item, input)
 
     def _check_tuple(self, item: Tuple, input: int) -> None:
+        check_time(item, item.ts, self.name)
         raise EventError(
             item,
             f"its ts {item.ts} is before {self._latest}",
@@ -228,12 +230,15 @@ def _check_flush(flush: object, order: Order) -> None:
 
 
 def roll_up(partials: Iterable[Partial]) -> dict[tuple[int, Any], int]:
-    """Return the exact counts, as the high level adds them up from the low level's partial ones.
+    """Return the exact counts by window and group, as the high level adds them up from the low level's partial ones.
 
     >>> roll_up([Partial(0, "a", 2), Partial(0, "b", 1), Partial(0, "a", 3)])
     {(0, 'a'): 5, (0, 'b'): 1}
     """
-    counts: dict[tuple[int, Any], int] = {}
+    counts: dict[tuple[int, Hashable], int] = {}
+    groups: dict[Hashable, Any] = {}
     for each in partials:
-        counts[each.wid, each.group] = counts.get((each.wid, each.group), 0) + each.count
-    return counts
+        key = hashable(each.group)
+        groups.setdefault(key, as_payload(each.group))
+        counts[each.wid, key] = counts.get((each.wid, key), 0) + each.count
+    return {(wid, groups[key] if isinstance(groups[key], Hashable) else key): n for (wid, key), n in counts.items()}

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from inspect import Signature, signature
+from typing import Any, ClassVar, Self, TypeAlias
 
 from streamdsl.errors import EventError, QueryError
-from streamdsl.progress.items import BEGINNING, Item, Punctuation, Time, Tuple
+from streamdsl.progress.items import (
+    BEGINNING,
+    Item,
+    Joined,
+    JointPunctuation,
+    Punctuation,
+    Time,
+    Tuple,
+    Unmatched,
+    WindowResult,
+    is_time,
+)
+from streamdsl.progress.showing import call
 from streamdsl.temporal.time import INFINITY
 
 Items: TypeAlias = list[Any]
@@ -15,15 +28,25 @@ Items: TypeAlias = list[Any]
 
 
 class Operator(ABC):
-    """An operator that is fed by hand, item by item.
-
-    It trusts no order: that something is complete, and may go, it knows from punctuation alone.
-    """
+    """An operator that is fed by hand, item by item."""
 
     inputs: int = 1
+    __signature__: ClassVar[Signature]
 
-    def __init__(self) -> None:
-        self._bounds: list[Time] = [BEGINNING] * self.inputs
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        init = signature(cls.__init__)
+        cls.__signature__ = init.replace(parameters=list(init.parameters.values())[1:])
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        made = super().__new__(cls)
+        made._given = given, named
+        return made
+
+    _given: tuple[tuple[Any, ...], dict[str, Any]]
+
+    def __repr__(self) -> str:
+        return call(self, *self._given)
 
     @property
     def name(self) -> str:
@@ -35,18 +58,12 @@ class Operator(ABC):
     def buffered(self) -> int:
         """How many tuples (sorted, stored and waiting results together), or partial aggregates, it holds after the last push."""
 
+    @abstractmethod
     def push(self, item: Item, input: int = 0) -> Items:
         """Return what an item causes, results before punctuation.
 
         Raises `EventError` for a tuple that breaks its input's punctuation, and `QueryError` for an input that there is not.
         """
-        self._check_input(input)
-        if isinstance(item, Tuple):
-            self._check_tuple(item, input)
-            return self._on_tuple(item, input)
-        if isinstance(item, Punctuation):
-            return self._on_punctuation(item, input)
-        return self._on_other(item, input)
 
     def run(self, items: Iterable[tuple[int, Item]]) -> Items:
         """Return what items cause, each given with its input, in one list."""
@@ -64,6 +81,24 @@ class Operator(ABC):
         """Return what the end of all inputs causes: `Punctuation(INFINITY)` on each in turn."""
         return self.run([(input, Punctuation(INFINITY)) for input in range(self.inputs)])
 
+
+class Punctuated(Operator):
+    """An operator that knows from punctuation alone what is complete, and may go; it trusts no order."""
+
+    def __init__(self) -> None:
+        self._bounds: list[Time] = [BEGINNING] * self.inputs
+
+    def push(self, item: Item, input: int = 0) -> Items:
+        if input != 0 and input not in range(self.inputs):
+            known = ", ".join(map(str, range(self.inputs)))
+            raise QueryError(f"{self.name} has no input {input!r}; its inputs are: {known}")
+        if isinstance(item, Tuple):
+            self._check_tuple(item, input)
+            return self._on_tuple(item, input)
+        if isinstance(item, Punctuation):
+            return self._on_punctuation(item, input) if self._says_something(item) else []
+        return self._on_other(item, input)
+
     @abstractmethod
     def _on_tuple(self, item: Tuple, input: int) -> Items:
         """Return what a tuple causes."""
@@ -80,24 +115,33 @@ class Operator(ABC):
         return []
 
     def _on_other(self, item: Item, input: int) -> Items:
-        raise QueryError(
-            f"{self.name} takes tuples and punctuation, not {item!r}",
-            hint="OfPairs makes tuples of a join's results, OfWindows of a window's",
-        )
-
-    def _check_input(self, input: int) -> None:
-        if not 0 <= input < self.inputs:
-            known = ", ".join(map(str, range(self.inputs)))
-            raise QueryError(f"{self.name} has no input {input!r}; its inputs are: {known}")
+        hint = "write Tuple(7, payload), or Punctuation(7)"
+        if isinstance(item, (Joined, JointPunctuation, Unmatched)):
+            hint = "OfPairs makes tuples of a join's results"
+        elif isinstance(item, WindowResult):
+            hint = "OfWindows makes tuples of a window's results"
+        raise QueryError(f"{self.name} takes tuples and punctuation, not {item!r}", hint=hint)
 
     def _check_tuple(self, item: Tuple, input: int) -> None:
-        if item.ts < self._bounds[input]:
-            raise EventError(
-                item,
-                f"its ts {item.ts} is below the punctuation {self._bounds[input]}",
-                where=f"{self.name}, input {input}",
-                hint="nothing earlier may come: punctuate later, or put an Input before it, which drops what is late",
-            )
+        try:
+            if self._bounds[input] <= item.ts <= INFINITY and item.ts >= -INFINITY:
+                return
+        except TypeError:
+            pass
+        check_time(item, item.ts, f"{self.name}, input {input}")
+        raise EventError(
+            item,
+            f"its ts {item.ts} is below the punctuation {self._bounds[input]}",
+            where=f"{self.name}, input {input}",
+            hint="nothing earlier may come: punctuate later, or put an Input before it, which drops what is late",
+        )
+
+    def _says_something(self, item: Punctuation) -> bool:
+        """Say whether a promise is one; raises `EventError` for what is no time."""
+        if item.value in (BEGINNING, -BEGINNING):
+            return item.value > 0
+        check_time(item, item.value, self.name)
+        return True
 
 
 class Advancing:
@@ -114,6 +158,13 @@ class Advancing:
             return []
         self.sent[on] = value
         return [Punctuation(value, on)]
+
+
+def check_time(item: Item, value: object, where: str, what: str = "ts") -> None:
+    """Raise `EventError` where what an item has for its time is none."""
+    if not is_time(value):
+        hint = "a time is a number of ticks, at most INFINITY"
+        raise EventError(item, f"its {what} {value!r} is no time", where=where, hint=hint)
 
 
 def check_operator(*given: object) -> None:

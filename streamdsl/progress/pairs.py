@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from streamdsl.errors import QueryError
-from streamdsl.progress.items import BEGINNING, Item, Joined, JointPunctuation, PairResult, Punctuation, Time, Tuple
-from streamdsl.progress.operator import Items, Operator
+from streamdsl.progress.items import BEGINNING, Item, Joined, JointPunctuation, PairResult, Punctuation, Time, Tuple, Unmatched
+from streamdsl.progress.operator import Items, Punctuated
 from streamdsl.progress.partial import aggregate_of
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY
 
 
-class PairAggregate(Operator):
+class PairAggregate(Punctuated):
     """An aggregate of the pairs with the same two timestamps; it is fed with a join's output.
 
     A group is complete when left < b0 and right < b1 of a joint punctuation (b0, b1). With `joint=False` that is not looked at,
@@ -42,7 +42,7 @@ class PairAggregate(Operator):
         return self._complete(lambda left, right: True)
 
     def _on_tuple(self, item: Tuple, input: int) -> Items:
-        raise QueryError(f"{self.name} takes a join's results, not {item!r}", hint="feed it with the output of a BandJoin")
+        raise self._refused(item)
 
     def _on_punctuation(self, item: Punctuation, input: int) -> Items:
         if item.on == "ts" and item.value >= INFINITY:
@@ -57,9 +57,14 @@ class PairAggregate(Operator):
             self._add(item)
             return []
         if not isinstance(item, JointPunctuation):
-            raise QueryError(f"{self.name} takes a join's results, not {item!r}", hint="feed it with the output of a BandJoin")
+            raise self._refused(item)
         b0, b1 = item.left, item.right
         return self._complete(lambda left, right: left < b0 and right < b1) if self._joint else []
+
+    def _refused(self, item: Item) -> QueryError:
+        if isinstance(item, Unmatched):
+            return QueryError(f"{self.name} takes pairs, not {item!r}", hint="leave outer=True out of the join before it")
+        return QueryError(f"{self.name} takes a join's results, not {item!r}", hint="feed it with the output of a BandJoin")
 
     def _add(self, item: Joined) -> None:
         key = item.left.ts, item.right.ts

@@ -183,7 +183,7 @@ class Total:
             return state
         state[0] += 1
         state.append(payload)
-        if len(state) > _MANY:
+        if len(state) >= _MANY and not len(state) & (len(state) - 1):  # what cannot be condensed is looked at ever more rarely
             state[1:] = condensed(state[1:])
         return state
 
@@ -193,7 +193,7 @@ class Total:
         return total / n if n and self._is_mean else total
 
 
-_MANY: Final = 48
+_MANY: Final = 64
 _SMALL: Final[dict[type, Callable[[Any], Any]]] = {Count: Number, Min: Extreme, Max: Extreme, Sum: Total, Avg: Total}
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, Final, TypeAlias
 
-from streamdsl.errors import QueryError, StreamDslError, UserCodeError
+from streamdsl.errors import FieldNotFound, QueryError, StreamDslError, UserCodeError
 from streamdsl.expr.facade import E
 from streamdsl.expr.rows import evaluate_row, settle
 from streamdsl.expr.schema import ScalarRow, as_payload, row_view
 from streamdsl.expr.trace import trace
-from streamdsl.temporal.payload import payload_key
+from streamdsl.temporal.payload import Record, fields_of, payload_key
 
 Read: TypeAlias = Callable[..., Any]
 
 _PLAIN: Final = frozenset({int, str, bool})
+_MAPPINGS: Final = frozenset({dict, Record})
 
 
 def reader(f: Any, operator: str, rows: int = 1) -> Read:
@@ -39,11 +40,10 @@ def reader(f: Any, operator: str, rows: int = 1) -> Read:
 
 
 def _field(payload: Any, name: str) -> Any:
-    row = row_view(payload)
     try:
-        return settle(row[name] if not hasattr(row, name) else getattr(row, name))
-    except (KeyError, TypeError):
-        raise QueryError(f"{payload!r} has no field {name!r}") from None
+        return settle(payload[name] if type(payload) in _MAPPINGS else dict(fields_of(payload))[name])
+    except KeyError:
+        raise FieldNotFound(name, [field for field, _ in fields_of(payload)]) from None
 
 
 class _Function:

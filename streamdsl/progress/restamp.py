@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from streamdsl.errors import QueryError
 from streamdsl.progress.items import BEGINNING, Item, Joined, JointPunctuation, Punctuation, Time, Tuple, Unmatched, WindowResult
-from streamdsl.progress.operator import Advancing, Items, Operator, check_operator
+from streamdsl.progress.operator import Advancing, Items, Operator, Punctuated, check_operator, check_time
 from streamdsl.progress.reading import reader
 from streamdsl.progress.windows import extent
 from streamdsl.temporal.time import INFINITY
@@ -14,7 +14,7 @@ from streamdsl.temporal.time import INFINITY
 PairTime: TypeAlias = Literal["left", "right", "max", "min"]
 
 
-class Restamp(Operator):
+class Restamp(Punctuated):
     """What gives items another ts; it holds nothing."""
 
     def __init__(self) -> None:
@@ -50,7 +50,9 @@ class OfAttribute(Restamp):
         self._read = reader(attribute, self.name)
 
     def _on_tuple(self, item: Tuple, input: int) -> Items:
-        return [Tuple(self._read(item.payload), item.payload)]
+        ts = self._read(item.payload)
+        check_time(item, ts, self.name, self._attribute)
+        return [Tuple(ts, item.payload)]
 
     def _check_tuple(self, item: Tuple, input: int) -> None:
         """The tuple's ts is not what counts here."""
@@ -143,7 +145,6 @@ class Chain(Operator):
     def __init__(self, first: Operator, *rest: Operator) -> None:
         check_operator(first, *rest)
         self.inputs = first.inputs
-        super().__init__()
         self._operators = (first, *rest)
 
     @property
@@ -161,6 +162,3 @@ class Chain(Operator):
         for operator in self._operators[first:]:
             items = [caused for each in items for caused in operator.push(each)]
         return items
-
-    def _on_tuple(self, item: Tuple, input: int) -> Items:
-        raise AssertionError("each operator takes what it is pushed")

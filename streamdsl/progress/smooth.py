@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from streamdsl.progress.items import (
-    Item,
-    Joined,
-    JointPunctuation,
-    Punctuation,
-    Time,
-    Tuple,
-    Unmatched,
-    WindowResult,
-    check_count,
-)
+from streamdsl.progress.items import Item, Joined, JointPunctuation, Punctuation, Time, Tuple, Unmatched, WindowResult
 from streamdsl.progress.operator import Items, Operator, check_operator
+from streamdsl.temporal.numbers import whole
 from streamdsl.temporal.time import INFINITY
 
 
@@ -39,14 +30,11 @@ class Smooth(Operator):
     """
 
     def __init__(self, operator: Operator, every: int = 1, max_delay: int = 0) -> None:
-        check_count(every, "every")
-        check_count(max_delay, "max_delay", least=0)
         check_operator(operator)
         self.inputs = operator.inputs
-        super().__init__()
         self._operator = operator
-        self._every = every
-        self._max_delay = max_delay
+        self._every = whole(every, "every is", 1)
+        self._max_delay = whole(max_delay, "max_delay is", 0)
         self._waiting: deque[Any] = deque()
         self._results = 0
         self._since = 0
@@ -65,9 +53,6 @@ class Smooth(Operator):
         """Return what still waits, and what the end of all inputs causes."""
         self._take(self._operator.close())
         return self._leave(len(self._waiting))
-
-    def _on_tuple(self, item: Tuple, input: int) -> Items:
-        raise AssertionError("the operator takes what is pushed")
 
     def _take(self, caused: Items) -> None:
         self._waiting.extend(caused)

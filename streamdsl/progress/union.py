@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from streamdsl.errors import EventError
 from streamdsl.progress.buffers import SortBuffer
-from streamdsl.progress.items import BEGINNING, Order, Punctuation, Time, Tuple, check_count, check_order
-from streamdsl.progress.operator import Advancing, Items, Operator
+from streamdsl.progress.items import BEGINNING, Order, Punctuation, Time, Tuple, check_order, is_time
+from streamdsl.progress.operator import Advancing, Items, Punctuated
+from streamdsl.temporal.numbers import whole
 
 
-class Union(Operator):
+class Union(Punctuated):
     """The union of n streams: tuples pass, and punctuation is the least of all inputs', on each attribute.
 
     `order="in"` merges inputs that are in order, so that a tuple tells how far its input has come: it holds tuples until all
@@ -23,9 +24,8 @@ class Union(Operator):
     """
 
     def __init__(self, n: int = 2, order: Order = "any") -> None:
-        check_count(n, "n")
         check_order(order)
-        self.inputs = n
+        self.inputs = whole(n, "n is", 1)
         super().__init__()
         self._in_order = order == "in"
         self._by_attribute: dict[str, list[Time]] = {}
@@ -37,7 +37,7 @@ class Union(Operator):
         return len(self._held)
 
     def _check_tuple(self, item: Tuple, input: int) -> None:
-        if self._in_order and item.ts < self._bounds[input]:
+        if self._in_order and is_time(item.ts) and item.ts < self._bounds[input]:
             raise EventError(
                 item,
                 f"its ts {item.ts} is below {self._bounds[input]}, which its input has reached",

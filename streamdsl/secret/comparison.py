@@ -174,8 +174,15 @@ def _difference(first: Trace, second: Trace, tuples: list[Tuple], aggregate: Any
             if _alike(_with(first, second, chosen, tuples, aggregate), second.outputs)
         ]
         if enough:
-            break
-    return Difference(first.profile, second.profile, enough[0], _same(enough), tuple(enough[1:]))
+            return Difference(first.profile, second.profile, enough[0], _same(enough), tuple(enough[1:]))
+    raise QueryError(
+        f"{second.profile.name} gives other outputs each time it runs: {_shown(second.outputs)}",
+        hint="the aggregate, and what is done to the input, must depend on the tuples alone; an object is told by its repr",
+    )
+
+
+def _shown(outputs: list[Any]) -> str:
+    return f"[{', '.join(map(repr, outputs[:3]))}{', ...' if len(outputs) > 3 else ''}]"
 
 
 def _alike(outputs: list[Any], others: list[Any]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from streamdsl.secret.profile import Report
-from streamdsl.secret.scope import Interval, Scope, closes, leaving, opening, scopes
+from streamdsl.secret.scope import Interval, Scope, closes, intervals, leaving, opening
 from streamdsl.secret.tuples import Tuple
 
 COMPACT = 256
@@ -92,7 +92,7 @@ class ByTime(Content):
         return found
 
     def _scopes(self, t: int) -> list[Interval]:
-        return scopes(t, self.t0, self.size, self.slide, self._kind)
+        return intervals(t, self.t0, self.size, self.slide, self._kind)
 
     def _before(self, t: int) -> Iterator[tuple[int, Interval]]:
         """Yield what was inside an instant before, by window where there are several."""

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from statistics import mean
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from streamdsl.errors import QueryError
+from streamdsl.secret.asking import Asked, Asking, Engine, ordered
 from streamdsl.secret.profile import CORAL8, STREAM, STREAMBASE, T0, Profile, Report, Tick
-from streamdsl.secret.scope import Scope
+from streamdsl.secret.scope import Scope, check_window
 from streamdsl.secret.search import ended, some
 from streamdsl.secret.simulation import Simulation
 from streamdsl.secret.start import At, FromFirst, Grid
-from streamdsl.secret.trace import Trace, simulate
-from streamdsl.secret.tuples import Tuple
+from streamdsl.secret.trace import simulate
+from streamdsl.secret.tuples import Given, Tuple, read
 from streamdsl.secret.values import Values, evaluator
 
-Engine: TypeAlias = Callable[..., Any]
-"""`engine(size, slide, tuples)` gives the outputs, in order: of each report its values, or an aggregate of them."""
 WINDOWS: Final = ((5, 1), (5, 2), (3, 3))
 """A slide of one time unit, a longer one, and tumbling windows."""
 INPUTS: Final = 24
 """Inputs from which those are chosen that tell the remaining settings apart."""
-Asked: TypeAlias = tuple[int, int, list[Tuple]]
-"""Size, slide and input of one run."""
 FEW: Final = 30
 MANY: Final = 300
 """Of few settings all inputs are looked at, of many none: then any input rules most of them out."""
@@ -93,7 +89,7 @@ def infer(
     windows: Sequence[tuple[int, int]] = WINDOWS,
     aggregate: Any = None,
     *,
-    inputs: Sequence[Sequence[Tuple]] | None = None,
+    inputs: Sequence[Iterable[Given]] | None = None,
     ended: bool | None = None,
     name: str = "inferred",
 ) -> Inferred:
@@ -117,16 +113,26 @@ def infer(
         raise QueryError(
             f"{black_box!r} cannot be run", hint="infer(engine), where engine(size, slide, tuples) gives the outputs"
         )
-    if not windows:
-        raise QueryError("without a window nothing can be inferred", hint="infer(engine, windows=[(5, 1), (3, 3)])")
-    ask = _Asking(black_box)
-    pool = [(size, slide, list(each)) for size, slide in windows for each in (inputs or reversed(some(size, slide, INPUTS)))]
+    ask = Asking(black_box)
+    given = None if inputs is None else [read(each) for each in inputs]
+    pool = [(size, slide, each) for size, slide in _checked(windows) for each in (given or reversed(some(size, slide, INPUTS)))]
     values = None if aggregate is None else evaluator(aggregate)
     found = _Trials(ask, pool, values, bool(ended)).run(name)
     if found or ended is not None:
         return found
     other = _Trials(ask, pool, values, True).run(name)
     return max(found, other, key=lambda each: (bool(each), len(each.witnesses)))
+
+
+def _checked(windows: object) -> list[tuple[int, int]]:
+    """Return the sizes and slides that are tried; raises `QueryError` for what is none."""
+    listed = list(windows) if isinstance(windows, Iterable) else []
+    if not listed or not all(isinstance(each, Sequence) and len(each) == 2 for each in listed):
+        hint = "infer(engine, windows=[(5, 1), (3, 3)])"
+        raise QueryError(f"the windows of an engine are pairs of size and slide, not {windows!r}", hint=hint)
+    for size, slide in listed:
+        check_window(size, slide)
+    return [(size, slide) for size, slide in listed]
 
 
 class _Trials:
@@ -190,7 +196,7 @@ class _Trials:
         running, place = Simulation(profile, size, slide), 0
         for each in self._given(asked):
             for report in running.push(each):
-                if place == len(outputs) or not _equal(outputs[place], _valued(values, sorted(report.values))):
+                if place == len(outputs) or not _equal(outputs[place], _valued(values, ordered(report.values))):
                     return False
                 place += 1
         return place == len(outputs)
@@ -200,7 +206,7 @@ class _Trials:
         key = (profile, size, slide, id(tuples))
         if key not in self._predicted:
             reports = simulate(profile, size, slide, self._given(asked)).reports
-            self._predicted[key] = [sorted(report.values) for report in reports]
+            self._predicted[key] = [ordered(report.values) for report in reports]
         return self._predicted[key]
 
     def _given(self, asked: Asked) -> list[Tuple]:
@@ -209,19 +215,6 @@ class _Trials:
 
     def _expected(self, profile: Profile, asked: Asked) -> list[Any]:
         return [_valued(self._values or list, contents) for contents in self._predict(profile, asked)]
-
-
-class _Asking:
-    """The engine, which is asked once about each input."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._answers: dict[int, list[Any]] = {}
-
-    def __call__(self, asked: Asked) -> list[Any]:
-        if id(asked) not in self._answers:
-            self._answers[id(asked)] = _answer(self._engine, *asked)
-        return self._answers[id(asked)]
 
 
 def _candidates() -> Iterator[Profile]:
@@ -249,14 +242,6 @@ def _named(left: Sequence[Profile], name: str) -> Profile | None:
     return replace(left[0], name=left[0].name or name) if left else None
 
 
-def _answer(engine: Engine, size: int, slide: int, tuples: list[Tuple]) -> list[Any]:
-    found = _call(engine, size, slide, [tuple(each) for each in tuples])
-    outputs = found.outputs if isinstance(found, Trace) else found
-    if not isinstance(outputs, Iterable) or isinstance(outputs, (str, bytes)):
-        raise QueryError(f"an engine gives its outputs as a list, not {outputs!r}", hint="one for each report, in order")
-    return [sorted(each) if isinstance(each, (list, tuple, set, frozenset)) else each for each in outputs]
-
-
 def _valued(values: Values, contents: list[Any]) -> Any:
     """Return an aggregate; None of nothing where it has no value for that, as the mean has none."""
     if contents:
@@ -265,18 +250,6 @@ def _valued(values: Values, contents: list[Any]) -> Any:
         return values(contents)
     except Exception:
         return None
-
-
-def _call(engine: Engine, size: int, slide: int, tuples: list[Any]) -> Any:
-    """Run an engine; its parameters may be in any order if two of them are called size and slide."""
-    try:
-        names = list(inspect.signature(engine).parameters)
-    except (TypeError, ValueError):
-        names = []
-    if {"size", "slide"} <= set(names):
-        other = next((name for name in names if name not in ("size", "slide")), "tuples")
-        return engine(**{"size": size, "slide": slide, other: tuples})
-    return engine(tuples) if len(names) == 1 else engine(size, slide, tuples)
 
 
 def _equal(output: Any, expected: Any) -> bool:

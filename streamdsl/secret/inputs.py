@@ -7,8 +7,8 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Literal
 
-from streamdsl.errors import QueryError
-from streamdsl.secret.tuples import HEARTBEAT, Given, Tuple, read, whole
+from streamdsl.secret.tuples import HEARTBEAT, Given, Tuple, read
+from streamdsl.temporal.numbers import whole
 
 
 def restamp(tuples: Iterable[Given], first: int) -> list[Tuple]:
@@ -27,9 +27,7 @@ def bundle(tuples: Iterable[Given], by: Literal["tuple", "time"] | int) -> list[
     >>> [t.bid for t in bundle([("a", 3), ("b", 5), ("c", 5), ("d", 5)], by=2)]
     [1, 2, 2, 3]
     """
-    most = {"tuple": 1, "time": None}.get(by, by) if isinstance(by, str) else by
-    if by is None or isinstance(most, (str, bool, float)) or (most is not None and most < 1):
-        raise QueryError(f'tuples are bundled by "tuple", by "time", or by a number of them, not by {by!r}')
+    most = {"tuple": 1, "time": None}[by] if by in ("tuple", "time") else whole(by, 'a bundle is by "tuple", by "time", or by', 1)
     found: list[Tuple] = []
     bid, size = 0, 0
     for each in read(tuples):
@@ -75,19 +73,23 @@ def slack(tuples: Iterable[Given], delay: int) -> list[Tuple]:
 def max_delay(tuples: Iterable[Given], delay: int) -> list[Tuple]:
     """Return tuples with heartbeats where none arrives for so long: application time goes on as system time does (B.1.2).
 
-    A tuple that comes with an earlier time than a heartbeat is late: it causes no Report, later ones see it.
+    It goes on from the latest time, of a tuple or a heartbeat. A tuple that comes with an earlier one is late: it causes no
+    Report, later ones see it.
 
     >>> [(t.value, t.t_app, t.t_sys) for t in max_delay([("a", 1, 10, 1), ("b", 9, 17, 2)], 3)]
     [('a', 1, 10), (HEARTBEAT, 4, 13), (HEARTBEAT, 7, 16), ('b', 9, 17)]
     """
     delay, found = whole(delay, "a delay is", 1), read(tuples)
-    beats = [
-        Tuple(HEARTBEAT, before.t_app + time - before.t_sys, time, before.bid)
-        for before, after in pairwise(found)
-        for time in range(before.t_sys + delay, after.t_sys, delay)
-    ]
-    bids = {each.t_sys: each for each in sorted([*found, *beats], key=lambda each: each.t_sys)}
-    return _numbered(list(bids.values()))
+    if not found:
+        return []
+    latest, beaten = found[0], found[:1]
+    for before, after in pairwise(found):
+        for time in range(before.t_sys + delay, after.t_sys, delay):
+            latest = Tuple(HEARTBEAT, latest.t_app + time - latest.t_sys, time, before.bid)
+            beaten.append(latest)
+        beaten.append(after)
+        latest = max(latest, after, key=lambda each: (each.t_app, each.t_sys))
+    return _numbered(beaten)
 
 
 def until(tuples: Iterable[Given], time: int) -> list[Tuple]:

@@ -1,24 +1,25 @@
 """Binary operators: two windows, and when both become visible to the operator (paper 000, B.2.2).
 
 The paper leaves this open. Here the tuples of both inputs arrive in one order of system time, and both windows tick at each
-arrival that the profile ticks at, whichever input it is of. Scope, Content and t0 (of the first tuple of either) are as ever,
-each with its own size and slide. What is asked of one window is asked of the pair: `content_change` that either has changed,
-`window_close` that either closes (or both: `closing="all"`), `non_empty` that both hold something.
+arrival that the profile ticks at, whichever input it is of; what an engine does to its input is done to that order. Scope,
+Content and t0 (of the first tuple of either) are as ever, each with its own size and slide. What is asked of one window is
+asked of the pair: `content_change` that either has changed, `window_close` that either closes (or both: `closing="all"`),
+`non_empty` that both hold something.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from streamdsl.errors import QueryError
 from streamdsl.secret.content import ByTime, Seen
-from streamdsl.secret.profile import Profile, Report
+from streamdsl.secret.profile import Profile, Report, check_profile
 from streamdsl.secret.scope import Scope, check_window
+from streamdsl.secret.simulation import fed
 from streamdsl.secret.tick import Ticker
-from streamdsl.secret.tuples import HEARTBEAT, Given, Tuple, check_order, read
+from streamdsl.secret.tuples import HEARTBEAT, Given, Tuple, read
 
 
 class Joined(NamedTuple):
@@ -39,6 +40,9 @@ class Side:
     size: int
     slide: int
 
+    def __post_init__(self) -> None:
+        check_window(self.size, self.slide)
+
 
 def simulate_join(
     profile: Profile,
@@ -57,16 +61,24 @@ def simulate_join(
     >>> [(each.t, each.pairs) for each in simulate_join(CORAL8, left, right)]
     [(3, [('a', 'x')]), (4, [('a', 'x'), ('b', 'x')])]
     """
-    if profile.scope is not Scope.ACTIVE or closing not in ("any", "all"):
-        raise QueryError('a join looks at the active windows, and they close by "any" or by "all"')
-    check_window(left.size, left.slide)
-    check_window(right.size, right.slide)
+    _check(profile, left, right, closing)
     found: list[Joined] = []
     running: _Join | None = None
-    for number, each in _merged(left, right):
+    for each in fed(profile, _merged(left, right)):
         running = running or _Join(profile, (left, right), each.t_app, closing == "all")
-        found.extend(running.push(number, each, on))
+        found.extend(running.push(each, on))
     return found
+
+
+def _check(profile: Profile, left: object, right: object, closing: object) -> None:
+    check_profile(profile)
+    for side in (left, right):
+        if not isinstance(side, Side):
+            raise QueryError(f"{side!r} is no input of a join", hint="secret.Side(tuples, size, slide)")
+    if closing not in ("any", "all"):
+        raise QueryError(f'a pair closes where "any" of its windows does, or where "all" do, not {closing!r}')
+    if profile.scope is not Scope.ACTIVE:
+        raise QueryError(f"a join looks at the active windows, not at {profile.scope.words}", hint="replace(profile, scope=...)")
 
 
 class _Join:
@@ -79,11 +91,12 @@ class _Join:
         self._ticker = Ticker(min(starts), profile.tick)
         self._contents = [ByTime(t0, side.size, side.slide) for t0, side in zip(starts, sides, strict=True)]
 
-    def push(self, number: int, arrived: Tuple, on: Callable[[Any, Any], object]) -> list[Joined]:
+    def push(self, arrived: Tuple, on: Callable[[Any, Any], object]) -> list[Joined]:
         invoked = self._ticker.arrive(arrived.t_app, arrived.bid)
         found = [joined for t in self._instants(invoked) for joined in self._at(arrived.t_sys, t, on)]
         if arrived.value is not HEARTBEAT:
-            self._contents[number].add(arrived)
+            number, value = arrived.value
+            self._contents[number].add(arrived._replace(value=value))
         for content in self._contents:
             content.forget(self._ticker.last)
         return found
@@ -114,10 +127,11 @@ class _Join:
 _NOTHING = Seen((0, 0), [], False, False)
 
 
-def _merged(left: Side, right: Side) -> list[tuple[int, Tuple]]:
-    """Return the tuples of both inputs in order of arrival, each with the number of its input."""
-    both = [(n, each) for n, side in enumerate((left, right)) for each in read(side.tuples)]
-    both.sort(key=lambda each: each[1].t_sys)
-    for (_, before), (_, after) in pairwise(both):
-        check_order(before.t_sys, after)
-    return both
+def _merged(left: Side, right: Side) -> list[Tuple]:
+    """Return the tuples of both inputs in order of arrival, their values with the number of their input."""
+    both = [
+        each if each.value is HEARTBEAT else each._replace(value=(n, each.value))
+        for n, side in enumerate((left, right))
+        for each in read(side.tuples)
+    ]
+    return read(both)

@@ -10,7 +10,8 @@ from typing import Final, TypeAlias
 from streamdsl.errors import QueryError
 from streamdsl.secret.scope import Scope, check_window
 from streamdsl.secret.start import BEFORE_FIRST, Grid
-from streamdsl.secret.tuples import Tuple, whole
+from streamdsl.secret.tuples import Tuple
+from streamdsl.temporal.numbers import whole
 
 T0: TypeAlias = Callable[[int, int, int], int]
 """From the first tuple's application time, size and slide to where the first window starts."""
@@ -47,9 +48,8 @@ class Report:
     periodic: int | None = None
 
     def __post_init__(self) -> None:
-        period = self.periodic
-        if period is not None and (isinstance(period, bool) or not isinstance(period, int) or period <= 0):
-            raise QueryError(f"a report's period is a positive integer or None, not {period!r}")
+        if self.periodic is not None:
+            object.__setattr__(self, "periodic", whole(self.periodic, "a report's period is None or", 1))
 
     @property
     def period(self) -> int:
@@ -91,6 +91,7 @@ class Profile:
         if self.feed is not None and not callable(self.feed):
             raise QueryError(f"what an engine does to its input is a function of tuples, not {self.feed!r}")
         object.__setattr__(self, "tick", Tick(self.tick))
+        object.__setattr__(self, "scope", Scope(self.scope))
 
     def start(self, first_t_app: int, size: int, slide: int) -> int:
         """Return t0, where the first window starts.
@@ -137,10 +138,11 @@ class _Backward:
         return f"{getattr(self.forward, 'formula', self.forward)} + slide - size"
 
 
-def check_profile(given: object) -> None:
+def check_profile(*given: object) -> None:
     """Raise `QueryError` for what is no profile."""
-    if not isinstance(given, Profile):
-        raise QueryError(f"{given!r} is no profile", hint="secret.STREAM, CORAL8, STREAMBASE, ORACLE_CEP, or a secret.Profile")
+    for each in given:
+        if not isinstance(each, Profile):
+            raise QueryError(f"{each!r} is no profile", hint="secret.STREAM, CORAL8, STREAMBASE, ORACLE_CEP, or a secret.Profile")
 
 
 STREAM: Final = Profile("STREAM", BEFORE_FIRST, Report(True, True, True, 1), Tick.TIME)

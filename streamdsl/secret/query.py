@@ -9,7 +9,7 @@ from typing import Any
 from streamdsl.denote import denote
 from streamdsl.errors import FieldNotFound, QueryError
 from streamdsl.io.binding import Bound
-from streamdsl.plan.node import Node, Select, Source, Where, WindowAggregate
+from streamdsl.plan.node import Group, GroupApply, Node, Select, Source, Where, WindowAggregate
 from streamdsl.secret.profile import Profile
 from streamdsl.secret.simulation import Reported, Simulation, fed
 from streamdsl.secret.trace import Trace
@@ -29,34 +29,37 @@ class Columns:
 
 
 def run_as_of(plan: Node, bindings: Mapping[str, Bound], profile: Profile, columns: Columns) -> Trace:
-    """Run a plan under a profile; raises `QueryError` for what is no aggregation over hopping windows of a source's rows."""
-    windowed, rows, source = _parts(plan)
-    assert isinstance(windowed.windows, Hopping)
-    size, slide = windowed.windows.size, windowed.windows.hop
+    """Run a plan under a profile; raises `QueryError` for what is no aggregation over hopping windows of a source's rows.
+
+    The window is one of all rows; where these are grouped, it is what a report holds that is divided.
+    """
+    windows, rows, source = _parts(plan)
+    size, slide = windows.size, windows.hop
     tuples = fed(profile, read(_tuples(rows, source, bindings[source.source], columns)))
     running = Simulation(profile, size, slide)
     placed = [report for each in tuples for report in running.push(_placed(each))]
-    outputs = [_output(plan, windowed, report) for report in placed]
+    outputs = [_output(plan, windows, rows, report) for report in placed]
     reports = [report._replace(values=[row.payload for row in report.values]) for report in placed]
     return Trace(profile, size, slide, running.t0, tuples, reports, outputs)
 
 
-def _parts(plan: Node) -> tuple[WindowAggregate, Node, Source]:
-    """Return the aggregation, what it reads, and its source."""
+def _parts(plan: Node) -> tuple[Hopping, Node, Source]:
+    """Return the windows, what is in them, and its source."""
     node = plan
     while isinstance(node, Select):
         node = node.input
-    if not isinstance(node, WindowAggregate) or not isinstance(node.windows, Hopping):
+    made = node.body if isinstance(node, GroupApply) else node
+    if not isinstance(made, WindowAggregate) or not isinstance(made.windows, Hopping):
         raise QueryError(
-            f"under a profile runs an aggregation over hopping or tumbling windows of time, not {_kind(node)}",
+            f"under a profile runs an aggregation over hopping or tumbling windows of time, not {_kind(made)}",
             hint="query = stream.where(...).hopping_window(size, hop).aggregate(...), then query.as_of(profile)",
         )
-    below = node.input
+    below = rows = node.input if isinstance(node, GroupApply) and isinstance(made.input, Group) else made.input
     while isinstance(below, (Where, Select)):
         below = below.input
     if not isinstance(below, Source):
         raise QueryError(f"under a profile the windows read where and select of a source, not {below.name}", hint="run it before")
-    return node, node.input, below
+    return made.windows, rows, below
 
 
 def _kind(node: Node) -> str:
@@ -98,19 +101,26 @@ def _placed(tuple: Tuple) -> Tuple:
     return tuple._replace(value=CHTRow(tuple.t_app, tuple.t_app + 1, tuple.value))
 
 
-def _output(plan: Node, windowed: WindowAggregate, report: Reported) -> Any:
-    """Return what a query makes of the rows of a report, in a window that ends with its time; None if there are none."""
-    assert isinstance(windowed.windows, Hopping)
-    start = min([report.t + 1 - windowed.windows.size, *(row.le for row in report.values)])
+def _output(plan: Node, windows: Hopping, rows: Node, report: Reported) -> Any:
+    """Return what a query makes of the rows of a report, in a window that ends with its time: of groups a list.
+
+    Of no rows it makes None, or no group.
+    """
+    start = min([report.t + 1 - windows.size, *(row.le for row in report.values)])
     size = report.t + 1 - start
-    source = Source("reported", windowed.input.schema, plan.unit)
-    changed = _replaced(plan, replace(windowed, input=source, windows=Hopping(size, size, start)))
-    found = denote(changed, {source.source: CHT(report.values)}).rows
-    return found[0].payload if found else None
+    source = Source("reported", rows.schema, plan.unit)
+    changed, grouped = _replaced(plan, source, Hopping(size, size, start))
+    found = [row.payload for row in denote(changed, {source.source: CHT(report.values)})]
+    return found if grouped else found[0] if found else None
 
 
-def _replaced(plan: Node, windowed: WindowAggregate) -> Node:
+def _replaced(plan: Node, source: Source, windows: Hopping) -> tuple[Node, bool]:
+    """Return a plan over other rows and windows, and whether it groups them."""
+    if isinstance(plan, GroupApply):
+        assert isinstance(plan.body, WindowAggregate)
+        return replace(plan, input=source, body=replace(plan.body, windows=windows)), True
     if isinstance(plan, WindowAggregate):
-        return windowed
+        return replace(plan, input=source, windows=windows), False
     assert isinstance(plan, Select)
-    return replace(plan, input=_replaced(plan.input, windowed))
+    below, grouped = _replaced(plan.input, source, windows)
+    return replace(plan, input=below), grouped

@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TypeAlias
 
-from streamdsl.secret.tuples import whole
+from streamdsl.errors import QueryError
+from streamdsl.temporal.numbers import whole
 
 Interval: TypeAlias = tuple[int, int]
 """(o, c], open on its left; it is empty where o >= c."""
@@ -17,6 +18,10 @@ class Scope(Enum):
     ACTIVE = "active"
     LAST_CLOSED = "last closed"
     ALL_OPEN = "all open"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Scope:
+        raise QueryError(f"there is no scope {value!r}; there are: {', '.join(map(repr, [each.value for each in cls]))}")
 
     @property
     def words(self) -> str:
@@ -36,6 +41,7 @@ def scope(t: int, t0: int, size: int, slide: int) -> Interval | None:
     >>> scope(34, 30, 5, 2), scope(29, 30, 5, 2)
     ((30, 34), None)
     """
+    check_window(size, slide)
     return None if t < t0 else (opening(t, t0, size, slide), t)
 
 
@@ -47,6 +53,12 @@ def scopes(t: int, t0: int, size: int, slide: int, kind: Scope = Scope.ACTIVE) -
     >>> scopes(34, 30, 4, 2, Scope.ALL_OPEN), scopes(37, 30, 4, 2, Scope.LAST_CLOSED)
     ([(30, 34), (32, 34)], [(32, 36)])
     """
+    check_window(size, slide)
+    return intervals(t, t0, size, slide, Scope(kind))
+
+
+def intervals(t: int, t0: int, size: int, slide: int, kind: Scope) -> list[Interval]:
+    """Return `scopes` of a window that has been checked."""
     if t < t0:
         return []
     if kind is Scope.ACTIVE:
@@ -83,6 +95,7 @@ def lifetime(t_app: int, t0: int, size: int, slide: int) -> tuple[int, int] | No
     >>> lifetime(31, 24, 5, 1), lifetime(33, 30, 2, 5)
     ((31, 36), None)
     """
+    check_window(size, slide)
     end = leaving(t_app, t0, size, slide)
     return (t_app, end) if t_app > t0 and opening(t_app, t0, size, slide) < t_app < end else None
 

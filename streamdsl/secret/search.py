@@ -32,13 +32,14 @@ def assumed(given: str | Assumption | Iterable[str | Assumption]) -> frozenset[A
     >>> assumed("no gaps") == assumed(["NO_GAPS"]) == {Assumption.NO_GAPS}
     True
     """
-    listed = [given] if isinstance(given, (str, Assumption)) else list(given)
+    listed = [given] if isinstance(given, (str, Assumption)) or not isinstance(given, Iterable) else list(given)
     return frozenset(each if isinstance(each, Assumption) else _assumption(each) for each in listed)
 
 
-def _assumption(word: str) -> Assumption:
+def _assumption(word: object) -> Assumption:
+    written = str(word).lower().replace("_", " ")
     for each in Assumption:
-        if word.lower().replace("_", " ") in (each.value, each.name.lower().replace("_", " ")):
+        if written in (each.value, each.name.lower().replace("_", " ")):
             return each
     raise QueryError(f"there is no assumption {word!r}; the assumptions are: {', '.join(each.value for each in Assumption)}")
 

@@ -10,7 +10,8 @@ from streamdsl.secret.content import Content, Seen, content
 from streamdsl.secret.profile import Profile, Report, check_profile
 from streamdsl.secret.scope import Scope, check_window
 from streamdsl.secret.tick import Ticker
-from streamdsl.secret.tuples import HEARTBEAT, Given, Tuple, check_order, read, whole
+from streamdsl.secret.tuples import HEARTBEAT, Given, Tuple, as_tuple, check_order, read
+from streamdsl.temporal.numbers import whole
 
 By: TypeAlias = Literal["time", "tuples"]
 
@@ -61,8 +62,13 @@ class Simulation:
         """
         return 0 if self._content is None else len(self._content)
 
+    def __repr__(self) -> str:
+        return f"<Simulation of {self.profile.name}, size {self.size}, slide {self.slide}, by {self.by}: {self.kept} tuples kept>"
+
     def push(self, given: Given) -> list[Reported]:
         """Return what a tuple's arrival makes the engine report; raises `QueryError` if it arrives before another did.
+
+        A tuple `(value, t_app)` arrives an instant after the last one, in a batch of its own.
 
         >>> from streamdsl.secret import CORAL8
         >>> Simulation(CORAL8, 3, 1).push(("a", 30, 1, 1))
@@ -112,7 +118,7 @@ class Simulation:
         return found
 
     def _checked(self, given: Given) -> Tuple:
-        arrived = given if isinstance(given, Tuple) else read([given])[0]
+        arrived = given if isinstance(given, Tuple) else as_tuple(given, 1 if self._last is None else self._last + 1)
         if self._last is not None:
             check_order(self._last, arrived)
         self._last = arrived.t_sys

@@ -44,7 +44,7 @@ def read(given: Iterable[Given]) -> list[Tuple]:
         raise QueryError(
             f"{given!r} is no list of tuples", hint="write [(value, t_app), ...]; a query runs by query.as_of(profile)"
         )
-    found = sorted((_one(each, n) for n, each in enumerate(given, 1)), key=lambda each: each.t_sys)
+    found = sorted((as_tuple(each, n) for n, each in enumerate(given, 1)), key=lambda each: each.t_sys)
     for before, after in pairwise(found):
         check_order(before.t_sys, after)
     return found
@@ -59,23 +59,15 @@ def check_order(before: int, after: Tuple) -> None:
         )
 
 
-def _one(given: Given, number: int) -> Tuple:
+def as_tuple(given: Given, number: int) -> Tuple:
+    """Return what users write as a tuple, which arrives at a number if they do not say when.
+
+    >>> as_tuple(("a", 3), 7)
+    Tuple(value='a', t_app=3, t_sys=7, bid=7)
+    """
     if isinstance(given, (str, bytes)) or not isinstance(given, Sequence) or len(given) not in (2, 4):
         raise QueryError(f"{given!r} is no tuple of a stream", hint="write (value, t_app, t_sys, bid), or (value, t_app)")
     times = given[1:] if len(given) == 4 else (given[1], number, number)
     if any(isinstance(time, bool) or not hasattr(time, "__index__") for time in times):
         raise QueryError(f"the times and the batch-id of {tuple(given)!r} are not all integers", hint="time is discrete")
     return Tuple(given[0], *map(index, times))
-
-
-def whole(value: object, what: str, least: int | None = None) -> int:
-    """Return a whole number, one of numpy too; raises `QueryError` for what is none, or less than the least.
-
-    >>> whole(3, "a delay is", 1)
-    3
-    """
-    number = None if isinstance(value, bool) or not hasattr(value, "__index__") else index(value)
-    if number is None or (least is not None and number < least):
-        kind = {None: "an integer", 0: "an integer >= 0", 1: "a positive integer"}[least]
-        raise QueryError(f"{what} {kind}, not {value!r}")
-    return number

@@ -182,8 +182,11 @@ def _columns(node: Source, frame: DataFrame) -> dict[str, _Column]:
 
 def _positional(frame: DataFrame) -> DataFrame:
     """Return a frame with its columns named by place, `c0`, `c1`, ..., and the fields inside them `f0`, `f1`, ..."""
-    columns = [(col(f"c{place}"), field.dataType, _numbered(field.dataType)) for place, field in enumerate(frame.schema.fields)]
-    named = frame.toDF(*(f"c{place}" for place in range(len(columns))))
+    kinds = [(field.dataType, _numbered(field.dataType)) for field in frame.schema.fields]
+    named = frame.toDF(*(f"c{place}" for place in range(len(kinds))))
+    if all(kind == numbered for kind, numbered in kinds):
+        return named  # each step of a plan is analyzed, which takes time
+    columns = ((col(f"c{place}"), *kind) for place, kind in enumerate(kinds))
     return named.select(*(column if kind == numbered else column.cast(numbered) for column, kind, numbered in columns))
 
 

@@ -102,7 +102,7 @@ def _pairs(low: Lowering, node: TwoInputs, scope: Scope) -> Pairs:
     matching = node.matching
     frames = stages.join_keys(low, node, [left, right], [matching.left_key, matching.right_key], scope)
     j = ["j"] if matching.left_key is not None else []
-    ends = "rle + 1L" if isinstance(node, ClipBy) else "rre"
+    ends = "le + 1L" if isinstance(node, ClipBy) else "re"
     meet = "lle < rle AND rle < lre" if isinstance(node, ClipBy) else "lle < rre AND rle < lre"
     keys = _all_keys(left, right)
     measured = all(isinstance(below, ROW_BY_ROW) for side in (node.left, node.right) for below in side.walk())
@@ -140,8 +140,9 @@ def _matched(
     """Return the pairs; rows with a key go into buckets too if they can be `measured`, which computes them once more."""
     common = [key for key in left.key_columns if key in right.key_columns]
     lefts = _renamed(frames[0](), "l", [*left.key_columns, *j])
-    rights = _renamed(frames[1](), "r", [*right.key_columns, *j]).selectExpr("*", f"{ends} as rend")
-    equal = [_equal(key, dict(lefts.dtypes)[f"l{key}"]) for key in [*common, *j]]
+    rights = _renamed(frames[1](), "r", [*right.key_columns, *j], f"{ends} as rend")
+    kinds = dict(lefts.dtypes) if common or j else {}
+    equal = [_equal(key, kinds[f"l{key}"]) for key in [*common, *j]]
     if equal and not measured:
         pairs = joined(lefts, rights, [*equal, meet])
     elif equal:
@@ -166,8 +167,8 @@ def _equal(key: str, kind: str) -> str:
     return f"coalesce({left}, {_NO_KEY}) = coalesce({right}, {_NO_KEY}) AND {alike}"
 
 
-def _renamed(df: Any, side: str, others: Sequence[str]) -> Any:
-    return df.selectExpr(*(f"{name} as {side}{name}" for name in ("le", "re", "p", *others)))
+def _renamed(df: Any, side: str, others: Sequence[str], *made: str) -> Any:
+    return df.selectExpr(*(f"{name} as {side}{name}" for name in ("le", "re", "p", *others)), *made)
 
 
 def anti_join(low: Lowering, node: AntiJoin, scope: Scope) -> Flow:

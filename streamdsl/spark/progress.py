@@ -56,7 +56,7 @@ class Meter:
 
     def _observed(self, progress: StreamingQueryProgress) -> dict[str, Any]:
         row = progress.observedMetrics.get(METRICS)
-        found = {} if row is None else row.asDict(recursive=True)
+        found = {} if row is None else _plain(row.asDict(recursive=True))
         for cti in found.get("ctis") or ():
             time = INFINITY if cti["le"] is None else cti["le"]
             self._ctis[cti["shard"]] = max(time, self._ctis.get(cti["shard"], time), key=_as_number)
@@ -64,6 +64,20 @@ class Meter:
         cti = min(self._ctis.values(), key=_as_number, default=None)
         rows = {name: found.get(name, 0) for name in ("rows_out", "rows_rejected")}
         return {**rows, "cti": cti, "state_bytes": sum(sizes) if sizes else None}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of what is observed; Spark Connect gives rows as their values beside their schema.
+
+    >>> fields = [{"name": "shard"}, {"name": "le"}]
+    >>> _plain({"values": [[{"values": [0, 7], "schema": {"fields": fields}}]], "schema": {"fields": [{"name": "ctis"}]}})
+    {'ctis': [{'shard': 0, 'le': 7}]}
+    """
+    if isinstance(value, (list, tuple)):
+        return list(map(_plain, value))
+    if not isinstance(value, dict) or value.keys() != {"values", "schema"}:
+        return value
+    return {field["name"]: _plain(each) for field, each in zip(value["schema"]["fields"], value["values"], strict=True)}
 
 
 def _as_number(time: Any) -> float:

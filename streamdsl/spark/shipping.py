@@ -12,7 +12,7 @@ import types
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from pyspark import cloudpickle
 
@@ -20,6 +20,8 @@ from streamdsl.errors import UnsupportedOnSpark
 from streamdsl.udm.bases import UDM
 
 _INSTALLED: Final = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+_PACKAGES: Final = frozenset({"site-packages", "dist-packages"})
+"""Folders of installed packages, those of the user and of an environment beneath this one too."""
 _REGISTERING: Final = threading.RLock()
 _PACKAGE: Final = __name__.partition(".")[0]
 _BUILTIN: Final = frozenset({int, float, bool, str, bytes})
@@ -105,8 +107,8 @@ def by_value() -> Iterator[None]:
 @contextmanager
 def _registered() -> Iterator[None]:
     known = cloudpickle.list_registry_pickle_by_value()
-    local = {module.__name__: module for module in list(sys.modules.values()) if _is_local(module)}  # some have two entries
-    added = [module for name, module in local.items() if name not in known]
+    loaded = {module.__name__: module for module in list(sys.modules.values()) if _is_local(module)}
+    added = [module for name, module in loaded.items() if name not in known]
     for module in added:
         cloudpickle.register_pickle_by_value(module)
     try:
@@ -116,7 +118,7 @@ def _registered() -> Iterator[None]:
             cloudpickle.unregister_pickle_by_value(module)
 
 
-def _is_local(module: types.ModuleType | None) -> bool:
+def _is_local(module: Any) -> TypeGuard[types.ModuleType]:
     name, file = getattr(module, "__name__", None), getattr(module, "__file__", None)
     if not isinstance(name, str) or not isinstance(file, str) or sys.modules.get(name) is not module:
         return False
@@ -127,4 +129,5 @@ def _is_local(module: types.ModuleType | None) -> bool:
 
 @functools.cache
 def _is_installed(file: str) -> bool:
-    return any(Path(file).is_relative_to(place) for place in _INSTALLED)
+    path = Path(file)
+    return not _PACKAGES.isdisjoint(path.parts) or any(path.is_relative_to(place) for place in _INSTALLED)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -48,7 +47,8 @@ def declared_sources(plan: Node) -> dict[str, Flow]:
 
 
 def physical_plan(frame: DataFrame) -> str:
-    """Return the text of a frame's physical plan, which PySpark prints in public only."""
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        frame.explain()
-    return printed.getvalue().strip()
+    """Return the text of a frame's physical plan, which PySpark only prints; what is printed is that of all threads."""
+    if hasattr(type(frame), "_explain_string"):  # Spark Connect
+        return str(frame._explain_string()).strip()
+    jvm, query = frame.sparkSession._jvm, frame._jdf.queryExecution()
+    return str(jvm.PythonSQLUtils.explainString(query, "simple")).strip()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from streamdsl import aggregates
 from streamdsl.expr.facade import E
 from streamdsl.expr.nodes import Field
-from streamdsl.sql.columns import Columns
+from streamdsl.sql.columns import Columns, free
 from streamdsl.sql.parsing import Text, name_of
 from streamdsl.sql.scalars import Scalars
 from streamdsl.sql.spans import windowed
@@ -32,7 +32,7 @@ class Aggregating:
     """The user's aggregates by the names under which the query calls them."""
     found: dict[str, Any] = field(default_factory=dict)
     """The aggregates by the names of their fields."""
-    _named: dict[str, str] = field(default_factory=dict)
+    _named: dict[tuple[Any, ...], str] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
     """The names that the key's columns have in the rows, and in the results."""
 
@@ -47,10 +47,11 @@ class Aggregating:
 
     def add(self, call: Any, name: str | None = None) -> str:
         """Return the field of an aggregate, which is computed once however often it is written."""
-        written = " ".join(self.text.of(call).split()).lower()
+        word, *rest = call.children
+        written = (aggregate_name(word), *rest)
         if written not in self._named:
             taken = {*self.found, *self.keys}
-            self._named[written] = name if name and name not in taken else _free(f"_{len(self.found) + 1}", taken)
+            self._named[written] = name if name and name not in taken else free(f"_{len(self.found) + 1}", taken)
             self.found[self._named[written]] = self._aggregate(call)
         return self._named[written]
 
@@ -61,19 +62,26 @@ class Aggregating:
 
     def aggregate(self, rows: Any, window: Any) -> Any:
         """Return the results: of groups in windows, or of a relation at every batch."""
-        found = self.found or {"_1": aggregates.count()}
+        if not self.found:
+            self.found[free("_1", self.keys)] = aggregates.count()
         names = list(self.keys)
         grouped = rows.group_by(names[0] if len(names) == 1 else names) if names else rows
-        return (windowed(self.text, grouped, window) if isinstance(rows, Stream) else grouped).aggregate(**found)
+        return (windowed(self.text, grouped, window) if isinstance(rows, Stream) else grouped).aggregate(**self.found)
 
     def results(self) -> Scalars:
         """Return what turns trees into expressions over the results."""
         return Scalars(self.text, self._result, self.scalars.functions, lambda call: E(Field(self.add(call))))
 
+    def named_results(self) -> Scalars:
+        """Return the same for HAVING, which knows aggregates by the names of their columns too."""
+        return replace(self.results(), column=self._named_result)
+
+    def _named_result(self, tree: Any) -> E:
+        name = name_of(tree.children[-1])
+        return E(Field(name)) if len(tree.children) == 1 and name in self.found else self._result(tree)
+
     def _result(self, tree: Any) -> E:
         name = name_of(tree.children[-1])
-        if len(tree.children) == 1 and name in self.found:
-            return E(Field(name))
         column = self.columns.find(tree)
         if (inside := self.columns.name(column)) not in self.keys:
             raise self.text.refused(
@@ -85,14 +93,14 @@ class Aggregating:
 
     def _aggregate(self, call: Any) -> Any:
         name, distinct, arguments = call.children
-        written, word = name_of(name), name_of(name).lower()
+        word = aggregate_name(name)
         rows = arguments is None or arguments.data == "all_rows"
         values = [] if rows else arguments.children
         if distinct and word != "count":
             raise self.text.refused(name, "only count has DISTINCT")
+        self._check_number(call, word, len(values))
         if word == "count":
             return (aggregates.count_distinct if distinct else aggregates.count)(*self.scalars.values(values))
-        self._check_number(call, word, len(values))
         if word == "quantile":
             if values[1].data not in ("number", "integer"):
                 raise self.text.refused(values[1], "which quantile is a number from 0 to 1", "write quantile(price, 0.9)")
@@ -101,12 +109,13 @@ class Aggregating:
         if word in _PLAIN:
             function: Callable[..., Any] = getattr(aggregates, word)
             return function(self.scalars.value(values[0]))
-        module = self.modules[written]
-        return (module() if isinstance(module, type) else module).of(*self.scalars.values(values))
+        module = self.modules[word]
+        with self.text.called(call):
+            return (module() if isinstance(module, type) else module).of(*self.scalars.values(values))
 
     def _check_number(self, call: Any, word: str, given: int) -> None:
         expected = 2 if word == "quantile" else 1
-        if given != expected:
+        if word in NAMES and given != expected and (word != "count" or given > expected):
             hint = f"write {word}(price, 0.9)" if expected == 2 else f"write {word}(price); count(*) counts rows"
             raise self.text.refused(call, f"{word} takes {expected} value{'s' * (expected > 1)}, not {given}", hint)
 
@@ -116,7 +125,7 @@ def is_module(value: object) -> bool:
     return isinstance(value, AnyUDA) or (isinstance(value, type) and issubclass(value, AnyUDA))
 
 
-def _free(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
+def aggregate_name(name: Any) -> str:
+    """Return the name of an aggregate: those that need not be given are read in any case."""
+    written = name_of(name)
+    return written.lower() if written.lower() in NAMES else written

@@ -31,6 +31,17 @@ class Column:
     attributes: tuple[str, ...] = ()
 
 
+def free(name: str, taken: Container[str]) -> str:
+    """Return a name that is not taken: itself, or with underscores behind it.
+
+    >>> free("_1", {"_1", "k"})
+    '_1_'
+    """
+    while name in taken:
+        name += "_"
+    return name
+
+
 @dataclass
 class Columns:
     """The columns of a FROM clause; those of several sources lie in one row, equal names with that of their source in front."""
@@ -44,8 +55,11 @@ class Columns:
         found = dict.fromkeys((column.alias, column.name) for tree in trees for column in self._in(tree, besides))
         known = dict.fromkeys([*self._names, *found])
         often = Counter(name for _, name in known)
-        several = len(self.sides) > 1
-        self._names = {(a, n): f"{a}_{n}" if several and often[n] > 1 else n for a, n in known}
+        alone = {name for name in often if often[name] == 1 or len(self.sides) == 1}
+        self._names, taken = {}, set(alone)
+        for alias, name in known:
+            self._names[alias, name] = name if name in alone else free(f"{alias}_{name}", taken)
+            taken.add(self._names[alias, name])
 
     def kept(self, alias: str) -> list[tuple[str, str]]:
         """Return the fields of a source that are read, each with its name in the row."""
@@ -109,7 +123,10 @@ class Columns:
     def _unknown(self, tree: Any, problem: str, name: str, known: list[str]) -> Exception:
         close = get_close_matches(name, known, n=1)
         listed = f"{problem}; there are: {', '.join(known) or '(none)'}"
-        return self.text.refused(tree, listed, f"did you mean {close[0]!r}?" if close else None)
+        hint = f"did you mean {close[0]!r}?" if close else None
+        if self.text.of(tree).startswith('"'):
+            hint = f"in double quotes are names; a text is in single ones: '{name}'"
+        return self.text.refused(tree, listed, hint)
 
     def _in(self, tree: Any, besides: Container[str]) -> Iterator[Column]:
         if len(self.sides) > 1:

@@ -54,9 +54,9 @@ program: (statement ";")* query ";"?
 
 ?query: term (_UNION ALL term)* -> union
 ?term: select
-    | TO_STREAM "(" query ")" -> streamed
+    | TO_STREAM [SEMANTICS] "(" query ")" -> streamed
     | "(" query ")"
-select: _SELECT [TO_STREAM] [DISTINCT] items _FROM sources [where] [group] [having] [every]
+select: _SELECT [TO_STREAM [SEMANTICS]] [DISTINCT] items _FROM sources [where] [group] [having] [every]
 
 items: item ("," item)*
 ?item: "*" -> everything
@@ -124,6 +124,7 @@ DISTINCT.2: /DISTINCT\b/i
 NOT.2: /NOT\b/i
 OUTER.2: /(LEFT|FULL)\b/i
 TO_STREAM.2: /[IDR]STREAM\b/i
+SEMANTICS.2: /(DIF|DEL)\b/i
 COMPARISON: "<=" | ">=" | "<>" | "!=" | "=" | "<" | ">"
 SIGN: "+" | "-"
 FACTOR: "*" | "/" | "%"
@@ -169,6 +170,7 @@ SIGNS: Final = {
     "NUMBER": "a number",
     "STRING": "a text",
     "TO_STREAM": "ISTREAM",
+    "SEMANTICS": "DIF",
     "OUTER": "LEFT",
     "COMPARISON": "=",
     "SIGN": "+",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from streamdsl.errors import QueryError, SqlError, UnitError
+from streamdsl.errors import QueryError, SqlError, TimeOverflow, UnitError
 from streamdsl.extras import need
 from streamdsl.sql.grammar import GRAMMAR, SIGNS
 
@@ -35,9 +35,18 @@ class Text:
             yield
         except SqlError:
             raise
-        except (QueryError, UnitError) as error:
+        except (QueryError, UnitError, TimeOverflow) as error:
             problem = str(error).removesuffix(f"\nHint: {error.hint}")
             raise self.refused(part, problem, error.hint) from None
+
+    @contextmanager
+    def called(self, call: Any) -> Iterator[None]:
+        """Let errors of a call show where it is, that of a wrong number of values too."""
+        with self.at(call):
+            try:
+                yield
+            except TypeError as error:
+                raise self.refused(call, f"{name_of(call.children[0])} cannot be called so: {error}") from error
 
     def of(self, part: Any) -> str:
         """Return a part of the query as it is written."""

@@ -60,9 +60,17 @@ class Scalars:
         return self.column(tree)
 
     def _call(self, tree: Any) -> Any:
-        name, _, arguments = tree.children
+        name, distinct, arguments = tree.children
         function = self.functions.get(name_of(name)) or FUNCTIONS.get(name_of(name).lower())
-        return self.call(tree) if function is None else function(*self.values(arguments.children if arguments else ()))
+        if function is None:
+            return self.call(tree)
+        if distinct:
+            raise self.text.refused(name, "only count has DISTINCT")
+        if arguments and arguments.data == "all_rows":
+            raise self.text.refused(arguments, f"{name_of(name)} is of values, not of rows", "count(*) counts rows")
+        values = self.values(arguments.children if arguments else ())
+        with self.text.called(tree):
+            return function(*values)
 
     def _either(self, tree: Any) -> Any:
         return self._chained(tree, operator.or_, lambda test, other: when(test).then(lit(True)).otherwise(other))

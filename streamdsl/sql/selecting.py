@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any, Final, TypeAlias
 
 from streamdsl.expr.facade import E
@@ -35,24 +36,34 @@ class Selecting:
             first, *others = (self.query(child) for child in tree.children if hasattr(child, "data"))
             return self._union(tree, first, others) if others else first
         if tree.data == "streamed":
-            return self._streamed(tree.children[0], self.query(tree.children[1]))
+            token, semantics, below = tree.children
+            return self._streamed(token, semantics, self.query(below))
         return self._select(tree)
 
     def _union(self, tree: Any, first: Any, others: Sequence[Any]) -> Any:
         if all(isinstance(each, Stream) for each in (first, *others)):
             return first.union(*others)
-        raise self._text.refused(tree, "UNION ALL is for streams without batches", "give the parts as streams of one group")
+        if any(isinstance(each, Stream) or not hasattr(each, "union") for each in (first, *others)):
+            hint = "unite what they are of: ISTREAM (SELECT ... FROM S [ROWS 3] UNION ALL SELECT ... FROM T [ROWS 3])"
+            raise self._text.refused(tree, "over batches UNION ALL is of relations, and this is a stream", hint)
+        with self._text.at(tree):
+            return reduce(lambda one, other: one.union(other), others, first)
 
-    def _streamed(self, token: Any, rows: Any) -> Any:
-        word = str(token).upper()
-        if not isinstance(rows, Stream):
-            if not hasattr(rows, "istream"):
-                raise self._text.refused(token, f"{word} is of a relation, and this is a stream already")
-            return getattr(rows, word.lower())()
-        return rows.to_points() if word == "ISTREAM" else rows.to_points_at_end()
+    def _streamed(self, token: Any, semantics: Any, rows: Any) -> Any:
+        word, difference = str(token).upper(), str(semantics).upper() == "DIF"
+        if semantics is not None and word == "RSTREAM":
+            raise self._text.refused(
+                semantics, "RSTREAM gives all there is", "DIF and DEL say what is new to ISTREAM and DSTREAM"
+            )
+        if isinstance(rows, Stream):
+            rows = rows.distinct() if difference else rows
+            return rows.to_points() if word == "ISTREAM" else rows.to_points_at_end()
+        if not hasattr(rows, "istream"):
+            raise self._text.refused(token, f"{word} is of a relation, and this is a stream already")
+        return getattr(rows, word.lower())(*(["difference"] if difference else []))
 
     def _select(self, tree: Any) -> Any:
-        to_stream, distinct, items, sources, where, group, having, every = tree.children
+        to_stream, semantics, distinct, items, sources, where, group, having, every = tree.children
         columns = Columns(self._text, self._sides(sources))
         outputs = [(self._output(item), item.children[0]) for item in items.children if item.data == "item"]
         columns.note([items, *(each for each in (where, group) if each), *sources.children[1:]])
@@ -75,7 +86,7 @@ class Selecting:
         if every is not None:
             with self._text.at(every):
                 return rows.output_every(in_batches(self._text, every.children[0], self._sources.unit))
-        return rows if to_stream is None else self._streamed(to_stream, rows)
+        return rows if to_stream is None else self._streamed(to_stream, semantics, rows)
 
     def _projected(self, rows: Any, columns: Columns, scalars: Scalars, items: Any, outputs: Outputs) -> Any:
         if len(columns.sides) == 1 and [item.data for item in items.children] == ["everything"]:
@@ -105,7 +116,7 @@ class Selecting:
         made = aggregating.aggregate(rows, window)
         results = aggregating.results()
         if having is not None:
-            made = made.where(results.value(having.children[0]))
+            made = made.where(aggregating.named_results().value(having.children[0]))
         wanted: dict[str, Any] = {}
         for (name, tree), item in zip(outputs, items.children, strict=True):
             self._add(wanted, name, results.value(tree), item)
@@ -131,12 +142,15 @@ class Selecting:
         if tree.data == "column":
             return name_of(tree.children[-1])
         if tree.data == "call":
-            return name_of(tree.children[0]).lower()
+            word = name_of(tree.children[0])
+            return word.lower() if word.lower() in (*NAMES, *FUNCTIONS) else word
         raise self._text.refused(tree, "this column has no name", f"write {self._text.of(tree)} AS name")
 
     def _add(self, wanted: dict[str, Any], name: str, value: Any, item: Any) -> None:
         if name in wanted:
-            raise self._text.refused(item, f"two columns are called {name!r}", f"write {self._text.of(item)} AS other_name")
+            every = item.data == "everything"
+            hint = "name the columns, one AS other_name" if every else f"write {self._text.of(item)} AS other_name"
+            raise self._text.refused(item, f"two columns are called {name!r}", hint)
         wanted[name] = value
 
     def _unknown(self, call: Any) -> E:

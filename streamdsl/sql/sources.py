@@ -10,7 +10,7 @@ from streamdsl.errors import QueryError
 from streamdsl.plan.node import Source
 from streamdsl.sql.aggregating import is_module
 from streamdsl.sql.parsing import Text, name_of
-from streamdsl.sql.spans import framed, in_batches
+from streamdsl.sql.spans import NO_PARTS, framed, in_batches
 from streamdsl.stream import Stream
 from streamdsl.temporal import Unit, is_calendar
 
@@ -54,6 +54,7 @@ class Sources:
     def spread(self, tree: Any) -> None:
         """Run a SPREAD: its streams' new batches have new names."""
         from streamdsl import cql
+        from streamdsl.cql.group import group_of
 
         all_, names, on, into = tree.children
         old, new = ([name_of(token) for token in each.children] for each in (names, into))
@@ -65,7 +66,7 @@ class Sources:
                     token, f"{name_of(token)!r} is no stream that can be spread", "ISTREAM(...) makes one of a relation"
                 )
         by = None if on is None else [_attribute(name_of(token)) for token in on.children]
-        group = cql.stream_group(**{name: self.named[name] for name in old})
+        group = group_of({name: self.named[name] for name in old})
         with self.text.at(on or names):
             group = cql.spread(group, old, on=by, all=all_ is not None)
         self.named.update(zip(new, (group[name] for name in old), strict=True))
@@ -85,7 +86,7 @@ class Sources:
         size = None if extent.data == "unbounded" else 0 if extent.data == "now" else -1
         if names is not None:
             if extent.data != "rows" or slide is not None:
-                raise QueryError("PARTITION BY is for ROWS without SLIDE")
+                raise QueryError(NO_PARTS)
             return stream.partition_by(*(name_of(token) for token in names.children)).rows(int(extent.children[0]))
         if extent.data == "rows":
             return stream.rows(int(extent.children[0]), slide)
@@ -109,18 +110,28 @@ def read(text: Text, tree: Any, groups: tuple[Any, ...], given: Mapping[str, Any
         found |= _in_one_group({name: value for name, value in found.items() if not isinstance(value, cql.Relation)}, tree)
     for name, value in found.items():
         if not isinstance(value, (Stream, cql.BatchStream, cql.Relation)):
-            raise QueryError(f"{name}={value!r} is no stream", hint="for example sd.source('trips'), or a stream of a cql group")
+            hint = "for example sd.source('trips'), or a stream of a cql group"
+            if isinstance(value, list):
+                hint = f"a list of (payload, t) is read over batches, as {name} [ROWS 3]; else write {name}=sd.from_rows(...)"
+            raise QueryError(f"{name}={value!r} is no stream", hint=hint)
     return Sources(text, found, functions, modules, batched, unit)
 
 
 def _unit(given: Mapping[str, Any]) -> Unit:
     """Return the unit of what is read: of plain ticks, and of batches, seconds."""
-    units = {stream.plan().unit for stream in given.values() if isinstance(stream, Stream)}
-    return next((unit for unit in units if unit is not None and is_calendar(unit)), "s")
+    units = [_unit_of(value) for value in given.values()]
+    return next((unit for unit in units if is_calendar(unit)), None) or "s"
+
+
+def _unit_of(value: object) -> Unit | None:
+    if isinstance(value, Stream):
+        return value.plan().unit
+    return getattr(getattr(value, "timeline", None), "unit", None)
 
 
 def _in_one_group(streams: Mapping[str, Any], tree: Any) -> Mapping[str, Any]:
     from streamdsl import cql
+    from streamdsl.cql.group import group_of
 
     timelines = {id(value.timeline) if isinstance(value, cql.BatchStream) else 0 for value in streams.values()}
     if not streams or (len(timelines) == 1 and 0 not in timelines):
@@ -131,7 +142,7 @@ def _in_one_group(streams: Mapping[str, Any], tree: Any) -> Mapping[str, Any]:
                 f"{name} has no rows of its own, and a query over batches reads rows that are there",
                 hint=f"sd.from_rows(...), or {name}=[(payload, t), ...]; over rows to come: cql's relation.open()",
             )
-    group = cql.stream_group(batching=cql.CCL if any(tree.find_data("keep")) else cql.ORACLE, **streams)
+    group = group_of(streams, batching=cql.CCL if any(tree.find_data("keep")) else cql.ORACLE)
     return {name: group[name] for name in streams}
 
 

@@ -10,6 +10,7 @@ from streamdsl.sql.parsing import Text, name_of
 from streamdsl.stream import Stream
 from streamdsl.temporal import INFINITY, Unit, to_duration
 
+NO_PARTS: Final = "PARTITION BY is for ROWS without SLIDE"
 _SECONDS: Final = {
     "microsecond": Fraction(1, 10**6),
     "millisecond": Fraction(1, 1000),
@@ -30,7 +31,13 @@ def span(text: Text, tree: Any) -> int | timedelta:
     name = name_of(unit).lower().removesuffix("s")
     if name not in _SECONDS:
         raise text.refused(unit, f"there is no unit {str(unit)!r}; there are: {', '.join(f'{each}s' for each in _SECONDS)}")
-    return timedelta(microseconds=int(Fraction(str(number)) * _SECONDS[name] * 10**6))
+    microseconds = Fraction(str(number)) * _SECONDS[name] * 10**6
+    if microseconds.denominator > 1:
+        raise text.refused(tree, "a length of time is a whole number of microseconds")
+    try:
+        return timedelta(microseconds=int(microseconds))
+    except OverflowError:
+        raise text.refused(tree, "this is longer than times go", "[RANGE UNBOUNDED] is for ever") from None
 
 
 def in_batches(text: Text, tree: Any, unit: Unit) -> int:
@@ -44,10 +51,12 @@ def in_batches(text: Text, tree: Any, unit: Unit) -> int:
 
 def framed(text: Text, stream: Stream[Any], frame: Any) -> Stream[Any]:
     """Give the rows of a fluent stream the lifetimes that they have in a window by time, LE being their timestamp."""
-    _, extent, slide = frame.children
+    names, extent, slide = frame.children
     unit = stream.plan().unit
+    if names is not None:
+        raise text.refused(names, NO_PARTS)
     if extent.data == "now":
-        return stream.to_points()
+        return stream.to_points() if slide is None else _slid(stream, 1, to_duration(span(text, slide), unit))
     size = INFINITY if extent.data == "unbounded" else to_duration(span(text, extent.children[0]), unit)
     if size <= 0:
         raise text.refused(extent, "a window is as long as a tick at least", "[NOW] is that of the present tick")

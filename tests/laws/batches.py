@@ -97,6 +97,15 @@ def join(left: Relation, right: Relation, p: Callable[[Any, Any], bool], f: Call
     return lambda at: [((a, b), f(x, y)) for a, x in left(at) for b, y in right(at) if p(x, y)]
 
 
+def union(one: Relation, other: Relation) -> Relation:
+    """The rows of both, each with where it is from in its lineage."""
+
+    def state(at: Batch) -> State:
+        return [((n, lineage), value) for n, relation in enumerate((one, other)) for lineage, value in relation(at)]
+
+    return state
+
+
 def aggregate(relation: Relation, f: Callable[[list[Any]], Any]) -> Relation:
     """One row, made of all rows; none of an empty relation."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timedelta
 from random import Random
 from typing import Any, NamedTuple
 
@@ -74,11 +75,14 @@ def window(rng: Random, known: Data, name: str) -> Both:
     return Both(paper.slid(paper.within(tuples, d, clock), forming), stream.range(d, slide=m, clock=clock), forming)
 
 
+SHAPES = ["window", "where", "select", "join", "table", "aggregate", "group", "union"]
+
+
 def query(rng: Random, known: Data, depth: int = 2) -> Both:
     """A random query over windows: rows have the fields `value` and `t`."""
     if depth == 0:
         return window(rng, known, rng.choice("ST"))
-    one, shape = query(rng, known, depth - 1), rng.choice(["window", "where", "select", "join", "table", "aggregate", "group"])
+    one, shape = query(rng, known, depth - 1), rng.choice(SHAPES)
     if shape == "where":
         return one._replace(paper=paper.where(one.paper, lambda e: e["value"] > 0), made=one.made.where(lambda e: e.value > 0))
     if shape == "select":
@@ -86,9 +90,11 @@ def query(rng: Random, known: Data, depth: int = 2) -> Both:
         return one._replace(paper=paper.select(one.paper, lambda e: {"value": e["value"] // 2, "t": e["t"]}), made=made)
     if shape == "join":
         return joined(one, query(rng, known, depth - 1))
+    if shape == "union":
+        other = rng.choice([query(rng, known, depth - 1), table()])
+        return Both(paper.union(one.paper, other.paper), one.made.union(other.made), sorted({*one.forming, *other.forming}))
     if shape == "table":
-        rows = [{"value": v, "t": 0} for v in (0, 1, 1, 2)]
-        return joined(one, Both(lambda at: list(enumerate(rows)), cql.table(rows), []))
+        return joined(one, table())
     if shape == "aggregate":
         made = one.made.aggregate(value=sd.sum(lambda e: e.value), t=sd.max(lambda e: e.t))
         return one._replace(paper=paper.aggregate(one.paper, total), made=made)
@@ -97,6 +103,11 @@ def query(rng: Random, known: Data, depth: int = 2) -> Both:
         grouped = paper.group_by(one.paper, lambda e: e["value"], lambda k, rows: {"value": k, "t": len(rows)})
         return one._replace(paper=paper.where(grouped, lambda e: e["t"] > 1), made=made)
     return one
+
+
+def table() -> Both:
+    rows = [{"value": v, "t": 0} for v in (0, 1, 1, 2)]
+    return Both(lambda at: list(enumerate(rows)), cql.table(rows), [])
 
 
 def total(rows: list[Any]) -> Any:
@@ -298,6 +309,9 @@ def test_too_many_orders_are_refused() -> None:
         cql.allowed(lambda g: g.S.rows(1).states(), g, limit=119)
 
 
+MINUTES = sd.from_rows([(datetime(2026, 1, 1, 12, n), datetime(2026, 1, 1, 12, n + 1), {"v": n}) for n in (0, 2, 9)], unit="us")
+
+
 @pytest.mark.parametrize(
     ("write", "text"),
     [
@@ -309,8 +323,8 @@ def test_too_many_orders_are_refused() -> None:
         (lambda: cql.stream_group(S=["ab"]), "is no tuple of stream 'S'"),  # type: ignore[list-item]
         (lambda: cql.stream_group(S=[("a", 1)], span=(2, 3)), "go from 1 to 1"),
         (lambda: cql.stream_group(S=[("a", 1)])["T"], "no stream 'T'; its streams are: S"),
-        (lambda: cql.stream_group(S=[("a", 1)]).S.rows(0), "from 1 on, not 0"),
-        (lambda: cql.stream_group(S=[("a", 1)]).S.range(-1), "from 0 on, not -1"),
+        (lambda: cql.stream_group(S=[("a", 1)]).S.rows(0), "rows takes a whole number >= 1, not 0"),
+        (lambda: cql.stream_group(S=[("a", 1)]).S.range(-1), "range takes a whole number >= 0, not -1"),
         (lambda: cql.stream_group(S=[("a", 1)]).S.partition_by("k").rows(1), "no field 'k'; the fields are: value, t"),
         (lambda: cql.stream_group(S=[("a", 1)]).S.rows(1).istream("DIF"), "no semantics 'DIF'"),  # type: ignore[arg-type]
         (lambda: cql.stream_group(S=[("a", 1)]).S.rows(1).states(at="now"), "no states at='now'"),  # type: ignore[arg-type]
@@ -326,6 +340,17 @@ def test_too_many_orders_are_refused() -> None:
         (lambda: cql.spread(g := cql.stream_group(S=[("a", 1)]), [g.S]), "do not name streams"),  # type: ignore[list-item]
         (lambda: cql.spread(cql.stream_group(S=[("a", 1)]), "S", on=len), "are no attributes"),  # type: ignore[arg-type]
         (lambda: cql.allowed(cql.stream_group(S=[("a", 1)]), len), "a function of a stream group"),  # type: ignore[arg-type]
+        (lambda: cql.allowed(lambda _: 5, cql.stream_group(S=[("a", 1)])), "does not read the group that it is given"),
+        (lambda: cql.allowed(lambda g: g.S, cql.stream_group(S=[]), limit="x"), "a limit is a whole number"),  # type: ignore[arg-type]
+        (lambda: cql.stream_group(5), "5 is no list of tuples"),  # type: ignore[arg-type]
+        (lambda: cql.stream_group([("a", 1)]), "is no tuple of a stream that it names"),  # type: ignore[list-item]
+        (lambda: cql.stream_group([(1, "a", 1)]), "is no tuple of a stream that it names"),  # type: ignore[list-item]
+        (lambda: cql.stream_group(S=[], seed=[1]), "a seed is a whole number"),  # type: ignore[arg-type]
+        (lambda: cql.stream_group(S=[("a", 1)]).S.rows(True), "rows takes a whole number"),
+        (lambda: cql.stream_group(S=[("a", 1)]).S.range("5 min"), "range takes a whole number"),
+        (lambda: cql.spread(cql.stream_group(S=[("a", 1)]), 5), "do not name streams"),  # type: ignore[arg-type]
+        (lambda: cql.table([1]).union(5), "5 is no relation"),  # type: ignore[arg-type]
+        (lambda: cql.stream_group(S=MINUTES, T=sd.from_rows([(1, 2, "a")], unit="s")), "different time units"),
     ],
 )
 def test_what_makes_no_sense_is_refused(write: Callable[[], object], text: str) -> None:
@@ -352,6 +377,26 @@ def test_the_relation_of_a_fluent_stream_has_its_rows_at_their_le() -> None:
     assert g.S.events() == [((1, 1), "a"), ((3, 1), "b")]
     assert g.S.to_stream().run().cht() == rows.to_points().run().cht()
     assert replace(g.S, name="T") == g.S
+
+
+def test_a_group_counts_in_its_streams_unit() -> None:
+    g = cql.stream_group(S=MINUTES, T=[("a", 1_767_268_800_000_000)])
+    spread = cql.spread(g, ["S"], on="v", all=True)
+    derived = spread.S.range(None).istream()
+    for stream in (g.S, spread.S, derived, cql.stream_group(A=derived).A):
+        assert stream.to_stream().plan().unit == "us"
+    assert g.S.to_stream().run().cht() == MINUTES.to_points().run().cht()
+    minute = 60_000_000
+    for size, ticks in (("5 min", 5 * minute), (timedelta(minutes=2), 2 * minute), (minute, minute)):
+        assert g.S.range(size).istream() == g.S.range(ticks).istream()
+        assert g.S.range(size, slide="1 min").dstream() == g.S.range(ticks, slide=minute).dstream()
+    assert g.S.rows(1).output_every("5 min") == g.S.rows(1).output_every(5 * minute)
+
+
+def test_parts_of_groups_show_what_they_are() -> None:
+    g = cql.stream_group(S=[("a", 1), ("b", 3)])
+    assert repr(g.S.rows(1).group_by("value")).startswith("<GroupedRelation of <Relation (1, 1): ")
+    assert repr(g.S.timeline) == "<Timeline of 2 batches from 1 to 3>"
 
 
 @examples(50)

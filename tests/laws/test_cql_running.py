@@ -104,7 +104,7 @@ def test_an_attribute_releases_a_batch_before_its_timestamp_is_over() -> None:
     running.push([("S", {"rank": 1}, 5), ("S", {"rank": 2}, 5)])
     assert running.advance(5) == []
     assert running.advance(5, on=2) == [("S", {"rank": 1}, 5, 1)]
-    with pytest.raises(EventError, match="advance has said that none comes before"):
+    with pytest.raises(EventError, match="nothing comes any more before 5, attribute 2"):
         running.push([("S", {"rank": 1}, 5)])
 
 
@@ -124,6 +124,49 @@ def test_late_batches_and_unknown_streams_are_refused() -> None:
     session.advance(5)
     with pytest.raises(QueryError, match=r"batch \(4, 1\) is over"):
         session.push([("S", "b", 4)])
+
+
+@pytest.mark.parametrize("until", [2, 6])
+def test_what_advance_has_said_is_over_holds_for_the_timestamp_that_came_last_too(until: int) -> None:
+    session = cql.stream_group(S=[]).S.range(1).select(lambda e: e.value).open()
+    session.push([("S", "a", 1, 1)])
+    assert session.push([("S", "b", 1, 2)]).istream == [((1, 2), "b")]
+    session.advance(until)
+    with pytest.raises(QueryError, match=r"batch \(1, 3\) is over"):
+        session.push([("S", "c", 1, 3)])
+    assert session.push([("S", "d", until)]).istream == [((until, 1), "d")]
+
+
+@pytest.mark.parametrize("wrong", [5, [5], [("S", "a")], ("S", "a", 1), "abc", [(1, "a", 1)]])
+def test_what_is_no_list_of_tuples_is_refused(wrong: Any) -> None:
+    session, ordered = cql.stream_group(S=[]).S.rows(1).open(), cql.RunningSpread()
+    for push in (session.push, ordered.push):
+        with pytest.raises(QueryError, match=r"is no list of tuples|is no tuple of a stream that it names"):
+            push(wrong)
+    for advance in (session.advance, ordered.advance):
+        with pytest.raises(QueryError, match="a timestamp is a whole number"):
+            advance("soon")  # type: ignore[arg-type]
+
+
+def test_of_a_refused_push_a_running_spread_takes_nothing() -> None:
+    ordered = cql.RunningSpread(on="rank")
+    ordered.advance(3, 2)
+    with pytest.raises(EventError, match="nothing comes any more before 3, batch 2, and this tuple is of the timestamp 3"):
+        ordered.push([("S", {"rank": 1}, 3, 2), ("S", {"rank": 1}, 3, 1)])
+    with pytest.raises(FieldNotFound):
+        ordered.push([("S", {"rank": 1}, 4), ("S", {"v": 1}, 4)])
+    assert ordered.held == 0
+    ordered.close()
+    with pytest.raises(EventError, match="it is closed"):
+        ordered.push([("S", {"rank": 1}, 9)])
+
+
+def test_what_runs_shows_what_it_holds() -> None:
+    session, ordered = cql.stream_group(S=[]).S.rows(1).open(), cql.RunningSpread(on="rank", all=True)
+    session.push([("S", "a", 1)])
+    ordered.push([("S", {"rank": 1}, 3)])
+    assert repr(session) == "<RelationSession on S: 1 tuples held>"
+    assert repr(ordered) == "<RunningSpread ALL: 1 tuples wait>"
 
 
 def test_a_refused_push_changes_nothing_and_a_failed_one_ends_the_session() -> None:

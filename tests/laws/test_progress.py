@@ -6,37 +6,48 @@ items so far.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
+from decimal import Decimal
+from inspect import signature
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 
 import streamdsl as sd
-from streamdsl.errors import StreamDslError
+from streamdsl.errors import EventError, StreamDslError
 from streamdsl.progress import (
     BandJoin,
     Chain,
+    Describe,
     EqualityJoin,
     Input,
     Joined,
     JointPunctuation,
     LowLevelAggregate,
+    OfAttribute,
     Operator,
     PairAggregate,
     PairResult,
     Punctuation,
     Smooth,
+    Sort,
     Tuple,
     Union,
     Unmatched,
     WindowAggregate,
+    WindowResult,
     low_water_marks,
     number,
+    partial,
+    roll_up,
 )
-from streamdsl.temporal import INFINITY
+from streamdsl.temporal import INFINITY, Lifetime
+from streamdsl.udm.builtin import Sum
 from tests.laws.arrivals import NOTHING, Arrival, arrivals, assert_sound, bag, bound, last, less, steps, tuples
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
@@ -205,7 +216,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: BandJoin(-3, 2), "a band from 3 to 2 is empty"),
     (lambda: EqualityJoin(0), "a width is a number greater than 0"),
     (lambda: BandJoin(1, 1, on=5), "says nothing about a payload"),
-    (lambda: BandJoin(1, 1, on="k").push(Tuple(1, {"n": 1})), "has no field 'k'"),
+    (lambda: BandJoin(1, 1, on="k").push(Tuple(1, {"n": 1})), "there is no field 'k'; the fields are: n"),
     (lambda: BandJoin(1, 1, where=lambda a, b: a / b).run([(0, Tuple(1, 1)), (1, Tuple(1, 0))]), "(?s)ZeroDivision.*BandJoin"),
     (lambda: WindowAggregate(1, 1, len, key=lambda e: e.k).push(Tuple(1, 5)), "(?s)'int' object has no.*WindowAggregate"),
     (lambda: WindowAggregate(0, 1, len), "a range is a number greater than 0"),
@@ -217,7 +228,99 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: LowLevelAggregate(5, 4, flush="soon"), 'flush is "slow", "lazy", or "end"'),  # type: ignore[arg-type]
     (lambda: LowLevelAggregate(5, 4, flush="lazy", order="in"), "flushes slowly only"),
     (lambda: LowLevelAggregate(5, 4).run([(0, Tuple(5, 1)), (0, Tuple(4, 1))]), "its ts 4 is before 5"),
+    (lambda: Union().push(Tuple(1), "left"), "Union has no input 'left'; its inputs are: 0, 1"),  # type: ignore[arg-type]
+    (lambda: Union().push(5), "write Tuple"),  # type: ignore[arg-type]
+    (lambda: Union().push(WindowResult(1, None, 5)), "OfWindows makes tuples"),
+    (lambda: PairAggregate(len).push(Unmatched(Tuple(1))), "leave outer=True out"),
+    (lambda: BandJoin("3", 2), "before is a number, not '3'"),  # type: ignore[arg-type]
+    (lambda: BandJoin(3, math.nan), "after is a number, not nan"),
+    (lambda: OfAttribute("start").push(Tuple(1, {"start": None})), "its start None is no time"),
+    (lambda: OfAttribute("start").push(Tuple(1, {"end": 1})), "there is no field 'start'; the fields are: end"),
 ]
+OPERATORS: list[Callable[[], Operator]] = [
+    Union,
+    lambda: Union(order="in"),
+    Sort,
+    Input,
+    lambda: Describe(5),
+    lambda: BandJoin(1, 2),
+    lambda: EqualityJoin(5),
+    lambda: WindowAggregate(5, 5, len),
+    lambda: LowLevelAggregate(5, 4),
+    lambda: Chain(Union(), Sort()),
+    lambda: Smooth(Sort()),
+]
+
+
+@pytest.mark.parametrize("make", OPERATORS)
+def test_what_is_no_time_is_refused_and_changes_nothing(make: Callable[[], Operator]) -> None:
+    operator, plain = make(), make()
+    wrong: list[Any] = [math.nan, math.inf, -math.inf, INFINITY + 1, "7", None]
+    for ts in wrong:
+        with pytest.raises(EventError, match="is no time"):
+            operator.push(Tuple(ts, 1))
+        if ts not in (math.inf, -math.inf):
+            with pytest.raises(EventError, match="is no time"):
+                operator.push(Punctuation(ts))
+    assert operator.push(Punctuation(-math.inf)) == []
+    items: list[Any] = [Tuple(3, 1), Punctuation(3), Tuple(8, 2), Punctuation(math.inf)]
+    for item in items:
+        assert operator.push(item) == plain.push(item)
+    assert operator.buffered == plain.buffered
+
+
+def test_operators_show_what_they_are_made_of() -> None:
+    query = Chain(Union(2), Smooth(WindowAggregate(60, 30, sd.sum(lambda e: e.v), key="k"), every=2))
+    inner = "WindowAggregate(range=60, slide=30, fn=sum(e.v), key='k')"
+    assert repr(query) == f"Chain(Union(n=2), Smooth(operator={inner}, every=2))"
+    assert repr(BandJoin(2, 3, where=lambda a, b: a.v < b.v)) == "BandJoin(before=2, after=3, where=l.v < r.v)"
+    assert repr(PairAggregate(len)) == "PairAggregate(fn=len)"
+    assert str(signature(PairAggregate)) == "(fn: 'Any', joint: 'bool' = True) -> 'None'"
+
+
+def test_sizes_may_be_numbers_of_numpy() -> None:
+    five: Any = np.int64(5)
+    for made in (WindowAggregate(five, five, len), LowLevelAggregate(five, five), EqualityJoin(five), Union(five)):
+        made.push(Tuple(3, 1))
+
+
+@pytest.mark.parametrize("name", ["items", "keys", "count", "index"])
+def test_a_field_may_have_the_name_of_a_method(name: str) -> None:
+    counts = WindowAggregate(10, 10, len, key=name)
+    counts.run([(0, Tuple(1, {name: 3})), (0, Tuple(2, sd.Record({name: 3})))])
+    assert counts.close()[0] == WindowResult(0, 3, 2)
+
+
+def test_groups_of_the_low_level_may_be_any_payloads() -> None:
+    groups = [{"k": 1}, sd.Record(k=1), [1, 2], 1, True, 1.0, math.nan, math.nan]
+    table = LowLevelAggregate(10, 3)
+    counts = roll_up([*table.run((0, Tuple(1, group)) for group in groups), *table.close()])
+    assert counts[0, sd.Record(k=1)] == 2
+    assert counts[0, 1] == 3
+    assert sorted(counts.values()) == [1, 2, 2, 3]
+
+
+def test_a_sum_of_what_cannot_be_condensed_is_not_looked_at_for_each_value() -> None:
+    looked = []
+
+    class Money(Decimal):
+        def __add__(self, other: Any) -> Any:
+            return Money(Decimal(self) + other)
+
+        __radd__ = __add__
+
+    def seen(values: list[Any]) -> list[Any]:
+        looked.append(len(values))
+        return values
+
+    total = partial.Total(Sum())
+    state = total.create()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partial, "condensed", seen)
+        for _ in range(1000):
+            state = total.add(state, 0, Money(1), Lifetime(0, 1))
+    assert sum(looked) < 2000
+    assert total.result(state, Lifetime(0, 1)) == 1000
 
 
 @pytest.mark.parametrize(("make", "text"), WRONG)

@@ -96,6 +96,18 @@ def test_a_retired_key_is_waited_for_again_when_it_comes_again() -> None:
     assert source.push(Tuple(20, a)) == [Tuple(20, a), Punctuation(10)]
 
 
+@pytest.mark.parametrize("idle", [None, 50])
+def test_keys_that_come_and_go_are_forgotten(idle: Any) -> None:
+    """A million devices over a year are not a million clocks."""
+    source = Input(key="k", idle=idle)
+    for n in range(1000):
+        source.push(Tuple(10 * n, {"k": n}))
+        if idle is None:
+            source.retire(n - 3)
+    clocks = source._clocks
+    assert max(len(clocks._clocks), len(clocks._heap), len(clocks._retired)) < 10
+
+
 def test_a_timer_punctuates_what_has_come_and_in_a_lull_what_the_time_says() -> None:
     source = Input(timer=True, drift=10)
     assert source.push(Tuple(100)) == [Tuple(100)]

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, count
 from random import Random
 from typing import Any
 
@@ -146,6 +146,22 @@ def test_a_query_under_a_profile_gives_what_its_aggregate_makes_of_the_reports(s
     assert [None if out is None else out.all for out in ran.outputs] == [values or None for values in expected.outputs]
 
 
+@examples(40)
+@given(SEEDS)
+def test_a_grouped_query_under_a_profile_divides_what_each_report_holds(seed: int) -> None:
+    rng = Random(seed)
+    given, tuples = replace(profile(rng), scope=Scope.ACTIVE), stream(rng, late=False)
+    if not tuples:
+        return
+    rows = [{"k": each.value % 2, "v": each.value, "at": each.t_app, "n": each.t_sys, "b": each.bid} for each in tuples]
+    size, slide = rng.randint(1, 5), rng.randint(1, 5)
+    grouped = sd.from_rows([(0, 1, row) for row in rows]).where(lambda e: e.v != 2).group_by("k").hopping_window(size, slide)
+    ran = grouped.aggregate(all=sd.collect(lambda e: e.v)).as_of(given, t_app="at", t_sys="n", bid="b")
+    reports = secret.simulate(given, size, slide, [each for each in tuples if each.value != 2]).outputs
+    divided = [[(k, part) for k in (0, 1) if (part := [v for v in values if v % 2 == k])] for values in reports]
+    assert [[(out.k, out.all) for out in outs] for outs in ran.outputs] == divided
+
+
 @examples(60)
 @given(SEEDS)
 def test_slack_orders_what_is_late_by_no_more_and_loses_the_rest(seed: int) -> None:
@@ -216,44 +232,60 @@ def test_long_times_are_passed_over_where_nothing_is_in_sight() -> None:
 
 
 ROWS = sd.from_rows([(1, 2, {"k": "a", "v": 1})])
+SIDE = secret.Side([], 3, 1)
 ANY: Any = secret
 WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: ANY.simulate("CORAL8", 3, 1, []), "is no profile"),
     (lambda: ANY.simulate(secret.CORAL8, 3, 1, ROWS), "is no list of tuples"),
     (lambda: secret.simulate(secret.CORAL8, 3, 1, [("a", True)]), "not all integers"),
-    (lambda: ANY.simulate(secret.CORAL8, 3, 1, GAPS, t0=1.5), "t0 is an integer"),
+    (lambda: ANY.simulate(secret.CORAL8, 3, 1, GAPS, t0=1.5), "t0 is a whole number"),
     (lambda: secret.simulate(secret.CORAL8, 3, 1, GAPS, sd.avg), "is no aggregate"),
     (lambda: ANY.ticks(GAPS, 0, "never"), "there is no tick 'never'; there are: 'tuple', 'time', 'batch'"),
     (lambda: ANY.Profile("x", 7, Report(), Tick.TIME), "t0 is a function"),
     (lambda: ANY.Profile("x", Grid(), "close", Tick.TIME), "is no report"),
     (lambda: ANY.CORAL8.fed(5), "is a function of tuples"),
-    (lambda: secret.simulate(replace(secret.CORAL8, t0=lambda *_: None), 3, 1, GAPS), "t0 of Coral8 is an integer"),  # type: ignore[arg-type]
+    (lambda: secret.simulate(replace(secret.CORAL8, t0=lambda *_: None), 3, 1, GAPS), "t0 of Coral8 is a whole number"),  # type: ignore[arg-type]
     (lambda: ANY.compare(secret.CORAL8, 3, 1, GAPS), "compared with nothing"),
-    (lambda: ANY.bundle(GAPS, 1.5), "or by a number of them"),
-    (lambda: ANY.bundle(GAPS, None), "or by a number of them"),
-    (lambda: secret.slack(GAPS, -1), "a slack is an integer >= 0"),
-    (lambda: ANY.until(GAPS, "late"), "a heartbeat's time is an integer"),
-    (lambda: ANY.restamp(GAPS, "now"), "new time is an integer"),
+    (lambda: ANY.bundle(GAPS, 1.5), "or by a whole number >= 1"),
+    (lambda: ANY.bundle(GAPS, None), "or by a whole number >= 1"),
+    (lambda: secret.slack(GAPS, -1), "a slack is a whole number >= 0"),
+    (lambda: ANY.until(GAPS, "late"), "a heartbeat's time is a whole number"),
+    (lambda: ANY.restamp(GAPS, "now"), "new time is a whole number"),
     (lambda: ANY.infer(secret.CORAL8, [(3, 1)]), "cannot be run"),
     (lambda: secret.infer(lambda tuples: None, [(3, 1)]), "as a list, not None"),
-    (lambda: secret.equivalent(secret.CORAL8, secret.STREAM, 0, 1), "size is a positive integer"),
+    (lambda: secret.equivalent(secret.CORAL8, secret.STREAM, 0, 1), "size is a whole number >= 1"),
     (lambda: ROWS.session_window(5).aggregate(n=sd.count()).as_of(secret.CORAL8), "not one over Session"),
-    (lambda: secret.simulate(secret.CORAL8, 0, 1, []), "size is a positive integer"),
+    (lambda: secret.simulate(secret.CORAL8, 0, 1, []), "size is a whole number >= 1"),
     (lambda: secret.simulate(secret.CORAL8, 3, 1, [("a", 1.5)]), "not all integers"),
     (lambda: secret.simulate(secret.CORAL8, 3, 1, [("a", 1, 1, 1), ("b", 2, 1, 2)]), "at most one tuple"),
     (lambda: secret.simulate(secret.CORAL8, 3, 1, ["ab"]), "is no tuple of a stream"),
     (lambda: secret.simulate(secret.CORAL8, 3, 1, [], 7), "is no aggregate"),
     (lambda: secret.simulate(replace(secret.CORAL8, scope=Scope.ALL_OPEN), 3, 1, [], by="tuples"), "not all open windows"),
-    (lambda: Report(periodic=0), "period is a positive integer"),
+    (lambda: Report(periodic=0), "period is None or a whole number >= 1"),
     (lambda: secret.equivalent(secret.CORAL8, secret.STREAM, 3, 1, "no luck"), "the assumptions are: no simultaneous"),
     (lambda: secret.compare([], 3, 1, []), "no profile to compare"),
-    (lambda: secret.infer(list, []), "without a window"),
+    (lambda: secret.infer(list, []), "pairs of size and slide, not"),
     (lambda: secret.bundle([], by="pair"), 'by "tuple", by "time"'),  # type: ignore[arg-type]
     (lambda: ROWS.as_of(secret.CORAL8), "hopping or tumbling"),
     (lambda: ROWS.count_window(2).aggregate(n=sd.count()).as_of(secret.CORAL8), "hopping or tumbling"),
     (lambda: ROWS.shift(3).tumbling_window(2).aggregate(n=sd.count()).as_of(secret.CORAL8), "where and select of a source"),
     (lambda: ROWS.tumbling_window(2).aggregate(n=sd.count()).as_of(secret.CORAL8, t_sys="n"), "no field 'n'"),
-    (lambda: ROWS.group_by("k").tumbling_window(2).aggregate(n=sd.count()).as_of(secret.CORAL8), "hopping or tumbling"),
+    (lambda: ROWS.group_by("k").session_window(2).aggregate(n=sd.count()).as_of(secret.CORAL8), "not one over Session"),
+    (lambda: ANY.equivalent("CORAL8", secret.STREAM, 3, 1), "is no profile"),
+    (lambda: ANY.port(secret.STREAM, 3, 3, 1), "is no profile"),
+    (lambda: ANY.equivalent(secret.CORAL8, secret.STREAM, 3, 1, 5), "no assumption 5"),
+    (lambda: ANY.infer(list, 5), "pairs of size and slide, not 5"),
+    (lambda: ANY.infer(list, [(5,)]), "pairs of size and slide, not"),
+    (lambda: ANY.simulate_join("CORAL8", SIDE, SIDE), "is no profile"),
+    (lambda: ANY.simulate_join(secret.CORAL8, GAPS, SIDE), "is no input of a join"),
+    (lambda: secret.simulate_join(secret.CORAL8, SIDE, SIDE, closing="one"), "not 'one'"),
+    (lambda: secret.simulate_join(replace(secret.CORAL8, scope=Scope.ALL_OPEN), SIDE, SIDE), "not at all open windows"),
+    (lambda: secret.Side([], 0, 1), "size is a whole number"),
+    (lambda: ANY.Profile("x", Grid(), Report(), Tick.TIME, "open"), "no scope 'open'; there are: 'active'"),
+    (lambda: secret.scope(3, 1, 2, 0), "slide is a whole number"),
+    (lambda: secret.scopes(3, 1, 2, 0), "slide is a whole number"),
+    (lambda: secret.lifetime(3, 1, 2, 0), "slide is a whole number"),
+    (lambda: ANY.bundle(GAPS, [1]), "or by a whole number >= 1"),
 ]
 
 
@@ -283,6 +315,57 @@ def test_where_the_model_says_why_profiles_agree_they_do_on_other_inputs_too(see
         tuples = [each._replace(bid=n) for n, each in enumerate(tuples, 1)]
     if why(p, q, assumed(assumption)):
         assert secret.compare([p, q], size, slide, tuples).agree
+
+
+def test_no_reason_is_given_that_does_not_always_hold() -> None:
+    """At t0 time alone does not tick, and what an engine does to its input may make tuples simultaneous."""
+    at_first = Profile("at first", FromFirst(0, whole=False), Report(), Tick.TUPLE)
+    kept = assumed("no simultaneous tuples")
+    assert not secret.compare([at_first, replace(at_first, tick=Tick.TIME)], 2, 1, [("a", 3), ("b", 4)]).agree
+    assert why(at_first, replace(at_first, tick=Tick.TIME), kept) is None
+    halved = secret.CORAL8.fed(lambda tuples: [each._replace(t_app=each.t_app // 2) for each in tuples])
+    assert not secret.compare([halved, replace(halved, tick=Tick.TIME)], 2, 1, [("a", 8), ("b", 9), ("c", 12)]).agree
+    assert why(halved, replace(halved, tick=Tick.TIME), assumed(["no simultaneous tuples", "one tuple per batch"])) is None
+
+
+NUMBERS = count()
+
+
+@pytest.mark.parametrize("aggregate", [lambda values: object(), lambda values: next(NUMBERS)])
+def test_outputs_that_are_others_each_time_are_told_from_differences(aggregate: Any) -> None:
+    with pytest.raises(StreamDslError, match="STREAM gives other outputs each time it runs"):
+        secret.compare([secret.CORAL8, secret.STREAM], 2, 1, GAPS, aggregate)
+
+
+def test_heartbeats_go_on_from_the_latest_time_whatever_came_late() -> None:
+    beaten = secret.max_delay([("a", 100, 10, 1), ("late", 1, 11, 2), ("b", 200, 20, 3), ("c", 150, 21, 4), ("d", 300, 27, 5)], 3)
+    assert [(each.t_app, each.t_sys) for each in beaten if each.value is secret.HEARTBEAT] == [(104, 14), (107, 17), (204, 24)]
+    assert [each.t_sys for each in beaten] == sorted(each.t_sys for each in beaten)
+    assert secret.max_delay([], 3) == []
+
+
+def test_a_join_is_fed_what_its_engine_makes_of_its_input() -> None:
+    sides = secret.Side([("a", 3, 1, 1), ("b", 5, 3, 3)], 2, 1), secret.Side([("x", 3, 2, 2), ("y", 8, 4, 4)], 2, 1)
+    plain = secret.simulate_join(secret.CORAL8, *sides)
+    shifted = secret.simulate_join(secret.CORAL8.fed(partial(secret.restamp, first=13)), *sides)
+    assert plain
+    assert [each.t - 10 for each in shifted] == [each.t for each in plain]
+    assert [each.pairs for each in shifted] == [each.pairs for each in plain]
+    beating = secret.simulate_join(secret.CORAL8.fed(partial(secret.until, time=20)), *sides)
+    assert beating[: len(plain)] == plain
+
+
+def test_an_engine_is_asked_about_the_inputs_that_are_given() -> None:
+    inputs: Any = [[({"v": 1}, 3), ({"v": 2}, 3), ({"v": 2}, 4), ({"v": 3}, 9)]]
+    engine = lambda size, slide, tuples: secret.simulate(secret.CORAL8, size, slide, tuples)  # noqa: E731
+    assert secret.infer(engine, [(2, 1)], inputs=inputs).profile == secret.CORAL8
+
+
+def test_a_running_simulation_numbers_tuples_that_do_not_say_when_they_arrive() -> None:
+    running = secret.Simulation(secret.CORAL8, 3, 1)
+    found = [report for each in GAPS for report in running.push(each)]
+    assert found == secret.simulate(secret.CORAL8, 3, 1, GAPS).reports
+    assert repr(running) == "<Simulation of Coral8, size 3, slide 1, by time: 2 tuples kept>"
 
 
 @pytest.mark.parametrize("aggregate", [statistics.mean, max, len, sd.avg(lambda e: e.value)])

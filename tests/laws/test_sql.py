@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -80,9 +81,33 @@ OVER_TIME = [
     "DSTREAM (SELECT v FROM S [RANGE 1 SLIDE 4])",
     "ISTREAM (SELECT max(v) AS top FROM S [RANGE UNBOUNDED])",
     "ISTREAM (SELECT k, v FROM S [NOW])",
+    "ISTREAM (SELECT k, v FROM S [NOW SLIDE 3])",
+    "ISTREAM (SELECT count(*) AS n FROM S [RANGE UNBOUNDED SLIDE 3])",
+    "ISTREAM DIF (SELECT k FROM S [RANGE 3])",
+    "DSTREAM DIF (SELECT k, v FROM S [RANGE 3] UNION ALL SELECT k, w AS v FROM S [RANGE 2])",
+    "ISTREAM DIF (SELECT v FROM S [RANGE 6 SLIDE 3])",
+    "SELECT ISTREAM DIF count(*) AS n FROM S [RANGE 4]",
+    "ISTREAM (SELECT k FROM S [RANGE 3] UNION ALL SELECT k FROM S [RANGE 2] WHERE v > 0)",
     "ISTREAM (SELECT A.v AS a, B.w AS b FROM S [RANGE 2] AS A, S [RANGE 5] AS B WHERE A.k = B.k AND A.v < B.w)",
 ]
 """Queries that need no batches, and mean the same with one batch per timestamp."""
+
+
+STREAMS = "ISTREAM (SELECT v FROM S [ROWS 1]) UNION ALL ISTREAM (SELECT v FROM S [ROWS 2])"
+
+
+@examples(40)
+@given(ROWS)
+def test_difference_semantics_is_the_difference_of_sets_of_values(rows: Any) -> None:
+    window, until = "SELECT k, v FROM S [RANGE 3]", 40
+    group = cql.stream_group(S=sorted(((payload, le) for le, _, payload in rows), key=lambda row: row[1]), span=(0, until))
+    states: list[Any] = [((0, 1), []), *sd.sql(window, group).select(lambda e: (e.k, e.v)).states()]
+    new = sorted((at, *values) for (_, one), (at, other) in pairwise(states) for values in set(other) - set(one))
+    gone = sorted((at, *values) for (_, one), (at, other) in pairwise(states) for values in set(one) - set(other))
+    for word, expected in (("ISTREAM", new), ("DSTREAM", gone)):
+        found = sd.sql(f"{word} DIF ({window})", group).events()
+        assert sorted((at, row.k, row.v) for at, row in found) == expected
+        assert len(sd.sql(f"{word} DEL ({window})", group).events()) == len(sd.sql(f"{word} ({window})", group).events())
 
 
 @pytest.mark.parametrize("text", OVER_TIME)
@@ -120,9 +145,22 @@ def test_without_batches_it_is_as_with_one_per_timestamp(text: str, rows: Any) -
         ("SELECT sum(v) AS n FROM S GROUP BY TUMBLE(1 HOUR)", "the stream counts plain ticks", "TUMBLE(1 HOUR)"),
         ("SELECT v FROM S [RANGE 5 SLIDE 0]", "a size and a period > 0", "[RANGE 5 SLIDE 0]"),
         ("SELECT quantile(v, 2) AS q FROM S", "a quantile is between 0 and 1", "quantile(v, 2)"),
-        ("SELECT v FROM S KEEP 0 ROWS", "keep takes a whole number from 1 on", "KEEP 0 ROWS"),
+        ("SELECT v FROM S KEEP 0 ROWS", "keep takes a whole number >= 1", "KEEP 0 ROWS"),
         ("SELECT v FROM S [ROWS 1] OUTPUT EVERY 0", "output_every takes a whole number", "OUTPUT EVERY 0"),
         ("SPREAD S ON rank INTO R; SELECT v FROM R [ROWS 1]", "there is no field 'rank'", "rank"),
+        ("SELECT sum(v) AS v, v AS raw FROM S", "column 'v' is neither in GROUP BY nor in an aggregate", "v"),
+        ('SELECT v FROM S WHERE k = "A"', "there is no column 'A'", '"A"'),
+        ("SELECT abs(v, 2) AS a FROM S", "abs cannot be called so", "abs(v, 2)"),
+        ("SELECT length() AS a FROM S", "length cannot be called so", "length()"),
+        ("SELECT count(v, k) AS a FROM S", "count takes 1 value, not 2", "count(v, k)"),
+        ("SELECT abs(DISTINCT v) AS a FROM S", "only count has DISTINCT", "abs"),
+        ("SELECT abs(*) AS a FROM S", "abs is of values, not of rows", "*"),
+        ("SELECT v FROM S [RANGE 1.5 MICROSECONDS]", "a whole number of microseconds", "1.5 MICROSECONDS"),
+        ("SELECT v FROM S [RANGE 999999999999 DAYS]", "longer than times go", "999999999999 DAYS"),
+        ("SELECT v FROM S [RANGE 99999999999999999999]", "outside the range of times", "[RANGE 99999999999999999999]"),
+        ("SELECT v FROM S [PARTITION BY k RANGE 3]", "PARTITION BY is for ROWS without SLIDE", "k"),
+        ("RSTREAM DIF (SELECT v FROM S [ROWS 1])", "RSTREAM gives all there is", "DIF"),
+        (STREAMS, "over batches UNION ALL is of relations", STREAMS),
         ("SELECT v + FROM S", "'FROM' does not belong here", "F"),
         ("SELECT v FROM", "the query ends here", ""),
     ],
@@ -136,6 +174,50 @@ def test_errors_point_into_the_text(text: str, problem: str, marked: str) -> Non
     assert line.endswith(text)
     start = marks.index("^")
     assert line[start : start + marks.count("^")] == marked
+
+
+def answer(text: str, **streams: Any) -> list[Any]:
+    return [row.payload for row in sd.sql(text, **streams).run()]
+
+
+CASES = sd.from_rows(
+    [(1, 2, {"k": "A", "v": 1}), (1, 2, {"k": "a", "v": 2}), (1, 2, {"k": "a  b", "v": 4}), (1, 2, {"k": "a b", "v": 8})]
+)
+
+
+def test_aggregates_that_differ_in_a_letter_or_a_space_are_two() -> None:
+    of = "sum(CASE WHEN k = '{}' THEN v ELSE 0 END)"
+    columns = ", ".join(f"{of.format(name)} AS c{n}" for n, name in enumerate(["A", "a", "a  b", "a b"]))
+    assert answer(f"SELECT {columns} FROM S", S=CASES) == [sd.Record(c0=1, c1=2, c2=4, c3=8)]
+    fields = sd.from_rows([(1, 2, {"v": 1, "V": 5})])
+    assert answer("SELECT sum(v) AS a, SUM(V) AS b, Sum( v ) AS c FROM S", S=fields) == [sd.Record(a=1, b=5, c=1)]
+
+
+def test_groups_without_aggregates_have_the_columns_that_are_selected() -> None:
+    assert sorted(map(repr, answer("SELECT k FROM S GROUP BY k", S=CASES))) == sorted(
+        repr(sd.Record(k=k)) for k in ("A", "a", "a  b", "a b")
+    )
+    pairs = sd.from_rows([(1, 3, ("p", 5)), (1, 3, ("q", 5))])
+    assert answer("SELECT _1 FROM P GROUP BY _1", P=pairs) == [sd.Record(_1=5)]
+
+
+def test_columns_of_several_sources_keep_apart_whatever_they_are_called() -> None:
+    one, other = sd.from_rows([(1, 3, {"k": "A"})]), sd.from_rows([(1, 3, {"k": "B", "S_k": "z"})])
+    text = "SELECT S.k AS a, T.k AS b, T.S_k AS c FROM S, T"
+    assert answer(text, S=one, T=other) == [sd.Record(a="A", b="B", c="z")]
+
+
+def test_a_function_of_the_users_gives_its_name_to_a_column_as_it_is() -> None:
+    assert answer("SELECT Net(v), ABS(v) FROM S WHERE k = 'A'", S=CASES, Net=sd.udf(lambda v: v * 2)) == [sd.Record(Net=2, abs=1)]
+    with pytest.raises(sd.errors.SqlError, match="Net cannot be called so"):
+        sd.sql("SELECT Net(v, k) FROM S", S=CASES, Net=lambda v: v)
+
+
+@pytest.mark.parametrize("name", ["span", "seed", "batching"])
+def test_a_stream_may_have_any_name_over_batches_too(name: str) -> None:
+    given_: Any = {name: CASES}
+    assert len(sd.sql(f"ISTREAM (SELECT v FROM {name} [ROWS 9])", **given_).events()) == 4
+    assert len(sd.sql(f"SPREAD {name} ON v INTO R; ISTREAM (SELECT v FROM R [ROWS 1])", **given_).events()) == 4
 
 
 def test_what_has_no_words_in_sql_is_said() -> None:
@@ -186,6 +268,8 @@ def test_what_is_no_query_and_what_has_no_name_are_refused() -> None:
     text: Any = None
     with pytest.raises(sd.errors.QueryError, match="None is no text of a query"):
         sd.sql(text, S=rows)
+    with pytest.raises(sd.errors.QueryError, match="is read over batches, as S"):
+        sd.sql("SELECT value FROM S", S=[("a", 1)])
     with pytest.raises(sd.errors.QueryError, match="has no name in the query"):
         sd.sql("SELECT k FROM S", rows)
 
@@ -196,3 +280,5 @@ def test_a_length_with_a_unit_is_as_long_over_batches_of_a_calendar() -> None:
     text = "ISTREAM (SELECT count(*) AS n FROM S [RANGE 5 MINUTES])"
     spread = sd.sql("SPREAD calls ON v INTO S; " + text, calls=calls)
     assert [row.n for _, row in spread.events()] == [row.payload.n for row in sd.sql(text, S=calls).run()] == [1, 2, 1, 1]
+    group = cql.stream_group(S=calls)
+    assert [row.n for _, row in sd.sql(text, group).events()] == [1, 2, 1, 1]

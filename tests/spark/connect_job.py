@@ -1,11 +1,15 @@
-"""Queries of every kind on a Spark Connect session, each answer beside that of the definition; run as a program of its own."""
+"""Queries of every kind on a Spark Connect session, and a stream, each answer beside the definition's; a program of its own."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import streamdsl as sd
+from streamdsl.spark import Meter, ParquetTable
+from tests.spark import streams
 
 ROWS = [(1, 5, "a", 2.5), (2, 9, "a", 7.0), (3, 4, "b", 9.0), (6, 12, None, -1.0)]
 S = sd.source("s", unit="tick")
@@ -35,16 +39,31 @@ def shown(rows: Any) -> list[str]:
     return sorted(repr(tuple(row)) for row in rows)
 
 
-def main() -> None:
+def check_stream(spark: Any, folder: Path) -> None:
+    """Stream rows into a table, whose files a process of the server writes, and look at its figures."""
+    query = streams.QUERIES["tumbling"]
+    rows = [(le, re, {"k": k or "", "v": n, "f": v, "m": None}) for n, (le, re, k, v) in enumerate(ROWS)]
+    events = [*(sd.Insert(f"e{n}", *row) for n, row in enumerate(rows)), sd.Cti(sd.INFINITY)]
+    streams.files_of(events, 1, folder / "in")
+    frames = {"s": streams.frame_of(spark, folder / "in")}
+    table = ParquetTable(folder / "out")
+    running = query.on_spark(spark).write(frames, table, folder / "checkpoint", emit="final", trigger="available-now")
+    running.awaitTermination()
+    expected = [(row.le, row.re, *row.payload.values()) for row in query.run({"s": events}, engine="reference").cht()]
+    assert shown(spark.read.parquet(str(table.path)).drop("id").collect()) == shown(expected)
+    figures = Meter()(running.recentProgress[-1])
+    assert (figures["rows_out"], figures["cti"]) == (len(expected), sd.INFINITY), figures
+
+
+def main(folder: Path) -> None:
     """Run all queries, and say how many there were."""
     from pyspark.sql import SparkSession
 
+    settings = {"spark.sql.shuffle.partitions": "1", "spark.sql.codegen.wholeStage": "false", streams.PROVIDER: streams.ROCKSDB}
     builder = SparkSession.builder.remote("local[1]")
-    for name in ("spark.sql.codegen.wholeStage", "spark.sql.adaptive.enabled", "spark.ui.enabled"):
-        builder = builder.config(name, "false")
-    spark = (
-        builder.config("spark.sql.codegen.factoryMode", "NO_CODEGEN").config("spark.sql.shuffle.partitions", "1").getOrCreate()
-    )
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
     assert "connect" in type(spark).__module__
     frame = spark.createDataFrame(ROWS, "le long, re long, k string, v double")
     events = [sd.Insert(i, le, re, {"k": k, "v": v}) for i, (le, re, k, v) in enumerate(ROWS)]
@@ -54,8 +73,9 @@ def main() -> None:
     assert "== Physical Plan ==" in QUERIES["native"].on_spark(spark).explain({"s": frame})
     own = sd.from_rows([(1, 5, {"v": 2})]).where(lambda e: e.v > 1)
     assert own.run(engine="spark").cht() == own.run().cht()
-    print(f"{len(QUERIES)} queries give the same rows")
+    check_stream(spark, folder)
+    print(f"{len(QUERIES)} queries and a stream give the same rows")
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]))

@@ -15,11 +15,12 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from pyspark import cloudpickle
 
 import streamdsl as sd
 from streamdsl.errors import UnsupportedOnSpark
 from streamdsl.spark import explain_spark
-from streamdsl.spark.shipping import dump_values, load_values
+from streamdsl.spark.shipping import by_value, dump_values, load_values
 from tests.spark.helpers import stream
 
 pytestmark = pytest.mark.spark
@@ -28,7 +29,10 @@ SCRIPT = """
 import sys
 from dataclasses import dataclass
 
+from pyspark.sql import SparkSession
+
 import streamdsl as sd
+from streamdsl.spark import canonical
 
 sys.path.insert(0, sys.argv[1])
 import only_the_driver_has_this as mine
@@ -55,9 +59,10 @@ class Dear(sd.UDO):
         return [Checked(trip.zone, trip.fare) for trip in payloads if is_dear(trip)]
 
 
+@dataclass
 class Total:
-    def __init__(self):
-        self.sum, self.n = 0.0, 0
+    sum: float = 0.0
+    n: int = 0
 
 
 class Mean(sd.IncrementalUDA):
@@ -80,6 +85,15 @@ def is_dear(trip):
     return trip.fare > mine.LIMIT
 
 
+SETTINGS = {
+    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
 rows = [(1, 5, Trip("a", 2.0)), (2, 9, Trip("a", 7.5)), (3, 4, Trip("b", 9.0))]
 trips = sd.from_rows(rows)
 queries = {
@@ -94,10 +108,30 @@ queries = {
 if __name__ == "__main__":
     for name, query in queries.items():
         spark, local = query.run(engine="spark").cht(), query.run(engine="reference").cht()
+        for setting in SETTINGS.items():
+            SparkSession.active().conf.set(*setting)
         assert spark == local, (name, spark, local)
         assert {type(row.payload) for row in spark} == {type(row.payload) for row in local}, name
         assert len(spark) > 0, name
-    print(f"{len(queries)} queries give the same rows")
+    print("a stream begins", file=sys.stderr, flush=True)
+    session, folder = SparkSession.active(), sys.argv[2]
+    fields = "le long, re long, zone string, fare double"
+    session.createDataFrame([(le, re, trip.zone, trip.fare) for le, re, trip in rows], fields).write.parquet(folder + "/in")
+    streamed = (
+        sd.source("trips", Trip)
+        .where(is_dear)
+        .group_by(lambda e: e.zone)
+        .tumbling_window(10)
+        .aggregate(spread=Spread().of(lambda e: e.fare), mean=Mean().of(lambda e: e.fare), mid=mine.Middle().of(lambda e: e.fare))
+    )
+    frames = {"trips": session.readStream.schema(fields).parquet(folder + "/in")}
+    writing = streamed.on_spark(session).write(frames, folder + "/out", folder + "/checkpoint", trigger="available-now")
+    writing.awaitTermination()
+    found = canonical(session.read.parquet(folder + "/out")).collect()
+    expected = streamed.run({"trips": sd.from_rows(rows)}, engine="reference").cht()
+    found = [tuple(float(value.toPython()) if hasattr(value, "toPython") else value for value in row) for row in found]
+    assert sorted(found) == sorted((row.le, row.re, *row.payload.values()) for row in expected), (found, expected)
+    print(f"{len(queries)} queries and a stream give the same rows")
 """
 MODULE = """
 from dataclasses import dataclass
@@ -139,7 +173,7 @@ def test_classes_of_main_and_of_local_modules_travel_by_value(tmp_path: Path) ->
     script.write_text(SCRIPT)
     root = str(Path(sd.__file__).parent.parent)
     done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path / "modules")],
+        [sys.executable, str(script), str(tmp_path / "modules"), str(tmp_path)],
         capture_output=True,
         text=True,
         check=False,
@@ -147,8 +181,10 @@ def test_classes_of_main_and_of_local_modules_travel_by_value(tmp_path: Path) ->
         env={**_outside(), "PYTHONPATH": root, "JDK_JAVA_OPTIONS": FOR_FEW_ROWS},
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout == "7 queries give the same rows\n"
-    assert not re.search("WARN |FutureWarning|log level", done.stderr), "a session made for the query shows errors only"
+    assert done.stdout == "7 queries and a stream give the same rows\n"
+    shown, begins, _ = done.stderr.partition("a stream begins")
+    assert begins
+    assert not re.search("WARN |FutureWarning|log level", shown), "a session made for the query shows errors only"
 
 
 def _outside() -> dict[str, str]:
@@ -169,7 +205,7 @@ class Free(sd.UDA[float, float]):
         return min(payloads)
 
 
-def test_what_cannot_travel_is_refused_before_anything_runs() -> None:
+def test_what_cannot_travel_is_refused_before_anything_runs(spark: Any) -> None:
     query = stream().snapshot_window().aggregate(Locked(), lambda e: e.f)
     with pytest.raises(UnsupportedOnSpark, match=r"window_aggregate_1 \(Locked\) cannot be sent"):
         query.run({"s": []}, engine="spark")
@@ -184,6 +220,16 @@ def test_of_several_modules_that_which_cannot_travel_is_named() -> None:
 def test_values_come_back_as_they_went() -> None:
     values: list[Any] = [None, 1, 2**80, "x", float("inf"), (1, "a"), {"a": [1]}, sd.Record(a=1), {1, 2}, b"x", 1.5 + 2j]
     assert load_values(dump_values(values)) == values
+
+
+def test_local_modules_travel_by_value_and_packages_of_the_user_do_not() -> None:
+    local, installed = types.ModuleType("of_two_names"), types.ModuleType("of_the_user")
+    local.__file__, installed.__file__ = "/home/me/of_two_names.py", "/home/me/.local/lib/python3/site-packages/of_the_user.py"
+    with patch.dict(sys.modules, {"of_two_names": local, "its_other_name": local, "of_the_user": installed}):
+        with by_value():
+            known = cloudpickle.list_registry_pickle_by_value()
+        assert {"of_two_names", "of_the_user"} & known == {"of_two_names"}
+    assert "of_two_names" not in cloudpickle.list_registry_pickle_by_value()
 
 
 def test_what_workers_cannot_import_is_said_before_the_job_starts(spark: Any, tmp_path: Path) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.engine.columnar.kernels import MANY, digit_summer
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import DIGIT, SAFE_WEIGHTS
 from streamdsl.expr.table import Column, column_of, flatnonzero
+from streamdsl.temporal.time import Ticks
+
+Reals: TypeAlias = NDArray[np.float64]
 
 
 def integers(lanes: Lanes, aggregate: int) -> Column:
@@ -29,28 +33,40 @@ def integers(lanes: Lanes, aggregate: int) -> Column:
     return column_of([whole >> scale for whole, scale in _exact(lanes, aggregate)])
 
 
-def floats(lanes: Lanes, aggregate: int) -> NDArray[np.float64]:
+def floats(lanes: Lanes, aggregate: int) -> Reals:
     """Return an aggregate's sums with floats in them, position by position, each rounded once; too large is infinite."""
     lanes.carry()
     weights = lanes.weights(aggregate)
-    total, error, doubt = (np.zeros(lanes.size) for _ in range(3))
-    unsafe = np.zeros(lanes.size, dtype=np.bool_)
-    for weight in reversed(weights):
-        digit = lanes.counts((aggregate, weight))
-        if weight not in SAFE_WEIGHTS:
-            unsafe |= digit != 0
-            continue
-        total, lost = _two_sum(total, digit * 2.0 ** (DIGIT * weight))
-        error, lost = _two_sum(error, lost)
-        doubt += np.abs(lost)
+    safe = [weight for weight in reversed(weights) if weight in SAFE_WEIGHTS]
+    digits = [lanes.counts((aggregate, weight)) for weight in safe]
+    total, error, doubt = _sums(digits, [2.0 ** (DIGIT * weight) for weight in safe], lanes.size)
     found = total + error
+    unsafe = np.zeros(lanes.size, dtype=np.bool_)
+    for weight in set(weights).difference(safe):
+        unsafe |= lanes.counts((aggregate, weight)) != 0
     # What was lost twice may be tiny, and yet decide where a tie is rounded to.
-    less, more = np.nextafter(error - 2 * doubt, -math.inf), np.nextafter(error + 2 * doubt, math.inf)
-    unsafe |= (doubt > 0) & (total + less != total + more)
+    rows = flatnonzero(doubt > 0)
+    least, most = error[rows] - 2 * doubt[rows], error[rows] + 2 * doubt[rows]
+    unsafe[rows] |= total[rows] + np.nextafter(least, -math.inf) != total[rows] + np.nextafter(most, math.inf)
     exactly = flatnonzero(unsafe)
     if len(exactly):
         found[exactly] = [_rounded(whole, scale) for whole, scale in _exact(lanes.take(exactly), aggregate)]
     return _with_specials(lanes, aggregate, found)
+
+
+def _sums(digits: Sequence[Ticks], scales: Sequence[float], size: int) -> tuple[Reals, Reals, Reals]:
+    """Return the sums of scaled digits, what rounding them lost, and a bound of what rounding that lost."""
+    adder = digit_summer() if size >= MANY and digits else None
+    if adder is not None:
+        total, error, doubt = (np.empty(size) for _ in range(3))
+        adder(tuple(digits), np.array(scales), total, error, doubt)
+        return total, error, doubt
+    total, error, doubt = (np.zeros(size) for _ in range(3))
+    for digit, scale in zip(digits, scales, strict=True):
+        total, lost = _two_sum(total, digit * scale)
+        error, lost = _two_sum(error, lost)
+        doubt += np.abs(lost)
+    return total, error, doubt
 
 
 def _two_sum(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

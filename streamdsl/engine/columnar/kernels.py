@@ -23,13 +23,25 @@ MANY: Final = 2**14
 DigitAdder: TypeAlias = Callable[[NDArray[np.float64], Rows, tuple[Ticks, ...], NDArray[np.float64], NDArray[np.float64]], None]
 
 
+DigitSummer: TypeAlias = Callable[
+    [tuple[Ticks, ...], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]], None
+]
+
+
 @cache
 def digit_adder() -> DigitAdder | None:
     """Return `add_digits`, compiled; None without numba."""
-    if find_spec("numba") is None:
-        return None
-    compiled: Any = import_module("numba").njit(cache=True, nogil=True)(add_digits)
-    return compiled  # type: ignore[no-any-return]
+    return _compiled(add_digits)  # type: ignore[no-any-return]
+
+
+@cache
+def digit_summer() -> DigitSummer | None:
+    """Return `sum_digits`, compiled; None without numba."""
+    return _compiled(sum_digits)  # type: ignore[no-any-return]
+
+
+def _compiled(loop: Callable[..., None]) -> Any:
+    return None if find_spec("numba") is None else import_module("numba").njit(cache=True, nogil=True)(loop)
 
 
 def add_digits(
@@ -54,3 +66,32 @@ def add_digits(
             lanes[weight][place] += digit
             rest -= digit * ups[weight]
         lanes[last][place] += np.int64(rest * downs[last])
+
+
+def sum_digits(
+    lanes: Sequence[Ticks],
+    scales: NDArray[np.float64],
+    total: NDArray[np.float64],
+    error: NDArray[np.float64],
+    doubt: NDArray[np.float64],
+) -> None:
+    """Add up the scaled digits at each position, what rounding lost (Knuth's sum of two), and how much of that was lost.
+
+    >>> total, error, doubt = np.empty(1), np.empty(1), np.empty(1)
+    >>> sum_digits([np.array([2**40]), np.array([1])], np.array([2.0**32, 2.0**-32]), total, error, doubt)
+    >>> total.item() == 2.0**72, error.item() == 2.0**-32, doubt.item()
+    (True, True, 0.0)
+    """
+    for place in range(len(total)):
+        high = low = lost = 0.0
+        for weight in range(len(lanes)):
+            value = lanes[weight][place] * scales[weight]
+            added = high + value
+            part = added - high
+            rest = (high - (added - part)) + (value - part)
+            high = added
+            added = low + rest
+            part = added - low
+            lost += abs((low - (added - part)) + (rest - part))
+            low = added
+        total[place], error[place], doubt[place] = high, low, lost

@@ -1,0 +1,23 @@
+"""Whole numbers that users give: sizes, counts, ticks."""
+
+from __future__ import annotations
+
+from operator import index
+
+from streamdsl.errors import QueryError
+
+
+def whole(value: object, what: str, least: int | None = None) -> int:
+    """Return a whole number, one of numpy too; raises `QueryError` for what is none, or less than the least.
+
+    >>> whole(3, "a delay is", 1)
+    3
+    >>> whole(0, "a delay is", 1)
+    Traceback (most recent call last):
+        ...
+    streamdsl.errors.QueryError: a delay is a whole number >= 1, not 0
+    """
+    number = None if isinstance(value, bool) or not hasattr(value, "__index__") else index(value)
+    if number is None or (least is not None and number < least):
+        raise QueryError(f"{what} a whole number{'' if least is None else f' >= {least}'}, not {value!r}")
+    return number

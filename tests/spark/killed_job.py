@@ -1,0 +1,80 @@
+"""A stream into a database and a folder of files; as a program of its own it kills itself, and all that it has started.
+
+It does so in the database's transaction of the second micro-batch, when the files have their rows already.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import streamdsl as sd
+from tests.spark.conftest import FAST
+from tests.spark.streams import PROVIDER, ROCKSDB, by_key, frame_of
+
+
+@dataclass
+class Sum:
+    total: int = 0
+    n: int = 0
+
+
+class Mean(sd.IncrementalUDA[int, Sum, float]):
+    def create_state(self) -> Sum:
+        return Sum()
+
+    def add_event_to_state(self, state: Sum, payload: int) -> Sum:
+        return Sum(state.total + payload, state.n + 1)
+
+    def remove_event_from_state(self, state: Sum, payload: int) -> Sum:
+        return Sum(state.total - payload, state.n - 1)
+
+    def compute_result(self, state: Sum) -> float:
+        return state.total / state.n
+
+
+class Deadly(sqlite3.Connection):
+    def commit(self) -> None:
+        if self.execute("SELECT batch FROM streamdsl_batches").fetchone() == (1,):
+            os.killpg(os.getpgrp(), signal.SIGKILL)
+        super().commit()
+
+
+QUERY: sd.Stream[Any] = by_key().hopping_window(8, 4).aggregate(n=sd.count(), mean=Mean().of(lambda e: e.v))
+
+
+def run(spark: Any, folder: Path, connection: type[sqlite3.Connection] = sqlite3.Connection) -> None:
+    """Write what the files in `s` mean, from where it was stopped."""
+    from streamdsl.spark import DatabaseTable, ParquetTable
+
+    files = ParquetTable(folder / "files", every=10)
+    database = DatabaseTable(lambda: sqlite3.connect(folder / "database", factory=connection), "rows")
+
+    def write(frame: Any, batch: int) -> None:
+        files(frame, batch)
+        database(frame, batch)
+
+    frames = {"s": frame_of(spark, folder / "s")}
+    QUERY.on_spark(spark).write(frames, write, folder / "checkpoint", trigger="available-now").awaitTermination()
+
+
+def main(folder: Path) -> None:
+    """Run in a session of its own until it is killed."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]")
+    for name, value in {**FAST, PROVIDER: ROCKSDB, "spark.sql.shuffle.partitions": "2"}.items():
+        builder = builder.config(name, value)
+    run(builder.getOrCreate(), folder, Deadly)
+
+
+if __name__ == "__main__":
+    # Under its name: the process that goes on knows the classes of the state by theirs.
+    from tests.spark import killed_job
+
+    killed_job.main(Path(sys.argv[1]))

@@ -1,0 +1,60 @@
+"""A job that is killed while it writes two tables, and started again: no row is lost, and none is there twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import streamdsl as sd
+from streamdsl.denote import denote
+from streamdsl.testing import arrival_orders
+from tests.spark.helpers import history
+from tests.spark.killed_job import QUERY, run
+from tests.spark.streams import files_of
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(sd.__file__).parent.parent
+Rows = list[tuple[Any, ...]]
+
+
+def killed(folder: Path) -> int:
+    """Run the job in a process group of its own, and return how it ended."""
+    known = {name: value for name, value in os.environ.items() if "SPARK" not in name}
+    made = {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    command = [sys.executable, "-m", "tests.spark.killed_job", str(folder)]
+    with (folder / "log").open("wb") as log:
+        return subprocess.run(
+            command, check=False, cwd=ROOT, env={**known, **made}, stdout=log, stderr=log, start_new_session=True
+        ).returncode
+
+
+def in_files(folder: Path) -> Rows:
+    tables = [pq.read_table(file).drop_columns(["id"]) for file in (folder / "files").glob("le_*")]
+    return sorted(tuple(row.values()) for table in tables for row in table.to_pylist())
+
+
+def in_database(folder: Path) -> Rows:
+    with closing(sqlite3.connect(folder / "database")) as connection:
+        return sorted(connection.execute("SELECT le, re, k, n, mean FROM rows"))
+
+
+def test_tables_hold_each_row_once_though_the_job_is_killed_between_them(streaming: Any, tmp_path: Path) -> None:
+    rows = history(11, 18, unending=False)
+    (events,) = arrival_orders(rows, 1, seed=5)
+    files_of([*events, sd.Cti(sd.INFINITY)], 2, tmp_path / "s")
+    expected = sorted((row.le, row.re, *row.payload.values()) for row in denote(QUERY.plan(), {"s": rows}))
+    assert killed(tmp_path) == -signal.SIGKILL, (tmp_path / "log").read_text()[-3000:]
+    assert in_files(tmp_path) == expected
+    assert in_database(tmp_path) != expected
+    run(streaming, tmp_path)
+    assert in_files(tmp_path) == in_database(tmp_path) == expected
