@@ -66,7 +66,8 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _input(source: Source, path: Path) -> Input:
     if not path.exists():
-        there = sorted(each.name for each in path.parent.iterdir()) if path.parent.is_dir() else []
+        names = sorted(each.name for each in path.parent.iterdir()) if path.parent.is_dir() else []
+        there = [name for name in names if not name.startswith((".", "_"))]
         listed = f"; in {path.parent} there are: {', '.join(there)}" if there else ""
         raise QueryError(f"the input of {source.source!r} is not there: {path}{listed}", hint="give a file, or a folder of files")
     kinds = sorted({KINDS[file.suffix] for file in _files(path)})
