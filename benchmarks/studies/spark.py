@@ -7,6 +7,7 @@ runs of both kinds in turns; every answer is compared. Needs Java.
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
@@ -153,8 +154,9 @@ def written(folder: Path) -> None:
 def session(cores: int) -> Any:
     from pyspark.sql import SparkSession
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
-    builder = builder.config("spark.pyspark.python", sys.executable).config("spark.ui.showConsoleProgress", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
     return builder.config("spark.driver.memory", "4g").config("spark.sql.session.timeZone", "UTC").getOrCreate()
 
 

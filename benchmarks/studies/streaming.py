@@ -7,6 +7,7 @@ left out of both. Needs Java.
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import time
@@ -66,8 +67,9 @@ def main() -> None:
     print("| | seconds | rows/s | checkpoint, MB |\n|---|---|---|---|")
     seconds = alone(tables)
     print(f"| the local engine alone | {seconds:.2f} | {rows / seconds:,.0f} | |")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
-    builder = builder.config("spark.pyspark.python", sys.executable).config("spark.ui.showConsoleProgress", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
     spark = builder.config("spark.sql.streaming.stateStore.providerClass", ROCKSDB).getOrCreate()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
