@@ -126,6 +126,7 @@ class Session(RunningQuery[T]):
             sent += [self._step({name: each}) for each in before]
             ends[name] = piece.batch
         self._wake()
+        self._waiting = None  # the last step runs, whatever its CTI
         self._end()
         for ingress in self._sources.values():
             ingress.table.advance(time)
@@ -245,7 +246,7 @@ class Session(RunningQuery[T]):
     def _wake(self) -> None:
         piece = None if self._waiting is None or self._failure is not None else self._waiting.release()
         if piece is not None:
-            self._early.append(super()._step(dict.fromkeys(self._ctis, piece)))
+            super()._step(dict.fromkeys(self._ctis, piece))
 
     def _tick(self) -> list[Sent]:
         """Let the clocks of sources give their CTIs, and return what that sends."""

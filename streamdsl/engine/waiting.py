@@ -43,8 +43,10 @@ class Waiting:
         """Take insertions, unless there are too many of them, or an id has come before: it is another row's."""
         if not len(batch.le):
             return True
+        if batch.re_old is not batch.le or len(self._ids) + len(batch.le) > _MOST:
+            return False
         ids = batch.ids.tolist()
-        if batch.re_old is not batch.le or len(self._ids) + len(ids) > _MOST or not self._ids.isdisjoint(ids):
+        if not self._ids.isdisjoint(ids):
             return False
         self._ids.update(ids)
         self._batches.append(batch)

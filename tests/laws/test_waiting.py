@@ -12,7 +12,7 @@ import streamdsl as sd
 from streamdsl.engine.session import Session
 from streamdsl.engine.waiting import final_windows
 from streamdsl.errors import SessionError, UserCodeError
-from streamdsl.temporal import MIN_TIME, Cti, Insert, Retract
+from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Insert, Retract
 from streamdsl.windows import Hopping
 from tests.laws.harness import pushes_for
 from tests.laws.operators import operators
@@ -55,8 +55,10 @@ def test_every_push_sends_what_it_sends_without_waiting(seed: int) -> None:
         assert waiting == plain
         if rng.random() < 0.1:
             assert progress(sessions[0]) == progress(sessions[1])
-    waiting, plain = (session.close() for session in sessions)
+    end = rng.choice((INFINITY, rng.randint(-15, 30)))
+    waiting, plain = (session.end(end) for session in sessions)
     assert waiting == plain
+    assert progress(sessions[0]) == progress(sessions[1])
 
 
 @examples(150)
@@ -117,3 +119,13 @@ def test_an_exception_of_user_code_comes_when_its_row_runs() -> None:
     with pytest.raises(SessionError, match="has failed"):
         session.push([Cti(20)])
     assert session.stats()
+
+
+def test_no_row_waits_when_a_session_ends_or_a_run_does() -> None:
+    query = sd.source("s").where(lambda e: 1 / e.value > 0).tumbling_window(10).aggregate(n=sd.count())
+    session = query.open(emit="final")
+    session.push([Cti(0)])
+    with pytest.raises(UserCodeError, match="bad"):
+        session.end_with({"s": [sd.point("bad", 3, 0)]}, 5)
+    with pytest.raises(UserCodeError):
+        query.run({"s": [sd.point("bad", 3, 0)]}, until=5)

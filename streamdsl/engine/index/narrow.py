@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from streamdsl.expr.table import Rows, largest, least
 from streamdsl.temporal.time import Ticks
 
-_LEAST, _LARGEST = -(2**31), 2**31 - 1
+_LEAST: Final = -(2**31)
+_LARGEST: Final = 2**31 - 1
 
 
 class Narrow:

@@ -159,7 +159,7 @@ class PairIndex:
             return slots
         first, self._fresh = self._fresh, self._fresh + n - again
         if self._fresh > self.size:
-            self.grow(max(self.size + self.size // 8, self._fresh))
+            self.grow(max(self.size + max(self.size // 8, _LEAST), self._fresh))
         return np.concatenate([slots, np.arange(first, self._fresh)])
 
     def grow(self, size: int) -> None:
