@@ -15,7 +15,7 @@ from streamdsl.errors import SessionError, UserCodeError
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Insert, Retract
 from streamdsl.windows import Hopping
 from tests.laws.harness import pushes_for
-from tests.laws.operators import operators
+from tests.laws.operators import Variant, operators
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS, scenario
 
@@ -24,6 +24,29 @@ WAITING = [
     for variants in operators().values()
     for variant in variants
     if final_windows(variant.query().open(emit="final")._graph)
+]
+
+
+def counts(s: Any, size: int) -> Any:
+    return s.tumbling_window(size).aggregate(k=sd.max(lambda e: e.k), v=sd.count())
+
+
+WAITING += [
+    Variant(f"behind windows {number}", build, unending=False)
+    for number, build in enumerate(
+        [
+            lambda s: (
+                counts(s.where(lambda e: e.v > -2).select(k=lambda e: e.k, v=lambda e: -e.v), 6)
+                .snapshot_window()
+                .top_k(1, by="v")
+            ),
+            lambda s: counts(counts(s, 4), 12),
+            lambda s: counts(s, 4).union(counts(s.where(lambda e: e.v > 0), 10)),
+            lambda s: counts(s, 5).join(counts(s, 7), on="k", select=lambda a, b: {"k": a.k, "v": a.v - b.v}),
+            lambda s: counts(s.group_by("k").tumbling_window(3).aggregate(v=sd.sum(lambda e: e.v)), 9).shift(4).distinct(),
+            lambda s: counts(s, 6).anti_join(counts(s, 9), on="k").stitch(),
+        ]
+    )
 ]
 COUNTS = sd.source("s").where(lambda e: e.value > 0).tumbling_window(10).aggregate(n=sd.count())
 
@@ -40,6 +63,7 @@ def progress(session: Session[Any]) -> list[list[int]]:
 
 def test_windows_in_columns_let_rows_wait() -> None:
     assert len(WAITING) > 15
+    assert all(final_windows(variant.query().open(emit="final")._graph) for variant in WAITING)
     assert COUNTS.open()._waiting is None
 
 

@@ -5,19 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from unittest.mock import patch
 
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streamdsl.errors import QueryError, SchemaError, UnitError
 from streamdsl.expr.schema import Schema
+from streamdsl.io import sources
 from streamdsl.io.columns import is_frame
 from streamdsl.io.sources import bind, read_rows
 from streamdsl.plan.node import Source
 from streamdsl.result import Result
-from streamdsl.temporal import CHT, Cti, Insert
+from streamdsl.temporal import CHT, Cti, Insert, alike
 
 TRIPS = Source("trips")
 ROW = Insert(0, 1, 5, {"v": 7})
@@ -112,3 +116,22 @@ def test_what_is_no_row_is_refused_and_told_by_its_number(value: Any) -> None:
 def test_lists_of_other_things_are_refused(value: Any) -> None:
     with pytest.raises(QueryError, match="an item that is a"):
         bind(value, TRIPS)
+
+
+values = st.one_of(st.integers(-2, 2), st.sampled_from([True, False, None, 0.5, 1.0, "a", 2**63]))
+rows_of_pairs = st.lists(st.tuples(st.integers(0, 3), st.integers(4, 6), st.tuples(values, values)), max_size=9)
+
+
+@given(rows_of_pairs, st.integers(1, 3))
+def test_rows_that_are_read_a_few_at_a_time_are_the_same_rows(rows: list[Any], size: int) -> None:
+    with patch.object(sources, "_AT_ONCE", size), patch.object(alike, "_AT_ONCE", size):
+        found = bind(rows, TRIPS)
+        assert repr(list(found.events())) == repr([Insert(number, *row) for number, row in enumerate(rows)])
+        whole = found.whole()
+    together = whole if isinstance(whole, list) else list(whole.events())
+    assert repr(together) == repr(list(found.events()))
+
+
+def test_an_odd_payload_in_a_later_piece_is_told_by_its_number() -> None:
+    with patch.object(sources, "_AT_ONCE", 2), pytest.raises(SchemaError, match="event 3 "):
+        bind([(1, 5, ("x",))] * 3 + [(1, 5, ("x", "y"))], TRIPS)
