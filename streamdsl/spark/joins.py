@@ -13,7 +13,7 @@ from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, SemiJoin, Source, TwoInputs
 from streamdsl.plan.properties import ROW_BY_ROW
 from streamdsl.spark import stages
-from streamdsl.spark.buckets import bucketed, joined
+from streamdsl.spark.buckets import Side, bucketed, joined, named
 from streamdsl.spark.expressions import Env, RowAt, infer, to_sql
 from streamdsl.spark.flow import Flow, GroupKey, Make, Scope, over
 from streamdsl.spark.lowering import Lowering
@@ -139,19 +139,17 @@ def _matched(
 ) -> Any:
     """Return the pairs; rows with a key go into buckets too if they can be `measured`, which computes them once more."""
     common = [key for key in left.key_columns if key in right.key_columns]
-    lefts = _renamed(frames[0](), "l", [*left.key_columns, *j])
-    rights = _renamed(frames[1](), "r", [*right.key_columns, *j], f"{ends} as rend")
-    kinds = dict(lefts.dtypes) if common or j else {}
-    equal = [_equal(key, kinds[f"l{key}"]) for key in [*common, *j]]
-    if equal and not measured:
-        pairs = joined(lefts, rights, [*equal, meet])
-    elif equal:
-        met = [f"{side}{key}" for side in "lr" for key in [*common, *j]]
-        pairs = bucketed(lefts, rights, met, [*equal, meet], _LENGTHS)
-    else:
-        pairs = bucketed(lefts, rights, (), [meet])
-    shown = [f"{'l' if key.column in left.key_columns else 'r'}{key.column} as {key.column}" for key in keys]
-    return pairs.selectExpr("lle", "lre", "lp", "rle", "rre", "rp", *shown)
+    sides = frames[0](), frames[1]()
+    kinds = dict(sides[0].dtypes) if common or j else {}
+    met = [*common, *j]
+    conditions = [*(_equal(key, kinds[key]) for key in met), meet]
+    columns = _renamed("l", [*left.key_columns, *j]), _renamed("r", [*right.key_columns, *j]) | {"rend": ends}
+    shown = {name: name for name in ("lle", "lre", "lp", "rle", "rre", "rp")}
+    shown |= {key.column: f"{'l' if key.column in left.key_columns else 'r'}{key.column}" for key in keys}
+    if met and not measured:
+        return joined(*(df.selectExpr(*named(texts)) for df, texts in zip(sides, columns, strict=True)), conditions, named(shown))
+    lefts, rights = (Side(*side) for side in zip(sides, columns, strict=True))
+    return bucketed(lefts, rights, [f"{side}{key}" for side in "lr" for key in met], conditions, shown, _LENGTHS if met else 1)
 
 
 def _equal(key: str, kind: str) -> str:
@@ -167,8 +165,8 @@ def _equal(key: str, kind: str) -> str:
     return f"coalesce({left}, {_NO_KEY}) = coalesce({right}, {_NO_KEY}) AND {alike}"
 
 
-def _renamed(df: Any, side: str, others: Sequence[str], *made: str) -> Any:
-    return df.selectExpr(*(f"{name} as {side}{name}" for name in ("le", "re", "p", *others)), *made)
+def _renamed(side: str, others: Sequence[str]) -> dict[str, str]:
+    return {f"{side}{name}": name for name in ("le", "re", "p", *others)}
 
 
 def anti_join(low: Lowering, node: AntiJoin, scope: Scope) -> Flow:
