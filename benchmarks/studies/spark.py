@@ -2,7 +2,8 @@
 
 Rows in Parquet: a million for windows, half a million for snapshots and on each side of the join by key, 30,000 on each side of
 the join without a key. Results go into Spark's sink that drops them. Wall-clock seconds, medians of three runs after a warm one,
-runs of both kinds in turns; every answer is compared. Needs Java.
+runs of both kinds in turns; every answer is compared. With `sizes`: how the join without a key grows, beside a join of the same
+rows by equal starts, than which no join of Spark's is faster. Needs Java.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import streamdsl as sd
 ROWS = 1_000_000
 SIDE = 500_000
 KEYLESS = 30_000
+SIZES = (30_000, 60_000, 120_000)
 KEYS = 1_000
 RUNS = 3
 CORES = (1, 2, 4)
@@ -142,9 +144,9 @@ def tables() -> dict[str, Any]:
     }
 
 
-def written(folder: Path) -> None:
-    """Write the input, each table in four files."""
-    for name, table in tables().items():
+def written(folder: Path, given: Mapping[str, Any]) -> None:
+    """Write tables, each in four files."""
+    for name, table in given.items():
         (folder / name).mkdir()
         size = -(-len(table) // 4)
         for n in range(4):
@@ -205,6 +207,25 @@ def compare(spark: Any, frames: Frames, wanted: list[str]) -> None:
         print(f"| {case.title} | {low:.2f} | {hand:.2f} | {low / hand:.2f} | {found[0]:,} |", flush=True)
 
 
+def sizes(spark: Any) -> None:
+    """Print how the join without a key grows; what takes seconds by hand runs once."""
+    case = CASES[-1]
+    print("| rows on each side | by equal starts, s | lowered, s | by hand, s | ratio | rows |\n|---|---|---|---|---|---|")
+    for n in SIZES:
+        with tempfile.TemporaryDirectory() as name:
+            written(Path(name), {side: pa.table(intervals(n, seed, 60)) for seed, side in enumerate(case.frames, 4)})
+            frames = read(spark, Path(name))
+            makes: list[Callable[[], Any]] = [
+                partial(frames["few"].join, frames["others"], "le"),
+                partial(ours, case, spark, frames),
+            ]
+            runs = [[seconds(make) for make in makes] for _ in range(RUNS + 3)][3:]
+            least, low = (statistics.median(each) for each in zip(*runs, strict=True))
+            hand = seconds(partial(by_hand, case, frames))
+            found = ours(case, spark, frames).count()
+            print(f"| {n:,} | {least:.2f} | {low:.2f} | {hand:.2f} | {low / hand:.3f} | {found:,} |", flush=True)
+
+
 def growth(folder: Path) -> None:
     """Print how queries gain from cores, each number of them in a process of its own."""
     print(f"\n| cores | {' | '.join(case.title for case in CASES[:4])} |\n|---|{'---|' * 4}")
@@ -232,12 +253,15 @@ def read(spark: Any, folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print the tables; words say which cases, `--cores` what one process of the growth does."""
+    """Print the tables; words say which cases, `--cores` what one process of the growth does, `sizes` the keyless join's."""
     if sys.argv[1:2] == ["--cores"]:
         on_cores(int(sys.argv[2]), Path(sys.argv[3]))
         return
+    if sys.argv[1:] == ["sizes"]:
+        sizes(session(2))
+        return
     with tempfile.TemporaryDirectory() as name:
-        written(Path(name))
+        written(Path(name), tables())
         spark = session(2)
         compare(spark, read(spark, Path(name)), sys.argv[1:])
         spark.stop()

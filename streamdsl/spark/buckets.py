@@ -34,9 +34,9 @@ def bucketed(
     grid = f"named_struct('top', max(le), 'width', {_mean_length('le', 're', lengths)}) as grid"
     measured = both.selectExpr(grid).scalar()
     loose = {*_TIMES, *keys}
-    pairs = [_spread(lefts, "l", "lre", measured, loose), _spread(rights, "r", "rend", measured, loose)]
+    spread_left, spread_right = _spread(lefts, "l", "lre", measured, loose), _spread(rights, "r", "rend", measured, loose)
     texts = {name: text if text in loose else f"element_at({text}, 1)" for name, text in shown.items()}
-    return joined(*pairs, [*conditions, "lb = rb", "lb = greatest(lb0, rb0)"], named(texts))
+    return joined(spread_left, spread_right, [*conditions, "lb = rb", "lb = greatest(lb0, rb0)"], named(texts))
 
 
 def _mean_length(le: str, re: str, times: int) -> str:

@@ -147,9 +147,12 @@ def _matched(
     shown = {name: name for name in ("lle", "lre", "lp", "rle", "rre", "rp")}
     shown |= {key.column: f"{'l' if key.column in left.key_columns else 'r'}{key.column}" for key in keys}
     if met and not measured:
-        return joined(*(df.selectExpr(*named(texts)) for df, texts in zip(sides, columns, strict=True)), conditions, named(shown))
-    lefts, rights = (Side(*side) for side in zip(sides, columns, strict=True))
-    return bucketed(lefts, rights, [f"{side}{key}" for side in "lr" for key in met], conditions, shown, _LENGTHS if met else 1)
+        lefts, rights = (df.selectExpr(*named(texts)) for df, texts in zip(sides, columns, strict=True))
+        return joined(lefts, rights, conditions, named(shown))
+    left_side, right_side = (Side(*side) for side in zip(sides, columns, strict=True))
+    return bucketed(
+        left_side, right_side, [f"{side}{key}" for side in "lr" for key in met], conditions, shown, _LENGTHS if met else 1
+    )
 
 
 def _equal(key: str, kind: str) -> str:
