@@ -25,6 +25,7 @@ __all__ = [
     "SchemaError",
     "SessionError",
     "SinkError",
+    "SqlError",
     "StreamDslError",
     "TimeOverflow",
     "TimestampViolation",
@@ -115,7 +116,7 @@ class FieldNotFound(QueryError, AttributeError):
 
     def __init__(self, name: str, available: Iterable[str]) -> None:
         fields = list(available)
-        close = _closest(name, fields)
+        close = closest(name, fields)
         super().__init__(
             f"there is no field {name!r}; the fields are: {', '.join(fields) or '(none)'}",
             hint=f"did you mean {close!r}?" if close else None,
@@ -205,8 +206,14 @@ def _event_id(event: object) -> object:
     return getattr(event, "id", event)
 
 
-def _closest(name: str, names: list[str]) -> str | None:
+def closest(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that may have been meant: one that differs in the case of letters, or is written much like it.
+
+    >>> closest("fair", ["zone", "fare"]), closest("V", ["k", "v"]), closest("V", ["k"])
+    ('fare', 'v', None)
+    """
     import difflib
 
-    found = difflib.get_close_matches(name, names, n=1)
-    return found[0] if found else None
+    known = {each.lower(): each for each in names}
+    found = difflib.get_close_matches(name.lower(), known, n=1)
+    return known[found[0]] if found else None

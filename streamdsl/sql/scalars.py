@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from streamdsl.expr.facade import E
 from streamdsl.expr.functions import cast, coalesce, is_none, length, lit, not_, when
+from streamdsl.expr.nodes import is_boolean
 from streamdsl.sql.parsing import Text, name_of
 
 _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
@@ -70,7 +71,8 @@ class Scalars:
             raise self.text.refused(arguments, f"{name_of(name)} is of values, not of rows", "count(*) counts rows")
         values = self.values(arguments.children if arguments else ())
         with self.text.called(tree):
-            return function(*values)
+            given = function(*values)
+        return given if isinstance(given, E) else lit(given)
 
     def _either(self, tree: Any) -> Any:
         return self._chained(tree, operator.or_, lambda test, other: when(test).then(lit(True)).otherwise(other))
@@ -81,9 +83,9 @@ class Scalars:
     def _chained(self, tree: Any, plain: Callable[[Any, Any], Any], guarded: Callable[[Any, Any], Any]) -> Any:
         """Combine conditions; where one tests for NULL, those after it are looked at only where it leaves that open."""
         first, *rest = tree.children
-        value, guards = self.value(first), _tests_null(first)
+        value, guards = _truth(self.value(first)), _tests_null(first)
         for each in rest:
-            value = (guarded if guards else plain)(value, self.value(each))
+            value = (guarded if guards else plain)(value, _truth(self.value(each)))
             guards = guards or _tests_null(each)
         return value
 
@@ -153,6 +155,11 @@ class Scalars:
 
     def _null(self, tree: Any) -> Any:
         return lit(None)
+
+
+def _truth(value: E) -> E:
+    """Return what a condition says: whether a value is true, which `&` of numbers does not."""
+    return value if value._hint is bool or is_boolean(value._node) else cast(value, bool)
 
 
 def _tests_null(tree: Any) -> bool:

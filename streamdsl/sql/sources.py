@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from streamdsl.errors import QueryError
+from streamdsl.errors import QueryError, closest
 from streamdsl.plan.node import Source
 from streamdsl.sql.aggregating import is_module
 from streamdsl.sql.parsing import Text, name_of
@@ -39,9 +39,9 @@ class Sources:
         found = self.named.get(name_of(token))
         if found is None:
             known = ", ".join(self.named) or "(none)"
-            raise self.text.refused(
-                token, f"there is no stream {name_of(token)!r}; there are: {known}", "name it: sd.sql(text, S=stream)"
-            )
+            close = closest(name_of(token), self.named)
+            hint = f"did you mean {close!r}?" if close else "name it: sd.sql(text, S=stream)"
+            raise self.text.refused(token, f"there is no stream {name_of(token)!r}; there are: {known}", hint)
         if isinstance(found, BatchStream):
             return self._window(token, found, frame)
         if frame is not None and not isinstance(found, Stream):
