@@ -6,6 +6,7 @@ available, and ends with a `Hint:` where there is a remedy.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from traceback import walk_tb
@@ -20,6 +21,7 @@ __all__ = [
     "DriverWarning",
     "EventError",
     "FieldNotFound",
+    "MethodNotFound",
     "PositionError",
     "QueryError",
     "SchemaError",
@@ -124,6 +126,10 @@ class FieldNotFound(QueryError, AttributeError):
         self.field = name
 
 
+class MethodNotFound(QueryError, AttributeError):
+    """A stream, a group or a window has no method of this name."""
+
+
 class PositionError(StreamDslError, IndexError):
     """A window sequence asked for a tuple at a position that none has come to yet."""
 
@@ -138,10 +144,21 @@ class UserCodeError(StreamDslError, RuntimeError):
         if event is not None:
             places.append(f"event {event!r}")
         places.extend(_line_of_the_user(cause))
-        super().__init__(f"{type(cause).__name__} in user code: {cause}\n  at {', '.join(places)}")
+        super().__init__(f"{type(cause).__name__} in user code: {cause}\n  at {', '.join(places)}", hint=_remedy(cause, window))
         self.operator = operator
         self.window = window
         self.event = event
+
+
+def _remedy(cause: BaseException, window: object) -> str | None:
+    """Return what helps against mistakes that Python's own messages do not explain."""
+    if not isinstance(cause, TypeError) or "Hint:" in str(cause):
+        return None
+    if re.search(r"for [&|]: ", str(cause)):
+        return "& and | bind closer than comparisons: write (e.fare > 5) & (e.zone == 'A')"
+    if window is None and "NoneType" in str(cause):
+        return "where a row has None: sd.coalesce(e.fare, 0), or .where(lambda e: sd.not_(sd.is_none(e.fare))) before it"
+    return None
 
 
 def _line_of_the_user(error: BaseException) -> Iterator[str]:
