@@ -183,7 +183,7 @@ def _bind_columns(columns: Columns, payload: Schema | None, start: str, end: str
     return _in_memory(_Converted(columns), layout, layout.lifetimes(columns))
 
 
-def _in_memory(columns: Columns, layout: Layout, ends: tuple[Ticks, Ticks]) -> Bound:
+def _in_memory(columns: Columns, layout: Layout, ends: tuple[Ticks, Ticks | None]) -> Bound:
     reader = _InMemory(columns, layout, *ends)
     if layout.payloads.schema.shape is Shape.OBJECT:
         reader()  # it is made by code of its own, whose errors are to come here
@@ -224,10 +224,10 @@ class _InMemory:
     columns: Columns
     layout: Layout
     le: Ticks
-    re: Ticks
+    ends: Ticks | None
 
     def __call__(self) -> Iterator[Piece]:
-        return iter([Inserts(None, self.le, self.re, self._table)])
+        return iter([Inserts(None, self.le, self.ends, self._table)])
 
     @cached_property
     def _table(self) -> Table:
