@@ -123,7 +123,7 @@ class Points(Batch):
     `rows` are which of the rows from `first` on these are; None: all.
     """
 
-    __slots__ = ("_ids", "_re", "first", "rows")
+    __slots__ = ("first", "rows")
 
     def __init__(self, first: int, le: Ticks, table: Table, keys: Ticks | None = None, rows: Rows | None = None) -> None:
         self.first = first
@@ -131,20 +131,15 @@ class Points(Batch):
         self.le = self.re_old = le
         self.table = table
         self.keys = keys
-        self._ids: Ticks | None = None
-        self._re: Ticks | None = None
 
-    @property
-    def ids(self) -> Ticks:  # type: ignore[override]
-        if self._ids is None:
-            self._ids = np.arange(self.first, self.first + len(self.le)) if self.rows is None else self.rows + self.first
-        return self._ids
-
-    @property
-    def re_new(self) -> Ticks:  # type: ignore[override]
-        if self._re is None:
-            self._re = self.le + CHRONON
-        return self._re
+    def __getattr__(self, name: str) -> Ticks:
+        if name == "ids":
+            self.ids = np.arange(self.first, self.first + len(self.le)) if self.rows is None else self.rows + self.first
+            return self.ids
+        if name == "re_new":
+            self.re_new = self.le + CHRONON
+            return self.re_new
+        raise AttributeError(name)
 
     @property
     def are_points(self) -> bool:
