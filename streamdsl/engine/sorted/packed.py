@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.expr.table import Column, Rows
+from streamdsl.expr.table import Column, Rows, flatnonzero
 
 Codes = NDArray[np.int64]
 
@@ -21,18 +21,31 @@ def order_by(columns: Sequence[Column]) -> Rows | None:
     >>> order_by([np.array([2, 1, 2]), np.array([0.5, 9.0, -3.0])]).tolist(), order_by([np.array([1, 2])])
     ([1, 2, 0], None)
     """
-    if len(columns[0]) < 2:
+    if len(columns[0]) < 2 or _are_ordered(columns):
         return None
     codes = _packed(columns)
-    first = codes[0][0]
-    if (first[1:] > first[:-1]).all():
-        return None
     if any(bits > _BITS for _, bits in codes):
         return np.lexsort([code for code, _ in reversed(codes)])
     order: Rows | None = None
     for code, bits in reversed(codes):
         order = _ordered(code, bits, order)
-    return np.arange(len(first)) if order is None else order
+    return np.arange(len(columns[0])) if order is None else order
+
+
+def _are_ordered(columns: Sequence[Column]) -> bool:
+    """Say whether rows certainly are in order, none equal; a column is looked at only where those before leave it open."""
+    open_rows: Rows | slice = slice(None, -1)
+    after: Rows | slice = slice(1, None)
+    for column in columns:
+        one, other = column[open_rows], column[after]
+        if column.dtype.kind not in "bi" or (one > other).any():
+            return False
+        same = flatnonzero(one == other)
+        open_rows = same if isinstance(open_rows, slice) else open_rows[same]
+        after = open_rows + 1
+        if not len(same):
+            return True
+    return False
 
 
 def _ordered(code: Codes, bits: int, order: Rows | None) -> Rows | None:
