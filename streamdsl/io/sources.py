@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -92,7 +93,10 @@ def _inserts(rows: Sequence[Any], first: int, reader: TimeReader, schema: Schema
     """Return rows as columns; raises `QueryError` for one that is none."""
     if not all(issubclass(kind, tuple) for kind in unique(map(type, rows))) or not unique(map(len, rows)) <= {3}:
         number, odd = next(at for at in enumerate(rows, first) if not isinstance(at[1], tuple) or len(at[1]) != 3)
-        raise QueryError(f"row {number} is not a tuple (le, re, payload): {odd!r:.80}", hint="events and rows do not mix")
+        hint = "a payload that is there from time 1 until 5 is the row (1, 5, payload)"
+        if isinstance(odd, PhysicalEvent):
+            hint = "events and rows do not mix"
+        raise QueryError(f"row {number} is not a tuple (le, re, payload): {odd!r:.80}", hint=hint)
     starts, ends, payloads = (list(map(itemgetter(place), rows)) for place in range(3))
     table = table_of(payloads, schema, first)
     return Inserts(None, *_lifetimes(reader, starts, ends, first), table)
@@ -124,6 +128,10 @@ def read_table(rows: object, payload: PayloadLike = None, unit: Unit | None = No
 
 
 def _items(items: Any, what: str) -> Iterable[Any]:
+    if isinstance(items, GeneratorType) and items.gi_frame is None:
+        raise QueryError(
+            f"{what}: the generator has been read to its end", hint="what is read more than once is a list: list(...)"
+        )
     if isinstance(items, Iterable) and not is_frame(items):
         return items
     raise QueryError(
@@ -339,7 +347,7 @@ def _bound(value: object, source: Source) -> Bound:
     if columns is not None:
         return _bind_columns(columns, source.payload, "le", _default_end(columns), source.time_unit)
     if isinstance(value, (list, tuple, Iterator)):
-        return _bind_items(list(value), source)
+        return _bind_items(list(_items(value, f"the input of {source.source!r}")), source)
     raise _unbindable(value, source)
 
 
