@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
@@ -35,6 +35,7 @@ _TYPES: Final[Mapping[str, type]] = {
     **dict.fromkeys(("text", "varchar", "string"), str),
     **dict.fromkeys(("bool", "boolean"), bool),
 }
+_IN_A_ROW: Final = 50
 FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {"abs": abs, "coalesce": coalesce, "length": length}
 
 
@@ -82,6 +83,8 @@ class Scalars:
 
     def _chained(self, tree: Any, plain: Callable[[Any, Any], Any], guarded: Callable[[Any, Any], Any]) -> Any:
         """Combine conditions; where one tests for NULL, those after it are looked at only where it leaves that open."""
+        if not _tests_null(tree):
+            return _combined(plain, [_truth(each) for each in self.values(tree.children)])
         first, *rest = tree.children
         value, guards = _truth(self.value(first)), _tests_null(first)
         for each in rest:
@@ -110,7 +113,7 @@ class Scalars:
     def _within(self, tree: Any) -> Any:
         operand, negated, *options = tree.children
         value = self.value(operand)
-        test = reduce(operator.or_, (value == option for option in self.values(options)))
+        test = _combined(operator.or_, [value == option for option in self.values(options)])
         return not_(test) if negated else test
 
     def _sum(self, tree: Any) -> Any:
@@ -155,6 +158,14 @@ class Scalars:
 
     def _null(self, tree: Any) -> Any:
         return lit(None)
+
+
+def _combined(combine: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
+    """Combine values from left to right; many of them in halves, for expressions are walked recursively."""
+    if len(values) <= _IN_A_ROW:
+        return reduce(combine, values)
+    half = len(values) // 2
+    return combine(_combined(combine, values[:half]), _combined(combine, values[half:]))
 
 
 def _truth(value: E) -> E:

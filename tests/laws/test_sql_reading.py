@@ -138,3 +138,16 @@ def test_errors_say_what_to_write(text: str, said: str) -> None:
     with pytest.raises(sd.errors.SqlError) as raised:
         sd.sql(text, S=S, T=T)
     assert said in str(raised.value)
+
+
+@pytest.mark.parametrize("many", [51, 3000])
+def test_a_list_may_be_long(many: int) -> None:
+    rows = sd.from_rows([(0, 1, {"v": v}) for v in range(0, 2 * many, many // 3)])
+    numbers = [str(n) for n in range(many)]
+    inside = [(v,) for v in range(0, many, many // 3)]
+    for text in (
+        f"v IN ({', '.join(numbers)})",
+        f"NOT v NOT IN ({', '.join(numbers)})",
+        " OR ".join(f"v = {n}" for n in numbers),
+    ):
+        assert answer(f"SELECT v FROM R WHERE {text}", R=rows) == sorted(inside, key=repr)
