@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from streamdsl.errors import closest
 from streamdsl.expr.facade import E
 from streamdsl.expr.nodes import Field
 from streamdsl.sql.parsing import Text, inside, name_of
+
+TIMESTAMP: Final = "t"
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,13 @@ class Side:
     alias: str
     rows: Any
     fields: tuple[str, ...] | None
+    timed: bool = False
+    """Whether the rows are a window's over batches: then their timestamp is the column `t`, of which `*` says nothing."""
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """The fields that `*` stands for."""
+        return tuple(name for name in self.fields or () if not (self.timed and name == TIMESTAMP))
 
 
 @dataclass(frozen=True)
@@ -110,7 +119,7 @@ class Columns:
                     f"what fields {side.alias} has is not known",
                     "declare them: sd.source(..., payload=Trip), or name the columns",
                 )
-        return [Column(side.alias, name) for side in sides for name in side.fields or ()]
+        return [Column(side.alias, name) for side in sides for name in side.all]
 
     def _owner(self, tree: Any, name: str) -> str:
         having = [side for side in self.sides if side.fields is not None and name in side.fields]

@@ -10,13 +10,14 @@ from typing import Any, Final, TypeAlias
 from streamdsl.expr.facade import E
 from streamdsl.expr.nodes import Field
 from streamdsl.sql.aggregating import NAMES, Aggregating
-from streamdsl.sql.columns import Columns, Side
+from streamdsl.sql.columns import TIMESTAMP, Columns, Side
 from streamdsl.sql.joining import Joining, conjuncts
 from streamdsl.sql.parsing import Text, inside, name_of
 from streamdsl.sql.scalars import FUNCTIONS, Scalars
 from streamdsl.sql.sources import Sources
 from streamdsl.sql.spans import in_batches
 from streamdsl.stream import Stream
+from streamdsl.temporal import Record
 
 WINDOWS: Final = ("tumble", "hop", "session", "snapshot")
 Outputs: TypeAlias = Sequence[tuple[str, Any]]
@@ -103,8 +104,9 @@ class Selecting:
 
     def _projected(self, rows: Any, columns: Columns, scalars: Scalars, items: Any, outputs: Outputs) -> Any:
         if len(columns.sides) == 1 and [item.data for item in items.children] == ["everything"]:
-            columns.named(items.children[0])
-            return rows
+            (side,) = columns.named(items.children[0])
+            if not side.timed or side.fields is None:
+                return rows.select(_untimed) if side.timed else rows
         wanted: dict[str, Any] = {}
         named = iter(outputs)
         for item in items.children:
@@ -193,17 +195,24 @@ class Selecting:
         return list(found.values())
 
     def _side(self, source: Any) -> Side:
+        timed = False
         if source.data == "nested":
             rows, alias = self.query(source.children[0]), name_of(source.children[1])
         else:
             name, frame, alias_token = source.children
             rows, alias = self._sources.frame(name, frame), name_of(alias_token or name)
+            timed = self._sources.is_batched(name)
         stream = rows if isinstance(rows, Stream) else getattr(rows, "stream", None)
         if stream is None:
             raise self._text.refused(
                 source, "a stream of batches is read through a window", "name it first: A = ISTREAM(...); then A [ROWS 1]"
             )
-        return Side(alias, rows, _fields(rows))
+        return Side(alias, rows, _fields(rows), timed)
+
+
+def _untimed(row: Record) -> Record:
+    """Return a row of a window without its timestamp."""
+    return Record((name, value) for name, value in row.items() if name != TIMESTAMP)
 
 
 def _fields(rows: Any) -> tuple[str, ...] | None:

@@ -51,6 +51,12 @@ class Sources:
         with self.text.at(frame):
             return framed(self.text, found, frame)
 
+    def is_batched(self, token: Any) -> bool:
+        """Say whether a name is that of a stream of batches."""
+        from streamdsl.cql import BatchStream
+
+        return isinstance(self.named.get(name_of(token)), BatchStream)
+
     def spread(self, tree: Any) -> None:
         """Run a SPREAD: its streams' new batches have new names."""
         from streamdsl import cql

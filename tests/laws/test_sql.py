@@ -75,6 +75,9 @@ def test_text_means_what_methods_mean(text: str, s: Any, t: Any) -> None:
 OVER_TIME = [
     "ISTREAM (SELECT k, v FROM S [RANGE 3])",
     "DSTREAM (SELECT k, v FROM S [RANGE 3])",
+    "ISTREAM (SELECT * FROM S [RANGE 3])",
+    "ISTREAM DIF (SELECT DISTINCT * FROM S [RANGE 3])",
+    "ISTREAM (SELECT * FROM (SELECT * FROM S [RANGE 3]) AS q WHERE v > 0)",
     "ISTREAM (SELECT count(*) AS n, sum(v) AS total FROM S [RANGE 4])",
     "ISTREAM (SELECT k, count(*) AS n FROM S [RANGE 6 SLIDE 3] GROUP BY k)",
     "ISTREAM (SELECT k, count(*) AS n FROM S [RANGE 5 SLIDE 3] WHERE v > 0 GROUP BY k HAVING count(*) > 1)",
@@ -117,8 +120,8 @@ def test_without_batches_it_is_as_with_one_per_timestamp(text: str, rows: Any) -
     until = 40
     points = sd.from_rows([(le, le + 1, payload) for le, _, payload in rows])
     group = cql.stream_group(S=sorted(((payload, le) for le, _, payload in rows), key=lambda row: row[1]), span=(0, until))
-    expected = sorted((t, repr(payload)) for (t, _), payload in sd.sql(text, group).events())
-    found = [(le, repr(payload)) for le, _, payload in sd.sql(text, S=points).run() if le <= until]
+    expected = sorted((t, repr(sorted(payload.items()))) for (t, _), payload in sd.sql(text, group).events())
+    found = [(le, repr(sorted(payload.items()))) for le, _, payload in sd.sql(text, S=points).run() if le <= until]
     assert sorted(found) == expected
 
 

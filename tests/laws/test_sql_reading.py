@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import streamdsl as sd
+from streamdsl import cql
 
 S = sd.from_rows([(0, 1, {"k": "a", "v": 1, "flag": 2}), (0, 1, {"k": "b", "v": 3, "flag": 0})])
 T = sd.from_rows([(0, 1, {"k": "a", "x": 10}), (0, 1, {"k": "c", "x": 30})])
@@ -151,3 +152,13 @@ def test_a_list_may_be_long(many: int) -> None:
         " OR ".join(f"v = {n}" for n in numbers),
     ):
         assert answer(f"SELECT v FROM R WHERE {text}", R=rows) == sorted(inside, key=repr)
+
+
+def test_everything_over_batches_is_without_the_timestamp() -> None:
+    tuples = [({"v": 1}, 1), ({"v": 1}, 2)]
+    assert sd.sql("SELECT DISTINCT * FROM S [ROWS 2]", S=tuples).states()[-1] == ((2, 1), [sd.Record(v=1)])
+    assert sd.sql("SELECT *, t FROM S [ROWS 2]", S=tuples).states()[-1][1] == [sd.Record(v=1, t=1), sd.Record(v=1, t=2)]
+    pairs = sd.sql("SELECT A.*, B.t FROM S [ROWS 1] AS A, S [ROWS 1] AS B", S=tuples).states()[-1][1]
+    assert pairs == [sd.Record(v=1, t=2)]
+    later = sd.sql("SELECT * FROM S [ROWS 1]", cql.stream_group(S=[])).open()
+    assert later.push([("S", {"v": 7}, 1)]).istream == [((1, 1), sd.Record(v=7))]
