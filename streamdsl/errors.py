@@ -156,6 +156,10 @@ def _remedy(cause: BaseException, window: object) -> str | None:
         return None
     if re.search(r"for [&|]: ", str(cause)):
         return "& and | bind closer than comparisons: write (e.fare > 5) & (e.zone == 'A')"
+    if "'ScalarRow'" in str(cause):
+        return "a payload that is one bare value is e.value"
+    if "'method'" in str(cause):
+        return "a field that has the name of a method is e['name']"
     if window is None and "NoneType" in str(cause):
         return "where a row has None: sd.coalesce(e.fare, 0), or .where(lambda e: sd.not_(sd.is_none(e.fare))) before it"
     return None

@@ -152,6 +152,8 @@ def test_what_a_stream_has_no_method_for_is_no_attribute() -> None:
         (lambda s: s.where(lambda e: e.v > 1), "sd.coalesce"),
         (lambda s: s.select(x=lambda e: e.v + 1), "sd.is_none"),
         (lambda s: s.where(lambda e: e.w > 5 & e.k == "a"), "& and | bind closer"),
+        (lambda s: s.select(lambda e: 5).where(lambda e: e > 3), "is e.value"),
+        (lambda s: s.select(items=lambda e: 5).where(lambda e: e.items > 3), "is e['name']"),
     ],
 )
 def test_mistakes_that_show_with_a_row_have_a_hint(query: Callable[[sd.Stream[object]], sd.Stream[object]], hint: str) -> None:
