@@ -123,7 +123,7 @@ class Points(Batch):
     `rows` are which of the rows from `first` on these are; None: all.
     """
 
-    __slots__ = ("first", "rows")
+    __slots__ = ("_latest", "first", "rows")
 
     def __init__(self, first: int, le: Ticks, table: Table, keys: Ticks | None = None, rows: Rows | None = None) -> None:
         self.first = first
@@ -131,6 +131,7 @@ class Points(Batch):
         self.le = self.re_old = le
         self.table = table
         self.keys = keys
+        self._latest: int | None = None
 
     def __getattr__(self, name: str) -> Ticks:
         if name == "ids":
@@ -144,6 +145,12 @@ class Points(Batch):
     @property
     def are_points(self) -> bool:
         return True
+
+    @property
+    def watermark(self) -> int:
+        if self._latest is None:
+            self._latest = super().watermark
+        return self._latest
 
     def changed(self) -> Batch:
         return self

@@ -49,7 +49,10 @@ def counted_runs(ordered: Ticks) -> tuple[Ticks, Ticks]:
     [[5, 7], [1, 2]]
     """
     starts = flatnonzero(_is_first(ordered))
-    return ordered[starts], np.diff(starts, append=len(ordered))
+    counts = np.empty_like(starts)
+    np.subtract(starts[1:], starts[:-1], out=counts[:-1])
+    counts[-1:] = len(ordered) - starts[-1:]
+    return ordered[starts], counts
 
 
 def _is_first(ordered: Ticks) -> NDArray[np.bool_]:

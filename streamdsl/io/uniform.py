@@ -43,6 +43,11 @@ def fields_of(rows: Sequence[Any]) -> Fields | None:
     >>> le.tolist(), [column.tolist() for column in payload], fields_of([(1, "a")]), fields_of([(1,), (2**40,)])
     ([1, 3], [[2, 4], [0.5, 1.5]], None, None)
     """
+    # Texts, of any size, are seen in the first row, before all are written.
+    return None if _fields_of(rows[:1]) is None else _fields_of(rows)
+
+
+def _fields_of(rows: Sequence[Any]) -> Fields | None:
     try:
         return _Rows(marshal.dumps(list(rows), _FORMAT), len(rows)).fields() if rows else None
     except (ValueError, _OtherLayoutError):  # a ValueError is marshal's, for what it cannot write

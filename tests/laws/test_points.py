@@ -26,7 +26,7 @@ def pushes(rng: Random, cti: int = MIN_TIME) -> list[Any]:
     """Return insertions of points in columns, and CTIs, in pushes."""
     found: list[Any] = []
     for _ in range(rng.randint(1, 4)):
-        starts = [rng.randint(max(cti, -9), max(cti, -9) + 12) for _ in range(rng.choice((1, 2, 5, 12)))]
+        starts = [rng.randint(max(cti, -9), max(cti, -9) + 12) for _ in range(rng.choice((1, 2, 5, 12, 40)))]
         payloads = [{"k": rng.choice("ab"), "v": rng.randint(-2, 3)} for _ in starts]
         found.append(Inserts(None, np.array(starts), None, Table.from_payloads(payloads)))
         if rng.random() < 0.5:

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.expr.table import Column, Rows, flatnonzero
+from streamdsl.expr.table import Column, Rows
 
 Codes = NDArray[np.int64]
 
@@ -33,17 +33,13 @@ def order_by(columns: Sequence[Column]) -> Rows | None:
 
 
 def _are_ordered(columns: Sequence[Column]) -> bool:
-    """Say whether rows certainly are in order, none equal; a column is looked at only where those before leave it open."""
-    open_rows: Rows | slice = slice(None, -1)
-    after: Rows | slice = slice(1, None)
+    """Say whether rows certainly are in order, none equal."""
+    is_open = np.ones(len(columns[0]) - 1, dtype=np.bool_)
     for column in columns:
-        one, other = column[open_rows], column[after]
-        if column.dtype.kind not in "bi" or (one > other).any():
+        if column.dtype.kind not in "bi" or (is_open & (column[:-1] > column[1:])).any():
             return False
-        same = flatnonzero(one == other)
-        open_rows = same if isinstance(open_rows, slice) else open_rows[same]
-        after = open_rows + 1
-        if not len(same):
+        is_open &= column[:-1] == column[1:]
+        if not is_open.any():
             return True
     return False
 
