@@ -195,7 +195,7 @@ SIGNS: Final = {
 """How errors call terminals that are no words."""
 
 INSTEAD: Final = {
-    "=": "equality is written =",
+    "==": "equality is written =",
     "|": "texts are put together with +",
     "'": "a text ends with ', and '' in it is one '",
     "LIKE": "give a function of your own: sd.sql(text, S=stream, like=sd.udf(...)), and call it: like(name)",

@@ -83,8 +83,12 @@ def _word(text: str, at: int) -> str:
 
 def _hint(text: str, at: int, terminals: Any) -> str:
     """Return what to write instead of the word at a place, or what may stand there."""
-    asked = text[:at].split()[-1:] if set(terminals or ()) == {"ALL"} else [_word(text, at)]
-    return INSTEAD.get(" ".join(asked).upper()) or _expected(terminals)
+    word = _word(text, at)
+    if set(terminals or ()) == {"ALL"}:
+        word = text[:at].split()[-1]
+    elif text[at - 1 : at + 1] == "==":
+        word = "=="
+    return INSTEAD.get(word.upper()) or _expected(terminals)
 
 
 @cache

@@ -76,6 +76,7 @@ class Selecting:
         columns = Columns(self._text, self._sides(sources))
         outputs = [(self._output(item), item.children[0]) for item in items.children if item.data == "item"]
         columns.note([items, *(each for each in (where, group) if each), *sources.children[1:]])
+        columns.note([call for call in inside(having, "call") if self._is_aggregate(call)])
         columns.note([having] if having else [], besides={name for name, _ in outputs})
         joining = Joining(self._text, columns, tuple(conjuncts(where.children[0])) if where else ())
         rows, asked = joining.rows(sources.children[1:])

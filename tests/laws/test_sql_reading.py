@@ -98,6 +98,11 @@ def test_having_knows_the_columns_that_are_selected() -> None:
         sd.sql("SELECT sum(v) + 1 AS d FROM S HAVING _1 > 2", S=S)
 
 
+def test_an_aggregate_in_having_is_of_the_sources_columns() -> None:
+    text = "SELECT S.k AS letter, max(T.x) AS v FROM S JOIN T ON S.k = T.k GROUP BY S.k HAVING min(v) = 1 AND abs(v) = 10"
+    assert answer(text) == [("a", 10)]
+
+
 def test_conditions_are_true_or_false_whatever_they_are_of() -> None:
     assert answer("SELECT v FROM S WHERE flag AND v > 0") == [(1,)]
     assert answer("SELECT v FROM S WHERE flag AND v") == [(1,)]
