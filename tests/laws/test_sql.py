@@ -72,6 +72,15 @@ def test_text_means_what_methods_mean(text: str, s: Any, t: Any) -> None:
         assert_cht_equal(read.run(given_to).cht(), query.run(given_to).cht())
 
 
+@examples(25)
+@given(ROWS, ROWS)
+def test_a_join_from_the_right_is_one_from_the_left(s: Any, t: Any) -> None:
+    bound = {"S": history(s), "T": history(t)}
+    right = sd.sql("SELECT S.v AS a, T.w AS b FROM S RIGHT JOIN T ON S.k = T.k", S=S, T=T)
+    left = sd.sql("SELECT S.v AS a, T.w AS b FROM T LEFT JOIN S ON S.k = T.k", S=S, T=T)
+    assert_cht_equal(right.run(bound).cht(), left.run(bound).cht())
+
+
 OVER_TIME = [
     "ISTREAM (SELECT k, v FROM S [RANGE 3])",
     "DSTREAM (SELECT k, v FROM S [RANGE 3])",
