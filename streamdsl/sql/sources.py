@@ -110,17 +110,34 @@ def read(text: Text, tree: Any, groups: tuple[Any, ...], given: Mapping[str, Any
     modules = {name: value for name, value in given.items() if is_module(value)}
     functions = {name: value for name, value in given.items() if callable(value) and name not in modules}
     found |= {name: value for name, value in given.items() if name not in modules and name not in functions}
-    unit = _unit(found)
-    batched = _needs_batches(tree) or any(isinstance(value, (cql.BatchStream, cql.Relation)) for value in found.values())
+    names = _names(tree)
+    used = {name: value for name, value in found.items() if name in names}
+    unit = _unit(used)
+    batched = _needs_batches(tree) or any(isinstance(value, (cql.BatchStream, cql.Relation)) for value in used.values())
     if batched:
-        found |= _in_one_group({name: value for name, value in found.items() if not isinstance(value, cql.Relation)}, tree)
-    for name, value in found.items():
-        if not isinstance(value, (Stream, cql.BatchStream, cql.Relation)):
-            hint = "for example sd.source('trips'), or a stream of a cql group"
-            if isinstance(value, list):
-                hint = f"a list of (payload, t) is read over batches, as {name} [ROWS 3]; else write {name}=sd.from_rows(...)"
-            raise QueryError(f"{name}={value!r} is no stream", hint=hint)
-    return Sources(text, found, functions, modules, batched, unit)
+        used |= _in_one_group({name: value for name, value in used.items() if not isinstance(value, cql.Relation)}, tree)
+    for name, value in (found | used).items():
+        if name in used or not isinstance(value, list):
+            _check_stream(name, value)
+    return Sources(text, found | used, functions, modules, batched, unit)
+
+
+def _names(tree: Any) -> set[str]:
+    """Return the names of all that the statements of a program read."""
+    tokens = [source.children[0] for source in tree.find_data("named")]
+    for spread in tree.find_data("spread"):
+        tokens += spread.children[1].children
+    return {name_of(token) for token in tokens}
+
+
+def _check_stream(name: str, value: object) -> None:
+    from streamdsl import cql
+
+    if not isinstance(value, (Stream, cql.BatchStream, cql.Relation)):
+        hint = "for example sd.source('trips'), or a stream of a cql group"
+        if isinstance(value, list):
+            hint = f"a list of (payload, t) is read over batches, as {name} [ROWS 3]; else write {name}=sd.from_rows(...)"
+        raise QueryError(f"{name}={value!r} is no stream", hint=hint)
 
 
 def _unit(given: Mapping[str, Any]) -> Unit:

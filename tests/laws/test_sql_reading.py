@@ -167,3 +167,12 @@ def test_everything_over_batches_is_without_the_timestamp() -> None:
     assert pairs == [sd.Record(v=1, t=2)]
     later = sd.sql("SELECT * FROM S [ROWS 1]", cql.stream_group(S=[])).open()
     assert later.push([("S", {"v": 7}, 1)]).istream == [((1, 1), sd.Record(v=7))]
+
+
+def test_what_is_not_read_makes_no_difference() -> None:
+    group = cql.stream_group(G=[({"v": 1}, 1)])
+    assert isinstance(sd.sql("SELECT v FROM S", group, S=S), sd.Stream)
+    unread = {"T": sd.source("T"), "U": [(7, 99)]}
+    assert sd.sql("SELECT v FROM S [ROWS 1]", S=S, **unread).states() == sd.sql("SELECT v FROM S [ROWS 1]", S=S).states()
+    with pytest.raises(sd.errors.QueryError, match="T=5 is no stream"):
+        sd.sql("SELECT v FROM S", S=S, T=5)
