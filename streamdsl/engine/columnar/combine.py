@@ -111,8 +111,8 @@ def _counted(parts: Sequence[Pending], block: _Block) -> Combined:
     flat.sort()
     found, counts = counted_runs(flat)
     lanes = Lanes(len(counts))
-    for part in parts[0].terms.parts:
-        lanes.add_sums(part.lane, counts, block.rows)
+    for term in parts[0].terms.parts:
+        lanes.add_sums(term.lane, counts, block.rows)
     return Combined((found & ((1 << block.bits) - 1)) + block.lowest, (found >> block.bits) + block.first, lanes)
 
 
