@@ -217,6 +217,8 @@ def aggregation(query: object, f: object, named: Mapping[str, object], schema: S
             hint="either one aggregate, or named ones: aggregate(n=sd.count(), m=Median().of(lambda e: e.fare))",
         )
     if isinstance(query, Agg):
+        if f is not None:
+            raise QueryError("several aggregates are given without names", hint="write aggregate(n=sd.count(), mean=sd.avg(...))")
         return Aggregation((bind(query, schema),), Field("a0"), "one")
     if _is_module(query, AnyUDA):
         return Aggregation((BoundAgg(instance(query, AnyUDA), argument(f, schema)),), Field("a0"), "one")
@@ -264,9 +266,13 @@ def named_aggregation(named: Mapping[str, object], schema: Schema | None) -> Agg
 
 def _agg_hint(name: str, value: object) -> str:
     if _is_module(value, AnyUDA):
-        shown = f"{value.__name__}()" if isinstance(value, type) else getattr(value, "label", repr(value))
+        shown = f"{value.__name__}()" if isinstance(value, type) else _instance_shown(value)
         return f"say of what it is taken: {name}={shown}.of(lambda e: ...)"
     return f"for example {name}=sd.count(), {name}=sd.avg(lambda e: ...), {name}=MyUDA().of(lambda e: ...)"
+
+
+def _instance_shown(module: Any) -> str:
+    return f"{module.label}(...)" if module.label == type(module).__name__ else str(module.label)
 
 
 def bind(agg: Agg[Any, Any], schema: Schema | None) -> BoundAgg:
@@ -276,7 +282,7 @@ def bind(agg: Agg[Any, Any], schema: Schema | None) -> BoundAgg:
 
 def argument(f: object, schema: Schema | None) -> Expr | None:
     """Return the expression of a module's argument; None means whole payloads."""
-    return None if f is None else expression(f, schema)
+    return None if f is None else row_expression(f, schema, life=False)
 
 
 def instance(module: Any, base: type) -> Any:

@@ -6,6 +6,7 @@ available, and ends with a `Hint:` where there is a remedy.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from traceback import walk_tb
@@ -20,11 +21,13 @@ __all__ = [
     "DriverWarning",
     "EventError",
     "FieldNotFound",
+    "MethodNotFound",
     "PositionError",
     "QueryError",
     "SchemaError",
     "SessionError",
     "SinkError",
+    "SqlError",
     "StreamDslError",
     "TimeOverflow",
     "TimestampViolation",
@@ -115,12 +118,16 @@ class FieldNotFound(QueryError, AttributeError):
 
     def __init__(self, name: str, available: Iterable[str]) -> None:
         fields = list(available)
-        close = _closest(name, fields)
+        close = closest(name, fields)
         super().__init__(
             f"there is no field {name!r}; the fields are: {', '.join(fields) or '(none)'}",
             hint=f"did you mean {close!r}?" if close else None,
         )
         self.field = name
+
+
+class MethodNotFound(QueryError, AttributeError):
+    """A stream, a group or a window has no method of this name."""
 
 
 class PositionError(StreamDslError, IndexError):
@@ -137,10 +144,25 @@ class UserCodeError(StreamDslError, RuntimeError):
         if event is not None:
             places.append(f"event {event!r}")
         places.extend(_line_of_the_user(cause))
-        super().__init__(f"{type(cause).__name__} in user code: {cause}\n  at {', '.join(places)}")
+        super().__init__(f"{type(cause).__name__} in user code: {cause}\n  at {', '.join(places)}", hint=_remedy(cause, window))
         self.operator = operator
         self.window = window
         self.event = event
+
+
+def _remedy(cause: BaseException, window: object) -> str | None:
+    """Return what helps against mistakes that Python's own messages do not explain."""
+    if not isinstance(cause, TypeError) or "Hint:" in str(cause):
+        return None
+    if re.search(r"for [&|]: ", str(cause)):
+        return "& and | bind closer than comparisons: write (e.fare > 5) & (e.zone == 'A')"
+    if "'ScalarRow'" in str(cause):
+        return "a payload that is one bare value is e.value"
+    if "'method'" in str(cause):
+        return "a field that has the name of a method is e['name']"
+    if window is None and "NoneType" in str(cause):
+        return "where a row has None: sd.coalesce(e.fare, 0), or .where(lambda e: sd.not_(sd.is_none(e.fare))) before it"
+    return None
 
 
 def _line_of_the_user(error: BaseException) -> Iterator[str]:
@@ -205,8 +227,14 @@ def _event_id(event: object) -> object:
     return getattr(event, "id", event)
 
 
-def _closest(name: str, names: list[str]) -> str | None:
+def closest(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that may have been meant: one that differs in the case of letters, or is written much like it.
+
+    >>> closest("fair", ["zone", "fare"]), closest("V", ["k", "v"]), closest("V", ["k"])
+    ('fare', 'v', None)
+    """
     import difflib
 
-    found = difflib.get_close_matches(name, names, n=1)
-    return found[0] if found else None
+    known = {each.lower(): each for each in names}
+    found = difflib.get_close_matches(name.lower(), known, n=1)
+    return known[found[0]] if found else None

@@ -130,6 +130,16 @@ class Result(Generic[T]):
         """The unit of its times, None if it is not known."""
         return self._output.unit
 
+    def __eq__(self, other: object) -> bool:
+        """Compare histories, with another result or a `CHT`.
+
+        >>> Result.from_cht(CHT.from_rows([(1, 5, "x")])) == CHT.from_rows([(1, 5, "x")])
+        True
+        """
+        return self.cht() == (other.cht() if isinstance(other, Result) else other)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def cht(self) -> CHT[T]:
         """Return the output as a canonical history table."""
         if self._cht is None:

@@ -16,6 +16,7 @@ from streamdsl.errors import QueryError
 from streamdsl.expr.nodes import Constant, Expr
 from streamdsl.expr.schema import Schema
 from streamdsl.extras import need_spark
+from streamdsl.missing import Fluent
 from streamdsl.pattern import Pattern, Steps, traced
 from streamdsl.plan import derived
 from streamdsl.plan import node as algebra
@@ -70,7 +71,7 @@ On: TypeAlias = str | list[str] | tuple[Callable[[L], object], Callable[[R], obj
 __all__ = ["GroupedStream", "GroupedWindowedStream", "Stream", "WindowedStream"]
 
 
-class _Windowing(ABC, Generic[W]):
+class _Windowing(Fluent, ABC, Generic[W]):
     """The window kinds, for streams and for groups; W is what they give."""
 
     __slots__ = ()
@@ -1426,7 +1427,7 @@ class GroupedStream(_Windowing["GroupedWindowedStream[K, T]"], Generic[K, T]):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class WindowedStream(Generic[T]):
+class WindowedStream(Fluent, Generic[T]):
     """A stream divided into windows: an aggregate or an operator is invoked for each that is not empty."""
 
     _input: Stream[T]
@@ -1601,7 +1602,7 @@ class WindowedStream(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class GroupedWindowedStream(Generic[K, T]):
+class GroupedWindowedStream(Fluent, Generic[K, T]):
     """The windows of each group: results come with the group's key."""
 
     _input: GroupedStream[K, T]

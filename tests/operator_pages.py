@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 from pathlib import Path
 from typing import Final
@@ -105,7 +106,7 @@ def call(cls: type, name: str) -> str:
     function = inspect.getattr_static(cls, name)
     parameters = list(inspect.signature(function).parameters.values())[1:]
     plain = [each.replace(annotation=inspect.Parameter.empty) for each in parameters]
-    return f"{name}{inspect.Signature(plain)}".replace(repr(INFINITY), "INFINITY")
+    return re.sub(r"<(\w+\.\w+): [^>]*>", r"sd.\1", f"{name}{inspect.Signature(plain)}").replace(repr(INFINITY), "INFINITY")
 
 
 def section(cls: type, name: str) -> str:

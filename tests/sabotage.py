@@ -113,8 +113,8 @@ SABOTAGES = (
     Sabotage(
         "two aggregates that differ in a text are one",
         "streamdsl/sql/aggregating.py",
-        "written = (aggregate_name(word), *rest)",
-        "written = (aggregate_name(word), self.text.of(call).lower())",
+        "written = (self._word(word), *rest)",
+        "written = (self._word(word), self.text.of(call).lower())",
         "differ_in_a_letter",
     ),
     Sabotage(

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import streamdsl as sd
 from benchmarks.data import Columns, bids
@@ -103,6 +103,10 @@ AXES = [
 ]
 
 
+COLUMNS: Final = 3
+"""How many plots stand side by side: more cannot be read on a page."""
+
+
 def draw(axes: Sequence[Axis], path: str) -> None:
     """Measure each axis, print the figures, and draw them."""
     import matplotlib
@@ -111,8 +115,12 @@ def draw(axes: Sequence[Axis], path: str) -> None:
     from matplotlib import pyplot
 
     pyplot.rcParams["svg.hashsalt"] = "streamdsl"
-    figure, places = pyplot.subplots(1, len(axes), figsize=(4 * len(axes), 3.2), constrained_layout=True)
-    for axis, place in zip(axes, places, strict=True):
+    rows = -(-len(axes) // COLUMNS)
+    figure, grid = pyplot.subplots(rows, COLUMNS, figsize=(4 * COLUMNS, 3.2 * rows), constrained_layout=True)
+    places = grid.flatten()
+    for place in places[len(axes) :]:
+        place.remove()
+    for axis, place in zip(axes, places, strict=False):
         found = axis.measure()
         print(axis.label, *(f"{size:g}: {each}" for size, each in zip(axis.sizes, found, strict=True)), sep="\n  ")
         place.plot([each.run for each in found], marker="o", color="#2a6f97", label="run, to columns")

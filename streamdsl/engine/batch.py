@@ -13,7 +13,7 @@ from streamdsl.errors import SchemaError
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Rows, Table, every, flatnonzero, largest, object_column
 from streamdsl.temporal.alike import unique
-from streamdsl.temporal.time import MIN_TIME, Ticks
+from streamdsl.temporal.time import CHRONON, MIN_TIME, Ticks
 
 SLICE: Final = 2**15
 """Rows that are taken at once where rows pass one by one: more fall out of the cache."""
@@ -50,6 +50,11 @@ class Batch:
         return self if every(changes) else self.take(flatnonzero(changes))
 
     @property
+    def are_points(self) -> bool:
+        """Whether all rows are known to come, and to be points."""
+        return False
+
+    @property
     def is_large(self) -> bool:
         """Whether it is more than one slice."""
         return len(self.le) > SLICE
@@ -69,6 +74,10 @@ class Batch:
     def only(self, rows: Rows) -> Batch:
         """Return these rows, of which no two are equal, in their order."""
         return self if len(rows) == len(self) else self.take(rows)
+
+    def with_ids(self, ids: Ids) -> Batch:
+        """Return the rows with other ids."""
+        return Batch(ids, self.le, self.re_old, self.re_new, self.table, self.keys)
 
     def with_table(self, table: Table, keys: Ticks | None) -> Batch:
         """Return the rows with other payloads, in these groups."""
@@ -106,6 +115,57 @@ class Batch:
             Table.concat([part.table for part in parts]),
             np.concatenate([part.keys for part in parts if part.keys is not None]) if keyed else None,
         )
+
+
+class Points(Batch):
+    """Insertions of points in order of arrival, whose ids are numbers: ids and REs are made where someone reads them.
+
+    `rows` are which of the rows from `first` on these are; None: all.
+    """
+
+    __slots__ = ("_latest", "first", "rows")
+
+    def __init__(self, first: int, le: Ticks, table: Table, keys: Ticks | None = None, rows: Rows | None = None) -> None:
+        self.first = first
+        self.rows = rows
+        self.le = self.re_old = le
+        self.table = table
+        self.keys = keys
+        self._latest: int | None = None
+
+    def __getattr__(self, name: str) -> Ticks:
+        if name == "ids":
+            self.ids = np.arange(self.first, self.first + len(self.le)) if self.rows is None else self.rows + self.first
+            return self.ids
+        if name == "re_new":
+            self.re_new = self.le + CHRONON
+            return self.re_new
+        raise AttributeError(name)
+
+    @property
+    def are_points(self) -> bool:
+        return True
+
+    @property
+    def watermark(self) -> int:
+        if self._latest is None:
+            self._latest = super().watermark
+        return self._latest
+
+    def changed(self) -> Batch:
+        return self
+
+    def _mapped(self, rows: Rows | slice) -> Batch:
+        keys = None if self.keys is None else self.keys[rows]
+        le, table = self.le[rows], self.table.take(rows)
+        if self.rows is not None:
+            return Points(self.first, le, table, keys, self.rows[rows])
+        if isinstance(rows, slice):
+            return Points(self.first + rows.indices(len(self))[0], le, table, keys)
+        return Points(self.first, le, table, keys, rows)
+
+    def with_table(self, table: Table, keys: Ticks | None) -> Batch:
+        return Points(self.first, self.le, table, keys, self.rows)
 
 
 class Sliced(Batch):

@@ -7,7 +7,6 @@ import itertools
 import operator
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -78,7 +77,7 @@ class SpeculativeEgress:
             return batch
         with collector_paused():
             names = self._versions.names(batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist())
-        return replace(batch, ids=object_column(names))
+        return batch.with_ids(object_column(names))
 
 
 class FinalEgress:

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from streamdsl.engine.pairs import distinct_pairs
-from streamdsl.engine.versions import RowVersion
-from streamdsl.expr.table import Column, concat_columns, object_column
+from streamdsl.engine.versions import row_versions
+from streamdsl.expr.table import Column, concat_columns, flatnonzero, object_column
 from streamdsl.temporal.time import Ticks
 
 
@@ -83,10 +83,12 @@ class VersionedIds(DeferredIds):
 
     def spelled(self) -> Iterable[Hashable]:
         rows, versions = self.columns
-        if not versions.any():
-            return rows.tolist()  # type: ignore[no-any-return]
-        pairs = zip(rows.tolist(), versions.tolist(), strict=True)
-        return (RowVersion(id, version) if version else id for id, version in pairs)
+        ids: list[Hashable] = rows.tolist()
+        again = flatnonzero(versions)
+        places = again.tolist()
+        for place, id in zip(places, row_versions([ids[place] for place in places], versions[again].tolist()), strict=True):
+            ids[place] = id
+        return ids
 
     def with_columns(self, *columns: Any) -> VersionedIds:
         return VersionedIds(*columns)

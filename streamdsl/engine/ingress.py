@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.batch import EMPTY, Batch, Points
 from streamdsl.engine.operator import Piece
 from streamdsl.errors import SchemaError
 from streamdsl.expr.table import Table, largest, least, object_column
@@ -219,18 +219,20 @@ class Ingress:
             return self._numbered(inserts)
         if self.schema is not None and inserts.table.schema != self.schema:
             return self._numbered(inserts)
-        if (inserts.le > inserts.re).any() or (inserts.le == INFINITY).any() or self._is_late(inserts.le):
+        if not _are_lifetimes(inserts) or self._is_late(inserts.le):
             return self._numbered(inserts)
         self.schema = self.schema or inserts.table.schema
         first, self.rows = self.rows, self.rows + len(inserts)
         self._progress_with(inserts.le)
+        if inserts.ends is None:
+            return [Piece(Points(first, inserts.le, inserts.table), self.table.cti)]
         ids = np.arange(first, self.rows, dtype=np.int64)
-        return [Piece(Batch(ids, inserts.le, inserts.le, inserts.re, inserts.table), self.table.cti)]
+        return [Piece(Batch(ids, inserts.le, inserts.le, inserts.ends, inserts.table), self.table.cti)]
 
     def _is_late(self, le: Ticks) -> bool:
         """Say whether one of these insertions breaks the CTI that holds before it."""
         if self.progress is None or len(le) == 1:
-            return least(le) < self.table.cti
+            return self.table.cti > MIN_TIME and least(le) < self.table.cti
         known = np.maximum.accumulate(np.concatenate([[self.progress.largest], le[:-1]]))
         ctis = np.maximum(known, MIN_TIME + self.progress.delay) - self.progress.delay
         return bool((le < np.maximum(np.where(known == MIN_TIME, MIN_TIME, ctis), self.table.cti)).any())
@@ -244,6 +246,11 @@ class Ingress:
     def _numbered(self, inserts: Inserts) -> list[Piece]:
         first, self.rows = self.rows, self.rows + len(inserts)
         return self._events(list(inserts.events(first)))
+
+
+def _are_lifetimes(inserts: Inserts) -> bool:
+    """Say whether every row has a lifetime; points, whose REs nobody has made, have."""
+    return inserts.ends is None or not ((inserts.le > inserts.ends).any() or (inserts.le == INFINITY).any())
 
 
 def _cut(events: Sequence[Event[Any]]) -> Iterator[Sequence[Event[Any]]]:

@@ -17,7 +17,7 @@ import numpy as np
 from streamdsl.engine.index.pair_index import PairIndex
 from streamdsl.expr.nodes import Constant, Expr, Make
 from streamdsl.expr.schema import Schema, as_payload
-from streamdsl.expr.table import Column, Table, column_of, flatnonzero, largest, least, object_column
+from streamdsl.expr.table import Column, Table, column_of, flatnonzero, largest, object_column
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import payload_key
 from streamdsl.temporal.time import Ticks
@@ -74,7 +74,7 @@ class PartNumbers:
         return np.fromiter(map(self.number, map(payload_key, values), values), dtype=np.int64, count=len(values))
 
     def _of_integers(self, column: Ticks) -> Ticks:
-        if not len(column) or (least(column) >= 0 and largest(column) < self.limit):
+        if not len(column) or largest(column.view(np.uint64)) < self.limit:  # a negative one is beyond all others there
             return column
         beyond = flatnonzero((column < 0) | (column >= self.limit))
         numbers = column.copy()

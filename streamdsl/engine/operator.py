@@ -150,28 +150,28 @@ class Operator(ABC):
             "udm_calls": self.udm_calls,
         }
 
-    def evaluate(self, expr: Expr, inputs: Inputs, ids: Ids) -> Column:
+    def evaluate(self, expr: Expr, inputs: Inputs, batch: Batch) -> Column:
         """Return an expression's column; an exception of user code names this operator and the event."""
         try:
             return evaluate(expr, inputs)
         except RowError as error:
-            raise self.user_error(error, ids) from error.cause
+            raise self.user_error(error, batch.ids) from error.cause
 
-    def holds(self, predicate: Expr, inputs: Inputs, ids: Ids) -> NDArray[np.bool_]:
+    def holds(self, predicate: Expr, inputs: Inputs, batch: Batch) -> NDArray[np.bool_]:
         """Return `bool(predicate)` of every row; errors as in `evaluate`."""
         try:
             return truth(evaluate(predicate, inputs))
         except RowError as error:
-            raise self.user_error(error, ids) from error.cause
+            raise self.user_error(error, batch.ids) from error.cause
 
     def argument(self, expr: Expr, where: Expr | None, batch: Batch, inputs: Inputs) -> tuple[Column, NDArray[np.bool_] | None]:
         """Return an aggregate's argument and which rows its `where` has chosen, None: all; on no other row is it evaluated."""
-        chosen = None if where is None else self.holds(where, inputs, batch.ids)
+        chosen = None if where is None else self.holds(where, inputs, batch)
         if chosen is None or chosen.all():
-            return self.evaluate(expr, inputs, batch.ids), chosen
+            return self.evaluate(expr, inputs, batch), chosen
         rows = flatnonzero(chosen)
         part = batch.take(rows)
-        values = self.evaluate(expr, inputs_of(part), part.ids)
+        values = self.evaluate(expr, inputs_of(part), part)
         column = np.full(len(batch), None, dtype=object) if values.dtype == object else np.zeros(len(batch), dtype=values.dtype)
         column[rows] = values
         return column, chosen
@@ -212,4 +212,5 @@ class RowOperator(Operator):
 
 def inputs_of(batch: Batch) -> Inputs:
     """Return a batch as what expressions are evaluated over; `life` is the lifetime after the change."""
-    return Inputs((batch.table,), batch.table.size, batch.le, batch.re_new)
+    re = (lambda: batch.re_new) if batch.are_points else batch.re_new
+    return Inputs((batch.table,), batch.table.size, batch.le, re)

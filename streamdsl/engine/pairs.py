@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
@@ -41,19 +42,24 @@ def distinct_pairs(first: Ticks, second: Ticks) -> Pairs:
     return Pairs(index, *packed.parts(flat))
 
 
-def counted_pairs(first: Ticks, second: Ticks) -> tuple[Ticks, Ticks, Ticks]:
-    """Return the distinct pairs of rows, in order, and how many rows have each.
+def counted_runs(ordered: Ticks) -> tuple[Ticks, Ticks]:
+    """Return the distinct ones of sorted numbers, and how often each is there.
 
-    >>> [column.tolist() for column in counted_pairs(np.array([1, 0, 1]), np.array([5, 5, 5]))]
-    [[0, 1], [5, 5], [1, 2]]
+    >>> [column.tolist() for column in counted_runs(np.array([5, 7, 7]))]
+    [[5, 7], [1, 2]]
     """
-    packed = _packed(first, second)
-    if packed is None:
-        pairs = distinct_pairs(first, second)
-        return pairs.first, pairs.second, np.bincount(pairs.index)
-    ordered = np.sort(packed.flat)
-    starts = flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    return *packed.parts(ordered[starts]), np.diff(starts, append=len(ordered))
+    starts = flatnonzero(_is_first(ordered))
+    counts = np.empty_like(starts)
+    np.subtract(starts[1:], starts[:-1], out=counts[:-1])
+    counts[-1:] = len(ordered) - starts[-1:]
+    return ordered[starts], counts
+
+
+def _is_first(ordered: Ticks) -> NDArray[np.bool_]:
+    """Say which of some sorted numbers differ from the one before."""
+    is_first = np.ones(len(ordered), dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    return is_first
 
 
 class _Packed(NamedTuple):
@@ -108,7 +114,7 @@ def _marked(flat: Ticks, size: int) -> tuple[Rows, Ticks]:
 def _sorted(flat: Ticks) -> tuple[Rows, Ticks]:
     order = np.argsort(flat)
     ordered = flat[order]
-    is_first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    is_first = _is_first(ordered)
     index = np.empty(len(flat), dtype=np.intp)
     index[order] = np.cumsum(is_first) - 1
     return index, ordered[flatnonzero(is_first)]

@@ -57,15 +57,20 @@ class RowError(Exception):
 class Inputs(NamedTuple):
     """What expressions are evaluated over: a table for each side, lifetimes and group keys where there are such.
 
-    Pairs have the LE of each row in `starts`, where that is read.
+    Pairs have the LE of each row in `starts`, where that is read. What `re` is may be told only where it is read.
     """
 
     tables: tuple[Table, ...]
     size: int
     le: Ticks | None = None
-    re: Ticks | None = None
+    re: Ticks | Callable[[], Ticks] | None = None
     keys: Table | None = None
     starts: tuple[Ticks, ...] = ()
+
+    @property
+    def ends(self) -> Ticks | None:
+        """The RE of each row."""
+        return self.re() if callable(self.re) else self.re
 
 
 def evaluate(expr: Expr, inputs: Inputs) -> Column:
@@ -154,7 +159,7 @@ def _on_row(row: int, function: Callable[..., R], *arguments: Any) -> R:
 
 def _rows(inputs: Inputs) -> Iterable[tuple[tuple[Any, ...], Lifetime | None, Any, tuple[int, ...]]]:
     payloads = zip(*(table.payloads() for table in inputs.tables), strict=True) if inputs.tables else itertools.repeat(())
-    lives = _lives(inputs.le, inputs.re) if inputs.le is not None and inputs.re is not None else itertools.repeat(None)
+    lives = _lives(inputs.le, ends) if inputs.le is not None and (ends := inputs.ends) is not None else itertools.repeat(None)
     keys = inputs.keys.payloads() if inputs.keys is not None else itertools.repeat(None)
     starts = zip(*(start.tolist() for start in inputs.starts), strict=True) if inputs.starts else itertools.repeat(())
     return itertools.islice(zip(payloads, lives, keys, starts, strict=False), inputs.size)
@@ -262,7 +267,7 @@ class _Columns:
     def end(self, expr: Life) -> Column:
         if self.inputs.starts and expr.end == "le":
             return self.taken(self.inputs.starts[expr.side])
-        column = self.inputs.le if expr.end == "le" else self.inputs.re
+        column = self.inputs.le if expr.end == "le" else self.inputs.ends
         if column is None:
             raise no_lifetime()
         return self.taken(column)

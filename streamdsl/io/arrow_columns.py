@@ -70,7 +70,7 @@ def arrow_times(column: Any) -> TimeColumn:
     kind = column.type
     if pa.types.is_dictionary(kind):
         return arrow_times(column.cast(kind.value_type))
-    nulls = column.is_null().to_numpy()
+    nulls = column.is_null().to_numpy() if column.null_count else np.zeros(len(column), dtype=np.bool_)
     if pa.types.is_date(kind):
         return arrow_times(column.cast(pa.timestamp("s" if pa.types.is_date32(kind) else "ms")))
     if pa.types.is_timestamp(kind):

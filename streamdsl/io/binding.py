@@ -11,20 +11,28 @@ import numpy as np
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
 from streamdsl.temporal import Event, Insert, Unit
-from streamdsl.temporal.time import Ticks
+from streamdsl.temporal.time import CHRONON, Ticks, add_times
 
 
 @dataclass(frozen=True, slots=True)
 class Inserts:
-    """Insertions as columns, in order of arrival; without `ids` a row's id is its number in the whole input."""
+    """Insertions as columns, in order of arrival.
+
+    Without `ids` a row's id is its number in the whole input; without `ends` all rows are points.
+    """
 
     ids: Sequence[Hashable] | None
     le: Ticks
-    re: Ticks
+    ends: Ticks | None
     table: Table
 
     def __len__(self) -> int:
         return len(self.le)
+
+    @property
+    def re(self) -> Ticks:
+        """The ends of the lifetimes."""
+        return add_times(self.le, CHRONON) if self.ends is None else self.ends
 
     def events(self, first_id: int = 0) -> Iterator[Insert[Any]]:
         """Yield the insertions one by one; rows without ids are numbered from `first_id`.
@@ -96,8 +104,9 @@ def _together(pieces: Sequence[Piece], first: int) -> Piece:
         return pieces[0]
     if not columns or len(columns) < len(pieces):
         return list(_events(pieces, first))
-    le, re = (np.concatenate([getattr(piece, name) for piece in columns]) for name in ("le", "re"))
-    return Inserts(None, le, re, Table.concat([piece.table for piece in columns]))
+    le = np.concatenate([piece.le for piece in columns])
+    ends = None if all(piece.ends is None for piece in columns) else np.concatenate([piece.re for piece in columns])
+    return Inserts(None, le, ends, Table.concat([piece.table for piece in columns]))
 
 
 def _events(pieces: Iterable[Piece], row: int = 0) -> Iterator[Event[Any]]:

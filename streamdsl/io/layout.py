@@ -9,11 +9,11 @@ from typing import Any, Final, NewType, TypeAlias, Union, get_origin
 
 from streamdsl.errors import QueryError, SchemaError, UserCodeError
 from streamdsl.expr.schema import Schema, Shape
-from streamdsl.expr.table import Column, Table, object_column
+from streamdsl.expr.table import Column, Table, largest, object_column
 from streamdsl.io.binding import Inserts
 from streamdsl.io.columns import Columns
 from streamdsl.io.times import Where, unit_of
-from streamdsl.temporal import CHRONON, Unit, add_times
+from streamdsl.temporal import CHRONON, INFINITY, Unit, add_times
 from streamdsl.temporal.frames import column_names
 from streamdsl.temporal.time import Ticks
 
@@ -156,16 +156,17 @@ class Layout:
 
     def inserts(self, columns: Columns, first_row: int = 0) -> Inserts:
         """Return the rows of a piece as insertions."""
-        le, re = self.lifetimes(columns, first_row)
-        return Inserts(None, le, re, self.table(columns))
+        le, ends = self.lifetimes(columns, first_row)
+        return Inserts(None, le, ends, self.table(columns))
 
     def table(self, columns: Columns) -> Table:
         """Return the payloads of a piece."""
         return self.payloads.table(self.payloads.values(columns, self.file), columns.size)
 
-    def lifetimes(self, columns: Columns, first_row: int = 0) -> tuple[Ticks, Ticks]:
-        """Return the ends of the rows of a piece; raises `EventError` and `UnitError` for what is no time."""
+    def lifetimes(self, columns: Columns, first_row: int = 0) -> tuple[Ticks, Ticks | None]:
+        """Return the ends of the rows of a piece, no REs for points; raises `EventError` and `UnitError` for what is no time."""
         le = columns.times(self.start).starts(self.unit, Where(self.start, self.file, first_row))
         if self.end is None:
-            return le, add_times(le, CHRONON)
+            is_early = not len(le) or largest(le) + CHRONON < INFINITY
+            return le, None if is_early else add_times(le, CHRONON)
         return le, columns.times(self.end).ends(self.unit, Where(self.end, self.file, first_row))

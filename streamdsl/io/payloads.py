@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from streamdsl.errors import SchemaError
 from streamdsl.expr.schema import Schema, Shape
-from streamdsl.expr.table import Table
+from streamdsl.expr.table import Column, Table
+from streamdsl.io.uniform import Fields
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import is_namedtuple, plains
 
@@ -49,6 +50,18 @@ def table_of(payloads: Sequence[Any], schema: Schema | None, first: int = 0) -> 
     for number, payload in enumerate(payloads, first):
         schema = schema_for(schema, number, payload)
     return Table.from_payloads(payloads, schema)
+
+
+def uniform_table(fields: Column | Fields, schema: Schema | None) -> Table | None:
+    """Return payloads that have been read as columns; None where they are not numbers, or tuples of them, as the schema wants."""
+    columns = [column for column in fields if not isinstance(column, list)] if isinstance(fields, list) else [fields]
+    if not columns or (isinstance(fields, list) and len(columns) < len(fields)):
+        return None
+    found = Schema.tuple(len(columns)) if isinstance(fields, list) else Schema.scalar()
+    schema = found if schema is None else schema
+    if schema.cls is not None or (schema.shape, schema.names) != (found.shape, found.names):
+        return None
+    return Table(schema, dict(zip(schema.names, columns, strict=True)), len(columns[0]))
 
 
 def _are_alike(schema: Schema, kinds: set[type]) -> bool:

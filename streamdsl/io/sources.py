@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -18,8 +19,9 @@ from streamdsl.io.binding import Bound, Inserts, Piece
 from streamdsl.io.columns import Columns, columns_of, is_frame
 from streamdsl.io.files import Files, JsonLines, ParquetFiles, Paths, paths_of
 from streamdsl.io.layout import Layout, PayloadLike, as_schema, frame_schema, payloads_of
-from streamdsl.io.payloads import schema_for, table_of
+from streamdsl.io.payloads import schema_for, table_of, uniform_table
 from streamdsl.io.physical import PhysicalLayout, has_physical_columns
+from streamdsl.io.uniform import fields_of
 from streamdsl.result import Result
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Event, Insert, Retract, TimeReader, Unit, check_unit
 from streamdsl.temporal.alike import unique
@@ -67,18 +69,34 @@ def read_rows(rows: Iterable[tuple[Any, Any, Any]], unit: Unit | None = None, pa
 def _bind_rows(rows: Sequence[Any], reader: TimeReader, schema: Schema | None) -> Bound:
     """Read rows a few thousand at a time, as many as a processor's cache holds: each is looked at several times."""
     pieces: list[Piece] = []
+    is_uniform = True
     for first in range(0, len(rows) or 1, _AT_ONCE):
-        piece = _inserts(rows[first : first + _AT_ONCE], first, reader, schema)
+        some = rows[first : first + _AT_ONCE]
+        uniform = _uniform_inserts(some, reader, schema) if is_uniform else None
+        is_uniform = uniform is not None
+        piece = _inserts(some, first, reader, schema) if uniform is None else uniform
         schema = piece.table.schema if len(piece) else schema
         pieces.append(piece)
     return Bound(reader.found, schema, lambda: iter(pieces), len(rows))
+
+
+def _uniform_inserts(rows: Sequence[Any], reader: TimeReader, schema: Schema | None) -> Inserts | None:
+    """Return rows that are laid out alike as columns, None for others."""
+    match fields_of(rows):
+        case [np.ndarray() as le, np.ndarray() as re, payload] if le.dtype == re.dtype == np.int64:
+            table = uniform_table(payload, schema)
+            return None if table is None else Inserts(None, reader.integers(le), reader.integers(re), table)
+    return None
 
 
 def _inserts(rows: Sequence[Any], first: int, reader: TimeReader, schema: Schema | None) -> Inserts:
     """Return rows as columns; raises `QueryError` for one that is none."""
     if not all(issubclass(kind, tuple) for kind in unique(map(type, rows))) or not unique(map(len, rows)) <= {3}:
         number, odd = next(at for at in enumerate(rows, first) if not isinstance(at[1], tuple) or len(at[1]) != 3)
-        raise QueryError(f"row {number} is not a tuple (le, re, payload): {odd!r:.80}", hint="events and rows do not mix")
+        hint = "a payload that is there from time 1 until 5 is the row (1, 5, payload)"
+        if isinstance(odd, PhysicalEvent):
+            hint = "events and rows do not mix"
+        raise QueryError(f"row {number} is not a tuple (le, re, payload): {odd!r:.80}", hint=hint)
     starts, ends, payloads = (list(map(itemgetter(place), rows)) for place in range(3))
     table = table_of(payloads, schema, first)
     return Inserts(None, *_lifetimes(reader, starts, ends, first), table)
@@ -110,6 +128,10 @@ def read_table(rows: object, payload: PayloadLike = None, unit: Unit | None = No
 
 
 def _items(items: Any, what: str) -> Iterable[Any]:
+    if isinstance(items, GeneratorType) and items.gi_frame is None:
+        raise QueryError(
+            f"{what}: the generator has been read to its end", hint="what is read more than once is a list: list(...)"
+        )
     if isinstance(items, Iterable) and not is_frame(items):
         return items
     raise QueryError(
@@ -169,7 +191,7 @@ def _bind_columns(columns: Columns, payload: Schema | None, start: str, end: str
     return _in_memory(_Converted(columns), layout, layout.lifetimes(columns))
 
 
-def _in_memory(columns: Columns, layout: Layout, ends: tuple[Ticks, Ticks]) -> Bound:
+def _in_memory(columns: Columns, layout: Layout, ends: tuple[Ticks, Ticks | None]) -> Bound:
     reader = _InMemory(columns, layout, *ends)
     if layout.payloads.schema.shape is Shape.OBJECT:
         reader()  # it is made by code of its own, whose errors are to come here
@@ -210,10 +232,10 @@ class _InMemory:
     columns: Columns
     layout: Layout
     le: Ticks
-    re: Ticks
+    ends: Ticks | None
 
     def __call__(self) -> Iterator[Piece]:
-        return iter([Inserts(None, self.le, self.re, self._table)])
+        return iter([Inserts(None, self.le, self.ends, self._table)])
 
     @cached_property
     def _table(self) -> Table:
@@ -325,7 +347,7 @@ def _bound(value: object, source: Source) -> Bound:
     if columns is not None:
         return _bind_columns(columns, source.payload, "le", _default_end(columns), source.time_unit)
     if isinstance(value, (list, tuple, Iterator)):
-        return _bind_items(list(value), source)
+        return _bind_items(list(_items(value, f"the input of {source.source!r}")), source)
     raise _unbindable(value, source)
 
 

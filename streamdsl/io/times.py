@@ -169,7 +169,7 @@ def _parse_texts(values: NDArray[Any], nulls: NDArray[np.bool_]) -> NDArray[Any]
         index = pd.to_datetime(known, format="ISO8601", utc=True)
     except (ValueError, OverflowError):
         return None
-    moments = np.full(len(values), np.datetime64("NaT"), dtype=f"datetime64[{index.unit}]")
+    moments = np.full(len(values), np.datetime64("NaT", index.unit))
     moments[~nulls] = index.tz_localize(None).to_numpy()
     return moments
 

@@ -85,6 +85,9 @@ def _stream(job: Job, engine: str, line: Line) -> None:
 
         run_stream(job, line)
     else:
+        from streamdsl.extras import need_pyarrow
+
+        need_pyarrow("the tables that streams write")
         from streamdsl.jobs.local_stream import LocalStream
 
         LocalStream(job).run(line)

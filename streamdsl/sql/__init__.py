@@ -33,7 +33,7 @@ def sql(text: str, /, *groups: Any, **given: Any) -> Any:
     streamdsl.errors.SqlError: there is no stream 'trip'; there are: trips
       line 1: SELECT zone FROM trip
                                ^^^^
-    Hint: name it: sd.sql(text, S=stream)
+    Hint: did you mean 'trips'?
     """
     if not isinstance(text, str):
         raise QueryError(f"{text!r} is no text of a query", hint='sd.sql("SELECT * FROM S", S=stream)')

@@ -32,6 +32,8 @@ class Aggregating:
     """The user's aggregates by the names under which the query calls them."""
     found: dict[str, Any] = field(default_factory=dict)
     """The aggregates by the names of their fields."""
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    """What is selected, by the names of the columns."""
     _named: dict[tuple[Any, ...], str] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
     """The names that the key's columns have in the rows, and in the results."""
@@ -48,7 +50,7 @@ class Aggregating:
     def add(self, call: Any, name: str | None = None) -> str:
         """Return the field of an aggregate, which is computed once however often it is written."""
         word, *rest = call.children
-        written = (aggregate_name(word), *rest)
+        written = (self._word(word), *rest)
         if written not in self._named:
             taken = {*self.found, *self.keys}
             self._named[written] = name if name and name not in taken else free(f"_{len(self.found) + 1}", taken)
@@ -73,12 +75,15 @@ class Aggregating:
         return Scalars(self.text, self._result, self.scalars.functions, lambda call: E(Field(self.add(call))))
 
     def named_results(self) -> Scalars:
-        """Return the same for HAVING, which knows aggregates by the names of their columns too."""
+        """Return the same for HAVING, which knows the columns that are selected by their names too."""
         return replace(self.results(), column=self._named_result)
 
     def _named_result(self, tree: Any) -> E:
         name = name_of(tree.children[-1])
-        return E(Field(name)) if len(tree.children) == 1 and name in self.found else self._result(tree)
+        if len(tree.children) > 1 or name in self.keys or name not in self.outputs:
+            return self._result(tree)
+        value: E = self.results().value(self.outputs[name])
+        return value
 
     def _result(self, tree: Any) -> E:
         name = name_of(tree.children[-1])
@@ -93,11 +98,18 @@ class Aggregating:
 
     def _aggregate(self, call: Any) -> Any:
         name, distinct, arguments = call.children
-        word = aggregate_name(name)
+        word = self._word(name)
         rows = arguments is None or arguments.data == "all_rows"
         values = [] if rows else arguments.children
-        if distinct and word != "count":
+        if distinct and (word != "count" or word in self.modules):
             raise self.text.refused(name, "only count has DISTINCT")
+        if word in self.modules:
+            module = self.modules[word]
+            with self.text.called(call):
+                return (module() if isinstance(module, type) else module).of(*self.scalars.values(values))
+        return self._built_in(call, word, values, distinct)
+
+    def _built_in(self, call: Any, word: str, values: Sequence[Any], distinct: bool) -> Any:
         self._check_number(call, word, len(values))
         if word == "count":
             return (aggregates.count_distinct if distinct else aggregates.count)(*self.scalars.values(values))
@@ -106,16 +118,17 @@ class Aggregating:
                 raise self.text.refused(values[1], "which quantile is a number from 0 to 1", "write quantile(price, 0.9)")
             with self.text.at(call):
                 return aggregates.quantile(self.scalars.value(values[0]), float(self.text.of(values[1])))
-        if word in _PLAIN:
-            function: Callable[..., Any] = getattr(aggregates, word)
-            return function(self.scalars.value(values[0]))
-        module = self.modules[word]
-        with self.text.called(call):
-            return (module() if isinstance(module, type) else module).of(*self.scalars.values(values))
+        function: Callable[..., Any] = getattr(aggregates, word)
+        return function(self.scalars.value(values[0]))
+
+    def _word(self, name: Any) -> str:
+        """Return the name of an aggregate: one that is given as it is written, others are read in any case."""
+        written = name_of(name)
+        return written if written in self.modules else written.lower()
 
     def _check_number(self, call: Any, word: str, given: int) -> None:
         expected = 2 if word == "quantile" else 1
-        if word in NAMES and given != expected and (word != "count" or given > expected):
+        if given != expected and (word != "count" or given > expected):
             hint = f"write {word}(price, 0.9)" if expected == 2 else f"write {word}(price); count(*) counts rows"
             raise self.text.refused(call, f"{word} takes {expected} value{'s' * (expected > 1)}, not {given}", hint)
 
@@ -123,9 +136,3 @@ class Aggregating:
 def is_module(value: object) -> bool:
     """Say whether a value is an aggregate of the user's, as a class or an instance."""
     return isinstance(value, AnyUDA) or (isinstance(value, type) and issubclass(value, AnyUDA))
-
-
-def aggregate_name(name: Any) -> str:
-    """Return the name of an aggregate: those that need not be given are read in any case."""
-    written = name_of(name)
-    return written.lower() if written.lower() in NAMES else written

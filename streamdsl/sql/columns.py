@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
-from typing import Any
+from typing import Any, Final
 
+from streamdsl.errors import closest
 from streamdsl.expr.facade import E
 from streamdsl.expr.nodes import Field
 from streamdsl.sql.parsing import Text, inside, name_of
+
+TIMESTAMP: Final = "t"
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,13 @@ class Side:
     alias: str
     rows: Any
     fields: tuple[str, ...] | None
+    timed: bool = False
+    """Whether the rows are a window's over batches: then their timestamp is the column `t`, of which `*` says nothing."""
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """The fields that `*` stands for."""
+        return tuple(name for name in self.fields or () if not (self.timed and name == TIMESTAMP))
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,8 @@ class Columns:
             if side.alias == first and rest:
                 self._check(tree, rest[0], [side])
                 return Column(first, rest[0], tuple(rest[1:]))
+        if rest and not any(side.fields is None or first in side.fields for side in self.sides):
+            raise self._no_source(tree, first)
         return Column(self._owner(tree, first), first, tuple(rest))
 
     def name(self, column: Column) -> str:
@@ -90,12 +101,17 @@ class Columns:
             value = getattr(value, attribute)
         return value
 
-    def everything(self, tree: Any) -> list[Column]:
-        """Return the columns that `*` or `S.*` stands for; raises `SqlError` where a source's fields are not known."""
+    def named(self, tree: Any) -> list[Side]:
+        """Return the sources that `*` or `S.*` is of; raises `SqlError` where there is none."""
         wanted = [name_of(token) for token in tree.children]
         sides = [side for side in self.sides if not wanted or side.alias == wanted[0]]
         if not sides:
-            raise self._unknown(tree, f"there is no source {wanted[0]!r}", wanted[0], [side.alias for side in self.sides])
+            raise self._no_source(tree, wanted[0])
+        return sides
+
+    def everything(self, tree: Any) -> list[Column]:
+        """Return the columns that `*` or `S.*` stands for; raises `SqlError` where a source's fields are not known."""
+        sides = self.named(tree)
         for side in sides:
             if side.fields is None:
                 raise self.text.refused(
@@ -103,7 +119,7 @@ class Columns:
                     f"what fields {side.alias} has is not known",
                     "declare them: sd.source(..., payload=Trip), or name the columns",
                 )
-        return [Column(side.alias, name) for side in sides for name in side.fields or ()]
+        return [Column(side.alias, name) for side in sides for name in side.all]
 
     def _owner(self, tree: Any, name: str) -> str:
         having = [side for side in self.sides if side.fields is not None and name in side.fields]
@@ -120,10 +136,13 @@ class Columns:
         known = [field for side in sides for field in side.fields or ()]
         raise self._unknown(tree, f"there is no column {name!r}", name, known)
 
+    def _no_source(self, tree: Any, name: str) -> Exception:
+        return self._unknown(tree, f"there is no source {name!r}", name, [side.alias for side in self.sides])
+
     def _unknown(self, tree: Any, problem: str, name: str, known: list[str]) -> Exception:
-        close = get_close_matches(name, known, n=1)
+        close = closest(name, known)
         listed = f"{problem}; there are: {', '.join(known) or '(none)'}"
-        hint = f"did you mean {close[0]!r}?" if close else None
+        hint = f"did you mean {close!r}?" if close else None
         if self.text.of(tree).startswith('"'):
             hint = f"in double quotes are names; a text is in single ones: '{name}'"
         return self.text.refused(tree, listed, hint)

@@ -22,7 +22,6 @@ WORDS: Final = (
     "IN",
     "INTO",
     "IS",
-    "JOIN",
     "KEEP",
     "NOW",
     "NULL",
@@ -69,7 +68,7 @@ having: _HAVING expr
 every: _OUTPUT _EVERY span
 
 sources: source joined*
-joined: "," source -> cross
+joined: ("," | _CROSS) source -> cross
     | [OUTER] _JOIN source [_ON expr] -> join
 source: NAME [frame] [[_AS] NAME] -> named
     | "(" query ")" [_AS] NAME -> nested
@@ -122,7 +121,9 @@ arguments: "*" -> all_rows
 ALL.2: /ALL\b/i
 DISTINCT.2: /DISTINCT\b/i
 NOT.2: /NOT\b/i
-OUTER.2: /(LEFT|FULL)\b/i
+OUTER.2: /(LEFT|RIGHT|FULL)(\s+OUTER)?(?=\s+JOIN\b)/i
+_CROSS.2: /CROSS\s+JOIN\b/i
+_JOIN.2: /(INNER\s+)?JOIN\b/i
 TO_STREAM.2: /[IDR]STREAM\b/i
 SEMANTICS.2: /(DIF|DEL)\b/i
 COMPARISON: "<=" | ">=" | "<>" | "!=" | "=" | "<" | ">"
@@ -131,8 +132,8 @@ FACTOR: "*" | "/" | "%"
 INTEGER.2: /\d+(?![\d.eE])/
 NUMBER: /\d+(\.\d*)?([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?/
 STRING: /'([^']|'')*'/
-NAME: /(?!(?i:{reserved})\b)[A-Za-z_]\w*'*|"([^"]|"")*"/
-COMMENT: /--[^\n]*/
+NAME: /(?!(?i:{reserved})\b)(?!(?i:{joins})\s+JOIN\b)[A-Za-z_]\w*'*|"([^"]|"")*"/
+COMMENT: /--[^\n]*|\/\*(.|\n)*?\*\//
 %import common.WS
 %ignore WS
 %ignore COMMENT
@@ -161,7 +162,11 @@ RESERVED: Final = (
 )
 """The words that name nothing unless they are in quotes."""
 
-GRAMMAR: Final = _RULES.replace("{reserved}", "|".join(RESERVED)) + "".join(f"_{word}.2: /{word}\\b/i\n" for word in WORDS)
+OTHER_JOINS: Final = ("NATURAL", "SEMI", "ANTI", "ASOF")
+"""Words that name no source before JOIN, where other systems have a join of this kind."""
+
+_TERMINALS: Final = "".join(f"_{word}.2: /{word}\\b/i\n" for word in WORDS)
+GRAMMAR: Final = _RULES.replace("{reserved}", "|".join(RESERVED)).replace("{joins}", "|".join(OTHER_JOINS)) + _TERMINALS
 """The grammar in lark's notation: the rules, and a terminal for each word, which no name is."""
 
 SIGNS: Final = {
@@ -189,6 +194,17 @@ SIGNS: Final = {
 }
 """How errors call terminals that are no words."""
 
+INSTEAD: Final = {
+    "==": "equality is written =",
+    "|": "texts are put together with +",
+    "'": "a text ends with ', and '' in it is one '",
+    "LIKE": "give a function of your own: sd.sql(text, S=stream, like=sd.udf(...)), and call it: like(name)",
+    "LIMIT": "rows are not listed one after another; the largest in each window: stream.tumbling_window(10).top_k(3, by)",
+    "ORDER": "rows have times, and no other order; the largest in each window: stream.tumbling_window(10).top_k(3, by)",
+    "UNION": "UNION ALL gives all rows; without those that are the same: SELECT DISTINCT * FROM (... UNION ALL ...) AS t",
+}
+"""What to write instead of what other systems have, by the word that does not belong."""
+
 
 def quoted(name: str) -> str:
     """Return a name as it is written in a query: in quotes where it could be read as something else.
@@ -196,6 +212,6 @@ def quoted(name: str) -> str:
     >>> quoted("fare"), quoted("range"), quoted("total fare")
     ('fare', '"range"', '"total fare"')
     """
-    words = {*WORDS, *RESERVED, "ALL", "LEFT", "FULL", "ISTREAM", "DSTREAM", "RSTREAM"}
+    words = {*WORDS, *RESERVED, "ALL", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "ISTREAM", "DSTREAM", "RSTREAM"}
     plain = name.isascii() and name.isidentifier() and name.upper() not in words
     return name if plain else '"' + name.replace('"', '""') + '"'

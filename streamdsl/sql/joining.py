@@ -31,7 +31,7 @@ class Joining:
         for place, (side, join) in enumerate(zip(sides[1:], joins, strict=True)):
             outer, on = (None, None) if join.data == "cross" else (join.children[0], join.children[2])
             own = list(conjuncts(on)) if on is not None else []
-            usable = own if outer else [*own, *asked]
+            usable = own if outer or any(map(_adds_rows, joins[place + 1 :])) else [*own, *asked]
             keys = [pair for each in usable if (pair := self._key(each, before, side.alias))]
             met = [each for _, _, each in keys]
             left = [each for each in own if each not in met]
@@ -68,9 +68,18 @@ class Joining:
             return rows.join(side.rows, on, select=_row(flat, ()))
         if not isinstance(rows, Stream):
             raise self.text.refused(outer, "relations over batches have no outer joins")
-        if str(outer).upper() == "LEFT":
+        word = str(outer).upper().split()[0]
+        if word == "LEFT":
             return rows.left_join(side.rows, on, select=_row(flat, (1,)))
+        if word == "RIGHT":
+            flat = [(inside, name, 1 - of) for inside, name, of in flat]
+            return side.rows.left_join(rows, on and on[::-1], select=_row(flat, (1,)))
         return rows.full_join(side.rows, on, select=_row(flat, (0, 1)))
+
+
+def _adds_rows(join: Any) -> bool:
+    """Say whether a join adds rows without a left side, of which WHERE is asked then."""
+    return join.data == "join" and str(join.children[0]).upper().startswith(("RIGHT", "FULL"))
 
 
 def _row(fields: Sequence[tuple[str, str, int]], missing: tuple[int, ...]) -> E:

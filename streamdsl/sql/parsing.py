@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from streamdsl.errors import QueryError, SqlError, TimeOverflow, UnitError
+from streamdsl.errors import QueryError, SqlError, StreamDslError, TimeOverflow, UnitError
 from streamdsl.extras import need
-from streamdsl.sql.grammar import GRAMMAR, SIGNS
+from streamdsl.sql.grammar import GRAMMAR, INSTEAD, SIGNS
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -45,6 +45,8 @@ class Text:
         with self.at(call):
             try:
                 yield
+            except StreamDslError:
+                raise
             except TypeError as error:
                 raise self.refused(call, f"{name_of(call.children[0])} cannot be called so: {error}") from error
 
@@ -64,18 +66,29 @@ def parse(text: Text) -> Any:
     except UnexpectedToken as error:
         at = len(text.text) if error.token.type == "$END" else error.token.start_pos or 0
         found = "the query ends here" if error.token.type == "$END" else f"{str(error.token)!r} does not belong here"
-        raise SqlError(found, text.text, at, hint=_expected(error.accepts or error.expected)) from None
+        raise SqlError(found, text.text, at, hint=_hint(text.text, at, error.accepts or error.expected)) from None
     except UnexpectedCharacters as error:
         at = error.pos_in_stream or 0
         word = _word(text.text, at)
-        hint = _expected(error.allowed)
-        raise SqlError(f"{word!r} does not belong here", text.text, at, at + len(word), hint=hint) from None
+        found = "this text has no end" if word == "'" else f"{word!r} does not belong here"
+        hint = _hint(text.text, at, error.allowed)
+        raise SqlError(found, text.text, at, at + len(word), hint=hint) from None
 
 
 def _word(text: str, at: int) -> str:
     """Return the word at a place, or the character."""
     found = re.match(r"\w+|.", text[at:], re.DOTALL)
     return found.group() if found else ""
+
+
+def _hint(text: str, at: int, terminals: Any) -> str:
+    """Return what to write instead of the word at a place, or what may stand there."""
+    word = _word(text, at)
+    if set(terminals or ()) == {"ALL"}:
+        word = text[:at].split()[-1]
+    elif text[at - 1 : at + 1] == "==":
+        word = "=="
+    return INSTEAD.get(word.upper()) or _expected(terminals)
 
 
 @cache

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
 
 from streamdsl.expr.facade import E
 from streamdsl.expr.functions import cast, coalesce, is_none, length, lit, not_, when
+from streamdsl.expr.nodes import is_boolean
 from streamdsl.sql.parsing import Text, name_of
 
 _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
@@ -34,6 +35,7 @@ _TYPES: Final[Mapping[str, type]] = {
     **dict.fromkeys(("text", "varchar", "string"), str),
     **dict.fromkeys(("bool", "boolean"), bool),
 }
+_IN_A_ROW: Final = 50
 FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {"abs": abs, "coalesce": coalesce, "length": length}
 
 
@@ -70,7 +72,8 @@ class Scalars:
             raise self.text.refused(arguments, f"{name_of(name)} is of values, not of rows", "count(*) counts rows")
         values = self.values(arguments.children if arguments else ())
         with self.text.called(tree):
-            return function(*values)
+            given = function(*values)
+        return given if isinstance(given, E) else lit(given)
 
     def _either(self, tree: Any) -> Any:
         return self._chained(tree, operator.or_, lambda test, other: when(test).then(lit(True)).otherwise(other))
@@ -80,10 +83,12 @@ class Scalars:
 
     def _chained(self, tree: Any, plain: Callable[[Any, Any], Any], guarded: Callable[[Any, Any], Any]) -> Any:
         """Combine conditions; where one tests for NULL, those after it are looked at only where it leaves that open."""
+        if not _tests_null(tree):
+            return _combined(plain, [_truth(each) for each in self.values(tree.children)])
         first, *rest = tree.children
-        value, guards = self.value(first), _tests_null(first)
+        value, guards = _truth(self.value(first)), _tests_null(first)
         for each in rest:
-            value = (guarded if guards else plain)(value, self.value(each))
+            value = (guarded if guards else plain)(value, _truth(self.value(each)))
             guards = guards or _tests_null(each)
         return value
 
@@ -108,7 +113,7 @@ class Scalars:
     def _within(self, tree: Any) -> Any:
         operand, negated, *options = tree.children
         value = self.value(operand)
-        test = reduce(operator.or_, (value == option for option in self.values(options)))
+        test = _combined(operator.or_, [value == option for option in self.values(options)])
         return not_(test) if negated else test
 
     def _sum(self, tree: Any) -> Any:
@@ -153,6 +158,19 @@ class Scalars:
 
     def _null(self, tree: Any) -> Any:
         return lit(None)
+
+
+def _combined(combine: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
+    """Combine values from left to right; many of them in halves, for expressions are walked recursively."""
+    if len(values) <= _IN_A_ROW:
+        return reduce(combine, values)
+    half = len(values) // 2
+    return combine(_combined(combine, values[:half]), _combined(combine, values[half:]))
+
+
+def _truth(value: E) -> E:
+    """Return what a condition says: whether a value is true, which `&` of numbers does not."""
+    return value if value._hint is bool or is_boolean(value._node) else cast(value, bool)
 
 
 def _tests_null(tree: Any) -> bool:

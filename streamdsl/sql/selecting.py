@@ -10,13 +10,14 @@ from typing import Any, Final, TypeAlias
 from streamdsl.expr.facade import E
 from streamdsl.expr.nodes import Field
 from streamdsl.sql.aggregating import NAMES, Aggregating
-from streamdsl.sql.columns import Columns, Side
+from streamdsl.sql.columns import TIMESTAMP, Columns, Side
 from streamdsl.sql.joining import Joining, conjuncts
 from streamdsl.sql.parsing import Text, inside, name_of
 from streamdsl.sql.scalars import FUNCTIONS, Scalars
 from streamdsl.sql.sources import Sources
 from streamdsl.sql.spans import in_batches
 from streamdsl.stream import Stream
+from streamdsl.temporal import Record
 
 WINDOWS: Final = ("tumble", "hop", "session", "snapshot")
 Outputs: TypeAlias = Sequence[tuple[str, Any]]
@@ -41,6 +42,7 @@ class Selecting:
         return self._select(tree)
 
     def _union(self, tree: Any, first: Any, others: Sequence[Any]) -> Any:
+        self._check_columns(tree, [_fields(each) for each in (first, *others)])
         if all(isinstance(each, Stream) for each in (first, *others)):
             return first.union(*others)
         if any(isinstance(each, Stream) or not hasattr(each, "union") for each in (first, *others)):
@@ -48,6 +50,13 @@ class Selecting:
             raise self._text.refused(tree, "over batches UNION ALL is of relations, and this is a stream", hint)
         with self._text.at(tree):
             return reduce(lambda one, other: one.union(other), others, first)
+
+    def _check_columns(self, tree: Any, fields: Sequence[tuple[str, ...] | None]) -> None:
+        known = list(dict.fromkeys(filter(None, fields)))
+        if len(known) > 1:
+            one, other = (", ".join(names) for names in known[:2])
+            hint = f"give both the same columns, in the same order: SELECT ... AS {known[0][0]}, ..."
+            raise self._text.refused(tree, f"rows of {one} and of {other} are united", hint)
 
     def _streamed(self, token: Any, semantics: Any, rows: Any) -> Any:
         word, difference = str(token).upper(), str(semantics).upper() == "DIF"
@@ -67,6 +76,7 @@ class Selecting:
         columns = Columns(self._text, self._sides(sources))
         outputs = [(self._output(item), item.children[0]) for item in items.children if item.data == "item"]
         columns.note([items, *(each for each in (where, group) if each), *sources.children[1:]])
+        columns.note([call for call in inside(having, "call") if self._is_aggregate(call)])
         columns.note([having] if having else [], besides={name for name, _ in outputs})
         joining = Joining(self._text, columns, tuple(conjuncts(where.children[0])) if where else ())
         rows, asked = joining.rows(sources.children[1:])
@@ -79,7 +89,12 @@ class Selecting:
             rows = self._projected(rows, columns, scalars, items, outputs)
         else:
             rows = self._aggregated(
-                rows, Aggregating(self._text, columns, scalars, self._sources.modules), items, outputs, group, having
+                rows,
+                Aggregating(self._text, columns, scalars, self._sources.modules, outputs=dict(outputs)),
+                items,
+                outputs,
+                group,
+                having,
             )
         if distinct:
             rows = rows.distinct() if isinstance(rows, Stream) else replace(rows, stream=rows.stream.distinct())
@@ -90,7 +105,9 @@ class Selecting:
 
     def _projected(self, rows: Any, columns: Columns, scalars: Scalars, items: Any, outputs: Outputs) -> Any:
         if len(columns.sides) == 1 and [item.data for item in items.children] == ["everything"]:
-            return rows
+            (side,) = columns.named(items.children[0])
+            if not side.timed or side.fields is None:
+                return rows.select(_untimed) if side.timed else rows
         wanted: dict[str, Any] = {}
         named = iter(outputs)
         for item in items.children:
@@ -133,7 +150,7 @@ class Selecting:
 
     def _is_aggregate(self, call: Any) -> bool:
         name = name_of(call.children[0])
-        return name.lower() in NAMES or name in self._sources.modules
+        return name in self._sources.modules or (name.lower() in NAMES and name not in self._sources.functions)
 
     def _output(self, item: Any) -> str:
         tree, alias = item.children
@@ -143,7 +160,8 @@ class Selecting:
             return name_of(tree.children[-1])
         if tree.data == "call":
             word = name_of(tree.children[0])
-            return word.lower() if word.lower() in (*NAMES, *FUNCTIONS) else word
+            known = word.lower() in (*NAMES, *FUNCTIONS) and word not in self._sources.modules
+            return word.lower() if known and word not in self._sources.functions else word
         raise self._text.refused(tree, "this column has no name", f"write {self._text.of(tree)} AS name")
 
     def _add(self, wanted: dict[str, Any], name: str, value: Any, item: Any) -> None:
@@ -178,15 +196,28 @@ class Selecting:
         return list(found.values())
 
     def _side(self, source: Any) -> Side:
+        timed = False
         if source.data == "nested":
             rows, alias = self.query(source.children[0]), name_of(source.children[1])
         else:
             name, frame, alias_token = source.children
             rows, alias = self._sources.frame(name, frame), name_of(alias_token or name)
+            timed = self._sources.is_batched(name)
         stream = rows if isinstance(rows, Stream) else getattr(rows, "stream", None)
         if stream is None:
             raise self._text.refused(
                 source, "a stream of batches is read through a window", "name it first: A = ISTREAM(...); then A [ROWS 1]"
             )
-        schema = stream.plan().schema
-        return Side(alias, rows, tuple(schema.names) if schema is not None and schema.names else None)
+        return Side(alias, rows, _fields(rows), timed)
+
+
+def _untimed(row: Record) -> Record:
+    """Return a row of a window without its timestamp."""
+    return Record((name, value) for name, value in row.items() if name != TIMESTAMP)
+
+
+def _fields(rows: Any) -> tuple[str, ...] | None:
+    """Return the fields of rows, as far as they are known."""
+    stream = rows if isinstance(rows, Stream) else getattr(rows, "stream", None)
+    schema = None if stream is None else stream.plan().schema
+    return tuple(schema.names) if schema is not None and schema.names else None

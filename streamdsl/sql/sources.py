@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from streamdsl.errors import QueryError
+from streamdsl.errors import QueryError, closest
 from streamdsl.plan.node import Source
 from streamdsl.sql.aggregating import is_module
 from streamdsl.sql.parsing import Text, name_of
@@ -39,9 +39,9 @@ class Sources:
         found = self.named.get(name_of(token))
         if found is None:
             known = ", ".join(self.named) or "(none)"
-            raise self.text.refused(
-                token, f"there is no stream {name_of(token)!r}; there are: {known}", "name it: sd.sql(text, S=stream)"
-            )
+            close = closest(name_of(token), self.named)
+            hint = f"did you mean {close!r}?" if close else "name it: sd.sql(text, S=stream)"
+            raise self.text.refused(token, f"there is no stream {name_of(token)!r}; there are: {known}", hint)
         if isinstance(found, BatchStream):
             return self._window(token, found, frame)
         if frame is not None and not isinstance(found, Stream):
@@ -50,6 +50,12 @@ class Sources:
             return found
         with self.text.at(frame):
             return framed(self.text, found, frame)
+
+    def is_batched(self, token: Any) -> bool:
+        """Say whether a name is that of a stream of batches."""
+        from streamdsl.cql import BatchStream
+
+        return isinstance(self.named.get(name_of(token)), BatchStream)
 
     def spread(self, tree: Any) -> None:
         """Run a SPREAD: its streams' new batches have new names."""
@@ -104,17 +110,34 @@ def read(text: Text, tree: Any, groups: tuple[Any, ...], given: Mapping[str, Any
     modules = {name: value for name, value in given.items() if is_module(value)}
     functions = {name: value for name, value in given.items() if callable(value) and name not in modules}
     found |= {name: value for name, value in given.items() if name not in modules and name not in functions}
-    unit = _unit(found)
-    batched = _needs_batches(tree) or any(isinstance(value, (cql.BatchStream, cql.Relation)) for value in found.values())
+    names = _names(tree)
+    used = {name: value for name, value in found.items() if name in names}
+    unit = _unit(used)
+    batched = _needs_batches(tree) or any(isinstance(value, (cql.BatchStream, cql.Relation)) for value in used.values())
     if batched:
-        found |= _in_one_group({name: value for name, value in found.items() if not isinstance(value, cql.Relation)}, tree)
-    for name, value in found.items():
-        if not isinstance(value, (Stream, cql.BatchStream, cql.Relation)):
-            hint = "for example sd.source('trips'), or a stream of a cql group"
-            if isinstance(value, list):
-                hint = f"a list of (payload, t) is read over batches, as {name} [ROWS 3]; else write {name}=sd.from_rows(...)"
-            raise QueryError(f"{name}={value!r} is no stream", hint=hint)
-    return Sources(text, found, functions, modules, batched, unit)
+        used |= _in_one_group({name: value for name, value in used.items() if not isinstance(value, cql.Relation)}, tree)
+    for name, value in (found | used).items():
+        if name in used or not isinstance(value, list):
+            _check_stream(name, value)
+    return Sources(text, found | used, functions, modules, batched, unit)
+
+
+def _names(tree: Any) -> set[str]:
+    """Return the names of all that the statements of a program read."""
+    tokens = [source.children[0] for source in tree.find_data("named")]
+    for spread in tree.find_data("spread"):
+        tokens += spread.children[1].children
+    return {name_of(token) for token in tokens}
+
+
+def _check_stream(name: str, value: object) -> None:
+    from streamdsl import cql
+
+    if not isinstance(value, (Stream, cql.BatchStream, cql.Relation)):
+        hint = "for example sd.source('trips'), or a stream of a cql group"
+        if isinstance(value, list):
+            hint = f"a list of (payload, t) is read over batches, as {name} [ROWS 3]; else write {name}=sd.from_rows(...)"
+        raise QueryError(f"{name}={value!r} is no stream", hint=hint)
 
 
 def _unit(given: Mapping[str, Any]) -> Unit:

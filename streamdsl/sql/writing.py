@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.describe import describe
-from streamdsl.expr.nodes import Binary, Choose, Constant, Expr, Field, Function, Make, Unary
+from streamdsl.expr.nodes import Binary, Choose, Constant, Expr, Field, Function, Make, Unary, is_boolean
 from streamdsl.expr.schema import Shape
 from streamdsl.plan.node import (
     AlterLifetime,
@@ -66,6 +66,8 @@ def written(node: Node) -> str:
         case Select(input=below, projection=Make(schema=schema) as made) if schema.shape is Shape.RECORD:
             return f"SELECT {_items(made, _value)} FROM {_from(below)}"
         case Union(inputs=inputs):
+            if len({each.schema.names for each in inputs if each.schema is not None and each.schema.names}) > 1:
+                raise _unsaid("a union of rows with other fields")
             return " UNION ALL ".join(f"({written(each)})" for each in inputs)
         case AlterLifetime(input=below, start=None, duration=Constant(value=length)):
             return _lived(below, length)
@@ -82,10 +84,10 @@ def written(node: Node) -> str:
     raise _unsaid(type(node).__name__)
 
 
-def _unsaid(what: str) -> QueryError:
+def _unsaid(what: str, hint: str = "") -> QueryError:
     return QueryError(
         f"there is no SQL for {what} as this query has it",
-        hint="what there is SQL for: docs/sql.md; for other tools a plan is JSON too: query.plan().to_json()",
+        hint=hint or "what there is SQL for: docs/sql.md; for other tools a plan is JSON too: query.plan().to_json()",
     )
 
 
@@ -181,6 +183,8 @@ def _value(expr: Expr, column: Texts | None = None) -> str:
             return column(expr)
         case Constant(value):
             return _constant(value)
+        case Binary("&" | "|", left, right) if not (is_boolean(left) and is_boolean(right)):
+            raise _unsaid(f"the expression {describe(expr)}", "AND and OR are of conditions, as sd.cast(e.flag, bool) is one")
         case Binary(op, left, right) if op in _SIGNS:
             return f"{_inner(left, column)} {_SIGNS[op]} {_inner(right, column)}"
         case Unary("not", operand):

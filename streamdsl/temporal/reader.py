@@ -50,8 +50,10 @@ class TimeReader:
         ([1, 2], None)
         """
         ticks = packed(times, int) if unique(map(type, times)) == {int} else None
-        if ticks is None:
-            return None
+        return None if ticks is None else self.integers(ticks)
+
+    def integers(self, ticks: Ticks) -> Ticks:
+        """Take note of times that are integers, and return them."""
         self._ints = self._ints or bool(((ticks != INFINITY) & (ticks != MIN_TIME)).any())
         return ticks
 

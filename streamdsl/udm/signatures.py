@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from types import NoneType, UnionType
 from typing import Any, ForwardRef, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
 from typing_extensions import get_original_bases
 
 from streamdsl.expr.functions import Udf
@@ -59,6 +60,8 @@ def type_name(hint: object) -> str:
     if hint is NoneType or hint is ...:
         return "None" if hint is NoneType else "..."
     origin, arguments = get_origin(hint), get_args(hint)
+    if origin is np.ndarray and get_args(arguments[-1]):  # what `NDArray` stands for in numpy before 2.5
+        return f"NDArray[{type_name(*get_args(arguments[-1]))}]"
     if origin in (Union, UnionType):
         return " | ".join(map(type_name, arguments))
     shown = [repr(value) if origin is Literal else type_name(value) for value in arguments]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -11,9 +11,11 @@ from streamdsl.engine.codes import group_codes
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.terms import ROWS, Terms
-from streamdsl.engine.pairs import counted_pairs, distinct_pairs, span_of
+from streamdsl.engine.pairs import counted_runs, distinct_pairs, span_of
 from streamdsl.expr.table import flatnonzero
 from streamdsl.temporal.time import Ticks
+
+_BITS: Final = 63
 
 
 class Combined(NamedTuple):
@@ -26,16 +28,14 @@ class Combined(NamedTuple):
 
 def combine_windows(parts: Sequence[Pending]) -> Combined:
     """Return what rows add to the windows that each covers, none without end, nor none at all."""
-    found = _dense(parts)
-    if found is not None:
-        return found
+    block = _Block.of(parts)
+    if block.is_dense and all(map(_is_plain, parts)):
+        return _dense(parts, block)
+    are_single = all(part.is_single for part in parts)
+    if are_single and block.is_packable and all(part.terms.counts_rows for part in parts):
+        return _counted(parts, block)
     rows = Pending.concat(parts)
-    if rows.is_single and rows.terms.counts_rows:
-        numbers, groups, counts = counted_pairs(rows.lo, rows.groups)
-        lanes = Lanes(len(counts))
-        lanes.add(np.arange(len(counts)), Terms(len(counts), [part._replace(amounts=counts) for part in rows.terms.parts]))
-        return Combined(groups, numbers, lanes)
-    if rows.is_single:
+    if are_single:
         pairs = distinct_pairs(rows.lo, rows.groups)
         lanes = Lanes(len(pairs))
         lanes.add(pairs.index, rows.terms)
@@ -43,31 +43,77 @@ def combine_windows(parts: Sequence[Pending]) -> Combined:
     return _between_deltas(rows.groups, rows.lo, rows.hi, rows.terms)
 
 
-def _dense(parts: Sequence[Pending]) -> Combined | None:
-    """Add rows up in a place for each window and group; None if these are many more than rows, or there is more than numbers."""
-    first = min(part.first for part in parts)
-    n = max(part.stop for part in parts) - first + 1
-    lowest, width = span_of([part.groups for part in parts])
-    if (n + 1) * width > 2 * sum(len(part.lo) for part in parts) + 1024 or not all(map(_is_plain, parts)):
-        return None
-    lanes = Lanes((n + 1) * width)
+class _Block(NamedTuple):
+    """The windows and groups from the least to the largest ones of some rows."""
+
+    rows: int
+    first: int
+    n: int
+    lowest: int
+    width: int
+
+    @staticmethod
+    def of(parts: Sequence[Pending]) -> _Block:
+        """Return the block that rows lie in; one more window than they are in ends it."""
+        first = min(part.first for part in parts)
+        n = max(part.stop for part in parts) - first + 1
+        return _Block(sum(len(part.lo) for part in parts), first, n, *span_of([part.groups for part in parts]))
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether there are not many more places in it than rows."""
+        return (self.n + 1) * self.width <= 2 * self.rows + 1024
+
+    @property
+    def bits(self) -> int:
+        """The bits of a group's place."""
+        return (self.width - 1).bit_length()
+
+    @property
+    def is_packable(self) -> bool:
+        """Whether a window and a group fit into an integer, side by side."""
+        return self.n.bit_length() + self.bits < _BITS
+
+
+def _dense(parts: Sequence[Pending], block: _Block) -> Combined:
+    """Add rows up in a place for each window and group."""
+    lanes = Lanes((block.n + 1) * block.width)
     is_single = all(part.is_single for part in parts)
     for part in parts:
-        lanes.add(_flat(part.lo - first, width, part.groups, lowest), part.terms)
+        lanes.add(_flat(part.lo, part.groups, block), part.terms)
         if not is_single:
-            lanes.add(_flat(part.hi - first, width, part.groups, lowest), -part.terms)
+            lanes.add(_flat(part.hi, part.groups, block), -part.terms)
     if not is_single:
-        lanes.cumulate(width)
+        lanes.cumulate(block.width)
     found = flatnonzero(lanes.counts(ROWS))
-    return Combined(found % width + lowest, found // width + first, lanes.take(found))
+    return Combined(found % block.width + block.lowest, found // block.width + block.first, lanes.take(found))
 
 
-def _flat(numbers: Ticks, width: int, groups: Ticks, lowest: int) -> Ticks:
-    """Return the place of each window and group, in the memory of `numbers`."""
-    numbers *= width
-    numbers += groups
-    numbers -= lowest
-    return numbers
+def _flat(numbers: Ticks, groups: Ticks, block: _Block) -> Ticks:
+    """Return the place of each window and group in the block."""
+    places = numbers - block.first
+    places *= block.width
+    places += groups
+    places -= block.lowest
+    return places
+
+
+def _counted(parts: Sequence[Pending], block: _Block) -> Combined:
+    """Count the rows of each window and group by sorting: each is one integer, the group in the lower bits."""
+    flat, at = np.empty(block.rows, dtype=np.int64), 0
+    for part in parts:
+        places = flat[at : at + len(part.lo)]
+        np.subtract(part.lo, block.first, out=places)
+        places <<= block.bits
+        places += part.groups
+        places -= block.lowest
+        at += len(part.lo)
+    flat.sort()
+    found, counts = counted_runs(flat)
+    lanes = Lanes(len(counts))
+    for term in parts[0].terms.parts:
+        lanes.add_sums(term.lane, counts, block.rows)
+    return Combined((found & ((1 << block.bits) - 1)) + block.lowest, (found >> block.bits) + block.first, lanes)
 
 
 def _is_plain(part: Pending) -> bool:

@@ -22,6 +22,18 @@ class Ranges(NamedTuple):
     """None: each row enters."""
 
 
+class PointRanges(NamedTuple):
+    """For each row, which enters, the first of the windows that it is in."""
+
+    lo: Ticks
+    each: int
+    """How many windows every row is in."""
+    first: int
+    """The least of all windows."""
+    stop: int
+    """What comes after the last of all windows."""
+
+
 ENDLESS = INFINITY
 
 
@@ -57,13 +69,20 @@ class GridNumbers:
             return self._range(int(batch.le[0]), int(batch.re_old[0]), int(batch.re_new[0]))
         first = self._shown(self.first_ending_after(batch.le))
         comes_in = batch.re_old is batch.le or bool((batch.re_old == batch.le).all())
-        if comes_in and self.stop == ENDLESS and self.grid.size % self.grid.hop == 0 and _are_points(batch.le, batch.re_new):
-            return Ranges(first, first + self.grid.size // self.grid.hop, None)
         new = self._ends(first, batch.le, batch.re_new)
         if comes_in:
             return Ranges(first, new, None)
         old = self._ends(first, batch.le, batch.re_old)
         return Ranges(np.minimum(old, new), np.maximum(old, new), np.where(new < old, -1, 1))
+
+    def of_points(self, batch: Batch) -> PointRanges | None:
+        """Return the windows of rows that are points and come, if each is in as many, all of which can show; else None."""
+        grid = self.grid
+        if self.stop != ENDLESS or grid.size % grid.hop or not _are_points(batch) or (low := least(batch.le)) < self._lowest:
+            return None
+        each = grid.size // grid.hop
+        lo = (batch.le - (grid.size + grid.offset - grid.hop)) // grid.hop
+        return PointRanges(lo, each, grid.first_ending_after(low), grid.first_ending_after(batch.watermark) + each)
 
     def only(self, le: int, re: int) -> int | None:
         """Return the window that a row is in if that is a single one that can show, and may be asked for by number; else None.
@@ -125,5 +144,5 @@ class GridNumbers:
         return not len(le) or least(le) >= self._lowest
 
 
-def _are_points(le: Ticks, re: Ticks) -> bool:
-    return bool((re - le == CHRONON).all())
+def _are_points(batch: Batch) -> bool:
+    return batch.are_points or (batch.re_old is batch.le and bool((batch.re_new - batch.le == CHRONON).all()))

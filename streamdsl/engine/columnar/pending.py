@@ -18,14 +18,23 @@ class Pending:
 
     groups: Ticks
     lo: Ticks
-    hi: Ticks
+    _hi: Ticks | None
     terms: Terms
     signs: Ticks | None = None
     """Which rows are taken out (-1); None: none."""
     rows: Rows | None = None
     """Which rows of the input they are, where someone asks for it."""
+    each: int = 0
+    """How many windows every row is in, where that is known."""
     _first: int | None = None
     _stop: int | None = None
+
+    @property
+    def hi(self) -> Ticks:
+        """What comes after the last window of each row."""
+        if self._hi is None:
+            self._hi = self.lo + self.each
+        return self._hi
 
     def __bool__(self) -> bool:
         return len(self.lo) > 0
@@ -47,6 +56,8 @@ class Pending:
     @property
     def is_single(self) -> bool:
         """Whether each row is in one window."""
+        if self.each:
+            return self.each == 1
         return self.hi.item() - self.lo.item() == 1 if len(self.lo) == 1 else every(self.hi - self.lo == 1)
 
     def clipped(self, lo: Ticks | int, hi: Ticks | int) -> Pending:
@@ -59,14 +70,15 @@ class Pending:
         after, before = np.maximum(self.lo, lo), np.minimum(self.hi, hi)
         rows = flatnonzero(after < before)
         if len(rows) == len(after):
-            return replace(self, lo=after, hi=before, _first=None, _stop=None)
-        return replace(self, lo=after, hi=before).take(rows)
+            return replace(self, lo=after, _hi=before, each=0, _first=None, _stop=None)
+        return replace(self, lo=after, _hi=before, each=0).take(rows)
 
     def take(self, rows: Rows) -> Pending:
         """Return these rows, in this order."""
         signs = None if self.signs is None else self.signs[rows]
         which = None if self.rows is None else self.rows[rows]
-        return Pending(self.groups[rows], self.lo[rows], self.hi[rows], self.terms.take(rows), signs, which)
+        hi = None if self.each else self.hi[rows]
+        return Pending(self.groups[rows], self.lo[rows], hi, self.terms.take(rows), signs, which, self.each)
 
     @staticmethod
     def concat(parts: Sequence[Pending]) -> Pending:

@@ -156,6 +156,10 @@ class ColumnarWindowOperator(Operator):
         return [part for part in rest if part], out
 
     def _pending(self, batch: Batch) -> Pending:
+        points = self.numbers.of_points(batch) if len(batch) > 1 else None
+        if points is not None:
+            lo, each, first, stop = points
+            return Pending(self._groups(batch), lo, None, self._terms(batch), None, self._rows_of(batch), each, first, stop)
         lo, hi, signs = self.numbers.ranges(batch)
         terms = self._terms(batch)
         terms = terms if signs is None else terms.times(signs)

@@ -34,7 +34,7 @@ class GroupEnterOperator(RowOperator):
         try:
             return [evaluate(part, inputs) for part in self.inside.exprs]
         except RowError:
-            self.evaluate(self.key, inputs, batch.ids)
+            self.evaluate(self.key, inputs, batch)
             raise AssertionError("a key fails where one of its parts does") from None
 
     def state(self) -> dict[str, int]:

@@ -78,9 +78,9 @@ class AlterLifetimeOperator(LifetimeOperator):
         if isinstance(expr, Constant):
             return np.full(len(batch), convert(expr.value, self.unit), dtype=np.int64)
 
-        def evaluate(expr: Expr, inputs: Inputs, ids: Ids) -> Ticks:
-            column = self.evaluate(expr, inputs, ids)
-            return column if column.dtype == np.int64 else self._converted(column, ids, convert)
+        def evaluate(expr: Expr, inputs: Inputs, batch: Batch) -> Ticks:
+            column = self.evaluate(expr, inputs, batch)
+            return column if column.dtype == np.int64 else self._converted(column, batch.ids, convert)
 
         return where_present(evaluate, expr, batch, re)
 

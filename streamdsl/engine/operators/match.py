@@ -142,7 +142,7 @@ class MatchOperator(Operator):
             for test in step.tests:
                 rows = flatnonzero(found[:, n])
                 part = batch.take(rows)
-                found[rows, n] = self.holds(test, inputs_of(part), part.ids)
+                found[rows, n] = self.holds(test, inputs_of(part), part)
         return list(map(tuple, found.tolist()))
 
     def _follow(self, key: MatchKey, changed: Sequence[int], changes: Changes) -> None:

@@ -50,7 +50,7 @@ class MatchingOperator(Operator):
             return np.zeros(len(batch), dtype=np.int64) if batch.keys is None else batch.keys
         if self.numbers is None:
             self.numbers = KeyTable(Whole(), self.key_table)
-        return self.numbers.numbers([self.evaluate(key, inputs_of(batch), batch.ids)], batch.keys)
+        return self.numbers.numbers([self.evaluate(key, inputs_of(batch), batch)], batch.keys)
 
     def matching(self, lefts: Rows, rights: Rows) -> Rows:
         """Return for which of these pairs of slots the residual predicate holds."""

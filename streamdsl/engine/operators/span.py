@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch, payload_table
-from streamdsl.engine.ids import Ids
 from streamdsl.engine.operator import Operator, RowOperator, inputs_of
 from streamdsl.errors import StreamDslError
 from streamdsl.expr import Inputs, RowError, project
@@ -34,7 +33,7 @@ class WhereOperator(RowOperator):
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
         if not self.reads_re:
-            return batch.take(flatnonzero(self.holds(self.predicate, inputs_of(batch), batch.ids)))
+            return batch.take(flatnonzero(self.holds(self.predicate, inputs_of(batch), batch)))
         old = np.where(self._holds(batch, batch.re_old), batch.re_old, batch.le)
         new = np.where(self._holds(batch, batch.re_new), batch.re_new, batch.le)
         return batch.with_lifetimes(batch.le, old, new)
@@ -63,7 +62,7 @@ class SelectOperator(RowOperator):
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
         if not self.reads_re:
-            return batch.with_table(self._payloads(batch, batch.re_new), batch.keys)
+            return batch.with_table(self._payloads(batch, inputs_of(batch)), batch.keys)
         echo = batch.take(flatnonzero(batch.re_old == batch.re_new))
         batch = batch.changed()
         gone = batch.with_lifetimes(batch.le, batch.re_old, batch.le)
@@ -78,11 +77,12 @@ class SelectOperator(RowOperator):
         return not self.reads_re
 
     def _projected(self, batch: Batch, re: Ticks) -> Batch:
-        return batch.with_table(self._payloads(batch, re), batch.keys) if len(batch) else EMPTY
+        inputs = Inputs((batch.table,), batch.table.size, batch.le, re)
+        return batch.with_table(self._payloads(batch, inputs), batch.keys) if len(batch) else EMPTY
 
-    def _payloads(self, batch: Batch, re: Ticks) -> Table:
+    def _payloads(self, batch: Batch, inputs: Inputs) -> Table:
         try:
-            return project(self.projection, Inputs((batch.table,), batch.table.size, batch.le, re))
+            return project(self.projection, inputs)
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
 
@@ -100,7 +100,7 @@ class SelectManyOperator(Operator):
         (batch,) = batches
         if not len(batch):
             return EMPTY
-        lists = self.evaluate(self.items, inputs_of(batch), batch.ids).tolist()
+        lists = self.evaluate(self.items, inputs_of(batch), batch).tolist()
         found = list(self._numbered(lists, batch))
         rows = np.array([row for row, _, _ in found], dtype=np.intp)
         spread = batch.take(rows)
@@ -124,11 +124,11 @@ def reads_re(expr: Expr) -> bool:
     return any(part == Life("re") or (isinstance(part, Opaque) and part.life) for part in expr.walk())
 
 
-def where_present(evaluate: Callable[[Expr, Inputs, Ids], NDArray[Any]], expr: Expr, batch: Batch, re: Ticks) -> NDArray[Any]:
+def where_present(evaluate: Callable[[Expr, Inputs, Batch], NDArray[Any]], expr: Expr, batch: Batch, re: Ticks) -> NDArray[Any]:
     """Return an expression over the rows that are there with these ends, and 0 or False for the others."""
     rows = flatnonzero(re > batch.le)
     here = batch.take(rows)
-    values = evaluate(expr, Inputs((here.table,), len(here), le=here.le, re=re[rows]), here.ids)
+    values = evaluate(expr, Inputs((here.table,), len(here), le=here.le, re=re[rows]), here)
     result = np.zeros(len(batch), dtype=values.dtype)
     result[rows] = values
     return result

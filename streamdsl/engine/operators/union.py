@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.operator import Operator
 from streamdsl.expr.table import object_column
@@ -20,7 +18,5 @@ class UnionOperator(Operator):
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         return Batch.concat(
-            replace(batch, ids=object_column([(n, id) for id in batch.ids.tolist()]))
-            for n, batch in enumerate(batches)
-            if len(batch)
+            batch.with_ids(object_column([(n, id) for id in batch.ids.tolist()])) for n, batch in enumerate(batches) if len(batch)
         )

@@ -21,18 +21,27 @@ def order_by(columns: Sequence[Column]) -> Rows | None:
     >>> order_by([np.array([2, 1, 2]), np.array([0.5, 9.0, -3.0])]).tolist(), order_by([np.array([1, 2])])
     ([1, 2, 0], None)
     """
-    if len(columns[0]) < 2:
+    if len(columns[0]) < 2 or _are_ordered(columns):
         return None
     codes = _packed(columns)
-    first = codes[0][0]
-    if (first[1:] > first[:-1]).all():
-        return None
     if any(bits > _BITS for _, bits in codes):
         return np.lexsort([code for code, _ in reversed(codes)])
     order: Rows | None = None
     for code, bits in reversed(codes):
         order = _ordered(code, bits, order)
-    return np.arange(len(first)) if order is None else order
+    return np.arange(len(columns[0])) if order is None else order
+
+
+def _are_ordered(columns: Sequence[Column]) -> bool:
+    """Say whether rows certainly are in order, none equal."""
+    is_open = np.ones(len(columns[0]) - 1, dtype=np.bool_)
+    for column in columns:
+        if column.dtype.kind not in "bi" or (is_open & (column[:-1] > column[1:])).any():
+            return False
+        is_open &= column[:-1] == column[1:]
+        if not is_open.any():
+            return True
+    return False
 
 
 def _ordered(code: Codes, bits: int, order: Rows | None) -> Rows | None:

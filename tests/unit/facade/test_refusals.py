@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import streamdsl as sd
-from streamdsl.errors import FieldNotFound, QueryError, UnitError
+from streamdsl.errors import FieldNotFound, MethodNotFound, QueryError, UnitError, UserCodeError
 from streamdsl.windows import Output
 from tests.unit.contract.common import refused
 from tests.unit.facade.trips import Fares, Stats, Top, Trip, Zone, trips, zones
@@ -105,6 +105,18 @@ REFUSED: list[tuple[Callable[[], object], type[Exception], tuple[str, ...]]] = [
         ("the rows of another group",),
     ),
     (lambda: trips.group_by("zone").apply(lambda g: g.tumbling_window(5)), QueryError, ("not a stream", "aggregate")),  # type: ignore[arg-type, return-value]
+    (lambda: trips.tumbling_window(5).aggregate(sd.count(), sd.count()), QueryError, ("without names", "n=sd.count()")),  # type: ignore[call-overload]
+    (lambda: trips.tumbling_window(5).aggregate(n=sd.sum("fare")), QueryError, ("'fare' is not", "sd.col('fare')")),  # type: ignore[arg-type]
+    (lambda: trips.tumbling_window(5).aggregate(n=sd.count(where=True)), QueryError, ("True is not", "sd.lit(True)")),  # type: ignore[call-overload]
+    (lambda: trips.tumbling_window(5).aggregate(n=Top(3)), QueryError, ("n=", "not an aggregate")),  # type: ignore[call-overload]
+    (lambda: trips.tumbling_window(5).aggregate(n=Fares()), QueryError, ("n=", "n=Fares(...).of(lambda")),  # type: ignore[call-overload]
+    (lambda: trips.filter(lambda e: e.fare > 5), MethodNotFound, ("a Stream has no 'filter'", "'where' here")),  # type: ignore[attr-defined]
+    (lambda: trips.tumblin_window(5), MethodNotFound, ("'tumblin_window'", "did you mean 'tumbling_window'")),  # type: ignore[attr-defined]
+    (lambda: trips.aggregate(n=sd.count()), MethodNotFound, ("'aggregate'", "in windows", ".snapshot_window()")),  # type: ignore[attr-defined]
+    (lambda: trips.group_by("zone").mean(), MethodNotFound, ("a GroupedStream", "in windows")),  # type: ignore[attr-defined]
+    (lambda: trips.group_by("zone").run(), MethodNotFound, ("each group", ".apply(lambda g: ...)")),  # type: ignore[attr-defined]
+    (lambda: trips.tumbling_window(5).mean(), MethodNotFound, ("a WindowedStream", "n=sd.avg(...)")),  # type: ignore[attr-defined]
+    (lambda: trips.tumbling_window(5).run(), MethodNotFound, ("aggregate it first", "before the window")),  # type: ignore[attr-defined]
     (lambda: sd.source(""), QueryError, ("a source has a name",)),
     (lambda: sd.source("x", unit="fortnight"), UnitError, ("'fortnight'",)),  # type: ignore[arg-type]
     (lambda: trips.union(sd.source("trips", Zone, unit="s")), QueryError, ("two different sources", "'trips'")),
@@ -126,3 +138,24 @@ def test_the_inside_of_a_group_runs_only_there() -> None:
         inside[0].run()
     with refused(QueryError, "the inside of group_by"):
         inside[0].open()
+
+
+def test_what_a_stream_has_no_method_for_is_no_attribute() -> None:
+    assert not any(hasattr(trips, name) for name in ("filter", "nothing", "__nothing__"))
+    with refused(AttributeError, "a Stream has no 'nothing_like_it'"):
+        trips.nothing_like_it()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("query", "hint"),
+    [
+        (lambda s: s.where(lambda e: e.v > 1), "sd.coalesce"),
+        (lambda s: s.select(x=lambda e: e.v + 1), "sd.is_none"),
+        (lambda s: s.where(lambda e: e.w > 5 & e.k == "a"), "& and | bind closer"),
+        (lambda s: s.select(lambda e: 5).where(lambda e: e > 3), "is e.value"),
+        (lambda s: s.select(items=lambda e: 5).where(lambda e: e.items > 3), "is e['name']"),
+    ],
+)
+def test_mistakes_that_show_with_a_row_have_a_hint(query: Callable[[sd.Stream[object]], sd.Stream[object]], hint: str) -> None:
+    with refused(UserCodeError, "TypeError in user code", hint):
+        query(sd.from_rows([(1, 2, {"v": None, "w": 7, "k": "a"})])).run()

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import streamdsl as sd
 from streamdsl.errors import QueryError, SchemaError, UnitError
 from streamdsl.expr.schema import Schema
 from streamdsl.io import sources
@@ -135,3 +136,18 @@ def test_rows_that_are_read_a_few_at_a_time_are_the_same_rows(rows: list[Any], s
 def test_an_odd_payload_in_a_later_piece_is_told_by_its_number() -> None:
     with patch.object(sources, "_AT_ONCE", 2), pytest.raises(SchemaError, match="event 3 "):
         bind([(1, 5, ("x",))] * 3 + [(1, 5, ("x", "y"))], TRIPS)
+
+
+def test_a_payload_alone_is_told_what_a_row_is() -> None:
+    with pytest.raises(QueryError, match=r"Hint: .*the row \(1, 5, payload\)"):
+        sd.from_rows([{"v": 1}])  # type: ignore[list-item]
+    with pytest.raises(QueryError, match="Hint: events and rows do not mix"):
+        sd.from_rows([(1, 2, "x"), sd.point("a", 1, "x")])  # type: ignore[list-item]
+
+
+def test_a_generator_that_has_been_read_is_refused() -> None:
+    query = sd.source("s", unit="tick").select(lambda e: e.value)
+    rows = ((t, t + 1, t) for t in range(3))
+    assert len(query.run({"s": rows}).cht()) == 3
+    with pytest.raises(QueryError, match=r"read to its end\nHint: .*list"):
+        query.run({"s": rows})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -162,3 +163,12 @@ def test_state_that_is_lost_is_missed(folder: Path, capsys: pytest.CaptureFixtur
         path.unlink()
     assert run(*options) == 2
     assert "the checkpoint has no state of micro-batch" in capsys.readouterr().err
+
+
+def test_a_stream_without_pyarrow_says_what_it_needs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_files(folder / "in", "csv")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert run("--input", "cars=in", "--output", "out", "--checkpoint", "state") == 2
+    assert "need pyarrow, which is not installed\nHint: pip install 'streamdsl[arrow]'" in capsys.readouterr().err

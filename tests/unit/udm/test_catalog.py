@@ -157,7 +157,7 @@ def unknown(values: Sequence[Decimal]) -> Decimal:
         (sd.udo(stamped), "Trip -> tuple[int, str]"),
         (sd.udo(listed), "Trip -> list[float]"),
         (sd.uda(listed), "Trip -> list[list[float]]"),
-        (sd.uda(vectorized=True)(of_arrays), "ndarray[tuple[Any, ...], dtype[float64]] -> float"),
+        (sd.uda(vectorized=True)(of_arrays), "NDArray[float64] -> float"),
         (sd.uda(unknown), "Sequence[Decimal] -> Decimal"),
         (sd.uda(max), "Any -> Any"),
         (half, "(float, int | None) -> float"),
