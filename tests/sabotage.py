@@ -41,6 +41,27 @@ class Sabotage:
 
 SABOTAGES = (
     Sabotage(
+        "a row that comes alone takes the version of the result that it replaces",
+        "streamdsl/engine/operators/one_by_one.py",
+        "come.append((slot, version + 1, now))",
+        "come.append((slot, version, now))",
+        "scalars_send",
+    ),
+    Sabotage(
+        "a float that comes alone is not counted as one",
+        "streamdsl/engine/operators/one_by_one.py",
+        'lanes.add_one((number, "floats"), slot, sign)',
+        "pass",
+        "scalars_send",
+    ),
+    Sabotage(
+        "a key that is found for a single row is another one than for a column",
+        "streamdsl/engine/keys.py",
+        "number = first.of_one(number) << _HALF | last.of_one(value)",
+        "number = last.of_one(value) << _HALF | first.of_one(number)",
+        "scalars_send",
+    ),
+    Sabotage(
         "the active window of SECRET is the last one that has begun to close",
         "streamdsl/secret/scope.py",
         "max(0, -((t0 + size - t) // slide))",
@@ -365,8 +386,8 @@ SABOTAGES = (
     Sabotage(
         "a window closed one too early",
         "streamdsl/engine/operators/columnar.py",
-        "self.cells.pop_until(self.numbers.grid.first_ending_after(cti) - 1)",
-        "self.cells.pop_until(self.numbers.grid.first_ending_after(cti))",
+        "self.cells.pop_until(self._first - 1)",
+        "self.cells.pop_until(self._first)",
         "both_window_operators",
     ),
     Sabotage(

@@ -90,6 +90,15 @@ class Batch:
         return moved if present.all() else moved.take(flatnonzero(present))
 
     @property
+    def comes_in(self) -> bool:
+        """Whether it is certain that each row is an insertion."""
+        return self.re_old is self.le
+
+    def row_ids(self) -> list[Any]:
+        """Return the ids."""
+        return self.ids.tolist()
+
+    @property
     def watermark(self) -> int:
         """The largest LE in the batch."""
         return largest(self.le) if len(self.le) else MIN_TIME

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.collector import collector_paused
+from streamdsl.engine.few import Few
 from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.order import ordered
 from streamdsl.engine.sent import Sent
@@ -26,6 +27,8 @@ _FEW: Final = 32
 
 def rows_of(batch: Batch) -> list[OutRow]:
     """Return rows that change in the order in which they go out."""
+    if isinstance(batch, Few):
+        return in_order(batch.rows())
     batch = batch if len(batch) < _FEW else ordered(batch)
     columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.table.payloads())
     rows = list(map(partial(tuple.__new__, OutRow), zip(*columns, strict=True)))
@@ -68,6 +71,8 @@ class SpeculativeEgress:
         return Sent(rows, cti)
 
     def _rows(self, batch: Batch) -> list[Event[Any]] | Batch:
+        if isinstance(batch, Few):
+            return self._few(batch)
         if isinstance(batch.ids, VersionedIds):
             return [row.event(row.id) for row in rows_of(batch)] if len(batch) < _FEW else ordered(batch)
         if len(batch) < _FEW:
@@ -78,6 +83,13 @@ class SpeculativeEgress:
         with collector_paused():
             names = self._versions.names(batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist())
         return batch.with_ids(object_column(names))
+
+    def _few(self, batch: Few) -> list[Event[Any]]:
+        has_own_ids = batch.origin is not None or (not self._versions and batch.comes_in)
+        if has_own_ids and batch.is_in_order:
+            return batch.events()
+        rows = rows_of(batch)
+        return [row.event(row.id) for row in rows] if has_own_ids else self._versions.events(rows)
 
 
 class FinalEgress:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from streamdsl.engine.batch import EMPTY, Batch, Points
+from streamdsl.engine.batch import EMPTY, Batch, ChangeRow, Points
+from streamdsl.engine.few import Few
 from streamdsl.engine.operator import Piece
 from streamdsl.errors import SchemaError
+from streamdsl.expr.scalars import plain_values
 from streamdsl.expr.table import Table, largest, least, object_column
 from streamdsl.io.binding import Inserts
 from streamdsl.io.payloads import schema_for, table_of
@@ -31,6 +33,9 @@ from streamdsl.temporal import (
 )
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.time import Ticks
+
+_FEW: Final = 4
+"""So many rows pass in Python's own values; more in columns."""
 
 
 class NetChange:
@@ -121,20 +126,35 @@ class Ingress:
         le, re, payload = event.le, event.re, event.payload
         if type(le) is not int or type(re) is not int or le == MIN_TIME:
             return None
-        table = None if self.schema is None else Table.of_row(payload, self.schema)
-        if table is None:
-            payload = plain(payload)
-            table = self._table([payload])
-        if table is None or not self.table.admit_alone(event.id, le, re, payload):
+        batch = self._few([(event.id, le, le, re, payload)])
+        if batch is None:
+            batch = self._single(event.id, le, re, payload := plain(payload))
+        if batch is None or not self.table.admit_alone(event.id, le, re, payload):
             return None
-        self.schema = self.schema or table.schema
+        self.schema = self.schema or batch.table.schema
         self.reader.saw_integer()
         if self.progress is not None:
             self.table.advance(self.progress.after(le))
         self.events_in += 1
         self.changes_out += 1
-        start = np.array([le])
-        return Piece(Batch(np.array([event.id], dtype=object), start, start, np.array([re]), table), self.table.cti)
+        return Piece(batch, self.table.cti)
+
+    def _few(self, rows: Sequence[ChangeRow]) -> Batch | None:
+        """Return changes in Python's own values; None where they are many, or one needs a closer look."""
+        if self.schema is None or len(rows) > _FEW:
+            return None
+        found = []
+        for _, _, re_old, re_new, payload in rows:
+            values = plain_values(payload, self.schema)
+            if values is None or re_old == re_new:
+                return None
+            found.append(values)
+        return Few([(id, 0, le, re_old, re_new) for id, le, re_old, re_new, _ in rows], found, self.schema)
+
+    def _single(self, id: Hashable, le: int, re: int, payload: Any) -> Batch | None:
+        """Return an insertion as columns of one, None where its payload does not fit."""
+        table, start = self._table([payload]), np.array([le])
+        return None if table is None else Batch(object_column([id]), start, start, np.array([re]), table)
 
     def _insertions(self, piece: Sequence[Event[Any]]) -> Piece | None:
         """Take insertions, and the CTI after them if there is one; None, and nothing is done, where one needs a closer look."""
@@ -144,16 +164,18 @@ class Ingress:
             return None
         ids, payloads = [event.id for event in inserts], plains([event.payload for event in inserts])
         le, re = self.reader.ticks([event.le for event in inserts]), self.reader.ticks([event.re for event in inserts])
-        table = self._table(payloads)
-        if le is None or re is None or table is None or self._is_late(le):
+        if le is None or re is None or self._is_late(le):
             return None
-        if not self.table.admit_all(ids, le, re, payloads):
+        few = None if len(ids) > _FEW else self._few([*zip(ids, le.tolist(), le.tolist(), re.tolist(), payloads, strict=True)])
+        table = self._table(payloads) if few is None else None
+        if (few is None and table is None) or not self.table.admit_all(ids, le, re, payloads):
             return None
-        self.schema = self.schema or table.schema
+        self.schema = self.schema or (None if table is None else table.schema)
         self._progress_with(le)
         if cti is not None:
             self.table.promise(self.reader.tick(cti.time))
-        return Piece(Batch(object_column(ids), le, le, re, table), self.table.cti)
+        batch = few if table is None else Batch(object_column(ids), le, le, re, table)
+        return Piece(EMPTY if batch is None else batch, self.table.cti)
 
     def _table(self, payloads: Sequence[Any]) -> Table | None:
         """Return payloads as columns, None where one does not fit."""
@@ -202,6 +224,9 @@ class Ingress:
         for change in changes:
             if change.re_old == change.re_new:
                 change.re_old = change.re_new = change.re_seen
+        few = self._few([(id, each.le, each.re_old, each.re_new, each.payload) for id, each in net.items()])
+        if few is not None:
+            return Piece(few, self.table.cti)
         batch = Batch(
             object_column(list(net)),
             _ticks(change.le for change in changes),

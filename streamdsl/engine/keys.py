@@ -73,6 +73,14 @@ class PartNumbers:
             return np.fromiter(map(self._numbers.__getitem__, values), dtype=np.int64, count=len(values))
         return np.fromiter(map(self.number, map(payload_key, values), values), dtype=np.int64, count=len(values))
 
+    def of_one(self, value: Any) -> int:
+        """Return the number of a single value: what `of` gives for a column of it."""
+        kind = type(value)
+        if kind is int and -(2**63) <= value < 2**63 and (self._are_own or not len(self)):
+            self._are_own = True
+            return value if 0 <= value < self.limit else int(self._of_wide(np.array([value]))[0])
+        return self._numbers[value] if kind in _SELF else self.number(payload_key(value), value)
+
     def _of_integers(self, column: Ticks) -> Ticks:
         if not len(column) or largest(column.view(np.uint64)) < self.limit:  # a negative one is beyond all others there
             return column
@@ -128,6 +136,13 @@ class PartNumbers:
         shown[known] = self._shown[places[known] >> 1]
         return column_of(shown.tolist())
 
+    def value(self, number: int) -> Any:
+        """Return the value that has a number."""
+        place = number - self.limit
+        if place < 0:
+            return number
+        return self._wide.group.item(place >> 1) if place & 1 else self._shown[place >> 1]
+
     def keep(self, numbers: Ticks) -> None:
         """Forget the values of all other numbers."""
         kept = set(numbers[numbers >= self.limit].tolist())
@@ -180,6 +195,30 @@ class KeyTable:
             number = first.of(number) << _HALF | last.of(column)
         return number
 
+    def number(self, values: Sequence[Any], around: int | None) -> int:
+        """Return the group of a single row: what `numbers` gives for columns of it."""
+        if not self._firsts:
+            return self._only.of_one(values[0])
+        parts = values if around is None else (around, *values)
+        number = parts[0]
+        for first, last, value in zip(self._firsts, self._lasts, parts[1:], strict=True):
+            number = first.of_one(number) << _HALF | last.of_one(value)
+        return int(number)
+
+    def parts(self, number: int) -> list[Any]:
+        """Return the values of a group's key; of a nested group the first is the number of the group around it."""
+        if not self._firsts:
+            return [self._only.value(number)]
+        found: list[Any] = []
+        for first, last in zip(reversed(self._firsts), reversed(self._lasts), strict=True):
+            found.append(last.value(number & (2**_HALF - 1)))
+            number = first.value(number >> _HALF)
+        return [*found, number][::-1]
+
+    def key(self, number: int) -> tuple[Any, ...]:
+        """Return the parts of a key as users see them, without the groups around it."""
+        return tuple(self.parts(number)[self.around is not None :]) if self._firsts else (self._only.value(number),)
+
     def _parts(self, numbers: Ticks) -> list[Column]:
         if not self._firsts:
             return [self._only.values(numbers)]
@@ -211,6 +250,20 @@ class KeyTable:
         outer = [] if self.around is None else self.around.leaves(parts[0])
         return [*outer, *self._own(parts)]
 
+    def leaves_of(self, number: int) -> tuple[Any, ...]:
+        """Return what `leaves` gives, for one group."""
+        if self.around is None:
+            return self.key(number)
+        outer, *own = self.parts(number)
+        return (*self.around.leaves_of(outer), *own)
+
+    def spell_one(self, leaves: Sequence[Any]) -> Hashable:
+        """Return what `spell` gives, for one group."""
+        first = len(leaves) - len(self.exprs)
+        mine = tuple(map(payload_key, leaves[first:]))
+        own: Hashable = mine[0] if self.schema is None else mine
+        return own if self.around is None else (self.around.spell_one(leaves[:first]), own)
+
     def spell(self, leaves: Sequence[Column]) -> list[Hashable]:
         """Return the paths of groups: key by key, hashable, the outermost first."""
         mine = leaves[len(leaves) - len(self.exprs) :]
@@ -225,7 +278,8 @@ class KeyTable:
     @property
     def is_due(self) -> bool:
         """Whether so many values are remembered that it is time to find out which are needed."""
-        return self.remembered > self._due
+        remembered = self.remembered if self._firsts else len(self._only)
+        return remembered > self._due
 
     def keep(self, numbers: Ticks) -> None:
         """Forget what only other groups have."""

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from streamdsl.engine.batch import EMPTY, Sliced
+from streamdsl.engine.batch import EMPTY, Batch, Sliced
+from streamdsl.engine.few import Few
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Gate, Operator, Piece, RowOperator
 from streamdsl.engine.operators.applied import BufferedApplyOperator
@@ -18,7 +19,7 @@ from streamdsl.engine.operators.buffered import BufferedWindowOperator, why_not_
 from streamdsl.engine.operators.calendar import CalendarOperator
 from streamdsl.engine.operators.chop import ChopOperator
 from streamdsl.engine.operators.clip_by import ClipByOperator
-from streamdsl.engine.operators.columnar import ColumnarWindowOperator, why_not_columnar
+from streamdsl.engine.operators.columnar import why_not_columnar
 from streamdsl.engine.operators.distinct import DistinctOperator
 from streamdsl.engine.operators.existence import AntiJoinOperator, SemiJoinOperator
 from streamdsl.engine.operators.group import GroupEnterOperator, GroupExitOperator
@@ -33,6 +34,7 @@ from streamdsl.engine.operators.lifetimes import (
     ToPointsAtEndOperator,
 )
 from streamdsl.engine.operators.match import MatchOperator
+from streamdsl.engine.operators.one_by_one import OneByOneWindowOperator
 from streamdsl.engine.operators.scan import ScanOperator
 from streamdsl.engine.operators.session import SessionOperator
 from streamdsl.engine.operators.snapshot import SnapshotOperator
@@ -98,7 +100,7 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
         return WindowOperator
     reason = why_not_columnar(node)
     if reason is None:
-        return {Snapshot: SnapshotOperator, Session: SessionOperator}.get(type(node.windows), ColumnarWindowOperator)
+        return {Snapshot: SnapshotOperator, Session: SessionOperator}.get(type(node.windows), OneByOneWindowOperator)
     if isinstance(node.windows, Hopping):
         reason = why_not_buffered(node)
     if forced == "columnar" and reason is not None:
@@ -173,23 +175,42 @@ class Graph:
     key_tables: list[KeyTable] = field(default_factory=list)
     chains: dict[int, list[Operator]] = field(default_factory=dict)
     """Operators that rows pass slice by slice, by the stage that is the first of them; an empty chain is run with another."""
+    line: list[Operator] = field(default_factory=list)
+    """All operators, where each reads the one before it, and the first the only source."""
 
     def step(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
         """Run one piece of every source through the plan, and return what comes of each output.
 
         Each operator runs once, when all its inputs have.
         """
+        out = self._along_line(pieces) if self.line else None
+        out = self._through(pieces, ctis) if out is None else out
+        for table in self.key_tables:
+            if table.is_due:
+                self._forget_keys()
+        return out
+
+    def _along_line(self, pieces: Mapping[str, Piece]) -> list[Piece] | None:
+        """Run few rows from operator to operator; None where there are more."""
+        (piece,) = pieces.values()
+        if type(piece.batch) is not Few:
+            return None
+        for operator in self.line:
+            piece = operator.step((piece,))
+        return [piece]
+
+    def _through(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
         out: list[Piece] = []
         for number, stage in enumerate(self.stages):
             if stage.operator is None:
                 out.append(pieces.get(stage.source) or Piece(EMPTY, ctis[stage.source]))
                 continue
             inputs = list(map(out.__getitem__, stage.inputs))
-            chain = self.chains.get(number)
-            out.append(stage.operator.step(inputs) if chain is None else _passed(chain, inputs))
-        for table in self.key_tables:
-            if table.is_due:
-                self._forget_keys()
+            if number in self.chains and _is_large(inputs[0].batch):
+                chain = self.chains[number]
+                out.append(_passed(chain, inputs) if chain else inputs[0])
+            else:
+                out.append(stage.operator.step(inputs))
         return [out[i] for i in self.outputs]
 
     def _forget_keys(self) -> None:
@@ -225,6 +246,8 @@ def lower(plan: Node, gate: Gate | None = None, options: Options | None = None) 
     builder = _Builder(graph, labels(plan), Lowering(gate or Gate(), options or {}))
     graph.outputs = [builder.build(output) for output in outputs_of(plan)]
     graph.chains = _chains(graph)
+    is_line = [stage.inputs for stage in graph.stages] == [(), *((n,) for n in range(len(graph.stages) - 1))]
+    graph.line = graph.operators if is_line and graph.outputs == [len(graph.stages) - 1] else []
     return graph
 
 
@@ -244,10 +267,14 @@ def _chains(graph: Graph) -> dict[int, list[Operator]]:
     return chains
 
 
+def _is_large(batch: Batch) -> bool:
+    return type(batch) is Sliced or batch.is_large
+
+
 def _passed(chain: Sequence[Operator], inputs: list[Piece]) -> Piece:
     """Run a piece through operators that rows pass one by one: what one makes of a slice is in the cache for the next."""
     (piece,) = inputs
-    if not chain or not piece.batch.is_large:
+    if not piece.batch.is_large:
         for operator in chain:
             inputs = [operator.step(inputs)]
         return inputs[0]

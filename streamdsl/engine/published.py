@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.few import joined, size_of
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outcome import rows_after
 from streamdsl.expr.table import flatnonzero, largest
@@ -41,18 +42,18 @@ class Published:
 
     def take(self, piece: Piece) -> None:
         """Take the next changes, and the CTI that then holds."""
-        self.cti = piece.cti
-        size = len(piece.batch)
+        batch, self.cti = piece
+        size = size_of(batch)
         if size:
             self.events_in += size
             self._n_new += size
-            self._new.append(piece.batch)
+            self._new.append(batch)
         if self._n_new >= NEW or (self._changes > LEAST and self._ends[0][0] < self.cti):
-            self._settle()
+            self.settle()
 
     def replay(self) -> Piece:
         """Return the live rows as insertions, and the CTI."""
-        self._settle()
+        self.settle()
         self._put_together()
         return Piece(next(iter(self._batches.values()), EMPTY), self.cti)
 
@@ -68,7 +69,7 @@ class Published:
 
     def stats(self) -> dict[str, int]:
         """Return the stream's figures for `stats()`; its events are the changes that are kept."""
-        self._settle()
+        self.settle()
         sizes = {
             "windows": 0,
             "events": self._changes,
@@ -77,9 +78,10 @@ class Published:
         }
         return {**sizes, "in": self.events_in, "out": self.events_in, "input_cti": self.cti, "output_cti": self.cti}
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Take in the new batches, let go those that the CTI has passed, and put the others together if they are many."""
-        for batch, end in zip(self._new, _ends(self._new), strict=True):
+        new = joined(self._new, self.cti)
+        for batch, end in zip(new, _ends(new), strict=True):
             if end >= self.cti:
                 self._keep(batch, end)
         self._new, self._n_new = [], 0

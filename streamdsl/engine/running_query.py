@@ -10,6 +10,7 @@ from typing_extensions import TypeVar
 
 from streamdsl.emit import Emit, EmitMode, mode_of
 from streamdsl.engine.egress import FinalEgress, HoldingEgress, SmoothEgress, SpeculativeEgress
+from streamdsl.engine.few import size_of
 from streamdsl.engine.lower import Options, lower
 from streamdsl.engine.operator import Gate, Piece
 from streamdsl.engine.published import Published
@@ -141,11 +142,13 @@ class RunningQuery(ABC, Generic[T]):
 
     def _step(self, pieces: Mapping[str, Piece]) -> Sent:
         """Run one piece of some sources through the plan, and return what it sends."""
-        for name, piece in pieces.items():
-            self._ctis[name] = piece.cti
-            self._now = max(self._now, piece.cti, piece.batch.watermark)
+        came = 0
+        for name, (batch, cti) in pieces.items():
+            came += size_of(batch)
+            self._ctis[name] = cti
+            self._now = max(self._now, cti, batch.watermark)
         try:
-            return self._sent(pieces, self._graph.step(pieces, self._ctis))
+            return self._sent(pieces, self._graph.step(pieces, self._ctis), came)
         except BaseException as error:
             self._failure = error
             raise
@@ -153,11 +156,11 @@ class RunningQuery(ABC, Generic[T]):
     def _wake(self) -> None:
         """Run what waits, if anything does: somebody looks at the operators."""
 
-    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> Sent:
-        """Return what is sent of one step, when it has been published."""
+    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece], came: int) -> Sent:
+        """Return what is sent of one step, in which so many rows came, when it has been published."""
         (out,) = outputs
         self._publish(pieces, out)
-        return self._egress.send(out.batch, out.cti, self._now, sum(len(piece.batch) for piece in pieces.values()))
+        return self._egress.send(out.batch, out.cti, self._now, came)
 
     def _publish(self, pieces: Mapping[str, Piece], out: Piece) -> None:
         """Keep what a query needs that is attached later, and hand the step on to those that are."""

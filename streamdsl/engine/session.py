@@ -96,10 +96,12 @@ class Session(RunningQuery[T]):
     def _push(self, events: Iterable[Event[Any]] | Any, source: str | None) -> list[Sent]:
         self._check_open()
         ingress = self._ingress(source)
-        sent = [self._step({ingress.source.source: piece}) for piece in ingress.stage(self._read(events, ingress))]
+        sent = []
+        for piece in ingress.stage(events if type(events) is list else self._read(events, ingress)):
+            sent.append(self._step({ingress.source.source: piece}))
         if self._clocks:
             sent += self._tick()
-        return self._with_early(sent)
+        return self._with_early(sent) if self._early else sent
 
     def load(self, tables: Mapping[str, Bound]) -> None:
         """Take reference data in, whole; what comes of it is returned by the next push, or by the close."""
@@ -174,6 +176,8 @@ class Session(RunningQuery[T]):
                 f"queries are attached to the session, which are not saved: {names}",
                 hint="detach them, and attach them again after restore",
             )
+        for stream in (*self.published.values(), self.output):
+            stream.settle()
         from streamdsl.engine.state.checkpoint import snapshot
 
         with collector_paused():
@@ -219,8 +223,6 @@ class Session(RunningQuery[T]):
         return declared or next(iter(sorted(found - {"tick"}, key=str)), "tick" if found else None)
 
     def _with_early(self, sent: list[Sent]) -> list[Sent]:
-        if not self._early:
-            return sent
         early, self._early = self._early, []
         return [*early, *sent]
 

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping
 from typing import Final
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.few import joined
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator
@@ -41,11 +42,11 @@ class Waiting:
 
     def _has_room(self, batch: Batch) -> bool:
         """Take insertions, unless there are too many of them, or an id has come before: it is another row's."""
-        if not len(batch.le):
+        if not len(batch):
             return True
-        if batch.re_old is not batch.le or len(self._ids) + len(batch.le) > _MOST:
+        if not batch.comes_in or len(self._ids) + len(batch) > _MOST:
             return False
-        ids = batch.ids.tolist()
+        ids = batch.row_ids()
         if not self._ids.isdisjoint(ids):
             return False
         self._ids.update(ids)
@@ -58,7 +59,7 @@ class Waiting:
             return None
         batches, self._batches, self._run = self._batches, [], self._cti
         self._ids.clear()
-        return Piece(Batch.concat(batches), self._cti)
+        return Piece(Batch.concat(joined(batches)), self._cti)
 
     def wait(self, cti: int) -> None:
         """Wait anew, now that everything has run and the source has come so far."""

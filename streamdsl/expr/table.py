@@ -21,7 +21,6 @@ Rows: TypeAlias = NDArray[np.intp]
 
 _FEW: Final = 16
 """So many values are looked at in columns; fewer one by one."""
-_DTYPES: Final[Mapping[type, type[np.generic]]] = {int: np.int64, float: np.float64, bool: np.bool_}
 
 
 def column_of(values: Sequence[Any]) -> Column:
@@ -136,31 +135,6 @@ class Table:
         else:
             fields = {name: list(map(getter, payloads)) for name, getter in getters.items()}
         return cls(schema, {name: read(values) for name, values in fields.items()}, len(payloads))
-
-    @classmethod
-    def of_row(cls, payload: Any, schema: Schema) -> Table | None:
-        """Return a single payload as columns; None where it needs a closer look: that costs more, and `from_payloads` takes it.
-
-        >>> row = Table.of_row(("a", 2), Schema.tuple(2))
-        >>> row.payloads(), Table.of_row(("a",), Schema.tuple(2))
-        ([('a', 2)], None)
-        """
-        names, kind = schema.names, type(payload)
-        if schema.shape is Shape.TUPLE and kind is tuple:
-            values = payload
-        elif schema.shape is Shape.RECORD and kind in (dict, Record) and len(payload) == len(names):
-            values = [payload.get(name, payload) for name in names]
-        elif schema.cls is not None and kind is schema.cls:
-            values = [getattr(payload, name) for name in names]
-        else:
-            return None
-        if len(values) != len(names) or not PLAIN.issuperset(map(type, values)):
-            return None
-        try:
-            columns = [np.array([value], dtype=_DTYPES.get(type(value), object)) for value in values]
-        except OverflowError:
-            return None
-        return cls(schema, dict(zip(names, columns, strict=True)), 1)
 
     @classmethod
     def of_objects(cls, payloads: Sequence[Any]) -> Table:

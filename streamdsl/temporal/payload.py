@@ -109,6 +109,20 @@ def records(names: Sequence[str], columns: Iterable[Iterable[Any]]) -> list[Reco
     return found
 
 
+def records_of(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> list[Record]:
+    """Return the records of rows, of which there are few.
+
+    >>> records_of(["a", "b"], [(1, "x")])
+    [Record(a=1, b='x')]
+    """
+    made, found = _display(tuple(names)), []
+    for row in rows:
+        record = object.__new__(Record)
+        _set_items(record, made(*row))
+        found.append(record)
+    return found
+
+
 _set_items: Final = Record.__dict__["_items"].__set__
 
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.columnar.digits import huge_parts, integer_parts
-from streamdsl.engine.columnar.exact import floats, integers
+from streamdsl.engine.columnar.digits import DIRECT, SPECIAL, digit_places, huge_parts, integer_parts
+from streamdsl.engine.columnar.exact import floats, integers, rounded
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Loose, Part, Reals, Terms
 from streamdsl.expr import RowError
@@ -37,6 +37,22 @@ class Accumulator(ABC):
     def results(self, lanes: Lanes) -> Column:
         """Return the aggregate at every position. Raises `RowError` where it cannot be computed."""
 
+    @abstractmethod
+    def takes(self, value: Any) -> bool:
+        """Say whether `add_one` can add a value."""
+
+    @abstractmethod
+    def add_one(self, value: Any, sign: int, lanes: Lanes, slot: int) -> None:
+        """Add the value of a single row, or take it out: what `add_terms` makes of it comes into the lanes."""
+
+    @abstractmethod
+    def result(self, lanes: Lanes, slot: int, rows: int) -> Any:
+        """Return what `results` has for a position with so many rows. Raises `ArithmeticError` where only that can tell."""
+
+    def adds_float(self, value: Any) -> bool:
+        """Say whether a value is added to the others as a float."""
+        return False
+
     def counted(self, lanes: Lanes) -> Ticks:
         """Return how many values are not None."""
         rows = lanes.counts(ROWS).astype(np.int64, copy=False)
@@ -56,6 +72,16 @@ class CountAccumulator(Accumulator):
 
     def results(self, lanes: Lanes) -> Column:
         return self.counted(lanes)
+
+    def takes(self, value: Any) -> bool:
+        return True
+
+    def add_one(self, value: Any, sign: int, lanes: Lanes, slot: int) -> None:
+        if value is None:
+            lanes.add_one((self.number, "missing"), slot, sign)
+
+    def result(self, lanes: Lanes, slot: int, rows: int) -> Any:
+        return rows - lanes.at((self.number, "missing"), slot)
 
 
 class SumAccumulator(Accumulator):
@@ -126,6 +152,40 @@ class SumAccumulator(Accumulator):
             return [float(floats(one, self.number)[0]), *loose]
         return [*integers(one, self.number).tolist(), *loose] if total > len(loose) else loose
 
+    def takes(self, value: Any) -> bool:
+        kind = type(value)
+        if kind is float:
+            return digit_places(value) is not None
+        return value is None or (kind in _KINDS and -DIRECT <= value <= DIRECT)
+
+    def adds_float(self, value: Any) -> bool:
+        return type(value) is float
+
+    def add_one(self, value: Any, sign: int, lanes: Lanes, slot: int) -> None:
+        if value is None:
+            lanes.add_one((self.number, "missing"), slot, sign)
+        elif type(value) is float:
+            for weight, digit in digit_places(value) or ():
+                lanes.add_one((self.number, weight), slot, sign * digit)
+        else:
+            lanes.add_one((self.number, 0), slot, sign * int(value))
+
+    def result(self, lanes: Lanes, slot: int, rows: int) -> Any:
+        counted = rows - lanes.at((self.number, "missing"), slot)
+        if not counted:
+            return None
+        if lanes.bags(self.number):
+            raise ArithmeticError("there may be values that are no numbers")
+        whole, scale = lanes.digits_at(self.number, slot)
+        if not lanes.at((self.number, "floats"), slot):
+            return self._of_one(whole >> scale, counted)
+        if any(lanes.at((self.number, special), slot) for special in SPECIAL):
+            raise ArithmeticError("a value is not finite")
+        return self._of_one(rounded(whole, scale), counted)
+
+    def _of_one(self, total: float, counted: int) -> Any:
+        return total
+
     def _of_integers(self, sums: Column, counted: Ticks) -> Column:
         return sums
 
@@ -147,6 +207,9 @@ class AvgAccumulator(SumAccumulator):
 
     def _of_floats(self, sums: NDArray[np.float64], counted: Ticks) -> Column:
         return sums / np.maximum(counted, 1)
+
+    def _of_one(self, total: float, counted: int) -> Any:
+        return total / counted
 
     def _of_values(self, values: list[Any], counted: int) -> Any:
         return exact_sum(values) / counted

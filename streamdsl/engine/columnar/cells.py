@@ -46,6 +46,11 @@ class Cells(SlotTable):
         for slot, number, group in zip(slots.tolist(), self.number[slots].tolist(), self.group[slots].tolist(), strict=True):
             self._versions[slot] = self._emptied.get(number, {}).pop(group, 0)
 
+    def made_one(self, slot: int, number: int, group: int) -> None:
+        super().made_one(slot, number, group)
+        if self._versions is not None and self._emptied:
+            self._versions[slot] = self._emptied.get(number, {}).pop(group, 0)
+
     def release(self, slots: Rows) -> None:
         super().release(slots)
         self.results.clear(slots)
@@ -63,6 +68,18 @@ class Cells(SlotTable):
         versions = self.versions(slots)
         self._versions[slots] += 1
         return versions
+
+    def version(self, slot: int) -> int:
+        """Return what `versions` does, for a single slot."""
+        return 0 if self._versions is None else self._versions.item(slot)
+
+    def retract(self, slot: int) -> int:
+        """Return what `retracted` does, for a single slot."""
+        if self._versions is None:
+            self._versions = np.zeros(self.size, dtype=np.int32)
+        version = self._versions.item(slot)
+        self._versions[slot] = version + 1
+        return version
 
     def empty(self, slots: Rows) -> None:
         """Let go windows that have no rows left."""

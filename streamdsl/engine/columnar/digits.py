@@ -18,8 +18,11 @@ from streamdsl.temporal.time import Ticks
 
 LARGEST: Final = 2**DIGIT - 1
 """The largest digit."""
-_DIRECT: Final = 2**45
+DIRECT: Final = 2**45
 """Integers up to this go into the lane of weight 0 as they are."""
+_LOWEST: Final = DIGIT * (SAFE_WEIGHTS.start + 2)
+"""Smaller floats, as powers of two, have digits of weights that are not safe."""
+SPECIAL: Final[tuple[Counted, ...]] = ("nan", "inf", "-inf")
 _BIAS: Final = 34
 """The digit of the smallest float has weight -34 (2 ** -1074 is 2 ** (14 - 32 * 34))."""
 
@@ -51,11 +54,28 @@ def integer_parts(aggregate: int, rows: Rows | None, values: Ticks) -> Iterator[
     if not len(values):
         return
     low, high = int(values.min()), int(values.max())
-    if max(-low, high) <= _DIRECT:
+    if max(-low, high) <= DIRECT:
         yield Part((aggregate, 0), rows, values, max(-low, high, 1))
         return
     yield Part((aggregate, 0), rows, values & LARGEST, LARGEST)
     yield Part((aggregate, 1), rows, values >> DIGIT, 2 ** (DIGIT - 1))
+
+
+def digit_places(value: float) -> tuple[tuple[int, int], ...] | None:
+    """Return a float as digits, not 0, each after its weight; None where it is extreme.
+
+    >>> digit_places(0.75), digit_places(-3.0), digit_places(float("nan"))
+    (((-1, 3221225472),), ((0, -3),), None)
+    """
+    if not value:
+        return ()
+    mantissa, exponent = math.frexp(value)
+    if not _LOWEST < exponent <= DIGIT * SAFE_WEIGHTS.stop or not math.isfinite(value):
+        return None
+    weight, shift = divmod(exponent - 53, DIGIT)
+    rest, sign = int(abs(mantissa) * 2**53) << shift, 1 if value > 0 else -1
+    digits = (rest & LARGEST, (rest >> DIGIT) & LARGEST, rest >> 2 * DIGIT)
+    return tuple([(weight + place, sign * digit) for place, digit in enumerate(digits) if digit])
 
 
 def huge_parts(aggregate: int, rows: Sequence[int], values: Sequence[int]) -> Iterator[Part]:

@@ -50,7 +50,7 @@ def floats(lanes: Lanes, aggregate: int) -> Reals:
     unsafe[rows] |= total[rows] + np.nextafter(least, -math.inf) != total[rows] + np.nextafter(most, math.inf)
     exactly = flatnonzero(unsafe)
     if len(exactly):
-        found[exactly] = [_rounded(whole, scale) for whole, scale in _exact(lanes.take(exactly), aggregate)]
+        found[exactly] = [rounded(whole, scale) for whole, scale in _exact(lanes.take(exactly), aggregate)]
     return _with_specials(lanes, aggregate, found)
 
 
@@ -86,7 +86,8 @@ def _exact(lanes: Lanes, aggregate: int) -> Iterator[tuple[int, int]]:
         yield sum(digit << shift for digit, shift in zip(digits, shifts, strict=True)), -DIGIT * lowest
 
 
-def _rounded(whole: int, scale: int) -> float:
+def rounded(whole: int, scale: int) -> float:
+    """Return an integer divided by a power of two, rounded once; too large is infinite."""
     try:
         return whole / (1 << scale)
     except OverflowError:

@@ -73,6 +73,41 @@ class Lanes:
             for row, value, count in zip(loose.rows, loose.values, loose.counts, strict=True):
                 self._bag(loose.aggregate, int(index[row])).add(value, count)
 
+    def add_one(self, key: LaneKey, slot: int, amount: int) -> int:
+        """Add an integer that is no larger than a digit to a lane in one position, and return what is there then."""
+        lane, bound = self._arrays.get(key), self._bounds.get(key, 0) + abs(amount)
+        if lane is None or bound > (_ROOM if type(key[1]) is int else _NARROW):
+            self._reserve(key, abs(amount))
+            lane = self._lane(key)
+        else:
+            self._bounds[key] = bound
+        total: int = lane.item(slot) + amount
+        lane[slot] = total
+        return total
+
+    def at(self, key: LaneKey, slot: int) -> int:
+        """Return what a lane holds in one position."""
+        lane = self._arrays.get(ROWS if key[1] == "floats" and key[0] in self._real else key)
+        return 0 if lane is None else lane.item(slot)
+
+    def digits_at(self, aggregate: int, slot: int) -> tuple[int, int]:
+        """Return an aggregate's sum in one position, as an integer and the power of two that divides it.
+
+        >>> lanes = Lanes(1)
+        >>> lanes.add_one((0, -1), 0, 2**31), lanes.digits_at(0, 0)
+        (2147483648, (2147483648, 32))
+        """
+        lanes = [(weight, array) for (number, weight), array in self._arrays.items() if number == aggregate]
+        digits = [(weight, array.item(slot)) for weight, array in lanes if type(weight) is int]
+        lowest = min([0, *[weight for weight, _ in digits]])
+        return sum([digit << (DIGIT * (weight - lowest)) for weight, digit in digits]), -DIGIT * lowest
+
+    def count_reals(self, aggregates: set[int]) -> set[int]:
+        """Before a row comes that adds floats to these aggregates: return for which of them they have to be counted."""
+        if self._real != aggregates:
+            self._count_reals(aggregates)
+        return aggregates - self._real
+
     def _add_part(self, index: Rows, part: Part) -> None:
         at = index if part.rows is None else index[part.rows]
         self._reserve(part.lane, part.largest * len(at))

@@ -96,6 +96,19 @@ class GridNumbers:
         first = self.grid.first_ending_after(le)
         return first if first == self.grid.last_starting_before(re) and first < self.stop else None
 
+    def entered(self, le: int, re_old: int, re_new: int) -> range | None:
+        """Return the windows that a single row enters (or leaves, if it ends earlier now); None where that is not so simple.
+
+        >>> GridNumbers(Hopping(10, 5), Gate()).entered(6, 6, 12)
+        range(0, 3)
+        """
+        if le < self._lowest or re_old == INFINITY or re_new == INFINITY:
+            return None
+        grid, first = self.grid, self.grid.first_ending_after(le)
+        new = max(first, (re_new - 1 - grid.offset) // grid.hop + 1) if re_new > le else first
+        old = first if re_old == le else self._end(first, le, re_old)
+        return range(old, new) if old <= new else range(new, old)
+
     def _range(self, le: int, re_old: int, re_new: int) -> Ranges:
         """Return the windows of a single row: a number at a time costs less than columns of one."""
         first = self.grid.first_ending_after(le)

@@ -6,9 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.index.pair_index import longer
+from streamdsl.expr.scalars import Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, concat_columns, flatnonzero, object_column
 from streamdsl.temporal.payload import payload_key
+from streamdsl.temporal.time import INFINITY, MIN_TIME
 
 
 class Results:
@@ -25,6 +27,11 @@ class Results:
         self.is_out: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         self._schema: Schema | None = None
         self._columns: dict[str, Column] = {}
+
+    @property
+    def schema(self) -> Schema | None:
+        """The schema of the payloads, None if there were none yet."""
+        return self._schema
 
     @property
     def nbytes(self) -> int:
@@ -58,6 +65,34 @@ class Results:
                 column = self._columns[name] = column.astype(object)
             column[slots] = values
         self.is_out[slots] = True
+
+    def takes(self, schema: Schema) -> bool:
+        """Say whether results of a schema are held as they are: some have come."""
+        if schema is not self._schema and schema == self._schema:
+            self._schema = schema
+        return schema is self._schema
+
+    def values(self, slot: int) -> Values | None:
+        """Return the values of a single slot's result, None if none is out."""
+        return tuple([column.item(slot) for column in self._columns.values()]) if self.is_out.item(slot) else None
+
+    def put_values(self, slot: int, values: Values, was: Values | None = None) -> None:
+        """Note the result that goes out of a single slot, of a schema that it `takes`, in the place of the one that was out.
+
+        >>> results = Results()
+        >>> results.grow(1)
+        >>> results.put(np.array([0]), Table.from_payloads([5]))
+        >>> results.put_values(0, (2.5,))
+        >>> results.values(0)
+        (2.5,)
+        """
+        for place, name in enumerate(self._columns):
+            column, value = self._columns[name], values[place]
+            old = column.item(slot) if was is None else was[place]
+            if type(value) is not type(old) or (type(value) is int and not MIN_TIME <= value <= INFINITY):
+                column = self._columns[name] = column.astype(object, copy=False)
+            column[slot] = value
+        self.is_out[slot] = True
 
     def exchange(self, slot: Rows, now: Table) -> Table | None:
         """Put a result in the place of the one that is out, in a single slot; return both, None where they are equal.
@@ -131,6 +166,11 @@ def same_values(left: Column, right: Column) -> NDArray[np.bool_]:
         return equal | ((left != left) & (right != right)) if left.dtype.kind == "f" else equal
     pairs = zip(left.tolist(), right.tolist(), strict=True)
     return np.fromiter((_same(a, b) for a, b in pairs), dtype=np.bool_, count=len(left))
+
+
+def are_same(left: Values, right: Values) -> bool:
+    """Say whether two payloads of one schema are equal, as `same_payloads` does."""
+    return left == right or all(map(_same, left, right))
 
 
 def _same(a: object, b: object) -> bool:

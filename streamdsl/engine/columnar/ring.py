@@ -33,6 +33,7 @@ class DeltaRing:
     def __init__(self) -> None:
         self.deltas = SlotTable()
         self.running = SlotTable()
+        self._used = False
         self.next = MIN_TIME
         """The number of the first window that is not open yet."""
 
@@ -42,7 +43,7 @@ class DeltaRing:
     @property
     def is_empty(self) -> bool:
         """Whether it holds no row."""
-        return not len(self.deltas) and not len(self.running)
+        return not self._used or (self.deltas.is_empty and self.running.is_empty)
 
     @property
     def nbytes(self) -> int:
@@ -51,6 +52,7 @@ class DeltaRing:
 
     def add(self, rows: Pending) -> None:
         """Add rows where their windows begin, and take them out where these end (if they do): deltas that cancel are gone."""
+        self._used = True
         groups, lo, hi, terms = rows.groups, rows.lo, rows.hi, rows.terms
         starting = self.deltas.find(lo, groups)
         self.deltas.lanes.add(starting, terms)

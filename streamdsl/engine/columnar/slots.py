@@ -40,6 +40,9 @@ class SlotTable(PairIndex):
         for number, start, stop, order in _runs(self.number[slots]):
             self._note(number, slots[order[start:stop]])
 
+    def made_one(self, slot: int, number: int, group: int) -> None:
+        self._note(number, np.array([slot]))
+
     def release(self, slots: Rows) -> None:
         super().release(slots)
         if len(slots):

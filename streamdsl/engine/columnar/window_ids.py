@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from itertools import repeat
+from typing import Any
 
 from streamdsl.engine.ids import DeferredIds
 from streamdsl.engine.keys import KeyTable
@@ -15,14 +16,20 @@ class WindowIds(DeferredIds):
 
     __slots__ = ("keys", "label")
 
-    def __init__(self, label: str, keys: KeyTable | None, starts: Column, *leaves: Column) -> None:
-        super().__init__(starts, *leaves)
+    def __init__(self, label: str, keys: KeyTable | None, *columns: Column) -> None:
+        super().__init__(*columns)
         self.label = label
         self.keys = keys
 
     def with_columns(self, *columns: Column) -> WindowIds:
         """Return the ids of other results."""
         return WindowIds(self.label, self.keys, *columns)
+
+    def spelled_one(self, parts: tuple[Any, ...]) -> Hashable:
+        """Return the id of a single result, given its window's start and the leaves of its group's key."""
+        if self.keys is None:
+            return (self.label, parts[0], 0)
+        return (self.label, self.keys.spell_one(parts[1:]), parts[0], 0)
 
     def is_like(self, other: object) -> bool:
         """Say whether other ids are of results of the same operator."""

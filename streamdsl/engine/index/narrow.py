@@ -45,6 +45,12 @@ class Narrow:
         found: int = self._values.item(slot)
         return found
 
+    def put(self, slot: int, value: int) -> None:
+        """Set one of them."""
+        if self._values.dtype == np.int32 and not _LEAST <= value <= _LARGEST:
+            self._values = self._values.astype(np.int64)
+        self._values[slot] = value
+
     def are(self, slots: Rows, values: Ticks) -> NDArray[np.bool_]:
         """Say at which slots these values are."""
         found: NDArray[np.bool_] = self._values[slots] == values

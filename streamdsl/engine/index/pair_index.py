@@ -17,7 +17,9 @@ _GONE: Final = -2
 _CLAIM: Final = -3
 _LEAST: Final = 64
 _RECENT: Final = 1024
-_MIX: Final = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93, 32)))
+_FACTORS: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93)
+_MIX: Final = tuple(map(np.uint64, (*_FACTORS, 32)))
+_ALL: Final = 2**64 - 1
 
 Places = NDArray[np.int32]
 
@@ -53,22 +55,46 @@ class PairIndex:
     def __len__(self) -> int:
         return self._fresh - self._n_released
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no slot is in use."""
+        return self._fresh == self._n_released
+
     def find(self, numbers: Ticks, groups: Ticks) -> Rows:
         """Return the slot of each pair, made if there is none. O(1) each."""
         if len(numbers) == 1:
-            return self._find_one(numbers, groups)
+            return np.array([self.find_one(int(numbers[0]), int(groups[0]))])
         pairs = few_pairs(numbers, groups)
         return self._find(numbers, groups) if pairs is None else self._find(pairs.first, pairs.second)[pairs.index]
 
-    def _find_one(self, numbers: Ticks, groups: Ticks) -> Rows:
+    def find_one(self, number: int, group: int) -> int:
         """Return the slot of a single pair: where events come one by one, a few are asked for again and again."""
-        pair = (int(numbers[0]), int(groups[0]))
+        pair = (number, group)
         slot = self._recent.get(pair, -1)
-        if slot < 0 or (self.number.item(slot), self.group.item(slot)) != pair or self._places[slot] < 0:
+        if slot < 0 or self.number.item(slot) != number or self.group.item(slot) != group or self._places.item(slot) < 0:
             if len(self._recent) >= _RECENT:
                 self._recent.clear()
-            slot = self._recent[pair] = int(self._find(numbers, groups)[0])
-        return np.array([slot])
+            slot = self._recent[pair] = self._seek_one(number, group)
+        return slot
+
+    def _seek_one(self, number: int, group: int) -> int:
+        """Return the slot of a single pair, made if there is none: a number at a time costs less than columns of one."""
+        table, place = self._table, self._home_of(number, group)
+        slot = table.item(place)
+        while slot != _EMPTY:
+            if slot >= 0 and self.group.item(slot) == group and self.number.item(slot) == number:
+                return slot
+            place = (place + 1) & (len(table) - 1)
+            slot = table.item(place)
+        if 2 * (self._n_taken + 1) > len(table) or not (self._n_released or self._fresh < self.size):
+            return int(self._find(np.array([number]), np.array([group]))[0])
+        slot = self._take_one()
+        table[place], self._places[slot] = slot, place
+        self.number.put(slot, number)
+        self.group.put(slot, group)
+        self._n_taken += 1
+        self.made_one(slot, number, group)
+        return slot
 
     def _find(self, numbers: Ticks, groups: Ticks) -> Rows:
         places = self._home(numbers, groups)
@@ -119,6 +145,17 @@ class PairIndex:
     def made(self, slots: Rows) -> None:
         """Take note of slots that have just been made."""
 
+    def made_one(self, slot: int, number: int, group: int) -> None:
+        """Take note of a single slot that has just been made."""
+        self.made(np.array([slot]))
+
+    def _home_of(self, number: int, group: int) -> int:
+        """Return what `_home` does, for a single pair."""
+        first, second, last = _FACTORS
+        mixed = (group * first + number * second) & _ALL
+        mixed = ((mixed ^ (mixed >> 32)) * last) & _ALL
+        return mixed >> (65 - len(self._table).bit_length())
+
     def _home(self, numbers: Ticks, groups: Ticks) -> Rows:
         """Return the place that is tried first for each pair."""
         first, second, last, half = _MIX
@@ -150,6 +187,13 @@ class PairIndex:
             is_in = self._table[places] == slots
             self._places[slots[is_in]] = places[is_in]
             slots, places = slots[~is_in], (places[~is_in] + 1) & (size - 1)
+
+    def _take_one(self) -> int:
+        if self._n_released:
+            self._n_released -= 1
+            return self._released.item(self._n_released)
+        self._fresh += 1
+        return self._fresh - 1
 
     def _take(self, n: int) -> Rows:
         again = min(n, self._n_released)

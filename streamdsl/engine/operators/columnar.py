@@ -63,6 +63,7 @@ class ColumnarWindowOperator(Operator):
         self.ring = DeltaRing()
         self.cells = Cells()
         self._shown = MIN_TIME
+        self._first = self._closes = MIN_TIME
         self._keeps_begun = self.windows.size <= _FEW * self.windows.hop
         self._unending: dict[Hashable, int] = {}
         self._latest = MIN_TIME
@@ -335,12 +336,19 @@ class ColumnarWindowOperator(Operator):
         return chain(*(table.group[table.slots()].tolist() for table in tables))
 
     def forget(self, cti: int) -> None:
-        closed = self.cells.pop_until(self.numbers.grid.first_ending_after(cti) - 1)
+        if cti < self._closes:
+            return
+        self._first = self.windows.first_ending_after(cti)
+        self._closes = self.windows.start(self._first) + self.windows.size
+        closed = self.cells.pop_until(self._first - 1)
         if len(closed):
             self.cells.release(closed)
 
     def output_cti(self, ctis: list[int]) -> int:
-        return grid_cti(self.windows, self.node.output, ctis[0], ctis[0])
+        (cti,) = ctis
+        if cti < self._closes and self.node.output is Output.ALIGN:  # no window has ended since the last CTI
+            return min(cti, self._closes - self.windows.size)
+        return grid_cti(self.windows, self.node.output, cti, cti)
 
     @property
     def shows_at_ends(self) -> bool:

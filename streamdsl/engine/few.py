@@ -1,0 +1,247 @@
+"""Few changes, in Python's own values: for one row, columns cost more than they save.
+
+A batch of this kind is read by operators that offer `few` (docs/decisions/10-few-rows-in-scalars.md); for all others it becomes
+columns when they look into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.columnar.window_ids import WindowIds
+from streamdsl.engine.ids import Ids, VersionedIds
+from streamdsl.engine.versions import OutRow, RowVersion
+from streamdsl.expr.scalars import Values
+from streamdsl.expr.schema import Schema, Shape, is_positional
+from streamdsl.expr.table import Column, Table, column_of, object_column
+from streamdsl.temporal import Event, Insert, Retract
+from streamdsl.temporal.payload import records_of
+from streamdsl.temporal.time import MIN_TIME, Ticks
+
+_DTYPES: Final[Mapping[type, type[np.generic]]] = {int: np.int64, float: np.float64, bool: np.bool_}
+
+Change: TypeAlias = tuple[Any, int, int, int, int]
+"""The change of a row: its id, how often it has come back, its LE, and its RE before and now.
+
+The id of a window's result is the start of the window, and then the leaves of its group's key; of it alone is it known how often.
+"""
+
+
+class Few(Batch):
+    """Changes row by row, none of which is an echo: the values of their payloads' fields, and the numbers of their groups.
+
+    >>> few = Few([("a", 0, 3, 3, 4)], [(7,)], Schema.scalar())
+    >>> few.payloads(), len(few), few.le.tolist()
+    ([7], 1, [3])
+    """
+
+    __slots__ = ("_columns", "changes", "groups", "origin", "schema", "values")
+
+    def __init__(
+        self,
+        changes: Sequence[Change],
+        values: Sequence[Values],
+        schema: Schema,
+        groups: Sequence[int] | None = None,
+        origin: WindowIds | None = None,
+    ) -> None:
+        self.changes = changes
+        self.values = values
+        self.schema = schema
+        self.groups = groups
+        self.origin = origin
+        self._columns: Batch | None = None
+
+    @property
+    def columns(self) -> Batch:
+        """The changes in columns."""
+        if self._columns is None:
+            self._columns = in_columns([self]) if len(self.changes) > 1 else self._column_of_one()
+        return self._columns
+
+    def _column_of_one(self) -> Batch:
+        ((id, version, le, re_old, re_new),), (values,) = self.changes, self.values
+        start = np.array([le])
+        columns = dict(zip(self.schema.names, map(_column_of_one, values), strict=True))
+        return Batch(
+            _ids((id,), (version,), self.origin),
+            start,
+            start if re_old == le else np.array([re_old]),
+            np.array([re_new]),
+            Table(self.schema, columns, 1),
+            None if self.groups is None else np.array(self.groups, dtype=np.int64),
+        )
+
+    ids = property(lambda self: self.columns.ids)
+    le = property(lambda self: self.columns.le)
+    re_old = property(lambda self: self.columns.re_old)
+    re_new = property(lambda self: self.columns.re_new)
+    table = property(lambda self: self.columns.table)
+    keys = property(lambda self: self.columns.keys)
+
+    def __len__(self) -> int:
+        return len(self.changes)
+
+    @property
+    def is_large(self) -> bool:
+        """Never."""
+        return False
+
+    @property
+    def watermark(self) -> int:
+        """The largest LE."""
+        changes = self.changes
+        return changes[0][2] if len(changes) == 1 else max([le for _, _, le, _, _ in changes])
+
+    @property
+    def comes_in(self) -> bool:
+        """Whether each row is an insertion."""
+        return all(le == re_old for _, _, le, re_old, _ in self.changes)
+
+    def changed(self) -> Batch:
+        """Return all rows: each changes."""
+        return self
+
+    def where(self, chosen: Sequence[bool]) -> Batch:
+        """Return the rows that are chosen."""
+        if all(chosen):
+            return self
+        rows = [row for row, is_chosen in enumerate(chosen) if is_chosen]
+        if not rows:
+            return EMPTY
+        groups = None if self.groups is None else [self.groups[row] for row in rows]
+        changes, values = [self.changes[row] for row in rows], [self.values[row] for row in rows]
+        return Few(changes, values, self.schema, groups, self.origin)
+
+    def payloads(self) -> list[Any]:
+        """Return the payloads."""
+        shape, values = self.schema.shape, self.values
+        if shape is Shape.RECORD:
+            return records_of(self.schema.names, values)
+        if shape is Shape.TUPLE:
+            return list(values)
+        if shape is Shape.SCALAR:
+            return [value for (value,) in values]
+        cls = self.schema.cls
+        if cls is not None and is_positional(cls):
+            return [cls(*each) for each in values]
+        return list(map(self.schema.build, values))
+
+    def names(self) -> list[Hashable]:
+        """Return the ids, those of windows' results spelled."""
+        if self.origin is None:
+            return [id for id, _, _, _, _ in self.changes]
+        found: list[Hashable] = []
+        parts = name = None
+        for id, version, _, _, _ in self.changes:
+            if id is not parts:
+                parts, name = id, self.origin.spelled_one(id)
+            found.append(RowVersion(name, version) if version else name)
+        return found
+
+    def rows(self) -> list[OutRow]:
+        """Return the rows as they go out."""
+        each = zip(self.names(), self.changes, self.payloads(), strict=True)
+        return [OutRow(name, le, re_old, re_new, payload) for name, (_, _, le, re_old, re_new), payload in each]
+
+    def row_ids(self) -> list[Any]:
+        return self.names()
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether it is certain that rows stand in the order in which they go out: a retraction and an insertion do."""
+        changes = self.changes
+        return len(changes) == 1 or (len(changes) == 2 and changes[0][3] != changes[0][2] and changes[1][3] == changes[1][2])
+
+    def events(self) -> list[Event[Any]]:
+        """Return the physical events, in the order of the rows."""
+        each = zip(self.names(), self.changes, self.payloads(), strict=True)
+        return [
+            Insert(name, le, re_new, payload) if re_old == le else Retract(name, le, re_old, re_new, payload)
+            for name, (_, _, le, re_old, re_new), payload in each
+        ]
+
+
+def _column_of_one(value: Any) -> Column:
+    """Return what `column_of` does, for a single plain value."""
+    try:
+        return np.array([value], dtype=_DTYPES.get(type(value), object))
+    except OverflowError:
+        return np.array([value], dtype=object)
+
+
+def size_of(batch: Batch) -> int:
+    """Return the number of rows, as `len` does, but that is slow for what Python asks for often."""
+    return len(batch.changes) if type(batch) is Few else len(batch)
+
+
+def in_columns(parts: Sequence[Few], since: int = MIN_TIME) -> Batch:
+    """Return some changes as columns, without those that end before a time: parts with one schema, and ids of one kind."""
+    first = parts[0]
+    if since == MIN_TIME:
+        changes = [change for part in parts for change in part.changes]
+        values = [each for part in parts for each in part.values]
+        groups = None if first.groups is None else _ticks([group for part in parts for group in part.groups or ()])
+    else:
+        pairs = [pair for part in parts for pair in zip(part.changes, part.values, strict=True)]
+        live = [pair for pair in pairs if pair[0][3] >= since or pair[0][4] >= since]
+        if not live:
+            return EMPTY
+        changes, values, groups = [change for change, _ in live], [each for _, each in live], None
+    ids, versions, le, re_old, re_new = zip(*changes, strict=True)
+    starts = _ticks(le)
+    columns = zip(first.schema.names, map(column_of, zip(*values, strict=True)), strict=False)
+    return Batch(
+        _ids(ids, versions, first.origin),
+        starts,
+        starts if re_old == le else _ticks(re_old),
+        _ticks(re_new),
+        Table(first.schema, dict(columns), len(changes)),
+        groups,
+    )
+
+
+def _ids(ids: Sequence[Any], versions: Sequence[int], origin: WindowIds | None) -> Ids:
+    if origin is None:
+        return object_column(ids)
+    return VersionedIds(origin.with_columns(*map(column_of, zip(*ids, strict=True))), _ticks(versions))
+
+
+def _ticks(values: Sequence[int]) -> Ticks:
+    return np.array(values, dtype=np.int64)
+
+
+def joined(batches: Iterable[Batch], since: int = MIN_TIME) -> list[Batch]:
+    """Return batches with neighbours made one, in columns, where they hold few changes of one kind.
+
+    Of these, changes that end before `since` are left out; they are in no group then.
+
+    >>> few = Few([("a", 0, 3, 3, 4)], [(7,)], Schema.scalar())
+    >>> [len(batch) for batch in joined([few, few])], joined([few], 5)
+    ([2], [])
+    """
+    found: list[Batch] = []
+    run: list[Few] = []
+    for batch in batches:
+        if type(batch) is Few and (not run or _are_alike(run[0], batch)):
+            run.append(batch)
+            continue
+        if run:
+            found.append(in_columns(run, since))
+        run = [batch] if type(batch) is Few else []
+        if type(batch) is not Few:
+            found.append(batch)
+    if run:
+        found.append(in_columns(run, since))
+    return [batch for batch in found if len(batch)]
+
+
+def _are_alike(one: Few, other: Few) -> bool:
+    if one.origin is not other.origin and (one.origin is None or not one.origin.is_like(other.origin)):
+        return False
+    is_one_schema = one.schema is other.schema or one.schema == other.schema
+    return is_one_schema and (one.groups is None) is (other.groups is None)

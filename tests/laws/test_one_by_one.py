@@ -1,0 +1,221 @@
+"""Rows that come one by one pass in Python's own values: what is sent is what columns send, event for event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import Any, TypeAlias
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, note
+
+import streamdsl as sd
+from streamdsl.engine.few import Few
+from streamdsl.engine.ingress import Ingress
+from streamdsl.engine.keys import KeyTable
+from streamdsl.engine.session import Session
+from streamdsl.engine.starting import restored
+from streamdsl.errors import SessionError, StreamDslError, UserCodeError
+from streamdsl.temporal import Cti, Event, Insert, Retract
+from tests.laws.compositions import composition
+from tests.laws.harness import EMITS, pushes_for
+from tests.laws.operators import operators
+from tests.laws.profiles import examples
+from tests.laws.scenarios import SEEDS, scenario
+
+Stream: TypeAlias = "sd.Stream[Any]"
+VARIANTS = [variant for variants in operators().values() for variant in variants]
+NUMBERS: list[Any] = [0, 1, -3, 7, True, 2.5, -0.1, 0.1, 1e300, -1e300, 1e-320, None, 2**45, 2**62, -(2**63), 2**70, float("nan")]
+KEYS: list[Any] = ["a", "b", 1, 1.0, True, -5, 2**61, 2**64, None, 2.5]
+
+
+def before(rng: Random, s: Stream) -> Stream:
+    steps: list[Callable[[Stream], Stream]] = [
+        lambda s: s.where(lambda e: e.v != 7),
+        lambda s: s.where(lambda e: sd.is_none(e.v) | (e.n > 0)),
+        lambda s: s.where(lambda e: e.v > 0),
+        lambda s: s.select(k=lambda e: e.k, n=lambda e: e.n + 1, v=lambda e: e.v),
+        lambda s: s.select(k=lambda e: sd.when(e.n > 4).then(e.k).otherwise("x"), n=lambda e: e.n // 2, v=lambda e: e.v),
+        lambda s: s.select(k=lambda e: e.k, n=lambda e: e.n, v=lambda e: 10 / e.v),
+        lambda s: s.shift(2),
+    ]
+    for step in rng.sample(steps, rng.choice([0, 0, 1, 2])):
+        s = step(s)
+    return s
+
+
+def windowed(rng: Random, s: Any) -> Stream:
+    size, hop = rng.choice([(6, 6), (12, 3), (10, 4), (3, 7), (40, 3), (5, 1)])
+    windows: Any = s.hopping_window(size, hop, offset=rng.randint(-3, 3))
+    numbers: dict[str, Any] = {
+        "c": sd.count(),
+        "m": sd.count(lambda e: e.v),
+        "t": sd.sum(lambda e: e.v),
+        "a": sd.avg(lambda e: e.v),
+        "w": sd.sum(lambda e: e.n, where=lambda e: e.n > 3),
+        "f": sd.avg(lambda e: e.n * 0.1),
+        "g": sd.sum(lambda e: e.v, where=lambda e: e.n < 6),
+        "b": sd.max(lambda e: e.n),
+    }
+    chosen = rng.sample(list(numbers), rng.randint(1, 3))
+    found: Stream = windows.aggregate(**{name: numbers[name] for name in chosen})
+    return found
+
+
+def after(rng: Random, s: Stream) -> Stream:
+    steps: list[Callable[[Stream], Stream]] = [
+        lambda s: s,
+        lambda s: s.select(z=lambda e: 1),
+        lambda s: s.union(s.shift(3)),
+        lambda s: s.tumbling_window(9).aggregate(n=sd.count()),
+        lambda s: s.snapshot_window().aggregate(n=sd.count()),
+    ]
+    return rng.choice([*[steps[0]] * 4, *steps])(s)
+
+
+def chain(rng: Random) -> Stream:
+    s = before(rng, sd.source("s0"))
+    kind = rng.randrange(6)
+    if kind == 0:
+        return s
+    if kind == 1:
+        return after(rng, windowed(rng, s))
+    key: Any = rng.choice(["k", ["k", "n"], lambda e: e.n % 2, lambda e: (e.n, e.k)])
+    if kind == 2:
+        nested = s.group_by(key).apply(lambda g: windowed(rng, g.group_by("n")).where(lambda e: e.n != 3))
+        return after(rng, nested)
+    if kind == 3:
+        return after(rng, s.group_by(key).apply(lambda g: windowed(rng, before(rng, g)).select(y=lambda e: 2)))
+    return after(rng, windowed(rng, s.group_by(key)))
+
+
+def events_for(rng: Random) -> Iterator[Event[Any]]:
+    """Yield insertions, many of them points, retractions and CTIs, that no CTI forbids."""
+    few = rng.random() < 0.6
+    values = [1, 2, 3, -4, 7] if few else NUMBERS
+    cti, time, known = -10, -10, dict[Any, tuple[int, int, Any]]()
+    for number in range(rng.randint(1, 30)):
+        time = max(cti, time + rng.choice([-2, 0, 0, 1, 1, 2, 5]))
+        change = rng.random()
+        if change < 0.12:
+            cti = max(cti, time - rng.randint(0, 4))
+            yield Cti(cti)
+        elif change < 0.3 and known:
+            id = rng.choice(list(known))
+            le, re, payload = known[id]
+            re_new = rng.choice([le, le + 1, max(le, cti), re + 2])
+            if min(re, re_new) < cti or re == re_new:
+                continue
+            yield Retract(id, le, re, re_new, payload)
+            known.pop(id)
+            if re_new > le:
+                known[id] = (le, re_new, payload)
+        else:
+            re = time + rng.choice([1, 1, 1, 3, 9])
+            payload = {"k": rng.choice("abc" if few else KEYS), "n": rng.randint(0, 9), "v": rng.choice(values)}
+            known[number] = (time, re, payload)
+            yield Insert(number, time, re, payload)
+
+
+class Ways:
+    """A session whose rows may pass in scalars, and one whose rows pass in columns."""
+
+    def __init__(self, query: Stream, emit: Any) -> None:
+        self.plan = query.plan()
+        self.scalars: Session[Any] = query.open(emit=emit)
+        self.columns: Session[Any] = query.open(emit=emit)
+
+    def push(self, source: str, events: Sequence[Event[Any]]) -> bool:
+        """Push to both; return False after an exception of user code, which both raise."""
+        found = outcome(self.scalars, source, events)
+        with patch.object(Ingress, "_alone", lambda *_: None), patch.object(Ingress, "_few", lambda *_: None):
+            expected = outcome(self.columns, source, events)
+        assert sent(found, len(events)) == sent(expected, len(events))
+        return isinstance(found, list)
+
+    def swap(self) -> None:
+        """Let each go on in the state of the other."""
+        states = self.columns.snapshot(), self.scalars.snapshot()
+        self.scalars, self.columns = (restored(self.plan, None, state) for state in states)
+        for session, state in zip((self.scalars, self.columns), states, strict=True):
+            assert session.snapshot() == state
+
+    def figures(self) -> list[Any]:
+        names = ("windows", "events", "in", "out", "input_cti", "output_cti", "udm_calls")
+        return [{label: [one[name] for name in names] for label, one in s.stats().items()} for s in (self.scalars, self.columns)]
+
+    def close(self) -> None:
+        assert repr(outcome(self.scalars)) == repr(outcome(self.columns))
+
+
+def sent(found: Any, size: int) -> Any:
+    """Return what was sent as text; of several events together rows with equal lifetimes and payloads come in any order."""
+    if size == 1 or not isinstance(found, list):
+        return repr(found)
+    return sorted(map(repr, found)), [event.time for event in found if isinstance(event, Cti)]
+
+
+def outcome(session: Session[Any], *push: Any) -> Any:
+    """Return what a push, or else the close, sends or raises."""
+    try:
+        return session.push(list(push[1]), source=push[0]) if push else session.close()
+    except StreamDslError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@examples(200)
+@given(SEEDS)
+def test_scalars_send_what_columns_send(seed: int) -> None:
+    rng = Random(seed)
+    with patch.object(KeyTable, "least", rng.choice([0, KeyTable.least])):
+        ways = Ways(chain(rng), rng.choice(["speculative", "speculative", "watermark"]))
+        events = list(events_for(rng))
+        largest = rng.choice([1, 1, 2, 4])
+        while events:
+            size = rng.randint(1, largest)
+            if not ways.push("s0", events[:size]):
+                return
+            del events[:size]
+            if rng.random() < 0.05:
+                ways.swap()
+        one, other = ways.figures()
+        assert one == other
+        ways.close()
+
+
+@examples(60)
+@given(SEEDS)
+def test_scalars_send_what_columns_send_of_any_query(seed: int) -> None:
+    rng = Random(seed)
+    if rng.random() < 0.5:
+        made, query = composition(rng)
+        inputs, unending = 2, False
+    else:
+        variant = rng.choice(VARIANTS)
+        made, query, inputs, unending = variant.name, variant.query(), variant.inputs, variant.unending
+    note(made)
+    ways = Ways(query, rng.choice(EMITS))
+    for source, events in pushes_for(query, scenario(rng, inputs, unending)):
+        for event in events:
+            if not ways.push(source, [event]):
+                return
+    ways.close()
+
+
+def test_rows_of_simple_queries_pass_in_scalars() -> None:
+    s = sd.source("s", progress=sd.Progress.ordered())
+    by_key = s.where(lambda e: e.v > 0).group_by("k").hopping_window(60, 10).aggregate(n=sd.count(), t=sd.sum(lambda e: e.v))
+    session = by_key.where(lambda e: e.t > 3).select(k=lambda e: e.k, t=lambda e: e.t / e.n).open()
+    for n in range(6):
+        assert session.push([sd.point(n, n, {"k": "a", "v": 2.5})])
+    assert type(session.output._new[-1]) is Few
+
+
+def test_an_error_of_user_code_names_its_event() -> None:
+    session = sd.source("s").where(lambda e: e.v > 0).select(w=lambda e: 1 / (e.v - 3)).open()
+    session.push([sd.point("good", 1, {"v": 5})])
+    with pytest.raises(UserCodeError, match="bad"):
+        session.push([sd.point("bad", 2, {"v": 3})])
+    with pytest.raises(SessionError, match="has failed"):
+        session.push([sd.point("later", 3, {"v": 5})])
