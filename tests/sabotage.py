@@ -41,6 +41,27 @@ class Sabotage:
 
 SABOTAGES = (
     Sabotage(
+        "points that are left by a filter keep the first ids",
+        "streamdsl/engine/batch.py",
+        "self.rows + self.first",
+        "np.arange(self.first, self.first + len(self.le))",
+        "points",
+    ),
+    Sabotage(
+        "groups that are far apart are counted in the wrong windows",
+        "streamdsl/engine/columnar/combine.py",
+        "places <<= block.bits",
+        "places <<= block.bits - 1",
+        "rows_are_counted",
+    ),
+    Sabotage(
+        "rows that are tied are in order",
+        "streamdsl/engine/sorted/packed.py",
+        "            return True\n    return False",
+        "            return True\n    return True",
+        "the_order_by_columns",
+    ),
+    Sabotage(
         "a row that comes alone takes the version of the result that it replaces",
         "streamdsl/engine/operators/one_by_one.py",
         "come.append((slot, version + 1, now))",

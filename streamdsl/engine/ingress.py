@@ -128,7 +128,7 @@ class Ingress:
             return None
         batch = self._few([(event.id, le, le, re, payload)])
         if batch is None:
-            batch = self._single(event.id, le, re, payload := plain(payload))
+            batch = self._in_columns([event.id], np.array([le]), np.array([re]), [payload := plain(payload)])
         if batch is None or not self.table.admit_alone(event.id, le, re, payload):
             return None
         self.schema = self.schema or batch.table.schema
@@ -151,10 +151,10 @@ class Ingress:
             found.append(values)
         return Few([(id, 0, le, re_old, re_new) for id, le, re_old, re_new, _ in rows], found, self.schema)
 
-    def _single(self, id: Hashable, le: int, re: int, payload: Any) -> Batch | None:
-        """Return an insertion as columns of one, None where its payload does not fit."""
-        table, start = self._table([payload]), np.array([le])
-        return None if table is None else Batch(object_column([id]), start, start, np.array([re]), table)
+    def _in_columns(self, ids: Sequence[Hashable], le: Ticks, re: Ticks, payloads: Sequence[Any]) -> Batch | None:
+        """Return insertions as columns, None where a payload does not fit."""
+        table = self._table(payloads)
+        return None if table is None else Batch(object_column(ids), le, le, re, table)
 
     def _insertions(self, piece: Sequence[Event[Any]]) -> Piece | None:
         """Take insertions, and the CTI after them if there is one; None, and nothing is done, where one needs a closer look."""
@@ -167,15 +167,14 @@ class Ingress:
         if le is None or re is None or self._is_late(le):
             return None
         few = None if len(ids) > _FEW else self._few([*zip(ids, le.tolist(), le.tolist(), re.tolist(), payloads, strict=True)])
-        table = self._table(payloads) if few is None else None
-        if (few is None and table is None) or not self.table.admit_all(ids, le, re, payloads):
+        batch = self._in_columns(ids, le, re, payloads) if few is None else few
+        if batch is None or not self.table.admit_all(ids, le, re, payloads):
             return None
-        self.schema = self.schema or (None if table is None else table.schema)
+        self.schema = self.schema or batch.table.schema
         self._progress_with(le)
         if cti is not None:
             self.table.promise(self.reader.tick(cti.time))
-        batch = few if table is None else Batch(object_column(ids), le, le, re, table)
-        return Piece(EMPTY if batch is None else batch, self.table.cti)
+        return Piece(batch, self.table.cti)
 
     def _table(self, payloads: Sequence[Any]) -> Table | None:
         """Return payloads as columns, None where one does not fit."""

@@ -278,8 +278,7 @@ class KeyTable:
     @property
     def is_due(self) -> bool:
         """Whether so many values are remembered that it is time to find out which are needed."""
-        remembered = self.remembered if self._firsts else len(self._only)
-        return remembered > self._due
+        return self.remembered > self._due
 
     def keep(self, numbers: Ticks) -> None:
         """Forget what only other groups have."""

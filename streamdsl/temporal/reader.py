@@ -91,7 +91,9 @@ class TimeReader:
                 return Cti(self.tick(event.time))
         except (UnitError, TimeOverflow) as error:
             raise _named(error, getattr(event, "id", event)) from None
-        raise EventError(event, "it is neither an Insert, a Retract nor a Cti")
+        raise EventError(
+            event, "it is neither an Insert, a Retract nor a Cti", hint="a payload at time 3 is the event point(id, 3, payload)"
+        )
 
 
 def _named(error: UnitError | TimeOverflow, id: object) -> UnitError | TimeOverflow:

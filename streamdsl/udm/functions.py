@@ -216,6 +216,10 @@ def _module(
     /,
     **properties: object,
 ) -> FunctionModule:
+    if decorator == "uda" and inspect.isgeneratorfunction(function):
+        raise QueryError(
+            f"@uda makes one result of a window; {function!r} yields several", hint="a function that yields is a @udo"
+        )
     if not _reads_time(function, decorator):
         return kind(function, **properties)
     if properties["vectorized"]:

@@ -144,6 +144,10 @@ def test_a_function_with_properties_is_pickled() -> None:
     assert copy.empty_result == 0
 
 
+def yielding(values: Sequence[int]) -> Iterable[int]:
+    yield from values
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -157,6 +161,8 @@ def test_a_function_with_properties_is_pickled() -> None:
         (lambda: sd.uda(reads="price"), "reads='price' is one text, not names of fields\nHint: write reads=('price',)"),
         (lambda: sd.uda(vectorized=True)(covered), "@uda(vectorized=True) needs a function of the payloads"),  # type: ignore[arg-type]
         (lambda: sd.uda(deterministic=False)(lambda: 1), "has 0 parameters"),  # type: ignore[arg-type, misc]
+        (lambda: sd.uda(yielding), "yields several\nHint: a function that yields is a @udo"),
+        (lambda: sd.uda(deterministic=False)(yielding), "yields several"),
     ],
 )
 def test_what_is_refused(make: Callable[[], object], message: str) -> None:
