@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +26,7 @@ REPLAYED: Final = tuple(question for question in QUESTIONS if question.letter in
 FILES: Final = 3
 _KILLED_AT: Final = FILES // 2
 _LIMIT: Final = 600
+_STDERR: Final = 2
 _SETTINGS: Final = {
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     "spark.sql.shuffle.partitions": "2",
@@ -103,14 +105,28 @@ def _run(folder: Path, questions: Sequence[Question]) -> None:
     """Run the streaming queries over all files that are there, from where they were stopped, and fold what they have written."""
     from streamdsl.spark.session import default_session
 
-    with default_session() as shared:
-        spark = shared.newSession()
+    with ExitStack() as stack:
+        with _errors_into(folder / "log.txt"):  # where Spark is started, its workers tell there what they do
+            spark = stack.enter_context(default_session()).newSession()
         for name, value in _SETTINGS.items():
             spark.conf.set(name, value)
         running = [_begun(spark, folder, question) for question in questions]
         for question, query in zip(questions, running, strict=True):
             query.awaitTermination()
             _fold(spark, folder, question)
+
+
+@contextmanager
+def _errors_into(path: Path) -> Iterator[None]:
+    """Let the processes that are started meanwhile write their errors to the end of a file."""
+    terminal = os.dup(_STDERR)
+    with path.open("ab") as file:
+        os.dup2(file.fileno(), _STDERR)
+    try:
+        yield
+    finally:
+        os.dup2(terminal, _STDERR)
+        os.close(terminal)
 
 
 def _begun(spark: Any, folder: Path, question: Question) -> Any:
