@@ -129,7 +129,7 @@ def draw(axes: Sequence[Axis], path: str) -> None:
             place.annotate(f"{each.rows:.2g}", (at, each.push), textcoords="offset points", xytext=(0, 7), ha="center", size=7)
         place.set_xlabel(axis.label)
         place.set_yscale("log")
-        place.set_ylim(20, 20_000)
+        place.set_ylim(10, 20_000)
         place.set_xticks(range(len(found)), [f"{size:,g}" if size < 10_000 else f"{size:.0e}" for size in axis.sizes], size=7)
         place.grid(alpha=0.3)
         place.spines[["top", "right"]].set_visible(False)
