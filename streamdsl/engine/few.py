@@ -6,6 +6,7 @@ columns when they look into it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -15,13 +16,15 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.ids import Ids, VersionedIds
 from streamdsl.engine.versions import OutRow, RowVersion
-from streamdsl.expr.scalars import Values
+from streamdsl.expr.scalars import Program, Values
 from streamdsl.expr.schema import Schema, Shape, is_positional
 from streamdsl.expr.table import Column, Table, column_of, object_column
 from streamdsl.temporal import Event, Insert, Retract
 from streamdsl.temporal.payload import records_of
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
+_NO_GROUPS: Final = itertools.repeat(None)
+_ALL_KEPT: Final = {tuple}
 _DTYPES: Final[Mapping[type, type[np.generic]]] = {int: np.int64, float: np.float64, bool: np.bool_}
 
 Change: TypeAlias = tuple[Any, int, int, int, int]
@@ -106,16 +109,27 @@ class Few(Batch):
         """Return all rows: each changes."""
         return self
 
-    def where(self, chosen: Sequence[bool]) -> Batch:
-        """Return the rows that are chosen."""
-        if all(chosen):
-            return self
-        rows = [row for row, is_chosen in enumerate(chosen) if is_chosen]
-        if not rows:
-            return EMPTY
-        groups = None if self.groups is None else [self.groups[row] for row in rows]
-        changes, values = [self.changes[row] for row in rows], [self.values[row] for row in rows]
-        return Few(changes, values, self.schema, groups, self.origin)
+    def passed(self, program: Program) -> tuple[Batch, Sequence[int]] | None:
+        """Return what a program makes of the rows, and the steps that have dropped some; None where columns have to say."""
+        function = program.of(self.schema)
+        if function is None:
+            return None
+        try:
+            found = list(map(function, self.values, self.groups or _NO_GROUPS))
+        except Exception:
+            return None
+        changes: Sequence[Change] = self.changes
+        dropped: Sequence[int] = ()
+        if set(map(type, found)) != _ALL_KEPT:
+            if None in found:
+                return None
+            dropped = [row for row in found if type(row) is int]
+            if len(dropped) == len(found):
+                return EMPTY, dropped
+            changes = [change for change, row in zip(changes, found, strict=True) if type(row) is tuple]
+            found = [row for row in found if type(row) is tuple]
+        values, groups = zip(*found, strict=True)
+        return Few(changes, values, program.schema, None if groups[0] is None else groups, self.origin), dropped
 
     def payloads(self) -> list[Any]:
         """Return the payloads."""

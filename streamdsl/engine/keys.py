@@ -215,6 +215,16 @@ class KeyTable:
             number = first.value(number >> _HALF)
         return [*found, number][::-1]
 
+    @property
+    def is_nested(self) -> bool:
+        """Whether there are groups around these."""
+        return self.around is not None
+
+    def outer_of(self, number: int) -> int:
+        """Return the group around a group of a nested table."""
+        outer: int = self.parts(number)[0]
+        return outer
+
     def key(self, number: int) -> tuple[Any, ...]:
         """Return the parts of a key as users see them, without the groups around it."""
         return tuple(self.parts(number)[self.around is not None :]) if self._firsts else (self._only.value(number),)

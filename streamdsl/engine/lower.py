@@ -12,7 +12,7 @@ import numpy as np
 from streamdsl.engine.batch import EMPTY, Batch, Sliced
 from streamdsl.engine.few import Few
 from streamdsl.engine.keys import KeyTable
-from streamdsl.engine.operator import Gate, Operator, Piece, RowOperator
+from streamdsl.engine.operator import Gate, Operator, Passage, Piece, RowOperator, line_of, through
 from streamdsl.engine.operators.applied import BufferedApplyOperator
 from streamdsl.engine.operators.asof_join import AsofJoinOperator
 from streamdsl.engine.operators.buffered import BufferedWindowOperator, why_not_buffered
@@ -175,8 +175,8 @@ class Graph:
     key_tables: list[KeyTable] = field(default_factory=list)
     chains: dict[int, list[Operator]] = field(default_factory=dict)
     """Operators that rows pass slice by slice, by the stage that is the first of them; an empty chain is run with another."""
-    line: list[Operator] = field(default_factory=list)
-    """All operators, where each reads the one before it, and the first the only source."""
+    line: list[Operator | Passage] = field(default_factory=list)
+    """All operators, where each reads the one before it, and the first the only source, as few rows pass them."""
 
     def step(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
         """Run one piece of every source through the plan, and return what comes of each output.
@@ -195,9 +195,7 @@ class Graph:
         (piece,) = pieces.values()
         if type(piece.batch) is not Few:
             return None
-        for operator in self.line:
-            piece = operator.step((piece,))
-        return [piece]
+        return [through(self.line, piece)]
 
     def _through(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
         out: list[Piece] = []
@@ -247,7 +245,7 @@ def lower(plan: Node, gate: Gate | None = None, options: Options | None = None) 
     graph.outputs = [builder.build(output) for output in outputs_of(plan)]
     graph.chains = _chains(graph)
     is_line = [stage.inputs for stage in graph.stages] == [(), *((n,) for n in range(len(graph.stages) - 1))]
-    graph.line = graph.operators if is_line and graph.outputs == [len(graph.stages) - 1] else []
+    graph.line = line_of(graph.operators) if is_line and graph.outputs == [len(graph.stages) - 1] else []
     return graph
 
 

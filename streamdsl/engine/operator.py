@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from streamdsl.engine.keys import KeyTable
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, evaluate, key_values, truth
 from streamdsl.expr.nodes import Expr
+from streamdsl.expr.scalars import Program, Step
 from streamdsl.expr.table import Column, flatnonzero
 from streamdsl.temporal.payload import plain
 from streamdsl.temporal.time import INFINITY, MIN_TIME
@@ -98,12 +100,36 @@ class Operator(ABC):
             self.rows_in += size_of(batch)
         self.rows_out += size_of(out)
         if risen:
-            cti = min(ctis)
-            self.forget(cti)
-            self.settled = INFINITY if cti == INFINITY else self.output_cti(ctis)
+            self._note_ctis(ctis)
+        return piece_of((out, self._risen()))
+
+    def pass_on(self, piece: Piece) -> Piece:
+        """Do as `step` does with a piece of the only input."""
+        batch, cti = piece
+        if type(batch) is not Few:
+            return self.step((piece,))
+        out = self.few(batch, cti)
+        if out is None:
+            return self.step((piece_of((batch.columns, cti)),))
+        self.rows_in += len(batch.changes)
+        self.rows_out += size_of(out)
+        ctis = [cti]
+        if ctis != self.input_ctis:
+            self.input_ctis = ctis
+            self._note_ctis(ctis)
+        return piece_of((out, self._risen() if self.settled > self.cti else self.cti))
+
+    def _note_ctis(self, ctis: list[int]) -> None:
+        """Forget what the CTIs of the inputs let it, and find how far they settle the output."""
+        cti = min(ctis)
+        self.forget(cti)
+        self.settled = INFINITY if cti == INFINITY else self.output_cti(ctis)
+
+    def _risen(self) -> int:
+        """Return its CTI, which goes as far as the output is settled and no rows are held back."""
         if self.settled > self.cti:
             self.cti = INFINITY if self.settled == INFINITY else max(self.cti, min(self.settled, self.held_back()))
-        return piece_of((out, self.cti))
+        return self.cti
 
     @abstractmethod
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
@@ -209,13 +235,22 @@ class RowOperator(Operator):
     `change` is given rows only, and has no part in CTIs; so a step costs little besides.
     """
 
+    @property
+    @abstractmethod
+    def way(self) -> Step:
+        """What becomes of a row's values and of its group."""
+
+    @functools.cached_property
+    def _program(self) -> Program:
+        return Program([self.way])
+
     def step(self, inputs: Sequence[Piece]) -> Piece:
         ((batch, cti),) = inputs
-        out = None
-        if type(batch) is Few:
-            out = self.few(batch, cti)
-            batch = batch.columns if out is None else batch
-        if out is None:
+        passed = batch.passed(self._program) if type(batch) is Few else None
+        if passed is not None:
+            out, _ = passed
+        else:
+            batch = batch.columns if type(batch) is Few else batch
             out = self.change([batch], [cti]) if len(batch.le) else EMPTY
         self.rows_in += size_of(batch)
         self.rows_out += size_of(out)
@@ -223,6 +258,58 @@ class RowOperator(Operator):
             self.input_ctis = [cti]
             self.cti = cti if cti == INFINITY else max(self.cti, self.output_cti(self.input_ctis))
         return piece_of((out, self.cti))
+
+
+class Passage:
+    """Row operators in a row, which few changes pass at once, by one function.
+
+    Where it cannot be said in Python's own values what one of them does, those behind it are passed one by one.
+    """
+
+    def __init__(self, operators: Sequence[RowOperator]) -> None:
+        self._operators = operators
+        self._program = Program([operator.way for operator in operators])
+
+    def pass_on(self, piece: Piece) -> Piece:
+        """Take one piece and return what comes of it."""
+        batch, cti = piece
+        passed = batch.passed(self._program) if type(batch) is Few else None
+        if passed is None:
+            return through(self._operators, piece)
+        (out, dropped), length = passed, self._program.length
+        self._note(length, size_of(batch), cti, dropped)
+        return through(self._operators[length:], piece_of((out, cti)))
+
+    def _note(self, length: int, size: int, cti: int, dropped: Sequence[int]) -> None:
+        """Let operators, the first so many, know of the rows and of the CTI that have passed."""
+        first = self._operators[0]
+        ctis = [cti] if cti > first.cti else None
+        for place, operator in enumerate(self._operators):
+            if place == length:
+                return
+            operator.rows_in += size
+            if dropped:
+                size -= dropped.count(place)
+            operator.rows_out += size
+            if ctis is not None:
+                operator.input_ctis = ctis
+                operator.cti = cti
+
+
+def through(operators: Iterable[Operator | Passage], piece: Piece) -> Piece:
+    """Run a piece through operators, each of which reads the one before it."""
+    for operator in operators:
+        piece = operator.pass_on(piece)
+    return piece
+
+
+def line_of(operators: Iterable[Operator]) -> list[Operator | Passage]:
+    """Return operators, each of which reads the one before it, as few rows pass them: row operators together."""
+    found: list[Operator | Passage] = []
+    for passes_rows, run in itertools.groupby(operators, lambda operator: isinstance(operator, RowOperator)):
+        each: list[Any] = list(run)
+        found += [Passage(each)] if passes_rows else each
+    return found
 
 
 def inputs_of(batch: Batch) -> Inputs:

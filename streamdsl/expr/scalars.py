@@ -1,10 +1,10 @@
-"""Expressions as one Python function of a single row: what columns give, for rows that come one by one."""
+"""What a row goes through as one Python function: what columns give, for rows that come one by one."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias
 
 from streamdsl.expr.nodes import (
     Attribute,
@@ -26,11 +26,13 @@ from streamdsl.temporal.payload import PLAIN, Record
 
 Values: TypeAlias = tuple[Any, ...]
 """The values of a payload's fields, or of the parts of a key: plain ones, that hold no others."""
-RowFunction: TypeAlias = Callable[[Values, Values], Values]
+RowFunction: TypeAlias = Callable[[Values, int | None], Any]
+"""Gives a row's values and the number of its group, of those that it has before."""
 
-_NO_KEYS: Final = itertools.repeat(())
 _LONGEST: Final = 100
 """Expressions with more nodes are left to columns: what is shared in them is written out here."""
+_CLOSED: Final = frozenset(("+", "-", "*", "/", "//", "%", "==", "!=", "<", "<=", ">", ">="))
+"""The operators that give plain values of plain ones; `**` may give a complex number."""
 _SYMBOLS: Final = {"-x": "(-{})", "+x": "(+{})", "not": "(not {})", "is_none": "({} is None)"}
 
 
@@ -55,89 +57,180 @@ def plain_values(payload: Any, schema: Schema) -> Values | None:
     return values if len(values) == len(names) and PLAIN.issuperset(map(type, values)) else None
 
 
-class Scalars:
-    """Expressions over rows in Python's own values; what is not certain to be as in columns, or fails, is left to them.
+class Groups(Protocol):
+    """The groups that rows are in, by number."""
 
-    >>> doubled = Scalars([Binary("*", Field("x"), Constant(2)), Field("y")])
-    >>> doubled.rows([(21, "a"), (0.5, None)], Schema.record(["x", "y"]))
-    [(42, 'a'), (1.0, None)]
-    >>> doubled.rows([(None, "a")], Schema.record(["x", "y"])) is None
-    True
-    """
+    @property
+    def schema(self) -> Schema | None:
+        """The schema of keys, None: each is a single value."""
 
-    def __init__(self, exprs: Sequence[Expr], keys: Schema | None = None) -> None:
-        self._exprs = tuple(exprs)
-        self._keys = keys
-        self._is_plain = all(type(expr) is Field for expr in exprs)
-        self._schema: Schema | None = None
-        self._function: RowFunction | None = None
+    @property
+    def is_nested(self) -> bool:
+        """Whether there are groups around these."""
 
-    def rows(self, rows: Sequence[Values], schema: Schema, keys: Iterable[Values] = _NO_KEYS) -> list[Values] | None:
-        """Return the values of the expressions in each row, in groups with these keys; None where columns have to say."""
-        if schema is not self._schema and schema != self._schema:
-            self._schema, self._function = schema, self._compiled(schema)
-        if self._function is None:
-            return None
-        try:
-            found = list(map(self._function, rows, keys))
-        except Exception:
-            return None
-        if not self._is_plain:
-            for values in found:
-                if not PLAIN.issuperset(map(type, values)):
-                    return None
-        return found
+    def number(self, values: Sequence[Any], around: int | None) -> int:
+        """Return the number of a group, given the parts of its key and the group around it."""
 
-    def _compiled(self, schema: Schema) -> RowFunction | None:
-        return _compiled(self._exprs, schema, self._keys)
+    def key(self, number: int) -> Values:
+        """Return the parts of a group's key."""
+
+    def outer_of(self, number: int) -> int:
+        """Return the group around a group."""
 
 
-class Projected(Scalars):
-    """A projection of rows in Python's own values; `schema` is that of what it makes, None: the schema of the rows.
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Rows are kept for which a predicate holds."""
 
-    >>> projected = Projected(Field("x"))
-    >>> projected.rows([(1, 2)], Schema.record(["x", "y"])), projected.schema
-    ([(1,)], Schema(value))
-    """
+    predicate: Expr
 
-    def __init__(self, projection: Expr, keys: Schema | None = None) -> None:
-        super().__init__(projection.values if isinstance(projection, Make) else (projection,), keys)
-        self.schema: Schema | None = projection.schema if isinstance(projection, Make) else Schema.scalar()
+    def write(self, text: Writing) -> None:
+        """Write this step after those before it."""
+        text.say(f"if not {text.plain(self.predicate)}: return {text.place}")
+
+
+@dataclass(frozen=True, slots=True)
+class Enter:
+    """Rows get the number of their group."""
+
+    parts: tuple[Expr, ...]
+    groups: Groups
+
+    def write(self, text: Writing) -> None:
+        """Write this step after those before it."""
+        parts = "".join([f"{text.plain(part)}, " for part in self.parts])
+        text.say(f"g = {text.named(self.groups.number)}(({parts}), g)")
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Rows get other values, which may be made of those of their group's key (`groups`)."""
+
+    projection: Expr
+    groups: Groups | None = None
+
+    def write(self, text: Writing) -> None:
+        """Write this step after those before it."""
+        projection = self.projection
         if isinstance(projection, Whole):
-            self.schema, self._is_plain = None, True
+            return
+        if self.groups is not None and any(isinstance(part, Key) for part in projection.walk()):
+            text.say(f"k = {text.named(self.groups.key)}(g)")
+        text.keys = None if self.groups is None else self.groups.schema or Schema.scalar()
+        if isinstance(projection, Make):
+            text.give(projection.values, projection.schema)
+        else:
+            text.give((projection,), Schema.scalar())
 
-    def _compiled(self, schema: Schema) -> RowFunction | None:
-        return _same_values if self.schema is None else super()._compiled(schema)
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Rows get their values of a projection of them and of their group's key, and are then in the group around it."""
+
+    projection: Expr
+    groups: Groups
+
+    def write(self, text: Writing) -> None:
+        """Write this step after those before it."""
+        Project(self.projection, self.groups).write(text)
+        text.say(f"g = {text.named(self.groups.outer_of)}(g)" if self.groups.is_nested else "g = None")
 
 
-def _same_values(values: Values, key: Values) -> Values:
-    return values
+Step: TypeAlias = Keep | Enter | Project | Leave
 
 
-def _compiled(exprs: Sequence[Expr], schema: Schema, keys: Schema | None) -> RowFunction | None:
-    if schema.shape is Shape.OBJECT:
-        return None
-    writing = _Writing(schema, keys)
-    try:
-        body = "".join([f"{writing.of(expr)}, " for expr in exprs])
-    except _UnsaidError:
-        return None
-    made: RowFunction = eval(f"lambda v, k: ({body})", writing.names)
-    return made
+class Program:
+    """Steps that a row takes one after the other, as one Python function of its values and of the number of its group.
+
+    What is not certain to be as in columns, or fails, is left to them: then the function gives None, or raises. For a row that
+    a step has dropped it gives the place of that step.
+
+    >>> program = Program([Keep(Field("y")), Project(Make(Schema.tuple(1), (Binary("*", Field("x"), Constant(2)),)))])
+    >>> function = program.of(Schema.record(["x", "y"]))
+    >>> function((21, True), None), function((21, False), None), program.schema
+    (((42,), None), 0, Schema(tuple: _0))
+    """
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._steps = tuple(steps)
+        self._of: Schema | None = None
+        self._function: RowFunction | None = None
+        self.length = 0
+        """So many of the steps, the first ones, are in the function; there is none where that is 0."""
+        self.schema: Schema = Schema.object()
+        """The schema of what the function gives."""
+
+    def of(self, schema: Schema) -> RowFunction | None:
+        """Return the function for rows of a schema."""
+        if schema is not self._of:
+            if schema != self._of:
+                self._write(schema)
+            self._of = schema
+        return self._function
+
+    def _write(self, schema: Schema) -> None:
+        text = Writing(schema)
+        if schema.shape is not Shape.OBJECT:
+            text.take(self._steps)
+        self.length, self.schema = text.place, text.schema
+        self._function = text.function() if text.place else None
 
 
 class _UnsaidError(Exception):
     """An expression has no words here."""
 
 
-class _Writing:
-    """The source text of expressions over the values `v` of a row and `k` of its key, and what the names in it stand for."""
+class Writing:
+    """The source text of steps over the values `v` of a row and its group `g`, and what the names in it stand for."""
 
-    def __init__(self, schema: Schema, keys: Schema | None) -> None:
+    def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self.keys = keys
-        self.names: dict[str, Any] = {}
+        self.keys: Schema | None = None
+        self.place = 0
+        self._fields = self._given = [f"v[{place}]" for place in range(len(schema.names))]
+        self._names: dict[str, Any] = {"PLAIN": PLAIN}
+        self._lines: list[str] = []
         self._n_nodes = 0
+
+    def take(self, steps: Sequence[Step]) -> None:
+        """Write steps up to the first for which there are no words."""
+        for step in steps:
+            lines, names = list(self._lines), dict(self._names)
+            self.keys = None
+            try:
+                step.write(self)
+            except _UnsaidError:
+                self._lines, self._names = lines, names
+                return
+            self.place += 1
+
+    def function(self) -> RowFunction:
+        """Return the function."""
+        values = "v" if self._fields is self._given else f"({''.join([f'{field}, ' for field in self._fields])})"
+        lines = ["def program(v, g):", *self._lines, f"return {values}, g"]
+        exec("\n ".join(lines), self._names)
+        made: RowFunction = self._names["program"]
+        return made
+
+    def say(self, line: str) -> None:
+        """Add a line."""
+        self._lines.append(line)
+
+    def give(self, values: Sequence[Expr], schema: Schema) -> None:
+        """Let the row have other values."""
+        self._fields = list(map(self.plain, values))
+        self.schema = schema
+
+    def plain(self, expr: Expr) -> str:
+        """Return the text of an expression whose value is plain: where that is not certain, it is asked for."""
+        text = self.of(expr)
+        if type(expr) is Field:
+            return text
+        name = f"x{len(self._lines)}"
+        self.say(f"{name} = {text}")
+        if not _is_plain(expr):
+            self.say(f"if type({name}) not in PLAIN: return None")
+        return name
 
     def of(self, expr: Expr) -> str:
         """Return the text of an expression."""
@@ -149,28 +242,29 @@ class _Writing:
 
     def named(self, value: Any) -> str:
         """Return a name for a value."""
-        name = f"n{len(self.names)}"
-        self.names[name] = value
+        name = f"n{len(self._names)}"
+        self._names[name] = value
         return name
 
     def field(self, expr: Field) -> str:
-        return self._part("v", expr.name, self.schema if expr.side == 0 else None)
+        return self._field(expr.name, self.schema if expr.side == 0 else None)
 
     def whole(self, expr: Whole) -> str:
-        return self._part("v", "value", self.schema if expr.side == 0 and self.schema.shape is Shape.SCALAR else None)
+        return self._field("value", self.schema if expr.side == 0 and self.schema.shape is Shape.SCALAR else None)
 
     def key(self, expr: Key) -> str:
-        return self._part("k", "value", self.keys if self.keys is not None and self.keys.shape is Shape.SCALAR else None)
+        return self._key("value", self.keys if self.keys is not None and self.keys.shape is Shape.SCALAR else None)
 
     def attribute(self, expr: Attribute) -> str:
         if not isinstance(expr.operand, Key):
             return f"{self.named(getattr)}({self.of(expr.operand)}, {expr.name!r})"
-        return self._part("k", expr.name, self.keys if self.keys is not None and self.keys.shape is Shape.RECORD else None)
+        return self._key(expr.name, self.keys if self.keys is not None and self.keys.shape is Shape.RECORD else None)
 
-    def _part(self, of: str, name: str, schema: Schema | None) -> str:
-        if schema is None or name not in schema.names:
-            raise _UnsaidError
-        return f"{of}[{schema.names.index(name)}]"
+    def _field(self, name: str, schema: Schema | None) -> str:
+        return self._fields[_place(name, schema)]
+
+    def _key(self, name: str, keys: Schema | None) -> str:
+        return f"k[{_place(name, keys)}]"
 
     def choose(self, expr: Choose) -> str:
         text = self.of(expr.otherwise)
@@ -188,12 +282,25 @@ class _Writing:
         return _SYMBOLS[word.name].format(*texts) if word.name in _SYMBOLS else f"{self.named(word.python)}({', '.join(texts)})"
 
 
-_FORMS: Final[dict[type[Expr], Callable[[_Writing, Any], str]]] = {
-    Field: _Writing.field,
-    Whole: _Writing.whole,
-    Key: _Writing.key,
+def _place(name: str, schema: Schema | None) -> int:
+    if schema is None or name not in schema.names:
+        raise _UnsaidError
+    return schema.names.index(name)
+
+
+def _is_plain(expr: Expr) -> bool:
+    """Say whether the value of an expression over plain fields is certain to be plain."""
+    if isinstance(expr, Binary):
+        return expr.op in _CLOSED and _is_plain(expr.left) and _is_plain(expr.right)
+    return type(expr) is Field or (type(expr) is Constant and type(expr.value) in PLAIN)
+
+
+_FORMS: Final[dict[type[Expr], Callable[[Writing, Any], str]]] = {
+    Field: Writing.field,
+    Whole: Writing.whole,
+    Key: Writing.key,
     Constant: lambda writing, expr: writing.named(expr.value),
-    Attribute: _Writing.attribute,
-    Choose: _Writing.choose,
-    **dict.fromkeys((Binary, Unary, Method, Function), _Writing.apply),
+    Attribute: Writing.attribute,
+    Choose: Writing.choose,
+    **dict.fromkeys((Binary, Unary, Method, Function), Writing.apply),
 }

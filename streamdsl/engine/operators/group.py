@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.few import Few
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import RowOperator, inputs_of
 from streamdsl.expr import Inputs, RowError, evaluate, project
-from streamdsl.expr.scalars import Projected, Scalars
-from streamdsl.expr.schema import Schema
+from streamdsl.expr.scalars import Enter, Leave
 from streamdsl.expr.table import Column
 from streamdsl.plan.node import GroupApply
 
@@ -24,7 +20,6 @@ class GroupEnterOperator(RowOperator):
         super().__init__(label)
         self.key = node.key
         self.inside = inside
-        self._one = Scalars(inside.exprs)
 
     @property
     def passes_ctis(self) -> bool:
@@ -34,12 +29,9 @@ class GroupEnterOperator(RowOperator):
         (batch,) = batches
         return batch.with_table(batch.table, self.inside.numbers(self._parts(batch), batch.keys))
 
-    def few(self, batch: Few, cti: int) -> Batch | None:
-        keys = self._one.rows(batch.values, batch.schema)
-        if keys is None:
-            return None
-        around = itertools.repeat(None) if batch.groups is None else batch.groups
-        return Few(batch.changes, batch.values, batch.schema, list(map(self.inside.number, keys, around)), batch.origin)
+    @property
+    def way(self) -> Enter:
+        return Enter(self.inside.exprs, self.inside)
 
     def _parts(self, batch: Batch) -> list[Column]:
         """Return the parts of each row's key. An error is that of the first row whose key fails, whichever part of it."""
@@ -63,7 +55,6 @@ class GroupExitOperator(RowOperator):
         super().__init__(label)
         self.projection = node.projection
         self.inside = inside
-        self._one = Projected(node.projection, inside.schema or Schema.scalar())
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
@@ -75,14 +66,6 @@ class GroupExitOperator(RowOperator):
             raise self.user_error(error, batch.ids) from error.cause
         return batch.with_table(table, self.inside.outer(batch.keys))
 
-    def few(self, batch: Few, cti: int) -> Batch | None:
-        groups = batch.groups or ()
-        if groups.count(groups[0]) == len(groups):
-            keys = [self.inside.key(groups[0])] * len(groups)
-        else:
-            keys = list(map(self.inside.key, groups))
-        values = self._one.rows(batch.values, batch.schema, keys)
-        outer = None if self.inside.around is None else [self.inside.parts(group)[0] for group in groups]
-        if values is None:
-            return None
-        return Few(batch.changes, values, self._one.schema or batch.schema, outer, batch.origin)
+    @property
+    def way(self) -> Leave:
+        return Leave(self.projection, self.inside)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
@@ -15,14 +16,15 @@ from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.few import Change, Few
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator
-from streamdsl.expr.nodes import Choose, Constant, Expr
-from streamdsl.expr.scalars import Projected, Scalars, Values
+from streamdsl.expr.nodes import Choose, Constant, Expr, Make
+from streamdsl.expr.scalars import Program, Project, Values
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.time import CHRONON
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.windows import Output
 
+_NO_GROUPS: Final = itertools.repeat(None)
 _MOST: Final = 16
 """A row in more windows is left to columns."""
 
@@ -41,7 +43,8 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
     def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         super().__init__(label, node, gate)
         read = [self.aggregates[accumulator.number] for accumulator in self._reading]
-        self._arguments = Scalars(list(map(_argument, read)))
+        arguments = tuple(map(_argument, read))
+        self._arguments = Program([Project(Make(Schema.tuple(len(arguments)), arguments))])
         self._are_chosen = [agg.where is not None for agg in read]
         self._shows_begun = not gate.final and not gate.by_end
         self._origin = WindowIds(label, None)
@@ -49,9 +52,8 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
         self._results_schema = Schema.record([f"a{accumulator.number}" for accumulator in self.accumulators])
 
     @functools.cached_property
-    def _projected(self) -> Projected:
-        keys = None if self.key_table is None else self.key_table.schema or Schema.scalar()
-        return Projected(self._projection, keys)
+    def _projected(self) -> Program:
+        return Program([Project(self._projection, self.key_table)])
 
     def few(self, batch: Few, cti: int) -> Batch | None:
         if not self._shows_begun or self.ending or not self.ring.is_empty:
@@ -71,8 +73,8 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
 
     def _entries(self, batch: Few, first: int, last: int) -> list[Entry] | None:
         """Return what rows do to windows, all of them between the first and the last; None where it is not so simple."""
-        values = self._arguments.rows(batch.values, batch.schema) if self._reading else [()] * len(batch.changes)
-        if values is None or (self._reading and not all(map(self._take, values))):
+        values = self._given(batch) if self._reading else [()] * len(batch.changes)
+        if values is None:
             return None
         entries = []
         for place, (_, _, le, re_old, re_new) in enumerate(batch.changes):
@@ -84,6 +86,17 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
             group = 0 if batch.groups is None else batch.groups[place]
             entries.append((windows, 1 if re_new > re_old else -1, group, values[place]))
         return entries
+
+    def _given(self, batch: Few) -> list[Values] | None:
+        """Return the arguments of aggregates in each row; None where they cannot be added in scalars."""
+        given = self._arguments.of(batch.schema)
+        if given is None:
+            return None
+        try:
+            found = [row and row[0] for row in map(given, batch.values, _NO_GROUPS)]
+        except Exception:
+            return None
+        return found if all(values is not None and self._take(values) for values in found) else None
 
     def _take(self, values: Values) -> bool:
         """Say whether the arguments of aggregates can be added in scalars."""
@@ -123,7 +136,8 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
         cells, results = self.cells, self.cells.results
         slots = sorted(touched) if len(touched) > 1 else list(touched)
         alive = [slot for slot in slots if touched[slot][2]]
-        schema, values = self._projected.schema or self._results_schema, self._results_of(alive, touched)
+        values = self._results_of(alive, touched)
+        schema = self._projected.schema
         if values is None or not results.takes(schema):
             return None
         self.udm_calls += len(self.aggregates) * len(alive)
@@ -154,16 +168,17 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
     def _results_of(self, slots: Sequence[int], touched: Touched) -> list[Values] | None:
         """Return the results that cells have now; None where columns have to tell."""
         lanes, found = self.cells.lanes, []
+        projected = self._projected.of(self._results_schema)
+        if projected is None:
+            return None
         try:
             for slot in slots:
-                rows = touched[slot][2]
-                found.append(tuple([accumulator.result(lanes, slot, rows) for accumulator in self.accumulators]))
-        except ArithmeticError:
+                _, group, rows = touched[slot]
+                results = tuple([accumulator.result(lanes, slot, rows) for accumulator in self.accumulators])
+                found.append(projected(results, group))
+        except Exception:
             return None
-        if self.key_table is None or not self._reads_key:
-            return self._projected.rows(found, self._results_schema)
-        keys = [self.key_table.key(touched[slot][1]) for slot in slots]
-        return self._projected.rows(found, self._results_schema, keys)
+        return None if None in found else [values for values, _ in found]
 
     def _few(self, gone: list[Result], come: list[Result], touched: Touched, schema: Schema) -> Batch:
         """Return the retractions of the results that are gone, then the insertions of those that have come."""

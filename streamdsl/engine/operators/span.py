@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch, payload_table
-from streamdsl.engine.few import Few
 from streamdsl.engine.operator import Operator, RowOperator, inputs_of
 from streamdsl.errors import StreamDslError
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Expr, Life, Opaque
-from streamdsl.expr.scalars import Projected, Scalars
+from streamdsl.expr.scalars import Keep, Project
 from streamdsl.expr.schema import as_payload
 from streamdsl.expr.table import Table, flatnonzero, object_column
 from streamdsl.plan.node import Select, SelectMany, Where
@@ -31,7 +30,6 @@ class WhereOperator(RowOperator):
         super().__init__(label)
         self.predicate = node.predicate
         self.reads_re = reads_re(node.predicate)
-        self._one = Scalars([node.predicate])
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
@@ -41,9 +39,9 @@ class WhereOperator(RowOperator):
         new = np.where(self._holds(batch, batch.re_new), batch.re_new, batch.le)
         return batch.with_lifetimes(batch.le, old, new)
 
-    def few(self, batch: Few, cti: int) -> Batch | None:
-        found = self._one.rows(batch.values, batch.schema)
-        return None if found is None else batch.where([bool(value) for (value,) in found])
+    @property
+    def way(self) -> Keep:
+        return Keep(self.predicate)
 
     def output_cti(self, ctis: list[int]) -> int:
         return MIN_TIME if self.reads_re else ctis[0]
@@ -65,7 +63,6 @@ class SelectOperator(RowOperator):
         super().__init__(label)
         self.projection = node.projection
         self.reads_re = reads_re(node.projection)
-        self._one = Projected(node.projection)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
@@ -77,11 +74,9 @@ class SelectOperator(RowOperator):
         come = batch.with_lifetimes(batch.le, batch.le, batch.re_new)
         return Batch.concat([self._projected(part, np.maximum(part.re_old, part.re_new)) for part in (gone, come, echo)])
 
-    def few(self, batch: Few, cti: int) -> Batch | None:
-        values = self._one.rows(batch.values, batch.schema)
-        if values is None:
-            return None
-        return Few(batch.changes, values, self._one.schema or batch.schema, batch.groups, batch.origin)
+    @property
+    def way(self) -> Project:
+        return Project(self.projection)
 
     def output_cti(self, ctis: list[int]) -> int:
         return MIN_TIME if self.reads_re else ctis[0]
