@@ -64,15 +64,15 @@ SABOTAGES = (
     Sabotage(
         "a row that comes alone takes the version of the result that it replaces",
         "streamdsl/engine/operators/one_by_one.py",
-        "come.append((slot, version + 1, now))",
-        "come.append((slot, version, now))",
+        "                version += 1\n",
+        "",
         "scalars_send",
     ),
     Sabotage(
         "a float that comes alone is not counted as one",
-        "streamdsl/engine/operators/one_by_one.py",
-        'lanes.add_one((number, "floats"), slot, sign)',
-        "pass",
+        "streamdsl/engine/columnar/accumulators.py",
+        'return [((self.number, "floats"), 1), *[',
+        "return [*[",
         "scalars_send",
     ),
     Sabotage(

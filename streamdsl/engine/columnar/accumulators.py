@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.digits import DIRECT, SPECIAL, digit_places, huge_parts, integer_parts
 from streamdsl.engine.columnar.exact import floats, integers, rounded
-from streamdsl.engine.columnar.lanes import Lanes
-from streamdsl.engine.columnar.terms import ROWS, Loose, Part, Reals, Terms
+from streamdsl.engine.columnar.lanes import LaneParts, Lanes
+from streamdsl.engine.columnar.terms import ROWS, LaneKey, Loose, Part, Reals, Terms
 from streamdsl.expr import RowError
 from streamdsl.expr.table import Column, Rows, column_of, flatnonzero
 from streamdsl.temporal.time import Ticks
@@ -38,20 +38,12 @@ class Accumulator(ABC):
         """Return the aggregate at every position. Raises `RowError` where it cannot be computed."""
 
     @abstractmethod
-    def takes(self, value: Any) -> bool:
-        """Say whether `add_one` can add a value."""
-
-    @abstractmethod
-    def add_one(self, value: Any, sign: int, lanes: Lanes, slot: int) -> None:
-        """Add the value of a single row, or take it out: what `add_terms` makes of it comes into the lanes."""
+    def parts_of(self, value: Any) -> LaneParts | None:
+        """Return what the value of a single row adds to lanes, as `add_terms` does; None where only that can tell."""
 
     @abstractmethod
     def result(self, lanes: Lanes, slot: int, rows: int) -> Any:
         """Return what `results` has for a position with so many rows. Raises `ArithmeticError` where only that can tell."""
-
-    def adds_float(self, value: Any) -> bool:
-        """Say whether a value is added to the others as a float."""
-        return False
 
     def counted(self, lanes: Lanes) -> Ticks:
         """Return how many values are not None."""
@@ -73,19 +65,20 @@ class CountAccumulator(Accumulator):
     def results(self, lanes: Lanes) -> Column:
         return self.counted(lanes)
 
-    def takes(self, value: Any) -> bool:
-        return True
-
-    def add_one(self, value: Any, sign: int, lanes: Lanes, slot: int) -> None:
-        if value is None:
-            lanes.add_one((self.number, "missing"), slot, sign)
+    def parts_of(self, value: Any) -> LaneParts | None:
+        return [((self.number, "missing"), 1)] if value is None else []
 
     def result(self, lanes: Lanes, slot: int, rows: int) -> Any:
-        return rows - lanes.at((self.number, "missing"), slot)
+        key: LaneKey = (self.number, "missing")
+        return rows - lanes.at(key, slot) if lanes.holds(key) else rows
 
 
 class SumAccumulator(Accumulator):
     """The exact sum."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self._specials: list[LaneKey] = [(number, special) for special in SPECIAL]
 
     def add_terms(self, column: Column, chosen: NDArray[np.bool_] | None, terms: Terms) -> None:
         if column.dtype == object:
@@ -152,23 +145,16 @@ class SumAccumulator(Accumulator):
             return [float(floats(one, self.number)[0]), *loose]
         return [*integers(one, self.number).tolist(), *loose] if total > len(loose) else loose
 
-    def takes(self, value: Any) -> bool:
+    def parts_of(self, value: Any) -> LaneParts | None:
         kind = type(value)
         if kind is float:
-            return digit_places(value) is not None
-        return value is None or (kind in _KINDS and -DIRECT <= value <= DIRECT)
-
-    def adds_float(self, value: Any) -> bool:
-        return type(value) is float
-
-    def add_one(self, value: Any, sign: int, lanes: Lanes, slot: int) -> None:
+            digits = digit_places(value)
+            if digits is None:
+                return None
+            return [((self.number, "floats"), 1), *[((self.number, weight), digit) for weight, digit in digits]]
         if value is None:
-            lanes.add_one((self.number, "missing"), slot, sign)
-        elif type(value) is float:
-            for weight, digit in digit_places(value) or ():
-                lanes.add_one((self.number, weight), slot, sign * digit)
-        else:
-            lanes.add_one((self.number, 0), slot, sign * int(value))
+            return [((self.number, "missing"), 1)]
+        return [((self.number, 0), int(value))] if kind in _KINDS and -DIRECT <= value <= DIRECT else None
 
     def result(self, lanes: Lanes, slot: int, rows: int) -> Any:
         counted = rows - lanes.at((self.number, "missing"), slot)
@@ -179,7 +165,7 @@ class SumAccumulator(Accumulator):
         whole, scale = lanes.digits_at(self.number, slot)
         if not lanes.at((self.number, "floats"), slot):
             return self._of_one(whole >> scale, counted)
-        if any(lanes.at((self.number, special), slot) for special in SPECIAL):
+        if lanes.are_at(self._specials, slot):
             raise ArithmeticError("a value is not finite")
         return self._of_one(rounded(whole, scale), counted)
 

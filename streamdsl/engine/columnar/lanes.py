@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ _NARROW: Final = 2**31 - 1
 _HALF: Final = 2 ** (DIGIT - 1)
 _ONE: Final = np.ones(1, dtype=np.int64)
 
+LaneParts: TypeAlias = list[tuple[LaneKey, int]]
+"""What a row adds to lanes, of each no more than a digit has."""
+
 
 class Lanes:
     """Lanes of one length, made when something is first added to them; position by position they hold sums of terms.
@@ -35,13 +38,15 @@ class Lanes:
     [2, 1]
     """
 
-    __slots__ = ("_arrays", "_bags", "_bounds", "_real", "size")
+    __slots__ = ("_arrays", "_bags", "_bounds", "_real", "_weights", "size")
 
     def __init__(self, size: int) -> None:
         self.size = size
         self._arrays: dict[LaneKey, Ticks] = {}
         self._bounds: dict[LaneKey, int] = {}
         self._bags: dict[int, dict[int, Bag]] = {}
+        self._weights: dict[int, tuple[int, list[int]]] = {}
+        """The weights of aggregates' digits, found when there were so many lanes."""
         self._real: set[int] = set()
         """The aggregates to which every row has added a float: these are as many as rows, and have no lane."""
 
@@ -56,7 +61,11 @@ class Lanes:
 
     def weights(self, aggregate: int) -> list[int]:
         """Return the weights of an aggregate's digits, lowest first."""
-        return sorted(key[1] for key in self._arrays if key[0] == aggregate and isinstance(key[1], int))
+        n_lanes, found = self._weights.get(aggregate, (0, []))
+        if n_lanes != len(self._arrays):
+            found = sorted(weight for number, weight in self._arrays if number == aggregate and isinstance(weight, int))
+            self._weights[aggregate] = len(self._arrays), found
+        return found
 
     def bags(self, aggregate: int) -> dict[int, Bag]:
         """Return the values that are not numbers, by position."""
@@ -90,6 +99,11 @@ class Lanes:
         lane = self._arrays.get(ROWS if key[1] == "floats" and key[0] in self._real else key)
         return 0 if lane is None else lane.item(slot)
 
+    def are_at(self, keys: Iterable[LaneKey], slot: int) -> bool:
+        """Say whether some of these lanes hold something in one position."""
+        arrays = self._arrays
+        return any(arrays[key].item(slot) for key in keys if key in arrays)
+
     def digits_at(self, aggregate: int, slot: int) -> tuple[int, int]:
         """Return an aggregate's sum in one position, as an integer and the power of two that divides it.
 
@@ -97,16 +111,25 @@ class Lanes:
         >>> lanes.add_one((0, -1), 0, 2**31), lanes.digits_at(0, 0)
         (2147483648, (2147483648, 32))
         """
-        lanes = [(weight, array) for (number, weight), array in self._arrays.items() if number == aggregate]
-        digits = [(weight, array.item(slot)) for weight, array in lanes if type(weight) is int]
-        lowest = min([0, *[weight for weight, _ in digits]])
-        return sum([digit << (DIGIT * (weight - lowest)) for weight, digit in digits]), -DIGIT * lowest
+        weights, arrays = self.weights(aggregate), self._arrays
+        lowest = min(weights[0], 0) if weights else 0
+        whole = 0
+        for weight in weights:
+            whole += arrays[aggregate, weight].item(slot) << (DIGIT * (weight - lowest))
+        return whole, -DIGIT * lowest
 
-    def count_reals(self, aggregates: set[int]) -> set[int]:
-        """Before a row comes that adds floats to these aggregates: return for which of them they have to be counted."""
+    def add_row(self, parts: LaneParts, slot: int, sign: int) -> int:
+        """Add a row and its parts in one position, or take them out, and return how many rows are there then."""
+        rows = self.add_one(ROWS, slot, sign)
+        for key, amount in parts:
+            if key[1] != "floats" or key[0] not in self._real:
+                self.add_one(key, slot, sign * amount)
+        return rows
+
+    def count_reals(self, aggregates: set[int]) -> None:
+        """Before a row comes that adds floats to these aggregates: see to it that they are counted."""
         if self._real != aggregates:
             self._count_reals(aggregates)
-        return aggregates - self._real
 
     def _add_part(self, index: Rows, part: Part) -> None:
         at = index if part.rows is None else index[part.rows]
