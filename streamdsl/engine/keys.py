@@ -263,7 +263,7 @@ class KeyTable:
     def leaves_of(self, number: int) -> tuple[Any, ...]:
         """Return what `leaves` gives, for one group."""
         if self.around is None:
-            return self.key(number)
+            return self.key(number) if self._firsts else (self._only.value(number),)
         outer, *own = self.parts(number)
         return (*self.around.leaves_of(outer), *own)
 

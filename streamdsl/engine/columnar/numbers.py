@@ -57,7 +57,10 @@ class GridNumbers:
 
     def last_begun(self, watermark: int) -> int:
         """Return the number of the last window that has begun, and can ever show its result."""
-        return max(min((watermark - self.grid.offset) // self.grid.hop, self.stop - 1), MIN_TIME)
+        number = (watermark - self.grid.offset) // self.grid.hop
+        if number >= self.stop:
+            number = self.stop - 1
+        return number if number > MIN_TIME else MIN_TIME
 
     def starts(self, numbers: Ticks) -> Ticks:
         """Return the LE of windows."""
@@ -104,9 +107,15 @@ class GridNumbers:
         """
         if le < self._lowest or re_old == INFINITY or re_new == INFINITY:
             return None
-        grid, first = self.grid, self.grid.first_ending_after(le)
-        new = max(first, (re_new - 1 - grid.offset) // grid.hop + 1) if re_new > le else first
-        old = first if re_old == le else self._end(first, le, re_old)
+        grid = self.grid
+        hop, offset = grid.hop, grid.offset
+        first = (le - grid.size - offset) // hop + 1
+        new = (re_new - 1 - offset) // hop + 1 if re_new > le else first
+        old = (re_old - 1 - offset) // hop + 1 if re_old > le else first
+        if old < first:
+            old = first
+        if new < first:
+            new = first
         return range(old, new) if old <= new else range(new, old)
 
     def _range(self, le: int, re_old: int, re_new: int) -> Ranges:

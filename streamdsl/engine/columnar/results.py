@@ -76,23 +76,29 @@ class Results:
         """Return the values of a single slot's result, None if none is out."""
         return tuple([column.item(slot) for column in self._columns.values()]) if self.is_out.item(slot) else None
 
-    def put_values(self, slot: int, values: Values, was: Values | None = None) -> None:
-        """Note the result that goes out of a single slot, of a schema that it `takes`, in the place of the one that was out.
+    def swap(self, slot: int, now: Values) -> Values | None:
+        """Put a result, of a schema that it `takes`, in the place of the one that is out in a single slot, and return that one.
+
+        It is None where none is out. Where both are equal, `now` is returned, and nothing changes.
 
         >>> results = Results()
         >>> results.grow(1)
         >>> results.put(np.array([0]), Table.from_payloads([5]))
-        >>> results.put_values(0, (2.5,))
-        >>> results.values(0)
-        (2.5,)
+        >>> results.swap(0, (2.5,)), results.values(0)
+        ((5,), (2.5,))
         """
-        for place, name in enumerate(self._columns):
-            column, value = self._columns[name], values[place]
-            old = column.item(slot) if was is None else was[place]
-            if type(value) is not type(old) or (type(value) is int and not MIN_TIME <= value <= INFINITY):
+        was = self.values(slot)
+        if was is None:
+            self.is_out[slot] = True
+        elif are_same(was, now):
+            return now
+        for place, (name, column) in enumerate(self._columns.items()):
+            value = now[place]
+            kind = type(column.item(slot) if was is None else was[place])
+            if type(value) is not kind or (kind is int and not MIN_TIME <= value <= INFINITY):
                 column = self._columns[name] = column.astype(object, copy=False)
             column[slot] = value
-        self.is_out[slot] = True
+        return was
 
     def exchange(self, slot: Rows, now: Table) -> Table | None:
         """Put a result in the place of the one that is out, in a single slot; return both, None where they are equal.
@@ -169,8 +175,15 @@ def same_values(left: Column, right: Column) -> NDArray[np.bool_]:
 
 
 def are_same(left: Values, right: Values) -> bool:
-    """Say whether two payloads of one schema are equal, as `same_payloads` does."""
-    return left == right or all(map(_same, left, right))
+    """Say whether two payloads of plain values and of one schema are equal, as `same_payloads` does."""
+    if left == right:
+        return True
+    for one, other in zip(left, right, strict=True):
+        if one != other and (one == one or other == other):
+            break
+    else:
+        return True
+    return False
 
 
 def _same(a: object, b: object) -> bool:

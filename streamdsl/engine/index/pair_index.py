@@ -17,6 +17,7 @@ _GONE: Final = -2
 _CLAIM: Final = -3
 _LEAST: Final = 64
 _RECENT: Final = 1024
+_FEW: Final = 4
 _FACTORS: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93)
 _MIX: Final = tuple(map(np.uint64, (*_FACTORS, 32)))
 _ALL: Final = 2**64 - 1
@@ -70,8 +71,8 @@ class PairIndex:
     def find_one(self, number: int, group: int) -> int:
         """Return the slot of a single pair: where events come one by one, a few are asked for again and again."""
         pair = (number, group)
-        slot = self._recent.get(pair, -1)
-        if slot < 0 or self.number.item(slot) != number or self.group.item(slot) != group or self._places.item(slot) < 0:
+        slot = self._recent.get(pair)
+        if slot is None:
             if len(self._recent) >= _RECENT:
                 self._recent.clear()
             slot = self._recent[pair] = self._seek_one(number, group)
@@ -216,12 +217,20 @@ class PairIndex:
     def release(self, slots: Rows) -> None:
         """Let slots go; they can then be used again."""
         if len(slots):
+            self._forget_recent(slots)
             self._table[self._places[slots]] = _GONE
             self._places[slots] = _GONE
             before, self._n_released = self._n_released, self._n_released + len(slots)
             if self._n_released > len(self._released):
                 self._released = longer(self._released, max(self._n_released, 2 * len(self._released)))
             self._released[before : self._n_released] = slots
+
+    def _forget_recent(self, slots: Rows) -> None:
+        if len(slots) > _FEW:
+            self._recent.clear()
+        elif self._recent:
+            for slot in slots.tolist():
+                self._recent.pop((self.number.item(slot), self.group.item(slot)), None)
 
     def slots(self) -> Rows:
         """Return all slots in use."""

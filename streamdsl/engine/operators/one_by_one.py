@@ -11,7 +11,6 @@ import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.lanes import LaneParts
-from streamdsl.engine.columnar.results import are_same
 from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.few import Change, Few
 from streamdsl.engine.operator import Gate
@@ -62,10 +61,18 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
     def few(self, batch: Few, cti: int) -> Batch | None:
         if not self._shows_begun or self.ending or not self.ring.is_empty:
             return None
-        entries = self._entries(batch)
-        if entries is None:
+        parts = self._parts(batch) if self._reading else _NO_PARTS
+        if parts is None:
             return None
-        watermark = max(self.watermark, batch.watermark, cti)
+        entries: list[Entry] = []
+        watermark = cti if cti > self.watermark else self.watermark
+        for (_, _, le, re_old, re_new), group, part in zip(batch.changes, batch.groups or _NO_GROUP, parts, strict=False):
+            windows = self.numbers.entered(le, re_old, re_new)
+            if windows is None or len(windows) > _MOST:
+                return None
+            if le > watermark:
+                watermark = le
+            entries.append((windows, 1 if re_new > re_old else -1, group, part))
         last = self.numbers.last_begun(watermark)
         first = self._first if cti < self._closes else self.windows.first_ending_after(cti)
         for windows, _, _, _ in entries:
@@ -77,19 +84,6 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
         touched = self._enter_each(entries)
         out = self._differences(touched)
         return self._emit(np.array(sorted(touched))) if out is None else out
-
-    def _entries(self, batch: Few) -> list[Entry] | None:
-        """Return what rows do to windows; None where it is not so simple."""
-        parts = self._parts(batch) if self._reading else _NO_PARTS
-        if parts is None:
-            return None
-        entries = []
-        for (_, _, le, re_old, re_new), group, part in zip(batch.changes, batch.groups or _NO_GROUP, parts, strict=False):
-            windows = self.numbers.entered(le, re_old, re_new)
-            if windows is None or len(windows) > _MOST:
-                return None
-            entries.append((windows, 1 if re_new > re_old else -1, group, part))
-        return entries
 
     def _parts(self, batch: Few) -> Iterable[LaneParts] | None:
         """Return what each row adds to the lanes of a window besides itself; None where columns have to say."""
@@ -130,18 +124,28 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
 
     def _differences(self, touched: Touched) -> Batch | None:
         """Return what `_emit` does; None, and nothing is done, where columns have to tell the results."""
-        cells, results = self.cells, self.cells.results
-        slots = sorted(touched) if len(touched) > 1 else list(touched)
-        alive = [slot for slot in slots if touched[slot][2]]
-        found = self._results_of(alive, touched)
-        if found is None or not results.takes(self._projected.schema):
+        cells, lanes, accumulators = self.cells, self.cells.lanes, self.accumulators
+        projected = self._projected.of(self._results_schema)
+        if projected is None or not cells.results.takes(self._projected.schema):
             return None
-        self.udm_calls += len(self.aggregates) * len(alive)
+        alive: list[tuple[int, Values]] = []
+        dead: list[int] = []
+        try:
+            for slot in touched if len(touched) == 1 else sorted(touched):
+                _, group, rows = touched[slot]
+                if rows:
+                    found = projected(tuple([each.result(lanes, slot, rows) for each in accumulators]), group)
+                    alive.append((slot, found[0]))
+                else:
+                    dead.append(slot)
+        except Exception:
+            return None
+        self.udm_calls += len(accumulators) * len(alive)
         gone: list[Result] = []
         come: list[Result] = []
-        for slot, (now, _) in zip(alive, found, strict=True):
-            was = results.values(slot)
-            if was is not None and are_same(was, now):
+        for slot, now in alive:
+            was = cells.results.swap(slot, now)
+            if was is now:
                 continue
             id, le, re, group = self._row_of(touched[slot])
             if was is None:
@@ -151,9 +155,8 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
                 gone.append(((id, version, le, re, le), was, group))
                 version += 1
             come.append(((id, version, le, le, re), now, group))
-            results.put_values(slot, now, was)
-        if len(alive) < len(slots):
-            gone += self._emptied([slot for slot in slots if slot not in alive], touched)
+        if dead:
+            gone += self._emptied(dead, touched)
         return self._few(gone + come) if gone or come else EMPTY
 
     def _emptied(self, dead: Sequence[int], touched: Touched) -> list[Result]:
@@ -166,21 +169,6 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
                 gone.append(((id, self.cells.retract(slot), le, re, le), was, group))
         self.cells.empty(np.array(dead))
         return gone
-
-    def _results_of(self, slots: Sequence[int], touched: Touched) -> list[tuple[Values, int | None]] | None:
-        """Return the results that cells have now; None where columns have to tell."""
-        lanes, projected = self.cells.lanes, self._projected.of(self._results_schema)
-        if projected is None:
-            return None
-        found = []
-        try:
-            for slot in slots:
-                _, group, rows = touched[slot]
-                results = tuple([accumulator.result(lanes, slot, rows) for accumulator in self.accumulators])
-                found.append(projected(results, group))
-        except Exception:
-            return None
-        return None if None in found else found
 
     def _row_of(self, cell: tuple[int, int, int]) -> tuple[tuple[Any, ...], int, int, int]:
         """Return the id of a cell's result, its lifetime and its group."""
