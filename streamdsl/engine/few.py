@@ -7,7 +7,7 @@ columns when they look into it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -21,7 +21,7 @@ from streamdsl.expr.schema import Schema, Shape, is_positional
 from streamdsl.expr.table import Column, Table, column_of, object_column
 from streamdsl.temporal import Event, Insert, Retract
 from streamdsl.temporal.payload import records_of
-from streamdsl.temporal.time import MIN_TIME, Ticks
+from streamdsl.temporal.time import Ticks
 
 _NO_GROUPS: Final = itertools.repeat(None)
 _ALL_KEPT: Final = {tuple}
@@ -193,29 +193,19 @@ def size_of(batch: Batch) -> int:
     return len(batch.changes) if type(batch) is Few else len(batch)
 
 
-def in_columns(parts: Sequence[Few], since: int = MIN_TIME) -> Batch:
-    """Return some changes as columns, without those that end before a time: parts with one schema, and ids of one kind."""
+def in_columns(parts: Sequence[Few]) -> Batch:
+    """Return some changes as columns: parts with one schema, and ids of one kind."""
     first = parts[0]
-    if since == MIN_TIME:
-        changes = [change for part in parts for change in part.changes]
-        values = [each for part in parts for each in part.values]
-        groups = None if first.groups is None else _ticks([group for part in parts for group in part.groups or ()])
-    else:
-        pairs = [pair for part in parts for pair in zip(part.changes, part.values, strict=True)]
-        live = [pair for pair in pairs if pair[0][3] >= since or pair[0][4] >= since]
-        if not live:
-            return EMPTY
-        changes, values, groups = [change for change, _ in live], [each for _, each in live], None
-    ids, versions, le, re_old, re_new = zip(*changes, strict=True)
+    ids, versions, le, re_old, re_new = zip(*[change for part in parts for change in part.changes], strict=True)
+    values = zip(*[each for part in parts for each in part.values], strict=True)
     starts = _ticks(le)
-    columns = zip(first.schema.names, map(column_of, zip(*values, strict=True)), strict=False)
     return Batch(
         _ids(ids, versions, first.origin),
         starts,
         starts if re_old == le else _ticks(re_old),
         _ticks(re_new),
-        Table(first.schema, dict(columns), len(changes)),
-        groups,
+        Table(first.schema, dict(zip(first.schema.names, map(column_of, values), strict=False)), len(le)),
+        None if first.groups is None else _ticks([group for part in parts for group in part.groups or ()]),
     )
 
 
@@ -227,35 +217,3 @@ def _ids(ids: Sequence[Any], versions: Sequence[int], origin: WindowIds | None) 
 
 def _ticks(values: Sequence[int]) -> Ticks:
     return np.array(values, dtype=np.int64)
-
-
-def joined(batches: Iterable[Batch], since: int = MIN_TIME) -> list[Batch]:
-    """Return batches with neighbours made one, in columns, where they hold few changes of one kind.
-
-    Of these, changes that end before `since` are left out; they are in no group then.
-
-    >>> few = Few([("a", 0, 3, 3, 4)], [(7,)], Schema.scalar())
-    >>> [len(batch) for batch in joined([few, few])], joined([few], 5)
-    ([2], [])
-    """
-    found: list[Batch] = []
-    run: list[Few] = []
-    for batch in batches:
-        if type(batch) is Few and (not run or _are_alike(run[0], batch)):
-            run.append(batch)
-            continue
-        if run:
-            found.append(in_columns(run, since))
-        run = [batch] if type(batch) is Few else []
-        if type(batch) is not Few:
-            found.append(batch)
-    if run:
-        found.append(in_columns(run, since))
-    return [batch for batch in found if len(batch)]
-
-
-def _are_alike(one: Few, other: Few) -> bool:
-    if one.origin is not other.origin and (one.origin is None or not one.origin.is_like(other.origin)):
-        return False
-    is_one_schema = one.schema is other.schema or one.schema == other.schema
-    return is_one_schema and (one.groups is None) is (other.groups is None)

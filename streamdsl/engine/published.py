@@ -10,28 +10,33 @@ from typing import Final
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.few import joined, size_of
+from streamdsl.engine.few import Few
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outcome import rows_after
+from streamdsl.engine.together import Net
 from streamdsl.expr.table import flatnonzero, largest
 from streamdsl.temporal import MIN_TIME, Rejected
 
 LEAST: Final = 256
 """How many changes may wait before they are looked through for rows that are gone."""
 NEW: Final = 64
-"""How many changes may come before their ends are looked at."""
+"""How many changes in columns may come before their ends are looked at."""
+MOST: Final = 1024
+"""So many rows that come few at a time are kept one by one; more in columns."""
 
 
 class Published:
     """A stream as it stands: its rows that are live, which are those that can still change (RE >= its CTI), and its CTI.
 
-    Batches of changes are kept as they come, each until the CTI has passed all ends in it; where they are few that is looked at
-    now and then. Once there are four times as many changes as live rows, they are put together, without rows that are gone.
+    Batches of changes are kept as they come, each until the CTI has passed all ends in it; of few changes it is what they amount
+    to, row by row. Once there are four times as many changes as live rows, they are put together, without rows that are gone.
     """
 
     def __init__(self) -> None:
         self.cti = MIN_TIME
         self.events_in = 0
+        self._few = Net()
+        self._due = LEAST
         self._new: list[Batch] = []
         self._n_new = 0
         self._batches: dict[int, Batch] = {}
@@ -43,13 +48,29 @@ class Published:
     def take(self, piece: Piece) -> None:
         """Take the next changes, and the CTI that then holds."""
         batch, self.cti = piece
-        size = size_of(batch)
-        if size:
-            self.events_in += size
-            self._n_new += size
+        if type(batch) is Few:
+            self._take_few(batch)
+        elif len(batch):
+            self.events_in += len(batch)
+            self._lay_aside()
             self._new.append(batch)
+            self._n_new += len(batch)
         if self._n_new >= NEW or (self._changes > LEAST and self._ends[0][0] < self.cti):
             self.settle()
+
+    def _take_few(self, few: Few) -> None:
+        """Take changes row by row; the rows that the CTI has passed are looked for when they have become twice as many."""
+        size = len(few.changes)
+        self.events_in += size
+        taken = self._few.take(few)
+        while taken < size:
+            self._lay_aside()
+            taken = self._few.take(few, taken)
+        if len(self._few) > self._due:
+            self._few.forget(self.cti)
+            self._due = max(LEAST, 2 * len(self._few))
+            if len(self._few) > MOST:
+                self.settle()
 
     def replay(self) -> Piece:
         """Return the live rows as insertions, and the CTI."""
@@ -80,8 +101,8 @@ class Published:
 
     def settle(self) -> None:
         """Take in the new batches, let go those that the CTI has passed, and put the others together if they are many."""
-        new = joined(self._new, self.cti)
-        for batch, end in zip(new, _ends(new), strict=True):
+        self._lay_aside()
+        for batch, end in zip(self._new, _ends(self._new), strict=True):
             if end >= self.cti:
                 self._keep(batch, end)
         self._new, self._n_new = [], 0
@@ -89,6 +110,17 @@ class Published:
             self._changes -= len(self._batches.pop(heapq.heappop(self._ends)[1]))
         if self._changes > 4 * self._kept + LEAST:
             self._put_together()
+
+    def _lay_aside(self) -> None:
+        """Put what has come few at a time in columns, among the new batches."""
+        if not len(self._few):
+            return
+        self._few.forget(self.cti)
+        if len(self._few):
+            self._new.append(self._few.batch())
+            self._n_new += len(self._few)
+        self._few.clear()
+        self._due = LEAST
 
     def _keep(self, batch: Batch, end: int) -> None:
         """Keep a batch, in which this is the last end."""

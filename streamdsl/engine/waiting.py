@@ -10,10 +10,10 @@ from collections.abc import Hashable, Mapping
 from typing import Final
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.few import joined
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator
+from streamdsl.engine.together import joined
 from streamdsl.temporal import MIN_TIME
 
 _MOST: Final = 4096
