@@ -24,7 +24,6 @@ from streamdsl.temporal.payload import records_of
 from streamdsl.temporal.time import Ticks
 
 _NO_GROUPS: Final = itertools.repeat(None)
-_ALL_KEPT: Final = {tuple}
 _DTYPES: Final[Mapping[type, type[np.generic]]] = {int: np.int64, float: np.float64, bool: np.bool_}
 
 Change: TypeAlias = tuple[Any, int, int, int, int]
@@ -112,24 +111,21 @@ class Few(Batch):
     def passed(self, program: Program) -> tuple[Batch, Sequence[int]] | None:
         """Return what a program makes of the rows, and the steps that have dropped some; None where columns have to say."""
         function = program.of(self.schema)
-        if function is None:
-            return None
         try:
-            found = list(map(function, self.values, self.groups or _NO_GROUPS))
+            found = function and function(self.values, self.groups or _NO_GROUPS)
         except Exception:
             return None
-        changes: Sequence[Change] = self.changes
-        dropped: Sequence[int] = ()
-        if set(map(type, found)) != _ALL_KEPT:
-            if None in found:
-                return None
-            dropped = [row for row in found if type(row) is int]
-            if len(dropped) == len(found):
-                return EMPTY, dropped
-            changes = [change for change, row in zip(changes, found, strict=True) if type(row) is tuple]
-            found = [row for row in found if type(row) is tuple]
-        values, groups = zip(*found, strict=True)
-        return Few(changes, values, program.schema, None if groups[0] is None else groups, self.origin), dropped
+        if found is None:
+            return None
+        values, groups, kept, dropped = found
+        if not dropped:
+            changes = self.changes
+        elif not kept:
+            return EMPTY, dropped
+        else:
+            changes = [self.changes[row] for row in kept]
+        in_groups = self.groups is not None if program.in_groups is None else program.in_groups
+        return Few(changes, values, program.schema, groups if in_groups else None, self.origin), dropped
 
     def payloads(self) -> list[Any]:
         """Return the payloads."""

@@ -184,7 +184,9 @@ class Graph:
         Each operator runs once, when all its inputs have.
         """
         out = self._along_line(pieces) if self.line else None
-        out = self._through(pieces, ctis) if out is None else out
+        if out is None:
+            self.settle()
+            out = self._through(pieces, ctis)
         for table in self.key_tables:
             if table.is_due:
                 self._forget_keys()
@@ -196,6 +198,12 @@ class Graph:
         if type(piece.batch) is not Few:
             return None
         return [through(self.line, piece)]
+
+    def settle(self) -> None:
+        """Let operators know what has passed them: somebody looks at them."""
+        for part in self.line:
+            if type(part) is Passage:
+                part.settle()
 
     def _through(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
         out: list[Piece] = []

@@ -263,37 +263,55 @@ class RowOperator(Operator):
 class Passage:
     """Row operators in a row, which few changes pass at once, by one function.
 
-    Where it cannot be said in Python's own values what one of them does, those behind it are passed one by one.
+    Where it cannot be said in Python's own values what one of them does, those behind it are passed one by one. They are told how
+    many rows have passed when somebody looks at them (`settle`).
     """
 
     def __init__(self, operators: Sequence[RowOperator]) -> None:
         self._operators = operators
         self._program = Program([operator.way for operator in operators])
+        self._said: Sequence[RowOperator] = ()
+        self._rest: Sequence[RowOperator] = ()
+        self._size = 0
+        self._cti = MIN_TIME
 
     def pass_on(self, piece: Piece) -> Piece:
         """Take one piece and return what comes of it."""
         batch, cti = piece
         passed = batch.passed(self._program) if type(batch) is Few else None
         if passed is None:
+            self.settle()
             return through(self._operators, piece)
-        (out, dropped), length = passed, self._program.length
-        self._note(length, size_of(batch), cti, dropped)
-        return through(self._operators[length:], piece_of((out, cti)))
+        out, dropped = passed
+        if self._program.length != len(self._said):
+            self._divide()
+        if dropped:
+            self._leave_out(dropped)
+        self._size += size_of(batch)
+        self._cti = cti
+        piece = piece_of((out, cti))
+        return through(self._rest, piece) if self._rest else piece
 
-    def _note(self, length: int, size: int, cti: int, dropped: Sequence[int]) -> None:
-        """Let operators, the first so many, know of the rows and of the CTI that have passed."""
-        first = self._operators[0]
-        ctis = [cti] if cti > first.cti else None
-        for place, operator in enumerate(self._operators):
-            if place == length:
-                return
-            operator.rows_in += size
-            if dropped:
-                size -= dropped.count(place)
-            operator.rows_out += size
-            if ctis is not None:
-                operator.input_ctis = ctis
-                operator.cti = cti
+    def _divide(self) -> None:
+        self.settle()
+        length = self._program.length
+        self._said, self._rest = self._operators[:length], self._operators[length:]
+
+    def _leave_out(self, dropped: Sequence[int]) -> None:
+        """Let operators know of rows that have been dropped before they came out, or in."""
+        for place, operator in enumerate(self._said):
+            operator.rows_in -= sum([step < place for step in dropped])
+            operator.rows_out -= sum([step <= place for step in dropped])
+
+    def settle(self) -> None:
+        """Let operators know how many rows, and which CTI, have passed since the last time."""
+        for operator in self._said:
+            operator.rows_in += self._size
+            operator.rows_out += self._size
+            if self._cti > operator.cti:
+                operator.input_ctis = [self._cti]
+                operator.cti = self._cti
+        self._size = 0
 
 
 def through(operators: Iterable[Operator | Passage], piece: Piece) -> Piece:

@@ -113,8 +113,6 @@ class Published:
 
     def _lay_aside(self) -> None:
         """Put what has come few at a time in columns, among the new batches."""
-        if not len(self._few):
-            return
         self._few.forget(self.cti)
         if len(self._few):
             self._new.append(self._few.batch())

@@ -154,7 +154,8 @@ class RunningQuery(ABC, Generic[T]):
             raise
 
     def _wake(self) -> None:
-        """Run what waits, if anything does: somebody looks at the operators."""
+        """Run what waits, if anything does, and let operators know what has passed: somebody looks at them."""
+        self._graph.settle()
 
     def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece], came: int) -> Sent:
         """Return what is sent of one step, in which so many rows came, when it has been published."""

@@ -246,6 +246,7 @@ class Session(RunningQuery[T]):
             self._waiting.wait(min(self._ctis.values(), default=MIN_TIME))
 
     def _wake(self) -> None:
+        super()._wake()
         piece = None if self._waiting is None or self._failure is not None else self._waiting.release()
         if piece is not None:
             super()._step(dict.fromkeys(self._ctis, piece))

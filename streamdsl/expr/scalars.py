@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -26,8 +26,9 @@ from streamdsl.temporal.payload import PLAIN, Record
 
 Values: TypeAlias = tuple[Any, ...]
 """The values of a payload's fields, or of the parts of a key: plain ones, that hold no others."""
-RowFunction: TypeAlias = Callable[[Values, int | None], Any]
-"""Gives a row's values and the number of its group, of those that it has before."""
+Passed: TypeAlias = tuple[Sequence[Values], Sequence[Any], Sequence[int], Sequence[int]]
+"""What becomes of rows: their values, the numbers of their groups, which of the rows they are, and which steps drop others."""
+RowFunction: TypeAlias = Callable[[Sequence[Values], Iterable[int | None]], Passed | None]
 
 _LONGEST: Final = 100
 """Expressions with more nodes are left to columns: what is shared in them is written out here."""
@@ -86,7 +87,7 @@ class Keep:
 
     def write(self, text: Writing) -> None:
         """Write this step after those before it."""
-        text.say(f"if not {text.plain(self.predicate)}: return {text.place}")
+        text.drop(f"not {text.plain(self.predicate)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,7 @@ class Enter:
         """Write this step after those before it."""
         parts = "".join([f"{text.plain(part)}, " for part in self.parts])
         text.say(f"g = {text.named(self.groups.number)}(({parts}), g)")
+        text.in_groups = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,22 +135,23 @@ class Leave:
     def write(self, text: Writing) -> None:
         """Write this step after those before it."""
         Project(self.projection, self.groups).write(text)
-        text.say(f"g = {text.named(self.groups.outer_of)}(g)" if self.groups.is_nested else "g = None")
+        text.in_groups = self.groups.is_nested
+        if text.in_groups:
+            text.say(f"g = {text.named(self.groups.outer_of)}(g)")
 
 
 Step: TypeAlias = Keep | Enter | Project | Leave
 
 
 class Program:
-    """Steps that a row takes one after the other, as one Python function of its values and of the number of its group.
+    """Steps that rows take one after the other, as one Python function of their values and of the numbers of their groups.
 
-    What is not certain to be as in columns, or fails, is left to them: then the function gives None, or raises. For a row that
-    a step has dropped it gives the place of that step.
+    What is not certain to be as in columns, or fails, is left to them: then the function gives None, or raises.
 
     >>> program = Program([Keep(Field("y")), Project(Make(Schema.tuple(1), (Binary("*", Field("x"), Constant(2)),)))])
     >>> function = program.of(Schema.record(["x", "y"]))
-    >>> function((21, True), None), function((21, False), None), program.schema
-    (((42,), None), 0, Schema(tuple: _0))
+    >>> function([(5, False), (21, True)], [3, 4]), program.schema
+    (([(42,)], [4], [1], [0]), Schema(tuple: _0))
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
@@ -159,6 +162,8 @@ class Program:
         """So many of the steps, the first ones, are in the function; there is none where that is 0."""
         self.schema: Schema = Schema.object()
         """The schema of what the function gives."""
+        self.in_groups: bool | None = None
+        """Whether the rows are in groups then; None: if they were before."""
 
     def of(self, schema: Schema) -> RowFunction | None:
         """Return the function for rows of a schema."""
@@ -172,7 +177,7 @@ class Program:
         text = Writing(schema)
         if schema.shape is not Shape.OBJECT:
             text.take(self._steps)
-        self.length, self.schema = text.place, text.schema
+        self.length, self.schema, self.in_groups = text.place, text.schema, text.in_groups
         self._function = text.function() if text.place else None
 
 
@@ -181,12 +186,14 @@ class _UnsaidError(Exception):
 
 
 class Writing:
-    """The source text of steps over the values `v` of a row and its group `g`, and what the names in it stand for."""
+    """The source text of steps over the values `v` of each of some rows and its group `g`, and what the names in it stand for."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.keys: Schema | None = None
         self.place = 0
+        self.in_groups: bool | None = None
+        self._drops = False
         self._fields = self._given = [f"v[{place}]" for place in range(len(schema.names))]
         self._names: dict[str, Any] = {"PLAIN": PLAIN}
         self._lines: list[str] = []
@@ -206,15 +213,35 @@ class Writing:
 
     def function(self) -> RowFunction:
         """Return the function."""
-        values = "v" if self._fields is self._given else f"({''.join([f'{field}, ' for field in self._fields])})"
-        lines = ["def program(v, g):", *self._lines, f"return {values}, g"]
-        exec("\n ".join(lines), self._names)
+        lines = list(self._lines)
+        values, groups, kept, dropped = "rows", "()", "()", "()"
+        if self._fields is not self._given or self._drops:
+            values = "values"
+            lines.append(f"values.append({self._row()})")
+        if self.in_groups is not False:
+            groups = "numbers"
+            lines.append("numbers.append(g)")
+        if self._drops:
+            kept, dropped = "kept", "dropped"
+            lines.append("kept.append(place)")
+        head = f"for {'place, (v, g) in enumerate(zip(rows, groups))' if self._drops else 'v, g in zip(rows, groups)'}:"
+        lists = [f"{name} = []" for name in (values, groups, kept, dropped) if name.isalpha() and name != "rows"]
+        body = [*lists, head, *[f" {line}" for line in lines or ["pass"]], f"return {values}, {groups}, {kept}, {dropped}"]
+        exec("\n ".join(["def program(rows, groups):", *body]), self._names)
         made: RowFunction = self._names["program"]
         return made
+
+    def _row(self) -> str:
+        return "v" if self._fields is self._given else f"({''.join([f'{field}, ' for field in self._fields])})"
 
     def say(self, line: str) -> None:
         """Add a line."""
         self._lines.append(line)
+
+    def drop(self, condition: str) -> None:
+        """Let this step drop rows."""
+        self._drops = True
+        self.say(f"if {condition}: dropped.append({self.place}); continue")
 
     def give(self, values: Sequence[Expr], schema: Schema) -> None:
         """Let the row have other values."""

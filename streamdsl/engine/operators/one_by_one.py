@@ -88,16 +88,14 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
     def _parts(self, batch: Few) -> Iterable[LaneParts] | None:
         """Return what each row adds to the lanes of a window besides itself; None where columns have to say."""
         given = self._arguments.of(batch.schema)
-        if given is None:
-            return None
         try:
-            found = list(map(given, batch.values, _NO_GROUPS))
+            found = given and given(batch.values, _NO_GROUPS)
         except Exception:
             return None
-        if None in found:
+        if found is None:
             return None
         parts = []
-        for values, _ in found:
+        for values in found[0]:
             part: LaneParts = []
             for accumulator, value in zip(self._reading, values, strict=True):
                 each = accumulator.parts_of(value)
@@ -128,22 +126,28 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
         projected = self._projected.of(self._results_schema)
         if projected is None or not cells.results.takes(self._projected.schema):
             return None
-        alive: list[tuple[int, Values]] = []
+        alive: list[int] = []
         dead: list[int] = []
+        found: list[Values] = []
+        groups: list[int | None] = []
         try:
             for slot in touched if len(touched) == 1 else sorted(touched):
                 _, group, rows = touched[slot]
                 if rows:
-                    found = projected(tuple([each.result(lanes, slot, rows) for each in accumulators]), group)
-                    alive.append((slot, found[0]))
+                    alive.append(slot)
+                    groups.append(group)
+                    found.append(tuple([each.result(lanes, slot, rows) for each in accumulators]))
                 else:
                     dead.append(slot)
+            passed = projected(found, groups)
         except Exception:
+            return None
+        if passed is None:
             return None
         self.udm_calls += len(accumulators) * len(alive)
         gone: list[Result] = []
         come: list[Result] = []
-        for slot, now in alive:
+        for slot, now in zip(alive, passed[0], strict=True):
             was = cells.results.swap(slot, now)
             if was is now:
                 continue
