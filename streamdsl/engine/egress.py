@@ -63,7 +63,7 @@ class SpeculativeEgress:
 
         `now` is the largest LE or CTI of the input, `came` how many of its rows have changed.
         """
-        rows = self._rows(batch.changed())
+        rows = self._few(batch) if type(batch) is Few else self._rows(batch.changed())
         if cti <= self.cti:
             return Sent(rows, None)
         self.cti = cti
@@ -71,8 +71,6 @@ class SpeculativeEgress:
         return Sent(rows, cti)
 
     def _rows(self, batch: Batch) -> list[Event[Any]] | Batch:
-        if isinstance(batch, Few):
-            return self._few(batch)
         if isinstance(batch.ids, VersionedIds):
             return [row.event(row.id) for row in rows_of(batch)] if len(batch) < _FEW else ordered(batch)
         if len(batch) < _FEW:

@@ -6,7 +6,6 @@ columns when they look into it.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -23,7 +22,6 @@ from streamdsl.temporal import Event, Insert, Retract
 from streamdsl.temporal.payload import records_of
 from streamdsl.temporal.time import Ticks
 
-_NO_GROUPS: Final = itertools.repeat(None)
 _DTYPES: Final[Mapping[type, type[np.generic]]] = {int: np.int64, float: np.float64, bool: np.bool_}
 
 Change: TypeAlias = tuple[Any, int, int, int, int]
@@ -112,20 +110,18 @@ class Few(Batch):
         """Return what a program makes of the rows, and the steps that have dropped some; None where columns have to say."""
         function = program.of(self.schema)
         try:
-            found = function and function(self.values, self.groups or _NO_GROUPS)
+            found = function and function(self.values, self.groups)
         except Exception:
             return None
         if found is None:
             return None
         values, groups, kept, dropped = found
-        if not dropped:
-            changes = self.changes
-        elif not kept:
-            return EMPTY, dropped
-        else:
-            changes = [self.changes[row] for row in kept]
-        in_groups = self.groups is not None if program.in_groups is None else program.in_groups
-        return Few(changes, values, program.schema, groups if in_groups else None, self.origin), dropped
+        changes = self.changes
+        if dropped:
+            if not kept:
+                return EMPTY, dropped
+            changes = [changes[row] for row in kept]
+        return Few(changes, values, program.schema, groups, self.origin), dropped
 
     def payloads(self) -> list[Any]:
         """Return the payloads."""
@@ -169,11 +165,15 @@ class Few(Batch):
 
     def events(self) -> list[Event[Any]]:
         """Return the physical events, in the order of the rows."""
-        each = zip(self.names(), self.changes, self.payloads(), strict=True)
-        return [
-            Insert(name, le, re_new, payload) if re_old == le else Retract(name, le, re_old, re_new, payload)
-            for name, (_, _, le, re_old, re_new), payload in each
-        ]
+        origin, found = self.origin, list[Event[Any]]()
+        parts = name = None
+        for (id, version, le, re_old, re_new), payload in zip(self.changes, self.payloads(), strict=False):
+            if origin is not None:
+                if id is not parts:
+                    parts, name = id, origin.spelled_one(id)
+                id = RowVersion(name, version) if version else name
+            found.append(Insert(id, le, re_new, payload) if re_old == le else Retract(id, le, re_old, re_new, payload))
+        return found
 
 
 def _column_of_one(value: Any) -> Column:

@@ -123,15 +123,20 @@ class Ingress:
         """Take an insertion that comes alone, for good; None, and nothing is done, where it needs a closer look."""
         if not isinstance(pushed, list) or type(event := pushed[0]) is not Insert or not self._is_plain:
             return None
-        le, re, payload = event.le, event.re, event.payload
+        id, le, re, payload = event.id, event.le, event.re, event.payload
         if type(le) is not int or type(re) is not int or le == MIN_TIME:
             return None
-        batch = self._few([(event.id, le, le, re, payload)])
+        schema = self.schema
+        values = None if schema is None or le == re else plain_values(payload, schema)
+        batch: Batch | None = (
+            Few(((id, 0, le, le, re),), (values,), schema) if schema is not None and values is not None else None
+        )
         if batch is None:
-            batch = self._in_columns([event.id], np.array([le]), np.array([re]), [payload := plain(payload)])
-        if batch is None or not self.table.admit_alone(event.id, le, re, payload):
+            batch = self._in_columns([id], np.array([le]), np.array([re]), [payload := plain(payload)])
+        if batch is None or not self.table.admit_alone(id, le, re, payload):
             return None
-        self.schema = self.schema or batch.table.schema
+        if schema is None:
+            self.schema = batch.table.schema
         self.reader.saw_integer()
         if self.progress is not None:
             self.table.advance(self.progress.after(le))

@@ -183,21 +183,15 @@ class Graph:
 
         Each operator runs once, when all its inputs have.
         """
-        out = self._along_line(pieces) if self.line else None
-        if out is None:
-            self.settle()
+        if self.line:
+            (piece,) = pieces.values()
+            out = [through(self.line, piece)] if type(piece.batch) is Few else self._through(pieces, ctis)
+        else:
             out = self._through(pieces, ctis)
         for table in self.key_tables:
             if table.is_due:
                 self._forget_keys()
         return out
-
-    def _along_line(self, pieces: Mapping[str, Piece]) -> list[Piece] | None:
-        """Run few rows from operator to operator; None where there are more."""
-        (piece,) = pieces.values()
-        if type(piece.batch) is not Few:
-            return None
-        return [through(self.line, piece)]
 
     def settle(self) -> None:
         """Let operators know what has passed them: somebody looks at them."""
@@ -206,6 +200,7 @@ class Graph:
                 part.settle()
 
     def _through(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
+        self.settle()
         out: list[Piece] = []
         for number, stage in enumerate(self.stages):
             if stage.operator is None:

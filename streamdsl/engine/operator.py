@@ -19,7 +19,8 @@ from streamdsl.engine.keys import KeyTable
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, evaluate, key_values, truth
 from streamdsl.expr.nodes import Expr
-from streamdsl.expr.scalars import Program, Step
+from streamdsl.expr.scalars import Program, RowFunction, Step
+from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, flatnonzero
 from streamdsl.temporal.payload import plain
 from streamdsl.temporal.time import INFINITY, MIN_TIME
@@ -100,30 +101,24 @@ class Operator(ABC):
             self.rows_in += size_of(batch)
         self.rows_out += size_of(out)
         if risen:
-            self._note_ctis(ctis)
+            cti = min(ctis)
+            self.forget(cti)
+            self.settled = INFINITY if cti == INFINITY else self.output_cti(ctis)
         return piece_of((out, self._risen()))
 
-    def pass_on(self, piece: Piece) -> Piece:
+    def pass_on(self, batch: Few, cti: int) -> Piece:
         """Do as `step` does with a piece of the only input."""
-        batch, cti = piece
-        if type(batch) is not Few:
-            return self.step((piece,))
         out = self.few(batch, cti)
         if out is None:
             return self.step((piece_of((batch.columns, cti)),))
         self.rows_in += len(batch.changes)
-        self.rows_out += size_of(out)
+        self.rows_out += len(out.changes) if type(out) is Few else len(out)
         ctis = [cti]
         if ctis != self.input_ctis:
             self.input_ctis = ctis
-            self._note_ctis(ctis)
-        return piece_of((out, self._risen() if self.settled > self.cti else self.cti))
-
-    def _note_ctis(self, ctis: list[int]) -> None:
-        """Forget what the CTIs of the inputs let it, and find how far they settle the output."""
-        cti = min(ctis)
-        self.forget(cti)
-        self.settled = INFINITY if cti == INFINITY else self.output_cti(ctis)
+            self.forget(cti)
+            self.settled = INFINITY if cti == INFINITY else self.output_cti(ctis)
+        return piece_of((out, self.cti if self.settled <= self.cti else self._risen()))
 
     def _risen(self) -> int:
         """Return its CTI, which goes as far as the output is settled and no rows are held back."""
@@ -270,30 +265,40 @@ class Passage:
     def __init__(self, operators: Sequence[RowOperator]) -> None:
         self._operators = operators
         self._program = Program([operator.way for operator in operators])
+        self._of: Schema | None = None
+        self._function: RowFunction | None = None
         self._said: Sequence[RowOperator] = ()
         self._rest: Sequence[RowOperator] = ()
         self._size = 0
         self._cti = MIN_TIME
 
-    def pass_on(self, piece: Piece) -> Piece:
+    def pass_on(self, batch: Few, cti: int) -> Piece:
         """Take one piece and return what comes of it."""
-        batch, cti = piece
-        passed = batch.passed(self._program) if type(batch) is Few else None
-        if passed is None:
-            self.settle()
-            return through(self._operators, piece)
-        out, dropped = passed
-        if self._program.length != len(self._said):
-            self._divide()
+        if batch.schema is not self._of:
+            self._divide(batch.schema)
+        try:
+            values, groups, kept, dropped = self._function(batch.values, batch.groups)  # type: ignore[misc]
+        except Exception:
+            return through(self._operators, piece_of((batch.columns, cti)))
+        changes = batch.changes
+        self._size += len(changes)
+        self._cti = cti
         if dropped:
             self._leave_out(dropped)
-        self._size += size_of(batch)
-        self._cti = cti
-        piece = piece_of((out, cti))
-        return through(self._rest, piece) if self._rest else piece
+            changes = [changes[row] for row in kept]
+        out = Few(changes, values, self._program.schema, groups, batch.origin) if values else EMPTY
+        return through(self._rest, piece_of((out, cti))) if self._rest else piece_of((out, cti))
 
-    def _divide(self) -> None:
+    def step(self, inputs: Sequence[Piece]) -> Piece:
+        """Take one piece in columns, as operators do."""
+        (piece,) = inputs
         self.settle()
+        return through(self._operators, piece)
+
+    def _divide(self, schema: Schema) -> None:
+        """Find out which operators the rows of a schema pass at once."""
+        self.settle()
+        self._of, self._function = schema, self._program.of(schema)
         length = self._program.length
         self._said, self._rest = self._operators[:length], self._operators[length:]
 
@@ -317,7 +322,8 @@ class Passage:
 def through(operators: Iterable[Operator | Passage], piece: Piece) -> Piece:
     """Run a piece through operators, each of which reads the one before it."""
     for operator in operators:
-        piece = operator.pass_on(piece)
+        batch, cti = piece
+        piece = operator.pass_on(batch, cti) if type(batch) is Few else operator.step((piece,))
     return piece
 
 

@@ -35,7 +35,7 @@ class Outcome:
         """Return the physical events, CTIs included."""
         egress = SpeculativeEgress()
         with collector_paused():
-            return events_sent(egress.send(step.batch, step.cti) for step in self._steps)
+            return events_sent([egress.send(step.batch, step.cti) for step in self._steps])
 
     def cht(self) -> CHT[Any]:
         """Return the canonical history table."""

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.few import Few
+from streamdsl.engine.few import Few, size_of
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outcome import rows_after
 from streamdsl.engine.together import Net
@@ -20,7 +20,7 @@ from streamdsl.temporal import MIN_TIME, Rejected
 LEAST: Final = 256
 """How many changes may wait before they are looked through for rows that are gone."""
 NEW: Final = 64
-"""How many changes in columns may come before their ends are looked at."""
+"""So many times few changes may come, or so many changes in columns, before anything is done with them."""
 MOST: Final = 1024
 """So many rows that come few at a time are kept one by one; more in columns."""
 
@@ -34,11 +34,12 @@ class Published:
 
     def __init__(self) -> None:
         self.cti = MIN_TIME
-        self.events_in = 0
+        self._events_in = 0
         self._few = Net()
         self._due = LEAST
         self._new: list[Batch] = []
-        self._n_new = 0
+        self._columns: list[Batch] = []
+        self._n_columns = 0
         self._batches: dict[int, Batch] = {}
         self._ends: list[tuple[int, int]] = []
         self._number = itertools.count()
@@ -48,35 +49,21 @@ class Published:
     def take(self, piece: Piece) -> None:
         """Take the next changes, and the CTI that then holds."""
         batch, self.cti = piece
-        if type(batch) is Few:
-            self._take_few(batch)
-        elif len(batch):
-            self.events_in += len(batch)
-            self._lay_aside()
-            self._new.append(batch)
-            self._n_new += len(batch)
-        if self._n_new >= NEW or (self._changes > LEAST and self._ends[0][0] < self.cti):
-            self.settle()
-
-    def _take_few(self, few: Few) -> None:
-        """Take changes row by row; the rows that the CTI has passed are looked for when they have become twice as many."""
-        size = len(few.changes)
-        self.events_in += size
-        taken = self._few.take(few)
-        while taken < size:
-            self._lay_aside()
-            taken = self._few.take(few, taken)
-        if len(self._few) > self._due:
-            self._few.forget(self.cti)
-            self._due = max(LEAST, 2 * len(self._few))
-            if len(self._few) > MOST:
-                self.settle()
+        self._new.append(batch)
+        if len(self._new) >= NEW or type(batch) is not Few:
+            self._take_new()
 
     def replay(self) -> Piece:
         """Return the live rows as insertions, and the CTI."""
         self.settle()
         self._put_together()
         return Piece(next(iter(self._batches.values()), EMPTY), self.cti)
+
+    @property
+    def events_in(self) -> int:
+        """The number of changes that have come."""
+        self._take_new()
+        return self._events_in
 
     @property
     def changes_out(self) -> int:
@@ -100,25 +87,55 @@ class Published:
         return {**sizes, "in": self.events_in, "out": self.events_in, "input_cti": self.cti, "output_cti": self.cti}
 
     def settle(self) -> None:
+        """Take in the new batches, and put all in columns."""
+        self._take_new()
+        self._put_few_in_columns()
+        self._keep_columns()
+
+    def _take_new(self) -> None:
         """Take in the new batches, let go those that the CTI has passed, and put the others together if they are many."""
-        self._lay_aside()
-        for batch, end in zip(self._new, _ends(self._new), strict=True):
+        new, self._new = self._new, []
+        for batch in new:
+            self._events_in += size_of(batch)
+            if type(batch) is Few:
+                self._take_few(batch)
+            elif len(batch):
+                self._put_few_in_columns()
+                self._columns.append(batch)
+                self._n_columns += len(batch)
+        if len(self._few) > self._due:
+            self._few.forget(self.cti)
+            self._due = max(LEAST, 2 * len(self._few))
+            if len(self._few) > MOST:
+                self._put_few_in_columns()
+        if self._n_columns >= NEW or (self._changes > LEAST and self._ends[0][0] < self.cti):
+            self._keep_columns()
+
+    def _take_few(self, few: Few) -> None:
+        """Take few changes row by row; of other kinds than those before them, these are then in columns."""
+        taken = self._few.take(few, self.cti)
+        while taken < len(few.changes):
+            self._put_few_in_columns()
+            taken = self._few.take(few, self.cti, taken)
+
+    def _put_few_in_columns(self) -> None:
+        """Put what has come few at a time behind what has come in columns."""
+        self._few.forget(self.cti)
+        if len(self._few):
+            self._columns.append(self._few.batch())
+            self._n_columns += len(self._few)
+        self._few.clear()
+        self._due = LEAST
+
+    def _keep_columns(self) -> None:
+        for batch, end in zip(self._columns, _ends(self._columns), strict=True):
             if end >= self.cti:
                 self._keep(batch, end)
-        self._new, self._n_new = [], 0
+        self._columns, self._n_columns = [], 0
         while self._ends and self._ends[0][0] < self.cti:
             self._changes -= len(self._batches.pop(heapq.heappop(self._ends)[1]))
         if self._changes > 4 * self._kept + LEAST:
             self._put_together()
-
-    def _lay_aside(self) -> None:
-        """Put what has come few at a time in columns, among the new batches."""
-        self._few.forget(self.cti)
-        if len(self._few):
-            self._new.append(self._few.batch())
-            self._n_new += len(self._few)
-        self._few.clear()
-        self._due = LEAST
 
     def _keep(self, batch: Batch, end: int) -> None:
         """Keep a batch, in which this is the last end."""

@@ -146,7 +146,10 @@ class RunningQuery(ABC, Generic[T]):
         for name, (batch, cti) in pieces.items():
             came += size_of(batch)
             self._ctis[name] = cti
-            self._now = max(self._now, cti, batch.watermark)
+            if cti > self._now:
+                self._now = cti
+            if (latest := batch.watermark) > self._now:
+                self._now = latest
         try:
             return self._sent(pieces, self._graph.step(pieces, self._ctis), came)
         except BaseException as error:

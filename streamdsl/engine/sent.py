@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +37,10 @@ class Sent:
         return self.rows if isinstance(self.rows, Batch) else _changes_of(self.rows)
 
 
-def events_sent(sent: Iterable[Sent]) -> list[Event[Any]]:
+def events_sent(sent: Sequence[Sent]) -> list[Event[Any]]:
     """Return the physical events of steps."""
+    if len(sent) == 1:
+        return sent[0].events()
     return [event for step in sent for event in step.events()]
 
 

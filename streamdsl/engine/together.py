@@ -45,9 +45,9 @@ class Net:
 
     >>> from streamdsl.expr.schema import Schema
     >>> net = Net()
-    >>> net.take(Few([("a", 0, 3, 3, 9), ("b", 0, 4, 4, 5)], [(7,), (8,)], Schema.scalar()))
+    >>> net.take(Few([("a", 0, 3, 3, 9), ("b", 0, 4, 4, 5)], [(7,), (8,)], Schema.scalar()), 0)
     2
-    >>> net.take(Few([("a", 0, 3, 9, 6), ("b", 0, 4, 5, 4)], [(7,), (8,)], Schema.scalar()))
+    >>> net.take(Few([("a", 0, 3, 9, 6), ("b", 0, 4, 5, 4)], [(7,), (8,)], Schema.scalar()), 0)
     2
     >>> net.batch().ids.tolist(), net.batch().re_new.tolist()
     (['a'], [6])
@@ -60,10 +60,10 @@ class Net:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def take(self, few: Few, start: int = 0) -> int:
+    def take(self, few: Few, cti: int, start: int = 0) -> int:
         """Take changes, from one of them on, and return which is the first that cannot be taken; into an empty net all can.
 
-        It is of another kind, or of another row with an id that is here.
+        It is of another kind, or of another row with an id that is here. Changes of rows that end before the CTI are left out.
         """
         kind, rows = self._kind, self._rows
         if kind is None or not rows:
@@ -73,6 +73,8 @@ class Net:
         for place in range(start, len(few.changes)):
             change = few.changes[place]
             id, version, le, re_old, re_new = change
+            if re_old < cti and re_new < cti:
+                continue
             before = rows.get((id, version))
             if before is None:
                 rows[id, version] = change, few.values[place]

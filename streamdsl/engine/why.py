@@ -31,7 +31,9 @@ _MOVING: Final = (ShiftOperator, ExtendOperator, QuantizeOperator)
 class Feed(Protocol):
     """What feeds a source: how much has come, how much of it went on, and what did not."""
 
-    events_in: int
+    @property
+    def events_in(self) -> int:
+        """The number of events, or of changes, that have come."""
 
     @property
     def changes_out(self) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -26,10 +27,11 @@ from streamdsl.temporal.payload import PLAIN, Record
 
 Values: TypeAlias = tuple[Any, ...]
 """The values of a payload's fields, or of the parts of a key: plain ones, that hold no others."""
-Passed: TypeAlias = tuple[Sequence[Values], Sequence[Any], Sequence[int], Sequence[int]]
-"""What becomes of rows: their values, the numbers of their groups, which of the rows they are, and which steps drop others."""
-RowFunction: TypeAlias = Callable[[Sequence[Values], Iterable[int | None]], Passed | None]
+Passed: TypeAlias = tuple[Sequence[Values], Sequence[int] | None, Sequence[int], Sequence[int]]
+"""What becomes of rows: values, numbers of groups, and if some are dropped, which are left, and which steps drop the others."""
+RowFunction: TypeAlias = Callable[[Sequence[Values], Sequence[int] | None], Passed | None]
 
+_NO_GROUPS: Final = itertools.repeat(None)
 _LONGEST: Final = 100
 """Expressions with more nodes are left to columns: what is shared in them is written out here."""
 _CLOSED: Final = frozenset(("+", "-", "*", "/", "//", "%", "==", "!=", "<", "<=", ">", ">="))
@@ -162,8 +164,6 @@ class Program:
         """So many of the steps, the first ones, are in the function; there is none where that is 0."""
         self.schema: Schema = Schema.object()
         """The schema of what the function gives."""
-        self.in_groups: bool | None = None
-        """Whether the rows are in groups then; None: if they were before."""
 
     def of(self, schema: Schema) -> RowFunction | None:
         """Return the function for rows of a schema."""
@@ -177,7 +177,7 @@ class Program:
         text = Writing(schema)
         if schema.shape is not Shape.OBJECT:
             text.take(self._steps)
-        self.length, self.schema, self.in_groups = text.place, text.schema, text.in_groups
+        self.length, self.schema = text.place, text.schema
         self._function = text.function() if text.place else None
 
 
@@ -195,7 +195,7 @@ class Writing:
         self.in_groups: bool | None = None
         self._drops = False
         self._fields = self._given = [f"v[{place}]" for place in range(len(schema.names))]
-        self._names: dict[str, Any] = {"PLAIN": PLAIN}
+        self._names: dict[str, Any] = {"PLAIN": PLAIN, "NO_GROUPS": _NO_GROUPS}
         self._lines: list[str] = []
         self._n_nodes = 0
 
@@ -213,19 +213,21 @@ class Writing:
 
     def function(self) -> RowFunction:
         """Return the function."""
-        lines = list(self._lines)
-        values, groups, kept, dropped = "rows", "()", "()", "()"
+        head, lines, lists = "for v, g in zip(rows, groups or NO_GROUPS):", list(self._lines), []
+        values, groups, kept, dropped = "rows", "groups", "()", "()"
         if self._fields is not self._given or self._drops:
             values = "values"
             lines.append(f"values.append({self._row()})")
-        if self.in_groups is not False:
-            groups = "numbers"
+        if self.in_groups or (self._drops and self.in_groups is None):
+            groups = "numbers" if self.in_groups else "groups and numbers"
+            lists.append("numbers = []")
             lines.append("numbers.append(g)")
+        elif self.in_groups is False:
+            groups = "None"
         if self._drops:
-            kept, dropped = "kept", "dropped"
+            head, kept, dropped = "for place, (v, g) in enumerate(zip(rows, groups or NO_GROUPS)):", "kept", "dropped"
             lines.append("kept.append(place)")
-        head = f"for {'place, (v, g) in enumerate(zip(rows, groups))' if self._drops else 'v, g in zip(rows, groups)'}:"
-        lists = [f"{name} = []" for name in (values, groups, kept, dropped) if name.isalpha() and name != "rows"]
+        lists += [f"{name} = []" for name in (values, kept, dropped) if name in ("values", "kept", "dropped")]
         body = [*lists, head, *[f" {line}" for line in lines or ["pass"]], f"return {values}, {groups}, {kept}, {dropped}"]
         exec("\n ".join(["def program(rows, groups):", *body]), self._names)
         made: RowFunction = self._names["program"]

@@ -80,7 +80,8 @@ class EventTable:
         """Take a CTI: times before it are closed, and ids that can no longer change are forgotten."""
         if cti > self.cti:
             self.cti = cti
-            self.watermark = max(self.watermark, cti)
+            if cti > self.watermark:
+                self.watermark = cti
         self.commit()
 
     def promise(self, cti: int) -> None:
@@ -92,13 +93,15 @@ class EventTable:
 
     def commit(self) -> None:
         """Keep everything since the last commit, and forget what the CTI has passed."""
-        self._undo.clear()
-        while self._deaths and self._deaths[0][0] < self.cti:
-            time, _, id = heapq.heappop(self._deaths)
+        if self._undo:
+            self._undo.clear()
+        deaths, cti = self._deaths, self.cti
+        while deaths and deaths[0][0] < cti:
+            time, _, id = heapq.heappop(deaths)
             entry = self._known.get(id)
             if entry is not None and entry.last_time == time:
                 del self._known[id]
-            if self._dropped.get(id) == time:
+            if self._dropped and self._dropped.get(id) == time:
                 del self._dropped[id]
 
     def rollback(self) -> None:
@@ -171,7 +174,8 @@ class EventTable:
             return False
         if id in self._known or id in self._dropped:
             return False
-        self.watermark = max(self.watermark, le)
+        if le > self.watermark:
+            self.watermark = le
         self._known[id] = Known(le, re, payload, le)
         heapq.heappush(self._deaths, (re, next(self._ticket), id))
         return True

@@ -116,8 +116,8 @@ class ProgressGenerator:
 
     def after(self, le: int | None) -> int:
         """Take the LE of the next event (None for a retraction) and return the CTI that now holds."""
-        if le is not None:
-            self.largest = max(self.largest, le)
+        if le is not None and le > self.largest:
+            self.largest = le
         self.seen += 1
         if self.largest == MIN_TIME or self.kind in ("imported", "wall") or (self.kind == "count" and self.seen % self.step):
             return self.cti

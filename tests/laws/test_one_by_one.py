@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, note
 
 import streamdsl as sd
+from streamdsl.engine.few import Few
 from streamdsl.engine.ingress import Ingress
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.session import Session
@@ -208,7 +209,7 @@ def test_rows_of_simple_queries_pass_in_scalars() -> None:
     session = by_key.where(lambda e: e.t > 3).select(k=lambda e: e.k, t=lambda e: e.t / e.n).open()
     for n in range(6):
         assert session.push([sd.point(n, n, {"k": "a", "v": 2.5})])
-    assert len(session.output._few)
+    assert type(session.output._new[-1]) is Few
 
 
 def test_an_error_of_user_code_names_its_event() -> None:

@@ -19,12 +19,13 @@ from streamdsl.expr.nodes import Choose, Constant, Expr, Make
 from streamdsl.expr.scalars import Program, Project, Values
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import WindowAggregate, WindowApply
-from streamdsl.temporal.time import CHRONON
+from streamdsl.temporal.time import CHRONON, INFINITY
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.windows import Output
 
-_NO_GROUPS: Final = itertools.repeat(None)
 _NO_GROUP: Final = itertools.repeat(0)
+_NONE: Final[tuple[LaneParts | None, ...]] = ([],)
+_LEFT: Final[tuple[LaneParts | None, ...]] = (None,)
 _NO_PARTS: Final[Iterable[LaneParts]] = itertools.repeat([])
 _MOST: Final = 16
 """A row in more windows is left to columns."""
@@ -51,6 +52,7 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
         }
         self._shows_begun = not gate.final and not gate.by_end
         self._origin = WindowIds(label, None)
+        self._overlaps = self.windows.size > self.windows.hop
         self._at_end = node.output is Output.POINT_AT_END
         self._results_schema = Schema.record([f"a{accumulator.number}" for accumulator in self.accumulators])
 
@@ -61,6 +63,9 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
     def few(self, batch: Few, cti: int) -> Batch | None:
         if not self._shows_begun or self.ending or not self.ring.is_empty:
             return None
+        alone = None if self._overlaps or len(batch.changes) > 1 else self._alone_in_last(batch, cti)
+        if alone is not None:
+            return alone
         parts = self._parts(batch) if self._reading else _NO_PARTS
         if parts is None:
             return None
@@ -85,11 +90,54 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
         out = self._differences(touched)
         return self._emit(np.array(sorted(touched))) if out is None else out
 
+    def _alone_in_last(self, batch: Few, cti: int) -> Batch | None:
+        """Return what an insertion into the last window that has begun does, and into no other; None: it is another."""
+        ((_, _, le, re_old, re),) = batch.changes
+        number, windows = self._shown, self.windows
+        start = windows.offset + number * windows.hop
+        end = start + windows.size
+        if not (start <= le == re_old < re <= end < INFINITY and cti < end and self.watermark < end):
+            return None
+        (part,) = (self._parts(batch) or _LEFT) if self._reading else _NONE
+        if part is None or number > self._latest:
+            return None
+        self.watermark = max(self.watermark, le, cti)
+        group = 0 if batch.groups is None else batch.groups[0]
+        cells, lanes = self.cells, self.cells.lanes
+        if self._reading:
+            self._count_reals(part)
+        slot = cells.find_one(number, group)
+        rows = lanes.add_row(part, slot, 1)
+        projected = self._projected.of(self._results_schema)
+        try:
+            passed = projected and projected((tuple([each.result(lanes, slot, rows) for each in self.accumulators]),), (group,))
+        except Exception:
+            passed = None
+        schema, results = self._projected.schema, cells.results
+        if passed is None or not results.takes(schema):
+            return self._emit(np.array([slot]))
+        self.udm_calls += len(self.accumulators)
+        ((now,), _, _, _) = passed
+        was = results.swap(slot, now)
+        if was is now:
+            return EMPTY
+        le, re = (end, end + CHRONON) if self._at_end else (start, end)
+        keys = self.key_table
+        id = (start,) if keys is None else (start, *keys.leaves_of(group))
+        if self._origin.keys is not keys:
+            self._origin = WindowIds(self.label, keys)
+        if was is None:
+            changes: Sequence[Change] = ((id, cells.version(slot), le, le, re),)
+            return Few(changes, (now,), schema, None if keys is None else (group,), self._origin)
+        version = cells.retract(slot)
+        changes = (id, version, le, re, le), (id, version + 1, le, le, re)
+        return Few(changes, (was, now), schema, None if keys is None else (group, group), self._origin)
+
     def _parts(self, batch: Few) -> Iterable[LaneParts] | None:
         """Return what each row adds to the lanes of a window besides itself; None where columns have to say."""
         given = self._arguments.of(batch.schema)
         try:
-            found = given and given(batch.values, _NO_GROUPS)
+            found = given and given(batch.values, None)
         except Exception:
             return None
         if found is None:
@@ -114,11 +162,14 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
                 self._latest = windows[-1]
                 self._period(self._latest)
             if self._reading:
-                lanes.count_reals({key[0] for key, _ in parts if key[1] == "floats"} - self._choosing)
+                self._count_reals(parts)
             for number in windows:
                 slot = find(number, group)
                 touched[slot] = number, group, lanes.add_row(parts, slot, sign)
         return touched
+
+    def _count_reals(self, parts: LaneParts) -> None:
+        self.cells.lanes.count_reals({key[0] for key, _ in parts if key[1] == "floats"} - self._choosing)
 
     def _differences(self, touched: Touched) -> Batch | None:
         """Return what `_emit` does; None, and nothing is done, where columns have to tell the results."""
@@ -129,7 +180,7 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
         alive: list[int] = []
         dead: list[int] = []
         found: list[Values] = []
-        groups: list[int | None] = []
+        groups: list[int] = []
         try:
             for slot in touched if len(touched) == 1 else sorted(touched):
                 _, group, rows = touched[slot]
