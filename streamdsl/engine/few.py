@@ -54,14 +54,15 @@ class Few(Batch):
         self.schema = schema
         self.groups = groups
         self.origin = origin
-        self._columns: Batch | None = None
 
     @property
     def columns(self) -> Batch:
         """The changes in columns."""
-        if self._columns is None:
-            self._columns = in_columns([self]) if len(self.changes) > 1 else self._column_of_one()
-        return self._columns
+        try:
+            return self._columns
+        except AttributeError:
+            self._columns: Batch = in_columns([self]) if len(self.changes) > 1 else self._column_of_one()
+            return self._columns
 
     def _column_of_one(self) -> Batch:
         ((id, version, le, re_old, re_new),), (values,) = self.changes, self.values
@@ -165,8 +166,8 @@ class Few(Batch):
 
     def events(self) -> list[Event[Any]]:
         """Return the physical events, in the order of the rows."""
-        origin, found = self.origin, list[Event[Any]]()
-        parts = name = None
+        origin, parts, name = self.origin, None, None
+        found: list[Event[Any]] = []
         for (id, version, le, re_old, re_new), payload in zip(self.changes, self.payloads(), strict=False):
             if origin is not None:
                 if id is not parts:

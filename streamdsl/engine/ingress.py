@@ -9,7 +9,7 @@ import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch, ChangeRow, Points
 from streamdsl.engine.few import Few
-from streamdsl.engine.operator import Piece
+from streamdsl.engine.operator import Piece, piece_of
 from streamdsl.errors import SchemaError
 from streamdsl.expr.scalars import plain_values
 from streamdsl.expr.table import Table, largest, least, object_column
@@ -128,10 +128,10 @@ class Ingress:
             return None
         schema = self.schema
         values = None if schema is None or le == re else plain_values(payload, schema)
-        batch: Batch | None = (
-            Few(((id, 0, le, le, re),), (values,), schema) if schema is not None and values is not None else None
-        )
-        if batch is None:
+        batch: Batch | None
+        if schema is not None and values is not None:
+            batch = Few(((id, 0, le, le, re),), (values,), schema)
+        else:
             batch = self._in_columns([id], np.array([le]), np.array([re]), [payload := plain(payload)])
         if batch is None or not self.table.admit_alone(id, le, re, payload):
             return None
@@ -142,7 +142,7 @@ class Ingress:
             self.table.advance(self.progress.after(le))
         self.events_in += 1
         self.changes_out += 1
-        return Piece(batch, self.table.cti)
+        return piece_of((batch, self.table.cti))
 
     def _few(self, rows: Sequence[ChangeRow]) -> Batch | None:
         """Return changes in Python's own values; None where they are many, or one needs a closer look."""

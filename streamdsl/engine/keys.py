@@ -69,6 +69,8 @@ class PartNumbers:
             self._are_own = True
             return self._of_integers(column)
         values = column.tolist()
+        if values and not len(self) and type(values[0]) is int and -(2**63) <= values[0] < 2**63:
+            self._are_own = True  # as if they came one by one
         if unique(map(type, values)) <= _SELF:
             return np.fromiter(map(self._numbers.__getitem__, values), dtype=np.int64, count=len(values))
         return np.fromiter(map(self.number, map(payload_key, values), values), dtype=np.int64, count=len(values))
@@ -76,6 +78,9 @@ class PartNumbers:
     def of_one(self, value: Any) -> int:
         """Return the number of a single value: what `of` gives for a column of it."""
         kind = type(value)
+        if kind is int and self._are_own and 0 <= value < self.limit:
+            number: int = value
+            return number
         if kind is int and -(2**63) <= value < 2**63 and (self._are_own or not len(self)):
             self._are_own = True
             return value if 0 <= value < self.limit else int(self._of_wide(np.array([value]))[0])

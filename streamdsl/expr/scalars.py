@@ -215,7 +215,7 @@ class Writing:
         """Return the function."""
         head, lines, lists = "for v, g in zip(rows, groups or NO_GROUPS):", list(self._lines), []
         values, groups, kept, dropped = "rows", "groups", "()", "()"
-        if self._fields is not self._given or self._drops:
+        if self._drops or self._fields != self._given:
             values = "values"
             lines.append(f"values.append({self._row()})")
         if self.in_groups or (self._drops and self.in_groups is None):
@@ -228,13 +228,14 @@ class Writing:
             head, kept, dropped = "for place, (v, g) in enumerate(zip(rows, groups or NO_GROUPS)):", "kept", "dropped"
             lines.append("kept.append(place)")
         lists += [f"{name} = []" for name in (values, kept, dropped) if name in ("values", "kept", "dropped")]
-        body = [*lists, head, *[f" {line}" for line in lines or ["pass"]], f"return {values}, {groups}, {kept}, {dropped}"]
-        exec("\n ".join(["def program(rows, groups):", *body]), self._names)
+        loop = [head, *[f" {line}" for line in lines]] if lines else []
+        result = f"return {values}, {groups}, {kept}, {dropped}"
+        exec("\n ".join(["def program(rows, groups):", *lists, *loop, result]), self._names)
         made: RowFunction = self._names["program"]
         return made
 
     def _row(self) -> str:
-        return "v" if self._fields is self._given else f"({''.join([f'{field}, ' for field in self._fields])})"
+        return "v" if self._fields == self._given else f"({''.join([f'{field}, ' for field in self._fields])})"
 
     def say(self, line: str) -> None:
         """Add a line."""
