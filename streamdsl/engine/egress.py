@@ -8,7 +8,7 @@ import operator
 from collections import Counter
 from collections.abc import Hashable
 from functools import partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.collector import collector_paused
@@ -54,6 +54,9 @@ def in_order(rows: list[OutRow]) -> list[OutRow]:
 class SpeculativeEgress:
     """Sends every change at once."""
 
+    sees_input: ClassVar[bool] = False
+    """Whether it is told how far the input has come, and how many rows."""
+
     def __init__(self) -> None:
         self.cti = MIN_TIME
         self._versions = Versions()
@@ -92,6 +95,8 @@ class SpeculativeEgress:
 
 class FinalEgress:
     """Holds each row back until it cannot change, so that no retraction is ever sent."""
+
+    sees_input: ClassVar[bool] = False
 
     def __init__(self, fixed_end: bool) -> None:
         self.cti = MIN_TIME
@@ -164,6 +169,8 @@ class FinalEgress:
 class SmoothEgress(FinalEgress):
     """Sends final rows a few at a time: one after so many rows that came in, and those that have waited for too long."""
 
+    sees_input = True
+
     def __init__(self, fixed_end: bool, every: int, max_delay: int) -> None:
         super().__init__(fixed_end)
         self._every = every
@@ -198,6 +205,8 @@ class SmoothEgress(FinalEgress):
 
 class HoldingEgress(FinalEgress):
     """Holds each row back until it is final, or application time is so much later than its LE; then come its corrections."""
+
+    sees_input = True
 
     def __init__(self, fixed_end: bool, hold: int) -> None:
         super().__init__(fixed_end)

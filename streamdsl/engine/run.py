@@ -80,7 +80,7 @@ class _Run(Session[Any]):
     def _tick(self) -> list[Sent]:
         return []  # what a bounded input means depends on no clock
 
-    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece], came: int) -> Sent:
+    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> Sent:
         for steps, out in zip(self.steps, outputs, strict=True):
             steps.append(out)
         return Sent([], None)

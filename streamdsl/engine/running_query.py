@@ -142,16 +142,10 @@ class RunningQuery(ABC, Generic[T]):
 
     def _step(self, pieces: Mapping[str, Piece]) -> Sent:
         """Run one piece of some sources through the plan, and return what it sends."""
-        came = 0
-        for name, (batch, cti) in pieces.items():
-            came += size_of(batch)
+        for name, (_, cti) in pieces.items():
             self._ctis[name] = cti
-            if cti > self._now:
-                self._now = cti
-            if (latest := batch.watermark) > self._now:
-                self._now = latest
         try:
-            return self._sent(pieces, self._graph.step(pieces, self._ctis), came)
+            return self._sent(pieces, self._graph.step(pieces, self._ctis))
         except BaseException as error:
             self._failure = error
             raise
@@ -160,16 +154,22 @@ class RunningQuery(ABC, Generic[T]):
         """Run what waits, if anything does, and let operators know what has passed: somebody looks at them."""
         self._graph.settle()
 
-    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece], came: int) -> Sent:
-        """Return what is sent of one step, in which so many rows came, when it has been published."""
+    def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> Sent:
+        """Return what is sent of one step when it has been published."""
         (out,) = outputs
-        self._publish(pieces, out)
-        return self._egress.send(out.batch, out.cti, self._now, came)
+        if self._publishes:
+            self._publish(pieces, out)
+        batch, cti = out
+        return self._egress.send(batch, cti, *self._seen(pieces)) if self._egress.sees_input else self._egress.send(batch, cti)
+
+    def _seen(self, pieces: Mapping[str, Piece]) -> tuple[int, int]:
+        """Return the largest LE or CTI of the input, and how many of its rows have changed."""
+        for batch, cti in pieces.values():
+            self._now = max(self._now, cti, batch.watermark)
+        return self._now, sum([size_of(batch) for batch, _ in pieces.values()])
 
     def _publish(self, pieces: Mapping[str, Piece], out: Piece) -> None:
         """Keep what a query needs that is attached later, and hand the step on to those that are."""
-        if not self._publishes:
-            return
         for name, piece in pieces.items():
             self.published[name].take(piece)
         self.output.take(out)

@@ -230,7 +230,8 @@ class Session(RunningQuery[T]):
         return self._sources
 
     def _step(self, pieces: Mapping[str, Piece]) -> Sent:
-        pieces = {**pieces, **self._imported(pieces)} if self._importers else pieces
+        if self._importers:
+            pieces = {**pieces, **self._imported(pieces)}
         if self._waiting is None:
             return super()._step(pieces)
         if not self._attached and self._waiting.take(pieces):

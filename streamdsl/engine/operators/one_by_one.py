@@ -24,8 +24,6 @@ from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.windows import Output
 
 _NO_GROUP: Final = itertools.repeat(0)
-_NONE: Final[tuple[LaneParts | None, ...]] = ([],)
-_LEFT: Final[tuple[LaneParts | None, ...]] = (None,)
 _NO_PARTS: Final[Iterable[LaneParts]] = itertools.repeat([])
 _MOST: Final = 16
 """A row in more windows is left to columns."""
@@ -63,10 +61,12 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
     def few(self, batch: Few, cti: int) -> Batch | None:
         if not self._shows_begun or self.ending or not self.ring.is_empty:
             return None
+        if self._origin.keys is not self.key_table:
+            self._origin = WindowIds(self.label, self.key_table)
         alone = None if self._overlaps or len(batch.changes) > 1 else self._alone_in_last(batch, cti)
         if alone is not None:
             return alone
-        parts = self._parts(batch) if self._reading else _NO_PARTS
+        parts: Iterable[LaneParts] | None = self._parts(batch) if self._reading else _NO_PARTS
         if parts is None:
             return None
         entries: list[Entry] = []
@@ -93,47 +93,59 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
     def _alone_in_last(self, batch: Few, cti: int) -> Batch | None:
         """Return what an insertion into the last window that has begun does, and into no other; None: it is another."""
         ((_, _, le, re_old, re),) = batch.changes
-        number, windows = self._shown, self.windows
+        number, windows, watermark = self._shown, self.windows, self.watermark
         start = windows.offset + number * windows.hop
         end = start + windows.size
-        if not (start <= le == re_old < re <= end < INFINITY and cti < end and self.watermark < end):
+        if re_old != le or not start <= le < re <= end < INFINITY or cti >= end or watermark >= end or number > self._latest:
             return None
-        (part,) = (self._parts(batch) or _LEFT) if self._reading else _NONE
-        if part is None or number > self._latest:
-            return None
-        self.watermark = max(self.watermark, le, cti)
+        part: LaneParts = []
+        if self._reading:
+            parts = self._parts(batch)
+            if parts is None:
+                return None
+            (part,) = parts
+            self._count_reals(part)
+        latest = le if le > cti else cti
+        if latest > watermark:
+            self.watermark = latest
         group = 0 if batch.groups is None else batch.groups[0]
         cells, lanes = self.cells, self.cells.lanes
-        if self._reading:
-            self._count_reals(part)
         slot = cells.find_one(number, group)
         rows = lanes.add_row(part, slot, 1)
-        projected = self._projected.of(self._results_schema)
-        try:
-            passed = projected and projected((tuple([each.result(lanes, slot, rows) for each in self.accumulators]),), (group,))
-        except Exception:
-            passed = None
-        schema, results = self._projected.schema, cells.results
-        if passed is None or not results.takes(schema):
+        now = self._result_of(slot, group, rows)
+        if now is None:
             return self._emit(np.array([slot]))
-        self.udm_calls += len(self.accumulators)
-        ((now,), _, _, _) = passed
-        was = results.swap(slot, now)
+        was = cells.results.swap(slot, now)
         if was is now:
             return EMPTY
-        le, re = (end, end + CHRONON) if self._at_end else (start, end)
         keys = self.key_table
         id = (start,) if keys is None else (start, *keys.leaves_of(group))
-        if self._origin.keys is not keys:
-            self._origin = WindowIds(self.label, keys)
+        if self._at_end:
+            start, end = end, end + CHRONON
         if was is None:
-            changes: Sequence[Change] = ((id, cells.version(slot), le, le, re),)
-            return Few(changes, (now,), schema, None if keys is None else (group,), self._origin)
+            come: Change = (id, cells.version(slot), start, start, end)
+            return Few((come,), (now,), self._projected.schema, None if keys is None else (group,), self._origin)
         version = cells.retract(slot)
-        changes = (id, version, le, re, le), (id, version + 1, le, le, re)
-        return Few(changes, (was, now), schema, None if keys is None else (group, group), self._origin)
+        changes = (id, version, start, end, start), (id, version + 1, start, start, end)
+        return Few(changes, (was, now), self._projected.schema, None if keys is None else (group, group), self._origin)
 
-    def _parts(self, batch: Few) -> Iterable[LaneParts] | None:
+    def _result_of(self, slot: int, group: int, rows: int) -> Values | None:
+        """Return the result that a cell has now; None where columns have to tell."""
+        lanes, projected = self.cells.lanes, self._projected
+        function = projected.of(self._results_schema)
+        if function is None:
+            return None
+        try:
+            values = tuple([each.result(lanes, slot, rows) for each in self.accumulators])
+            passed = function((values,), (group,))
+        except Exception:
+            return None
+        if passed is None or not self.cells.results.takes(projected.schema):
+            return None
+        self.udm_calls += len(values)
+        return passed[0][0]
+
+    def _parts(self, batch: Few) -> Sequence[LaneParts] | None:
         """Return what each row adds to the lanes of a window besides itself; None where columns have to say."""
         given = self._arguments.of(batch.schema)
         try:
@@ -235,8 +247,6 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
 
     def _few(self, results: list[Result]) -> Few:
         """Return the retractions of results, then the insertions."""
-        if self._origin.keys is not self.key_table:
-            self._origin = WindowIds(self.label, self.key_table)
         changes, values, groups = zip(*results, strict=True)
         return Few(changes, values, self._projected.schema, None if self.key_table is None else groups, self._origin)
 
