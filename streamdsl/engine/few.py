@@ -162,7 +162,10 @@ class Few(Batch):
     def is_in_order(self) -> bool:
         """Whether it is certain that rows stand in the order in which they go out: a retraction and an insertion do."""
         changes = self.changes
-        return len(changes) == 1 or (len(changes) == 2 and changes[0][3] != changes[0][2] and changes[1][3] == changes[1][2])
+        if len(changes) != 2:
+            return len(changes) == 1
+        (_, _, le, re_old, _), (_, _, le_after, re_before, _) = changes
+        return re_old != le and re_before == le_after
 
     def events(self) -> list[Event[Any]]:
         """Return the physical events, in the order of the rows."""

@@ -56,6 +56,7 @@ class Ingress:
 
     def __init__(self, source: Source, unit: Unit | None) -> None:
         self.source = source
+        self.name = source.source
         self.unit = unit
         self.reader = TimeReader(unit)
         self.schema = source.payload
@@ -121,7 +122,7 @@ class Ingress:
 
     def _alone(self, pushed: Sequence[Event[Any]] | Inserts) -> Piece | None:
         """Take an insertion that comes alone, for good; None, and nothing is done, where it needs a closer look."""
-        if not isinstance(pushed, list) or type(event := pushed[0]) is not Insert or not self._is_plain:
+        if type(pushed) is not list or type(event := pushed[0]) is not Insert or not self._is_plain:
             return None
         id, le, re, payload = event.id, event.le, event.re, event.payload
         if type(le) is not int or type(re) is not int or le == MIN_TIME:

@@ -274,6 +274,8 @@ class KeyTable:
 
     def spell_one(self, leaves: Sequence[Any]) -> Hashable:
         """Return what `spell` gives, for one group."""
+        if self.around is None and self.schema is None:
+            return payload_key(leaves[-1])
         first = len(leaves) - len(self.exprs)
         mine = tuple(map(payload_key, leaves[first:]))
         own: Hashable = mine[0] if self.schema is None else mine

@@ -7,7 +7,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from streamdsl.engine.keys import KeyTable
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, evaluate, key_values, truth
 from streamdsl.expr.nodes import Expr
-from streamdsl.expr.scalars import Program, RowFunction, Step
+from streamdsl.expr.scalars import Program, RowFunction, Step, Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, flatnonzero
 from streamdsl.temporal.payload import plain
@@ -106,7 +106,7 @@ class Operator(ABC):
             self.settled = INFINITY if cti == INFINITY else self.output_cti(ctis)
         return piece_of((out, self._risen()))
 
-    def pass_on(self, batch: Few, cti: int) -> Piece:
+    def pass_on(self, batch: Few, cti: int) -> tuple[Batch, int]:
         """Do as `step` does with a piece of the only input."""
         out = self.few(batch, cti)
         if out is None:
@@ -118,7 +118,7 @@ class Operator(ABC):
             self.input_ctis = ctis
             self.forget(cti)
             self.settled = INFINITY if cti == INFINITY else self.output_cti(ctis)
-        return piece_of((out, self.cti if self.settled <= self.cti else self._risen()))
+        return out, self.cti if self.settled <= self.cti else self._risen()
 
     def _risen(self) -> int:
         """Return its CTI, which goes as far as the output is settled and no rows are held back."""
@@ -266,28 +266,32 @@ class Passage:
         self._operators = operators
         self._program = Program([operator.way for operator in operators])
         self._of: Schema | None = None
-        self._function: RowFunction | None = None
+        self._function: RowFunction = _unsaid
+        self._schema = Schema.object()
         self._said: Sequence[RowOperator] = ()
         self._rest: Sequence[RowOperator] = ()
         self._size = 0
         self._cti = MIN_TIME
 
-    def pass_on(self, batch: Few, cti: int) -> Piece:
+    def pass_on(self, batch: Few, cti: int) -> tuple[Batch, int]:
         """Take one piece and return what comes of it."""
         if batch.schema is not self._of:
             self._divide(batch.schema)
         try:
-            values, groups, kept, dropped = self._function(batch.values, batch.groups)  # type: ignore[misc]
+            found = self._function(batch.values, batch.groups)
         except Exception:
+            found = None
+        if found is None:
             return through(self._operators, piece_of((batch.columns, cti)))
+        values, groups, kept, dropped = found
         changes = batch.changes
         self._size += len(changes)
         self._cti = cti
         if dropped:
             self._leave_out(dropped)
             changes = [changes[row] for row in kept]
-        out = Few(changes, values, self._program.schema, groups, batch.origin) if values else EMPTY
-        return through(self._rest, piece_of((out, cti))) if self._rest else piece_of((out, cti))
+        out = Few(changes, values, self._schema, groups, batch.origin) if values else EMPTY
+        return through(self._rest, piece_of((out, cti))) if self._rest else (out, cti)
 
     def step(self, inputs: Sequence[Piece]) -> Piece:
         """Take one piece in columns, as operators do."""
@@ -298,8 +302,8 @@ class Passage:
     def _divide(self, schema: Schema) -> None:
         """Find out which operators the rows of a schema pass at once."""
         self.settle()
-        self._of, self._function = schema, self._program.of(schema)
-        length = self._program.length
+        self._of, self._function = schema, self._program.of(schema) or _unsaid
+        self._schema, length = self._program.schema, self._program.length
         self._said, self._rest = self._operators[:length], self._operators[length:]
 
     def _leave_out(self, dropped: Sequence[int]) -> None:
@@ -319,12 +323,16 @@ class Passage:
         self._size = 0
 
 
+def _unsaid(rows: Sequence[Values], groups: Sequence[int] | None) -> NoReturn:
+    raise ValueError("columns have to say")
+
+
 def through(operators: Iterable[Operator | Passage], piece: Piece) -> Piece:
     """Run a piece through operators, each of which reads the one before it."""
+    batch, cti = piece
     for operator in operators:
-        batch, cti = piece
-        piece = operator.pass_on(batch, cti) if type(batch) is Few else operator.step((piece,))
-    return piece
+        batch, cti = operator.pass_on(batch, cti) if type(batch) is Few else operator.step((piece_of((batch, cti)),))
+    return piece_of((batch, cti))
 
 
 def line_of(operators: Iterable[Operator]) -> list[Operator | Passage]:

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.few import Few, size_of
+from streamdsl.engine.few import Few
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outcome import rows_after
 from streamdsl.engine.together import Net
@@ -96,10 +96,11 @@ class Published:
         """Take in the new batches, let go those that the CTI has passed, and put the others together if they are many."""
         new, self._new = self._new, []
         for batch in new:
-            self._events_in += size_of(batch)
             if type(batch) is Few:
+                self._events_in += len(batch.changes)
                 self._take_few(batch)
             elif len(batch):
+                self._events_in += len(batch)
                 self._put_few_in_columns()
                 self._columns.append(batch)
                 self._n_columns += len(batch)

@@ -96,9 +96,9 @@ class Session(RunningQuery[T]):
     def _push(self, events: Iterable[Event[Any]] | Any, source: str | None) -> list[Sent]:
         self._check_open()
         ingress = self._ingress(source)
-        sent = []
+        name, sent = ingress.name, []
         for piece in ingress.stage(events if type(events) is list else self._read(events, ingress)):
-            sent.append(self._step({ingress.source.source: piece}))
+            sent.append(self._step({name: piece}))
         if self._clocks:
             sent += self._tick()
         return self._with_early(sent) if self._early else sent

@@ -176,7 +176,7 @@ class EventTable:
         """
         if not self.cti <= le <= re <= INFINITY or le == INFINITY or type(id) not in (int, str):
             return False
-        if id in self._known or id in self._dropped:
+        if id in self._known or (self._dropped and id in self._dropped):
             return False
         if le > self.watermark:
             self.watermark = le

@@ -109,18 +109,13 @@ def records(names: Sequence[str], columns: Iterable[Iterable[Any]]) -> list[Reco
     return found
 
 
-def records_of(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> list[Record]:
+def records_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[Record]:
     """Return the records of rows, of which there are few.
 
     >>> records_of(["a", "b"], [(1, "x")])
     [Record(a=1, b='x')]
     """
-    made, found = _display(tuple(names)), []
-    for row in rows:
-        record = object.__new__(Record)
-        _set_items(record, made(*row))
-        found.append(record)
-    return found
+    return list(map(_maker(names if type(names) is tuple else tuple(names)), rows))
 
 
 _set_items: Final = Record.__dict__["_items"].__set__
@@ -132,6 +127,17 @@ def _display(names: tuple[str, ...]) -> Callable[..., dict[str, Any]]:
     places = [f"v{place}" for place in range(len(names))]
     shown = ", ".join(f"{name!r}: {place}" for name, place in zip(names, places, strict=True))
     made: Callable[..., dict[str, Any]] = eval(f"lambda {', '.join(places)}: {{{shown}}}")
+    return made
+
+
+@lru_cache(maxsize=1024)
+def _maker(names: tuple[str, ...]) -> Callable[[Any], Record]:
+    """Return a function that makes the record of a row."""
+    shown = ", ".join(f"{name!r}: row[{place}]" for place, name in enumerate(names))
+    lines = ["def made(row):", "record = new(Record)", f"put(record, {{{shown}}})", "return record"]
+    known: dict[str, Any] = {"new": object.__new__, "Record": Record, "put": _set_items}
+    exec("\n ".join(lines), known)
+    made: Callable[[Any], Record] = known["made"]
     return made
 
 

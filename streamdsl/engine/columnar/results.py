@@ -87,16 +87,19 @@ class Results:
         >>> results.swap(0, (2.5,)), results.values(0)
         ((5,), (2.5,))
         """
-        was = self.values(slot)
-        if was is None:
+        columns = self._columns
+        before = tuple([column.item(slot) for column in columns.values()])
+        if self.is_out.item(slot):
+            was = before
+            if are_same(was, now):
+                return now
+        else:
+            was = None
             self.is_out[slot] = True
-        elif are_same(was, now):
-            return now
-        for place, (name, column) in enumerate(self._columns.items()):
-            value = now[place]
-            kind = type(column.item(slot) if was is None else was[place])
+        for name, value, old in zip(columns, now, before, strict=True):
+            column, kind = columns[name], type(old)
             if type(value) is not kind or (kind is int and not MIN_TIME <= value <= INFINITY):
-                column = self._columns[name] = column.astype(object, copy=False)
+                column = columns[name] = column.astype(object, copy=False)
             column[slot] = value
         return was
 

@@ -347,7 +347,8 @@ class ColumnarWindowOperator(Operator):
     def output_cti(self, ctis: list[int]) -> int:
         (cti,) = ctis
         if cti < self._closes and self.node.output is Output.ALIGN:  # no window has ended since the last CTI
-            return min(cti, self._closes - self.windows.size)
+            opened = self._closes - self.windows.size
+            return cti if cti < opened else opened
         return grid_cti(self.windows, self.node.output, cti, cti)
 
     @property
