@@ -15,7 +15,7 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.ids import Ids, VersionedIds
 from streamdsl.engine.versions import OutRow, RowVersion
-from streamdsl.expr.scalars import Program, Values
+from streamdsl.expr.scalars import RowFunction, Values
 from streamdsl.expr.schema import Schema, Shape, is_positional
 from streamdsl.expr.table import Column, Table, column_of, object_column
 from streamdsl.temporal import Event, Insert, Retract
@@ -107,11 +107,10 @@ class Few(Batch):
         """Return all rows: each changes."""
         return self
 
-    def passed(self, program: Program) -> tuple[Batch, Sequence[int]] | None:
-        """Return what a program makes of the rows, and the steps that have dropped some; None where columns have to say."""
-        function = program.of(self.schema)
+    def passed(self, function: RowFunction, schema: Schema) -> tuple[Batch, Sequence[int]] | None:
+        """Return what a function makes of the rows, and the steps that have dropped some; None where columns have to say."""
         try:
-            found = function and function(self.values, self.groups)
+            found = function(self.values, self.groups)
         except Exception:
             return None
         if found is None:
@@ -122,7 +121,7 @@ class Few(Batch):
             if not kept:
                 return EMPTY, dropped
             changes = [changes[row] for row in kept]
-        return Few(changes, values, program.schema, groups, self.origin), dropped
+        return Few(changes, values, schema, groups, self.origin), dropped
 
     def payloads(self) -> list[Any]:
         """Return the payloads."""

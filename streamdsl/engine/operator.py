@@ -7,7 +7,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, NamedTuple, NoReturn, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from streamdsl.engine.keys import KeyTable
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, evaluate, key_values, truth
 from streamdsl.expr.nodes import Expr
-from streamdsl.expr.scalars import Program, RowFunction, Step, Values
+from streamdsl.expr.scalars import Program, RowFunction, Step, left_to_columns
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, flatnonzero
 from streamdsl.temporal.payload import plain
@@ -241,7 +241,7 @@ class RowOperator(Operator):
 
     def step(self, inputs: Sequence[Piece]) -> Piece:
         ((batch, cti),) = inputs
-        passed = batch.passed(self._program) if type(batch) is Few else None
+        passed = batch.passed(self._program.of(batch.schema), self._program.schema) if type(batch) is Few else None
         if passed is not None:
             out, _ = passed
         else:
@@ -266,7 +266,7 @@ class Passage:
         self._operators = operators
         self._program = Program([operator.way for operator in operators])
         self._of: Schema | None = None
-        self._function: RowFunction = _unsaid
+        self._function: RowFunction = left_to_columns
         self._schema = Schema.object()
         self._said: Sequence[RowOperator] = ()
         self._rest: Sequence[RowOperator] = ()
@@ -277,20 +277,14 @@ class Passage:
         """Take one piece and return what comes of it."""
         if batch.schema is not self._of:
             self._divide(batch.schema)
-        try:
-            found = self._function(batch.values, batch.groups)
-        except Exception:
-            found = None
-        if found is None:
+        passed = batch.passed(self._function, self._schema)
+        if passed is None:
             return through(self._operators, piece_of((batch.columns, cti)))
-        values, groups, kept, dropped = found
-        changes = batch.changes
-        self._size += len(changes)
+        out, dropped = passed
+        self._size += len(batch.changes)
         self._cti = cti
         if dropped:
             self._leave_out(dropped)
-            changes = [changes[row] for row in kept]
-        out = Few(changes, values, self._schema, groups, batch.origin) if values else EMPTY
         return through(self._rest, piece_of((out, cti))) if self._rest else (out, cti)
 
     def step(self, inputs: Sequence[Piece]) -> Piece:
@@ -302,7 +296,7 @@ class Passage:
     def _divide(self, schema: Schema) -> None:
         """Find out which operators the rows of a schema pass at once."""
         self.settle()
-        self._of, self._function = schema, self._program.of(schema) or _unsaid
+        self._of, self._function = schema, self._program.of(schema)
         self._schema, length = self._program.schema, self._program.length
         self._said, self._rest = self._operators[:length], self._operators[length:]
 
@@ -321,10 +315,6 @@ class Passage:
                 operator.input_ctis = [self._cti]
                 operator.cti = self._cti
         self._size = 0
-
-
-def _unsaid(rows: Sequence[Values], groups: Sequence[int] | None) -> NoReturn:
-    raise ValueError("columns have to say")
 
 
 def through(operators: Iterable[Operator | Passage], piece: Piece) -> Piece:

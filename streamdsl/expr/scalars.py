@@ -153,19 +153,19 @@ class Program:
     >>> program = Program([Keep(Field("y")), Project(Make(Schema.tuple(1), (Binary("*", Field("x"), Constant(2)),)))])
     >>> function = program.of(Schema.record(["x", "y"]))
     >>> function([(5, False), (21, True)], [3, 4]), program.schema
-    (([(42,)], [4], [1], [0]), Schema(tuple: _0))
+    (([(42,)], [4], [1], [0]), Schema(_0))
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self._steps = tuple(steps)
         self._of: Schema | None = None
-        self._function: RowFunction | None = None
+        self._function: RowFunction = left_to_columns
         self.length = 0
-        """So many of the steps, the first ones, are in the function; there is none where that is 0."""
+        """So many of the steps, the first ones, are in the function."""
         self.schema: Schema = Schema.object()
         """The schema of what the function gives."""
 
-    def of(self, schema: Schema) -> RowFunction | None:
+    def of(self, schema: Schema) -> RowFunction:
         """Return the function for rows of a schema."""
         if schema is not self._of:
             if schema != self._of:
@@ -178,7 +178,12 @@ class Program:
         if schema.shape is not Shape.OBJECT:
             text.take(self._steps)
         self.length, self.schema = text.place, text.schema
-        self._function = text.function() if text.place else None
+        self._function = text.function() if text.place else left_to_columns
+
+
+def left_to_columns(rows: Sequence[Values], groups: Sequence[int] | None) -> Passed | None:
+    """Return None: this is the function of steps that cannot be said in Python's own values."""
+    return None
 
 
 class _UnsaidError(Exception):

@@ -133,8 +133,6 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
         """Return the result that a cell has now; None where columns have to tell."""
         lanes, projected = self.cells.lanes, self._projected
         function = projected.of(self._results_schema)
-        if function is None:
-            return None
         try:
             values = tuple([each.result(lanes, slot, rows) for each in self.accumulators])
             passed = function((values,), (group,))
@@ -149,7 +147,7 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
         """Return what each row adds to the lanes of a window besides itself; None where columns have to say."""
         given = self._arguments.of(batch.schema)
         try:
-            found = given and given(batch.values, None)
+            found = given(batch.values, None)
         except Exception:
             return None
         if found is None:
@@ -187,7 +185,7 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
         """Return what `_emit` does; None, and nothing is done, where columns have to tell the results."""
         cells, lanes, accumulators = self.cells, self.cells.lanes, self.accumulators
         projected = self._projected.of(self._results_schema)
-        if projected is None or not cells.results.takes(self._projected.schema):
+        if not cells.results.takes(self._projected.schema):
             return None
         alive: list[int] = []
         dead: list[int] = []
