@@ -15,7 +15,7 @@ from streamdsl.io.uniform import Fields, fields_of
 SHORT = st.integers(-(2**31), 2**31 - 1)
 OF_ONE_LENGTH = {
     "short": SHORT,
-    "three digits": st.integers(2**31, 2**45 - 1).flatmap(lambda size: st.sampled_from([size, -size])),
+    "three digits": st.integers(2**31 + 1, 2**45 - 1).flatmap(lambda size: st.sampled_from([size, -size])),
     "four digits": st.integers(2**45, 2**60 - 1).flatmap(lambda size: st.sampled_from([size, -size])),
     "real": st.floats(),
     "truth": st.booleans(),
