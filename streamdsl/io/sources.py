@@ -347,11 +347,14 @@ def _bound(value: object, source: Source) -> Bound:
     if columns is not None:
         return _bind_columns(columns, source.payload, "le", _default_end(columns), source.time_unit)
     if isinstance(value, (list, tuple, Iterator)):
-        return _bind_items(list(_items(value, f"the input of {source.source!r}")), source)
+        items = _items(value, f"the input of {source.source!r}")
+        return _bind_items(items if isinstance(items, list) else list(items), source)
     raise _unbindable(value, source)
 
 
 def _bind_items(items: list[Any], source: Source) -> Bound:
+    if items and type(items[0]) is tuple:
+        return _bind_rows(items, TimeReader(check_unit(source.time_unit)), as_schema(source.payload))
     if all(issubclass(kind, (Insert, Retract, Cti)) for kind in unique(map(type, items))):
         return read_events(items, source.payload, source.time_unit)
     if isinstance(items[0], tuple):

@@ -1,15 +1,16 @@
 """Tuples that are all laid out alike, read in one pass.
 
-The rule: `marshal` writes of each value what it is, and then its bits. Where every row has the same types at the same places as
-the first one, and all are as long, the values of a column lie at one distance from each other: a column is a view of them.
-This takes a third of the time of asking each tuple for its items and each item for its type. Anything else (texts, None,
-integers of different lengths, subclasses) is not laid out alike, and is left to who can read it.
+The rule: `marshal` writes of each value what it is, and then its bits. Where all rows are as long as the first one and differ
+from it in the bytes of values alone, which one comparison shows, the values of a column lie at one distance from each other.
+So rows are read in a quarter of the time of asking each tuple for its items and each item for its type. Anything else (texts,
+None, integers of different lengths, subclasses) is not laid out alike, and is left to who can read it.
 """
 
 from __future__ import annotations
 
 import marshal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -20,6 +21,7 @@ from streamdsl.temporal.time import Ticks
 
 Fields: TypeAlias = "list[Column | Fields]"
 """The columns of tuples; those of a tuple in a tuple are a list in the list."""
+_Reader: TypeAlias = "Callable[[_Written], Column | Fields]"
 
 _FORMAT: Final = 2
 """The last format of `marshal` in which values do not refer to each other."""
@@ -43,76 +45,114 @@ def fields_of(rows: Sequence[Any]) -> Fields | None:
     >>> le.tolist(), [column.tolist() for column in payload], fields_of([(1, "a")]), fields_of([(1,), (2**40,)])
     ([1, 3], [[2, 4], [0.5, 1.5]], None, None)
     """
-    # Texts, of any size, are seen in the first row, before all are written.
-    return None if _fields_of(rows[:1]) is None else _fields_of(rows)
-
-
-def _fields_of(rows: Sequence[Any]) -> Fields | None:
     try:
-        return _Rows(marshal.dumps(list(rows), _FORMAT), len(rows)).fields() if rows else None
+        # Texts, of any size, are seen in the first row, before all are written.
+        return _Layout(_bytes(rows[:1])).fields(_bytes(rows), len(rows)) if rows else None
     except (ValueError, _OtherLayoutError):  # a ValueError is marshal's, for what it cannot write
         return None
 
 
-class _Rows:
-    """What `marshal` has written of so many rows, read from the left: all rows at once, led by the first."""
+def _bytes(rows: Sequence[Any]) -> bytes:
+    return marshal.dumps(rows if type(rows) is list else list(rows), _FORMAT)[_HEAD:]
 
-    def __init__(self, written: bytes, number: int) -> None:
+
+class _Written:
+    """What `marshal` has written of so many rows, all as long."""
+
+    def __init__(self, written: bytes, number: int, width: int) -> None:
         self._written = written
         self._number = number
-        self._width = (len(written) - _HEAD) // number
-        self._place = _HEAD
+        self._width = width
 
-    def fields(self) -> Fields:
-        """Return the columns; raises `_OtherLayoutError` where there are none."""
-        fields = self._field()
-        is_whole = self._place == _HEAD + self._width and len(self._written) == _HEAD + self._width * self._number
-        if not isinstance(fields, list) or not is_whole:
+    def values(self, place: int, dtype: str) -> NDArray[Any]:
+        """Return what is at this place in each row."""
+        return np.ndarray(self._number, dtype, self._written, place, (self._width,))
+
+    def is_like(self, row: bytes, fixed: bytes) -> bool:
+        """Say whether all rows have the bits of this one that are `fixed`."""
+        bits = np.frombuffer(row * self._number, np.uint8) ^ np.frombuffer(self._written, np.uint8)
+        bits &= np.frombuffer(fixed * self._number, np.uint8)
+        return not bits.any()
+
+
+class _Layout:
+    """How a row is laid out: its bytes, which of them are no values, and what reads the values of as many rows."""
+
+    def __init__(self, row: bytes) -> None:
+        self._row = row
+        self._fixed = bytearray()
+        is_tuple = row[0] == _TUPLE
+        self._reader = self._field()
+        if not is_tuple or len(self._fixed) != len(row):
             raise _OtherLayoutError
+
+    def fields(self, written: bytes, number: int) -> Fields:
+        """Return the columns of rows; raises `_OtherLayoutError` where one is laid out otherwise."""
+        rows = _Written(written, number, len(self._row))
+        _need(len(written) == len(self._row) * number and rows.is_like(self._row, bytes(self._fixed)))
+        fields = self._reader(rows)
+        assert isinstance(fields, list)
         return fields
 
-    def _field(self) -> Column | Fields:
-        letters = self._values("u1")
-        letter = letters[0]
+    def _field(self) -> _Reader:
+        place, letter = len(self._fixed), self._row[len(self._fixed)]
         if letter in (_TRUE, _FALSE):
-            self._need((letters == _TRUE) | (letters == _FALSE))
-            holds: Column = letters == _TRUE
-            return holds
-        self._need(letters == letter)
+            return partial(_truths, self._value(1))
+        self._same(1)
         if letter == _INTEGER:
-            return self._values("<i4").astype(np.int64)
+            return partial(_integers, self._value(4))
         if letter == _FLOAT:
-            return self._values("<f8").copy()
+            return partial(_floats, self._value(8))
         if letter == _LONG:
-            return self._long()
-        if letter == _TUPLE:
-            return self._tuple()
+            digits = abs(self._number(place + 1))
+            _need(digits <= _MOST_DIGITS)
+            return partial(_longs, self._value(4 + 2 * digits), digits)
+        _need(letter == _TUPLE)
+        self._same(4)
+        return partial(_tuple, [self._field() for _ in range(self._number(place + 1))])
+
+    def _same(self, size: int) -> None:
+        """Step over bytes that are the same in all rows."""
+        self._fixed += b"\xff" * size
+
+    def _value(self, size: int) -> int:
+        """Step over the bytes of a value, and return its place."""
+        self._fixed += bytes(size)
+        return len(self._fixed) - size
+
+    def _number(self, place: int) -> int:
+        return int.from_bytes(self._row[place : place + 4], "little", signed=True)
+
+
+def _tuple(readers: Sequence[_Reader], rows: _Written) -> Fields:
+    return [read(rows) for read in readers]
+
+
+def _integers(place: int, rows: _Written) -> Column:
+    return rows.values(place, "<i4").astype(np.int64)
+
+
+def _floats(place: int, rows: _Written) -> Column:
+    return rows.values(place, "<f8").copy()
+
+
+def _truths(place: int, rows: _Written) -> Column:
+    letters = rows.values(place, "u1")
+    holds: Column = letters == _TRUE
+    _need((holds | (letters == _FALSE)).all())
+    return holds
+
+
+def _longs(place: int, digits: int, rows: _Written) -> Ticks:
+    signed = rows.values(place, "<i4")
+    _need((np.abs(signed) == digits).all())
+    total = np.zeros(len(signed), dtype=np.int64)
+    for digit in range(digits):
+        total |= rows.values(place + 4 + 2 * digit, "<u2").astype(np.int64) << (_DIGIT * digit)
+    total[signed < 0] *= -1
+    return total
+
+
+def _need(holds: bool | np.bool_) -> None:
+    if not holds:
         raise _OtherLayoutError
-
-    def _tuple(self) -> Fields:
-        sizes = self._values("<i4")
-        self._need(sizes == sizes[0])
-        return [self._field() for _ in range(sizes[0])]
-
-    def _long(self) -> Ticks:
-        digits = self._values("<i4")
-        number = abs(int(digits[0]))
-        self._need(np.abs(digits) == min(number, _MOST_DIGITS))
-        total = np.zeros(self._number, dtype=np.int64)
-        for place in range(number):
-            total |= self._values("<u2").astype(np.int64) << (_DIGIT * place)
-        total[digits < 0] *= -1
-        return total
-
-    def _need(self, holds: NDArray[np.bool_]) -> None:
-        if not holds.all():
-            raise _OtherLayoutError
-
-    def _values(self, dtype: str) -> NDArray[Any]:
-        """Return what is at this place in each row, and step over it."""
-        size = np.dtype(dtype).itemsize
-        if self._place + size > _HEAD + self._width:
-            raise _OtherLayoutError
-        values = np.ndarray(self._number, dtype, self._written, self._place, (self._width,))
-        self._place += size
-        return values
