@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -21,7 +21,7 @@ from streamdsl.temporal.time import Ticks
 
 Fields: TypeAlias = "list[Column | Fields]"
 """The columns of tuples; those of a tuple in a tuple are a list in the list."""
-_Reader: TypeAlias = "Callable[[_Written], Column | Fields]"
+_Reader: TypeAlias = "Callable[[_Rows], Column | Fields]"
 
 _FORMAT: Final = 2
 """The last format of `marshal` in which values do not refer to each other."""
@@ -47,16 +47,16 @@ def fields_of(rows: Sequence[Any]) -> Fields | None:
     """
     try:
         # Texts, of any size, are seen in the first row, before all are written.
-        return _Layout(_bytes(rows[:1])).fields(_bytes(rows), len(rows)) if rows else None
+        return _Layout(_written(rows[:1])[_HEAD:]).fields(_written(rows), len(rows)) if rows else None
     except (ValueError, _OtherLayoutError):  # a ValueError is marshal's, for what it cannot write
         return None
 
 
-def _bytes(rows: Sequence[Any]) -> bytes:
-    return marshal.dumps(rows if type(rows) is list else list(rows), _FORMAT)[_HEAD:]
+def _written(rows: Sequence[Any]) -> bytes:
+    return marshal.dumps(rows if type(rows) is list else list(rows), _FORMAT)
 
 
-class _Written:
+class _Rows:
     """What `marshal` has written of so many rows, all as long."""
 
     def __init__(self, written: bytes, number: int, width: int) -> None:
@@ -66,13 +66,19 @@ class _Written:
 
     def values(self, place: int, dtype: str) -> NDArray[Any]:
         """Return what is at this place in each row."""
-        return np.ndarray(self._number, dtype, self._written, place, (self._width,))
+        return np.ndarray(self._number, dtype, self._written, _HEAD + place, (self._width,))
 
-    def is_like(self, row: bytes, fixed: bytes) -> bool:
-        """Say whether all rows have the bits of this one that are `fixed`."""
-        bits = np.frombuffer(row * self._number, np.uint8) ^ np.frombuffer(self._written, np.uint8)
-        bits &= np.frombuffer(fixed * self._number, np.uint8)
-        return not bits.any()
+    def are_like(self, row: bytes, fixed: bytes) -> bool:
+        """Say whether all rows have those bytes of this one that are `fixed`."""
+        wanted, mask = _repeated(bytes(byte & bits for byte, bits in zip(row, fixed, strict=True)), fixed, self._number)
+        found = np.frombuffer(self._written, np.uint8, offset=_HEAD) & mask
+        return not np.not_equal(found, wanted, out=found).any()
+
+
+@lru_cache(maxsize=4)
+def _repeated(row: bytes, fixed: bytes, number: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Return bytes so many times, for pieces of one input are alike."""
+    return np.frombuffer(row * number, np.uint8), np.frombuffer(fixed * number, np.uint8)
 
 
 class _Layout:
@@ -88,8 +94,8 @@ class _Layout:
 
     def fields(self, written: bytes, number: int) -> Fields:
         """Return the columns of rows; raises `_OtherLayoutError` where one is laid out otherwise."""
-        rows = _Written(written, number, len(self._row))
-        _need(len(written) == len(self._row) * number and rows.is_like(self._row, bytes(self._fixed)))
+        rows = _Rows(written, number, len(self._row))
+        _need(len(written) == _HEAD + len(self._row) * number and rows.are_like(self._row, bytes(self._fixed)))
         fields = self._reader(rows)
         assert isinstance(fields, list)
         return fields
@@ -124,26 +130,26 @@ class _Layout:
         return int.from_bytes(self._row[place : place + 4], "little", signed=True)
 
 
-def _tuple(readers: Sequence[_Reader], rows: _Written) -> Fields:
+def _tuple(readers: Sequence[_Reader], rows: _Rows) -> Fields:
     return [read(rows) for read in readers]
 
 
-def _integers(place: int, rows: _Written) -> Column:
+def _integers(place: int, rows: _Rows) -> Column:
     return rows.values(place, "<i4").astype(np.int64)
 
 
-def _floats(place: int, rows: _Written) -> Column:
+def _floats(place: int, rows: _Rows) -> Column:
     return rows.values(place, "<f8").copy()
 
 
-def _truths(place: int, rows: _Written) -> Column:
+def _truths(place: int, rows: _Rows) -> Column:
     letters = rows.values(place, "u1")
     holds: Column = letters == _TRUE
     _need((holds | (letters == _FALSE)).all())
     return holds
 
 
-def _longs(place: int, digits: int, rows: _Written) -> Ticks:
+def _longs(place: int, digits: int, rows: _Rows) -> Ticks:
     signed = rows.values(place, "<i4")
     _need((np.abs(signed) == digits).all())
     total = np.zeros(len(signed), dtype=np.int64)
