@@ -11,7 +11,7 @@ from __future__ import annotations
 import marshal
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from streamdsl.temporal.time import Ticks
 
 Fields: TypeAlias = "list[Column | Fields]"
 """The columns of tuples; those of a tuple in a tuple are a list in the list."""
-_Reader: TypeAlias = "Callable[[_Rows], Column | Fields]"
+_Reader: TypeAlias = "Callable[[_Some], Column | Fields]"
 
 _FORMAT: Final = 2
 """The last format of `marshal` in which values do not refer to each other."""
@@ -38,46 +38,69 @@ class _OtherLayoutError(Exception):
     """Not all rows are like the first one, or it is of types that are not known here."""
 
 
-def fields_of(rows: Sequence[Any]) -> Fields | None:
-    """Return the columns of tuples of exactly integers, floats and bools, all of one layout; None for any others.
+class UniformRows:
+    """Tuples of exactly integers, floats and bools, all of one layout as far as has been seen.
 
-    >>> le, payload = fields_of([(1, (2, 0.5)), (3, (4, 1.5))])
-    >>> le.tolist(), [column.tolist() for column in payload], fields_of([(1, "a")]), fields_of([(1,), (2**40,)])
-    ([1, 3], [[2, 4], [0.5, 1.5]], None, None)
+    >>> rows = UniformRows.of([(1, (2, 0.5)), (3, (4, 1.5)), (5, "a")])
+    >>> le, payload = rows.fields(0, 2)
+    >>> le.tolist(), [column.tolist() for column in payload], rows.fields(2, 3)
+    ([1, 3], [[2, 4], [0.5, 1.5]], None)
     """
-    try:
-        # Texts, of any size, are seen in the first row, before all are written.
-        return _Layout(_written(rows[:1])[_HEAD:]).fields(_written(rows), len(rows)) if rows else None
-    except (ValueError, _OtherLayoutError):  # a ValueError is marshal's, for what it cannot write
-        return None
+
+    def __init__(self, layout: _Layout, written: bytes) -> None:
+        self._layout = layout
+        self._written = written
+
+    @staticmethod
+    def of(rows: Sequence[Any]) -> UniformRows | None:
+        """Return rows, None if the first of them is none that is known here, or there is none."""
+        try:
+            # Texts, of any size, are seen in the first row, before all are written.
+            return UniformRows(_Layout(_marshalled(rows[:1])[_HEAD:]), _marshalled(rows)) if rows else None
+        except (ValueError, _OtherLayoutError):  # a ValueError is marshal's, for what it cannot write
+            return None
+
+    def fields(self, first: int, stop: int) -> Fields | None:
+        """Return the columns of some rows, None if one is laid out otherwise: then what comes after it cannot be found."""
+        try:
+            return self._layout.fields(_Some(self._written, _HEAD + self._layout.width * first, stop - first, self._layout.width))
+        except _OtherLayoutError:
+            return None
 
 
-def _written(rows: Sequence[Any]) -> bytes:
+def _marshalled(rows: Sequence[Any]) -> bytes:
     return marshal.dumps(rows if type(rows) is list else list(rows), _FORMAT)
 
 
-class _Rows:
-    """What `marshal` has written of so many rows, all as long."""
+class _Some(NamedTuple):
+    """What `marshal` has written of so many rows from a place on, all as long."""
 
-    def __init__(self, written: bytes, number: int, width: int) -> None:
-        self._written = written
-        self._number = number
-        self._width = width
+    written: bytes
+    start: int
+    number: int
+    width: int
+
+    @property
+    def size(self) -> int:
+        """The bytes of all rows."""
+        return self.number * self.width
 
     def values(self, place: int, dtype: str) -> NDArray[Any]:
         """Return what is at this place in each row."""
-        return np.ndarray(self._number, dtype, self._written, _HEAD + place, (self._width,))
+        return np.ndarray(self.number, dtype, self.written, self.start + place, (self.width,))
 
     def are_like(self, row: bytes, fixed: bytes) -> bool:
-        """Say whether all rows have those bytes of this one that are `fixed`."""
-        wanted, mask = _repeated(bytes(byte & bits for byte, bits in zip(row, fixed, strict=True)), fixed, self._number)
-        found = np.frombuffer(self._written, np.uint8, offset=_HEAD) & mask
+        """Say whether all rows are there, and have those bytes of this one that are `fixed`."""
+        if self.start + self.size > len(self.written):
+            return False
+        wanted, mask = _repeated(bytes(byte & bits for byte, bits in zip(row, fixed, strict=True)), fixed, self.number)
+        found = np.frombuffer(self.written, np.uint8, self.size, self.start) & mask
         return not np.not_equal(found, wanted, out=found).any()
 
 
 @lru_cache(maxsize=4)
 def _repeated(row: bytes, fixed: bytes, number: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return bytes so many times, for pieces of one input are alike."""
+    """Return bytes so many times; those of all pieces of one input are alike."""
     return np.frombuffer(row * number, np.uint8), np.frombuffer(fixed * number, np.uint8)
 
 
@@ -89,13 +112,16 @@ class _Layout:
         self._fixed = bytearray()
         is_tuple = row[0] == _TUPLE
         self._reader = self._field()
-        if not is_tuple or len(self._fixed) != len(row):
-            raise _OtherLayoutError
+        _need(is_tuple and len(self._fixed) == len(row))
 
-    def fields(self, written: bytes, number: int) -> Fields:
+    @property
+    def width(self) -> int:
+        """The bytes of a row."""
+        return len(self._row)
+
+    def fields(self, rows: _Some) -> Fields:
         """Return the columns of rows; raises `_OtherLayoutError` where one is laid out otherwise."""
-        rows = _Rows(written, number, len(self._row))
-        _need(len(written) == _HEAD + len(self._row) * number and rows.are_like(self._row, bytes(self._fixed)))
+        _need(rows.are_like(self._row, bytes(self._fixed)))
         fields = self._reader(rows)
         assert isinstance(fields, list)
         return fields
@@ -130,26 +156,26 @@ class _Layout:
         return int.from_bytes(self._row[place : place + 4], "little", signed=True)
 
 
-def _tuple(readers: Sequence[_Reader], rows: _Rows) -> Fields:
+def _tuple(readers: Sequence[_Reader], rows: _Some) -> Fields:
     return [read(rows) for read in readers]
 
 
-def _integers(place: int, rows: _Rows) -> Column:
+def _integers(place: int, rows: _Some) -> Column:
     return rows.values(place, "<i4").astype(np.int64)
 
 
-def _floats(place: int, rows: _Rows) -> Column:
+def _floats(place: int, rows: _Some) -> Column:
     return rows.values(place, "<f8").copy()
 
 
-def _truths(place: int, rows: _Rows) -> Column:
+def _truths(place: int, rows: _Some) -> Column:
     letters = rows.values(place, "u1")
     holds: Column = letters == _TRUE
     _need((holds | (letters == _FALSE)).all())
     return holds
 
 
-def _longs(place: int, digits: int, rows: _Rows) -> Ticks:
+def _longs(place: int, digits: int, rows: _Some) -> Ticks:
     signed = rows.values(place, "<i4")
     _need((np.abs(signed) == digits).all())
     total = np.zeros(len(signed), dtype=np.int64)
