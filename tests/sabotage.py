@@ -56,7 +56,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "rows that are tied are in order",
-        "streamdsl/engine/sorted/packed.py",
+        "streamdsl/engine/sorting.py",
         "            return True\n    return False",
         "            return True\n    return True",
         "the_order_by_columns",

@@ -67,16 +67,17 @@ def feeds(query: Query, emit: str, slack: int = 0) -> Way:
     return Way(prepare, _read_tables)
 
 
-def singles(query: Query, emit: str) -> Way:
-    """Push one event at a time, each with the CTI that it implies, to physical events."""
+def events(query: Query, emit: str, size: int) -> Way:
+    """Push so many events at a time, each with the CTI that it implies, to physical events."""
 
     def prepare(data: Data) -> Callable[[], Any]:
         import streamdsl as sd
 
         (columns,) = data.values()
         payloads = zip(*(columns[name].tolist() for name in columns if name != "le"), strict=True)
-        events = [[sd.point(n, le, each)] for n, (le, each) in enumerate(zip(columns["le"].tolist(), payloads, strict=True))]
-        return lambda: _pushed(over(query, data, sd.Progress.ordered()).open(emit=emit), events)
+        points = [sd.point(n, le, each) for n, (le, each) in enumerate(zip(columns["le"].tolist(), payloads, strict=True))]
+        pieces = [points[start : start + size] for start in range(0, len(points), size)]
+        return lambda: _pushed(over(query, data, sd.Progress.ordered()).open(emit=emit), pieces)
 
     return Way(prepare, _read_events)
 

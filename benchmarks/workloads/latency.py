@@ -1,4 +1,4 @@
-"""One event per push: count per key over tumbling windows, a hundred keys."""
+"""Few events per push: count per key over tumbling windows, a hundred keys."""
 
 from __future__ import annotations
 
@@ -26,19 +26,22 @@ def loop(rows: Rows) -> Iterator[tuple[int, int, int]]:
     return ((le, key, n) for (le, key), n in counts.items())
 
 
-WORKLOADS = [
-    Workload(
-        name="latency",
-        title="pushes of one event, tumbling count, 100 keys",
-        events=10_000,
+def pushes(name: str, size: int, events: int) -> Workload:
+    """Return the workload with so many events per push."""
+    return Workload(
+        name=name,
+        title=f"pushes of {size} event{'s' if size > 1 else ''}, tumbling count, 100 keys",
+        events=events,
         data=lambda n: {"bids": bids(n, keys=100, rate=0.1)},
         columns=COLUMNS,
         reference=python.reference(loop, COLUMNS),
         ways={
-            "streamdsl final": streamdsl.singles(query, "final"),
-            "streamdsl speculative": streamdsl.singles(query, "speculative"),
+            "streamdsl final": streamdsl.events(query, "final", size),
+            "streamdsl speculative": streamdsl.events(query, "speculative", size),
             "dict loop": python.loop(lambda rows: list(loop(rows)), against="streamdsl final"),
         },
-        notes=("the loop gives its answer once, at the end; a speculative session corrects it at every event",),
+        notes=("the loop gives its answer once, at the end; a speculative session corrects it at every push",),
     )
-]
+
+
+WORKLOADS = [pushes("latency", 1, 10_000), pushes("latency10", 10, 50_000), pushes("latency100", 100, 200_000)]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Sequence
-from itertools import groupby
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -13,13 +12,25 @@ from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.ids import Ids, PairIds, VersionedIds
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.versions import RowVersion
-from streamdsl.expr.table import Column
+from streamdsl.expr.table import Column, Rows, largest
 
 _NAME: Final = re.compile(r"[^\W\d][\w.:/ -]*")
 _WORDS: Final = frozenset({"None", "True", "False", "nan", "inf", "Ellipsis"})
 
+_FEW: Final = 16
+"""So many rows for each distinct number are worth writing these alone."""
+_SAMPLE: Final = 64
+
+
+class Chosen(NamedTuple):
+    """One of a few texts for each row."""
+
+    texts: Sequence[str]
+    places: Rows
+
+
 Parts: TypeAlias = list[Any]
-"""What a column of texts is put together from: texts, and Arrow arrays of them."""
+"""What a column of texts is put together from: texts, a choice of them, and Arrow arrays of them."""
 
 
 def id_text(id: Hashable) -> str:
@@ -79,22 +90,50 @@ def _tuple(parts: Sequence[Parts | None]) -> Parts | None:
 
 
 def _integer_texts(integers: Column) -> Any:
+    """Return numbers as texts: windows' starts are few, keys are many."""
     import pyarrow as pa
 
-    return pa.array(integers).cast(pa.string())
+    column = pa.array(integers)
+    if len(set(integers[:_SAMPLE].tolist())) * 2 > _SAMPLE:
+        return column.cast(pa.string())
+    known = column.dictionary_encode()
+    if len(known.dictionary) * _FEW > len(column):
+        return column.cast(pa.string())
+    return Chosen(list(map(str, known.dictionary.to_pylist())), known.indices.to_numpy().astype(np.int64))
 
 
-def _version_texts(versions: Column) -> Any:
+def _version_texts(versions: Column) -> Chosen:
     """Return what stands behind ids for their versions, most of which are small."""
-    import pyarrow as pa
-
-    known, places = np.unique(versions, return_inverse=True)
-    return pa.array([f"#{version}" if version else "" for version in known.tolist()]).take(pa.array(places))
+    known, places = range(largest(versions) + 1), versions
+    if len(known) * _FEW > len(versions):
+        distinct, places = np.unique(versions, return_inverse=True)
+        known = distinct.tolist()
+    return Chosen([f"#{version}" if version else "" for version in known], places)
 
 
 def _joined(parts: Parts) -> Any:
+    """Return the texts that parts make together, those that stand side by side put together first where they are few."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    runs = groupby(parts, key=lambda part: isinstance(part, str))
-    merged = [each for is_text, run in runs for each in (["".join(run)] if is_text else run)]
-    return merged[0] if len(merged) == 1 else pc.binary_join_element_wise(*merged, "")
+    merged: Parts = []
+    for part in parts:
+        together = _together(merged[-1], part) if merged else None
+        merged[-1:] = [*merged[-1:], part] if together is None else [together]
+    columns = [pa.array(part.texts).take(pa.array(part.places)) if isinstance(part, Chosen) else part for part in merged]
+    return columns[0] if len(columns) == 1 else pc.binary_join_element_wise(*columns, "")
+
+
+def _together(one: Any, other: Any) -> str | Chosen | None:
+    """Return two parts as one; None if one of them is an array, or there are too many pairs of their texts."""
+    if isinstance(one, str) and isinstance(other, str):
+        return one + other
+    if isinstance(one, str) and isinstance(other, Chosen):
+        return Chosen([one + text for text in other.texts], other.places)
+    if isinstance(one, Chosen) and isinstance(other, str):
+        return Chosen([text + other for text in one.texts], one.places)
+    if isinstance(one, Chosen) and isinstance(other, Chosen) and len(one.texts) * len(other.texts) * _FEW <= len(one.places):
+        return Chosen(
+            [first + second for first in one.texts for second in other.texts], one.places * len(other.texts) + other.places
+        )
+    return None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
+from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from streamdsl.engine.pairs import distinct_pairs
+from streamdsl.engine.sorting import as_one
 from streamdsl.engine.versions import row_versions
 from streamdsl.expr.table import Column, concat_columns, flatnonzero, object_column
 from streamdsl.temporal.time import Ticks
@@ -104,10 +106,8 @@ def id_codes(ids: Ids) -> Ticks:
     if isinstance(ids, (PairIds, VersionedIds)):
         columns = tuple(map(id_codes, columns))
     if all(isinstance(column, np.ndarray) and column.dtype.kind == "i" for column in columns):
-        codes: Ticks = columns[0]
-        for column in columns[1:]:
-            codes = distinct_pairs(codes, column).index
-        return codes
+        codes = as_one(columns)
+        return reduce(lambda codes, column: distinct_pairs(codes, column).index, columns) if codes is None else codes
     numbers: dict[Hashable, int] = {}
     return np.fromiter((numbers.setdefault(id, len(numbers)) for id in ids.tolist()), dtype=np.int64, count=len(ids))
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.sorted.packed import order_by
+from streamdsl.engine.sorting import order_by
 from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero
 from streamdsl.temporal import payload_order
 from streamdsl.temporal.alike import unique

@@ -15,6 +15,7 @@ from streamdsl.engine.ids import id_codes
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.order import by_lifetime
 from streamdsl.engine.sent import events_sent
+from streamdsl.engine.sorting import sorted_integers
 from streamdsl.expr.schema import Shape
 from streamdsl.expr.table import Table, flatnonzero
 from streamdsl.temporal import CHT, Event, Unit
@@ -75,8 +76,7 @@ def rows_after(changes: Batch) -> Batch:
 def _last_ends(changes: Batch, is_insertion: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return the last RE of each row, in the place of its first change, and LE in the places of the others."""
     codes = id_codes(changes.ids)
-    order = np.argsort(codes, kind="stable")
-    ordered = codes[order]
+    order, ordered = sorted_integers(codes)
     starts = flatnonzero(is_insertion[order] | np.append(True, ordered[1:] != ordered[:-1]))
     lasts = np.append(starts[1:], len(order)) - 1
     ends = changes.le.copy()

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Table
+from streamdsl.expr.table import Table, largest
 from streamdsl.temporal import Event, Insert, Unit
-from streamdsl.temporal.time import CHRONON, Ticks, add_times
+from streamdsl.temporal.time import CHRONON, INFINITY, Ticks, add_times
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,11 @@ class Inserts:
         """
         ids = range(first_id, first_id + len(self)) if self.ids is None else self.ids
         return map(Insert, ids, self.le.tolist(), self.re.tolist(), self.table.payloads())
+
+
+def known_ends(le: Ticks, re: Ticks) -> Ticks | None:
+    """Return ends as `Inserts` has them: None where all rows are points, of which much less has to be looked at."""
+    return None if len(le) and (re - le == CHRONON).all() and largest(le) < INFINITY else re
 
 
 Piece: TypeAlias = list[Event[Any]] | Inserts

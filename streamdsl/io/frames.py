@@ -76,15 +76,21 @@ class PhysicalRows:
     @property
     def places(self) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """For each event its row among those that are no CTIs, and which are CTIs."""
+        is_cti = self._are_ctis
+        return np.where(is_cti, 0, np.cumsum(~is_cti) - 1), is_cti
+
+    @property
+    def _are_ctis(self) -> NDArray[np.bool_]:
         is_cti = np.zeros(len(self.le) + len(self.ctis), dtype=np.bool_)
         is_cti[self.cti_places] = True
-        return np.where(is_cti, 0, np.cumsum(~is_cti) - 1), is_cti
+        return is_cti
 
     def times(self) -> dict[str, Ticks]:
         """Return the times of all events; a CTI's is its `le`."""
-        row, is_cti = self.places
-        columns = {"le": self.le, "re": self.re, "re_new": self.re_new}
-        spread = {name: np.append(times, INFINITY)[np.where(is_cti, -1, row)] for name, times in columns.items()}
+        columns, is_row = {"le": self.le, "re": self.re, "re_new": self.re_new}, ~self._are_ctis
+        spread = {name: np.full(len(is_row), INFINITY) for name in columns}
+        for name, times in columns.items():
+            spread[name][is_row] = times
         spread["le"][self.cti_places] = self.ctis
         return spread
 
@@ -92,8 +98,21 @@ class PhysicalRows:
         """Return the kinds of all events, as an Arrow array."""
         import pyarrow as pa
 
+        kinds = np.empty(len(self.le) + len(self.ctis), dtype=np.int8)
+        kinds[self.cti_places] = _CTI
+        kinds[~self._are_ctis] = self.is_retraction
+        return pa.array(list(_KINDS.values())).take(pa.array(kinds))
+
+    def over_all(self, values: Any) -> Any:
+        """Return an Arrow array over insertions and retractions as one over all events, null at CTIs."""
+        import pyarrow as pa
+
+        if not len(self.ctis):
+            return values
+        if self.cti_places[0] == len(values):
+            return pa.concat_arrays([values, pa.nulls(len(self.ctis), values.type)])
         row, is_cti = self.places
-        return pa.array(list(_KINDS.values())).take(pa.array(np.where(is_cti, 2, np.append(self.is_retraction, False)[row])))
+        return values.take(pa.array(row, mask=is_cti))
 
 
 def events_to_pandas(
@@ -120,6 +139,7 @@ def events_to_pandas(
 
 
 _KINDS: dict[type, str] = {Insert: "insert", Retract: "retract", Cti: "cti"}
+_CTI = 2
 
 
 def history_to_arrow(history: History) -> Any:
@@ -140,16 +160,10 @@ def physical_to_arrow(physical: PhysicalRows) -> Any:
     """Return physical events as an Arrow table; raises as `history_to_arrow` does."""
     import pyarrow as pa
 
-    row, is_cti = physical.places
-    spread = pa.array(row, mask=is_cti) if is_cti.any() else None
-
-    def over_all(values: Any) -> Any:
-        return values if spread is None else values.take(spread)
-
     times = {name: _arrow_times(each, physical.unit) for name, each in physical.times().items()}
     fields = zip(physical.names, physical.fields.values(), strict=True)
-    arrays = {"kind": physical.kinds(), "id": over_all(physical.ids), **times}
-    arrays.update({name: over_all(_arrow_array(name, values)) for name, values in fields})
+    arrays = {"kind": physical.kinds(), "id": physical.over_all(physical.ids), **times}
+    arrays.update({name: physical.over_all(_arrow_array(name, values)) for name, values in fields})
     return pa.table(arrays).replace_schema_metadata({MEMO: json.dumps(physical.memo)} if physical.memo else None)
 
 

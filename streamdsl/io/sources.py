@@ -15,13 +15,13 @@ from streamdsl.errors import QueryError, UnitError
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Column, Table
 from streamdsl.extras import need_pyarrow
-from streamdsl.io.binding import Bound, Inserts, Piece
+from streamdsl.io.binding import Bound, Inserts, Piece, known_ends
 from streamdsl.io.columns import Columns, columns_of, is_frame
 from streamdsl.io.files import Files, JsonLines, ParquetFiles, Paths, paths_of
 from streamdsl.io.layout import Layout, PayloadLike, as_schema, frame_schema, payloads_of
 from streamdsl.io.payloads import schema_for, table_of, uniform_table
 from streamdsl.io.physical import PhysicalLayout, has_physical_columns
-from streamdsl.io.uniform import fields_of
+from streamdsl.io.uniform import Fields, UniformRows
 from streamdsl.result import Result
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Event, Insert, Retract, TimeReader, Unit, check_unit
 from streamdsl.temporal.alike import unique
@@ -69,23 +69,23 @@ def read_rows(rows: Iterable[tuple[Any, Any, Any]], unit: Unit | None = None, pa
 def _bind_rows(rows: Sequence[Any], reader: TimeReader, schema: Schema | None) -> Bound:
     """Read rows a few thousand at a time, as many as a processor's cache holds: each is looked at several times."""
     pieces: list[Piece] = []
-    is_uniform = True
+    uniform = UniformRows.of(rows)
     for first in range(0, len(rows) or 1, _AT_ONCE):
-        some = rows[first : first + _AT_ONCE]
-        uniform = _uniform_inserts(some, reader, schema) if is_uniform else None
-        is_uniform = uniform is not None
-        piece = _inserts(some, first, reader, schema) if uniform is None else uniform
+        stop = min(first + _AT_ONCE, len(rows))
+        piece = None if uniform is None else _uniform_inserts(uniform.fields(first, stop), reader, schema)
+        if piece is None:
+            uniform, piece = None, _inserts(rows[first:stop], first, reader, schema)
         schema = piece.table.schema if len(piece) else schema
         pieces.append(piece)
     return Bound(reader.found, schema, lambda: iter(pieces), len(rows))
 
 
-def _uniform_inserts(rows: Sequence[Any], reader: TimeReader, schema: Schema | None) -> Inserts | None:
-    """Return rows that are laid out alike as columns, None for others."""
-    match fields_of(rows):
+def _uniform_inserts(fields: Fields | None, reader: TimeReader, schema: Schema | None) -> Inserts | None:
+    """Return rows in columns as insertions; None for what is no `(le, re, payload)` of numbers."""
+    match fields:
         case [np.ndarray() as le, np.ndarray() as re, payload] if le.dtype == re.dtype == np.int64:
             table = uniform_table(payload, schema)
-            return None if table is None else Inserts(None, reader.integers(le), reader.integers(re), table)
+            return None if table is None else Inserts(None, reader.integers(le), known_ends(le, reader.integers(re)), table)
     return None
 
 
@@ -347,11 +347,14 @@ def _bound(value: object, source: Source) -> Bound:
     if columns is not None:
         return _bind_columns(columns, source.payload, "le", _default_end(columns), source.time_unit)
     if isinstance(value, (list, tuple, Iterator)):
-        return _bind_items(list(_items(value, f"the input of {source.source!r}")), source)
+        items = _items(value, f"the input of {source.source!r}")
+        return _bind_items(items if isinstance(items, list) else list(items), source)
     raise _unbindable(value, source)
 
 
 def _bind_items(items: list[Any], source: Source) -> Bound:
+    if items and type(items[0]) is tuple:
+        return _bind_rows(items, TimeReader(check_unit(source.time_unit)), as_schema(source.payload))
     if all(issubclass(kind, (Insert, Retract, Cti)) for kind in unique(map(type, items))):
         return read_events(items, source.payload, source.time_unit)
     if isinstance(items[0], tuple):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from functools import partial
 from html import escape
-from itertools import pairwise
+from itertools import pairwise, repeat
 from operator import attrgetter, eq
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
@@ -135,7 +134,7 @@ class CHT(Generic[T]):
         [CHTRow(le=1, re=5, payload='P1')]
         """
         cht = cls((), unit)
-        cht._rows = list(map(partial(tuple.__new__, CHTRow), zip(le, re, payloads, strict=True)))
+        cht._rows = list(map(tuple.__new__, repeat(CHTRow), zip(le, re, payloads, strict=True)))
         return cht
 
     @property

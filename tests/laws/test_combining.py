@@ -11,7 +11,7 @@ from hypothesis import given
 from streamdsl.engine.columnar.combine import combine_windows
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
-from streamdsl.engine.sorted.packed import order_by
+from streamdsl.engine.sorting import as_one, order_by, sorted_integers
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
 
@@ -83,3 +83,10 @@ def test_the_order_by_columns_is_that_of_python(seed: int) -> None:
     order = order_by(columns)
     assert (list(range(size)) if order is None else order.tolist()) == sorted(range(size), key=rows.__getitem__)
     assert order is not None or len(set(rows)) == size
+    at, ordered = sorted_integers(columns[0])
+    firsts = columns[0].tolist()
+    assert at.tolist() == sorted(range(size), key=firsts.__getitem__)
+    assert ordered.tolist() == sorted(firsts)
+    one = as_one(columns)
+    assert one is None or sorted(range(size), key=one.tolist().__getitem__) == sorted(range(size), key=rows.__getitem__)
+    assert one is None or len(set(one.tolist())) == len(set(rows))

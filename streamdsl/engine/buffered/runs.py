@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from streamdsl.engine.buffered.group_times import ROOM, GroupTimes
 from streamdsl.engine.buffered.rows import RowTable
 from streamdsl.engine.order import payload_keys
+from streamdsl.engine.sorting import sorted_integers
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
@@ -33,8 +34,8 @@ def by_keys(places: Rows, keys: Ticks) -> tuple[Rows, Ticks]:
     """Return places in order of some keys, and the keys in this order."""
     if (keys[1:] >= keys[:-1]).all():
         return places, keys
-    sorting = np.argsort(keys, kind="stable")
-    return places[sorting], keys[sorting]
+    order, ordered = sorted_integers(keys)
+    return places[order], ordered
 
 
 def in_order(rows: RowTable, places: Rows, keys: Ticks, order: Order) -> Rows:
@@ -76,7 +77,7 @@ def _refined(keys: Ticks, columns: Sequence[Column]) -> Rows:
             continue
         if int(ranks[-1] + 1) * span < ROOM:
             packed = ranks * span + (values - low)
-            sorting = np.argsort(packed, kind="stable")
+            sorting, _ = sorted_integers(packed)
         else:
             sorting = np.lexsort((values, ranks))
         order, values = order[sorting], values[sorting]

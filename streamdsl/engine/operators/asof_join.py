@@ -15,8 +15,7 @@ from streamdsl.engine.operators.join import PAIR
 from streamdsl.engine.operators.nearness import NOTHING
 from streamdsl.engine.sorted import Asked, Walk
 from streamdsl.engine.sorted.columns import materialised
-from streamdsl.engine.sorted.packed import order_by
-from streamdsl.engine.sorting import in_order
+from streamdsl.engine.sorting import order_by, sorted_integers
 from streamdsl.expr import Inputs, RowError, project, without_row
 from streamdsl.expr.table import Column, Rows, Table, flatnonzero
 from streamdsl.plan.node import AsofJoin
@@ -46,7 +45,7 @@ class Matches(NamedTuple):
         (array([1]), array([1]))
         """
         lefts, rights = self.and_also(others)
-        order, codes = in_order(lefts * (int(rights.max(initial=0)) + 2) + rights)
+        order, codes = sorted_integers(lefts * (int(rights.max(initial=0)) + 2) + rights)
         same = flatnonzero(codes[1:] == codes[:-1])
         return order[same], order[same + 1] - len(self.lefts)
 

@@ -13,7 +13,7 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.operators.matching import MatchingOperator
 from streamdsl.engine.operators.nearness import NOTHING, Reach
 from streamdsl.engine.sorted import Asked, PointRows, StoredRows
-from streamdsl.engine.sorted.packed import order_by
+from streamdsl.engine.sorting import order_by
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.plan.node import AsofJoin
 from streamdsl.temporal.time import INFINITY, MIN_TIME

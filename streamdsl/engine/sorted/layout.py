@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from streamdsl.engine.sorted.packed import Codes
 from streamdsl.engine.sorted.rows import StoredRows
+from streamdsl.engine.sorting import Codes
 from streamdsl.expr.table import Column
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 

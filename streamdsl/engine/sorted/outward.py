@@ -8,8 +8,8 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from streamdsl.engine.sorted.overlap import Asked, OverlapIndex
-from streamdsl.engine.sorted.packed import Codes
 from streamdsl.engine.sorted.run import Ranges, SortedRun
+from streamdsl.engine.sorting import Codes
 from streamdsl.expr.table import Rows, flatnonzero
 
 Look: TypeAlias = Callable[[Rows, Rows], tuple[Rows, Rows]]

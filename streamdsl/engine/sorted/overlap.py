@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from streamdsl.engine.sorted.layout import Layout
-from streamdsl.engine.sorted.packed import order_by
 from streamdsl.engine.sorted.rows import StoredRows
 from streamdsl.engine.sorted.run import Ranges, SortedRun, Spans
+from streamdsl.engine.sorting import order_by
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.sorted.packed import order_by
+from streamdsl.engine.sorting import order_by
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 

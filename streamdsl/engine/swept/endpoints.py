@@ -11,7 +11,7 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.columnar.digits import parts_of
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Terms
-from streamdsl.engine.sorting import in_order
+from streamdsl.engine.sorting import sorted_integers
 from streamdsl.engine.swept.packing import Packing
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
@@ -84,7 +84,7 @@ def spans_of(deltas: Deltas, until: int) -> Spans:
 def deltas_of(changed: Changed, packing: Packing) -> Deltas:
     """Sum up what rows change at both ends of each."""
     numbers = np.concatenate([packing.numbers(changed.codes, changed.lo), packing.numbers(changed.codes, changed.hi)])
-    order, ordered = in_order(numbers)
+    order, ordered = sorted_integers(numbers)
     is_last = np.ones(len(ordered), dtype=np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=is_last[:-1])
     lasts = flatnonzero(is_last)

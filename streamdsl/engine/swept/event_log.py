@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamdsl.engine.columnar.terms import Terms
-from streamdsl.engine.sorting import in_order
+from streamdsl.engine.sorting import sorted_integers
 from streamdsl.engine.swept.boundaries import Boundaries
 from streamdsl.engine.swept.packing import Packing
 from streamdsl.expr.table import Column, Rows, flatnonzero
@@ -39,7 +39,7 @@ class EventLog:
         while self._runs and len(self._runs[-1][1]) <= 2 * len(slots):
             others, other_slots = self._runs.pop()
             numbers, slots = np.concatenate([others, numbers]), np.concatenate([other_slots, slots])
-        order, numbers = in_order(numbers)
+        order, numbers = sorted_integers(numbers)
         self._runs.append((numbers, slots[order]))
 
     def between(self, low: Column, high: Column) -> Rows:
@@ -78,7 +78,7 @@ class EventLog:
         """Drop all entries but these of `all()`."""
         numbers, slots = self.all()
         self.entries.drop(slots[~is_kept])
-        order, numbers = in_order(numbers[is_kept])
+        order, numbers = sorted_integers(numbers[is_kept])
         self._runs = [(numbers, slots[is_kept][order])] if len(order) else []
         self._size = len(order)
 

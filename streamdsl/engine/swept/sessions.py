@@ -9,6 +9,7 @@ import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.columnar.terms import Terms
+from streamdsl.engine.sorting import sorted_integers
 from streamdsl.engine.swept.agenda import Agenda
 from streamdsl.engine.swept.boundaries import Boundaries
 from streamdsl.engine.swept.event_log import EventLog
@@ -52,7 +53,7 @@ class Members:
         """Return all members in order; of those that start at once sessions come first."""
         names = ("kinds", "refs", "numbers", "codes", "le", "reach")
         whole = Members(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
-        return whole.take(np.argsort(whole.numbers, kind="stable"))
+        return whole.take(sorted_integers(whole.numbers)[0])
 
 
 class SessionTable:

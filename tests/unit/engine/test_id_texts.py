@@ -46,6 +46,24 @@ def test_in_columns_they_are_what_they_are_one_by_one(ids: Any) -> None:
     assert id_texts(ids).to_pylist() == [id_text(id) for id in ids.tolist()]
 
 
+def integers(distinct: int, size: int, seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    return rng.integers(-(2**62), 2**62, distinct)[rng.integers(0, distinct, size)]
+
+
+NUMBERS = st.integers(1, 40)
+
+
+@given(st.integers(1, 400), st.tuples(NUMBERS, NUMBERS, NUMBERS), st.sampled_from([1, 3, 9, 500]), st.integers(0, 99))
+def test_few_numbers_among_many_rows_are_written_as_many_are(
+    size: int, distinct: tuple[int, ...], versions: int, seed: int
+) -> None:
+    columns = [integers(each, size, seed + n) for n, each in enumerate(distinct)]
+    pairs = PairIds(PairIds(columns[0], columns[1]), columns[2])
+    ids = VersionedIds(pairs, np.random.default_rng(seed).integers(0, versions, size))
+    assert id_texts(ids).to_pylist() == [id_text(id) for id in ids.tolist()]
+
+
 KEYS = {
     "one": lambda trips: trips.group_by("k"),
     "two": lambda trips: trips.group_by(lambda e: {"k": e.k, "v": e.v}),

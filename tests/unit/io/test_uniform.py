@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdsl.expr.table import column_of
-from streamdsl.io.uniform import Fields, fields_of
+from streamdsl.io.uniform import Fields, UniformRows
 
 SHORT = st.integers(-(2**31), 2**31 - 1)
 OF_ONE_LENGTH = {
     "short": SHORT,
-    "three digits": st.integers(2**31, 2**45 - 1).flatmap(lambda size: st.sampled_from([size, -size])),
+    "three digits": st.integers(2**31 + 1, 2**45 - 1).flatmap(lambda size: st.sampled_from([size, -size])),
     "four digits": st.integers(2**45, 2**60 - 1).flatmap(lambda size: st.sampled_from([size, -size])),
     "real": st.floats(),
     "truth": st.booleans(),
@@ -28,6 +28,11 @@ LAYOUTS = st.recursive(
 
 def values_of(layout: Any) -> st.SearchStrategy[Any]:
     return st.tuples(*map(values_of, layout)) if isinstance(layout, tuple) else OF_ONE_LENGTH[layout]
+
+
+def fields_of(rows: list[Any]) -> Fields | None:
+    uniform = UniformRows.of(rows)
+    return None if uniform is None else uniform.fields(0, len(rows))
 
 
 def by_one(layout: Any, rows: list[Any]) -> Any:
@@ -59,6 +64,19 @@ def test_what_one_row_has_otherwise_is_seen(case: tuple[Any, list[Any]], data: s
     rows.insert(data.draw(st.integers(0, len(rows))), other)
     fields = fields_of(rows)
     assert fields is None or shown(fields) == shown(by_one(tuple("x" for _ in other), rows))
+
+
+@given(LAYOUTS.flatmap(lambda layout: st.tuples(st.just(layout), st.lists(values_of(layout), min_size=1, max_size=9))), st.data())
+def test_rows_are_read_in_parts_up_to_one_that_is_other(case: tuple[Any, list[Any]], data: st.DataObject) -> None:
+    layout, rows = case
+    uniform = UniformRows.of([*rows, data.draw(ANYTHING)])
+    assert uniform is not None
+    first = data.draw(st.integers(0, len(rows) - 1))
+    stop = data.draw(st.integers(first + 1, len(rows)))
+    fields = uniform.fields(first, stop)
+    assert fields is not None
+    assert shown(fields) == shown(by_one(layout, rows[first:stop]))
+    assert uniform.fields(first, len(rows) + 1) is None
 
 
 class Place(NamedTuple):
