@@ -228,7 +228,6 @@ SABOTAGES = (
         "min(self.by.values())",
         "max(self.by.values())",
         "random_queries_in_stages",
-        MANY,
     ),
     Sabotage(
         "a projection that reads ends goes where ends may still change",
