@@ -26,7 +26,7 @@ environment: $(READY) ## the virtual environment, with everything
 $(READY): pyproject.toml
 	$(if $(PYTHON),,$(error streamdsl needs Python 3.11 or newer: install it, or say which one with PYTHON=/path/to/python))
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[dev]'
 	@touch $@
 
 java:

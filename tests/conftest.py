@@ -34,7 +34,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     class Together(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
-            if "/stories/" in file:
+            if "/stories/" in file or "/typing/" in file:
                 return file
             name = file.rpartition("/")[2]
             if "/spark/" in file and name != "test_connect.py":

@@ -13,12 +13,31 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FAST = {
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xms1g -Xmn600m",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+JAVA = " ".join(
+    [
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        # With the cache that Java takes for this level, code is thrown away and compiled again all the time.
+        "-XX:ReservedCodeCacheSize=240m",
+        "-XX:MetaspaceSize=256m",
+        "-XX:+UnlockDiagnosticVMOptions",
+        "-XX:-BytecodeVerificationRemote",
+    ]
+)
+"""For a JVM that lives for minutes: it compiles in a hurry, and does not check Spark's classes."""
+FEW_ROWS = {
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.lightweightPlanChangeValidation": "false",
     "spark.sql.shuffle.partitions": "1",
+    "spark.sql.ui.explainMode": "simple",
+}
+"""For queries over few rows: most of the time goes into planning them."""
+FAST = {
+    **FEW_ROWS,
+    "spark.driver.extraJavaOptions": f"{JAVA} -Xms1g -Xmn600m",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",

@@ -10,6 +10,7 @@ from typing import Any
 import streamdsl as sd
 from streamdsl.spark import Meter, ParquetTable
 from tests.spark import streams
+from tests.spark.conftest import FEW_ROWS
 
 ROWS = [(1, 5, "a", 2.5), (2, 9, "a", 7.0), (3, 4, "b", 9.0), (6, 12, None, -1.0)]
 S = sd.source("s", unit="tick")
@@ -59,7 +60,7 @@ def main(folder: Path) -> None:
     """Run all queries, and say how many there were."""
     from pyspark.sql import SparkSession
 
-    settings = {"spark.sql.shuffle.partitions": "1", "spark.sql.codegen.wholeStage": "false", streams.PROVIDER: streams.ROCKSDB}
+    settings = {**FEW_ROWS, streams.PROVIDER: streams.ROCKSDB}
     builder = SparkSession.builder.remote("local[1]")
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import streamdsl as sd
+from tests.spark.conftest import JAVA
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +29,7 @@ def test_queries_of_every_kind_run_on_a_connect_session(tmp_path: Path) -> None:
         text=True,
         check=False,
         cwd=ROOT,
-        env={**known, **made, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
+        env={**known, **made, "JDK_JAVA_OPTIONS": JAVA},
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.endswith("5 queries and a stream give the same rows\n")

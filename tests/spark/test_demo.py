@@ -12,6 +12,7 @@ from streamdsl.demo.files import Period
 from streamdsl.demo.main import demo
 from streamdsl.demo.queries import QUESTIONS
 from streamdsl.demo.replay import REPLAYED
+from tests.spark.conftest import JAVA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 STORM = Period("8-9 February 2013", date(2013, 2, 8), date(2013, 2, 9))
 
 
-def test_spark_gives_the_same_answers(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_spark_gives_the_same_answers(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", JAVA)
     assert demo(STORM, tmp_path) == 0
     assert capsys.readouterr().out.count("the same, row for row") == len(QUESTIONS) + len(REPLAYED)

@@ -21,6 +21,7 @@ import streamdsl as sd
 from streamdsl.errors import UnsupportedOnSpark
 from streamdsl.spark import explain_spark
 from streamdsl.spark.shipping import by_value, dump_values, load_values
+from tests.spark.conftest import JAVA
 from tests.spark.helpers import stream
 
 pytestmark = pytest.mark.spark
@@ -158,10 +159,13 @@ class Middle(sd.UDA):
 
 FOR_FEW_ROWS = " ".join(
     [
-        "-XX:TieredStopAtLevel=1",
+        JAVA,
         "-Dspark.sql.codegen.wholeStage=false",
         "-Dspark.sql.codegen.factoryMode=NO_CODEGEN",
         "-Dspark.sql.adaptive.enabled=false",
+        "-Dspark.sql.lightweightPlanChangeValidation=false",
+        "-Dspark.sql.ui.explainMode=simple",
+        "-Dspark.python.sql.dataFrameDebugging.enabled=false",
     ]
 )
 

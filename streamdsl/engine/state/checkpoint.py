@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
@@ -85,6 +86,7 @@ def _shown(section: str) -> str:
     return name.partition(":")[2] if kind == "operator" else section
 
 
+@cache
 def _version() -> str:
     try:
         return version("streamdsl")
