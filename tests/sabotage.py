@@ -97,6 +97,13 @@ SABOTAGES = (
         "scalars_send",
     ),
     Sabotage(
+        "a group is forgotten while a window of it that has lost all rows is open",
+        "streamdsl/engine/columnar/cells.py",
+        ".tolist(), *self._emptied.values())",
+        ".tolist())",
+        "until_the_window_closes",
+    ),
+    Sabotage(
         "a step that drops a row does not say which rows are left",
         "streamdsl/engine/few.py",
         "            changes = [changes[row] for row in kept]\n",

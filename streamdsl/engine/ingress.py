@@ -34,7 +34,7 @@ from streamdsl.temporal import (
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.time import Ticks
 
-_FEW: Final = 4
+_FEW: Final = 16
 """So many rows pass in Python's own values; more in columns."""
 
 

@@ -171,7 +171,7 @@ def test_scalars_send_what_columns_send(seed: int) -> None:
     with patch.object(KeyTable, "least", rng.choice([0, KeyTable.least])):
         ways = Ways(chain(rng), rng.choice(["speculative", "speculative", "watermark"]))
         events = list(events_for(rng))
-        largest = rng.choice([1, 1, 2, 4])
+        largest = rng.choice([1, 1, 2, 4, 17])
         while events:
             size = rng.randint(1, largest)
             if not ways.push("s0", events[:size]):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -88,6 +91,10 @@ class Cells(SlotTable):
                 emptied = self._emptied.setdefault(self.number.item(slot), {})
                 emptied[self.group.item(slot)] = self._versions.item(slot)
         self.drop(slots)
+
+    def held_groups(self) -> Iterator[int]:
+        """Return the groups of open windows, also of those that have lost all rows: they may come back."""
+        return chain(self.group[self.slots()].tolist(), *self._emptied.values())
 
     def last(self) -> int | None:
         last = super().last()

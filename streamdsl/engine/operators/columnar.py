@@ -332,8 +332,8 @@ class ColumnarWindowOperator(Operator):
         return WindowIds(self.label, self.key_table, starts, *leaves)
 
     def held_groups(self) -> Iterable[int | None]:
-        tables = (self.cells, self.ring.deltas, self.ring.running)
-        return chain(*(table.group[table.slots()].tolist() for table in tables))
+        waiting = (table.group[table.slots()].tolist() for table in (self.ring.deltas, self.ring.running))
+        return chain(self.cells.held_groups(), *waiting)
 
     def forget(self, cti: int) -> None:
         if cti < self._closes:

@@ -25,8 +25,8 @@ from streamdsl.windows import Output
 
 _NO_GROUP: Final = itertools.repeat(0)
 _NO_PARTS: Final[Iterable[LaneParts]] = itertools.repeat([])
-_MOST: Final = 16
-"""A row in more windows is left to columns."""
+_MOST: Final = 32
+"""Rows that are in more windows, all taken together, are left to columns."""
 
 
 Entry: TypeAlias = tuple[range, int, int, LaneParts]
@@ -70,10 +70,11 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
         if parts is None:
             return None
         entries: list[Entry] = []
+        cells = 0
         watermark = cti if cti > self.watermark else self.watermark
         for (_, _, le, re_old, re_new), group, part in zip(batch.changes, batch.groups or _NO_GROUP, parts, strict=False):
             windows = self.numbers.entered(le, re_old, re_new)
-            if windows is None or len(windows) > _MOST:
+            if windows is None or (cells := cells + len(windows)) > _MOST:
                 return None
             if le > watermark:
                 watermark = le
