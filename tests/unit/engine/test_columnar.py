@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import streamdsl as sd
-from streamdsl.engine.batch import Batch
+from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.lower import lower
 from streamdsl.engine.operator import Gate, Operator, Piece
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator
@@ -79,7 +79,7 @@ def test_a_late_event_corrects_the_result_and_the_id_gets_a_version() -> None:
     assert session.push([row("e", 3, 4, 0), Retract("d", 3, 4, 3)]) == []
 
 
-def test_a_window_that_loses_its_last_row_goes_and_its_groups_with_it() -> None:
+def test_a_window_that_loses_its_last_row_goes_and_its_group_when_it_closes() -> None:
     query = sd.source("s").group_by("k").tumbling_window(10).aggregate(n=sd.count())
     graph = lower(query.plan())
     enter, windows, _ = graph.operators
@@ -94,6 +94,8 @@ def test_a_window_that_loses_its_last_row_goes_and_its_groups_with_it() -> None:
     assert windows.state()["events"] == 2
     assert step(25, 5).batch.re_new.tolist() == [0]
     assert (windows.state()["windows"], windows.state()["events"]) == (0, 0)
+    assert len(list(windows.held_groups())) == 1
+    windows.step([Piece(EMPTY, 10)])
     assert list(windows.held_groups()) == []
 
 
