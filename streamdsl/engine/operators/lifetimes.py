@@ -34,7 +34,7 @@ class LifetimeOperator(Operator):
         (batch,) = batches
         if not len(batch):
             return EMPTY
-        if (batch.re_old == batch.le).all():
+        if batch.comes_in or (batch.re_old == batch.le).all():
             new_le, new_re = self._present(batch, batch.re_new)
             return batch.with_lifetimes(new_le, new_le, new_re)
         old_le, old_re = self._present(batch, batch.re_old)
@@ -50,7 +50,10 @@ class LifetimeOperator(Operator):
     def _present(self, batch: Batch, re: Ticks) -> tuple[Ticks, Ticks]:
         """Return the new ends, empty for rows that are not there."""
         start, end = self.lifetimes(batch, re)
-        is_there, latest = re > batch.le, np.maximum(start, end)
+        latest = np.maximum(start, end)
+        if batch.are_points:
+            return start, latest
+        is_there = re > batch.le
         return start, latest if is_there.all() else np.where(is_there, latest, start)
 
 

@@ -87,6 +87,14 @@ class Layout:
             places >>= self._step
         return places
 
+    def length(self, le: Ticks, re: Ticks) -> int | None:
+        """Return how far the code of each last moment is behind that of the first; None where they are not all as far."""
+        if self._step or not len(le):
+            return None
+        duration = int(re[0]) - int(le[0])
+        inside = int(le.min()) >= self._first and int(le.max()) + duration - 1 <= self._last
+        return duration - 1 if inside and (re - le == duration).all() else None
+
     def block(self, number: int) -> int:
         """Return where the codes of a key begin."""
         key = int(self.keys(np.array([number], dtype=np.int64))[0]) if self.mixes else number

@@ -149,10 +149,14 @@ class OverlapIndex:
         keys, places = layout.keys(numbers), layout.places(le)
         order = order_by([keys, places])
         first = layout.codes_of(keys, places)
-        last = layout.codes_of(keys, layout.places(re - 1))
-        if order is None:
-            return Spans(first, last), np.arange(len(first))
-        return Spans(first.take(order), last.take(order)), order
+        first = first if order is None else first.take(order)
+        length = layout.length(le, re)
+        if length is not None:
+            last = first + length
+        else:
+            last = layout.codes_of(keys, layout.places(re - 1))
+            last = last if order is None else last.take(order)
+        return Spans(first, last), np.arange(len(first)) if order is None else order
 
     def _index_last(self) -> None:
         """Make runs of the rows that have come last."""

@@ -90,13 +90,16 @@ class SortedRun:
         return SortedRun(Spans(self.first[kept], self._reach[kept]), slots[kept])
 
     def ranges(self, asked: Spans) -> Ranges:
-        """Return the ranges of rows that begin before the last moment of a row that asks, and may live at its first."""
+        """Return the ranges of rows that begin before the last moment of a row that asks, and may live at its first.
+
+        Those who ask are in order of key and LE.
+        """
         first = np.searchsorted(self._reach, asked.first)
-        rows = flatnonzero(first < len(self))
-        first = first[rows]
-        some = flatnonzero(self.first[first] <= asked.last[rows])  # to look is cheaper than to search, and many have none
-        rows, first = rows[some], first[some]
-        return Ranges(rows, first, np.searchsorted(self.first, asked.last[rows], side="right") - first)
+        first = first[: first.searchsorted(len(self))]  # as those who ask are in order
+        # To look is cheaper than to search, and many have none.
+        rows = flatnonzero(self.first.take(first) <= asked.last[: len(first)])
+        first = first.take(rows)
+        return Ranges(rows, first, np.searchsorted(self.first, asked.last.take(rows), side="right") - first)
 
     def range(self, first: int, last: int) -> tuple[int, int]:
         """Return the range for one row."""

@@ -61,8 +61,8 @@ class SortedSide:
 
     def take(self, batch: Batch, numbers_of: Callable[[Batch], Column]) -> None:
         """Take the changes of a step; `changed` are then their slots."""
-        comes = batch.re_old == batch.le
         changes = batch.re_old != batch.re_new
+        comes = changes if batch.comes_in else batch.re_old == batch.le
         self._only_new = bool(comes.all() and changes.all())
         if self._only_new:
             self.changed = self._add(batch, numbers_of)
