@@ -69,6 +69,13 @@ SABOTAGES = (
         "rows_are_counted",
     ),
     Sabotage(
+        "codes of last moments beyond the span are as far from the first ones as all others",
+        "streamdsl/engine/sorted/layout.py",
+        "return duration - 1 if inside and (re",
+        "return duration - 1 if (re",
+        "joins_mean_what",
+    ),
+    Sabotage(
         "rows that are tied are in order",
         "streamdsl/engine/sorting.py",
         "            return True\n    return False",
