@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,7 +13,7 @@ from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.ids import Ids, PairIds, VersionedIds
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.versions import RowVersion
-from streamdsl.expr.table import Column, Rows, largest
+from streamdsl.expr.table import Column, Rows, largest, least
 
 _NAME: Final = re.compile(r"[^\W\d][\w.:/ -]*")
 _WORDS: Final = frozenset({"None", "True", "False", "nan", "inf", "Ellipsis"})
@@ -20,6 +21,8 @@ _WORDS: Final = frozenset({"None", "True", "False", "nan", "inf", "Ellipsis"})
 _FEW: Final = 16
 """So many rows for each distinct number are worth writing these alone."""
 _SAMPLE: Final = 64
+_KNOWN: Final = 2**16
+"""The texts of numbers below are kept: most keys that are numbers are small."""
 
 
 class Chosen(NamedTuple):
@@ -94,12 +97,22 @@ def _integer_texts(integers: Column) -> Any:
     import pyarrow as pa
 
     column = pa.array(integers)
+    if len(column) and least(integers) >= 0 and (last := largest(integers)) < min(4 * len(column), _KNOWN):
+        return _texts_until(last.bit_length()).take(column)
     if len(set(integers[:_SAMPLE].tolist())) * 2 > _SAMPLE:
         return column.cast(pa.string())
     known = column.dictionary_encode()
     if len(known.dictionary) * _FEW > len(column):
         return column.cast(pa.string())
     return Chosen(list(map(str, known.dictionary.to_pylist())), known.indices.to_numpy().astype(np.int64))
+
+
+@lru_cache(maxsize=16)
+def _texts_until(bits: int) -> Any:
+    """Return the texts of all numbers of so many bits."""
+    import pyarrow as pa
+
+    return pa.array(np.arange(1 << bits)).cast(pa.string())
 
 
 def _version_texts(versions: Column) -> Chosen:
