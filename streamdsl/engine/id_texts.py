@@ -21,7 +21,7 @@ _WORDS: Final = frozenset({"None", "True", "False", "nan", "inf", "Ellipsis"})
 _FEW: Final = 16
 """So many rows for each distinct number are worth writing these alone."""
 _SAMPLE: Final = 64
-_KNOWN: Final = 2**16
+_KNOWN: Final = 2**14
 """The texts of numbers below are kept: most keys that are numbers are small."""
 
 
@@ -32,8 +32,17 @@ class Chosen(NamedTuple):
     places: Rows
 
 
+class Known(NamedTuple):
+    """The texts of small numbers, between other texts."""
+
+    numbers: Any
+    bits: int
+    before: str = ""
+    behind: str = ""
+
+
 Parts: TypeAlias = list[Any]
-"""What a column of texts is put together from: texts, a choice of them, and Arrow arrays of them."""
+"""What a column of texts is put together from: texts, a choice of them, those of small numbers, and Arrow arrays of texts."""
 
 
 def id_text(id: Hashable) -> str:
@@ -98,7 +107,7 @@ def _integer_texts(integers: Column) -> Any:
 
     column = pa.array(integers)
     if len(column) and least(integers) >= 0 and (last := largest(integers)) < min(4 * len(column), _KNOWN):
-        return _texts_until(last.bit_length()).take(column)
+        return Known(column, last.bit_length())
     if len(set(integers[:_SAMPLE].tolist())) * 2 > _SAMPLE:
         return column.cast(pa.string())
     known = column.dictionary_encode()
@@ -107,12 +116,13 @@ def _integer_texts(integers: Column) -> Any:
     return Chosen(list(map(str, known.dictionary.to_pylist())), known.indices.to_numpy().astype(np.int64))
 
 
-@lru_cache(maxsize=16)
-def _texts_until(bits: int) -> Any:
-    """Return the texts of all numbers of so many bits."""
+@lru_cache(maxsize=8)
+def _texts_until(bits: int, before: str, behind: str) -> Any:
+    """Return the texts of all numbers of so many bits, between other texts."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    return pa.array(np.arange(1 << bits)).cast(pa.string())
+    return pc.binary_join_element_wise(before, pa.array(np.arange(1 << bits)).cast(pa.string()), behind, "")
 
 
 def _version_texts(versions: Column) -> Chosen:
@@ -126,21 +136,32 @@ def _version_texts(versions: Column) -> Chosen:
 
 def _joined(parts: Parts) -> Any:
     """Return the texts that parts make together, those that stand side by side put together first where they are few."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     merged: Parts = []
     for part in parts:
         together = _together(merged[-1], part) if merged else None
         merged[-1:] = [*merged[-1:], part] if together is None else [together]
-    columns = [pa.array(part.texts).take(pa.array(part.places)) if isinstance(part, Chosen) else part for part in merged]
+    columns = list(map(_column, merged))
     return columns[0] if len(columns) == 1 else pc.binary_join_element_wise(*columns, "")
 
 
-def _together(one: Any, other: Any) -> str | Chosen | None:
+def _column(part: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(part, Chosen):
+        return pa.array(part.texts).take(pa.array(part.places))
+    return _texts_until(*part[1:]).take(part.numbers) if isinstance(part, Known) else part
+
+
+def _together(one: Any, other: Any) -> str | Chosen | Known | None:
     """Return two parts as one; None if one of them is an array, or there are too many pairs of their texts."""
     if isinstance(one, str) and isinstance(other, str):
         return one + other
+    if isinstance(one, str) and isinstance(other, Known):
+        return other._replace(before=one + other.before)
+    if isinstance(one, Known) and isinstance(other, str):
+        return one._replace(behind=one.behind + other)
     if isinstance(one, str) and isinstance(other, Chosen):
         return Chosen([one + text for text in other.texts], other.places)
     if isinstance(one, Chosen) and isinstance(other, str):

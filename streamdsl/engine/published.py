@@ -155,7 +155,7 @@ class Published:
 def live_rows(changes: Batch, cti: int) -> Batch:
     """Return the rows that are there after these changes and that a change after the CTI may reach, as insertions."""
     rows = rows_after(changes)
-    return rows.take(flatnonzero(rows.re_new >= cti))
+    return rows.only(flatnonzero(rows.re_new >= cti))
 
 
 def _ends(batches: Sequence[Batch]) -> list[int]:
