@@ -13,14 +13,13 @@ from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.ids import Ids, PairIds, VersionedIds
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.versions import RowVersion
-from streamdsl.expr.table import Column, Rows, largest, least
+from streamdsl.expr.table import Column, Rows, flatnonzero, largest, least
 
 _NAME: Final = re.compile(r"[^\W\d][\w.:/ -]*")
 _WORDS: Final = frozenset({"None", "True", "False", "nan", "inf", "Ellipsis"})
 
 _FEW: Final = 16
-"""So many rows for each distinct number are worth writing these alone."""
-_SAMPLE: Final = 64
+"""So many rows for each run of equal numbers are worth writing these alone."""
 _KNOWN: Final = 2**14
 """The texts of numbers below are kept: most keys that are numbers are small."""
 
@@ -102,18 +101,17 @@ def _tuple(parts: Sequence[Parts | None]) -> Parts | None:
 
 
 def _integer_texts(integers: Column) -> Any:
-    """Return numbers as texts: windows' starts are few, keys are many."""
+    """Return numbers as texts: windows' starts come in runs, as rows are in order of LE; keys are small, or many."""
     import pyarrow as pa
 
+    firsts = np.concatenate([[0], flatnonzero(integers[1:] != integers[:-1]) + 1])
+    if len(firsts) * _FEW <= len(integers):
+        places = np.repeat(np.arange(len(firsts)), np.diff(firsts, append=len(integers)))
+        return Chosen(list(map(str, integers[firsts].tolist())), places)
     column = pa.array(integers)
     if len(column) and least(integers) >= 0 and (last := largest(integers)) < min(4 * len(column), _KNOWN):
         return Known(column, last.bit_length())
-    if len(set(integers[:_SAMPLE].tolist())) * 2 > _SAMPLE:
-        return column.cast(pa.string())
-    known = column.dictionary_encode()
-    if len(known.dictionary) * _FEW > len(column):
-        return column.cast(pa.string())
-    return Chosen(list(map(str, known.dictionary.to_pylist())), known.indices.to_numpy().astype(np.int64))
+    return column.cast(pa.string())
 
 
 @lru_cache(maxsize=8)
