@@ -19,7 +19,7 @@ _COPY_ON_WRITE: Final = int(pd.__version__.split(".")[0]) >= 3
 
 
 class PandasColumns:
-    """The columns of a pandas frame; the index does not count.
+    """The columns of a pandas frame, copied, so that the frame may be written to later; the index does not count.
 
     >>> PandasColumns(pd.DataFrame({"k": pd.array([1, None], dtype="Int64")})).values("k").tolist()
     [1, None]
@@ -29,7 +29,7 @@ class PandasColumns:
         self.names = check_names(list(frame.columns))
         self.size = len(frame)
         self.memo: Mapping[str, Any] | None = frame.attrs.get(MEMO)
-        # Later changes to the caller's frame must not reach its columns here; from pandas 3 on, copy-on-write sees to that.
+        # Nor may it while they are still to be read: from pandas 3 on, copy-on-write sees to that.
         self._frame = frame.copy(deep=not _COPY_ON_WRITE)
 
     def values(self, name: str) -> Column:
@@ -43,7 +43,7 @@ class PandasColumns:
         if isinstance(dtype, pd.CategoricalDtype):
             return _categories(column)
         if dtype.kind in "iufb" and not (isinstance(dtype, pd.api.extensions.ExtensionDtype) and column.isna().any()):
-            return number_column(np.asarray(column, dtype=getattr(dtype, "numpy_dtype", None)))
+            return number_column(np.array(column, dtype=getattr(dtype, "numpy_dtype", None)))
         if dtype.kind in "Mm":
             return _python_times(column, name)
         if dtype == np.dtype(object):
@@ -62,7 +62,7 @@ class PandasColumns:
 
             return arrow_times(_arrow_array(column))
         if dtype.kind == "M":
-            return TimeColumn.of_moments(_utc(column).to_numpy())
+            return TimeColumn.of_moments(_utc(column).to_numpy(copy=True))
         if dtype.kind in "iu":
             nulls = column.isna().to_numpy(dtype=np.bool_)
             return TimeColumn.of_integers(_integers(column, nulls), nulls)
@@ -90,7 +90,7 @@ def _utc(column: Any) -> Any:
 
 
 def _integers(column: Any, nulls: Any) -> Any:
-    return column.to_numpy(dtype=column.dtype.numpy_dtype, na_value=0) if nulls.any() else np.asarray(column)
+    return column.to_numpy(dtype=column.dtype.numpy_dtype, na_value=0) if nulls.any() else np.array(column)
 
 
 def _python_times(column: Any, name: str) -> Column:

@@ -124,7 +124,7 @@ class AsofJoinOperator(AsofState):
             kept = flatnonzero(nearer[at] == NOTHING)
             at, rights = np.concatenate([at[kept], later]), np.concatenate([rights[kept], others])
             best = np.where(nearer == NOTHING, best, nearer)
-        rows.notes.values[lefts] = best
+        rows.notes.put(lefts, best)
         return self._with_alone(lefts, best, Matches(lefts[at], rights))
 
     def _nearest(self, lefts: Rows, asked: Asked, is_forward: bool) -> tuple[Ticks, Rows, Rows]:

@@ -86,7 +86,7 @@ class ExistenceOperator(MatchingOperator):
             mine = slice(bounds[n], bounds[n + 1])
             for piece in self._redone(notes, n, lo, hi, les[mine], res[mine]):
                 yield (slot, *piece)
-        self.left.rows.notes.values[patches.slots] = notes
+        self.left.rows.notes.put(patches.slots, notes)
 
     def _redone(self, notes: Column, n: int, lo: int, hi: int, les: list[int], res: list[int]) -> list[PieceChange]:
         known = notes[n]

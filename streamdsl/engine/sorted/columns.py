@@ -17,16 +17,19 @@ _SMALLEST = 64
 class GrowingColumn:
     """A column with room at its end; of different types it becomes `object`, so that no value changes.
 
+    The first values are not copied before some are put in their places: others may read them too.
+
     >>> column = GrowingColumn(np.array([1, 2]))
     >>> column.append(np.array([0.5]))
     >>> column.values.tolist()
     [1, 2, 0.5]
     """
 
-    __slots__ = ("_data", "_size")
+    __slots__ = ("_data", "_is_shared", "_size")
 
     def __init__(self, values: Column) -> None:
-        self._data = values.copy() if values.dtype == object else values  # objects are let go, others only read
+        self._is_shared = values.dtype != object  # objects are let go
+        self._data = values if self._is_shared else values.copy()
         self._size = len(values)
 
     def __len__(self) -> int:
@@ -34,7 +37,7 @@ class GrowingColumn:
 
     @property
     def values(self) -> Column:
-        """The values; they may be written to."""
+        """The values, to be read."""
         return self._data[: self._size]
 
     @property
@@ -44,19 +47,35 @@ class GrowingColumn:
 
     def append(self, values: Column) -> None:
         """Put values at the end. O(values) amortised."""
+        if not self._size and values.dtype == self._data.dtype != object:
+            self.__init__(values)  # type: ignore[misc]
+            return
         size = self._size + len(values)
         if values.dtype != self._data.dtype and self._data.dtype != object:
             self._data = self._data.astype(object)
         if size > len(self._data):
             room = np.empty(max(size, 2 * self._size, _SMALLEST), dtype=self._data.dtype)
             room[: self._size] = self.values
-            self._data = room
+            self._data, self._is_shared = room, False
         self._data[self._size : size] = values
         self._size = size
 
+    def put(self, rows: Rows | slice, values: Column | int) -> None:
+        """Put values in the places of others."""
+        if self._is_shared:
+            self._data, self._is_shared = self.values.copy(), False
+        self.values[rows] = values
+
+    def follow(self, other: GrowingColumn, first: int) -> None:
+        """Take over the values of another column, as long as this one, from a row on."""
+        if first:
+            self.put(slice(first, None), other.values[first:])
+        else:
+            self._data, self._is_shared, other._is_shared = other._data, True, True
+
     def keep(self, rows: Rows) -> None:
         """Keep these rows, in this order."""
-        self._data = self._data[rows]
+        self._data, self._is_shared = self._data[rows], False
         self._size = len(rows)
 
     def take(self, rows: Rows | slice) -> Column:

@@ -56,9 +56,10 @@ class StoredRows:
     def append(self, batch: Batch, numbers: Column) -> Rows:
         """Put rows at the end, as they are after the batch, and return their slots."""
         first = len(self.le)
-        self.le, self.numbers = _longer(self.le, batch.le), _longer(self.numbers, numbers)
+        self.le.append(batch.le)
         self.re.append(batch.re_new)
         self.was.append(batch.re_old)
+        self.numbers.append(numbers)
         if self._notes is not None:
             self._notes.append(np.full(len(batch), self._blank, dtype=self._notes.values.dtype))
         if self._ids is None or self._payloads is None:
@@ -98,13 +99,13 @@ class StoredRows:
         self.drop(slots)
         new = self.append(copies, numbers)
         if notes is not None:
-            self.notes.values[new] = notes
+            self.notes.put(new, notes)
         return new
 
     def drop(self, slots: Rows) -> None:
         """Let go of some rows; their slots stay empty."""
-        self.re.values[slots] = MIN_TIME
-        self.was.values[slots] = MIN_TIME
+        self.re.put(slots, MIN_TIME)
+        self.was.put(slots, MIN_TIME)
         for column in (self._notes, self._ids, self._payloads):
             if column is not None:
                 column.clear(slots)
@@ -113,14 +114,6 @@ class StoredRows:
         """Keep some rows, in the slots from 0 on."""
         for column in self._all():
             column.keep(slots)
-
-
-def _longer(column: GrowingColumn, values: Column) -> GrowingColumn:
-    """Return a column, to which nobody writes, with values at its end: the first ones are not copied."""
-    if not len(column):
-        return GrowingColumn(values)
-    column.append(values)
-    return column
 
 
 class PointRows(StoredRows):

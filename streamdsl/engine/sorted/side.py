@@ -86,7 +86,7 @@ class SortedSide:
         if not len(batch):
             return _NONE
         slots = self._find(batch.ids)
-        self.rows.re.values[slots] = batch.re_new
+        self.rows.re.put(slots, batch.re_new)
         was, re = (self.rows.found_until(batch.le, ends) for ends in (batch.re_old, batch.re_new))
         longer = flatnonzero((re > was) & (slots < self.index.indexed))
         if len(longer):
@@ -165,10 +165,10 @@ class SortedSide:
         if not len(slots):
             return
         if self._only_new:
-            rows.was.values[slots[0] :] = rows.re.values[slots[0] :]
+            rows.was.follow(rows.re, int(slots[0]))
             return
         le, was, re = rows.le.take(slots), rows.was.take(slots), rows.re.take(slots)
-        rows.was.values[slots] = re
+        rows.was.put(slots, re)
         was, re = rows.found_until(le, was), rows.found_until(le, re)
         left, indexed = re <= le, slots < self.index.indexed
         shorter = flatnonzero(indexed & ~left & (re < was))

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import streamdsl as sd
 from streamdsl.errors import EventError, QueryError, SchemaError, TimeOverflow, UnitError, UserCodeError
 from streamdsl.expr.schema import Schema
 from streamdsl.io.binding import Bound, Inserts
@@ -364,3 +365,22 @@ def test_later_changes_of_the_frame_do_not_count() -> None:
     frame.loc[0, "v"] = 99
     frame.loc[0, "le"] = 99
     assert [(event.le, event.payload.v) for event in bound.events()] == [(1, 7), (2, 8)]  # type: ignore[union-attr]
+
+
+def test_a_frame_may_be_written_over_when_it_has_been_pushed() -> None:
+    query = sd.source("a").join(sd.source("b"), on="k", select=lambda a, b: {"v": a.v, "t": a.t, "w": b.w})
+    moments = pd.date_range("2020-01-01", periods=600, freq="s", tz="UTC").as_unit("us")
+    times: list[Any] = [(moments, moments + pd.Timedelta(seconds=5)), (range(600), range(5, 605))]
+    for le, re in times:
+        frame = pd.DataFrame({"le": le, "re": re, "k": 0, "v": range(600), "t": np.arange(600) / 2})
+        session, untouched = query.open(), query.open()
+        session.push(frame, source="a")
+        untouched.push(frame.copy(), source="a")
+        last: list[sd.Event[Any]] = [sd.Insert(1, le[3], le[4], {"k": 0, "w": 1})]
+        frame.loc[:, "le"] = le[7]
+        frame.loc[:, "re"] = re[7]
+        frame.loc[:, ["k", "v"]] = 777
+        frame.loc[:, "t"] = 7.5
+        found = session.push(last, source="b")
+        assert found == untouched.push(last, source="b")
+        assert len(found) == 4
