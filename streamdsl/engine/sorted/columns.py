@@ -53,7 +53,7 @@ class GrowingColumn:
         size = self._size + len(values)
         if values.dtype != self._data.dtype and self._data.dtype != object:
             self._data = self._data.astype(object)
-        if size > len(self._data):
+        if self._is_shared or size > len(self._data):
             room = np.empty(max(size, 2 * self._size, _SMALLEST), dtype=self._data.dtype)
             room[: self._size] = self.values
             self._data, self._is_shared = room, False
