@@ -98,10 +98,14 @@ class PhysicalRows:
         """Return the kinds of all events, as an Arrow array."""
         import pyarrow as pa
 
+        return pa.array(list(_KINDS.values())).take(pa.array(self.kind_codes()))
+
+    def kind_codes(self) -> NDArray[np.int8]:
+        """Return the kinds of all events as numbers: 0 is an insertion, 1 a retraction, 2 a CTI."""
         kinds = np.empty(len(self.le) + len(self.ctis), dtype=np.int8)
         kinds[self.cti_places] = _CTI
         kinds[~self._are_ctis] = self.is_retraction
-        return pa.array(list(_KINDS.values())).take(pa.array(kinds))
+        return kinds
 
     def over_all(self, values: Any) -> Any:
         """Return an Arrow array over insertions and retractions as one over all events, null at CTIs."""

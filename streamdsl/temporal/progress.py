@@ -119,11 +119,6 @@ class ProgressGenerator:
         if le is not None and le > self.largest:
             self.largest = le
         self.seen += 1
-        if self.kind == "slack" and le is not None:
-            cti = self.largest - self.delay
-            if cti > self.cti:
-                self.cti = cti
-            return self.cti
         if self.largest == MIN_TIME or self.kind in ("imported", "wall") or (self.kind == "count" and self.seen % self.step):
             return self.cti
         base = self.largest // self.step * self.step if self.kind == "period" else self.largest

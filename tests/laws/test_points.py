@@ -1,7 +1,8 @@
-"""Points in columns, whose ids and ends are made late: what is sent is what their events cause, event for event."""
+"""Points in columns, whose ids and ends are made late, and rows of tuples: what is sent is what their events cause."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -9,9 +10,12 @@ from unittest.mock import patch
 import numpy as np
 from hypothesis import given, note
 
+import streamdsl as sd
+from streamdsl.denote import denote
 from streamdsl.engine import batch
 from streamdsl.engine.batch import Points
 from streamdsl.expr.table import Table
+from streamdsl.io import sources
 from streamdsl.io.binding import Inserts
 from streamdsl.temporal import MIN_TIME, Cti
 from tests.laws.harness import EMITS
@@ -54,6 +58,41 @@ def test_points_in_columns_are_their_events(seed: int) -> None:
                 assert columns.push(pushed, source) == events.push(as_events(pushed, first), source)
                 first += len(pushed) if isinstance(pushed, Inserts) else 0
     assert columns.close() == events.close()
+
+
+def tumbling(s: Any) -> sd.Stream[Any]:
+    found: sd.Stream[Any] = s.group_by("k").tumbling_window(4).aggregate(n=sd.count(), t=sd.sum(lambda e: e.v))
+    return found
+
+
+QUERIES: list[Callable[[Any], sd.Stream[Any]]] = [
+    tumbling,
+    lambda s: s.where(lambda e: e.v > 0),
+    lambda s: s.shift(3),
+    lambda s: s.snapshot_window().aggregate(n=sd.count(), m=sd.max(lambda e: e.v)),
+    lambda s: s.join(s.shift(1), on="k", select=lambda a, b: {"a": a.v, "b": b.v}),
+]
+
+
+@examples(100)
+@given(SEEDS)
+def test_a_run_over_tuples_is_what_the_reference_says_of_their_events(seed: int) -> None:
+    rng = Random(seed)
+    starts = [rng.randint(-9, 9) for _ in range(rng.randint(1, 12))]
+    make = rng.choice(QUERIES)
+    long = [] if make is tumbling else [2**40, sd.INFINITY]  # in windows without end there is no last one
+    lengths = [1, 1, 1, *rng.choice([[], [], [0, 2, 9], [3, *long]])]
+    chosen = rng.choices(lengths, k=len(starts))
+    ends = [sd.INFINITY if length == sd.INFINITY else start + length for start, length in zip(starts, chosen, strict=True)]
+    payloads = [(rng.randint(0, 1), rng.choice([1, 2, -3, rng.choice([2, 2**33, 0.5, None, 4])])) for _ in starts]
+    rows = list(zip(starts, ends, payloads, strict=True))
+    if any(value is None for _, value in payloads):
+        rows = [(le, re, (k, v or 0)) for le, re, (k, v) in rows]
+    source: Any = sd.source("s")
+    query = make(source.select(k=lambda e: e._0, v=lambda e: e._1))
+    expected = denote(query.plan(), {"s": sd.CHT.from_events([sd.Insert(n, *row) for n, row in enumerate(rows)])})
+    with patch.object(sources, "_AT_ONCE", rng.choice((1, 3, 100))):
+        assert query.run({"s": rows}).cht() == expected
 
 
 @examples(50)

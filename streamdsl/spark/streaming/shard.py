@@ -133,11 +133,9 @@ class Shard:
             yield packed(self._table(out.rows(), out.changes().table))
 
     def _table(self, rows: PhysicalRows, payloads: Table) -> Any:
-        place, is_cti = rows.places
-        spread = pa.array(place, mask=is_cti)
-        kinds = np.where(is_cti, CTI, np.where(np.append(rows.is_retraction, False)[place], RETRACT, INSERT)).astype(np.int8)
+        kinds = np.array([INSERT, RETRACT, CTI], dtype=np.int8)[rows.kind_codes()]
         times = {name: pa.array(each) for name, each in rows.times().items()}
-        return pa.table({"kind": kinds, "id": rows.ids.take(spread), **times, "p": self._encoded(payloads).take(spread)})
+        return pa.table({"kind": kinds, "id": rows.over_all(rows.ids), **times, "p": rows.over_all(self._encoded(payloads))})
 
     def _encoded(self, payloads: Table) -> Any:
         kind = self._stage.sent_as
