@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -18,12 +19,15 @@ import pyarrow.parquet as pq
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.sinks import DatabaseTable, ParquetTable
 from streamdsl.temporal import CHT, INFINITY, fields_of
+from streamdsl.io.layout import PHYSICAL
+from streamdsl.temporal.frames import column_names
 from streamdsl.temporal.payload import is_dataclass
 from tests.laws.doors.fold import Fold
 from tests.laws.power import cut_off_after
 
-Kept: TypeAlias = tuple[int, int, tuple[Any, ...]]
+Kept: TypeAlias = tuple[int, int, frozenset[Any]]
 """A row as it is compared: its lifetime, and its values with their types."""
+NUMERAL = re.compile(r"-?\d+(\.\d+)?")
 SINKS = ("events", "Parquet", "Parquet by time", "SQLite")
 
 
@@ -43,22 +47,29 @@ class Sink(ABC):
         """Begin to take a micro-batch, and be cut off after some steps."""
 
     @abstractmethod
-    def rows(self) -> Counter[Kept]:
-        """Read back what is there."""
+    def rows(self, fields: Iterable[str]) -> Counter[Kept]:
+        """Read back what is there, of payloads with these fields."""
 
     @abstractmethod
     def keeps(self, value: Any) -> Any:
         """Return what it holds of a field's value, with its type."""
 
     def meant(self, history: CHT[Any]) -> Counter[Kept]:
-        """Return the rows that it should hold; a column of ints and floats is one of floats."""
-        rows = [(row.le, row.re, [value for _, value in fields_of(row.payload)]) for row in history]
-        if not isinstance(self, Events):
-            for place in range(max((len(row[2]) for row in rows), default=0)):
-                if {type(row[2][place]) for row in rows} >= {int, float}:
-                    for row in rows:
-                        row[2][place] = float(row[2][place]) if type(row[2][place]) is int else row[2][place]
-        return Counter((le, re, tuple(map(self.keeps, values))) for le, re, values in rows)
+        """Return the rows that it should hold; in a table a column of ints and floats is one of floats."""
+        rows = [(row.le, row.re, dict(fields_of(row.payload))) for row in history]
+        kinds: dict[str, set[type]] = {}
+        for _, _, fields in rows:
+            for name, value in fields.items():
+                kinds.setdefault(name, set()).add(type(value))
+        mixed = [] if isinstance(self, Events) else [name for name, found in kinds.items() if found >= {int, float}]
+        for _, _, fields in rows:
+            fields |= {name: float(fields[name]) for name in mixed if type(fields.get(name)) is int}
+        return Counter((le, re_, kept({name: self.keeps(value) for name, value in fields.items()})) for le, re_, fields in rows)
+
+    def columns(self, fields: Iterable[str]) -> dict[str, str]:
+        """Return the field of each column, for payloads with these fields."""
+        listed = list(fields)
+        return dict(zip(column_names(listed, PHYSICAL), listed, strict=True))
 
     def time(self, value: Any) -> int:
         """Return a time that has been read in ticks."""
@@ -84,7 +95,7 @@ class Events(Sink):
     def cut(self, out: Outgoing[Any], batch: int, steps: int) -> None:
         out.events()
 
-    def rows(self) -> Counter[Kept]:
+    def rows(self, fields: Iterable[str]) -> Counter[Kept]:
         return self.meant(self.fold.rows())
 
     def keeps(self, value: Any) -> Any:
@@ -106,11 +117,12 @@ class Parquet(Sink):
         with cut_off_after(steps % 12):
             self.write(out, batch)
 
-    def rows(self) -> Counter[Kept]:
-        read = pq.read_table(self.folder / "table")
-        names = [name for name in read.column_names if name not in ("id", "le", "re")]
+    def rows(self, fields: Iterable[str]) -> Counter[Kept]:
+        read, names = pq.read_table(self.folder / "table"), self.columns(fields)
+        assert not names or {*read.column_names} <= {*names, "id", "le", "re"}, f"the table has the columns {read.column_names}"
         return Counter(
-            (self.time(row["le"]), self.time(row["re"]), tuple(typed(row[name]) for name in names)) for row in read.to_pylist()
+            (self.time(row["le"]), self.time(row["re"]), kept({name: typed(row.get(column)) for column, name in names.items()}))
+            for row in read.to_pylist()
         )
 
     def keeps(self, value: Any) -> Any:
@@ -151,18 +163,21 @@ class Sqlite(Sink):
         finally:
             self.steps = None
 
-    def rows(self) -> Counter[Kept]:
+    def rows(self, fields: Iterable[str]) -> Counter[Kept]:
+        named = DatabaseTable(self.connect, "t").columns()
+        names = {named[column]: name for column, name in self.columns(fields).items() if column in named}
         with closing(self.connect()) as connection:
-            cursor = connection.execute("SELECT * FROM t")
-            names = [each[0] for each in cursor.description]
-            places = [place for place, name in enumerate(names) if name not in ("id", "le", "re")]
-            le, re = names.index("le"), names.index("re")
-            return Counter(
-                (self.time(row[le]), self.time(row[re]), tuple(self._read(row[place]) for place in places)) for row in cursor
-            )
+            connection.row_factory = sqlite3.Row
+            found = list(connection.execute("SELECT * FROM t"))
+        return Counter(
+            (self.time(row["le"]), self.time(row["re"]), kept({name: self._read(row[column]) for column, name in names.items()}))
+            for row in found
+        )
 
     def _read(self, value: Any) -> Any:
-        return typed(json.loads(value)) if isinstance(value, str) and value[:1] in ("[", "{") else typed(value)
+        if isinstance(value, str) and value[:1] in ("[", "{"):
+            return typed(json.loads(value))
+        return numeral(value) if isinstance(value, str) and NUMERAL.fullmatch(value) else typed(value)
 
     def keeps(self, value: Any) -> Any:
         value = flat(value)
@@ -172,7 +187,17 @@ class Sqlite(Sink):
             return typed(json.loads(json.dumps(value, default=str)))
         if isinstance(value, datetime):
             return typed(str(value.astimezone(UTC)))
-        return typed(str(value) if isinstance(value, Decimal) else value)
+        return numeral(str(value)) if isinstance(value, Decimal) else typed(value)
+
+
+def kept(fields: Mapping[str, Any]) -> frozenset[Any]:
+    """Return fields as they are compared: one that is not there is None."""
+    return frozenset((name, value) for name, value in fields.items() if value != typed(None))
+
+
+def numeral(text: str) -> Any:
+    """Return the text of a decimal as it is compared: by its value."""
+    return ("numeral", Decimal(text))
 
 
 def flat(value: Any) -> Any:

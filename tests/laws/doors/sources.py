@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 
 import streamdsl as sd
 from streamdsl.io.sources import bind
-from streamdsl.jobs.inputs import Input
 from streamdsl.temporal import INFINITY, Cti, Event, Insert, Retract
 from tests.laws.doors.payloads import Kind
 
@@ -27,6 +26,7 @@ LIBRARIES = ("pandas", "polars", "Arrow", "CSV", "JSONL", "Parquet")
 SOURCES = ("objects", "edges", "tuples", "frames and objects", *(f"{name}{how}" for name in LIBRARIES for how in ("", ", events")))
 """Frames and files come as rows, which have no ids, and as events."""
 NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype(), pa.float64(): pd.Float64Dtype()}
+READERS: dict[str, Any] = {"CSV": sd.from_csv, "JSONL": sd.from_jsonl, "Parquet": sd.from_parquet}
 SUFFIXES = {"CSV": ".csv", "JSONL": ".jsonl", "Parquet": ".parquet"}
 EPOCH = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())
 """Where streams over dates begin, in seconds."""
@@ -51,6 +51,10 @@ class Door:
     def __post_init__(self) -> None:
         self.numbers = itertools.count()
 
+    @property
+    def unit(self) -> Any:
+        return "s" if self.dates else None
+
     def value(self, events: Sequence[Event[Any]]) -> Any:
         """Return what is pushed."""
         if self.source in ("objects", "edges") or isinstance(events[0], Cti) and not self.source.endswith(", events"):
@@ -61,7 +65,7 @@ class Door:
             return bind(rows, self.stream._node).whole()  # type: ignore[arg-type]
         if self.source == "frames and objects":
             as_frame = next(self.numbers) % 2 == self.style % 2
-            return self._table(events, ["le", "re"]).to_pandas(types_mapper=NULLABLE.get) if as_frame else list(map(self._dated, events))
+            return self._in("pandas", events, ["le", "re"]) if as_frame else list(map(self._dated, events))
         library, _, physical = self.source.partition(", ")
         return self._in(library, events, ["kind", "id", "le", "re", "re_new"] if physical else ["le", "re"])
 
@@ -69,14 +73,16 @@ class Door:
         if library in SUFFIXES:
             path = self.folder / f"{self.stream._node.source}-{next(self.numbers)}{SUFFIXES[library]}"  # type: ignore[attr-defined]
             path.write_bytes(self._file(library, events, leading))
-            return Input(self.stream._node, path, library.lower()).read([path]).whole()  # type: ignore[arg-type]
+            end = None if "kind" in leading else "re"
+            (bound,) = READERS[library](path, self.kind.declared, end=end, unit=self.unit)._bindings.values()
+            return bound.whole()
         table = self._table(events, leading)
         if library == "Arrow":
             return table
         if library == "polars":
             return pl.from_arrow(table)
         objects = pd.DataFrame({name: pd.Series(table.column(name).to_pylist(), dtype=object) for name in table.column_names})
-        return objects if self.style % 2 else table.to_pandas(types_mapper=NULLABLE.get)
+        return objects if self.style % 2 or self.kind.name == "list" else table.to_pandas(types_mapper=NULLABLE.get)
 
     def _file(self, library: str, events: Sequence[Event[Any]], leading: list[str]) -> bytes:
         if library == "Parquet":
