@@ -68,16 +68,6 @@ class OutRow(NamedTuple):
         return (True, le, re_new) if re_old == le else (False, le, re_old)
 
 
-class _Taken:
-    """A name that rows have, or have had: the last version of it, and until when a change can reach one of these rows."""
-
-    __slots__ = ("last_time", "version")
-
-    def __init__(self, last_time: int) -> None:
-        self.version = 0
-        self.last_time = last_time
-
-
 class Versions:
     """What rows are called in the output: a name that is taken, until the output CTI has passed it, comes again with a version.
 
@@ -92,7 +82,9 @@ class Versions:
 
     def __init__(self, in_step: bool = False) -> None:
         self._in_step = in_step
-        self._taken: dict[Hashable, _Taken] = {}
+        self._taken: dict[Hashable, int] = {}
+        """Until when a change can reach a row that has, or has had, the name, in any version."""
+        self._versions: dict[Hashable, int] = {}
         self._renamed: dict[Hashable, RowVersion] = {}
         self._cti = MIN_TIME
         self._due = _FEW
@@ -120,29 +112,50 @@ class Versions:
         re_new: Sequence[int],
     ) -> list[Hashable]:
         """Return what changed rows are called, retractions first, that would be called so if no name were taken."""
+        if self._are_new(ids, names, le, re_old, re_new):
+            return list(names)
         found = list(names)
         taken, renamed, cti = self._taken, self._renamed, self._cti
         for place, (id, name, start, old, end) in enumerate(zip(ids, names, le, re_old, re_new, strict=True)):
-            known = taken.get(name)
-            if known is None or known.last_time < cti:
+            last_time = taken.get(name)
+            if last_time is None or last_time < cti:
                 if end == start or not (id is name or self._in_step):
-                    taken[name] = _Taken(end)
+                    taken[name] = end
                 if renamed:
                     renamed.pop(id, None)
+                    self._versions.pop(name, None)
                 continue
             if old == start:
-                known.version += 1
-                renamed[id] = found[place] = RowVersion(name, known.version)
+                version = self._versions[name] = self._versions.get(name, 0) + 1
+                renamed[id] = found[place] = RowVersion(name, version)
             else:
                 found[place] = renamed.get(id, name)
-            if end > known.last_time:
-                known.last_time = end
+            if end > last_time:
+                taken[name] = end
         return found
+
+    def _are_new(
+        self,
+        ids: Sequence[Hashable],
+        names: Sequence[Hashable],
+        le: Sequence[int],
+        re_old: Sequence[int],
+        re_new: Sequence[int],
+    ) -> bool:
+        """Take the names of rows at once if all come in, and no name is taken yet; else say no, and do nothing."""
+        if self._in_step or ids[0] is names[0] or le != re_old:
+            return False
+        given = set(names)
+        if len(given) < len(names) or not self._taken.keys().isdisjoint(given):
+            return False
+        self._taken.update(zip(names, re_new, strict=True))
+        return True
 
     def forget(self, cti: int) -> None:
         """Forget the names that nothing can reach after an output CTI."""
         self._cti = cti
         if not _FEW < len(self._taken) <= self._due or cti == INFINITY:
-            self._taken = {name: known for name, known in self._taken.items() if known.last_time >= cti}
+            self._taken = {name: last_time for name, last_time in self._taken.items() if last_time >= cti}
+            self._versions = {name: version for name, version in self._versions.items() if name in self._taken}
             self._renamed = {id: name for id, name in self._renamed.items() if name.id in self._taken}
             self._due = 2 * len(self._taken)
