@@ -16,6 +16,14 @@ Draw: TypeAlias = Callable[[Any], Any]
 POOL: tuple[Hashable, ...] = ("a", "b")
 
 
+ROW = "row"
+
+
+def is_row(id: Hashable) -> bool:
+    """Say whether an id is of a row that has none where it comes in."""
+    return isinstance(id, tuple) and id[0] == ROW
+
+
 @dataclass(frozen=True)
 class Rules:
     """What a source can be sent, and what its history shall have in it.
@@ -41,6 +49,8 @@ class Writer:
     now: int = 0
     pushes: list[list[Event[Any]]] = field(default_factory=lambda: [[]])
     fresh: int = 0
+    as_rows: bool = False
+    """Whether the push that is written is one of rows, where others are of objects."""
 
     def write(self, most: int) -> list[list[Event[Any]]]:
         """Return the pushes."""
@@ -64,7 +74,15 @@ class Writer:
         self.pushes[-1].append(event)
 
     def cut(self) -> None:
+        """Begin another push; where rows and objects are mixed it is of either."""
         self.pushes.append([])
+        self.as_rows = self.rules.numbered and self.number(0, 1) == 1
+
+    def leave_rows(self) -> None:
+        """Begin a push of objects, if rows are written."""
+        if self.as_rows:
+            self.pushes.append([])
+            self.as_rows = False
 
     def number(self, low: int, high: int) -> int:
         found: int = self.draw(st.integers(low, high))
@@ -83,10 +101,14 @@ class Writer:
         if self.rules.ids == "edges":
             return INFINITY
         length = self.number(0, 7)
-        return INFINITY if length == 7 and (not self.rules.finite or self.rules.ids not in ("rows", "once")) else le + length
+        stays = self.as_rows or self.rules.ids in ("rows", "once")
+        return INFINITY if length == 7 and not (self.rules.finite and stays) else le + length
 
     def free_id(self) -> Hashable | None:
-        """Return an id that may be used now."""
+        """Return an id that may be used now; rows that have none get one that nothing else has."""
+        if self.as_rows:
+            self.fresh += 1
+            return ROW, self.fresh
         if self.rules.ids in ("again", "edges"):
             ids = [n for n, _ in enumerate(POOL)] if self.rules.numbered else list(POOL)
             return next((id for id in ids if self.fold.is_free(id)), None)
@@ -95,10 +117,15 @@ class Writer:
 
     def living(self) -> list[tuple[Hashable, Use]]:
         """Return the ids whose rows can still change."""
-        return [(id, use) for id, use in self.fold.uses.items() if not use.is_over and use.re >= self.fold.cti and use.re > use.le]
+        return [
+            (id, use)
+            for id, use in self.fold.uses.items()
+            if not is_row(id) and not use.is_over and use.re >= self.fold.cti and use.re > use.le
+        ]
 
     def retract(self) -> None:
         """Move an end, within what no CTI has passed."""
+        self.leave_rows()
         if living := self.living():
             id, use = self.draw(st.sampled_from(living))
             self.end_at(id, use, self.number(0, 6))
@@ -114,9 +141,11 @@ class Writer:
 
     def again(self) -> None:
         """Let an id come again as soon as it may: after its end, and a CTI that has passed it."""
-        if not self.fold.uses:
+        self.leave_rows()
+        used = [(id, use) for id, use in self.fold.uses.items() if not is_row(id)]
+        if not used:
             return self.insert()
-        id, use = self.draw(st.sampled_from(list(self.fold.uses.items())))
+        id, use = self.draw(st.sampled_from(used))
         if not self.fold.is_free(id):
             if use.last_time == INFINITY:
                 if use.is_over or use.re != INFINITY or (use.row and use.row.re != INFINITY):
@@ -124,12 +153,14 @@ class Writer:
                 self.end_at(id, use, self.number(0, 3))
             if self.number(0, 2) == 2:
                 self.cut()
+                self.leave_rows()
             if use.last_time == INFINITY:
                 return None
             self.add(Cti(use.last_time + 1))
             self.now = max(self.now, self.fold.cti)
             if self.number(0, 2) == 2:
                 self.cut()
+            self.leave_rows()
         le = max(self.fold.cti, self.now) + self.number(0, 2)
         self.add(Insert(id, le, self.end(le), self.draw(self.payloads)))
         return None
@@ -163,6 +194,7 @@ class Writer:
         ]
         if wanted and self.rules.ids not in ("rows", "once", "edges") and self.number(0, 1):
             id, use = self.draw(st.sampled_from(wanted))
+            self.leave_rows()
             return Retract(id, use.le, use.re, max(use.le, cti - self.number(1, 4)))
         id = self.free_id()
         le = cti - self.number(1, 4)
@@ -170,6 +202,7 @@ class Writer:
 
     def finish(self) -> None:
         """End what has no end."""
+        self.leave_rows()
         for id, use in list(self.fold.uses.items()):
             if use.re == INFINITY and not use.is_over:
                 self.add(Retract(id, use.le, use.re, max(self.fold.cti, use.le) + self.number(1, 3)))

@@ -164,7 +164,8 @@ class Sqlite(Sink):
             self.steps = None
 
     def rows(self, fields: Iterable[str]) -> Counter[Kept]:
-        named = DatabaseTable(self.connect, "t").columns()
+        told = getattr(DatabaseTable(self.connect, "t"), "columns", None)
+        named = {column: column for column in self.columns(fields)} if told is None else told()
         names = {named[column]: name for column, name in self.columns(fields).items() if column in named}
         with closing(self.connect()) as connection:
             connection.row_factory = sqlite3.Row

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import streamdsl as sd
 from streamdsl.io.sources import bind
 from streamdsl.temporal import INFINITY, Cti, Event, Insert, Retract
+from tests.laws.doors.history import is_row
 from tests.laws.doors.payloads import Kind
 
 LIBRARIES = ("pandas", "polars", "Arrow", "CSV", "JSONL", "Parquet")
@@ -64,8 +65,9 @@ class Door:
             rows = [(event.le, event.re, event.payload) for event in map(self._dated, events) if isinstance(event, Insert)]
             return bind(rows, self.stream._node).whole()  # type: ignore[arg-type]
         if self.source == "frames and objects":
-            as_frame = next(self.numbers) % 2 == self.style % 2
-            return self._in("pandas", events, ["le", "re"]) if as_frame else list(map(self._dated, events))
+            first = events[0]
+            as_frame = isinstance(first, Insert) and is_row(first.id)
+            return self._in(LIBRARIES[self.style % 3], events, ["le", "re"]) if as_frame else list(map(self._dated, events))
         library, _, physical = self.source.partition(", ")
         return self._in(library, events, ["kind", "id", "le", "re", "re_new"] if physical else ["le", "re"])
 
