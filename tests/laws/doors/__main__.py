@@ -6,9 +6,8 @@ import sys
 from collections import Counter, defaultdict
 from itertools import combinations
 
-from tests.laws.doors.case import DIMENSIONS, ROWS
+from tests.laws.doors.case import DIMENSIONS, ROWS, legal
 from tests.laws.doors.covering import legal_pairs, pairs_of
-from tests.laws.doors.case import legal
 from tests.laws.doors.law import law
 
 

@@ -75,7 +75,23 @@ INTS = st.integers(-2, 3)
 FLOATS = st.sampled_from([0.5, 1.0, -1.5, 2.25, 1e16, 0.1])
 DECIMALS = st.sampled_from(list(map(Decimal, ["0.5", "1.50", "-2", "7", "0.12345678901234567890"])))
 TIMES = st.sampled_from([datetime(2024, 1, day, 7, tzinfo=UTC) + timedelta(microseconds=day) for day in (1, 2, 5)])
-HOSTILE = ["items", "keys", "values", "get", "shard", "v", "V", "a b", 'q"uo\'te', "class", "ä.b", "count", "_items", "_0", "payload_le"]
+HOSTILE = [
+    "items",
+    "keys",
+    "values",
+    "get",
+    "shard",
+    "v",
+    "V",
+    "a b",
+    "q\"uo'te",
+    "class",
+    "ä.b",
+    "count",
+    "_items",
+    "_0",
+    "payload_le",
+]
 """Names of fields that methods, columns of the engine and of sinks, SQL, or Python have too."""
 RESERVED = ["le", "re", "id", "kind", "re_new"]
 """Names that columns of frames have that come in, for something else."""
@@ -91,25 +107,65 @@ def kinds() -> list[Kind]:
     return [
         Kind("int", INTS, lambda e: e % 2, lambda e: e + 1, lambda p: p, int, {"value": pa.int64()}),
         Kind("float", FLOATS, lambda e: e > 1, lambda e: e / 2, lambda p: int(min(p, 3)), float, {"value": pa.float64()}),
-        Kind("str", st.sampled_from(["a", "b", "it's"]), lambda e: e, lambda e: sd.when(e == "a").then(1).otherwise(2), len, str,
-             {"value": pa.string()}),
+        Kind(
+            "str",
+            st.sampled_from(["a", "b", "it's"]),
+            lambda e: e,
+            lambda e: sd.when(e == "a").then(1).otherwise(2),
+            len,
+            str,
+            {"value": pa.string()},
+        ),
         Kind("None", st.none(), lambda e: sd.is_none(e), lambda e: 1, lambda p: 1),
         Kind("bool", st.booleans(), lambda e: e, lambda e: sd.when(e).then(1).otherwise(0), int, bool, {"value": pa.bool_()}),
         Kind("Enum", st.sampled_from(Colour), lambda e: e, lambda e: e.value, lambda p: p.value, Colour),
         Kind("Decimal", DECIMALS, lambda e: e > 1, lambda e: e + 1, int, Decimal, {"value": pa.decimal128(38, 20)}),
         Kind("datetime", TIMES, lambda e: e, lambda e: e.day, lambda p: p.day, datetime, {"value": pa.timestamp("us", "UTC")}),
         Kind("tuple", st.tuples(KEYS, INTS), lambda e: e[0], lambda e: e[1], lambda p: p[1]),
-        Kind("named tuple", st.builds(Named, KEYS, INTS), lambda e: e.k, lambda e: e.v, lambda p: p.v, Named,
-             {"k": pa.string(), "v": pa.int64()}),
-        Kind("record", records("k", "v"), lambda e: e.k, lambda e: e["v"], lambda p: p["v"], None,
-             {"k": pa.string(), "v": pa.int64()}),
-        Kind("dataclass", st.builds(Plain, KEYS, INTS), lambda e: e.k, lambda e: e.v, lambda p: p.v, Plain,
-             {"k": pa.string(), "v": pa.int64()}),
-        Kind("nested", st.builds(Nested, st.builds(Inner, KEYS, FLOATS), INTS), lambda e: e.inner.k, lambda e: e.v,
-             lambda p: p.v, Nested),
-        Kind("optional", st.builds(Optional, st.none() | KEYS, st.none() | FLOATS), lambda e: e.k,
-             lambda e: sd.when(sd.is_none(e.v)).then(0.0).otherwise(e.v), lambda p: 1 if p.k is None else 2, Optional,
-             {"k": pa.string(), "v": pa.float64()}),
+        Kind(
+            "named tuple",
+            st.builds(Named, KEYS, INTS),
+            lambda e: e.k,
+            lambda e: e.v,
+            lambda p: p.v,
+            Named,
+            {"k": pa.string(), "v": pa.int64()},
+        ),
+        Kind(
+            "record",
+            records("k", "v"),
+            lambda e: e.k,
+            lambda e: e["v"],
+            lambda p: p["v"],
+            None,
+            {"k": pa.string(), "v": pa.int64()},
+        ),
+        Kind(
+            "dataclass",
+            st.builds(Plain, KEYS, INTS),
+            lambda e: e.k,
+            lambda e: e.v,
+            lambda p: p.v,
+            Plain,
+            {"k": pa.string(), "v": pa.int64()},
+        ),
+        Kind(
+            "nested",
+            st.builds(Nested, st.builds(Inner, KEYS, FLOATS), INTS),
+            lambda e: e.inner.k,
+            lambda e: e.v,
+            lambda p: p.v,
+            Nested,
+        ),
+        Kind(
+            "optional",
+            st.builds(Optional, st.none() | KEYS, st.none() | FLOATS),
+            lambda e: e.k,
+            lambda e: sd.when(sd.is_none(e.v)).then(0.0).otherwise(e.v),
+            lambda p: 1 if p.k is None else 2,
+            Optional,
+            {"k": pa.string(), "v": pa.float64()},
+        ),
         Kind("list", st.lists(INTS, max_size=2), lambda e: len(e), lambda e: sum(e), len, list, {"value": pa.list_(pa.int64())}),
     ]
 
@@ -117,8 +173,13 @@ def kinds() -> list[Kind]:
 def hostile(first: str, second: str) -> Kind:
     """Return records with fields of these names."""
     return Kind(
-        "hostile", records(first, second), lambda e: e[first], lambda e: e[second],
-        lambda p: p[second], None, {first: pa.string(), second: pa.int64()},
+        "hostile",
+        records(first, second),
+        lambda e: e[first],
+        lambda e: e[second],
+        lambda p: p[second],
+        None,
+        {first: pa.string(), second: pa.int64()},
     )
 
 

@@ -7,7 +7,7 @@ import re
 import sqlite3
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 import pyarrow.parquet as pq
 
 from streamdsl.engine.outgoing import Outgoing
+from streamdsl.io.layout import PHYSICAL
 from streamdsl.sinks import DatabaseTable, ParquetTable
 from streamdsl.temporal import CHT, INFINITY, fields_of
-from streamdsl.io.layout import PHYSICAL
 from streamdsl.temporal.frames import column_names
 from streamdsl.temporal.payload import is_dataclass
 from tests.laws.doors.fold import Fold
@@ -164,8 +164,7 @@ class Sqlite(Sink):
             self.steps = None
 
     def rows(self, fields: Iterable[str]) -> Counter[Kept]:
-        told = getattr(DatabaseTable(self.connect, "t"), "columns", None)
-        named = {column: column for column in self.columns(fields)} if told is None else told()
+        named = DatabaseTable(self.connect, "t").columns()
         names = {named[column]: name for column, name in self.columns(fields).items() if column in named}
         with closing(self.connect()) as connection:
             connection.row_factory = sqlite3.Row
@@ -221,13 +220,20 @@ def typed(value: Any) -> Any:
     return (type(value).__name__, "NaN" if value != value else value)
 
 
+MADE: dict[str, Callable[[Path, bool], Sink]] = {
+    "events": Events,
+    "Parquet": Parquet,
+    "Parquet by time": ParquetByTime,
+    "SQLite": Sqlite,
+}
+
+
 def sink(name: str, folder: Path, dates: bool) -> Sink:
     """Return a new sink."""
-    return {"events": Events, "Parquet": Parquet, "Parquet by time": ParquetByTime, "SQLite": Sqlite}[name](folder, dates)
+    return MADE[name](folder, dates)
 
 
 def difference(found: Counter[Kept], wanted: Counter[Kept]) -> str:
     """Return what is lost, and what is too much, in words."""
     lines: Iterable[str] = [f"lost:  {row}" for row in (wanted - found).elements()]
     return "\n".join([*lines, *(f"wrong: {row}" for row in (found - wanted).elements())])
-

@@ -24,7 +24,13 @@ from tests.laws.doors.history import is_row
 from tests.laws.doors.payloads import Kind
 
 LIBRARIES = ("pandas", "polars", "Arrow", "CSV", "JSONL", "Parquet")
-SOURCES = ("objects", "edges", "tuples", "frames and objects", *(f"{name}{how}" for name in LIBRARIES for how in ("", ", events")))
+SOURCES = (
+    "objects",
+    "edges",
+    "tuples",
+    "frames and objects",
+    *(f"{name}{how}" for name in LIBRARIES for how in ("", ", events")),
+)
 """Frames and files come as rows, which have no ids, and as events."""
 NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype(), pa.float64(): pd.Float64Dtype()}
 READERS: dict[str, Any] = {"CSV": sd.from_csv, "JSONL": sd.from_jsonl, "Parquet": sd.from_parquet}
@@ -58,7 +64,7 @@ class Door:
 
     def value(self, events: Sequence[Event[Any]]) -> Any:
         """Return what is pushed."""
-        if self.source in ("objects", "edges") or isinstance(events[0], Cti) and not self.source.endswith(", events"):
+        if self.source in ("objects", "edges") or (isinstance(events[0], Cti) and not self.source.endswith(", events")):
             found = [self._dated(event) for event in events]
             return iter(found) if self.style % 3 == 2 else found
         if self.source == "tuples":

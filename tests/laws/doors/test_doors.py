@@ -1,4 +1,4 @@
-"""The law from door to door, for each row of a covering array; that no pair of choices is left out, and the fold is the engine's."""
+"""The law from door to door, for each row of a covering array, and that no pair of choices is left out."""
 
 from __future__ import annotations
 
