@@ -28,6 +28,7 @@ from streamdsl.io.columns import is_frame
 from streamdsl.io.sources import read_frame
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node
+from streamdsl.plan.types import Hints, output_types
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejected, Unit, add_time, check_unit, common_unit
 
 T = TypeVar("T", default=Any)
@@ -91,7 +92,7 @@ class Session(RunningQuery[T]):
         0  insert   0    10     1
         1     cti  20  <NA>  <NA>
         """
-        return Outgoing(self._push(events, source), self.unit, self.written.schema)
+        return Outgoing(self._push(events, source), self.unit, self.written.schema, lambda: self.types)
 
     def _push(self, events: Iterable[Event[Any]] | Any, source: str | None) -> list[Sent]:
         self._check_open()
@@ -182,6 +183,11 @@ class Session(RunningQuery[T]):
 
         with collector_paused():
             return snapshot(self)
+
+    @functools.cached_property
+    def types(self) -> Hints:
+        """The types of the output's fields, as far as the query tells."""
+        return output_types(self.written)
 
     @functools.cached_property
     def parts(self) -> Parts:

@@ -16,7 +16,7 @@ from streamdsl.io.locks import Lock
 from streamdsl.sinks.batches import NOTED, Taken
 from streamdsl.sinks.folder import COLUMNS, LOST, OWN
 from streamdsl.sinks.guard import failing, read_note, write_note
-from streamdsl.sinks.net import plain
+from streamdsl.sinks.net import plain, rows_of
 from streamdsl.sinks.paths import local_path
 from streamdsl.sinks.schemas import fitted, widened
 
@@ -64,7 +64,7 @@ class ParquetEvents:
         """Write the file of a micro-batch, and those before it again if it has other columns; return how many there are."""
         known, files = self.path / COLUMNS, list(self._files(batch - 1))
         before = pq.read_schema(known) if known.exists() else rows.schema
-        wide = widened(before, rows.schema, what, has_rows=bool(files), comes=bool(rows.num_rows))
+        wide = widened(before, rows.schema, what, has_rows=bool(files), comes=rows_of(rows).num_rows > 0)
         if wide != before or not known.exists():
             for file in files:
                 self._write(fitted(pq.ParquetFile(file).read(), wide, what), file)

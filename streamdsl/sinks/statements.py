@@ -180,8 +180,8 @@ class Statements:
         for field in map(schema.field, named.known):
             if field.name not in made.known:
                 self._run(f"ALTER TABLE {self._table} ADD COLUMN {self._column(named, field)}")
-            elif self._type(known := made.schema.field(field.name).type) != self._type(field.type):
-                self._change(quoted(named.columns[field.name]), field, known)
+            elif self._type(made.schema.field(field.name).type) != self._type(field.type):
+                self._change(quoted(named.columns[field.name]), field)
         return named
 
     def fits(self, one: Any, other: Any) -> bool:
@@ -232,21 +232,24 @@ class Statements:
     def _column(self, made: Made, field: Any) -> str:
         return f"{quoted(made.columns[field.name])} {self._type(field.type)}{' NOT NULL' if field.name in KEY else ''}"
 
-    def _change(self, column: str, field: Any, known: Any) -> None:
-        """Change the type of a column of integers; SQLite keeps them as they are beside floats."""
-        to_floats = pa.types.is_floating(field.type)
-        if self._driver.is_sqlite and to_floats:
+    def _change(self, column: str, field: Any) -> None:
+        """Change the type of a column of integers to floats or decimals; raises `SinkError` for an integer that is no float."""
+        kind = self._type(field.type)
+        if self._driver.is_sqlite:  # it keeps integers as they are beside floats
+            if kind == "TEXT":
+                spare = quoted("~~")
+                self._run(f"ALTER TABLE {self._table} ADD COLUMN {spare} TEXT")
+                self._run(f"UPDATE {self._table} SET {spare} = CAST({column} AS TEXT)")
+                self._run(f"ALTER TABLE {self._table} DROP COLUMN {column}")
+                self._run(f"ALTER TABLE {self._table} RENAME COLUMN {spare} TO {column}")
             return
-        lost = f"SELECT 1 FROM {self._table} WHERE {column} NOT BETWEEN {-_EXACT} AND {_EXACT} LIMIT 1"
-        if not self._driver.is_sqlite:
-            self._run(lost)
-            if not to_floats or self._cursor.fetchone() is None:
-                self._run(f"ALTER TABLE {self._table} ALTER COLUMN {column} TYPE {self._type(field.type)}")
-                return
-        raise SinkError(
-            f"the column {field.name!r} of the table {self._name} is {known}, and {field.type} comes: it cannot be changed",
-            hint="declare the types of the payload's fields, or select values of one type",
-        )
+        self._run(f"SELECT 1 FROM {self._table} WHERE {column} NOT BETWEEN {-_EXACT} AND {_EXACT} LIMIT 1")
+        if pa.types.is_floating(field.type) and self._cursor.fetchone() is not None:
+            raise SinkError(
+                f"the column {field.name!r} of the table {self._name} has integers that are no floats, and floats come",
+                hint="declare the types of the payload's fields, or select values of one type",
+            )
+        self._run(f"ALTER TABLE {self._table} ALTER COLUMN {column} TYPE {kind}")
 
     def _check_before(self, before: Any) -> None:
         """Raise unless the table has rows with these keys and ends."""
