@@ -98,7 +98,7 @@ def _of_its_own(id: Any) -> str:
         return str(id.name)
     if is_dataclass(id) and not isinstance(id, type):
         return ", ".join(f"{name}={_text(value)}" for name, value in fields_of(id))
-    if type(id).__repr__ is object.__repr__:
+    if getattr(type(id), "__repr__", None) == object.__repr__:
         raise SchemaError(
             f"the id {id!r} has no text that tells it from others",
             hint="take ids that are text, numbers, dates, or tuples of these; or write a __repr__ that says what __eq__ compares",

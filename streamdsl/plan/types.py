@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -165,7 +166,7 @@ def _of_aggregate(agg: BoundAgg, around: _Around) -> Any:
     if isinstance(agg.function, _ALIKE):
         return int if isinstance(agg.function, builtin.Sum) and value is bool else value
     if isinstance(agg.function, builtin.Collect):
-        return None if value is None else list[value]
+        return None if value is None else types.GenericAlias(list, (value,))
     bases = (base for cls in type(agg.function).__mro__ for base in vars(cls).get("__orig_bases__", ()))
     out = next((typing.get_args(base)[-1] for base in bases if typing.get_args(base)), None)
     return None if isinstance(out, typing.TypeVar) else out

@@ -7,7 +7,7 @@ from typing import Final
 
 from streamdsl.errors import SinkError
 
-NOTED: Final = {"batch": int, "stream": (str, type(None))}
+NOTED: Final[dict[str, type | tuple[type, ...]]] = {"batch": int, "stream": (str, type(None))}
 """What a note of the last micro-batch says."""
 
 

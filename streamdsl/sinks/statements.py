@@ -61,11 +61,12 @@ def speaking(table: str) -> Iterator[None]:
     except StreamDslError:
         raise
     except Exception as error:
-        raise _both(type(error))(f"the table {table} cannot be read or written: {error}", hint=AGAIN) from error
+        kind: Any = type(error)
+        raise _both(kind)(f"the table {table} cannot be read or written: {error}", hint=AGAIN) from error
 
 
 @cache
-def _both(kind: type[Exception]) -> type[SinkError]:
+def _both(kind: Any) -> type[SinkError]:
     return type(SinkError.__name__, (SinkError, kind), {})
 
 

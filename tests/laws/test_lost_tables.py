@@ -53,7 +53,7 @@ FILES: dict[str, Callable[[Path], Any]] = {
     "the folder": lambda path: shutil.rmtree(path / "t"),
     "a file of rows": lambda path: (path / "t" / "le_0.parquet").unlink(),
     "a file of rows that no event touches": lambda path: (path / "t" / "le_2.parquet").unlink(),
-    "all files of rows": lambda path: [file.unlink() for file in (path / "t").glob("le_*")],
+    "all files of rows": lambda path: list(map(os.unlink, (path / "t").glob("le_*"))),
     "the file of columns": lambda path: (path / "t" / "columns.parquet").unlink(),
     "the commit": lambda path: (path / "t" / "_streamdsl" / "commit.json").unlink(),
     "the table's own folder": lambda path: shutil.rmtree(path / "t" / "_streamdsl"),
