@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.expr.called import called, shown_otherwise
 from streamdsl.expr.functions import plain_function
 from streamdsl.expr.nodes import (
     Attribute,
@@ -31,7 +32,7 @@ from streamdsl.expr.nodes import (
     Whole,
     application,
 )
-from streamdsl.expr.rows import evaluate_row, field_of, no_lifetime, project_row, settle
+from streamdsl.expr.rows import attribute_of, evaluate_row, field_of, no_lifetime, project_row, settle
 from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import Column, Rows, Table, column_of, object_column
 from streamdsl.expr.vector import Operand, Same
@@ -179,10 +180,18 @@ def _is_scalar(column: Column) -> bool:
 def _picked(expr: Expr, inputs: Inputs) -> Column | None:
     """Return the column that an expression is as it stands, None if it must be made."""
     if type(expr) is Field:
-        return inputs.tables[expr.side].columns.get(expr.name)
+        return _column_of_field(inputs.tables[expr.side], expr.name)
     if type(expr) is Key and inputs.keys is not None and inputs.keys.schema.shape is Shape.SCALAR:
         return inputs.keys.columns["value"]
     return None
+
+
+def _column_of_field(table: Table, name: str) -> Column | None:
+    """Return the column that holds a field; None where there is none, and of bare values that may have such an attribute."""
+    column = None if table.schema.shape is Shape.OBJECT else table.columns.get(name)
+    if column is None or table.schema.shape is not Shape.SCALAR:
+        return column
+    return column if column.dtype != object or unique(map(type, column.tolist())) <= IMMUTABLE else None
 
 
 def _made(expr: Make, inputs: Inputs) -> Table:
@@ -249,8 +258,9 @@ class _Columns:
 
     def field(self, expr: Field) -> Operand:
         table = self.inputs.tables[expr.side]
-        if table.schema.shape is not Shape.OBJECT and expr.name in table.schema.names:
-            return self.taken(table.columns[expr.name])
+        column = _column_of_field(table, expr.name)
+        if column is not None:
+            return self.taken(column)
         return column_of([field_of(payload, expr.name) for payload in self.table(expr.side).payloads()])
 
     def table(self, side: int) -> Table:
@@ -293,7 +303,7 @@ class _Columns:
         keys = self.inputs.keys
         if isinstance(expr.operand, Key) and keys is not None and keys.schema.shape is Shape.RECORD and expr.name in keys.columns:
             return self.taken(keys.columns[expr.name])
-        return self.each(lambda value: getattr(value, expr.name), self.operand(expr.operand))
+        return self.each(lambda value: attribute_of(value, expr.name), self.operand(expr.operand))
 
     def call(self, expr: Call) -> Operand:
         function = plain_function(expr.function)
@@ -302,7 +312,7 @@ class _Columns:
         arguments = [
             object_column(self.table(a.side).rows()) if isinstance(a, Whole) else self.operand(a) for a in expr.arguments
         ]
-        return self.each(lambda *values: settle(function(*values)), *arguments)
+        return self.each(lambda *values: settle(called(function, values)), *arguments)
 
     def choose(self, expr: Choose) -> Operand:
         waiting: Rows = np.arange(self.size)
@@ -340,7 +350,11 @@ def _called(function: Callable[..., Any], arguments: list[list[Any]]) -> list[An
     try:
         # Not map(): a StopIteration of the function would end it, and lose rows.
         for row in zip(*arguments, strict=True):
-            values.append(function(*row))
+            try:
+                values.append(function(*row))
+            except (AttributeError, TypeError) as error:
+                function = shown_otherwise(function, error, row)
+                values.append(function(*row))
     except Exception as error:
         raise RowError(len(values), error) from error
     return values

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.expr.words import WORDS, Word
+from streamdsl.temporal.names import exact
 
 BinaryOp: TypeAlias = Literal["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "==", "!=", "<", "<=", ">", ">="]
 UnaryOp: TypeAlias = Literal["-", "+", "abs", "not", "is_none"]
@@ -71,10 +72,15 @@ def _expressions(value: object) -> Iterator[Expr]:
 
 @dataclass(frozen=True, slots=True)
 class Field(Expr):
-    """A field of the row; of a pair of rows, `side` 0 is the left and 1 the right."""
+    """A field of the row; of a pair of rows, `side` 0 is the left and 1 the right. A `bare` payload is shown as the row itself."""
 
     name: str
     side: int = 0
+    bare: bool = field(default=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if type(self.name) is not str:
+            object.__setattr__(self, "name", exact(self.name))
 
 
 @dataclass(frozen=True, slots=True)

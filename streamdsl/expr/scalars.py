@@ -22,7 +22,9 @@ from streamdsl.expr.nodes import (
     Whole,
     application,
 )
+from streamdsl.expr.rows import attribute_of
 from streamdsl.expr.schema import Schema, Shape
+from streamdsl.temporal.names import literal
 from streamdsl.temporal.payload import PLAIN, Record
 
 Values: TypeAlias = tuple[Any, ...]
@@ -292,7 +294,7 @@ class Writing:
 
     def attribute(self, expr: Attribute) -> str:
         if not isinstance(expr.operand, Key):
-            return f"{self.named(getattr)}({self.of(expr.operand)}, {expr.name!r})"
+            return f"{self.named(attribute_of)}({self.of(expr.operand)}, {literal(expr.name)})"
         return self._key(expr.name, self.keys if self.keys is not None and self.keys.shape is Shape.RECORD else None)
 
     def _field(self, name: str, schema: Schema | None) -> str:

@@ -19,7 +19,7 @@ from streamdsl.expr.bytecode import is_traceable, remainders
 from streamdsl.expr.facade import E
 from streamdsl.expr.functions import Udf, call
 from streamdsl.expr.nodes import Expr, Field, Opaque, Whole, depth
-from streamdsl.expr.proxies import LifeProxy, RowProxy, argument, result
+from streamdsl.expr.proxies import LifeProxy, argument, result, row_proxy
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.snapshot import snapshot
 from streamdsl.expr.standins import with_stand_ins
@@ -67,12 +67,16 @@ def _recorded(function: FunctionType, schemas: Schemas, takes_life: bool) -> Exp
     with tracing() as attempt:
         try:
             copy = with_stand_ins(function)
-            rows = map(RowProxy, schemas, range(len(schemas)))
+            rows = map(row_proxy, schemas, range(len(schemas)))
             expr = result(copy(*rows, LifeProxy()) if takes_life else copy(*rows))
         except (FieldNotFound, WriterError):
             raise
         except Exception:
-            return None
+            expr = None
+    for _, mistake in attempt.mistakes.values():
+        raise mistake
+    if expr is None:
+        return None
     return expr if _is_faithful(attempt, function, expr) else None
 
 

@@ -33,7 +33,7 @@ from streamdsl.expr import (
 from streamdsl.expr.facade import node_of
 from streamdsl.expr.nodes import Constant, Field, Key, Whole
 from streamdsl.expr.rows import settle
-from streamdsl.expr.schema import ScalarRow, Schema, Shape, row_view
+from streamdsl.expr.schema import Schema, Shape, row_view
 from streamdsl.expr.table import Table, column_of, object_column
 from streamdsl.temporal import Record
 
@@ -211,7 +211,7 @@ def test_projections(function: Callable[[Any], Any], shape: Shape, payload: Any)
 
 
 def test_rows_become_payloads_wherever_they_are_values() -> None:
-    assert settle([ScalarRow(1), {"a": row_view((1, 2))}, Trip("A", np.float64(1), ScalarRow(2))]) == [  # type: ignore[arg-type]
+    assert settle([np.int64(1), {"a": row_view((1, 2))}, Trip("A", np.float64(1), np.int64(2))]) == [  # type: ignore[arg-type]
         1,
         {"a": (1, 2)},
         Trip("A", 1.0, 2),
