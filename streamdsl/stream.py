@@ -347,7 +347,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
           [1, 5) 'x'
           [1, 5) 'y'
         """
-        return self._over(algebra.SelectMany(self._node, building.row_expression(f, self._node.schema, life=False)))
+        return self._over(algebra.SelectMany(self._node, building.row_expression(f, self._node.schema, life=False, yields=True)))
 
     @overload
     def alter_lifetime(

@@ -14,7 +14,7 @@ from streamdsl.engine.operator import Piece
 from streamdsl.engine.running_query import RunningQuery
 from streamdsl.engine.sent import Sent, events_sent
 from streamdsl.engine.why import Feed
-from streamdsl.errors import QueryError, SchemaError, SessionError, UnitError
+from streamdsl.errors import QueryError, SchemaError, SessionError, UnitError, reason
 from streamdsl.plan.node import Group, Node, Source
 from streamdsl.plan.parameters import settled, with_sources
 from streamdsl.plan.units import in_calendar, in_unit
@@ -50,7 +50,7 @@ class Attached(RunningQuery[T]):
         out, self._waiting = events_sent(self._waiting), []
         if not out and self._failure is not None:
             raise SessionError(
-                f"the attached query has failed: {self._failure}", hint="detach it; the others go on"
+                f"the attached query has failed: {reason(self._failure)}", hint="detach it; the others go on"
             ) from self._failure
         return out
 

@@ -16,7 +16,7 @@ from streamdsl.engine.operator import Gate, Piece
 from streamdsl.engine.published import Published
 from streamdsl.engine.sent import Sent
 from streamdsl.engine.why import Feed, Why
-from streamdsl.errors import SessionError
+from streamdsl.errors import SessionError, reason
 from streamdsl.plan.node import Node
 from streamdsl.plan.properties import fixed_end
 from streamdsl.temporal import INFINITY, MIN_TIME, Event, Unit, to_duration
@@ -187,7 +187,7 @@ class RunningQuery(ABC, Generic[T]):
     def _check_open(self) -> None:
         if self._failure is not None:
             raise SessionError(
-                f"the session has failed: {self._failure}", hint="open a new one; rejected() and stats() still work"
+                f"the session has failed: {reason(self._failure)}", hint="open a new one; rejected() and stats() still work"
             )
         if self._closed:
             raise SessionError("the session is closed")

@@ -10,14 +10,14 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import FrameType, TracebackType
 from typing import Any, Final
 
 from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.temporal.payload import fields_of, is_dataclass, is_namedtuple
 
-_NO_ITEMS: Final = ("object is not subscriptable", "tuple indices must be integers")
+_NO_ITEMS: Final = ("object is not subscriptable", "indices must be integers")
 View = Callable[[Any], Any]
 
 
@@ -60,13 +60,12 @@ def _view(error: AttributeError | TypeError, rows: Sequence[Any]) -> View | None
         asked = error.obj
         if error.name != "value" or type(asked) not in IMMUTABLE or not any(asked is row for row in rows):
             return None
-        warn_of_value(_last(error.__traceback__))
-        return _valued
-    return _with_items if _lacks_items(error, rows) else None
-
-
-def _lacks_items(error: TypeError, rows: Sequence[Any]) -> bool:
-    return any(text in str(error) for text in _NO_ITEMS) and any(is_dataclass(row) or is_namedtuple(row) for row in rows)
+        return partial(_valued, _last(error.__traceback__))
+    if not any(text in str(error) for text in _NO_ITEMS):
+        return None
+    if any(is_dataclass(row) or is_namedtuple(row) for row in rows):
+        return _with_items
+    return partial(_valued, _last(error.__traceback__)) if any(type(row) in IMMUTABLE for row in rows) else None
 
 
 def _last(trace: TracebackType | None) -> FrameType:
@@ -88,19 +87,28 @@ def warn_of_value(frame: FrameType) -> None:
 
 
 class _Valued:
-    """A bare payload as a row with the one field `value`."""
+    """A bare payload as a row with the one field `value`, read in a frame."""
 
-    __slots__ = ("value",)
+    __slots__ = ("_frame", "_value")
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    def __init__(self, value: Any, frame: FrameType) -> None:
+        self._value = value
+        self._frame = frame
+
+    @property
+    def value(self) -> Any:
+        warn_of_value(self._frame)
+        return self._value
+
+    def __getitem__(self, name: Any) -> Any:
+        return self.value if name == "value" else self._value[name]
 
     def __bool__(self) -> bool:
-        return bool(self.value)
+        return bool(self._value)
 
 
-def _valued(row: Any) -> Any:
-    return _Valued(row) if type(row) in IMMUTABLE else row
+def _valued(frame: FrameType, row: Any) -> Any:
+    return _Valued(row, frame) if type(row) in IMMUTABLE else row
 
 
 class _Items:
@@ -118,10 +126,11 @@ def _class_with_items(cls: Any) -> Any:
         if isinstance(name, str):
             return dict(fields_of(self))[name]
         if inherited is None:
-            raise TypeError(f"{cls.__name__!r} has the items {', '.join(repr(each) for each, _ in fields_of(self))}, not {name!r}")
+            raise TypeError(f"the items of a {cls.__name__} are its fields, not {name!r}")
         return inherited(self, name)
 
-    return type(cls.__name__, (_Items, cls), {"__slots__": (), "__getitem__": item, "__class__": property(lambda self: cls)})
+    body = {"__slots__": (), "__getitem__": item, "__class__": property(lambda self: cls)}
+    return type(cls.__name__, (_Items, cls), body)
 
 
 def _with_items(row: Any) -> Any:
@@ -129,7 +138,8 @@ def _with_items(row: Any) -> Any:
     own = getattr(type(row), "__getitem__", None)
     if not (is_tuple and own is tuple.__getitem__) and not (is_dataclass(row) and own is None):
         return row
-    return _copied(row, _class_with_items(type(row)))
+    kind: Any = type(row)
+    return _copied(row, _class_with_items(kind))
 
 
 def _copied(row: Any, cls: Any) -> Any:
@@ -145,5 +155,5 @@ def shown(value: Any) -> Any:
     """Return the payload that a row was shown for, as which a function may give it back; anything else is itself."""
     kind = type(value)
     if kind is _Valued:
-        return value.value
+        return value._value
     return _copied(value, kind.__mro__[2]) if issubclass(kind, _Items) else value

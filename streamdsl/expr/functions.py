@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Never, NoReturn, ParamSpec, TypeVar, overload
 
 from streamdsl.errors import QueryError, TimeOverflow, UnitError
+from streamdsl.expr.answers import check_function
 from streamdsl.expr.clock import CalendarUnit, zone_of
 from streamdsl.expr.facade import E, build, constant, family
 from streamdsl.expr.nodes import Call, Choose, Constant, Expr, Field, Function, Parameter, Unary
@@ -415,6 +416,7 @@ def udf(function: Callable[P, R]) -> Udf[P, R]:
     """
     if not callable(function) or isinstance(function, Udf):
         raise QueryError(f"@udf takes a function, not {function!r}")
+    check_function(function, "a value")
     return Udf(function)
 
 

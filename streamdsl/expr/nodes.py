@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.vocabulary import IMMUTABLE
@@ -20,9 +20,19 @@ UnaryOp: TypeAlias = Literal["-", "+", "abs", "not", "is_none"]
 _LOGICAL: Final = ("&", "|", "^")
 
 
+class Place(NamedTuple):
+    """A line of a file."""
+
+    file: str
+    line: int
+
+
 @dataclass(frozen=True, slots=True)
 class Expr:
     """The base of all expressions."""
+
+    written: Place | None = field(default=None, kw_only=True, compare=False, repr=False)
+    """The line of the lambda that it was traced from."""
 
     def children(self) -> Iterator[Expr]:
         """Yield the expressions that this one is made of."""
@@ -59,7 +69,7 @@ class Expr:
 @functools.cache
 def _names(cls: type[Expr]) -> tuple[str, ...]:
     """Return the names of the fields of a class."""
-    return tuple(field.name for field in fields(cls))
+    return tuple(field.name for field in fields(cls) if field.compare)
 
 
 def _expressions(value: object) -> Iterator[Expr]:
@@ -72,7 +82,7 @@ def _expressions(value: object) -> Iterator[Expr]:
 
 @dataclass(frozen=True, slots=True)
 class Field(Expr):
-    """A field of the row; of a pair of rows, `side` 0 is the left and 1 the right. A `bare` payload is shown as the row itself."""
+    """A field of the row; of a pair of rows, `side` 0 is the left and 1 the right. A `bare` payload is shown as the row."""
 
     name: str
     side: int = 0

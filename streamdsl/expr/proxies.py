@@ -79,16 +79,17 @@ class MethodProxy(Refusing):
 class RowE(E):
     """A row that is an expression itself, as a bare payload is: without a schema only the run can tell what it is.
 
-    >>> RowE(Whole()) + 1, RowE(Whole()).price
+    >>> RowE(0) + 1, RowE(0).price
     (e + 1, e.price)
     >>> row_proxy(Schema.scalar(int), 0) > 3
     e > 3
     """
 
-    __slots__ = ()
+    __slots__ = ("_row",)
 
-    def __init__(self, node: Expr) -> None:
-        self._node = node
+    def __init__(self, side: int) -> None:
+        self._row = RowProxy(None, side)
+        self._node = Whole(side)
         self._hint = None
         self._is_value = False
 
@@ -96,10 +97,10 @@ class RowE(E):
         return E
 
     def __getattr__(self, name: str) -> Any:
-        return RowProxy(None, self._node.side).__getattr__(name)
+        return getattr(self._row, name)
 
     def __getitem__(self, item: Any) -> Any:
-        return RowProxy(None, self._node.side)[item]
+        return self._row[item]
 
 
 class BareE(E):
@@ -127,11 +128,17 @@ class BareE(E):
             raise FieldNotFound(name, ())
         return super().__getattr__(name)
 
+    def __getitem__(self, item: Any) -> Any:
+        if item == "value" and self._kind is not None:
+            warn_of_value(sys._getframe(1))
+            return E(self._node, self._hint)
+        return super().__getitem__(item)
+
 
 def row_proxy(schema: Schema | None, side: int) -> Any:
     """Return what a lambda is called with for a row while it is traced."""
     if schema is None:
-        return RowE(Whole(side))
+        return RowE(side)
     return BareE(side, schema.kind) if schema.shape is Shape.SCALAR else RowProxy(schema, side)
 
 

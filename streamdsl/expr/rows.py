@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.errors import QueryError
+from streamdsl.expr.answers import holds
 from streamdsl.expr.called import called, shown
 from streamdsl.expr.facade import E, node_of
 from streamdsl.expr.functions import Then, When, incomplete, plain_function
@@ -59,6 +60,32 @@ def project_row(
     return as_payload(settle(_Row(payloads, life, key, starts).value(expr)))
 
 
+def holds_row(
+    expr: Expr, payloads: tuple[Any, ...], life: Lifetime | None = None, key: Any = None, starts: tuple[int, ...] = ()
+) -> bool:
+    """Say whether a predicate is true of one row, or of a pair.
+
+    >>> holds_row(Binary(">", Field("x"), Constant(2)), ({"x": 21},))
+    True
+    """
+    return answer(expr, evaluate_row(expr, payloads, life, key, starts))
+
+
+def answer(expr: Expr, value: Any) -> bool:
+    """Return what a predicate's value says; what says nothing is an error that names the predicate's line."""
+    try:
+        return holds(value)
+    except Exception as error:
+        raise at_place(error, expr) from None
+
+
+def at_place(error: Exception, expr: Expr) -> Exception:
+    """Return an error with the line of the expression in which it came up first."""
+    if not hasattr(error, "written"):
+        error.written = next((part.written for part in expr.walk() if part.written is not None), None)  # type: ignore[attr-defined]
+    return error
+
+
 class _Row:
     """One row while an expression is evaluated; a shared node is evaluated once."""
 
@@ -73,7 +100,11 @@ class _Row:
 
     def value(self, expr: Expr) -> Any:
         if id(expr) not in self.done:
-            self.done[id(expr)] = _MEANINGS[type(expr)](self, expr)
+            try:
+                self.done[id(expr)] = _MEANINGS[type(expr)](self, expr)
+            except Exception as error:
+                at_place(error, expr)
+                raise
         return self.done[id(expr)]
 
     def values(self, exprs: Sequence[Expr]) -> list[Any]:

@@ -21,6 +21,7 @@ from streamdsl.expr.nodes import (
     Unary,
     Whole,
     application,
+    is_boolean,
 )
 from streamdsl.expr.rows import attribute_of
 from streamdsl.expr.schema import Schema, Shape
@@ -33,6 +34,8 @@ Passed: TypeAlias = tuple[Sequence[Values], Sequence[int] | None, Sequence[int],
 """What becomes of rows: values, numbers of groups, and if some are dropped, which are left, and which steps drop the others."""
 RowFunction: TypeAlias = Callable[[Sequence[Values], Sequence[int] | None], Passed | None]
 
+_ANSWERS: Final = frozenset({bool, int, float, str})
+"""The types whose values are true or false in a predicate; of what others give, columns know."""
 _NO_GROUPS: Final = itertools.repeat(None)
 _LONGEST: Final = 100
 """Expressions with more nodes are left to columns: what is shared in them is written out here."""
@@ -91,7 +94,10 @@ class Keep:
 
     def write(self, text: Writing) -> None:
         """Write this step after those before it."""
-        text.drop(f"not {text.plain(self.predicate)}")
+        name = text.plain(self.predicate)
+        if not is_boolean(self.predicate):
+            text.say(f"if type({name}) not in ANSWERS: return None")
+        text.drop(f"not {name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +208,7 @@ class Writing:
         self.in_groups: bool | None = None
         self._drops = False
         self._fields = self._given = [f"v[{place}]" for place in range(len(schema.names))]
-        self._names: dict[str, Any] = {"PLAIN": PLAIN, "NO_GROUPS": _NO_GROUPS}
+        self._names: dict[str, Any] = {"PLAIN": PLAIN, "ANSWERS": _ANSWERS, "NO_GROUPS": _NO_GROUPS}
         self._lines: list[str] = []
         self._n_nodes = 0
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamdsl.errors import SchemaError
+from streamdsl.errors import SchemaError, shortened
 from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.temporal.names import exact
 from streamdsl.temporal.payload import Record, is_dataclass, is_namedtuple
@@ -130,10 +130,14 @@ class Schema:
             object.__setattr__(self, "names", tuple(map(exact, self.names)))
 
     @classmethod
-    @functools.lru_cache(maxsize=64)
-    def scalar(cls, kind: type | None = None) -> Schema:
-        """Return the schema of bare values, of which a type may be declared."""
-        return cls(Shape.SCALAR, ("value",), kind=kind if kind in IMMUTABLE else None)
+    @functools.cache
+    def scalar(cls, kind: Any = None) -> Schema:
+        """Return the schema of bare values, of which one of the builtin types may be declared."""
+        return cls(Shape.SCALAR, ("value",), kind=kind)
+
+    @classmethod
+    def _bare(cls, kind: Any) -> Schema:
+        return cls.scalar(kind if kind in IMMUTABLE else None)
 
     @classmethod
     def record(cls, names: Sequence[str]) -> Schema:
@@ -168,20 +172,20 @@ class Schema:
             return cls(Shape.CLASS if is_plain_class(payload) else Shape.OBJECT, tuple(payload._fields), payload)
         if issubclass(payload, (Mapping, tuple)) or payload is object:
             return None
-        return cls.scalar(payload)
+        return cls._bare(payload)
 
     @classmethod
     def of_payload(cls, payload: Any) -> Schema:
         """Return the schema that a first payload shows."""
         if isinstance(payload, Mapping):
             if not all(isinstance(name, str) for name in payload):
-                raise SchemaError(f"a mapping payload has str keys, not {payload!r}")
+                raise SchemaError(f"a mapping payload has str keys, not {shortened(payload)}")
             return cls.record(tuple(payload))
         if is_dataclass(payload) or is_namedtuple(payload):
             found = cls.of_type(type(payload))
             assert found is not None
             return found
-        return cls.tuple(len(payload)) if isinstance(payload, tuple) else cls.scalar(type(payload))
+        return cls.tuple(len(payload)) if isinstance(payload, tuple) else cls._bare(type(payload))
 
     def values(self, payload: Any) -> Sequence[Any]:
         """Return the payload's field values in order, or raise `SchemaError`; an object stays whole.
@@ -231,7 +235,7 @@ class Schema:
     def _mismatch(self, payload: Any) -> SchemaError:
         wanted = self.cls.__name__ if self.cls else self.shape.value
         return SchemaError(
-            f"payload {payload!r} does not fit its stream of {wanted} payloads with the fields: {', '.join(self.names)}",
+            f"payload {shortened(payload)} does not fit its stream of {wanted} payloads with the fields: {', '.join(self.names)}",
             hint="every payload of a stream has the same fields; None is a value",
         )
 

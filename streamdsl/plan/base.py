@@ -6,20 +6,14 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from streamdsl.expr.nodes import Place
 from streamdsl.expr.schema import Schema
 from streamdsl.temporal import Unit, common_unit
 from streamdsl.temporal.html import text
 
 _INPUTS: Final = ("Node", "tuple[Node, ...]")
-
-
-class Place(NamedTuple):
-    """A line of a file."""
-
-    file: str
-    line: int
 
 
 @dataclass(frozen=True, slots=True)

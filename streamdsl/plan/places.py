@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TypeVar
 
-from streamdsl.plan.base import Node, Place
+from streamdsl.expr.nodes import Place
+from streamdsl.plan.base import Node
 
 N = TypeVar("N", bound=Node)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from streamdsl.errors import CtiViolation, EventError
+from streamdsl.errors import CtiViolation, EventError, shortened
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.events import MISSING, Cti, Insert, Retract, sync_time
 from streamdsl.temporal.payload import payload_key
@@ -247,7 +247,7 @@ class EventTable:
         if event.re != entry.re:
             raise self._malformed(event, f"its RE {event.re} is not the event's current one, {entry.re}")
         if event.payload is not MISSING and payload_key(event.payload) != payload_key(entry.payload):
-            raise self._malformed(event, f"its payload is not the event's, {entry.payload!r}")
+            raise self._malformed(event, f"its payload is not the event's, {shortened(entry.payload)}")
 
     def _violate(self, event: Retract, sync: int) -> None:
         if self.on_violation == "error":

@@ -39,6 +39,10 @@ _PANDAS_UNITS: Final = frozenset({"W", "D", "h", "m", "s", "ms", "us", "ns"})
 class MethodTaken(TypeError):  # noqa: N818 - a mistake in what is written, told when it runs
     """A method of records was taken for a field of its name."""
 
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} is a method of records")
+        self.hint = f"write e[{name!r}] for the field"
+
 
 class RecordMethod:
     """A method of a record: it is called, and refuses to be anything else, as a field of its name would be.
@@ -46,7 +50,7 @@ class RecordMethod:
     >>> Record(items=3).items == 3
     Traceback (most recent call last):
         ...
-    streamdsl.temporal.payload.MethodTaken: items is a method of records; a field of that name is e['items']
+    streamdsl.temporal.payload.MethodTaken: items is a method of records
     """
 
     __slots__ = ("_function", "_record")
@@ -60,17 +64,15 @@ class RecordMethod:
 
     def refuse(self, *_: object) -> NoReturn:
         """Say what to write for the field."""
-        name = self._function.__name__
-        raise MethodTaken(f"{name} is a method of records; a field of that name is e[{name!r}]")
+        raise MethodTaken(self._function.__name__)
 
     def __repr__(self) -> str:
         return f"<method {self._function.__name__} of a Record>"
 
 
-for _name in (
-    *"eq ne lt le gt ge hash bool len iter contains getitem str format int float index abs neg pos invert".split(),
-    *(f"{side}{name}" for name in "add sub mul truediv floordiv mod pow and or xor".split() for side in ("", "r")),
-):
+_ASKED: Final = "eq ne lt le gt ge hash bool len iter contains getitem str format int float index abs neg pos invert"
+_COMPUTED: Final = "add sub mul truediv floordiv mod pow and or xor"
+for _name in (*_ASKED.split(), *_COMPUTED.split(), *(f"r{each}" for each in _COMPUTED.split())):
     setattr(RecordMethod, f"__{_name}__", RecordMethod.refuse)
 
 
