@@ -325,6 +325,11 @@ def schema_of(expr: Expr, inputs: tuple[Schema | None, ...]) -> Schema | None:
         return expr.schema
     if isinstance(expr, Whole):
         return inputs[expr.side]
+    if isinstance(expr, Constant):
+        return Schema.scalar(type(expr.value)) if type(expr.value) in IMMUTABLE else None
     applied = application(expr)
-    is_scalar = isinstance(expr, Life) or (isinstance(expr, Constant) and type(expr.value) in IMMUTABLE) or is_boolean(expr)
-    return Schema.scalar() if is_scalar or (applied is not None and applied[0].gives is not None) else None
+    gives = "int" if isinstance(expr, Life) else "bool" if is_boolean(expr) else None if applied is None else applied[0].gives
+    return None if gives is None else Schema.scalar(_TYPES[gives])
+
+
+_TYPES: Final[Mapping[str, type]] = {"int": int, "float": float, "bool": bool, "str": str, "none": type(None)}

@@ -246,7 +246,7 @@ def _names(name: str, given: Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 def _reads_time(function: Callable[..., Any], decorator: str) -> bool:
-    check_function(function, "a window", yields=decorator == "udo")
+    check_function(function, "a window", yields=True)
     if isinstance(function, type) or not callable(function):
         raise QueryError(
             f"@{decorator} takes a function, not {function!r}",

@@ -19,14 +19,15 @@ from hypothesis import strategies as st
 
 import streamdsl.expr as sd
 from streamdsl.errors import FieldNotFound
-from streamdsl.expr import Inputs, evaluate, evaluate_row, trace, truth
+from streamdsl.expr import Inputs, evaluate_row, holds_row, trace, truth
+from streamdsl.expr.answers import holds
 from streamdsl.expr.functions import coalesce, contains, is_none, not_, when
 from streamdsl.expr.nodes import is_opaque
-from streamdsl.expr.schema import Schema
+from streamdsl.expr.schema import Schema, as_payload
 from streamdsl.expr.table import Table
 from tests.laws.profiles import examples
 from tests.laws.tracing.grammar import lambdas
-from tests.laws.tracing.law import called, check, outcome, traced
+from tests.laws.tracing.law import called, check, expected_columns, outcome, over_columns, traced
 from tests.laws.tracing.names import Lambda, Out, clamp, helper, kind
 from tests.laws.tracing.opaque import OF_CLASSES, OF_RECORDS, OPAQUE
 from tests.laws.tracing.payloads import (
@@ -272,8 +273,10 @@ def test_lambdas_over_tuples(payloads: list[Any], schema: Schema | None) -> None
 
 @examples(30)
 @given(batches())
-def test_truth_is_python_truth(rows: list[Row]) -> None:
+def test_a_predicate_s_answer_is_python_s_truth_and_what_has_none_is_refused(rows: list[Row]) -> None:
     inputs = Inputs((Table.from_payloads(rows),), len(rows))
     for function in TRUTHS:
-        expected = [bool(function(row)) for row in rows]
-        assert truth(evaluate(traced(function, CLASS_SCHEMA), inputs)).tolist() == expected
+        expr = traced(function, CLASS_SCHEMA)
+        direct = [outcome(holds, as_payload(function(row))) for row in rows]
+        assert [outcome(holds_row, expr, (row,)) for row in rows] == direct
+        assert over_columns(lambda: truth(expr, inputs).tolist()) == expected_columns(direct)  # noqa: B023
