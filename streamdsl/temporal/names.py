@@ -14,9 +14,9 @@ def exact(name: str) -> str:
 
 
 def literal(name: str) -> str:
-    """Return the literal that stands for a name in generated code; nothing else may put a name there.
+    r"""Return the literal that stands for a name in generated code; nothing else may put a name there.
 
-    >>> literal("it's"), literal("a\\nb")
-    ('"it\'s"', "'a\\\\nb'")
+    >>> print(literal("it's"), literal("a\nb"))
+    "it's" 'a\nb'
     """
     return ascii(exact(name))
