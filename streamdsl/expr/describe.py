@@ -21,7 +21,9 @@ from streamdsl.expr.nodes import (
     Parameter,
     Unary,
     Whole,
+    depth,
 )
+from streamdsl.expr.room import make_room
 from streamdsl.expr.schema import Shape
 from streamdsl.expr.words import CASTS
 from streamdsl.temporal.payload import Record
@@ -35,6 +37,7 @@ def describe(expr: Expr, rows: tuple[str, ...] = ()) -> str:
     >>> describe(Binary("&", Binary(">", Field("price"), Constant(10)), Binary("==", Field("venue"), Constant("X"))))
     "(e.price > 10) & (e.venue == 'X')"
     """
+    make_room(depth(expr), "this expression")
     pair = any(isinstance(part, (Field, Whole, Life)) and part.side == 1 for part in expr.walk())
     return _text(expr, rows or (("l", "r") if pair else ("e",)))
 

@@ -22,6 +22,7 @@ from streamdsl.expr.facade import E
 from streamdsl.expr.functions import Udf, call
 from streamdsl.expr.nodes import Expr, Field, Opaque, Place, Whole, depth
 from streamdsl.expr.proxies import LifeProxy, argument, result, row_proxy
+from streamdsl.expr.room import make_room
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.snapshot import snapshot
 from streamdsl.expr.standins import with_stand_ins
@@ -132,6 +133,7 @@ def check_parameters(function: Callable[..., Any], rows: int, life: bool = False
 
 
 def _checked(expr: Expr, schemas: Schemas) -> Expr:
+    make_room(depth(expr), "this expression")
     for part in expr.walk():
         if isinstance(part, (Field, Whole)) and part.side >= len(schemas):
             raise QueryError(f"the expression reads row {part.side + 1} of {len(schemas)}")

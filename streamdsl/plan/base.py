@@ -22,6 +22,8 @@ class Node:
 
     written: Place | None = field(default=None, kw_only=True, compare=False, repr=False)
     """The line of the query that made it, where that is known."""
+    depth: int = field(default=0, init=False, compare=False, repr=False)
+    """How many operators are below each other from here on, 0: it has not been asked for."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:

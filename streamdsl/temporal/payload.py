@@ -26,6 +26,7 @@ from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
+from streamdsl.errors import SchemaError
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.names import literal
 
@@ -244,6 +245,13 @@ def is_nan(value: object) -> bool:
     return value.is_nan() if isinstance(value, Decimal) else isinstance(value, float) and value != value
 
 
+def _too_deep(value: object) -> SchemaError:
+    return SchemaError(
+        f"a payload holds a {type(value).__name__} inside others, deeper than Python can look",
+        hint="flatten the payload, or keep what is nested so deep as text",
+    )
+
+
 def payload_key(value: object) -> Hashable:
     """Return a hashable stand-in that is equal for equal payloads; NaN equals NaN, `1 == 1.0`.
 
@@ -252,6 +260,13 @@ def payload_key(value: object) -> Hashable:
     """
     if value is None or isinstance(value, (str, int)):
         return value
+    try:
+        return _composite_key(value)
+    except RecursionError:
+        raise _too_deep(value) from None
+
+
+def _composite_key(value: Any) -> Hashable:
     if isinstance(value, (float, Decimal)):
         return _NAN if is_nan(value) else value
     if type(value) is Record:
@@ -287,10 +302,13 @@ def payload_order(value: object) -> tuple[Any, ...]:
         return (2, value)
     if isinstance(value, (int, float, Decimal, Fraction)):
         return (1, 1, 0) if is_nan(value) else (1, 0, value)
-    if type(value) is Record:
-        return (3, *map(payload_order, value.__items__.values()))
-    if isinstance(value, (tuple, Mapping)) or is_dataclass(value):
-        return (3, *[payload_order(item) for _, item in fields_of(value)])
+    try:
+        if type(value) is Record:
+            return (3, *map(payload_order, value.__items__.values()))
+        if isinstance(value, (tuple, Mapping)) or is_dataclass(value):
+            return (3, *[payload_order(item) for _, item in fields_of(value)])
+    except RecursionError:
+        raise _too_deep(value) from None
     return (4, type(value).__name__, repr(value))
 
 
@@ -378,7 +396,10 @@ def map_parts(f: Callable[[Any], Any], value: Any) -> Any:
 
 def _mapped(f: Callable[[Any], Any], value: Any, form: _Form) -> Any:
     parts = form.parts(value)
-    mapped = list(map(f, parts))
+    try:
+        mapped = list(map(f, parts))
+    except RecursionError:
+        raise _too_deep(value) from None
     return value if all(map(operator.is_, parts, mapped)) else form.build(value, mapped)
 
 
