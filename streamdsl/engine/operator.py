@@ -192,7 +192,7 @@ class Operator(ABC):
     def holds(self, predicate: Expr, inputs: Inputs, batch: Batch) -> NDArray[np.bool_]:
         """Return `bool(predicate)` of every row; errors as in `evaluate`."""
         try:
-            return truth(evaluate(predicate, inputs))
+            return truth(predicate, inputs)
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
 
@@ -221,7 +221,7 @@ class Operator(ABC):
     def user_error(self, error: RowError, ids: Ids | None = None, window: Hashable = None) -> UserCodeError:
         """Return what a user sees of an error in row `error.row`."""
         event: Any = None if ids is None else plain(name(ids[error.row]))
-        return UserCodeError(error.cause, operator=self.label, event=event, window=window)
+        return UserCodeError(error.cause, operator=self.label, event=event, window=window, payloads=error.payloads)
 
 
 class RowOperator(Operator):
