@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, Insert, Rejections, Unit
@@ -87,12 +87,19 @@ class Result(Generic[T]):
     ['x']
     """
 
-    __slots__ = ("_cht", "_fields", "_output", "_rejected")
+    __slots__ = ("_cht", "_fields", "_output", "_rejected", "_types")
 
-    def __init__(self, output: Output[T], rejected: Rejections | None = None, fields: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        output: Output[T],
+        rejected: Rejections | None = None,
+        fields: Sequence[str] = (),
+        types: Callable[[], Mapping[str, Any]] | None = None,
+    ) -> None:
         self._output = output
         self._rejected = rejected or Rejections()
         self._fields = fields
+        self._types = types
         self._cht: CHT[T] | None = None
 
     @classmethod
@@ -117,13 +124,13 @@ class Result(Generic[T]):
         """
         return cls(Physical(events, unit), rejected)
 
-    def with_fields(self, fields: Sequence[str]) -> Result[T]:
-        """Return the same result with fields that are columns of its frames even where there is no row.
+    def with_fields(self, fields: Sequence[str], types: Callable[[], Mapping[str, Any]] | None = None) -> Result[T]:
+        """Return the same result with fields that are columns of its frames even where there is no row, and their types.
 
         >>> Result.from_cht(CHT([])).with_fields(["k"]).to_pandas().columns.tolist()
         ['le', 're', 'k']
         """
-        return Result(self._output, self._rejected, fields)
+        return Result(self._output, self._rejected, fields, types)
 
     @property
     def unit(self) -> Unit | None:
@@ -173,10 +180,13 @@ class Result(Generic[T]):
         return history_to_pandas(self._output.history(self._fields))
 
     def to_arrow(self) -> Any:
-        """Return the history as an Arrow table; raises `SchemaError` for values that Arrow has no type for."""
+        """Return the history as an Arrow table, of the types that the query declares, where it does.
+
+        Raises `SchemaError` for values that Arrow has no type for.
+        """
         from streamdsl.io.frames import history_to_arrow
 
-        return history_to_arrow(self._output.history(self._fields))
+        return history_to_arrow(self._output.history(self._fields), None if self._types is None else self._types())
 
     def to_polars(self) -> pl.DataFrame:
         """Return the history as a polars frame."""

@@ -11,10 +11,10 @@ from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.ingress import Ingress
 from streamdsl.engine.opening import Opening
 from streamdsl.engine.operator import Piece
-from streamdsl.engine.running_query import RunningQuery, reason
+from streamdsl.engine.running_query import RunningQuery
 from streamdsl.engine.sent import Sent, events_sent
 from streamdsl.engine.why import Feed
-from streamdsl.errors import QueryError, SchemaError, SessionError, UnitError
+from streamdsl.errors import QueryError, SchemaError, SessionError, UnitError, reason
 from streamdsl.plan.node import Group, Node, Source
 from streamdsl.plan.parameters import settled, with_sources
 from streamdsl.plan.units import in_calendar, in_unit

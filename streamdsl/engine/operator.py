@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.few import Few, size_of
-from streamdsl.engine.ids import Ids
+from streamdsl.engine.ids import Ids, name
 from streamdsl.engine.keys import KeyTable
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, evaluate, key_values, truth
@@ -192,7 +192,7 @@ class Operator(ABC):
     def holds(self, predicate: Expr, inputs: Inputs, batch: Batch) -> NDArray[np.bool_]:
         """Return `bool(predicate)` of every row; errors as in `evaluate`."""
         try:
-            return truth(evaluate(predicate, inputs))
+            return truth(predicate, inputs)
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
 
@@ -220,8 +220,8 @@ class Operator(ABC):
 
     def user_error(self, error: RowError, ids: Ids | None = None, window: Hashable = None) -> UserCodeError:
         """Return what a user sees of an error in row `error.row`."""
-        event: Any = None if ids is None else plain(ids[error.row])
-        return UserCodeError(error.cause, operator=self.label, event=event, window=window)
+        event: Any = None if ids is None else plain(name(ids[error.row]))
+        return UserCodeError(error.cause, operator=self.label, event=event, window=window, payloads=error.payloads)
 
 
 class RowOperator(Operator):

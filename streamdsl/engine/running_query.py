@@ -16,7 +16,7 @@ from streamdsl.engine.operator import Gate, Piece
 from streamdsl.engine.published import Published
 from streamdsl.engine.sent import Sent
 from streamdsl.engine.why import Feed, Why
-from streamdsl.errors import SessionError
+from streamdsl.errors import SessionError, reason
 from streamdsl.plan.node import Node
 from streamdsl.plan.properties import fixed_end
 from streamdsl.temporal import INFINITY, MIN_TIME, Event, Unit, to_duration
@@ -202,15 +202,6 @@ class RunningQuery(ABC, Generic[T]):
             raise SessionError(f"the session has failed: {why}", hint=hint)
         if self._closed:
             raise SessionError("the session is closed")
-
-
-def reason(failure: BaseException) -> str:
-    """Return what an exception says; its class, where it says nothing.
-
-    >>> reason(ValueError("no")), reason(KeyboardInterrupt())
-    ('no', 'KeyboardInterrupt')
-    """
-    return str(failure) or type(failure).__name__
 
 
 def _egress(plan: Node, emit: EmitMode | Emit, in_step: bool) -> SpeculativeEgress | FinalEgress:

@@ -28,6 +28,7 @@ from streamdsl.io.columns import is_frame
 from streamdsl.io.sources import read_frame
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node
+from streamdsl.plan.types import Hints, output_types
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejections, Unit, add_time, all_rejected, check_unit, common_unit
 
 T = TypeVar("T", default=Any)
@@ -93,7 +94,7 @@ class Session(RunningQuery[T]):
         0  insert   0    10     1
         1     cti  20  <NA>  <NA>
         """
-        out = Outgoing[T](self._push(events, source), self.unit, self.written.schema)
+        out = Outgoing[T](self._push(events, source), self.unit, self.written.schema, lambda: self.types)
         self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
     def _push(self, events: Iterable[Event[Any]] | Any, source: str | None) -> list[Sent]:
@@ -200,6 +201,11 @@ class Session(RunningQuery[T]):
 
         with collector_paused():
             return snapshot(self)
+
+    @functools.cached_property
+    def types(self) -> Hints:
+        """The types of the output's fields, as far as the query tells."""
+        return output_types(self.written)
 
     @functools.cached_property
     def parts(self) -> Parts:

@@ -9,7 +9,6 @@ from typing import Final
 
 from streamdsl.errors import QueryError
 from streamdsl.io.binding import Bound
-from streamdsl.io.files import JsonLines, ParquetFiles
 from streamdsl.io.sources import bind, read_csv, read_jsonl, read_parquet
 from streamdsl.plan.node import Source
 
@@ -32,16 +31,7 @@ class Input:
         """Return what is in some of the files: `le`, and `re` if there is such a column; or physical events."""
         read = {"parquet": read_parquet, "csv": read_csv, "jsonl": read_jsonl}[self.kind]
         paths = [str(path) for path in files]
-        return bind(read(paths, self.source.payload, "le", self._end(paths), self.source.time_unit), self.source)
-
-    def _end(self, paths: Sequence[str]) -> str | None:
-        if self.kind == "csv":
-            from streamdsl.io.csv_files import CsvFiles
-
-            names = CsvFiles(paths, {}).peek()[0].names
-        else:
-            names = (ParquetFiles(paths) if self.kind == "parquet" else JsonLines(paths)).peek()[0].names
-        return "re" if "re" in names else None
+        return bind(read(paths, self.source.payload, unit=self.source.time_unit), self.source)
 
 
 def inputs_of(given: Sequence[str], sources: Mapping[str, Source], own: Sequence[str]) -> dict[str, Input]:

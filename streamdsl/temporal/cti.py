@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from streamdsl.errors import CtiViolation, EventError
+from streamdsl.errors import CtiViolation, EventError, shortened
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.events import MISSING, Cti, Insert, Retract, sync_time
 from streamdsl.temporal.payload import payload_key
@@ -292,7 +292,7 @@ class EventTable:
         if event.re != entry.re:
             raise self._malformed(event, f"its RE {event.re} is not the event's current one, {entry.re}")
         if event.payload is not MISSING and payload_key(event.payload) != payload_key(entry.payload):
-            raise self._malformed(event, f"its payload is not the event's, {entry.payload!r}")
+            raise self._malformed(event, f"its payload is not the event's, {shortened(entry.payload)}")
 
     def _violate(self, event: Retract, sync: int) -> None:
         if self.on_violation == "error":

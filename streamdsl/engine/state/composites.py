@@ -43,12 +43,12 @@ def _read_named(reader: Reader, name: str, fields: list[str], size: int, columns
 
 
 def _write_record(values: Sequence[Record], writer: Writer) -> Form:
-    names = [tuple(value._items) for value in values]
+    names = [tuple(value.__items__) for value in values]
     return writer.split(names, values, lambda fields, part: _write_records(fields, part, writer))
 
 
 def _write_records(fields: tuple[str, ...], values: Sequence[Record], writer: Writer) -> Form:
-    columns = zip(*(value._items.values() for value in values), strict=True) if fields else ()
+    columns = zip(*(value.__items__.values() for value in values), strict=True) if fields else ()
     return ["record", fields, len(values), [writer.column(column) for column in columns]]
 
 
