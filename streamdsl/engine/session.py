@@ -144,12 +144,13 @@ class Session(RunningQuery[T]):
         for out in self.close():
             yield out
 
-    def checkpoint(self, path: str | os.PathLike[str]) -> None:
+    def checkpoint(self, path: str | os.PathLike[str], *, types: Iterable[type] = ()) -> None:
         """Save the session as it stands to a file, from which `query.restore(path)` goes on; the session goes on too.
 
         What is restored gives the same output as what was never stopped, event by event. The file is written whole or not at all.
         Raises `SessionError` for a session that has failed, is closed, or has queries attached to it, and `CheckpointError` for
-        values that cannot be saved (docs/checkpoints.md).
+        values that cannot be saved: also of classes that the query does not declare, and that are not in `types`, which `restore`
+        must then be given too (docs/checkpoints.md).
 
         >>> import streamdsl as sd, tempfile
         >>> query = sd.source("trips").tumbling_window(10).aggregate(n=sd.count())
@@ -164,10 +165,10 @@ class Session(RunningQuery[T]):
         """
         from streamdsl.engine.state.files import write_whole
 
-        write_whole(path, self.snapshot())
+        write_whole(path, self.snapshot(types))
 
-    def snapshot(self) -> bytes:
-        """Return what `checkpoint` writes to a file."""
+    def snapshot(self, types: Iterable[type] = (), trust: bool = False) -> bytes:
+        """Return what `checkpoint` writes to a file; where it will be restored with `trust`, values of any class."""
         self._check_open()
         self._wake()
         if self._attached:
@@ -181,7 +182,7 @@ class Session(RunningQuery[T]):
         from streamdsl.engine.state.checkpoint import snapshot
 
         with collector_paused():
-            return snapshot(self)
+            return snapshot(self, types, trust)
 
     @functools.cached_property
     def parts(self) -> Parts:

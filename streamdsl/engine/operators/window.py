@@ -49,9 +49,7 @@ class WindowOperator(Operator):
         super().__init__(label)
         self.node = node
         self.results = results = WindowResults(label, node)
-        self.setting = Setting(
-            gate, node.output, node.time_sensitive, node.sees_ends, results.stateful, results.copy_states, label
-        )
+        self.setting = Setting(gate, node.output, node.time_sensitive, node.sees_ends, results.stateful, label)
         self.groups: dict[int | None, GroupWindows] = {}
         self.watermark = MIN_TIME
         self._alarms: list[tuple[int, int, int | None]] = []

@@ -60,15 +60,15 @@ class Outside:
 
     def find(self, name: Name) -> Any:
         """Return the value that has a name."""
-        if isinstance(name, int):
+        if type(name) is int and 0 <= name < len(self._parts.all):
             return self._parts.all[name]
-        if isinstance(name, str):
+        if type(name) is str:
             return _ALIKE[name] if name in _ALIKE else self._running[name]
         found: Any = self._root
-        for step in name:
-            found = found[step] if isinstance(step, int) else getattr(found, step, None)
+        for place, step in enumerate(name if type(name) is list else ()):
+            found = _step(found, step, first=place == 0)
         if not is_configuration(found):
-            raise CheckpointError(f"a fresh operator has nothing at {name!r}", hint="another version of streamdsl wrote it")
+            raise CheckpointError(f"a fresh operator has nothing at {name!r:.80}", hint="another version of streamdsl wrote it")
         return found
 
 
@@ -86,5 +86,12 @@ def _made_with(root: object) -> Iterator[tuple[list[Any], Any]]:
             open_ += [([*path, place], item) for place, item in enumerate(items[:_FEW])]
         elif is_configuration(value):
             yield path, value
-        elif not path or is_state(value.__class__):
+        elif not path or is_state(type(value)):
             open_ += [([*path, name], held) for name, held in attributes_of(value).items()]
+
+
+def _step(value: Any, step: Any, first: bool) -> Any:
+    """Return what an object holds at a step of such a way, None if it holds nothing there; no code of it runs."""
+    if type(value) in (tuple, list):
+        return value[step] if type(step) is int and 0 <= step < min(_FEW, len(value)) else None
+    return attributes_of(value).get(step) if first or is_state(type(value)) else None

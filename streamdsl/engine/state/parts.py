@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
 from types import CodeType, FunctionType
@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.engine.state.classes import name_of
-from streamdsl.engine.state.mentioned import classes_mentioned
+from streamdsl.engine.state.declared import declared
+from streamdsl.engine.state.mentioned import classes_mentioned, named
 from streamdsl.plan.base import Node
 from streamdsl.plan.labels import labels
 from streamdsl.temporal.payload import PLAIN
@@ -63,6 +64,11 @@ class Parts:
         self._owners.append(owner)
         if isinstance(value, (UDM, FunctionType)):
             self.classes |= dict.fromkeys(classes_mentioned(type(value) if isinstance(value, UDM) else value))
+
+    def declared(self, types: Iterable[type] = ()) -> list[type]:
+        """Return the classes whose values may be saved: the plan's, those that its functions name, these, and all that they lead to."""
+        functions = (part for part in self.all if isinstance(part, FunctionType))
+        return declared([*self.classes, *self.all, *types, *(each for function in functions for each in named(function))])
 
     def described(self) -> list[tuple[str, str]]:
         """Return what each part is, with the operator that it is of: a plan that is described alike runs alike."""
