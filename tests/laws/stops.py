@@ -16,19 +16,27 @@ HOLD = sd.Emit(hold=6)
 
 
 class Pair:
-    """A session that is never stopped, and one that is; `trust` as in `restore`."""
+    """A session that is never stopped, and one that is; `trust` and `types` as in `restore`."""
 
-    def __init__(self, query: sd.Stream[Any], emit: Emit, options: Mapping[str, str] | None, trust: bool = False) -> None:
+    def __init__(
+        self,
+        query: sd.Stream[Any],
+        emit: Emit,
+        options: Mapping[str, str] | None,
+        trust: bool = False,
+        types: Sequence[type] = (),
+    ) -> None:
         self.query = query
         self.trust = trust
+        self.types = types
         self.whole = query.open(emit=emit, engine_options=options)
         self.stopped = query.open(emit=emit, engine_options=options)
 
     def stop(self) -> None:
         """Save one session and let a new one go on in its place."""
-        saved = self.stopped.snapshot()
-        self.stopped = restored(self.query.plan(), None, saved, self.trust)
-        assert self.stopped.snapshot() == saved, "a restored session does not save what it was made of"
+        saved = self.stopped.snapshot(self.types)
+        self.stopped = restored(self.query.plan(), None, saved, self.trust, self.types)
+        assert self.stopped.snapshot(self.types) == saved, "a restored session does not save what it was made of"
         assert self.stopped.stats() == self.whole.stats(), "a restored session has other figures"
         assert repr(self.stopped.rejected()) == repr(self.whole.rejected()), "a restored session has other rejected events"
 
@@ -51,9 +59,10 @@ def check_stops(
     rng: Random,
     options: Mapping[str, str] | None = None,
     trust: bool = False,
+    types: Sequence[type] = (),
 ) -> None:
     """Run a query through a scenario, stopped at one to three random places; raise unless it sends what it sends otherwise."""
-    pair = Pair(query, emit, options, trust)
+    pair = Pair(query, emit, options, trust, types)
     pushes = pushes_for(query, scenario)
     stops = {rng.randint(0, len(pushes)) for _ in range(rng.randint(1, 3))}
     for place, (source, events) in enumerate(pushes):

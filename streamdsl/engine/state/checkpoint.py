@@ -157,9 +157,8 @@ class Checkpoint:
         try:
             return opened(self._emit, self.options)
         except Exception as error:
-            raise CheckpointError(
-                f"its emit={self._emit!r} or engine_options={self.options!r} are none of this query: {error}"
-            ) from error
+            how = f"emit={self._emit!r:.80}, engine_options={self.options!r:.200}"
+            raise CheckpointError(f"the checkpoint is of a session with {how}, which are none here: {error}") from error
 
     def _find_emit(self) -> Any:
         emit = self._head["emit"]
@@ -182,12 +181,13 @@ class Checkpoint:
     def lay_over(self, session: Session[Any], trust: bool = False, types: Iterable[type] = ()) -> None:
         """Give a fresh session of the same query the state. Raises `CheckpointError`; the session is then of no use.
 
-        `types` are classes whose values may be restored besides those that the query declares; with `trust` all may that are loaded.
+        `types` are classes whose values may be restored besides those that the query declares, with `trust` all that are loaded.
         """
         self._check_query(session)
         if self._head["pickled"] and not trust:
+            names = ", ".join(map(str, self._head["pickled"]))
             raise CheckpointError(
-                f"the checkpoint holds pickled values, of {', '.join(map(str, self._head['pickled']))}: to load them may run any code",
+                f"the checkpoint holds pickled values, of {names}: to load them may run any code",
                 hint="restore(path, trust=True) if you know who has written it; values that are dataclasses need no trust",
             )
         roots = roots_of(session)

@@ -1,4 +1,4 @@
-"""Classes by their names: those that the query declares, the engine's own, and plain types; no others, and nothing is imported."""
+"""Classes by their names: those that the query declares, the engine's own, and plain types; nothing is imported."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Classes:
     >>> class Local: ...
     >>> Classes([Local]).found(name_of(Local)) is Local
     True
-    >>> Classes().found("subprocess:Popen")
+    >>> Classes().found("subprocess:Popen")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
     streamdsl.errors.CheckpointError: the checkpoint holds values of subprocess:Popen, which the query does not declare
-    Hint: sd.source(name, Popen) declares a payload, state_types = (Popen,) what a module keeps, restore(path, types=[Popen]) all else
+    Hint: sd.source(name, Popen) declares a payload, state_types = (Popen,) what a module keeps, restore(path, types=[Popen]) ...
     """
 
     def __init__(self, declared: Iterable[type] = (), anywhere: bool = False) -> None:

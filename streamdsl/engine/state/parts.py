@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -66,9 +67,9 @@ class Parts:
             self.classes |= dict.fromkeys(classes_mentioned(type(value) if isinstance(value, UDM) else value))
 
     def declared(self, types: Iterable[type] = ()) -> list[type]:
-        """Return the classes whose values may be saved: the plan's, those that its functions name, these, and all that they lead to."""
+        """Return the classes whose values are saved: the plan's, those that its functions name, `types`, and what these hold."""
         functions = (part for part in self.all if isinstance(part, FunctionType))
-        return declared([*self.classes, *self.all, *types, *(each for function in functions for each in named(function))])
+        return declared([*self.classes, *self.all, *types, *itertools.chain.from_iterable(map(named, functions))])
 
     def described(self) -> list[tuple[str, str]]:
         """Return what each part is, with the operator that it is of: a plan that is described alike runs alike."""

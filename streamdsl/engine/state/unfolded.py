@@ -19,7 +19,7 @@ _MOST: Final = 2**40
 def unfolded(values: Iterable[Any]) -> int:
     """Return the number of values that are seen on all ways through some values.
 
-    Sixty pairs, each of which holds the one before it twice, are no large data, but no hash of the last can be found in a lifetime.
+    Sixty pairs, each of which holds the one before it twice, are no large data, but nobody lives to see the hash of the last.
     Raises `CheckpointError` for what is so large, or holds itself.
 
     >>> inner = (1, 2)

@@ -5,6 +5,7 @@ A form says nothing of how many values there are: whoever reads a column knows t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from enum import Enum
 from fractions import Fraction
@@ -100,7 +101,7 @@ def _read_bytes(reader: Reader, size: int, sizes: Form, place: Form) -> list[byt
     ends = np.cumsum([0, *reader.arrays.numbers(sizes, size, below=len(data) + 1).tolist()]).tolist()
     if ends[-1] != len(data):
         raise CheckpointError(f"it has {len(data)} bytes where {ends[-1]} must be")
-    return [data[start:end] for start, end in zip(ends[:-1], ends[1:], strict=True)]
+    return [data[start:end] for start, end in itertools.pairwise(ends)]
 
 
 def _write_complex(values: Sequence[complex], writer: Writer) -> Form:
