@@ -132,6 +132,11 @@ class FinalEgress:
         self.cti = cti
         return Sent(rows, cti)
 
+    @property
+    def n_held(self) -> int:
+        """How many rows are held back."""
+        return len(self._held)
+
     def held_ends(self) -> list[int]:
         """Return the REs of the rows that are held back."""
         return [row.re_new for row in self._held.values()]

@@ -68,6 +68,8 @@ class Ingress:
         self.rows = 0
         self.events_in = 0
         self.changes_out = 0
+        self._open: tuple[Any, ...] | None = None
+        """What was before a push that is neither kept nor undone yet, and how much came of it."""
 
     @property
     def cti(self) -> int:
@@ -79,23 +81,41 @@ class Ingress:
         """The events that the source has dropped or adjusted."""
         return self.table.rejected
 
-    def stage(self, pushed: Sequence[Event[Any]] | Inserts) -> list[Piece]:
-        """Return the pieces of a push; if something in it is refused, raise, and be as if it had never come."""
-        alone = self._alone(pushed) if len(pushed) == 1 else None
+    def stage(self, pushed: Sequence[Event[Any]] | Inserts, stays_open: bool = False) -> list[Piece]:
+        """Return the pieces of a push; if something in it is refused, raise, and be as if it had never come.
+
+        With `stays_open` the push is kept by `commit`, or undone by `rollback`.
+        """
+        alone = self._alone(pushed) if len(pushed) == 1 and not stays_open else None
         if alone is not None:
             return [alone]
-        progress, reader = self.progress and self.progress.copy(), self.reader.copy()
-        schema, rows = self.schema, self.rows
+        self._open = self.progress and self.progress.copy(), self.reader.copy(), self.schema, self.rows, 0, 0
         try:
             pieces = self._columns(pushed) if isinstance(pushed, Inserts) else self._pieces(pushed)
         except BaseException:
-            self.table.rollback()
-            self.progress, self.reader, self.schema, self.rows = progress, reader, schema, rows
+            self.rollback()
             raise
-        self.table.commit()
-        self.events_in += len(pushed) if isinstance(pushed, Inserts) else len(pushed) - list(map(type, pushed)).count(Cti)
-        self.changes_out += sum(len(piece.batch) for piece in pieces)
+        came = len(pushed) if isinstance(pushed, Inserts) else len(pushed) - list(map(type, pushed)).count(Cti)
+        self._open = *self._open[:4], came, sum(len(piece.batch) for piece in pieces)
+        if not stays_open:
+            self.commit()
         return pieces
+
+    def commit(self) -> None:
+        """Keep the push that has been staged."""
+        if self._open is not None:
+            *_, came, changes = self._open
+            self._open = None
+            self.table.commit()
+            self.events_in += came
+            self.changes_out += changes
+
+    def rollback(self) -> None:
+        """Be as if the push that has been staged had never come."""
+        if self._open is not None:
+            self.table.rollback()
+            self.progress, self.reader, self.schema, self.rows, *_ = self._open
+            self._open = None
 
     def stats(self) -> dict[str, int]:
         """Return the source's figures for `session.stats()`; its events are the ids that can still change."""

@@ -16,6 +16,7 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.few import Few, size_of
 from streamdsl.engine.ids import Ids
 from streamdsl.engine.keys import KeyTable
+from streamdsl.engine.room import MOST, Coming
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, evaluate, key_values, truth
 from streamdsl.expr.nodes import Expr
@@ -48,6 +49,8 @@ class Gate:
     until: int = INFINITY
     final: bool = False
     """Whether only results that no longer change are wanted: an operator may keep the others back."""
+    most: int = MOST
+    """How many windows may come of a push, as in `Room`."""
 
     def limit(self, watermark: int) -> int:
         """Return the latest LE (or, by end, RE) that is open."""
@@ -154,6 +157,10 @@ class Operator(ABC):
     def held_groups(self) -> Iterable[int | None]:
         """Return the groups of which there is state; all others may be forgotten."""
         return ()
+
+    def could_make(self, coming: Coming) -> float:
+        """Return at most how many windows it makes of what comes; 0 if that is bounded by what came before."""
+        return 0
 
     def output_cti(self, ctis: list[int]) -> int:
         """Return how far the output is settled after CTIs (semantics, section 2, liveliness)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from typing_extensions import TypeVar
 
@@ -14,6 +14,7 @@ from streamdsl.engine.batch import EMPTY
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.egress import FinalEgress
 from streamdsl.engine.ingress import Ingress
+from streamdsl.engine.limits import Limits
 from streamdsl.engine.lower import Options
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outgoing import Outgoing
@@ -39,6 +40,9 @@ class Session(RunningQuery[T]):
     Made by `query.open(...)`. A push that is refused for its input changes nothing; after an exception of user code only
     `stats` and `rejected` are left.
     """
+
+    undoes: ClassVar[bool] = True
+    """Whether a push of which too many windows would come is undone."""
 
     def __init__(
         self,
@@ -69,6 +73,7 @@ class Session(RunningQuery[T]):
         self._clocks = [name for name, ingress in self._sources.items() if _kind(ingress) == "wall"]
         self._importers = [name for name, ingress in self._sources.items() if _kind(ingress) == "imported"]
         self._early: list[Sent] = []
+        self._limits = Limits(self)
         self._waiting = Waiting(self._graph) if type(self._egress) is FinalEgress else None
         self._wait()
 
@@ -97,10 +102,16 @@ class Session(RunningQuery[T]):
         self._check_open()
         ingress = self._ingress(source)
         name, sent = ingress.name, []
-        for piece in ingress.stage(events if type(events) is list else self._read(events, ingress)):
-            sent.append(self._step({name: piece}))
+        pushed = events if type(events) is list else self._read(events, ingress)
+        if self._limits.is_small(pushed):
+            for piece in ingress.stage(pushed):
+                sent.append(self._step({name: piece}))
+        else:
+            sent = self._limits.push(ingress, pushed)
         if self._clocks:
             sent += self._tick()
+        if not sent or sent[-1].cti is None:
+            self._limits.name_cause(len(pushed), sent)
         return self._with_early(sent) if self._early else sent
 
     def load(self, tables: Mapping[str, Bound]) -> None:

@@ -39,7 +39,6 @@ def restored(
     session = saved.fresh(partial(_fresh, plan, bindings))
     with collector_paused():
         saved.lay_over(session, trust, types)
-    session._wait()
     return session
 
 

@@ -16,6 +16,7 @@ from streamdsl.emit import Emit, mode_of
 from streamdsl.engine.state.attributes import attributes_of
 from streamdsl.engine.state.buffers import Data, Writing, parsed
 from streamdsl.engine.state.classes import Classes
+from streamdsl.engine.state.objects import check_types
 from streamdsl.engine.state.outside import Outside, is_configuration
 from streamdsl.engine.state.reader import Reader
 from streamdsl.engine.state.writer import Writer
@@ -198,6 +199,10 @@ class Checkpoint:
             with _reading(_shown(name)):
                 reader = Reader(self._section(name), Outside(session.parts, roots, root), classes, trust)
                 _put(session if root is None else root, reader.attributes(), _OWN if root is None else _saved(root))
+        with _reading("the session"):
+            session._wait()
+            for stream in (*session.published.values(), session.output):
+                stream.settle()
 
     def _section(self, name: str) -> memoryview:
         return self._arrays.view(*self._places[name])
@@ -242,9 +247,7 @@ def _put(root: Any, held: Mapping[str, Any], expected: Iterable[str]) -> None:
         names = sorted(set(expected) ^ held.keys())
         raise CheckpointError(f"it has other attributes: {', '.join(names)}", hint=_REMEDY)
     for name, value in held.items():
-        fresh = getattr(root, name)
-        if fresh is not None and value is not None and type(fresh) is not type(value):
-            raise CheckpointError(f"{name} is a {type(value).__name__}, which must be a {type(fresh).__name__}")
+        check_types(name, [value], {type(getattr(root, name))})
     for name, value in held.items():
         setattr(root, name, value)
 

@@ -7,9 +7,10 @@ import math
 import pickle
 from abc import ABC, abstractmethod
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain
 from operator import attrgetter
+from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
@@ -238,12 +239,23 @@ class Attributes(Objects):
             members = [shells[row] for row in np.flatnonzero(at == place).tolist()] if len(parts) > 1 else shells
             if not len(set(checked(names, str))) == len(names) == len(columns):
                 raise CheckpointError(f"it holds a {self._cls.__name__} whose attributes are not those of its columns")
+            shape = reader.outside.shapes.get(self._cls, {})
+            if not shape.keys() <= set(names):
+                raise CheckpointError(f"it holds a {self._cls.__name__} without {', '.join(shape.keys() - set(names))}")
             for name, column in zip(names, columns, strict=True):
-                put = setter(self._cls, name)
-                for shell, value in zip(members, reader.column(column, len(members)), strict=True):
+                put, values = setter(self._cls, name), reader.column(column, len(members))
+                check_types(name, values, shape.get(name, ()))
+                for shell, value in zip(members, values, strict=True):
                     put(shell, value)
         if self._cls is Schema and not all(_is_schema(shell) for shell in shells):
             raise CheckpointError("it holds a Schema of a class that is more than its fields")
+
+
+def check_types(name: str, values: Iterable[Any], fresh: Collection[type]) -> None:
+    """Raise `CheckpointError` where an attribute has values of other types than a fresh one; where that is None, any may come."""
+    if fresh and NoneType not in fresh and not set(map(type, values)) <= {NoneType, *fresh}:
+        other = next(iter(set(map(type, values)) - {NoneType, *fresh}))
+        raise CheckpointError(f"{name} is a {other.__name__}, which must be a {' or a '.join(each.__name__ for each in fresh)}")
 
 
 def _is_schema(schema: Any) -> bool:

@@ -50,7 +50,9 @@ class Outside:
         self._names: dict[int, Name] = {id(part): number for number, part in enumerate(parts.all)}
         self._names |= {id(value): name for name, value in running.items()}
         self.types = {type(value) for value in (*parts.all, *running.values(), *_ALIKE.values())}
-        for path, value in _made_with(root):
+        self.shapes: dict[type, dict[str, set[type]]] = {}
+        """Of which types the attributes of the engine's objects are, as far as a fresh object has such."""
+        for path, value in _made_with(root, self.shapes):
             self._names.setdefault(id(value), path)
             self.types.add(type(value))
 
@@ -72,8 +74,8 @@ class Outside:
         return found
 
 
-def _made_with(root: object) -> Iterator[tuple[list[Any], Any]]:
-    """Yield what an object was made with, and what the state that it holds was, each with the way to it."""
+def _made_with(root: object, shapes: dict[type, dict[str, set[type]]]) -> Iterator[tuple[list[Any], Any]]:
+    """Yield what an object was made with, and what the state that it holds was, each with the way to it; fill `shapes`."""
     open_: deque[tuple[list[Any], Any]] = deque([([], root)])
     seen: set[int] = set()
     while open_:  # the shortest ways first, which are there in a fresh one too
@@ -87,7 +89,11 @@ def _made_with(root: object) -> Iterator[tuple[list[Any], Any]]:
         elif is_configuration(value):
             yield path, value
         elif not path or is_state(type(value)):
-            open_ += [([*path, name], held) for name, held in attributes_of(value).items()]
+            held = attributes_of(value)
+            open_ += [([*path, name], each) for name, each in held.items()]
+            shape = shapes.setdefault(type(value), {})
+            for name, each in held.items():
+                shape.setdefault(name, set()).add(type(each))
 
 
 def _step(value: Any, step: Any, first: bool) -> Any:

@@ -13,6 +13,7 @@ from sortedcontainers import SortedSet
 
 from streamdsl.engine.index import EventIndex, EventRow, OutputRow, WindowEntry, WindowIndex
 from streamdsl.engine.operator import Gate
+from streamdsl.engine.room import MOST, Room
 from streamdsl.engine.windows.panes import Build
 from streamdsl.temporal.time import INFINITY, MIN_TIME
 from streamdsl.udm import incremental
@@ -38,6 +39,7 @@ class Setting:
     """The modules that keep states, by their position."""
     label: str = ""
     """The operator's, for errors."""
+    room: Room = field(default_factory=lambda: Room("", "windows", MOST))
 
     def copy_states(self, entry: WindowEntry) -> list[Held | None] | None:
         """Return copies of a window's states, for another with the same members."""

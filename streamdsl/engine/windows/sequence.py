@@ -226,6 +226,7 @@ class SequenceWindows(HiddenWindows):
             seen = By(self.rows, time)
             now = self._state(time, seen)
             if now != state:
+                self.setting.room.take(1)
                 positions = self._positions(time, seen)
                 state, held = now, bool(positions)
                 yield time, positions
