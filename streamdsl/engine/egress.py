@@ -57,6 +57,9 @@ class SpeculativeEgress:
     sees_input: ClassVar[bool] = False
     """Whether it is told how far the input has come, and how many rows."""
 
+    n_held: ClassVar[int] = 0
+    """How many rows are held back."""
+
     def __init__(self) -> None:
         self.cti = MIN_TIME
         self._versions = Versions()

@@ -122,7 +122,6 @@ class Ingress:
         return {
             "windows": 0,
             "events": len(self.table),
-            "state_bytes": 300 * len(self.table),
             "in": self.events_in,
             "out": self.changes_out,
             "input_cti": self.cti,

@@ -175,8 +175,8 @@ class Operator(ABC):
         return []
 
     def state(self) -> dict[str, int]:
-        """Return the sizes of the state: windows, events, bytes."""
-        return {"windows": 0, "events": 0, "state_bytes": 0}
+        """Return the sizes of the state: windows and events."""
+        return {"windows": 0, "events": 0}
 
     def stats(self) -> dict[str, int]:
         """Return the operator's figures for `session.stats()`."""

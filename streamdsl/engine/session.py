@@ -254,6 +254,9 @@ class Session(RunningQuery[T]):
         self._wait()
         return sent
 
+    def _waits(self) -> Sequence[Any]:
+        return self._early, self._waiting
+
     def _wait(self) -> None:
         if self._waiting is not None:
             self._waiting.wait(min(self._ctis.values(), default=MIN_TIME))

@@ -37,7 +37,7 @@ class Pair:
         saved = self.stopped.snapshot(self.types)
         self.stopped = restored(self.query.plan(), None, saved, self.trust, self.types)
         assert self.stopped.snapshot(self.types) == saved, "a restored session does not save what it was made of"
-        assert self.stopped.stats() == self.whole.stats(), "a restored session has other figures"
+        assert figures(self.stopped) == figures(self.whole), "a restored session has other figures"
         assert repr(self.stopped.rejected()) == repr(self.whole.rejected()), "a restored session has other rejected events"
 
     def push(self, source: str, events: Sequence[Event[Any]]) -> None:
@@ -45,6 +45,11 @@ class Pair:
 
     def close(self) -> None:
         assert_same(self.whole.close(), self.stopped.close())
+
+
+def figures(session: sd.Session[Any]) -> dict[str, dict[str, int]]:
+    """Return the figures of a session but its bytes: values that were one by chance are two when they have been restored."""
+    return {name: {key: n for key, n in each.items() if key != "state_bytes"} for name, each in session.stats().items()}
 
 
 def assert_same(expected: list[Event[Any]], actual: list[Event[Any]]) -> None:

@@ -373,7 +373,7 @@ class ColumnarWindowOperator(Operator):
         n_open = len(self.cells)
         if self.numbers.gate.by_end:
             n_open = int(np.count_nonzero(self.cells.number[self.cells.slots()] <= self._shown))
-        return {"windows": n_open, "events": len(self.ring), "state_bytes": self.cells.nbytes + self.ring.nbytes}
+        return {"windows": n_open, "events": len(self.ring)}
 
 
 def aggregates_of(node: WindowAggregate | WindowApply) -> tuple[BoundAgg, ...]:

@@ -233,7 +233,7 @@ class WindowOperator(Operator):
     def state(self) -> dict[str, int]:
         windows = sum(group.n_windows for group in self.groups.values())
         events = sum(group.n_events for group in self.groups.values())
-        return {"windows": windows, "events": events, "state_bytes": 400 * windows + 400 * events}
+        return {"windows": windows, "events": events}
 
     def stats(self) -> dict[str, int]:
         return super().stats() | {"udm_calls": self.results.calls}
