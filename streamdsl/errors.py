@@ -22,6 +22,7 @@ __all__ = [
     "DriverWarning",
     "EventError",
     "FieldNotFound",
+    "HeldOutputWarning",
     "MethodNotFound",
     "PositionError",
     "QueryError",
@@ -221,7 +222,7 @@ class UdmLawViolation(StreamDslError, AssertionError):
 
 
 class UnboundedOutputError(StreamDslError, ValueError):
-    """A bounded run would never end, because an event that never ends fills windows for ever."""
+    """Windows without end, or more than a push may make: an event never ends, or its RE is wrong, or time has leapt."""
 
 
 class SessionError(StreamDslError, RuntimeError):
@@ -242,6 +243,10 @@ class UnsupportedOnSpark(QueryError):
 
 class DriverWarning(UserWarning):
     """A stream on Spark runs in the driver, in one process, as Spark cannot keep the state of shards."""
+
+
+class HeldOutputWarning(UserWarning):
+    """Much is held in memory, and nothing lets it go, as the output's CTI does not go on: the message names the cause."""
 
 
 class CrossJoinWarning(UserWarning):

@@ -65,6 +65,8 @@ class UDM(ABC):
     """States of parts of a window may be combined by `merge_states`; true of itself where a class defines that."""
     commutes_with_filter_on: ClassVar[Sequence[str]] = ()
     """Fields of the results: to filter the results by them is to filter the members by the fields of the same names."""
+    state_types: ClassVar[Sequence[type]] = ()
+    """The classes that its state is built of, besides those that its annotations name: a checkpoint restores no others."""
     reads: ClassVar[Sequence[str] | None] = None
     """The only fields of the payload that the module reads; None: perhaps all."""
 

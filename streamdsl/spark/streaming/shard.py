@@ -88,7 +88,7 @@ class Shard:
     def snapshot(self) -> bytes:
         """Return the state as bytes."""
         heard = json.dumps({name: each.saved() for name, each in self._heard.items()}, sort_keys=True).encode()
-        return b"".join([len(heard).to_bytes(_HEAD, "little"), heard, self._session.snapshot()])
+        return b"".join([len(heard).to_bytes(_HEAD, "little"), heard, self._session.snapshot(trust=True)])
 
     def take(self, parcels: Iterable[Parcel]) -> Iterator[bytes]:
         """Take what has come, first rows, then CTIs, and yield what that sends."""
