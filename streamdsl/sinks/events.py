@@ -34,10 +34,9 @@ class ParquetEvents:
 
     def take(self, events: Callable[[], Any], batch: int, stream: str | None) -> None:
         """Take a micro-batch, which is asked for only if the folder has yet to take it."""
-        commit = self.path / OWN / _COMMIT
-        taken = Taken(**json.loads(commit.read_text())) if commit.exists() else Taken()
-        if not taken.misses(batch, stream, str(self.path)):
+        if self.has(batch, stream):
             return
+        commit = self.path / OWN / _COMMIT
         commit.parent.mkdir(parents=True, exist_ok=True)
         rows, known = plain(events()), self.path / COLUMNS
         before = pq.read_schema(known) if known.exists() else None
@@ -47,6 +46,12 @@ class ParquetEvents:
         if rows.num_rows:
             self._write(rows.cast(wide), self.path / f"events_{batch:010}.parquet")
         write_whole(commit, json.dumps({"batch": batch, "stream": stream}).encode())
+
+    def has(self, batch: int, stream: str | None = None) -> bool:
+        """Say whether the folder has taken a micro-batch. Raises `SinkError` if it is another stream's, or was lost."""
+        commit = self.path / OWN / _COMMIT
+        taken = Taken(**json.loads(commit.read_text())) if commit.exists() else Taken()
+        return not taken.misses(batch, stream, str(self.path))
 
     def _write(self, rows: Any, path: Path) -> None:
         file = pa.BufferOutputStream()

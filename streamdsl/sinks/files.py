@@ -61,6 +61,10 @@ class ParquetTable:
         moves = {name: file for name, file in staged.items() if file is not None}
         self.commit(folder, batch, stream, moves, rows.slice(0, 0))
 
+    def has(self, batch: int, stream: str | None = None) -> bool:
+        """Say whether the table has taken a micro-batch. Raises `SinkError` if it is another stream's, or was lost."""
+        return not self.is_next(batch, stream)
+
     def is_next(self, batch: int, stream: str | None) -> bool:
         """Finish what a crash has cut off, and say whether this micro-batch is still to be taken; if so, prepare for it."""
         commit = self._last()

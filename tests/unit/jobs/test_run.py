@@ -119,7 +119,7 @@ REFUSED = {
         "--input",
         "cars=empty",
     ): "is no file, or folder of files, that can be read: empty\nHint: files",
-    ("rides:by_road", "--input", "cars=in", "--emit", "final"): "--emit, --every and --trigger are for streams",
+    ("rides:by_road", "--input", "cars=in", "--emit", "final"): "--emit, --every, --trigger and --bad-files are for streams",
     ("rides:by_road", "--input", "cars=in", "--format", "table"): "one of parquet, csv, jsonl, not 'table'",
     (
         "rides:by_road",
