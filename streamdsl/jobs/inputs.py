@@ -65,11 +65,20 @@ def _digest(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A file, or a folder of files, of one kind: `parquet`, `csv` or `jsonl`; or an empty folder, whose files come later."""
+    """A file, or a folder of files, which end in what they are: Parquet, CSV or JSON lines."""
 
     source: Source
     path: Path
-    kind: str | None
+
+    @property
+    def kind(self) -> str:
+        """What all of the files are: `parquet`, `csv` or `jsonl`. Raises `QueryError` if there are none, or several kinds."""
+        kinds = sorted({KINDS[file.suffix] for file, _ in _present(self.path)})
+        if len(kinds) != 1:
+            several = f"holds files of several kinds: {', '.join(kinds)}"
+            what = several if kinds else "is no file, or folder of files, that can be read"
+            raise QueryError(f"the input of {self.source.source!r} {what}: {self.path}", hint=f"files end in {', '.join(KINDS)}")
+        return kinds[0]
 
     def files(self) -> list[File]:
         """Return the files in order of their times, as Spark takes them; one that is there by several names is one."""
@@ -104,7 +113,8 @@ def inputs_of(given: Sequence[str], sources: Mapping[str, Source], own: Sequence
 
     Raises `QueryError`.
     """
-    paths = dict(map(_pair, given))
+    pairs = list(map(_pair, given))
+    paths = dict(pairs)
     listed = ", ".join(sources) or "(none)"
     for name in paths:
         if name not in sources:
@@ -112,6 +122,9 @@ def inputs_of(given: Sequence[str], sources: Mapping[str, Source], own: Sequence
     for name in sources:
         if name not in paths and name not in own:
             raise QueryError(f"the source {name!r} has no input; the sources are: {listed}", hint=f"--input {name}=path")
+    for name in paths:
+        if [each for each, _ in pairs].count(name) > 1:
+            raise QueryError(f"the source {name!r} has several inputs", hint="put the files into one folder, by links if need be")
     return {name: _input(sources[name], Path(path), later) for name, path in paths.items()}
 
 
@@ -128,15 +141,10 @@ def _input(source: Source, path: Path, later: bool) -> Input:
         there = [name for name in names if not name.startswith((".", "_"))]
         listed = f"; in {path.parent} there are: {', '.join(there)}" if there else ""
         raise QueryError(f"the input of {source.source!r} is not there: {path}{listed}", hint="give a file, or a folder of files")
-    kinds = sorted({KINDS[file.suffix] for file, _ in _present(path)})
-    if not kinds and later and path.is_dir():
-        return Input(source, path, None)
-    if len(kinds) != 1:
-        what = (
-            f"holds files of several kinds: {', '.join(kinds)}" if kinds else "is no file, or folder of files, that can be read"
-        )
-        raise QueryError(f"the input of {source.source!r} {what}: {path}", hint=f"files end in {', '.join(KINDS)}")
-    return Input(source, path, kinds[0])
+    found = Input(source, path)
+    if not (later and path.is_dir()):
+        _ = found.kind
+    return found
 
 
 def _present(path: Path) -> Iterator[tuple[Path, os.stat_result]]:

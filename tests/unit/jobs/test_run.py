@@ -104,7 +104,7 @@ def test_a_stream_of_events(folder: Path) -> None:
 
 
 REFUSED = {
-    ("rides:slow", "--input", "cars=in"): "rides has no 'slow'; its queries are: cars, by_road, tolls, paid",
+    ("rides:slow", "--input", "cars=in"): "rides has no 'slow'; its queries are: cars, by_road, tolls, paid, counted",
     ("ride:by_road", "--input", "cars=in"): "there is no module 'ride'\nHint: name it as an import does",
     (
         "rides:paid",
@@ -112,6 +112,7 @@ REFUSED = {
         "cars=in",
     ): "the source 'tolls' has no input; the sources are: cars, tolls\nHint: --input tolls=",
     ("rides:by_road", "--input", "car=in"): "there is no source 'car'; the sources of this query are: cars",
+    ("rides:by_road", "--input", "cars=in", "--input", "cars=empty"): "the source 'cars' has several inputs\nHint: put",
     ("rides:by_road", "--input", "in"): "'in' does not say which source reads what",
     ("rides:by_road", "--input", "cars=inn"): "the input of 'cars' is not there: inn; in . there are: empty, in, rides.py",
     (
