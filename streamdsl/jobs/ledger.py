@@ -20,14 +20,14 @@ _GARBLED: Final = "restore the checkpoint as a whole, or begin a new one, and a 
 class Entry:
     """A file as it was when it was taken, or refused for a `reason`; written down at `at`.
 
-    `name` is its path in the input folder, `path` its canonical address, `seal` what the file system says of it for as long as it
-    does not change. The versions before wrote down no more than `source` and `path`.
+    `names` are its paths in the input folder, `path` its canonical address, `seal` what the file system says of it for as long as
+    it does not change. The versions before wrote down no more than `source` and `path`.
     """
 
     at: Path
     source: str
     path: str
-    name: str = ""
+    names: Sequence[str] = ()
     digest: str = ""
     size: int = -1
     modified: int = 0
@@ -38,7 +38,7 @@ class Entry:
     def of(cls, file: File, at: Path, reason: str = "") -> Entry:
         """Return what is to be written down of a file."""
         size, modified = file.stat.st_size, file.stat.st_mtime_ns
-        return cls(at, file.source, file.addresses[0], file.names[0], file.digest, size, modified, file.seal, reason)
+        return cls(at, file.source, file.addresses[0], file.names, file.digest, size, modified, file.seal, reason)
 
     @classmethod
     def read(cls, at: Path) -> Entry:
@@ -71,11 +71,12 @@ class Entry:
         return linked_or_gone and (self.modified == file.stat.st_mtime_ns or os.path.exists(self.path))
 
     def follow(self, file: File) -> None:
-        """Write down where the file is now, so that it need not be read again to be known."""
-        if file.seal and self.seal != file.seal:
-            self.seal, self.modified = file.seal, file.stat.st_mtime_ns
-            if self.path not in file.addresses:
-                self.path = file.addresses[0]
+        """Write down where the file is now, so that it is known by all of its names, and need not be read again."""
+        names = list(dict.fromkeys((*self.names, *file.names)))
+        path = self.path if self.path in file.addresses else file.addresses[0]
+        now = (names, path, file.stat.st_mtime_ns, file.seal or self.seal)
+        if now != (list(self.names), self.path, self.modified, self.seal):
+            self.names, self.path, self.modified, self.seal = now
             write_whole(self.at, self.data())
 
 
@@ -120,7 +121,7 @@ class Ledger:
         self._bring_up(files)
         named: dict[tuple[str, str], list[Entry]] = {}
         for entry in (*self.taken, *self.refused):
-            for way in {entry.name, entry.path}:
+            for way in {*entry.names, entry.path}:
                 named.setdefault((entry.source, way), []).append(entry)
         there: set[Entry] = set()
         left = []
@@ -162,6 +163,7 @@ def _unmoved(files: Sequence[File], gone: Sequence[Entry]) -> Iterator[File]:
         if moved is None:
             yield file
         else:
+            moved.follow(file)
             alike.remove(moved)
 
 

@@ -217,7 +217,7 @@ def as_written_before(folder: Path) -> None:
     """Leave in the ledger what the version before wrote."""
     for entry in (folder / "state" / "local" / "files").iterdir():
         known = json.loads(entry.read_text())
-        entry.write_text(json.dumps({"source": known["source"], "path": f"in/{known['name']}"}))
+        entry.write_text(json.dumps({"source": known["source"], "path": f"in/{known['names'][0]}"}))
     shutil.rmtree(folder / "state" / "local" / "refused")
     shutil.rmtree(folder / "state" / "local" / "output")
     (folder / "state" / "lock").unlink()

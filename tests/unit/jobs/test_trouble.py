@@ -155,7 +155,7 @@ def test_a_bad_file_is_named_and_passed_if_that_is_asked_for(folder: Path, what:
     assert found(folder / "out") == expected()
     (refused,) = (folder / "state" / "local" / "refused").iterdir()
     known = json.loads(refused.read_text())
-    assert (known["name"], f"in/{bad.name}" in known["reason"]) == (bad.name, True)
+    assert (known["names"], f"in/{bad.name}" in known["reason"]) == ([bad.name], True)
     assert run(*STREAM) == 0
     assert "passed" not in capsys.readouterr().err
 
