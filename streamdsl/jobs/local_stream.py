@@ -6,7 +6,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import pyarrow as pa
@@ -95,11 +95,8 @@ class LocalStream:
             table = pa.ipc.open_file(path.read_bytes()).read_all()
         except (FileNotFoundError, pa.ArrowException) as error:
             raise CheckpointError(f"the output of micro-batch {last} is lost: {error}", hint=_ANEW) from None
-        try:
-            self._write(table, last)
-        except (StreamDslError, pa.ArrowException):
-            if len(self._ledger.taken) > last:
-                raise
+        with suppress(InputError):  # then its file is new again
+            self._write(table, last, "its file")
 
     @contextmanager
     def _passing(self, file: File, line: Line) -> Iterator[None]:
@@ -134,21 +131,20 @@ class LocalStream:
         write_whole(self._folder / "state" / str(batch), data)
         self._lock.check()
         self._ledger.take(batch, file)
-        with _blamed(file):
-            self._write(table, batch)
+        self._write(table, batch, f"the file {file.path}")
         self._session = session
         figures = {"batch": batch, "rows_in": len(rows), "rows_out": len(out.changes()), "cti": self._reached(out)}
         return {**figures, "state_bytes": len(data), "seconds": time.perf_counter() - begun}
 
-    def _write(self, table: Any, batch: int) -> None:
-        """Give the sink a micro-batch that was decided; undo the decision if it refuses."""
-        missing = not self._sink.has(batch, self._stream)
+    def _write(self, table: Any, batch: int, what: str) -> None:
+        """Give the sink a micro-batch that was decided; raises `InputError`, and undoes that, if its rows do not fit."""
         try:
             self._sink.write(table, batch, self._stream)
-        except (StreamDslError, pa.ArrowException):
-            if missing:
-                self._ledger.give_back()
-            raise
+        except (StreamDslError, pa.ArrowException) as error:
+            if isinstance(error.__cause__, OSError) or self._sink.has(batch, self._stream):
+                raise
+            self._ledger.give_back()
+            raise _blame(what, error) from error
         (self._folder / "output" / str(batch)).unlink(missing_ok=True)
         (self._folder / "state" / str(batch - 1)).unlink(missing_ok=True)
 
@@ -179,7 +175,7 @@ class LocalStream:
 
 @contextmanager
 def _blamed(file: File, *more: type[Exception]) -> Iterator[None]:
-    """Raise what is wrong with a file's rows as an `InputError` that names it."""
+    """Raise what is wrong with a file's rows as an `InputError` that names it; not what is wrong with the query."""
     try:
         yield
     except (InputError, CheckpointError, MemoryError):
@@ -187,11 +183,18 @@ def _blamed(file: File, *more: type[Exception]) -> Iterator[None]:
     except (StreamDslError, pa.ArrowException, *more) as error:
         if isinstance(error, QueryError) and not isinstance(error, FieldNotFound):
             raise
-        text = _without_hint(error) if isinstance(error, StreamDslError) else f"{type(error).__name__}: {error}"
-        ways = ["mend it, or remove it", "--bad-files skip passes such files, and names them"]
-        if isinstance(error, StreamDslError) and error.hint:
-            ways.insert(0, error.hint)
-        raise InputError(f"the file {file.path} cannot be taken: {text}", hint="; ".join(ways)) from error
+        raise _blame(f"the file {file.path}", error) from error
+
+
+def _blame(what: str, error: Exception) -> InputError:
+    text, ways = (
+        f"{type(error).__name__}: {error}",
+        ["mend it, or remove it", "--bad-files skip passes such files, and names them"],
+    )
+    if isinstance(error, StreamDslError):
+        text = _without_hint(error)
+        ways[:0] = [error.hint] if error.hint else []
+    return InputError(f"{what} cannot be taken: {text}", hint="; ".join(ways))
 
 
 def _without_hint(error: StreamDslError) -> str:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _STREAM: Final = "sql.streaming.queryId"
+_SHARD: Final = "shard"
+"""The engine's own column of a stream: a field of this name has another in its frame."""
 
 
 def stream_of(frame: DataFrame) -> str | None:
@@ -27,7 +29,7 @@ def stream_of(frame: DataFrame) -> str | None:
 
 
 def checked(frame: DataFrame) -> DataFrame:
-    """Return physical events with columns that tables can hold. Raises `SchemaError`."""
+    """Return physical events with columns that tables can hold, without the number of the shard. Raises `SchemaError`."""
     missing = [name for name in PHYSICAL if name not in frame.columns]
     if missing:
         raise SchemaError(
@@ -35,7 +37,7 @@ def checked(frame: DataFrame) -> DataFrame:
             f"its columns are: {', '.join(frame.columns)}",
             hint="write what query.on_spark(spark).stream(...) returns",
         )
-    return storable(frame)
+    return storable(frame.drop(_SHARD))
 
 
 def storable(frame: DataFrame) -> DataFrame:

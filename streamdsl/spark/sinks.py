@@ -9,6 +9,7 @@ from pyspark.sql.functions import expr
 
 from streamdsl import sinks
 from streamdsl.sinks.folder import Folder
+from streamdsl.sinks.net import plain
 from streamdsl.spark.micro_batches import checked, stream_of
 
 if TYPE_CHECKING:
@@ -27,20 +28,22 @@ class ParquetTable(sinks.ParquetTable):
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Take a micro-batch: workers write files, this process moves them to their places."""
         stream = stream_of(frame)
-        if not self.is_next(batch, stream):
-            return
-        rows = checked(frame).where("kind IN ('insert', 'retract')")
-        in_dates = rows.schema["le"].dataType.typeName() == "timestamp"
-        folder = self.folder(in_dates)
+        with self.taking(batch, stream) as last:
+            if last is None:
+                return
+            events = checked(frame)
+            rows = events.where("kind IN ('insert', 'retract')")
+            folder = self.folder(last, plain(events.limit(0).toArrow()).schema, comes=True)
 
-        def stage(key: Any, events: Any) -> Any:
-            place = key[0].as_py()
-            staged = folder.stage(place, events)
-            found = [] if staged is None else [(folder.name(place), staged)]
-            return pa.table({"name": [name for name, _ in found], "staged": [file for _, file in found]}, _MOVE)
+            def stage(key: Any, events: Any) -> Any:
+                place = key[0].as_py()
+                staged = folder.stage(place, events)
+                found = [] if staged is None else [(folder.name(place), staged)]
+                return pa.table({"name": [name for name, _ in found], "staged": [file for _, file in found]}, _MOVE)
 
-        moves = rows.groupBy(expr(_place(folder, in_dates))).applyInArrow(stage, "name string, staged string").collect()
-        self.commit(folder, batch, stream, dict(map(tuple, moves)), rows.limit(0).toArrow())
+            in_dates = rows.schema["le"].dataType.typeName() == "timestamp"
+            moves = rows.groupBy(expr(_place(folder, in_dates))).applyInArrow(stage, "name string, staged string").collect()
+            self.commit(folder, last, batch, stream, dict(map(tuple, moves)))
 
 
 class DatabaseTable(sinks.DatabaseTable):

@@ -70,7 +70,7 @@ def test_wherever_a_stream_is_cut_off_it_goes_on(folder: Path) -> None:
     options = ("--input", "cars=in", "--output", "out", "--checkpoint", "state", "--emit", "final")
     tries = 0
     for changes in range(200):
-        with cut_off_after(changes % 23) as cut_off:
+        with cut_off_after(changes % 47) as cut_off:
             assert run(*options) == 0
         tries += 1
         if not cut_off[0]:
