@@ -11,8 +11,10 @@ from typing import Final
 from streamdsl.emit import EMIT_MODES
 from streamdsl.errors import CheckpointError, QueryError, SinkError, StreamDslError
 from streamdsl.io.locks import Lock
+from streamdsl.jobs.arrivals import Arrivals
 from streamdsl.jobs.inputs import KINDS, inputs_of
 from streamdsl.jobs.job import BAD_FILES, BATCH_FORMATS, STREAM_FORMATS, Job
+from streamdsl.jobs.output import whole
 from streamdsl.jobs.progress import Line
 from streamdsl.naming import named_query
 from streamdsl.running import sources
@@ -93,7 +95,8 @@ def _run(job: Job, engine: str) -> None:
         from streamdsl.spark.job import run_batch
     else:
         from streamdsl.jobs.local_batch import run_batch
-    rows = run_batch(job)
+    with whole(job.output) as path:
+        rows = run_batch(job, path)
     print(f"{rows:,} rows to {job.output} in {time.perf_counter() - begun:.1f} s", file=sys.stderr)
 
 
@@ -107,7 +110,7 @@ def _stream(job: Job, engine: str, line: Line) -> None:
         if engine == "spark":
             from streamdsl.spark.job import run_stream
 
-            run_stream(job, line)
+            run_stream(job, line, Arrivals(job.checkpoint, job.inputs))
         else:
             from streamdsl.extras import need_pyarrow
 
