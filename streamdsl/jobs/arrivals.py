@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from streamdsl.engine.state.files import write_whole
-from streamdsl.errors import CheckpointError, InputError
+from streamdsl.errors import CheckpointError, InputError, QueryError
 from streamdsl.jobs.inputs import KINDS, Input
 from streamdsl.jobs.ledger import Ledger
 
@@ -54,6 +54,10 @@ class Arrivals:
                 os.replace(new, link)
 
     def _check(self, checkpoint: Path) -> None:
+        if (checkpoint / "local").exists():
+            raise QueryError(
+                f"the checkpoint {checkpoint} is that of a stream on the local engine", hint="go on with --engine local"
+            )
         place, here = self._folder / "place", str(checkpoint.resolve())
         if not place.exists():
             if (checkpoint / "offsets").exists():

@@ -26,7 +26,7 @@ from streamdsl.jobs.progress import Line
 from streamdsl.plan.parameters import settled
 from streamdsl.sinks import ParquetEvents, ParquetTable
 
-_SPARK: Final = ("metadata", "offsets")
+_SPARK: Final = ("metadata", "offsets", "arrivals")
 _ANEW: Final = "restore the checkpoint as a whole, or begin a new one, and a new output"
 
 

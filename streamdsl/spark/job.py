@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql.functions import count, lit
 
-from streamdsl.errors import QueryError
+from streamdsl.errors import QueryError, StreamDslError
 from streamdsl.sinks.paths import uri_of
 from streamdsl.spark.micro_batches import storable
 from streamdsl.spark.progress import Meter
@@ -45,7 +45,7 @@ _LOOK: Final = 0.1
 
 def run_batch(job: Job, path: Path) -> int:
     """Run a job over all that its inputs hold, write the history to a folder at a path, and return how many rows it has."""
-    with _session() as spark, translated():
+    with _session() as spark, _failing(), translated():
         frames = {name: _frame(spark, given) for name, given in job.inputs.items()}
         seen = Observation()
         out = storable(job.query.on_spark(spark).batch(frames, job.until)).observe(seen, count(lit(1)).alias("rows"))
@@ -57,14 +57,10 @@ def run_batch(job: Job, path: Path) -> int:
 def run_stream(job: Job, report: Callable[[dict[str, Any]], None], arrivals: Arrivals) -> None:
     """Run a job over the files that arrive, until there are no more or for ever, as its trigger says."""
     assert job.checkpoint is not None
-    if (job.checkpoint / "local").exists():
-        raise QueryError(
-            f"the checkpoint {job.checkpoint} is that of a stream on the local engine", hint="go on with --engine local"
-        )
     if job.bad_files != "stop":
         raise QueryError("on Spark a file that cannot be taken ends the stream", hint="--engine local can pass it")
     arrivals.look()
-    with _session() as spark, translated():
+    with _session() as spark, _failing(), translated():
         if job.shards is not None:
             spark.conf.set("spark.sql.shuffle.partitions", str(job.shards))
         spark.conf.set(PROVIDER, ROCKSDB)
@@ -93,6 +89,20 @@ def _watch(
     except BaseException:
         running.stop()
         raise
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    """Raise what Spark says of a file, a disk or itself as an error of streamdsl, without Java's stack."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
+            raise
+        said = str(error).partition("JVM stacktrace")[0].partition("\n\tat ")[0].strip()
+        raise StreamDslError(
+            f"the job has failed on Spark: {said}", hint="mend what it names; the same command goes on"
+        ) from error
 
 
 @contextmanager

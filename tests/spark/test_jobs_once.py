@@ -28,6 +28,19 @@ def run(path: str, *options: str, checkpoint: str = "state") -> int:
     return main([*command, "--checkpoint", checkpoint, "--shards", "1", *options])
 
 
+def test_a_file_that_spark_cannot_read_is_an_error(streaming: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_files(folder / "in", "parquet", range(1))
+    (folder / "in" / "1.parquet").write_bytes(b"PAR1 this is none, and not even long PAR1")
+    os.utime(folder / "in" / "1.parquet", (10**10, 10**10))
+    assert run("in") == 2
+    said = capsys.readouterr().err
+    assert "the job has failed on Spark: " in said
+    assert "\tat " not in said
+    assert main(["run", "rides:by_road", "--engine", "spark", "--input", "cars=in", "--output", "batch"]) == 2
+    assert not (folder / "batch").exists()
+    assert not list(folder.glob(".batch*"))
+
+
 def test_a_file_is_taken_once_whichever_way_leads_to_it(streaming: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_files(folder / "in", "csv", range(3))
     (folder / "in" / "2.csv").rename(folder / "in" / "a [2].csv")
