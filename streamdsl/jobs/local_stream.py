@@ -52,6 +52,7 @@ class LocalStream:
         self._ledger = Ledger(self._folder)
         self._stream = self._identity()
         self._sink = ParquetEvents(job.output) if job.format == "events" else ParquetTable(job.output, job.every)
+        self._check_states()
         self._session: Session[Any] | None = None
         self._cti: int | None = None
 
@@ -73,17 +74,25 @@ class LocalStream:
         found = path.read_text() if path.exists() else ""
         if not re.fullmatch("[0-9a-f]{32}", found):
             raise CheckpointError(f"{path} does not say which stream the checkpoint is of", hint=_ANEW)
-        states = sorted(int(path.name) for path in (self._folder / "state").iterdir() if path.name.isdigit())
-        if taken and taken - 1 not in states:
-            raise CheckpointError(
-                f"the checkpoint has no state of micro-batch {taken - 1}, which was begun",
-                hint=f"go on with the version of streamdsl that has begun it, if that was an earlier one; else {_ANEW}",
-            )
-        if states and states[-1] > taken:
-            raise CheckpointError(
-                f"the checkpoint has states up to micro-batch {states[-1]}, and {taken} files taken", hint=_ANEW
-            )
         return found
+
+    def _check_states(self) -> None:
+        """Raise unless there is the state after the last micro-batch; one that has neither state nor output has not been."""
+        states, last = set(map(int, self._names("state"))), len(self._ledger.taken) - 1
+        if last >= 0 and last not in states:
+            if (last and last - 1 not in states) or self._sink.has(last, self._stream):
+                raise CheckpointError(
+                    f"the checkpoint has no state of micro-batch {last}, which was begun",
+                    hint=f"go on with the version of streamdsl that has begun it, if that was an earlier one; else {_ANEW}",
+                )
+            self._ledger.give_back()
+        if max(states, default=-1) > last + 1:
+            raise CheckpointError(
+                f"the checkpoint has states up to micro-batch {max(states)}, and {last + 1} files taken", hint=_ANEW
+            )
+
+    def _names(self, folder: str) -> list[str]:
+        return [path.name for path in (self._folder / folder).iterdir() if path.name.isdigit()]
 
     def _resume(self, line: Line) -> None:
         """Give the sink what the last micro-batch has left, if the job was stopped before that was done."""
@@ -146,7 +155,9 @@ class LocalStream:
             self._ledger.give_back()
             raise _blame(what, error) from error
         (self._folder / "output" / str(batch)).unlink(missing_ok=True)
-        (self._folder / "state" / str(batch - 1)).unlink(missing_ok=True)
+        for name in self._names("state"):
+            if int(name) < batch:
+                (self._folder / "state" / name).unlink()
 
     def _reached(self, out: Outgoing[Any]) -> int | None:
         ctis = out.rows().ctis

@@ -234,6 +234,15 @@ def test_the_ledger_of_the_version_before_is_read(folder: Path) -> None:
     assert found(folder / "out") == expected()
 
 
+def test_a_micro_batch_that_the_version_before_has_begun_and_no_more_is_begun_again(folder: Path) -> None:
+    assert run() == 0
+    as_written_before(folder)
+    write_files(folder / "in", "csv", range(3, 4))
+    (folder / "state" / "local" / "files" / "3").write_text(json.dumps({"source": "cars", "path": "in/3.csv"}))
+    assert run("./in") == 0
+    assert found(folder / "out") == expected()
+
+
 def test_where_the_ledger_of_the_version_before_does_not_tell_it_is_refused(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
