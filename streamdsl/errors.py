@@ -23,6 +23,7 @@ __all__ = [
     "EventError",
     "FieldNotFound",
     "HeldOutputWarning",
+    "InputError",
     "MethodNotFound",
     "PositionError",
     "QueryError",
@@ -231,6 +232,10 @@ class SessionError(StreamDslError, RuntimeError):
 
 class SinkError(StreamDslError, RuntimeError):
     """A table cannot take a micro-batch of a stream: it is another stream's, it lacks others before, or it has other columns."""
+
+
+class InputError(StreamDslError, ValueError):
+    """A file cannot be taken by a job: it cannot be read, its rows are refused, or it has changed since it was taken."""
 
 
 class CheckpointError(StreamDslError, ValueError):
