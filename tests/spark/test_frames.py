@@ -121,8 +121,8 @@ def test_physical_events(spark: SparkSession) -> None:
 def test_an_id_may_be_used_again(spark: SparkSession) -> None:
     frame = spark.sql(
         "select * from values ('insert', 'a', 1L, 9L, null, 5L), ('retract', 'a', 1L, 9L, 4L, 5L),"
-        " ('insert', 'a', 5L, 8L, null, 6L), ('retract', 'a', 5L, 8L, 5L, 6L), ('insert', 'a', 6L, null, null, 7L), ('insert', 'b', 2L, 2L, null, 8L),"
-        " ('insert', 'b', 3L, 4L, null, 9L) as t(kind, id, le, re, re_new, v)"
+        " ('insert', 'a', 5L, 8L, null, 6L), ('retract', 'a', 5L, 8L, 5L, 6L), ('insert', 'a', 6L, null, null, 7L),"
+        " ('insert', 'b', 2L, 2L, null, 8L), ('insert', 'b', 3L, 4L, null, 9L) as t(kind, id, le, re, re_new, v)"
     )
     s = sd.source("s")
     assert collected(s.on_spark(spark).batch({"s": frame})) == [(1, 4, 5), (3, 4, 9), (6, None, 7)]
