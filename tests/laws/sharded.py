@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from streamdsl.spark.flow import Flow
 from streamdsl.spark.streaming.brought import brought
 from streamdsl.spark.streaming.cut import Stage
 from streamdsl.spark.streaming.layout import Part, laid_out
-from streamdsl.spark.streaming.wire import CTI, INSERT, REJECTED, Parcel, parcels_of, unpacked
+from streamdsl.spark.streaming.wire import CTI, INSERT, REJECTED, Parcel, opened, parcels_of
 from streamdsl.spark.types import INT, STR, Json, Row
 from streamdsl.temporal import Cti, Insert
 
@@ -40,6 +41,24 @@ def frame_of(events: Sequence[Any]) -> Any:
     times = [pa.array([sd.INFINITY if time is None else time for time in column], pa.int64()) for column in (le, re, re_new)]
     arrays = [pa.array(kinds), pa.array(ids, pa.string()), *times, encode([dict(p) for p in payloads], TYPE)]
     return pa.RecordBatch.from_arrays(arrays, ["kind", "id", "le", "re", "re_new", "p"])
+
+
+def used_again(events: Iterable[Any], seed: int) -> Iterator[Any]:
+    """Yield a stream in which insertions take ids that are free again: a CTI has passed the events that had them."""
+    rng, cti = random.Random(seed), sd.MIN_TIME
+    names: dict[Any, Any] = {}
+    last: dict[Any, int] = {}
+    for event in events:
+        if isinstance(event, Cti):
+            cti = max(cti, event.time)
+            yield event
+            continue
+        if isinstance(event, Insert):
+            free = [id for id, time in last.items() if time < cti]
+            names[event.id] = rng.choice(free) if free and rng.random() < 0.8 else event.id
+        id, end = names[event.id], event.re if isinstance(event, Insert) else event.re_new
+        last[id] = max(event.le, end)
+        yield replace(event, id=id)
 
 
 class Streamed:
@@ -77,7 +96,9 @@ class Streamed:
                         for parcel in parcels_of(parcels):
                             waiting[parcel.shard].append(parcel)
             sent[id(part.stage)] = list(self._in_shards(number, part, waiting))
-        return [event for shard, blob in sent[id(self.parts[-1].stage)] for event in self._events(shard, unpacked([blob]))]
+        return [
+            event for shard, blob in sent[id(self.parts[-1].stage)] for event in self._events(shard, _sent_frame([(shard, blob)]))
+        ]
 
     def _tasks(self, rows: Sequence[Any]) -> list[list[Any]]:
         tasks: list[list[Any]] = [[] for _ in range(self._draw.randint(1, 3))]
@@ -92,18 +113,19 @@ class Streamed:
             yield from ((shard, blob) for blob in running.take(parcels))
             self._states[number, shard] = running.snapshot()
 
-    def _events(self, shard: int, table: Any) -> Iterator[Any]:
+    def _events(self, shard: int, sent: Any) -> Iterator[Any]:
+        table = pa.Table.from_batches(opened([sent]))
         payloads = decode(table.column("p").combine_chunks(), self.out)
         payloads = [_parsed(payload, self.out) for payload in payloads]
         for row, payload in zip(table.select(["kind", "id", "le", "re", "re_new"]).to_pylist(), payloads, strict=True):
             if row["kind"] == INSERT:
-                yield Insert((shard, row["id"]), row["le"], row["re"], payload)
+                yield Insert(row["id"], row["le"], row["re"], payload)
             elif row["kind"] == REJECTED:
                 self.rejected.append((row["le"], row["re"], row["re_new"]))
             elif row["kind"] == CTI:
                 self._ctis[shard] = row["le"]
             else:
-                yield sd.Retract((shard, row["id"]), row["le"], row["re"], row["re_new"], payload)
+                yield sd.Retract(row["id"], row["le"], row["re"], row["re_new"], payload)
 
 
 def _parsed(value: Any, kind: Any) -> Any:
