@@ -14,7 +14,7 @@ from streamdsl.result import Result
 from streamdsl.spark.frames import collected, source_of_frame, source_of_rows
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.probing import check_workers
-from streamdsl.spark.progress import Meter, observed
+from streamdsl.spark.progress import Meter
 from streamdsl.spark.public import public_frame
 from streamdsl.spark.session import default_session, translated
 from streamdsl.spark.sinks import DatabaseTable, ParquetTable
@@ -116,7 +116,7 @@ class OnSpark:
         from streamdsl.spark.streaming.stream import stream
 
         self.check()
-        return observed(stream(self._plan, self._spark, frames, emit, self._brought(frames)))
+        return stream(self._plan, self._spark, frames, emit, self._brought(frames))
 
     def _brought(self, frames: Mapping[str, DataFrame]) -> dict[str, Bound]:
         """Return the sources that the query brings along. Raises `QueryError` for one that nobody brings."""

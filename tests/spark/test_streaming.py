@@ -15,7 +15,7 @@ import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.denote.source import sources
 from streamdsl.errors import QueryError
-from streamdsl.spark import canonical
+from streamdsl.spark import Meter, canonical
 from streamdsl.temporal import CHT
 from streamdsl.testing import arrival_orders
 from tests.spark.helpers import history, stream
@@ -29,16 +29,17 @@ NUMBERS = itertools.count()
 def streamed(spark: Any, query: sd.Stream[Any], folders: dict[str, Path], emit: Any, where: Path) -> Any:
     """Return what a stream writes, file by file."""
     frames = {name: frame_of(spark, folder) for name, folder in folders.items()}
-    return written_by(spark, query.on_spark(spark).stream(frames, emit=emit), where)
+    return written_by(spark, query.on_spark(spark).stream(frames, emit=emit), where, [])
 
 
-def written_by(spark: Any, out: Any, where: Path) -> Any:
-    """Return what a stream writes."""
+def written_by(spark: Any, out: Any, where: Path, figures: list[Any]) -> Any:
+    """Return what a stream writes; `figures` gets what its meter says."""
     writer = (
         out.writeStream.format("memory").queryName(f"t{next(NUMBERS)}").option("checkpointLocation", str(where / "checkpoint"))
     )
     running = writer.trigger(availableNow=True).start()
     running.awaitTermination()
+    figures += map(Meter(), running.recentProgress)
     return spark.table(running.name)
 
 
@@ -109,10 +110,11 @@ def test_a_watermark_of_spark_is_a_policy_and_late_rows_are_told_of(streaming: A
     frame = streaming.readStream.schema("le timestamp, k string").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
     query = sd.source("s", on_violation="drop").group_by("k").tumbling_window("10s").aggregate(n=sd.count())
     out = query.on_spark(streaming).stream({"s": frame.withWatermark("le", "10 seconds")}, emit="final")
-    written = written_by(streaming, out, tmp_path).selectExpr(
-        "kind", "unix_seconds(le) as le", "unix_seconds(re_new) as re_new", "n"
-    )
+    figures: list[Any] = []
+    written = written_by(streaming, out, tmp_path, figures)
+    written = written.selectExpr("kind", "unix_seconds(le) as le", "unix_seconds(re_new) as re_new", "n")
     rows = [tuple(row) for row in written.collect()]
     assert [row for row in rows if row[0] == "insert"] == [("insert", 0, None, 2), ("insert", 20, None, 2)]
     assert [row for row in rows if row[0] == "rejected"] == [("rejected", 12, 21, None)]
     assert ("cti", 30, None, None) in rows
+    assert figures[-1]["cti"] == 30 * second
