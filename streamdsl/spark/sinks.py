@@ -36,11 +36,13 @@ class ParquetTable(sinks.ParquetTable):
 
         def stage(key: Any, events: Any) -> Any:
             place = key[0].as_py()
-            staged = folder.stage(place, events)
+            staged = folder.stage(place, events.rename_columns(names))
             found = [] if staged is None else [(folder.name(place), staged)]
             return pa.table({"name": [name for name, _ in found], "staged": [file for _, file in found]}, _MOVE)
 
-        moves = rows.groupBy(expr(_place(folder, in_dates))).applyInArrow(stage, "name string, staged string").collect()
+        numbered, names = rows.toDF(*(f"c{place}" for place in range(len(rows.columns)))), rows.columns
+        place = expr(_place(folder, f"c{names.index('le')}", in_dates))
+        moves = numbered.groupBy(place).applyInArrow(stage, "name string, staged string").collect()
         self.commit(folder, batch, stream, dict(map(tuple, moves)), rows.limit(0).toArrow())
 
 
@@ -78,9 +80,9 @@ def _run(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def _place(folder: Folder, in_dates: bool) -> str:
-    """Return the SQL of the stretch that a row is in."""
+def _place(folder: Folder, column: str, in_dates: bool) -> str:
+    """Return the SQL of the stretch that a row is in; `column` has its LE."""
     if folder.every is None:
         return "0L"
-    le = "unix_micros(le)" if in_dates else "le"
+    le = f"unix_micros({column})" if in_dates else column
     return f"if({le} >= 0L, {le} div {folder.every}L, -(-({le} + 1L) div {folder.every}L) - 1L)"
