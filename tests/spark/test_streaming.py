@@ -17,9 +17,8 @@ from streamdsl.denote.source import sources
 from streamdsl.errors import QueryError
 from streamdsl.spark import Meter, canonical
 from streamdsl.temporal import CHT
-from streamdsl.testing import arrival_orders
 from tests.spark.helpers import history, stream
-from tests.spark.streams import NAMES, PHYSICAL, PROVIDER, QUERIES, ROCKSDB, files_of, frame_of
+from tests.spark.streams import NAMES, PHYSICAL, PROVIDER, QUERIES, ROCKSDB, files_of, frame_of, told_in_files
 
 pytestmark = [pytest.mark.spark]
 
@@ -49,8 +48,7 @@ def test_it_is_what_the_definition_says(streaming: Any, name: str, tmp_path: Pat
     names = sorted(sources(query.plan()).keys() & {"s", "t"})
     inputs = {source: history(7 + n, 18, unending=False) for n, source in enumerate(names)}
     for source in names:
-        (events,) = arrival_orders(inputs[source], 1, seed=5)
-        files_of([*events, sd.Cti(sd.INFINITY)], 2, tmp_path / source)
+        told_in_files(inputs[source], 2, tmp_path / source, seed=5)
     emit = "final" if name == "tumbling" else "speculative"
     events = streamed(streaming, query, {source: tmp_path / source for source in names}, emit, tmp_path)
     assert {row.kind for row in events.collect()} >= {"insert", "cti"}

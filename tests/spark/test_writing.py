@@ -16,9 +16,8 @@ from streamdsl.errors import CheckpointError, DriverWarning, QueryError, SinkErr
 from streamdsl.spark import Meter, ParquetTable, canonical
 from streamdsl.spark.session import as_streamdsl
 from streamdsl.spark.writing import choose
-from streamdsl.testing import arrival_orders
 from tests.spark.helpers import history, stream
-from tests.spark.streams import QUERIES, files_of, frame_of
+from tests.spark.streams import QUERIES, files_of, frame_of, told_in_files
 
 pytestmark = [pytest.mark.spark]
 
@@ -45,8 +44,7 @@ def inputs(folder: Path, query: sd.Stream[Any], files: int = 2) -> dict[str, sd.
     names = sorted({node.source for node in query.plan().walk() if hasattr(node, "source")})
     found = {name: history(31 + n, 18, unending=False) for n, name in enumerate(names)}
     for name, rows in found.items():
-        (events,) = arrival_orders(rows, 1, seed=3)
-        files_of([*events, sd.Cti(sd.INFINITY)], files, folder / name)
+        told_in_files(rows, files, folder / name, seed=3)
     return found
 
 
