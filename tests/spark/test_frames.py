@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import streamdsl as sd
-from streamdsl.errors import QueryError, SchemaError, UnsupportedOnSpark
-from streamdsl.spark import OnSpark, explain_spark
+from streamdsl.errors import QueryError, SchemaError, UnsupportedOnSpark, UserCodeError
+from streamdsl.spark import OnSpark, explain_spark, translated
 from tests.spark.helpers import PYTHON, physical_plan
 
 if TYPE_CHECKING:
@@ -283,6 +284,19 @@ def test_results_are_of_the_declared_type_else_variant(spark: SparkSession, trip
     query = windows.aggregate(sd.uda(wrong), lambda e: e.fare)
     with pytest.raises(Exception, match="declared type"):
         query.on_spark(spark).batch({"trips": trips}).collect()
+
+
+def test_what_fails_in_a_worker_is_an_error_with_the_line_of_the_user(spark: SparkSession, trips: DataFrame) -> None:
+    failing = sd.source("trips").select(lambda e: {"n": 1 // len(str(e.zone)[:0])})
+    found = failing.on_spark(spark).batch({"trips": trips})
+    with (
+        pytest.raises(UserCodeError, match=r"ZeroDivisionError(.|\n)*event Record\(.*test_frames.py, line") as error,
+        translated(),
+    ):
+        found.collect()
+    told = "".join(traceback.format_exception(error.value))
+    assert "Exception was thrown from the Python worker" not in told
+    assert "JVM" not in told
 
 
 def test_nothing_runs_before_it_is_asked_for(spark: SparkSession) -> None:
