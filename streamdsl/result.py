@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
-from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, Insert, Rejected, Unit
+from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, Insert, Rejections, Unit
 from streamdsl.temporal.events import PhysicalEvent
 
 if TYPE_CHECKING:
@@ -89,14 +89,14 @@ class Result(Generic[T]):
 
     __slots__ = ("_cht", "_fields", "_output", "_rejected")
 
-    def __init__(self, output: Output[T], rejected: Sequence[Rejected] = (), fields: Sequence[str] = ()) -> None:
+    def __init__(self, output: Output[T], rejected: Rejections | None = None, fields: Sequence[str] = ()) -> None:
         self._output = output
-        self._rejected = rejected
+        self._rejected = rejected or Rejections()
         self._fields = fields
         self._cht: CHT[T] | None = None
 
     @classmethod
-    def from_cht(cls, cht: CHT[T], unit: Unit | None = None, rejected: Sequence[Rejected] = ()) -> Result[T]:
+    def from_cht(cls, cht: CHT[T], unit: Unit | None = None, rejected: Rejections | None = None) -> Result[T]:
         """Return the result that is a history.
 
         >>> Result.from_cht(CHT.from_rows([(1, 5, "x")])).events()[0]
@@ -107,7 +107,7 @@ class Result(Generic[T]):
 
     @classmethod
     def from_events(
-        cls, events: Iterable[PhysicalEvent[T]], unit: Unit | None = None, rejected: Sequence[Rejected] = ()
+        cls, events: Iterable[PhysicalEvent[T]], unit: Unit | None = None, rejected: Rejections | None = None
     ) -> Result[T]:
         """Return the result that is a physical stream.
 
@@ -150,15 +150,17 @@ class Result(Generic[T]):
         """Return the output as physical events, CTIs included."""
         return self._output.events()
 
-    def rejected(self) -> list[Rejected]:
+    def rejected(self) -> Rejections:
         """Return the events that the sources have dropped or adjusted, source by source, each with the CTI that it broke.
+
+        Its length is their number, its `counts` how many there were by source and reason; of very many it holds the newest.
 
         >>> import streamdsl as sd
         >>> late = [sd.point("a", 9, "x"), sd.Cti(5), sd.point("late", 3, "y")]
         >>> [(r.event.id, r.cti) for r in sd.from_events(late, on_violation="drop").run().rejected()]
         [('late', 5)]
         """
-        return list(self._rejected)
+        return self._rejected
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the history as a pandas frame: `le`, `re` (UTC timestamps for a calendar unit, INFINITY null), the fields.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.few import Few, size_of
-from streamdsl.engine.ids import Ids
+from streamdsl.engine.ids import Ids, name
 from streamdsl.engine.keys import KeyTable
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, evaluate, key_values, truth
@@ -220,7 +220,7 @@ class Operator(ABC):
 
     def user_error(self, error: RowError, ids: Ids | None = None, window: Hashable = None) -> UserCodeError:
         """Return what a user sees of an error in row `error.row`."""
-        event: Any = None if ids is None else plain(ids[error.row])
+        event: Any = None if ids is None else plain(name(ids[error.row]))
         return UserCodeError(error.cause, operator=self.label, event=event, window=window)
 
 

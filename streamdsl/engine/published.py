@@ -15,7 +15,7 @@ from streamdsl.engine.operator import Piece
 from streamdsl.engine.outcome import rows_after
 from streamdsl.engine.together import Net
 from streamdsl.expr.table import flatnonzero, largest
-from streamdsl.temporal import MIN_TIME, Rejected
+from streamdsl.temporal import MIN_TIME, Rejections
 
 LEAST: Final = 256
 """How many changes may wait before they are looked through for rows that are gone."""
@@ -71,9 +71,9 @@ class Published:
         return self.events_in
 
     @property
-    def rejected(self) -> Sequence[Rejected]:
+    def rejected(self) -> Rejections:
         """Nothing: what a source refuses is not published."""
-        return ()
+        return Rejections()
 
     def stats(self) -> dict[str, int]:
         """Return the stream's figures for `stats()`; its events are the changes that are kept."""

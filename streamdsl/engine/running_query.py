@@ -41,10 +41,11 @@ class RunningQuery(ABC, Generic[T]):
     ) -> None:
         mode = mode_of(emit)
         self._graph = lower(plan, Gate(by_end=mode == "watermark", until=until, final=mode == "final"), options)
-        self._egress = _egress(plan, emit)
+        self._egress = _egress(plan, emit, self._lets_ids_go())
         self._ctis = dict.fromkeys(self._graph.sources, MIN_TIME)
         self._now = MIN_TIME
         self._failure: BaseException | None = None
+        self._is_changing = False
         self._closed = False
         self.plan = plan
         self.written = written
@@ -98,7 +99,8 @@ class RunningQuery(ABC, Generic[T]):
 
     def stats(self) -> dict[str, dict[str, int]]:
         """Return each operator's figures, by its label in `explain()`."""
-        self._wake()
+        if not self._is_changing:
+            self._wake()
         figures = {f"source:{name}": feed.stats() for name, feed in self._feeds().items()}
         for operator in self._graph.operators:
             figures[operator.label] = _together(figures.get(operator.label), operator.stats())
@@ -121,7 +123,7 @@ class RunningQuery(ABC, Generic[T]):
         >>> session.why_no_output() is None
         True
         """
-        if not self._ctis or self._closed or self._failure is not None:
+        if not self._ctis or self._closed or self._failure is not None or self._is_changing:
             return None
         self._wake()
         return str(Why(self._graph, self._egress, self._feeds(), self._ctis, self.unit)) or None
@@ -140,6 +142,10 @@ class RunningQuery(ABC, Generic[T]):
     def _feeds(self) -> Mapping[str, Feed]:
         """Return what is known of the sources, by name."""
 
+    def _lets_ids_go(self) -> bool:
+        """Say whether the output lets an id go whenever the source does: its CTI is then always the source's, and no RE moves."""
+        return len(self._graph.sources) == 1 and all(operator.passes_ctis for operator in self._graph.operators)
+
     def _step(self, pieces: Mapping[str, Piece]) -> Sent:
         """Run one piece of some sources through the plan, and return what it sends."""
         for name, (_, cti) in pieces.items():
@@ -152,6 +158,11 @@ class RunningQuery(ABC, Generic[T]):
 
     def _wake(self) -> None:
         """Run what waits, if anything does, and let operators know what has passed: somebody looks at them."""
+        was, self._is_changing = self._is_changing, True
+        self._settle()
+        self._is_changing = was
+
+    def _settle(self) -> None:
         self._graph.settle()
 
     def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> Sent:
@@ -185,22 +196,31 @@ class RunningQuery(ABC, Generic[T]):
             attached._closed = True
 
     def _check_open(self) -> None:
-        if self._failure is not None:
-            raise SessionError(
-                f"the session has failed: {self._failure}", hint="open a new one; rejected() and stats() still work"
-            )
+        if self._failure is not None or self._is_changing:
+            why = reason(self._failure) if self._failure else "a call was interrupted, or is not at its end yet"
+            hint = "go on from its last checkpoint with query.restore(path), or open a new one; rejected() and stats() still work"
+            raise SessionError(f"the session has failed: {why}", hint=hint)
         if self._closed:
             raise SessionError("the session is closed")
 
 
-def _egress(plan: Node, emit: EmitMode | Emit) -> SpeculativeEgress | FinalEgress:
+def reason(failure: BaseException) -> str:
+    """Return what an exception says; its class, where it says nothing.
+
+    >>> reason(ValueError("no")), reason(KeyboardInterrupt())
+    ('no', 'KeyboardInterrupt')
+    """
+    return str(failure) or type(failure).__name__
+
+
+def _egress(plan: Node, emit: EmitMode | Emit, in_step: bool) -> SpeculativeEgress | FinalEgress:
     if isinstance(emit, Emit):
         emit = emit.in_ticks(plan.unit)
         if emit.every is not None:
             return SmoothEgress(fixed_end(plan), emit.every, to_duration(emit.max_delay))
         if mode_of(emit) != "final":
             return HoldingEgress(fixed_end(plan), to_duration(emit.hold))
-    return FinalEgress(fixed_end(plan)) if mode_of(emit) == "final" else SpeculativeEgress()
+    return FinalEgress(fixed_end(plan)) if mode_of(emit) == "final" else SpeculativeEgress(in_step)
 
 
 def _together(entered: dict[str, int] | None, left: dict[str, int]) -> dict[str, int]:

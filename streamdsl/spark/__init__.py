@@ -19,7 +19,7 @@ from streamdsl.spark.public import public_frame
 from streamdsl.spark.session import default_session, translated
 from streamdsl.spark.sinks import DatabaseTable, ParquetTable
 from streamdsl.spark.support import explain_spark, physical_plan
-from streamdsl.temporal import Rejected, common_unit, to_ticks
+from streamdsl.temporal import Rejections, common_unit, to_ticks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +39,7 @@ def run_batch(plan: Node, bindings: Mapping[str, Bound], until: int | None = Non
 
     Raises `UnsupportedOnSpark` before anything runs, and what a failing task raised as the local engine would.
     """
-    rejected: list[Rejected] = []
+    rejected = Rejections()
     with default_session() as session, translated():
         flows = {name: _own_rows(session, node, bindings, rejected) for name, node in sources(plan).items()}
         flow = lower(lowering(plan, flows, until))
@@ -55,7 +55,7 @@ def canonical(events: DataFrame) -> DataFrame:
     return public_frame(source_of_frame(Source("events"), told))
 
 
-def _own_rows(session: SparkSession, node: Source, bindings: Mapping[str, Bound], rejected: list[Rejected] | None = None) -> Flow:
+def _own_rows(session: SparkSession, node: Source, bindings: Mapping[str, Bound], rejected: Rejections | None = None) -> Flow:
     """Return a source with the rows that this process holds; what it drops or adjusts is added to `rejected`."""
     if node.source not in bindings:
         raise _unbound(node.source, bindings)

@@ -18,7 +18,7 @@ import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.denote.source import history, sources
 from streamdsl.errors import EventError, SchemaError
-from streamdsl.temporal import CHT, Cti, Insert, sync_time
+from streamdsl.temporal import CHT, Cti, Insert, Rejections, sync_time
 from streamdsl.temporal.payload import payload_key
 from streamdsl.testing import arrival_orders, assert_cht_equal
 from tests.laws.compositions import composition
@@ -325,7 +325,7 @@ def test_rows_that_come_too_late_are_told_of(
         told += [*part, Cti(max([-2, *(each.le - 2 for each in points[: points.index(part[-1]) + 1])]))] if part else []
         sent += streamed.batch({"s": part})
     sent += streamed.batch({"s": [Cti(sd.INFINITY)]})
-    rejected: list[Any] = []
+    rejected = Rejections()
     node = replace(sources(query.plan())["s"], progress=None)
     left = history(node, told, "tick", rejected)
     assert_cht_equal(CHT.from_events(sent), denote(query.plan(), {"s": left}))

@@ -13,6 +13,7 @@ import numpy as np
 from sortedcontainers import SortedDict
 
 from streamdsl.engine.batch import EMPTY, Batch, Changes
+from streamdsl.engine.ids import name
 from streamdsl.engine.operator import MatchKey, Operator, inputs_of
 from streamdsl.errors import StreamDslError, UserCodeError
 from streamdsl.expr import evaluate_row
@@ -220,7 +221,7 @@ class MatchOperator(Operator):
         except StreamDslError:
             raise
         except Exception as error:
-            raise UserCodeError(error, operator=self.label, event=row.id) from error
+            raise UserCodeError(error, operator=self.label, event=name(row.id)) from error
 
     def _record(self, run: Run | None) -> Record:
         """Return what a run has taken for each step: a payload or None, of a many step a tuple of payloads."""

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.ids import name
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Operator, inputs_of
 from streamdsl.engine.sorted import Layout, SortedSide, StoredRows
@@ -71,7 +72,7 @@ class MatchingOperator(Operator):
         """Return what a user sees of an error in a pair, or in a left row without a right one."""
         right = None if rights is None else self.right.rows.ids(rights[[error.row]])[0]
         event = (self.left.rows.ids(lefts[[error.row]])[0], right)
-        return UserCodeError(error.cause, operator=self.label, event=event)
+        return UserCodeError(error.cause, operator=self.label, event=name(event))
 
     def forget(self, cti: int) -> None:
         for side in self.sides:

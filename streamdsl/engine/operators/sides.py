@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.ids import name
 from streamdsl.engine.index import EventIndex, EventRow
 from streamdsl.engine.operator import MatchKey, Operator
 from streamdsl.engine.store import PayloadStore
@@ -117,7 +118,7 @@ class TwoSidedOperator(Operator):
             return truth(evaluate(self.where, self.pairs(lefts, rights)))
         except RowError as error:
             pair = (lefts[error.row].id, rights[error.row].id)
-            raise UserCodeError(error.cause, operator=self.label, event=pair) from error.cause
+            raise UserCodeError(error.cause, operator=self.label, event=name(pair)) from error.cause
 
     def pairs(self, lefts: Sequence[EventRow], rights: Sequence[EventRow]) -> Inputs:
         """Return pairs of rows as what expressions are evaluated over."""

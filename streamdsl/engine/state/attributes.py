@@ -14,9 +14,21 @@ from streamdsl.temporal import Cti, Insert, Retract
 from streamdsl.temporal.cti import EventTable
 from streamdsl.temporal.progress import ProgressGenerator
 from streamdsl.temporal.reader import TimeReader
+from streamdsl.temporal.rejected import Rejections
 from streamdsl.udm.bases import IntervalEvent
 
-_BESIDE_THE_ENGINE: Final = (Schema, Table, Insert, Retract, Cti, EventTable, ProgressGenerator, TimeReader, IntervalEvent)
+_BESIDE_THE_ENGINE: Final = (
+    Schema,
+    Table,
+    Insert,
+    Retract,
+    Cti,
+    EventTable,
+    Rejections,
+    ProgressGenerator,
+    TimeReader,
+    IntervalEvent,
+)
 
 
 @cache

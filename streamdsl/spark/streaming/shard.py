@@ -77,6 +77,7 @@ class Shard:
     ) -> None:
         self._stage = stage
         self._session = session
+        session.keep_all_rejected()
         self._own = list(own)
         self._heard = {name: Hearing(each.origins, each.step) for name, each in stage.inputs.items()}
         for name, saved in (heard or {}).items():
@@ -107,7 +108,7 @@ class Shard:
         for source, cti in ctis.items():
             if cti > self._session.ctis[source]:
                 yield from self._sent(self._session.feed([Cti(cti)], source))
-        if rejected := self._session.rejected(forget=True):
+        if rejected := list(self._session.rejected(forget=True)):
             yield packed(self._rows(_rejected(rejected)))
 
     def _passed(self, parcel: Parcel) -> Iterator[bytes]:
