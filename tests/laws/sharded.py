@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -41,24 +40,6 @@ def frame_of(events: Sequence[Any]) -> Any:
     times = [pa.array([sd.INFINITY if time is None else time for time in column], pa.int64()) for column in (le, re, re_new)]
     arrays = [pa.array(kinds), pa.array(ids, pa.string()), *times, encode([dict(p) for p in payloads], TYPE)]
     return pa.RecordBatch.from_arrays(arrays, ["kind", "id", "le", "re", "re_new", "p"])
-
-
-def used_again(events: Iterable[Any], seed: int) -> Iterator[Any]:
-    """Yield a stream in which insertions take ids that are free again: a CTI has passed the events that had them."""
-    rng, cti = random.Random(seed), sd.MIN_TIME
-    names: dict[Any, Any] = {}
-    last: dict[Any, int] = {}
-    for event in events:
-        if isinstance(event, Cti):
-            cti = max(cti, event.time)
-            yield event
-            continue
-        if isinstance(event, Insert):
-            free = [id for id, time in last.items() if time < cti]
-            names[event.id] = rng.choice(free) if free and rng.random() < 0.8 else event.id
-        id, end = names[event.id], event.re if isinstance(event, Insert) else event.re_new
-        last[id] = max(event.le, end)
-        yield replace(event, id=id)
 
 
 class Streamed:

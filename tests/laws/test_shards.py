@@ -21,6 +21,7 @@ from streamdsl.errors import EventError, SchemaError
 from streamdsl.temporal import CHT, Cti, Insert, Rejections, sync_time
 from streamdsl.temporal.payload import payload_key
 from streamdsl.testing import arrival_orders, assert_cht_equal
+from streamdsl.testing.orders import arrival_order
 from tests.laws.compositions import composition
 from tests.laws.profiles import examples
 from udm_examples.vwap import Trade, Vwap
@@ -32,7 +33,7 @@ from streamdsl.spark.stages import payload_of
 from streamdsl.spark.streaming.placing import ById, Together, shard_places
 from streamdsl.spark.streaming.route import FromSource, RouteStage, Way
 from streamdsl.spark.streaming.shard import in_sequence
-from tests.laws.sharded import TYPE, Streamed, frame_of, used_again
+from tests.laws.sharded import TYPE, Streamed, frame_of
 
 
 def by_key(s: Any) -> Any:
@@ -184,7 +185,7 @@ def test_what_shards_send_is_what_the_definition_says(
     streamed = Streamed(query, n_shards, emit, seed)
     inputs = {source: inputs[source] for source in streamed.sources}
     batches = {
-        source: list(parts_of([*used_again(arrival_orders(rows, 1, seed)[0], seed), Cti(sd.INFINITY)], n_batches))
+        source: list(parts_of([*arrival_orders(rows, 1, seed)[0], Cti(sd.INFINITY)], n_batches))
         for source, rows in inputs.items()
     }
     sent: list[Any] = []
@@ -210,7 +211,7 @@ def test_random_queries_in_stages(seed: int, n_shards: int, n_batches: int) -> N
     note(f"{made}\n{query.on_spark(None).explain_stream()}")
     rows = [[(le, le + life, {"k": k, "v": v}) for le, life, k, v in drawn_rows(rng)] for _ in streamed.sources]
     inputs = {name: CHT.from_rows(each) for name, each in zip(sorted(streamed.sources), rows, strict=True)}
-    orders = {name: used_again(arrival_orders(history, 1, seed)[0], seed) for name, history in inputs.items()}
+    orders = {name: arrival_orders(history, 1, seed)[0] for name, history in inputs.items()}
     batches = {name: list(parts_of([*events, Cti(sd.INFINITY)], n_batches)) for name, events in orders.items()}
     sent = [e for n in range(n_batches) for e in streamed.batch({name: parts[n] for name, parts in batches.items()})]
     assert_cht_equal(CHT.from_events(sent), denote(query.plan(), inputs))
@@ -254,8 +255,7 @@ def test_what_is_told_of_an_id_goes_to_one_shard(ids: list[str | None], n: int) 
 
 @given(histories(), st.integers(0, 99), st.randoms())
 def test_rows_that_come_in_no_order_are_put_in_one(history: CHT[Any], seed: int, rng: Any) -> None:
-    (events,) = arrival_orders(history, 1, seed)
-    rows = [event for event in events if not isinstance(event, Cti)]
+    rows = arrival_order(history, Random(seed), ctis=False)
     rng.shuffle(rows)
     assert CHT.from_events(in_sequence(rows)) == history
 

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import streamdsl as sd
 from streamdsl.testing import arrival_orders
 from tests.laws.modules import Above, Alone
-from tests.laws.sharded import used_again
 from tests.spark.helpers import stream
 from tests.spark.test_incremental import Copies, Odd, Total
 from udm_examples.time_weighted_average import IncrementalTimeWeightedAverage
@@ -141,7 +140,7 @@ def row_of(event: Any) -> dict[str, Any]:
 def told_in_files(rows: sd.CHT[Any], n: int, folder: Path, seed: int) -> None:
     """Write files of events in a random order that mean these rows, with ids that are used again; it ends with the last CTI."""
     (events,) = arrival_orders(rows, 1, seed)
-    files_of([*used_again(events, seed), sd.Cti(sd.INFINITY)], n, folder)
+    files_of([*events, sd.Cti(sd.INFINITY)], n, folder)
 
 
 def files_of(events: Sequence[Any], n: int, folder: Path) -> None:

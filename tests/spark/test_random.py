@@ -15,7 +15,6 @@ from streamdsl.spark.flow import Flow
 from streamdsl.spark.frames import source_of_frame
 from streamdsl.testing import arrival_orders
 from tests.laws.compositions import STEPS, composition
-from tests.laws.sharded import used_again
 from tests.spark.helpers import check_noted, lives
 from tests.spark.streams import row_of
 
@@ -44,7 +43,7 @@ def in_frames(spark: Any, query: sd.Stream[Any], inputs: Mapping[str, sd.CHT[Any
     found = {}
     for name, node in sources(query.plan()).items():
         (events,) = arrival_orders(inputs[name], 1, seed)
-        rows = list(map(row_of, used_again(events, seed)))
+        rows = list(map(row_of, events))
         columns = (*OWN, "k", "v", *HOSTILE)
         kinds = {"kind": "string", "id": "string", "k": "string"}
         ddl = ", ".join(f"c{place} {kinds.get(column, 'long')}" for place, column in enumerate(columns))
