@@ -14,7 +14,7 @@ from pyspark.sql.functions import count, lit
 
 from streamdsl.errors import QueryError, StreamDslError
 from streamdsl.sinks.paths import uri_of
-from streamdsl.spark.micro_batches import storable
+from streamdsl.spark.micro_batches import storable, writable
 from streamdsl.spark.progress import Meter
 from streamdsl.spark.session import default_session, translated
 from streamdsl.spark.sinks import ParquetTable
@@ -48,7 +48,7 @@ def run_batch(job: Job, path: Path) -> int:
     with _session() as spark, _failing(), translated():
         frames = {name: _frame(spark, given) for name, given in job.inputs.items()}
         seen = Observation()
-        out = storable(job.query.on_spark(spark).batch(frames, job.until)).observe(seen, count(lit(1)).alias("rows"))
+        out = writable(storable(job.query.on_spark(spark).batch(frames, job.until))).observe(seen, count(lit(1)).alias("rows"))
         writer = out.write.option("header", "true") if job.format == "csv" else out.write
         writer.format(_FORMATS.get(job.format, job.format)).save(uri_of(path))
         return int(seen.get["rows"])
