@@ -22,6 +22,8 @@ __all__ = [
     "DriverWarning",
     "EventError",
     "FieldNotFound",
+    "HeldOutputWarning",
+    "InputError",
     "MethodNotFound",
     "PositionError",
     "QueryError",
@@ -221,7 +223,7 @@ class UdmLawViolation(StreamDslError, AssertionError):
 
 
 class UnboundedOutputError(StreamDslError, ValueError):
-    """A bounded run would never end, because an event that never ends fills windows for ever."""
+    """Windows without end, or more than a push may make: an event never ends, or its RE is wrong, or time has leapt."""
 
 
 class SessionError(StreamDslError, RuntimeError):
@@ -230,6 +232,10 @@ class SessionError(StreamDslError, RuntimeError):
 
 class SinkError(StreamDslError, RuntimeError):
     """A table cannot take a micro-batch of a stream: it is another stream's, it lacks others before, or it has other columns."""
+
+
+class InputError(StreamDslError, ValueError):
+    """A file cannot be taken by a job: it cannot be read, its rows are refused, or it has changed since it was taken."""
 
 
 class CheckpointError(StreamDslError, ValueError):
@@ -242,6 +248,10 @@ class UnsupportedOnSpark(QueryError):
 
 class DriverWarning(UserWarning):
     """A stream on Spark runs in the driver, in one process, as Spark cannot keep the state of shards."""
+
+
+class HeldOutputWarning(UserWarning):
+    """Much is held in memory, and nothing lets it go, as the output's CTI does not go on: the message names the cause."""
 
 
 class CrossJoinWarning(UserWarning):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
@@ -109,14 +109,16 @@ def open_session(plan: Node, own: Mapping[str, Bound], emit: EmitMode | Emit, op
     return open_local(plan, own, emit, options)
 
 
-def restore_session(plan: Node, own: Mapping[str, Bound], path: str | os.PathLike[str], trust: bool) -> Session[Any]:
+def restore_session(
+    plan: Node, own: Mapping[str, Bound], path: str | os.PathLike[str], trust: bool, types: Iterable[type]
+) -> Session[Any]:
     """Go on with a session of the local engine that a file holds."""
     sources(plan)
     plan = settled(plan)
     from streamdsl.engine.starting import restored
     from streamdsl.engine.state.files import read_whole
 
-    return restored(plan, own, read_whole(path), trust)
+    return restored(plan, own, read_whole(path), trust, types)
 
 
 def sources(plan: Node) -> dict[str, Source]:

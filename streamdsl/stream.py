@@ -1185,12 +1185,13 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         return running.open_session(self._node, self._bindings, emit, engine_options)
 
-    def restore(self, path: str | os.PathLike[str], *, trust: bool = False) -> Session[T]:
+    def restore(self, path: str | os.PathLike[str], *, trust: bool = False, types: Iterable[type] = ()) -> Session[T]:
         """Go on with a session that `session.checkpoint(path)` has saved: its output is the same as if it had never stopped.
 
-        The query must be the one that was saved; the way to emit and the engine's options come from the file. `trust=True` loads
-        pickled values too, which can run any code: only for files from people you trust. Raises `CheckpointError` for a file that
-        is damaged, of another query or version, or that holds what is not trusted (docs/checkpoints.md).
+        The query must be the one that was saved; the way to emit and the engine's options come from the file. Values of users'
+        classes are restored of those that the query declares, and of `types`. `trust=True` takes any class that is loaded, and
+        loads pickled values too, which can run any code: only for files from people you trust. Raises `CheckpointError` for a
+        file that is damaged, of another query or version, or that holds what is not trusted (docs/checkpoints.md).
 
         >>> import streamdsl as sd, tempfile
         >>> query = sd.source("numbers").where(lambda e: e > 5)
@@ -1205,7 +1206,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         from streamdsl import running
 
-        return running.restore_session(self._node, self._bindings, path, trust)
+        return running.restore_session(self._node, self._bindings, path, trust, types)
 
     def stream(
         self,

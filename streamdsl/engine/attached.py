@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import TypeVar
 
@@ -11,7 +11,7 @@ from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.ingress import Ingress
 from streamdsl.engine.opening import Opening
 from streamdsl.engine.operator import Piece
-from streamdsl.engine.running_query import RunningQuery
+from streamdsl.engine.running_query import OUTPUT, RunningQuery
 from streamdsl.engine.sent import Sent, events_sent
 from streamdsl.engine.why import Feed
 from streamdsl.errors import QueryError, SchemaError, SessionError, UnitError, reason
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from streamdsl.stream import Stream
 
 T = TypeVar("T", default=Any)
-
-OUTPUT: Final = "(output)"
-"""The name under which an attached query reads the output of the one that it is attached to."""
 
 
 class Attached(RunningQuery[T]):

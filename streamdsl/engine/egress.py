@@ -57,6 +57,9 @@ class SpeculativeEgress:
     sees_input: ClassVar[bool] = False
     """Whether it is told how far the input has come, and how many rows."""
 
+    n_held: ClassVar[int] = 0
+    """How many rows are held back."""
+
     def __init__(self, in_step: bool = False) -> None:
         self.cti = MIN_TIME
         self._versions = Versions(in_step)
@@ -151,6 +154,11 @@ class FinalEgress:
         self.cti = cti
         self._versions.forget(cti)
         return Sent(rows, cti)
+
+    @property
+    def n_held(self) -> int:
+        """How many rows are held back."""
+        return len(self._held)
 
     def held_ends(self) -> list[int]:
         """Return the REs of the rows that are held back."""

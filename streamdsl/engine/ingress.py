@@ -74,6 +74,7 @@ class Ingress:
         self.import_delay = to_duration(policy.delay, unit) if policy else 0
         self.numbers = RowNumbers()
         self._before: tuple[ProgressGenerator | None, TimeReader, Schema | None, RowNumbers] | None = None
+        self._staged = (0, 0)
         self._is_taken = False
         self.events_in = 0
         self.changes_out = 0
@@ -88,27 +89,34 @@ class Ingress:
         """The events that the source has dropped or adjusted."""
         return self.table.rejected
 
-    def stage(self, pushed: Sequence[Event[Any]] | Inserts) -> list[Piece]:
-        """Return the pieces of a push, which counts once it is committed; raise if something in it is refused, or code fails."""
-        alone = self._alone(pushed) if len(pushed) == 1 else None
+    def stage(self, pushed: Sequence[Event[Any]] | Inserts, stays_open: bool = False) -> list[Piece]:
+        """Return the pieces of a push, which is then kept by `commit` or undone by `roll_back`; raise if something is refused.
+
+        An insertion that comes alone may be kept at once, but with `stays_open`.
+        """
+        alone = self._alone(pushed) if len(pushed) == 1 and not stays_open else None
         if alone is not None:
             return [alone]
         self._before = (self.progress and self.progress.copy(), self.reader.copy(), self.schema, self.numbers.copy())
-        return self._columns(pushed) if isinstance(pushed, Inserts) else self._pieces(pushed)
+        pieces = self._columns(pushed) if isinstance(pushed, Inserts) else self._pieces(pushed)
+        came = len(pushed) if isinstance(pushed, Inserts) else len(pushed) - list(map(type, pushed)).count(Cti)
+        self._staged = came, sum(len(piece.batch) for piece in pieces)
+        return pieces
 
-    def commit(self, pushed: Sequence[Event[Any]] | Inserts, pieces: Sequence[Piece]) -> None:
-        """Take what has been staged for good."""
+    def commit(self) -> None:
+        """Keep the push that has been staged."""
         if self._is_taken:
             self._is_taken = False
             return
-        self._before = None
         self.table.commit()
         self.numbers.forget(self.table.knows, len(self.table))
-        self.events_in += len(pushed) if isinstance(pushed, Inserts) else len(pushed) - list(map(type, pushed)).count(Cti)
-        self.changes_out += sum(len(piece.batch) for piece in pieces)
+        came, changes = self._staged
+        self.events_in += came
+        self.changes_out += changes
+        self._before = None
 
     def roll_back(self) -> bool:
-        """Undo what has been staged, and say whether all is as it was: an event that came alone may have been taken in part."""
+        """Undo what has been staged, and say whether all is as it was: an event that came alone may have been kept in part."""
         if self._is_taken:
             return False
         self.table.rollback()
@@ -122,7 +130,6 @@ class Ingress:
         return {
             "windows": 0,
             "events": len(self.table),
-            "state_bytes": 300 * len(self.table),
             "in": self.events_in,
             "out": self.changes_out,
             "input_cti": self.cti,

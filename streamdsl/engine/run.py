@@ -69,6 +69,8 @@ def sources_of(plan: Node) -> list[str]:
 class _Run(Session[Any]):
     """A session of several outputs, which keeps the steps of each; what is not final yet is not wanted."""
 
+    undoes = False
+
     def __init__(self, plan: Outputs, bindings: Mapping[str, Bound], options: Options | None, until: int) -> None:
         super().__init__(plan, bindings, "final", options, until)
         self.steps: list[list[Piece]] = [[] for _ in plan.parts]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Final, Generic
 
 from typing_extensions import TypeVar
 
 from streamdsl.emit import Emit, EmitMode, mode_of
+from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.egress import FinalEgress, HoldingEgress, SmoothEgress, SpeculativeEgress
 from streamdsl.engine.few import size_of
+from streamdsl.engine.held import Held
 from streamdsl.engine.lower import Options, lower
 from streamdsl.engine.operator import Gate, Piece
+from streamdsl.engine.operators.group import GroupEnterOperator
 from streamdsl.engine.published import Published
 from streamdsl.engine.sent import Sent
 from streamdsl.engine.why import Feed, Why
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from streamdsl.engine.attached import Attached
     from streamdsl.stream import Stream
 
+OUTPUT: Final = "(output)"
+"""The name of the output among figures, and of the source that reads it in a query that is attached."""
 T = TypeVar("T", default=Any)
 U = TypeVar("U")
 
@@ -98,13 +103,44 @@ class RunningQuery(ABC, Generic[T]):
         return attached.leave()
 
     def stats(self) -> dict[str, dict[str, int]]:
-        """Return each operator's figures, by its label in `explain()`."""
+        """Return the figures of each source, of each operator by its label in `explain()`, and of the output.
+
+        `state_bytes` is what each holds in memory, found by walking it (large collections in samples): the ids that a source
+        knows and the events that it has rejected, what modules keep, and for the output what waits to be sent. What two hold is
+        counted where it comes first.
+        """
         if not self._is_changing:
             self._wake()
-        figures = {f"source:{name}": feed.stats() for name, feed in self._feeds().items()}
+        with collector_paused():
+            return self._figures(Held([*self._graph.operators, *self._graph.key_tables]))
+
+    def _figures(self, held: Held) -> dict[str, dict[str, int]]:
+        figures = {}
+        for name, feed in self._feeds().items():
+            size = held.bytes_of([feed, self.published[name]])
+            figures[f"source:{name}"] = {**feed.stats(), "state_bytes": size}
         for operator in self._graph.operators:
-            figures[operator.label] = _together(figures.get(operator.label), operator.stats())
-        return figures
+            size = held.bytes_of([vars(operator), *([vars(operator.inside)] if isinstance(operator, GroupEnterOperator) else [])])
+            found = {**operator.stats(), "state_bytes": size}
+            figures[operator.label] = _together(figures.get(operator.label), found)
+        return {**figures, OUTPUT: self._output_stats(held)}
+
+    def _output_stats(self, held: Held) -> dict[str, int]:
+        """Return the figures of what comes out; its events are the rows that wait to be sent."""
+        return {
+            "windows": 0,
+            "events": self._egress.n_held,
+            "state_bytes": held.bytes_of([self._egress, self.output, *self._waits()]),
+            "in": self.output.events_in,
+            "out": self.output.events_in,
+            "input_cti": min(self._ctis.values(), default=MIN_TIME),
+            "output_cti": self._egress.cti,
+            "udm_calls": 0,
+        }
+
+    def _waits(self) -> Sequence[Any]:
+        """Return what waits, and is no part of operators or of the output yet."""
+        return ()
 
     def why_no_output(self) -> str | None:
         """Return what holds the output back, None if nothing does: an input whose CTI is behind, an operator, or `emit`.

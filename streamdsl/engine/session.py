@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from typing_extensions import TypeVar
 
@@ -14,6 +14,7 @@ from streamdsl.engine.batch import EMPTY
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.egress import FinalEgress
 from streamdsl.engine.ingress import Ingress
+from streamdsl.engine.limits import Limits
 from streamdsl.engine.lower import Options
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outgoing import Outgoing
@@ -41,6 +42,9 @@ class Session(RunningQuery[T]):
     interrupt (Ctrl-C) that cut a push short, only `stats` and `rejected` are left: the session says that it has failed, and
     `query.restore` goes on from its last checkpoint.
     """
+
+    undoes: ClassVar[bool] = True
+    """Whether a push of which too many windows would come is undone."""
 
     def __init__(
         self,
@@ -71,6 +75,7 @@ class Session(RunningQuery[T]):
         self._clocks = [name for name, ingress in self._sources.items() if _kind(ingress) == "wall"]
         self._importers = [name for name, ingress in self._sources.items() if _kind(ingress) == "imported"]
         self._early: list[Sent] = []
+        self._limits = Limits(self)
         self._waiting = Waiting(self._graph) if type(self._egress) is FinalEgress else None
         self._wait()
 
@@ -102,22 +107,32 @@ class Session(RunningQuery[T]):
         self._check_open()
         ingress = self._ingress(source)
         name, sent = ingress.name, []
-        for piece in self._staged(ingress, events if type(events) is list else self._read(events, ingress)):
-            sent.append(self._step({name: piece}))
+        pushed = events if type(events) is list else self._read(events, ingress)
+        if self._limits.is_small(pushed):
+            for piece in self._staged(ingress, pushed):
+                sent.append(self._step({name: piece}))
+        else:
+            sent = self._limits.push(ingress, pushed)
         if self._clocks:
             sent += self._tick()
+        if not sent or sent[-1].cti is None:
+            self._limits.name_cause(len(pushed), sent)
         return self._with_early(sent) if self._early else sent
 
     def _staged(self, ingress: Ingress, events: Sequence[Event[Any]] | Inserts) -> list[Piece]:
-        """Return the pieces of a batch, which counts from now on: what cuts it short before is undone, later it is a failure."""
+        """Return the pieces of a batch, which counts from now on."""
+        pieces = self._opened(ingress, events)
+        ingress.commit()
+        return pieces
+
+    def _opened(self, ingress: Ingress, events: Sequence[Event[Any]] | Inserts, stays_open: bool = False) -> list[Piece]:
+        """Return the pieces of a batch; what cuts it short before it is committed is undone, from then on it is a failure."""
         self._is_changing = True
         try:
-            pieces = ingress.stage(events)
+            return ingress.stage(events, stays_open)
         except BaseException:
             self._is_changing = not ingress.roll_back()
             raise
-        ingress.commit(events, pieces)
-        return pieces
 
     def load(self, tables: Mapping[str, Bound]) -> None:
         """Take reference data in, whole; what comes of it is returned by the next push, or by the close."""
@@ -163,12 +178,13 @@ class Session(RunningQuery[T]):
         for out in self.close():
             yield out
 
-    def checkpoint(self, path: str | os.PathLike[str]) -> None:
+    def checkpoint(self, path: str | os.PathLike[str], *, types: Iterable[type] = ()) -> None:
         """Save the session as it stands to a file, from which `query.restore(path)` goes on; the session goes on too.
 
         What is restored gives the same output as what was never stopped, event by event. The file is written whole or not at all.
         Raises `SessionError` for a session that has failed, is closed, or has queries attached to it, and `CheckpointError` for
-        values that cannot be saved (docs/checkpoints.md).
+        values that cannot be saved: also of classes that the query does not declare, and that are not in `types`, which `restore`
+        must then be given too (docs/checkpoints.md).
 
         >>> import streamdsl as sd, tempfile
         >>> query = sd.source("trips").tumbling_window(10).aggregate(n=sd.count())
@@ -183,10 +199,10 @@ class Session(RunningQuery[T]):
         """
         from streamdsl.engine.state.files import write_whole
 
-        write_whole(path, self.snapshot())
+        write_whole(path, self.snapshot(types))
 
-    def snapshot(self) -> bytes:
-        """Return what `checkpoint` writes to a file."""
+    def snapshot(self, types: Iterable[type] = (), trust: bool = False) -> bytes:
+        """Return what `checkpoint` writes to a file; where it will be restored with `trust`, values of any class."""
         self._check_open()
         self._wake()
         if self._attached:
@@ -200,7 +216,7 @@ class Session(RunningQuery[T]):
         from streamdsl.engine.state.checkpoint import snapshot
 
         with collector_paused():
-            return snapshot(self)
+            return snapshot(self, types, trust)
 
     @functools.cached_property
     def types(self) -> Hints:
@@ -267,6 +283,9 @@ class Session(RunningQuery[T]):
         sent = super()._step(pieces)
         self._wait()
         return sent
+
+    def _waits(self) -> Sequence[Any]:
+        return self._early, self._waiting
 
     def _wait(self) -> None:
         if self._waiting is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import pairwise, product
 from statistics import mean
 from typing import Any, Final
 
@@ -13,7 +13,6 @@ from streamdsl.secret.asking import Asked, Asking, Engine, ordered
 from streamdsl.secret.profile import CORAL8, STREAM, STREAMBASE, T0, Profile, Report, Tick
 from streamdsl.secret.scope import Scope, check_window
 from streamdsl.secret.search import ended, some
-from streamdsl.secret.simulation import Simulation
 from streamdsl.secret.start import At, FromFirst, Grid
 from streamdsl.secret.trace import simulate
 from streamdsl.secret.tuples import Given, Tuple, read
@@ -28,6 +27,8 @@ MANY: Final = 300
 """Of few settings all inputs are looked at, of many none: then any input rules most of them out."""
 AGGREGATES: Final[tuple[Values, ...]] = (sum, mean, len, max, min)
 """What outputs that are no lists may be."""
+HELD_OUT: Final = 8
+"""Inputs of each window that settings must explain which nothing else has been chosen by."""
 DETAILS: Final = ("t0", "scope", "report", "tick")
 
 
@@ -47,8 +48,8 @@ class Inferred:
     """The settings that explain an engine: `profile`, the best known one, None if there is none; true or false in itself.
 
     `candidates` are all settings that explain everything seen, `undetermined` names what they do not share. `witnesses` are the
-    inputs that ruled settings out; without an explanation the last one shows what `nearest` fails at. `ended`: the engine
-    reports what is left when its input ends.
+    inputs that ruled settings out; without an explanation the last one shows what `nearest` fails at, and so do all settings if
+    `alone`: else it takes all of them. `ended`: the engine reports what is left when its input ends.
     """
 
     profile: Profile | None
@@ -56,6 +57,7 @@ class Inferred:
     witnesses: list[Witness]
     nearest: Profile | None = None
     ended: bool = False
+    alone: bool = False
 
     def __bool__(self) -> bool:
         return self.profile is not None
@@ -76,8 +78,12 @@ class Inferred:
         if self.profile is None:
             last = self.witnesses[-1]
             given = [tuple(each) for each in last.tuples]
+            fails = (
+                "an input that none explains" if self.alone else f"no settings explain all {len(self.witnesses)} witnesses, as"
+            )
             return (
-                f"no settings explain it; the nearest are {self.nearest}\n  size {last.size}, slide {last.slide}, input {given}\n"
+                f"no settings explain it; the nearest are {self.nearest}\n"
+                f"  {fails}: size {last.size}, slide {last.slide}, input {given}\n"
                 f"  it gives {last.outputs!r}\n  these   {last.expected!r}"
             )
         open_ = "".join(f"\n  undetermined {name}: {', '.join(ways)}" for name, ways in self.undetermined.items())
@@ -99,8 +105,9 @@ def infer(
 
     An output is the list of a report's values, or `aggregate` of them (without it sum, mean, count, largest and least are tried).
     `windows` are sizes and slides that the engine has. Inputs with gaps, simultaneous tuples and batches are chosen one after the
-    other, each so that it tells the remaining settings apart best, until none does. `ended`: whether the engine reports what is
-    left when its input ends; both are tried.
+    other, each so that it tells the remaining settings apart best, until none does; what is left must then explain others that
+    were held out, in which tuples expire while others stay. `ended`: whether the engine reports what is left when its input
+    ends; both are tried.
 
     >>> from functools import partial
     >>> from streamdsl.secret import CORAL8
@@ -116,12 +123,24 @@ def infer(
     ask = Asking(black_box)
     given = None if inputs is None else [read(each) for each in inputs]
     pool = [(size, slide, each) for size, slide in _checked(windows) for each in (given or reversed(some(size, slide, INPUTS)))]
-    values = None if aggregate is None else evaluator(aggregate)
-    found = _Trials(ask, pool, values, bool(ended)).run(name)
-    if found or ended is not None:
-        return found
-    other = _Trials(ask, pool, values, True).run(name)
-    return max(found, other, key=lambda each: (bool(each), len(each.witnesses)))
+    values = (list, *AGGREGATES) if aggregate is None else (evaluator(aggregate),)
+    ways = map(_Predicting, (False, True) if ended is None else (ended,))
+    trials = [_Trials(ask, pool, each, predict) for predict in ways for each in values]
+    failed: list[tuple[_Trials, Inferred]] = []
+    for each in trials:
+        found = each.run(name)
+        if found:
+            return found
+        failed.append((each, found))
+    return _refuted(*max(failed, key=lambda each: len(each[1].witnesses)), trials)
+
+
+def _refuted(nearest: _Trials, found: Inferred, trials: list[_Trials]) -> Inferred:
+    """Return what was not explained, with an input that no settings explain whatever is reported, if one of those tried is so."""
+    for asked in nearest.asked[::-1]:
+        if not any(each.explained(asked) for each in trials):
+            return replace(found, witnesses=[*found.witnesses, nearest.witness(asked, found.nearest)], alone=True)
+    return found
 
 
 def _checked(windows: object) -> list[tuple[int, int]]:
@@ -138,83 +157,83 @@ def _checked(windows: object) -> list[tuple[int, int]]:
 class _Trials:
     """The engine's answers so far, and the settings that explain them."""
 
-    def __init__(self, ask: Callable[[Asked], list[Any]], pool: list[Asked], values: Values | None, ends: bool) -> None:
-        self._ask, self._pool, self._values, self._ends = ask, pool, values, ends
-        self._unconfirmed = list(dict.fromkeys(each[:2] for each in pool))
-        self._witnesses: list[Witness] = []
-        self._predicted: dict[tuple[Profile, int, int, int], list[list[Any]]] = {}
+    def __init__(self, ask: Callable[[Asked], list[Any]], pool: list[Asked], values: Values, predict: _Predicting) -> None:
+        self._ask, self._pool, self._values, self._predict = ask, list(pool), values, predict
+        self._windows = [(window, HELD_OUT) for window in dict.fromkeys(each[:2] for each in pool)]
+        self.asked: list[Asked] = []
 
     def run(self, name: str) -> Inferred:
-        left = list(_candidates())
-        while (asked := self._next(left)) is not None:
-            self._pool = [each for each in self._pool if each is not asked]
-            outputs = self._ask(asked)
-            kept = self._kept(left, asked, outputs)
-            if len(kept) < len(left) or not self._witnesses:
-                self._witnesses.append(Witness(*asked, outputs, self._expected(left[0], asked)))
+        left, witnesses = list(_candidates()), list[Witness]()
+        while (asked := self._next(left) or self._held_out()) is not None:
+            kept = [each for each in left if self._explains(each, asked)]
+            if len(kept) < len(left) or not witnesses:
+                witnesses.append(self.witness(asked, left[0]))
             if not kept:
-                return Inferred(None, [], self._witnesses, _named(left, "these"), self._ends)
+                return Inferred(None, [], witnesses, _named(left, "these"), self._predict.ends)
             left = kept
-        return Inferred(_named(left, name), left, self._witnesses, None, self._ends)
+        return Inferred(_named(left, name), left, witnesses, None, self._predict.ends)
+
+    def witness(self, asked: Asked, profile: Profile | None) -> Witness:
+        """Return an input with the engine's answer, and that of settings."""
+        expected = [] if profile is None else [_valued(self._values, contents) for contents in self._predict(profile, asked)]
+        return Witness(*asked, self._ask(asked), expected)
+
+    def explained(self, asked: Asked) -> bool:
+        """Say whether any settings explain the answer to an input."""
+        return any(self._explains(each, asked) for each in _candidates())
+
+    def _take(self, asked: Asked) -> Asked:
+        self._pool = [each for each in self._pool if each is not asked]
+        self.asked.append(asked)
+        return asked
+
+    def _held_out(self) -> Asked | None:
+        """Return the next input that settings must explain which cannot be told apart: they may all be wrong."""
+        while self._windows:
+            window, count = self._windows[0]
+            if count and (waiting := [each for each in self._pool if each[:2] == window]):
+                self._windows[0] = (window, count - 1)
+                return self._take(max(waiting, key=_told))
+            del self._windows[0]
+        return None
 
     def _next(self, left: list[Profile]) -> Asked | None:
-        """Return the input that splits the settings into the most parts; None if none does, and each window has been tried."""
+        """Return the input that splits the settings into the most parts; None if none does."""
         few = self._pool if len(left) <= FEW else self._pool[:: max(1, len(self._pool) // 6)]
-        if self._witnesses and len(left) <= MANY:
-            for looked in (few, self._pool):
-                parts = [(len({repr(self._predict(each, asked)) for each in left}), asked) for asked in looked]
-                most, chosen = max(parts, key=lambda each: each[0], default=(0, None))
-                if most > 1:
-                    return chosen
-        elif few:
-            return few[0]
-        return self._confirming()
+        if not self.asked or len(left) > MANY:
+            return self._take(few[0]) if few else None
+        for looked in (few, self._pool):
+            parts = [(len({repr(self._predict(each, asked)) for each in left}), asked) for asked in looked]
+            most, chosen = max(parts, key=lambda each: each[0], default=(0, None))
+            if most > 1 and chosen is not None:
+                return self._take(chosen)
+        return None
 
-    def _confirming(self) -> Asked | None:
-        """Return an input of a window that has not been tried: settings that cannot be told apart may all be wrong."""
-        tried = {(each.size, each.slide) for each in self._witnesses}
-        self._unconfirmed = [each for each in self._unconfirmed if each not in tried]
-        if not self._unconfirmed:
-            return None
-        window = self._unconfirmed.pop(0)
-        return next((asked for asked in self._pool if asked[:2] == window), None)
+    def _explains(self, profile: Profile, asked: Asked) -> bool:
+        """Say whether settings give an answer, report by report."""
+        outputs = self._ask(asked)
+        if outputs and self._values in (list, *AGGREGATES) and isinstance(outputs[0], list) is not (self._values is list):
+            return False
+        found = self._predict(profile, asked)
+        return len(found) == len(outputs) and all(
+            _equal(output, _valued(self._values, contents)) for output, contents in zip(outputs, found, strict=True)
+        )
 
-    def _kept(self, left: list[Profile], asked: Asked, outputs: list[Any]) -> list[Profile]:
-        """Return the settings that explain an answer; the aggregate is the first one with which some do."""
-        if self._values is not None or all(isinstance(each, list) for each in outputs):
-            return [each for each in left if self._explains(each, asked, outputs, self._values or list)]
-        for values in AGGREGATES:
-            kept = [each for each in left if self._explains(each, asked, outputs, values)]
-            if kept:
-                self._values = values
-                return kept
-        return []
 
-    def _explains(self, profile: Profile, asked: Asked, outputs: list[Any], values: Values) -> bool:
-        """Say whether settings give an answer, report by report; most are wrong from the start."""
-        size, slide, _ = asked
-        running, place = Simulation(profile, size, slide), 0
-        for each in self._given(asked):
-            for report in running.push(each):
-                if place == len(outputs) or not _equal(outputs[place], _valued(values, ordered(report.values))):
-                    return False
-                place += 1
-        return place == len(outputs)
+class _Predicting:
+    """What settings would report, of each input once; `ends`: with what is left when the input ends."""
 
-    def _predict(self, profile: Profile, asked: Asked) -> list[list[Any]]:
-        size, slide, tuples = asked
-        key = (profile, size, slide, id(tuples))
-        if key not in self._predicted:
-            reports = simulate(profile, size, slide, self._given(asked)).reports
-            self._predicted[key] = [ordered(report.values) for report in reports]
-        return self._predicted[key]
+    def __init__(self, ends: bool) -> None:
+        self.ends = ends
+        self._known: dict[tuple[Profile, int], list[list[Any]]] = {}
 
-    def _given(self, asked: Asked) -> list[Tuple]:
-        size, slide, tuples = asked
-        return ended(tuples, size, slide) if self._ends else tuples
-
-    def _expected(self, profile: Profile, asked: Asked) -> list[Any]:
-        return [_valued(self._values or list, contents) for contents in self._predict(profile, asked)]
+    def __call__(self, profile: Profile, asked: Asked) -> list[list[Any]]:
+        key = (profile, id(asked))
+        if key not in self._known:
+            size, slide, tuples = asked
+            given = ended(tuples, size, slide) if self.ends else tuples
+            self._known[key] = [ordered(report.values) for report in simulate(profile, size, slide, given).reports]
+        return self._known[key]
 
 
 def _candidates() -> Iterator[Profile]:
@@ -235,6 +254,12 @@ def _candidates() -> Iterator[Profile]:
         made = Profile("", start, report, tick, scope)
         if not any(replace(each, name="") == made for each in known):
             yield made
+
+
+def _told(asked: Asked) -> tuple[int, int]:
+    """Return how much there is in an input: how often a tuple leaves the window while the next one stays, and its length."""
+    size, _, tuples = asked
+    return sum(0 < after.t_app - before.t_app < size for before, after in pairwise(tuples)), len(tuples)
 
 
 def _named(left: Sequence[Profile], name: str) -> Profile | None:

@@ -89,10 +89,15 @@ def _stream(first: int, steps: Iterable[tuple[int, bool]]) -> list[Tuple]:
 
 
 def some(size: int, slide: int, count: int) -> list[list[Tuple]]:
-    """Return inputs without any assumption: the last of a long list, which have much in them.
+    """Return inputs without any assumption: the last of a long list, which have much in them; values rise in one half of them.
 
-    >>> len(some(3, 1, 5))
-    5
+    >>> [[each.value for each in stream] for stream in some(3, 1, 2)]
+    []
     """
     everything = list(streams(size, slide, frozenset()))
-    return everything[-count:]
+    return [_falling(stream) if number % 2 else stream for number, stream in enumerate(everything[-count:])]
+
+
+def _falling(stream: list[Tuple]) -> list[Tuple]:
+    """Return tuples with their values in the other order: the largest one is then the first to leave."""
+    return [each._replace(value=other.value) for each, other in zip(stream, stream[::-1], strict=True)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,15 +41,27 @@ class ParquetEvents:
 
     def take(self, events: Callable[[], Any], batch: int, stream: str | None) -> None:
         """Take a micro-batch, which is asked for only if the folder has yet to take it."""
+        with self._taking(batch, stream) as note:
+            if note is not None:
+                files = self._put(plain(events()), batch, f"the folder {self.path}")
+                note = {"batch": batch, "stream": stream or note["stream"], "files": files}
+                write_note(self.path / OWN / _COMMIT, note)
+
+    def has(self, batch: int, stream: str | None = None) -> bool:
+        """Say whether the folder has taken a micro-batch. Raises `SinkError` as `write` does."""
+        with self._taking(batch, stream) as note:
+            return note is None
+
+    @contextmanager
+    def _taking(self, batch: int, stream: str | None) -> Iterator[dict[str, Any] | None]:
+        """Hold the folder for a micro-batch, and give the note of the last one; None if this one was taken already."""
         what, own = f"the folder {self.path}", self.path / OWN
         if not own.exists():
             Taken().misses(batch, stream, str(self.path))
         with failing(what), Lock(own / "lock", what, SinkError):
             note = read_note(own / _COMMIT, NOTED) or {"batch": -1, "stream": None}
             self._check(note)
-            if Taken(note["batch"], note["stream"]).misses(batch, stream, str(self.path)):
-                files = self._put(plain(events()), batch, what)
-                write_note(own / _COMMIT, {"batch": batch, "stream": stream or note["stream"], "files": files})
+            yield note if Taken(note["batch"], note["stream"]).misses(batch, stream, str(self.path)) else None
 
     def _check(self, note: dict[str, Any]) -> None:
         """Raise for a folder that is not as the last micro-batch left it."""

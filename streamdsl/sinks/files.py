@@ -68,6 +68,11 @@ class ParquetTable:
                 staged = {folder.name(place): folder.stage(place, part) for place, part in folder.parts(rows)}
                 self.commit(folder, last, batch, stream, staged)
 
+    def has(self, batch: int, stream: str | None = None) -> bool:
+        """Say whether the table has taken a micro-batch. Raises `SinkError` as `write` does."""
+        with self.taking(batch, stream) as last:
+            return last is None
+
     @contextmanager
     def taking(self, batch: int, stream: str | None) -> Iterator[dict[str, Any] | None]:
         """Hold the table for a micro-batch: finish what a crash has cut off, and give what was taken last.

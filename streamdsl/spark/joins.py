@@ -13,12 +13,12 @@ from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, SemiJoin, Source, TwoInputs
 from streamdsl.plan.properties import ROW_BY_ROW
 from streamdsl.spark import stages
-from streamdsl.spark.buckets import Side, bucketed, joined, named
+from streamdsl.spark.buckets import Side, bucketed, joined
 from streamdsl.spark.expressions import Env, RowAt, infer, to_sql
 from streamdsl.spark.flow import Flow, GroupKey, Make, Scope, over
 from streamdsl.spark.lowering import Lowering
 from streamdsl.spark.operations import holds
-from streamdsl.spark.sql import NotNative, Sql, raising, struct
+from streamdsl.spark.sql import NotNative, Sql, named, raising, struct
 from streamdsl.spark.types import Pickled, Row, Type, is_groupable
 from streamdsl.temporal import common_unit
 

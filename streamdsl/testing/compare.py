@@ -37,14 +37,16 @@ def assert_cht_equal(a: Rows, b: Rows, rel: float = 1e-9, abs: float = 1e-12) ->
         raise AssertionError("\n".join(["the CHTs differ", *(line for side in sides for line in side)]))
 
 
-def same_rows(a: Iterable[tuple[int, int, Any]], b: Iterable[tuple[int, int, Any]]) -> bool:
+def same_rows(
+    a: Iterable[tuple[int, int, Any]], b: Iterable[tuple[int, int, Any]], rel: float = 1e-9, abs: float = 1e-12
+) -> bool:
     """Say whether two sets of rows are the same bag but for small differences of floats.
 
     >>> same_rows([(0, 10, 0.1 + 0.2), (0, 5, "x")], [(0, 5, "x"), (0, 10, 0.3)])
     True
     """
     try:
-        assert_cht_equal(a, b)
+        assert_cht_equal(a, b, rel, abs)
     except AssertionError:
         return False
     return True

@@ -11,11 +11,12 @@ from typing import Any, Final
 from streamdsl.temporal import CHRONON, CHT, INFINITY, CHTRow, Cti, Event, Lifetime, problems
 from streamdsl.testing.orders import arrival_order
 from streamdsl.testing.payloads import simpler
-from streamdsl.testing.states import row_order
+from streamdsl.testing.states import member, own, row_order, whole
 from streamdsl.testing.subject import Subject
 from streamdsl.windows import Clip, Output
 
 _SIZES: Final = (1, 1, 2, 2, 3, 3, 4, 5, 6, 8)
+_LONG_SIZES: Final = (12, 20, 8, 40, 120, 16, 70, 250)
 _STREAM_SIZES: Final = (1, 2, 3, 4, 5, 6, 7, 8)
 FIXED_KINDS: Final = ("tumbling", "hopping")
 """Windows whose periods no event can change."""
@@ -33,10 +34,13 @@ class WindowExample:
     made_up: bool
     """Whether payloads are made up, so that simpler ones may be made up too."""
 
+    def __len__(self) -> int:
+        return len(self.rows)
+
     def smaller(self, least: int) -> Iterator[WindowExample]:
-        """Yield examples with one member less, but at least `least`, with simpler lifetimes and payloads, without clipping."""
-        for i in range(len(self.rows) if len(self.rows) > least else 0):
-            yield replace(self, rows=self.rows[:i] + self.rows[i + 1 :])
+        """Yield examples with less members, but at least `least`, with simpler lifetimes and payloads, without clipping."""
+        for rows in _fewer(self.rows, least):
+            yield replace(self, rows=rows)
         for i, row in enumerate(self.rows):
             payloads = simpler(row.payload) if self.made_up else ()
             others = [row._replace(le=life.le, re=life.re) for life in _simpler(row, self.window)]
@@ -44,6 +48,15 @@ class WindowExample:
                 yield replace(self, rows=(*self.rows[:i], other, *self.rows[i + 1 :]))
         if self.clip is not Clip.NONE:
             yield replace(self, clip=Clip.NONE)
+
+
+def _fewer(rows: tuple[CHTRow[Any], ...], least: int) -> Iterator[tuple[CHTRow[Any], ...]]:
+    """Yield rows without one half of them, then without a quarter, down to one row."""
+    size = len(rows) // 2 or 1
+    while size:
+        if len(rows) - size >= least:
+            yield from (rows[:i] + rows[i + size :] for i in range(0, len(rows), size))
+        size //= 2
 
 
 def _simpler(row: CHTRow[Any], window: Lifetime) -> list[Lifetime]:
@@ -64,17 +77,51 @@ def _rank(life: Lifetime, window: Lifetime) -> int:
 
 def window_examples(subject: Subject, rng: Random, n: int, least: int) -> Iterator[WindowExample]:
     """Yield `n` examples with at least `least` members; none if the caller has given fewer events."""
-    period = subject.window
-    members = [row for row in subject.given if Lifetime(row.le, row.re).overlaps(period)]
+    members = _given_members(subject)
     if subject.given and len(members) < least:
         return
     for i in range(n):
         size = max(least, _SIZES[i % len(_SIZES)])
-        if members:
-            rows = rng.sample(members, min(size, len(members)))
-        else:
-            rows = [CHTRow(*_member_life(period, rng), subject.draw_payload(rng)) for _ in range(size)]
-        yield WindowExample(tuple(rows), period, rng.choice(subject.clips), rng.randrange(2**32), not members)
+        rows = rng.sample(members, min(size, len(members))) if members else _made_up(subject, rng, size, i % 2 == 1)
+        yield _window_example(subject, rng, rows)
+
+
+def long_examples(subject: Subject, rng: Random, n: int, least: int) -> Iterator[WindowExample]:
+    """Yield `n` examples with many members; given events come several times."""
+    members = _given_members(subject)
+    for i in range(n):
+        size = _LONG_SIZES[i % len(_LONG_SIZES)]
+        rows = rng.choices(members, k=size) if members else _made_up(subject, rng, size, i % 2 == 0)
+        yield _window_example(subject, rng, rows)
+
+
+def _given_members(subject: Subject) -> list[CHTRow[Any]]:
+    return [row for row in subject.given if Lifetime(row.le, row.re).overlaps(subject.window)]
+
+
+def _window_example(subject: Subject, rng: Random, rows: Sequence[CHTRow[Any]]) -> WindowExample:
+    return WindowExample(tuple(rows), subject.window, rng.choice(subject.clips), rng.randrange(2**32), not subject.given)
+
+
+def _made_up(subject: Subject, rng: Random, size: int, wide: bool) -> list[CHTRow[Any]]:
+    """Return members of payloads that are made up; of all magnitudes where that is asked for, and the module has answers."""
+    period = subject.window
+    lives = [_member_life(period, rng) for _ in range(size)]
+    if wide and subject.takes_wide:
+        rows = [CHTRow(*life, subject.draw_payload(rng, wide=True)) for life in lives]
+        if all(_answered(subject, part) for part in [rows, *([row] for row in rows)]):
+            return rows
+    return [CHTRow(*life, subject.draw_payload(rng)) for life in lives]
+
+
+def _answered(subject: Subject, rows: Sequence[CHTRow[Any]]) -> bool:
+    """Say whether a module has an answer for members: its payloads need not be of any magnitude."""
+    members = [member(row._replace(payload=own(row.payload))) for row in rows]
+    try:
+        whole(subject.fresh(), members, subject.window, subject.strictest_clip, Output.ALIGN)
+    except Exception:  # whatever a module raises
+        return False
+    return True
 
 
 def _member_life(window: Lifetime, rng: Random) -> Lifetime:
@@ -92,6 +139,9 @@ class RowsExample:
     seed: int
     made_up: bool
     """Whether payloads are made up, so that simpler ones may be made up too."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
     def smaller(self, least: int) -> Iterator[RowsExample]:
         """Yield examples with one row less, but at least `least`, one after the other from 0 on, or with simpler payloads."""
@@ -128,6 +178,9 @@ class StreamExample:
     kind: str
     clip: Clip
     seed: int
+
+    def __len__(self) -> int:
+        return len(self.events)
 
     def smaller(self, least: int) -> Iterator[StreamExample]:
         """Yield legal streams with at least `least` physical events: without one event's whole story, without one of them."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import math
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.schema import as_payload
@@ -38,6 +39,16 @@ VALUES: Final[dict[Any, tuple[Any, ...]]] = {
     object: (1, 2, 0),
 }
 """The values of the simple types, the simplest first."""
+Pools: TypeAlias = Mapping[Any, tuple[Any, ...]]
+WIDE: Final[Pools] = {
+    **VALUES,
+    # What exact arithmetic keeps and floats lose: large beside small, what has no binary form, subnormals, opposites, ties.
+    float: (1.0, 0.0, -1.0, 0.1, 0.2, 0.3, -2.5, 123456.789, 1e8, -1e8, 1e16, -1e16, 1e-9, 5e-324, 2.0**53 + 2),
+    int: (1, 0, -1, 2, 3, 7, 10**6, 2**53 + 1, -(2**53) - 1, 10**18, -(10**18)),
+    Decimal: (Decimal(1), Decimal(0), Decimal("-0.1"), Decimal("0.3"), Decimal("1e16"), Decimal("1e-9")),
+    Fraction: (Fraction(1), Fraction(0), Fraction(-1, 3), Fraction(10**16), Fraction(1, 7)),
+}
+"""Values of all magnitudes."""
 _LISTS: Final = (list, Sequence, Collection, Iterable, typing.MutableSequence)
 _SETS: Final = (set, Set, typing.MutableSet)
 _MAPPINGS: Final = (dict, Mapping, typing.MutableMapping)
@@ -56,8 +67,8 @@ class Chooser(Protocol):
         """Return a number between two, both included."""
 
 
-def draw_payload(of: Any, rng: Chooser) -> Any:
-    """Return a random payload of a type, as modules see it.
+def draw_payload(of: Any, rng: Chooser, pools: Pools = VALUES) -> Any:
+    """Return a random payload of a type, as modules see it, of the simple types' values.
 
     Simple types, dates, enums, dataclasses, named tuples, typed dicts, protocols with attributes, and `Optional`, `Union`,
     `Literal`, lists, sets, tuples and dicts of them. Raises `QueryError` for a type of which nothing can be made up.
@@ -70,7 +81,7 @@ def draw_payload(of: Any, rng: Chooser) -> Any:
     >>> draw_payload(Trip, Random(1))
     Trip(zone='b', fare=0.5)
     """
-    return as_payload(_draw(of, rng, 0))
+    return as_payload(_draw(of, rng, 0, pools))
 
 
 def with_fields(payload: Any, values: Mapping[str, Any]) -> Any:
@@ -93,13 +104,29 @@ def with_fields(payload: Any, values: Mapping[str, Any]) -> Any:
     return values["value"]
 
 
+def magnitude(value: Any) -> float:
+    """Return the largest absolute value of the finite numbers in a payload, 0 where there are none.
+
+    >>> magnitude(Record(fare=-2.5, zones=[1, 7])), magnitude("a")
+    (7.0, 0.0)
+    """
+    if isinstance(value, (int, float, Fraction, Decimal)):
+        return abs(float(value)) if math.isfinite(value) else 0.0
+    items = value if isinstance(value, (list, tuple)) else [item for _, item in fields_of(value) if item is not value]
+    return max(map(magnitude, items), default=0.0)
+
+
 def simpler(value: Any) -> Iterator[Any]:
     """Yield payloads that are simpler than one that was drawn, in one place each.
 
     >>> list(simpler(2.0)), list(simpler(("b", 1)))
     ([1.0], [('a', 1)])
     """
-    pool = VALUES.get(type(value), ())
+    kind = type(value)
+    pool = VALUES.get(kind, ())
+    if value not in pool and value in WIDE.get(kind, ()):
+        yield from pool[:3]
+        pool = WIDE[kind]
     if value in pool:
         yield from pool[: pool.index(value)]
     elif isinstance(value, list):
@@ -118,26 +145,26 @@ def _other(payload: Any, name: str, item: Any) -> list[Any]:
     return [found] if payload_key(found) != payload_key(payload) else []
 
 
-def _draw(of: Any, rng: Chooser, depth: int) -> Any:
+def _draw(of: Any, rng: Chooser, depth: int, pools: Pools) -> Any:
     of = _plain(of)
     origin, arguments = get_origin(of) or of, get_args(of)
     if depth > _DEEPEST:
         raise cannot_make_up(of)
     if isinstance(origin, type) and issubclass(origin, enum.Enum):
         return rng.choice(list(origin))
-    if origin in VALUES:
-        return rng.choice(VALUES[origin])
+    if origin in pools:
+        return rng.choice(pools[origin])
     if origin is Literal:
         return rng.choice(arguments)
     if origin in (Union, types.UnionType):
-        return _draw(_choice(arguments, rng, depth), rng, depth + 1)
+        return _draw(_choice(arguments, rng, depth), rng, depth + 1, pools)
     if origin in (*_LISTS, *_SETS, frozenset, tuple, *_MAPPINGS):
-        return _draw_container(origin, arguments, rng, depth + 1)
+        return _draw_container(origin, arguments, rng, depth + 1, pools)
     fields = _fields(origin, arguments)
     if fields is None:
         raise cannot_make_up(of)
     make: Callable[..., Any] = Record if getattr(origin, "_is_protocol", False) or typing.is_typeddict(origin) else origin
-    return _made(of, make, fields, rng, depth + 1)
+    return _made(of, make, fields, rng, depth + 1, pools)
 
 
 def _choice(arguments: Sequence[Any], rng: Chooser, depth: int) -> Any:
@@ -145,9 +172,9 @@ def _choice(arguments: Sequence[Any], rng: Chooser, depth: int) -> Any:
     return type(None) if depth >= _DEEPEST - 2 and type(None) in arguments else rng.choice(arguments)
 
 
-def _made(of: Any, make: Callable[..., Any], fields: Mapping[str, Any], rng: Chooser, depth: int) -> Any:
+def _made(of: Any, make: Callable[..., Any], fields: Mapping[str, Any], rng: Chooser, depth: int, pools: Pools) -> Any:
     for _ in range(20):
-        values = {name: _draw(hint, rng, depth) for name, hint in fields.items()}
+        values = {name: _draw(hint, rng, depth, pools) for name, hint in fields.items()}
         try:
             return make(**values)
         except _REFUSALS:
@@ -170,15 +197,15 @@ def _plain(of: Any) -> Any:
             return of
 
 
-def _draw_container(origin: Any, arguments: Sequence[Any], rng: Chooser, depth: int) -> Any:
+def _draw_container(origin: Any, arguments: Sequence[Any], rng: Chooser, depth: int, pools: Pools) -> Any:
     if origin in _MAPPINGS:
         # A stream's payloads all have the same fields, so a mapping has the same keys each time, and a tuple one length.
         keys = VALUES.get(arguments[0] if arguments else str, ())[:2]
-        return {key: _draw(arguments[1] if arguments else object, rng, depth) for key in keys}
+        return {key: _draw(arguments[1] if arguments else object, rng, depth, pools) for key in keys}
     if origin is tuple:
         items = [arguments[0], arguments[0]] if arguments[1:] == (...,) else arguments
-        return tuple(_draw(item, rng, depth) for item in items)
-    items = [_draw(arguments[0] if arguments else object, rng, depth) for _ in range(rng.randint(0, 3))]
+        return tuple(_draw(item, rng, depth, pools) for item in items)
+    items = [_draw(arguments[0] if arguments else object, rng, depth, pools) for _ in range(rng.randint(0, 3))]
     if origin in _SETS:
         return set(items)
     return items if origin in _LISTS else origin(items)

@@ -12,10 +12,11 @@ from streamdsl.errors import QueryError
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime, Unit
 from streamdsl.testing.history import History, rows_of
 from streamdsl.testing.payload_types import payload_type
-from streamdsl.testing.payloads import draw_payload
+from streamdsl.testing.payloads import VALUES, WIDE, draw_payload
 from streamdsl.testing.states import own
 from streamdsl.udm.aggregates import Agg
 from streamdsl.udm.bases import AnyModule, AnyUDA, AnyUDO
+from streamdsl.udm.incremental import keeps_state
 from streamdsl.udm.stream_operator import UDSO, AnyUDSO
 from streamdsl.windows import Clip, Output, check_policies
 
@@ -55,9 +56,14 @@ class Subject:
         """Return a copy of the module that has computed nothing yet."""
         return own(self.module)
 
-    def draw_payload(self, rng: Random) -> Any:
-        """Return a payload: one of the given events', else one that is made up."""
-        return own(rng.choice(self.given).payload) if self.given else draw_payload(self.payload, rng)
+    def draw_payload(self, rng: Random, wide: bool = False) -> Any:
+        """Return a payload: one of the given events', else one that is made up; `wide`: of all magnitudes."""
+        return own(rng.choice(self.given).payload) if self.given else draw_payload(self.payload, rng, WIDE if wide else VALUES)
+
+    @property
+    def takes_wide(self) -> bool:
+        """Say whether numbers of all magnitudes are made up: what has gone leaves nothing in a state, however large it was."""
+        return not self.given and keeps_state(self.module) and not self.module.float_error
 
     @property
     def strictest_clip(self) -> Clip:

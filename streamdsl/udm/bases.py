@@ -61,10 +61,14 @@ class UDM(ABC):
     """A change of the input at time s changes no output before s; `Output.TIME_BOUND` asks for it."""
     ignores_ends_beyond_window: ClassVar[bool] = False
     """Where a member ends after its window makes no difference: clipping ends to the window changes nothing."""
+    float_error: ClassVar[float] = 0.0
+    """By how much, as a share or in itself, a float of the results may be off for what has left the window; 0: by nothing."""
     mergeable: ClassVar[bool] = False
     """States of parts of a window may be combined by `merge_states`; true of itself where a class defines that."""
     commutes_with_filter_on: ClassVar[Sequence[str]] = ()
     """Fields of the results: to filter the results by them is to filter the members by the fields of the same names."""
+    state_types: ClassVar[Sequence[type]] = ()
+    """The classes that its state is built of, besides those that its annotations name: a checkpoint restores no others."""
     reads: ClassVar[Sequence[str] | None] = None
     """The only fields of the payload that the module reads; None: perhaps all."""
 
@@ -224,17 +228,23 @@ class OverEvents(Incremental[State], Generic[In, State]):
 class IncrementalUDA(OverPayloads[In, State], AnyUDA[In, Out], Generic[In, State, Out]):
     """A time-insensitive aggregate with a state per window: only what changes reaches it.
 
-    >>> class Mean(IncrementalUDA[float, tuple[float, int], float]):
-    ...     def create_state(self) -> tuple[float, int]:
-    ...         return 0.0, 0
-    ...     def add_event_to_state(self, state: tuple[float, int], payload: float) -> tuple[float, int]:
-    ...         return state[0] + payload, state[1] + 1
-    ...     def remove_event_from_state(self, state: tuple[float, int], payload: float) -> tuple[float, int]:
-    ...         return state[0] - payload, state[1] - 1
-    ...     def compute_result(self, state: tuple[float, int]) -> float:
-    ...         return state[0] / state[1]
+    What is removed must leave no trace, and a float sum keeps one: `(1.0 + 1e16) - 1e16` is 0.0. Fractions are exact:
+
+    >>> from fractions import Fraction
+    >>> class Mean(IncrementalUDA[float, tuple[Fraction, int], float]):
+    ...     def create_state(self) -> tuple[Fraction, int]:
+    ...         return Fraction(), 0
+    ...     def add_event_to_state(self, state: tuple[Fraction, int], payload: float) -> tuple[Fraction, int]:
+    ...         return state[0] + Fraction(payload), state[1] + 1
+    ...     def remove_event_from_state(self, state: tuple[Fraction, int], payload: float) -> tuple[Fraction, int]:
+    ...         return state[0] - Fraction(payload), state[1] - 1
+    ...     def compute_result(self, state: tuple[Fraction, int]) -> float:
+    ...         return float(state[0] / state[1])
     >>> Mean().compute_result(Mean().add_events_to_state(Mean().create_state(), [1.0, 2.0]))
     1.5
+    >>> from streamdsl.testing import check_udm
+    >>> "what_has_gone_leaves_no_trace" in check_udm(Mean).held
+    True
     """
 
     @abstractmethod

@@ -25,6 +25,7 @@ PROPERTIES: Final = (
     "vectorized",
     "deterministic",
     "order_insensitive",
+    "float_error",
     "time_bound",
     "ignores_ends_beyond_window",
     "reads",

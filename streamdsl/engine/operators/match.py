@@ -275,7 +275,7 @@ class MatchOperator(Operator):
     def state(self) -> dict[str, int]:
         events = sum(len(instant.rows) for track in self.tracks.values() for instant in track.instants.values())
         events += sum(len(run.taken) for track in self.tracks.values() for run in track.runs)
-        return {"windows": 0, "events": events, "state_bytes": 500 * events}
+        return {"windows": 0, "events": events}
 
 
 def _reachable(steps: Sequence[PatternStep], position: int) -> list[int]:

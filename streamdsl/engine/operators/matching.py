@@ -89,5 +89,4 @@ class MatchingOperator(Operator):
 
     def state(self) -> dict[str, int]:
         left, right = self.sides
-        held = left.nbytes + right.nbytes + (0 if self.numbers is None else self.numbers.nbytes)
-        return {"windows": 0, "events": left.n_events + right.n_events, "state_bytes": held}
+        return {"windows": 0, "events": left.n_events + right.n_events}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final, TypeAlias
 
-from streamdsl.testing.examples import rows_examples, stream_examples, window_examples
+from streamdsl.testing.examples import long_examples, rows_examples, stream_examples, window_examples
 from streamdsl.testing.laws.trials import Breach, RowsTrial, StreamTrial, WindowTrial
 from streamdsl.testing.subject import Subject
 
@@ -16,6 +16,8 @@ _ROUNDS: Final = 200
 """How often an example is made smaller."""
 _TRIES: Final = 4
 """How many seeds a smaller example is tried with before it is given up."""
+_WORK: Final = 30_000
+"""How many rows may be tried in all for that: of hundreds of rows few are left soon, and all of them make no difference."""
 Condition: TypeAlias = Callable[[Subject], str | None]
 """Why a law does not apply to a subject; None if it does."""
 Check: TypeAlias = Callable[[Any], None]
@@ -60,26 +62,31 @@ class Law:
 
     def smallest(self, subject: Subject, example: Any, breach: Breach) -> Breach:
         """Return the breach by the smallest example that is found."""
+        work = 0
         for _ in range(_ROUNDS):
-            smaller = (self._any_breach(subject, found) for found in example.smaller(self.least))
-            broken = next((found for found in smaller if found is not None), None)
-            if broken is None:
+            for candidate in self._smaller(example):
+                broken = self.breach(subject, candidate) if work < _WORK else None
+                work += len(candidate)
+                if broken is not None:
+                    example, breach = candidate, broken
+                    break
+            else:
                 break
-            example, breach = broken
         return breach
 
-    def _any_breach(self, subject: Subject, example: Any) -> tuple[Any, Breach] | None:
-        for seed in (example.seed, *range(_TRIES)):
-            candidate = replace(example, seed=seed)
-            breach = self.breach(subject, candidate)
-            if breach is not None:
-                return candidate, breach
-        return None
+    def _smaller(self, example: Any) -> Iterator[Any]:
+        for found in example.smaller(self.least):
+            yield from (replace(found, seed=seed) for seed in (found.seed, *range(_TRIES)))
 
 
 def on_windows(*conditions: Condition, hint: str, least: int = 1) -> Callable[[Callable[[WindowTrial], None]], Law]:
     """Make a law of a function that tries a module on the members of one window; the docstring is its statement."""
     return lambda check: _law(check, conditions, hint, WindowTrial, window_examples, least, 1.0)
+
+
+def on_large_windows(*conditions: Condition, hint: str, share: float) -> Callable[[Callable[[WindowTrial], None]], Law]:
+    """Make a law of a function that tries a module on windows of many members, `share` as many."""
+    return lambda check: _law(check, conditions, hint, WindowTrial, long_examples, 1, share)
 
 
 def on_rows(*conditions: Condition, hint: str, least: int = 1) -> Callable[[Callable[[RowsTrial], None]], Law]:

@@ -12,6 +12,7 @@ from streamdsl.errors import TimestampViolation, UserCodeError
 from streamdsl.temporal import CHT, CHTRow, Event, Lifetime
 from streamdsl.testing.compare import same_rows
 from streamdsl.testing.examples import RowsExample, StreamExample, WindowExample
+from streamdsl.testing.payloads import magnitude
 from streamdsl.testing.queries import query_of, text_of
 from streamdsl.testing.states import LiveWindow, follow, member, own, whole
 from streamdsl.testing.subject import Subject
@@ -20,6 +21,9 @@ from streamdsl.udm.bases import AnyModule, AnyUDA
 from streamdsl.udm.invoke import MemberRow
 from streamdsl.windows import Clip
 
+_RELATIVE: Final = 1e-9
+_OF_LARGEST: Final = 1e-12
+"""By how much floats may differ: as a share of the result, or of the largest number there is; sums of opposites are small."""
 _EMITS: Final = ("speculative", "speculative", "watermark", "final")
 MODULE_ERRORS: Final = (UserCodeError, TimestampViolation)
 """What an engine raises where it is the module's fault."""
@@ -57,9 +61,15 @@ class ModuleTrial(ABC):
         found: Sequence[CHTRow[Any]],
         expected: Sequence[CHTRow[Any]],
         rows: Iterable[tuple[str, MemberRow]] | None = None,
+        present: Iterable[MemberRow] | None = None,
     ) -> None:
-        """Raise `Breach` unless two results are the same; `rows` are those drawn, with a mark for what was done with them."""
-        if not same_rows(found, expected):
+        """Raise `Breach` unless two results are the same; `rows` are those drawn, with a mark for what was done with them.
+
+        Floats may differ by what rounding does to those that are `present`, by default all rows, or by what the module claims.
+        """
+        error = self.module.float_error
+        largest = max((magnitude(row.payload) for row in (self._rows if present is None else present)), default=0.0)
+        if not same_rows(found, expected, max(_RELATIVE, error), max(_OF_LARGEST * max(1.0, largest), error)):
             raise self.breach(what, rows, expected=self.shown(expected), found=self.shown(found))
 
     def breach(

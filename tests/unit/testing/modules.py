@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -50,21 +51,21 @@ class Echo(sd.TimeSensitiveUDO[int, int]):
         return events
 
 
-class Mean(sd.IncrementalUDA[float, tuple[float, int], float]):
-    def create_state(self) -> tuple[float, int]:
-        return 0.0, 0
+class Mean(sd.IncrementalUDA[float, tuple[Fraction, int], float]):
+    def create_state(self) -> tuple[Fraction, int]:
+        return Fraction(), 0
 
-    def add_event_to_state(self, state: tuple[float, int], payload: float) -> tuple[float, int]:
-        return state[0] + payload, state[1] + 1
+    def add_event_to_state(self, state: tuple[Fraction, int], payload: float) -> tuple[Fraction, int]:
+        return state[0] + Fraction(payload), state[1] + 1
 
-    def remove_event_from_state(self, state: tuple[float, int], payload: float) -> tuple[float, int]:
-        return state[0] - payload, state[1] - 1
+    def remove_event_from_state(self, state: tuple[Fraction, int], payload: float) -> tuple[Fraction, int]:
+        return state[0] - Fraction(payload), state[1] - 1
 
-    def merge_states(self, a: tuple[float, int], b: tuple[float, int]) -> tuple[float, int]:
+    def merge_states(self, a: tuple[Fraction, int], b: tuple[Fraction, int]) -> tuple[Fraction, int]:
         return a[0] + b[0], a[1] + b[1]
 
-    def compute_result(self, state: tuple[float, int]) -> float:
-        return state[0] / state[1]
+    def compute_result(self, state: tuple[Fraction, int]) -> float:
+        return float(state[0] / state[1])
 
 
 class Largest(sd.IncrementalUDA[int, list[int], int]):

@@ -10,10 +10,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 import streamdsl as sd
 from streamdsl import IntervalEvent, WindowDescriptor
+from tests.unit.testing.forgetful import KeepsFive, KeepsThirty
 from tests.unit.testing.modules import Echo, Mean, Through, Trip, Zone, Zones
 
 
@@ -29,7 +31,7 @@ class ForgetsToReturn(sd.IncrementalUDA[int, list[int], int]):
 
 
 class ForgetsToReturnSets(Mean):
-    def add_events_to_state(self, state: tuple[float, int], payloads: Sequence[float]) -> tuple[float, int]:
+    def add_events_to_state(self, state: tuple[Fraction, int], payloads: Sequence[float]) -> tuple[Fraction, int]:
         if len(payloads) > 1:
             return super().add_events_to_state(state, payloads)
         return None  # type: ignore[return-value]
@@ -201,20 +203,20 @@ class PopsHeap(LendsState):
 
 
 class SetsAreSets(Mean):
-    def add_events_to_state(self, state: tuple[float, int], payloads: Sequence[float]) -> tuple[float, int]:
+    def add_events_to_state(self, state: tuple[Fraction, int], payloads: Sequence[float]) -> tuple[Fraction, int]:
         for payload in set(payloads):
             state = self.add_event_to_state(state, payload)
         return state
 
 
 class RemovesOnlyOne(Mean):
-    def remove_events_from_state(self, state: tuple[float, int], payloads: Sequence[float]) -> tuple[float, int]:
+    def remove_events_from_state(self, state: tuple[Fraction, int], payloads: Sequence[float]) -> tuple[Fraction, int]:
         return self.remove_event_from_state(state, payloads[0])
 
 
 class ForgetsToCount(Mean):
-    def remove_event_from_state(self, state: tuple[float, int], payload: float) -> tuple[float, int]:
-        return state[0] - payload, state[1]
+    def remove_event_from_state(self, state: tuple[Fraction, int], payload: float) -> tuple[Fraction, int]:
+        return state[0] - Fraction(payload), state[1]
 
 
 class RemovesByIdentity(sd.IncrementalUDA[Trip, list[Trip], int]):
@@ -271,12 +273,12 @@ class CopiesTheShell(sd.IncrementalUDA[str, dict[str, list[int]], int]):
 
 
 class CopiesNothing(Mean):
-    def copy_state(self, state: tuple[float, int]) -> tuple[float, int]:
+    def copy_state(self, state: tuple[Fraction, int]) -> tuple[Fraction, int]:
         return state[0], 1
 
 
 class MergesHalf(Mean):
-    def merge_states(self, a: tuple[float, int], b: tuple[float, int]) -> tuple[float, int]:
+    def merge_states(self, a: tuple[Fraction, int], b: tuple[Fraction, int]) -> tuple[Fraction, int]:
         return a[0] + b[0], max(a[1], b[1])
 
 
@@ -341,7 +343,7 @@ class ForgetsOnLoad(Mean):
     def __deepcopy__(self, memo: dict[int, Any]) -> ForgetsOnLoad:
         return ForgetsOnLoad()
 
-    def compute_result(self, state: tuple[float, int]) -> float:
+    def compute_result(self, state: tuple[Fraction, int]) -> float:
         return getattr(self, "scale", 1.0) * state[1]
 
 
@@ -449,6 +451,7 @@ SABOTAGED: dict[str, list[Any]] = {
     "sets_equal_singles": [SetsAreSets, RemovesOnlyOne],
     "remove_undoes_add": [ForgetsToCount, RemovesByIdentity],
     "incremental_equals_recompute": [UndoesTheLast],
+    "what_has_gone_leaves_no_trace": [KeepsFive, KeepsThirty],
     "state_copyable": [DoesNotCopy, CopiesTheShell, CopiesNothing],
     "merge_agrees": [MergesHalf, MergesMeans, KeepsPartOfB],
     "picklable": [HoldsLock, HoldsLambda, ForgetsOnLoad],

@@ -18,12 +18,20 @@ from streamdsl.testing.laws import LAWS
 from streamdsl.udm.builtin import Avg, Collect, Count, Max, Median, Sum, TimeWeightedAvg
 from tests.unit.testing import modules
 from tests.unit.testing.broken import broken_law
+from tests.unit.testing.forgetful import FORGETFUL, KeepsFive, OfSmallNumbers, Rounded
 from tests.unit.testing.modules import Mean, Ordered, Spread, Trip, Zones, middle, running
 from tests.unit.testing.sabotaged import SABOTAGED, Approximates, ForgetsToCount, NeedsTwo
+from udm_examples import IncrementalTimeWeightedAverage, LinearTrend, SlidingMedian, Vwap
 
 ALWAYS = {"answers", "inputs_not_mutated", "deterministic", "result_not_aliased", "order_insensitive", "picklable"}
 IN_A_QUERY = {"cti_progress", "arrival_order"}
-OF_STATES = {"states_are_returned", "computing_keeps_state", "incremental_equals_recompute", "state_copyable"}
+OF_STATES = {
+    "states_are_returned",
+    "computing_keeps_state",
+    "incremental_equals_recompute",
+    "what_has_gone_leaves_no_trace",
+    "state_copyable",
+}
 GOOD: list[tuple[Any, set[str]]] = [
     (modules.Spread, set()),
     (modules.Coverage, {"clipping", "ignores_ends_beyond_window"}),
@@ -63,6 +71,36 @@ def test_good_modules_of_every_kind_pass(module: Any, laws: set[str]) -> None:
 )
 def test_a_sabotaged_module_is_found_by_its_law(law: str, module: Any, seed: int) -> None:
     assert broken_law(module, seed=seed) == law
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("module", FORGETFUL, ids=lambda module: module.__name__)
+def test_a_module_is_found_that_is_right_until_numbers_windows_or_removals_are_unlike_those_of_a_small_test(
+    module: Any, seed: int
+) -> None:
+    assert broken_law(module, seed=seed)
+
+
+def test_what_is_found_in_a_large_window_is_shown_by_the_fewest_members() -> None:
+    with pytest.raises(UdmLawViolation) as raised:
+        check_udm(KeepsFive)
+    assert (raised.value.law, raised.value.example.count("  + "), raised.value.example.count("  - ")) == (
+        "what_has_gone_leaves_no_trace",
+        6,
+        5,
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "module", [Vwap(), LinearTrend(), SlidingMedian(), IncrementalTimeWeightedAverage(), Rounded()], ids=lambda m: m.label
+)
+def test_exact_states_and_those_that_say_how_far_they_are_off_pass_at_all_magnitudes(module: Any, seed: int) -> None:
+    assert "what_has_gone_leaves_no_trace" in check_udm(module, seed=seed).held
+
+
+def test_a_module_need_not_take_numbers_of_all_magnitudes() -> None:
+    assert "what_has_gone_leaves_no_trace" in check_udm(OfSmallNumbers).held
 
 
 @pytest.mark.parametrize("seed", [1])
@@ -118,8 +156,9 @@ def test_a_violation_shows_a_minimal_example_and_a_hint() -> None:
         "  + 1.0 : [=========)",
         "  expected: 1.0",
         "  found   : 0.5",
-        "Hint: remove_event_from_state takes back exactly what add_event_to_state did; leave it out if that cannot be, "
-        "and the engine computes such windows anew",
+        "Hint: remove_event_from_state takes back exactly what add_event_to_state did; a float sum does not "
+        "((1.0 + 1e16) - 1e16 is 0.0): keep fractions, integers or counts; leave it out, and the engine computes such windows "
+        "anew; or claim how far floats may be off: float_error = 1e-6",
     ]
 
 
