@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
@@ -93,6 +94,16 @@ HOSTILE = [
     "payload_le",
 ]
 """Names of fields that methods, columns of the engine and of sinks, SQL, or Python have too."""
+
+
+class Name(enum.StrEnum):
+    """Names that are texts, and more."""
+
+    PRICE = "price"
+
+
+TEXTS = [Name.PRICE, np.str_("size")]
+"""Names that are texts by inheritance."""
 RESERVED = ["le", "re", "id", "kind", "re_new"]
 """Names that columns of frames have that come in, for something else."""
 
@@ -216,5 +227,5 @@ def drawn(draw: Callable[[Any], Any], name: str, in_columns: bool) -> Kind:
         return replace(kind, key=key, number=number)
     if kind is not None:
         return kind
-    names = HOSTILE if in_columns else HOSTILE + RESERVED
+    names = HOSTILE if in_columns else HOSTILE + RESERVED + TEXTS
     return hostile(*draw(st.lists(st.sampled_from(names), min_size=2, max_size=2, unique=True)))
