@@ -77,6 +77,15 @@ for _name in (*_ASKED.split(), *_COMPUTED.split(), *(f"r{each}" for each in _COM
     setattr(RecordMethod, f"__{_name}__", RecordMethod.refuse)
 
 
+def is_taken(name: str) -> bool:
+    """Say whether records have something else than a field by `record.name`.
+
+    >>> is_taken("items"), is_taken("__doc__"), is_taken("fare")
+    (True, True, False)
+    """
+    return name.startswith("__") or hasattr(Record, name)
+
+
 class _Method:
     """The descriptor of a method of records."""
 
