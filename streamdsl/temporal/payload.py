@@ -296,7 +296,8 @@ def _composite_key(value: Any) -> Hashable:
         hash(value)
     except TypeError:
         return (type(value).__name__, repr(value))
-    return value
+    found: Hashable = value
+    return found
 
 
 def payload_order(value: object) -> tuple[Any, ...]:

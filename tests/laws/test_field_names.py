@@ -65,11 +65,11 @@ NAMES: list[Any] = [*HOSTILE, Named.ZONE, np.str_("num'py")]
 
 def checked(name: Any, query: sd.Stream[Any], wanted: list[Any]) -> None:
     for engine in ("local", "reference"):
-        assert [row.payload for row in query.run(engine=engine).cht()] == wanted, (name, engine)  # type: ignore[call-overload]
+        assert [row.payload for row in query.run(engine=engine).cht()] == wanted, (name, engine)
 
 
 def read(name: str) -> list[Callable[[Any], Any]]:
-    return [lambda e: e[name], lambda e: e[name] if e[name] else e[name], sd.col(name)]
+    return [lambda e: e[name], lambda e: e[name] if e else None, sd.col(name)]
 
 
 @pytest.mark.parametrize("name", NAMES, ids=lambda name: repr(name)[:30])

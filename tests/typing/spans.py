@@ -31,7 +31,9 @@ def where() -> None:
     assert_type(trips.where(lambda e: (e.fare > 3) & (e.vendor == "x")), sd.Stream[Trip])
     assert_type(trips.where(lambda e, life: life.re - life.le > 3), sd.Stream[Trip])
     assert_type(trips.where(sd.col("fare") > 3), sd.Stream[Trip])
-    assert_type(numbers.where(lambda e: e.value > 3), sd.Stream[float])
+    assert_type(numbers.where(lambda e: e / 2 > 3), sd.Stream[float])
+    assert_type(numbers.where(lambda e: e.is_integer()), sd.Stream[float])
+    numbers.where(lambda e: e.value > 3)  # type: ignore[attr-defined]
     trips.where(lambda e: e.faer > 3)  # type: ignore[attr-defined]
     trips.where(lambda e: e.vendor > 3)  # type: ignore[operator]
     numbers.where(lambda e: e.valeu > 3)  # type: ignore[attr-defined]
@@ -45,8 +47,10 @@ def select() -> None:
     assert_type(trips.select(lambda e: (e.vendor, e.fare)), sd.Stream[tuple[str, float]])
     assert_type(trips.select(lambda e, life: life.le), sd.Stream[int])
     assert_type(trips.select(cents=lambda e: e.fare * 100, vendor=sd.col("vendor")), sd.Stream[sd.Record])
-    assert_type(numbers.select(lambda e: round(e.value)), sd.Stream[int])
-    assert_type(numbers.select(double=lambda e: e.value * 2), sd.Stream[sd.Record])
+    assert_type(numbers.select(lambda e: round(e)), sd.Stream[int])
+    assert_type(numbers.select(lambda e: e * 2), sd.Stream[float])
+    assert_type(numbers.select(lambda e: e), sd.Stream[float])
+    assert_type(numbers.select(double=lambda e: e * 2), sd.Stream[sd.Record])
     trips.select(lambda e: e.faer)  # type: ignore[attr-defined]
     trips.select(lambda e: Stats(e.zone, e.vendor))  # type: ignore[arg-type]
     trips.select(cents=lambda e: e.faer)  # type: ignore[attr-defined]
