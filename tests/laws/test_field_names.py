@@ -134,7 +134,7 @@ def test_a_class_s_fields_are_items_too_traced_and_called() -> None:
                 checked(name, rows.select(function), [number])
         checked(
             "all",
-            rows.where(lambda e, cls=cls: e["items"] == 3 and isinstance(e, cls) and e.__class__ is cls),
+            rows.where(lambda e, cls=cls: e["items"] == 3 and isinstance(e, cls) and e.__class__ is cls),  # type: ignore[misc]
             [cls(*range(3, 9))],
         )
         checked("itself", rows.select(lambda e: e if e["items"] else None), [cls(*range(3, 9))])
