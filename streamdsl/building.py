@@ -38,7 +38,7 @@ def expression(f: object, *schemas: Schema | None, life: bool = False) -> Expr:
     return trace(f, schemas, life=life)
 
 
-def row_expression(f: object, schema: Schema | None, life: bool = True) -> Expr:
+def row_expression(f: object, schema: Schema | None, life: bool = True, yields: bool = False) -> Expr:
     """Return the expression over a row; raises `QueryError` for a plain value, which says nothing about rows.
 
     >>> row_expression("fare", None)
@@ -49,7 +49,7 @@ def row_expression(f: object, schema: Schema | None, life: bool = True) -> Expr:
     """
     if not callable(f):
         raise QueryError(f"{f!r} is not an expression over a row", hint=_to_write(f))
-    return expression(f, schema, life=life)
+    return trace(f, (schema,), life=life, yields=yields)
 
 
 def _to_write(f: object, name: str = "") -> str:

@@ -38,7 +38,7 @@ def run_all(
     An error in one ends all. Raises `QueryError` where two different sources have one name, or two different parameters.
 
     >>> import streamdsl as sd
-    >>> busy = sd.from_rows([(1, 2, 7), (3, 4, 12)]).where(lambda e: e.value > 5)
+    >>> busy = sd.from_rows([(1, 2, 7), (3, 4, 12)]).where(lambda e: e > 5)
     >>> results = sd.run_all({"each": busy, "count": busy.tumbling_window(10).aggregate(n=sd.count())})
     >>> results["count"]
     Result

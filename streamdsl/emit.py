@@ -31,7 +31,7 @@ class Emit:
     with every second row of the input one leaves, the one with the least RE first. None waits beyond the CTI that is `max_delay`
     after that which makes it final; with 0 all leave at once, as with `"final"`.
 
-    >>> session = sd.source("s").group_by(lambda e: e.value).tumbling_window(10).aggregate(n=sd.count()).open(
+    >>> session = sd.source("s").group_by(lambda e: e).tumbling_window(10).aggregate(n=sd.count()).open(
     ...     emit=Emit(every=1, max_delay=10)
     ... )
     >>> session.push([sd.point(n, 3, n) for n in range(3)] + [sd.Cti(10)])

@@ -13,6 +13,7 @@ from traceback import walk_tb
 from typing import Any, Final
 
 _PACKAGE: Final = Path(__file__).parent
+_LONGEST: Final = 2000
 
 __all__ = [
     "CheckpointError",
@@ -21,6 +22,8 @@ __all__ = [
     "DriverWarning",
     "EventError",
     "FieldNotFound",
+    "HeldOutputWarning",
+    "InputError",
     "MethodNotFound",
     "PositionError",
     "QueryError",
@@ -37,6 +40,30 @@ __all__ = [
     "UnsupportedOnSpark",
     "UserCodeError",
 ]
+
+
+def shortened(value: object, longest: int = 400) -> str:
+    """Return a value as text for a message: the beginning of a long one; one that cannot be shown by its type.
+
+    >>> shortened({"k": "a"}), shortened("x" * 1000, longest=5)
+    ("{'k': 'a'}", "'xxxx... (1002 characters)")
+    """
+    try:
+        text = repr(value)
+    except Exception as error:
+        return f"<a {type(value).__name__} whose repr raises {type(error).__name__}>"
+    return text if len(text) <= longest else f"{text[:longest]}... ({len(text)} characters)"
+
+
+def reason(error: BaseException) -> str:
+    """Return what an error says, and its type where it says nothing, with the place where it came up.
+
+    >>> reason(ValueError("too long")), reason(KeyboardInterrupt())
+    ('too long', 'KeyboardInterrupt')
+    """
+    frames = list(walk_tb(error.__traceback__))
+    where = f" at {frames[-1][0].f_code.co_qualname}, line {frames[-1][1]}" if frames else ""
+    return str(error) or f"{type(error).__name__}{where}"
 
 
 def _with_hint(message: str, hint: str | None) -> str:
@@ -67,7 +94,7 @@ class EventError(StreamDslError, ValueError):
 
     def __init__(self, event: object, rule: str, *, where: str | None = None, hint: str | None = None) -> None:
         place = f" at source {where!r}" if where else ""
-        super().__init__(f"event {_event_id(event)!r}{place} is refused: {rule}\n  event: {event!r}", hint=hint)
+        super().__init__(f"event {shortened(_event_id(event))}{place} is refused: {rule}\n  event: {shortened(event)}", hint=hint)
         self.event = event
         self.rule = rule
 
@@ -135,16 +162,21 @@ class PositionError(StreamDslError, IndexError):
 
 
 class UserCodeError(StreamDslError, RuntimeError):
-    """A lambda or a user-defined module raised; the message names operator, window and event, and where in the user's files."""
+    """A lambda or a user-defined module raised; the message names operator, window, event, payload, and the line of the user."""
 
-    def __init__(self, cause: BaseException, *, operator: str, window: object = None, event: object = None) -> None:
+    def __init__(
+        self, cause: BaseException, *, operator: str, window: object = None, event: object = None, payloads: tuple[Any, ...] = ()
+    ) -> None:
         places = [f"operator {operator}"]
         if window is not None:
             places.append(f"window {window}")
         if event is not None:
-            places.append(f"event {event!r}")
+            places.append(f"event {shortened(event)}")
         places.extend(_line_of_the_user(cause))
-        super().__init__(f"{type(cause).__name__} in user code: {cause}\n  at {', '.join(places)}", hint=_remedy(cause, window))
+        if payloads:
+            places.append(f"payload {shortened(payloads[0] if len(payloads) == 1 else payloads)}")
+        text = str(cause) if len(str(cause)) <= _LONGEST else f"{str(cause)[:_LONGEST]}..."
+        super().__init__(f"{type(cause).__name__} in user code: {text}\n  at {', '.join(places)}", hint=_remedy(cause, window))
         self.operator = operator
         self.window = window
         self.event = event
@@ -152,12 +184,11 @@ class UserCodeError(StreamDslError, RuntimeError):
 
 def _remedy(cause: BaseException, window: object) -> str | None:
     """Return what helps against mistakes that Python's own messages do not explain."""
-    if not isinstance(cause, TypeError) or "Hint:" in str(cause):
-        return None
+    known: str | None = getattr(cause, "hint", None)
+    if not isinstance(cause, TypeError) or "Hint:" in str(cause) or known is not None:
+        return known if known is None or known not in str(cause) else None
     if re.search(r"for [&|]: ", str(cause)):
         return "& and | bind closer than comparisons: write (e.fare > 5) & (e.zone == 'A')"
-    if "'ScalarRow'" in str(cause):
-        return "a payload that is one bare value is e.value"
     if "'method'" in str(cause):
         return "a field that has the name of a method is e['name']"
     if window is None and "NoneType" in str(cause):
@@ -166,12 +197,15 @@ def _remedy(cause: BaseException, window: object) -> str | None:
 
 
 def _line_of_the_user(error: BaseException) -> Iterator[str]:
-    """Yield where code outside of the package was entered, if it is in a file: of several modules that which has failed."""
+    """Yield where code outside of the package was entered, of several modules that which has failed; else a lambda's line."""
     for frame, line in walk_tb(error.__traceback__):
         file = Path(frame.f_code.co_filename)
         if _PACKAGE not in file.parents and file.is_file():
             yield f"{frame.f_code.co_qualname} in {file.name}, line {line}"
             return
+    written = getattr(error, "written", None)
+    if written is not None:
+        yield f"lambda in {Path(written.file).name}, line {written.line}"
 
 
 class TimestampViolation(StreamDslError, ValueError):
@@ -189,7 +223,7 @@ class UdmLawViolation(StreamDslError, AssertionError):
 
 
 class UnboundedOutputError(StreamDslError, ValueError):
-    """A bounded run would never end, because an event that never ends fills windows for ever."""
+    """Windows without end, or more than a push may make: an event never ends, or its RE is wrong, or time has leapt."""
 
 
 class SessionError(StreamDslError, RuntimeError):
@@ -198,6 +232,10 @@ class SessionError(StreamDslError, RuntimeError):
 
 class SinkError(StreamDslError, RuntimeError):
     """A table cannot take a micro-batch of a stream: it is another stream's, it lacks others before, or it has other columns."""
+
+
+class InputError(StreamDslError, ValueError):
+    """A file cannot be taken by a job: it cannot be read, its rows are refused, or it has changed since it was taken."""
 
 
 class CheckpointError(StreamDslError, ValueError):
@@ -210,6 +248,10 @@ class UnsupportedOnSpark(QueryError):
 
 class DriverWarning(UserWarning):
     """A stream on Spark runs in the driver, in one process, as Spark cannot keep the state of shards."""
+
+
+class HeldOutputWarning(UserWarning):
+    """Much is held in memory, and nothing lets it go, as the output's CTI does not go on: the message names the cause."""
 
 
 class CrossJoinWarning(UserWarning):

@@ -29,7 +29,7 @@ class Pattern(Generic[T]):
 
     >>> import streamdsl as sd
     >>> def up_down(p: sd.Steps[int]) -> sd.Pattern[int]:
-    ...     return p.low.then(p.high.where(lambda e, m: e.value > m.low)).within(5)
+    ...     return p.low.then(p.high.where(lambda e, m: e > m.low)).within(5)
     >>> sd.from_rows([(1, 2, 10), (4, 5, 30)]).match(up_down).run().cht()
     CHT
       [4, 6) low=10 high=30
@@ -77,8 +77,8 @@ class Pattern(Generic[T]):
         >>> import streamdsl as sd
         >>> numbers = sd.from_rows([(1, 2, 5), (3, 4, 0), (4, 5, 6), (7, 8, 9)])
         >>> numbers.match(
-        ...     lambda p: p.a.where(lambda e: e.value > 0).then(p.b.where(lambda e: e.value == 9))
-        ...     .unless(p.x.where(lambda e: e.value == 0))
+        ...     lambda p: p.a.where(lambda e: e > 0).then(p.b.where(lambda e: e == 9))
+        ...     .unless(p.x.where(lambda e: e == 0))
         ...     .within(10)
         ... ).run().cht()
         CHT
@@ -104,7 +104,7 @@ class Step(Pattern[T]):
     >>> import streamdsl as sd
     >>> rows = sd.from_rows([(1, 2, 10), (2, 3, 8), (4, 5, 7), (6, 7, 12)])
     >>> fall_and_rise = rows.match(
-    ...     lambda p: p.top.then(p.low.many().where(lambda e, m: e.value < m.top)).then(p.back).within(10)
+    ...     lambda p: p.top.then(p.low.many().where(lambda e, m: e < m.top)).then(p.back).within(10)
     ... )
     >>> fall_and_rise.run().cht()
     CHT
@@ -129,7 +129,7 @@ class Step(Pattern[T]):
 
         >>> import streamdsl as sd
         >>> rows = sd.from_rows([(1, 2, 10), (2, 3, 8), (4, 5, 12)])
-        >>> rows.match(lambda p: p.a.then(p.b.where(lambda e, m: e.value > m.a)).within(10)).run().cht()
+        >>> rows.match(lambda p: p.a.then(p.b.where(lambda e, m: e > m.a)).within(10)).run().cht()
         CHT
           [4, 11) a=10 b=12
         """
@@ -142,7 +142,7 @@ class Step(Pattern[T]):
 
         >>> import streamdsl as sd
         >>> rows = sd.from_rows([(1, 2, 1), (2, 3, 1), (2, 3, 1), (3, 4, 9)])
-        >>> ones = rows.match(lambda p: p.a.many().where(lambda e: e.value == 1).then(p.b.where(lambda e: e.value > 1)).within(5))
+        >>> ones = rows.match(lambda p: p.a.many().where(lambda e: e == 1).then(p.b.where(lambda e: e > 1)).within(5))
         >>> ones.run().cht()
         CHT
           [3, 6) a=(1, 1, 1) b=9
@@ -154,7 +154,7 @@ class Step(Pattern[T]):
 
         >>> import streamdsl as sd
         >>> rows = sd.from_rows([(1, 2, 1), (3, 4, 9)])
-        >>> rows.match(lambda p: p.a.then(p.b.optional().where(lambda e: e.value < 9)).then(p.c).within(5)).run().cht()
+        >>> rows.match(lambda p: p.a.then(p.b.optional().where(lambda e: e < 9)).then(p.c).within(5)).run().cht()
         CHT
           [3, 6) a=1 b=None c=9
         """

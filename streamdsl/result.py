@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
-from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, Insert, Rejected, Unit
+from streamdsl.temporal import CHT, INFINITY, CHTRow, Cti, Event, Insert, Rejections, Unit
 from streamdsl.temporal.events import PhysicalEvent
 
 if TYPE_CHECKING:
@@ -87,16 +87,23 @@ class Result(Generic[T]):
     ['x']
     """
 
-    __slots__ = ("_cht", "_fields", "_output", "_rejected")
+    __slots__ = ("_cht", "_fields", "_output", "_rejected", "_types")
 
-    def __init__(self, output: Output[T], rejected: Sequence[Rejected] = (), fields: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        output: Output[T],
+        rejected: Rejections | None = None,
+        fields: Sequence[str] = (),
+        types: Callable[[], Mapping[str, Any]] | None = None,
+    ) -> None:
         self._output = output
-        self._rejected = rejected
+        self._rejected = rejected or Rejections()
         self._fields = fields
+        self._types = types
         self._cht: CHT[T] | None = None
 
     @classmethod
-    def from_cht(cls, cht: CHT[T], unit: Unit | None = None, rejected: Sequence[Rejected] = ()) -> Result[T]:
+    def from_cht(cls, cht: CHT[T], unit: Unit | None = None, rejected: Rejections | None = None) -> Result[T]:
         """Return the result that is a history.
 
         >>> Result.from_cht(CHT.from_rows([(1, 5, "x")])).events()[0]
@@ -107,7 +114,7 @@ class Result(Generic[T]):
 
     @classmethod
     def from_events(
-        cls, events: Iterable[PhysicalEvent[T]], unit: Unit | None = None, rejected: Sequence[Rejected] = ()
+        cls, events: Iterable[PhysicalEvent[T]], unit: Unit | None = None, rejected: Rejections | None = None
     ) -> Result[T]:
         """Return the result that is a physical stream.
 
@@ -117,13 +124,13 @@ class Result(Generic[T]):
         """
         return cls(Physical(events, unit), rejected)
 
-    def with_fields(self, fields: Sequence[str]) -> Result[T]:
-        """Return the same result with fields that are columns of its frames even where there is no row.
+    def with_fields(self, fields: Sequence[str], types: Callable[[], Mapping[str, Any]] | None = None) -> Result[T]:
+        """Return the same result with fields that are columns of its frames even where there is no row, and their types.
 
         >>> Result.from_cht(CHT([])).with_fields(["k"]).to_pandas().columns.tolist()
         ['le', 're', 'k']
         """
-        return Result(self._output, self._rejected, fields)
+        return Result(self._output, self._rejected, fields, types)
 
     @property
     def unit(self) -> Unit | None:
@@ -150,15 +157,17 @@ class Result(Generic[T]):
         """Return the output as physical events, CTIs included."""
         return self._output.events()
 
-    def rejected(self) -> list[Rejected]:
+    def rejected(self) -> Rejections:
         """Return the events that the sources have dropped or adjusted, source by source, each with the CTI that it broke.
+
+        Its length is their number, its `counts` how many there were by source and reason; of very many it holds the newest.
 
         >>> import streamdsl as sd
         >>> late = [sd.point("a", 9, "x"), sd.Cti(5), sd.point("late", 3, "y")]
         >>> [(r.event.id, r.cti) for r in sd.from_events(late, on_violation="drop").run().rejected()]
         [('late', 5)]
         """
-        return list(self._rejected)
+        return self._rejected
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the history as a pandas frame: `le`, `re` (UTC timestamps for a calendar unit, INFINITY null), the fields.
@@ -171,10 +180,13 @@ class Result(Generic[T]):
         return history_to_pandas(self._output.history(self._fields))
 
     def to_arrow(self) -> Any:
-        """Return the history as an Arrow table; raises `SchemaError` for values that Arrow has no type for."""
+        """Return the history as an Arrow table, of the types that the query declares, where it does.
+
+        Raises `SchemaError` for values that Arrow has no type for.
+        """
         from streamdsl.io.frames import history_to_arrow
 
-        return history_to_arrow(self._output.history(self._fields))
+        return history_to_arrow(self._output.history(self._fields), None if self._types is None else self._types())
 
     def to_polars(self) -> pl.DataFrame:
         """Return the history as a polars frame."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from streamdsl.emit import Emit, EmitMode
@@ -11,6 +12,7 @@ from streamdsl.extras import need_spark
 from streamdsl.plan.node import Group, Node, Source
 from streamdsl.plan.outputs import Outputs, outputs_of
 from streamdsl.plan.parameters import settled, with_defaults
+from streamdsl.plan.types import output_types
 from streamdsl.plan.units import in_unit
 from streamdsl.temporal import common_unit, to_ticks
 
@@ -45,8 +47,10 @@ def run_outputs(
     plan = in_unit(plan, common_unit(plan.unit, *(input.unit for input in bindings.values())))
     end = None if until is None else to_ticks(until, plan.unit)
     results = _run_on(engine, plan, bindings, end, options)
-    schemas = [part.schema for part in outputs_of(plan)]
-    return [result.with_fields(schema.names if schema else ()) for result, schema in zip(results, schemas, strict=True)]
+    parts = [(part.schema, partial(output_types, part)) for part in outputs_of(plan)]
+    return [
+        result.with_fields(schema.names if schema else (), types) for result, (schema, types) in zip(results, parts, strict=True)
+    ]
 
 
 def _run_on(engine: str, plan: Node, bindings: Mapping[str, Bound], end: int | None, options: Options) -> list[Result[Any]]:
@@ -105,14 +109,16 @@ def open_session(plan: Node, own: Mapping[str, Bound], emit: EmitMode | Emit, op
     return open_local(plan, own, emit, options)
 
 
-def restore_session(plan: Node, own: Mapping[str, Bound], path: str | os.PathLike[str], trust: bool) -> Session[Any]:
+def restore_session(
+    plan: Node, own: Mapping[str, Bound], path: str | os.PathLike[str], trust: bool, types: Iterable[type]
+) -> Session[Any]:
     """Go on with a session of the local engine that a file holds."""
     sources(plan)
     plan = settled(plan)
     from streamdsl.engine.starting import restored
     from streamdsl.engine.state.files import read_whole
 
-    return restored(plan, own, read_whole(path), trust)
+    return restored(plan, own, read_whole(path), trust, types)
 
 
 def sources(plan: Node) -> dict[str, Source]:

@@ -1,4 +1,4 @@
-"""Scalar payloads for type checkers: a lambda sees the payload `5` as a row whose field `value` is 5."""
+"""Bare payloads for type checkers: in a lambda the payload `5` is 5. `e.value`, as it was written before, is deprecated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, Protocol
 
-from typing_extensions import TypeVar
+from typing_extensions import TypeVar, deprecated
 
 S_co = TypeVar("S_co", covariant=True)
 MYPY: Final = False
@@ -21,9 +21,10 @@ S = TypeVar(
 
 
 class Scalar(Protocol[S_co]):
-    """What a lambda gets for a scalar payload."""
+    """What a lambda over bare payloads could be given before."""
 
     @property
+    @deprecated("a bare payload is itself: write e")
     def value(self) -> S_co:
         """The payload."""
 

@@ -182,10 +182,11 @@ def from_pandas(
     progress: Progress | None = None,
     on_violation: OnViolation = "error",
 ) -> Stream[Row]:
-    """Return a bounded stream of a pandas frame's rows: LE in column `start`, RE in column `end` (none: point events).
+    """Return a bounded stream of a pandas frame's rows: LE in column `start`, RE in column `end`.
 
-    The other columns are the payload, a record or an instance of `payload`. Dates become ticks of `unit` (`"us"` by default),
-    naive ones are UTC, a null RE is INFINITY.
+    With no names given these are `le` and, if there is one, `re`; rows without an end are point events. The other columns are the
+    payload, a record or an instance of `payload`. Dates become ticks of `unit` (`"us"` by default), naive ones are UTC, a null RE
+    is INFINITY.
 
     >>> import pandas as pd
     >>> from_pandas(pd.DataFrame({"at": [1, 4], "n": [10, 20]}), start="at").run().cht()

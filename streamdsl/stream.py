@@ -177,7 +177,7 @@ class _Windowing(Fluent, ABC, Generic[W]):
 
         >>> import streamdsl as sd
         >>> numbers = sd.from_rows([(1, 2, 5), (4, 5, 7), (11, 12, 9)])
-        >>> numbers.count_window(2).aggregate(total=sd.sum(lambda e: e.value)).run().cht()
+        >>> numbers.count_window(2).aggregate(total=sd.sum(lambda e: e)).run().cht()
         CHT
           [1, 5) total=12
           [4, 12) total=16
@@ -244,13 +244,13 @@ class _Windowing(Fluent, ABC, Generic[W]):
 
         >>> import streamdsl as sd
         >>> rows = sd.from_rows([(0, 1, 1), (3, 4, 2), (6, 7, 3), (12, 13, 4)])
-        >>> rows.windows(sd.astral.range_slide(6, 6)).aggregate(seen=sd.collect(lambda e: e.value)).run().cht()
+        >>> rows.windows(sd.astral.range_slide(6, 6)).aggregate(seen=sd.collect(lambda e: e)).run().cht()
         CHT
           [0, 6) seen=[1]
           [6, 12) seen=[1, 2, 3]
           [12, 18) seen=[3, 4]
           [18, 24) seen=[4]
-        >>> rows.windows(sd.astral.rows_slide(2, 2, partial=False)).aggregate(seen=sd.collect(lambda e: e.value)).run().cht()
+        >>> rows.windows(sd.astral.rows_slide(2, 2, partial=False)).aggregate(seen=sd.collect(lambda e: e)).run().cht()
         CHT
           [3, 12) seen=[1, 2]
           [12, inf) seen=[3, 4]
@@ -289,12 +289,12 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     @overload
     def where(self, p: Callable[[T, Lifetime], object]) -> Stream[T]: ...
     def where(self, p: Any) -> Any:
-        """Keep the rows for which `bool(p(row))` is true; lifetimes and CTIs stay.
+        """Keep the rows for which `p(row)` is true (docs/expressions.md says what counts as true); lifetimes and CTIs stay.
 
         `p` is a lambda over the row, or over the row and its lifetime, or an expression written with `sd.col`.
 
         >>> import streamdsl as sd
-        >>> sd.from_rows([(1, 5, 10), (3, 9, 4)]).where(lambda e: e.value > 5).run().cht()
+        >>> sd.from_rows([(1, 5, 10), (3, 9, 4)]).where(lambda e: e > 5).run().cht()
         CHT
           [1, 5) 10
         """
@@ -347,7 +347,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
           [1, 5) 'x'
           [1, 5) 'y'
         """
-        return self._over(algebra.SelectMany(self._node, building.row_expression(f, self._node.schema, life=False)))
+        return self._over(algebra.SelectMany(self._node, building.row_expression(f, self._node.schema, life=False, yields=True)))
 
     @overload
     def alter_lifetime(
@@ -382,7 +382,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
             out             [----)
 
         >>> import streamdsl as sd
-        >>> sd.from_rows([(1, 5, 3), (2, 6, 0)]).alter_lifetime(lambda e, life: life.le + 10, lambda e: e.value).run().cht()
+        >>> sd.from_rows([(1, 5, 3), (2, 6, 0)]).alter_lifetime(lambda e, life: life.le + 10, lambda e: e).run().cht()
         CHT
           [11, 14) 3
         """
@@ -1136,7 +1136,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         >>> import streamdsl as sd
         >>> limit = sd.param("limit", int)
-        >>> dear = sd.source("fares").where(lambda e: e.value > limit)
+        >>> dear = sd.source("fares").where(lambda e: e > limit)
         >>> fares = sd.from_rows([(1, 2, 7), (3, 4, 12)])
         >>> dear.bind(limit=10, fares=fares.shift(100)).run().cht()
         CHT
@@ -1164,7 +1164,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         source, or a name that is no source.
 
         >>> import streamdsl as sd
-        >>> query = sd.source("numbers").where(lambda e: e.value > 5)
+        >>> query = sd.source("numbers").where(lambda e: e > 5)
         >>> query.run({"numbers": [sd.point("a", 1, 7), sd.point("b", 2, 3)]}).cht()
         CHT
           [1, 2) 7
@@ -1177,7 +1177,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """Start a session: events are pushed into it, and each push returns the output that it causes.
 
         >>> import streamdsl as sd
-        >>> session = sd.source("numbers").where(lambda e: e.value > 5).open()
+        >>> session = sd.source("numbers").where(lambda e: e > 5).open()
         >>> session.push([sd.point("a", 1, 7), sd.Cti(4)])
         [Insert(id='a', le=1, re=2, payload=7), Cti(time=4)]
         """
@@ -1185,15 +1185,16 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
         return running.open_session(self._node, self._bindings, emit, engine_options)
 
-    def restore(self, path: str | os.PathLike[str], *, trust: bool = False) -> Session[T]:
+    def restore(self, path: str | os.PathLike[str], *, trust: bool = False, types: Iterable[type] = ()) -> Session[T]:
         """Go on with a session that `session.checkpoint(path)` has saved: its output is the same as if it had never stopped.
 
-        The query must be the one that was saved; the way to emit and the engine's options come from the file. `trust=True` loads
-        pickled values too, which can run any code: only for files from people you trust. Raises `CheckpointError` for a file that
-        is damaged, of another query or version, or that holds what is not trusted (docs/checkpoints.md).
+        The query must be the one that was saved; the way to emit and the engine's options come from the file. Values of users'
+        classes are restored of those that the query declares, and of `types`. `trust=True` takes any class that is loaded, and
+        loads pickled values too, which can run any code: only for files from people you trust. Raises `CheckpointError` for a
+        file that is damaged, of another query or version, or that holds what is not trusted (docs/checkpoints.md).
 
         >>> import streamdsl as sd, tempfile
-        >>> query = sd.source("numbers").where(lambda e: e.value > 5)
+        >>> query = sd.source("numbers").where(lambda e: e > 5)
         >>> session = query.open(emit="final")
         >>> session.push([sd.interval("a", 1, 9, 7)])
         []
@@ -1205,7 +1206,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         from streamdsl import running
 
-        return running.restore_session(self._node, self._bindings, path, trust)
+        return running.restore_session(self._node, self._bindings, path, trust, types)
 
     def stream(
         self,
@@ -1222,7 +1223,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         ...     for id, value in [("a", 7), ("b", 3), ("c", 9)]:
         ...         yield sd.point(id, value, value)
         >>> async def main():
-        ...     query = sd.source("numbers").where(lambda e: e.value > 5)
+        ...     query = sd.source("numbers").where(lambda e: e > 5)
         ...     return [event async for event in query.stream(numbers())]
         >>> [event.id for event in asyncio.run(main()) if isinstance(event, sd.Insert)]
         ['a', 'c']
@@ -1275,7 +1276,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         >>> import streamdsl as sd
         >>> from streamdsl import secret
         >>> rows = sd.from_rows([(t, t + 1, v) for v, t in [(10, 30), (20, 31), (30, 36), (40, 37)]])
-        >>> query = rows.hopping_window(5, 1).aggregate(mean=sd.avg(lambda e: e.value))
+        >>> query = rows.hopping_window(5, 1).aggregate(mean=sd.avg(lambda e: e))
         >>> [payload.mean for payload in query.as_of(secret.CORAL8).outputs]
         [10.0, 15.0, 20.0, 30.0]
         >>> [payload.mean for payload in query.as_of(secret.STREAMBASE).outputs]
@@ -1335,9 +1336,9 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         `batch` raises `UnsupportedOnSpark` for what has no Spark form; `explain(engine="spark")` says how each operator runs.
 
         >>> import streamdsl as sd
-        >>> query = sd.source("numbers", int).where(lambda e: e.value > 5)
+        >>> query = sd.source("numbers", int).where(lambda e: e > 5)
         >>> print(query.explain(engine="spark"))
-        where_1 e.value > 5  (value)  <native>
+        where_1 e > 5  (value)  <native>
         └─ source:numbers  (value)  <native>
         >>> query.on_spark(spark=None).batch({})
         Traceback (most recent call last):
@@ -1465,18 +1466,18 @@ class WindowedStream(Fluent, Generic[T]):
 
         >>> import streamdsl as sd
         >>> fares = sd.from_rows([(1, 2, 10.0), (3, 4, 20.0), (12, 13, 5.0)]).tumbling_window(10)
-        >>> fares.aggregate(n=sd.count(), mean=sd.avg(lambda e: e.value)).run().cht()
+        >>> fares.aggregate(n=sd.count(), mean=sd.avg(lambda e: e)).run().cht()
         CHT
           [0, 10) n=2 mean=15.0
           [10, 20) n=1 mean=5.0
-        >>> fares.aggregate(lambda w: w.max(lambda e: e.value) - w.min(lambda e: e.value)).run().cht()
+        >>> fares.aggregate(lambda w: w.max(lambda e: e) - w.min(lambda e: e)).run().cht()
         CHT
           [0, 10) 10.0
           [10, 20) 0.0
         >>> @sd.uda
         ... def spread(prices):
         ...     return max(prices) - min(prices)
-        >>> fares.aggregate(spread).run().cht() == fares.aggregate(spread, lambda e: e.value).run().cht()
+        >>> fares.aggregate(spread).run().cht() == fares.aggregate(spread, lambda e: e).run().cht()
         True
         """
         node = self._input._node
@@ -1497,7 +1498,7 @@ class WindowedStream(Fluent, Generic[T]):
         ...     n: int
         ...     mean: float
         >>> fares = sd.from_rows([(1, 2, 10.0), (3, 4, 20.0)])
-        >>> fares.tumbling_window(10).aggregate_as(Stats, n=sd.count(), mean=sd.avg(lambda e: e.value)).run().cht().rows
+        >>> fares.tumbling_window(10).aggregate_as(Stats, n=sd.count(), mean=sd.avg(lambda e: e)).run().cht().rows
         [CHTRow(le=0, re=10, payload=Stats(n=2, mean=15.0))]
         """
         made = building.named_aggregation(named, self._input._node.schema)
@@ -1556,7 +1557,7 @@ class WindowedStream(Fluent, Generic[T]):
 
         >>> import streamdsl as sd
         >>> fares = sd.from_rows([(1, 2, 10), (3, 4, 20), (5, 6, 15), (7, 8, 15)])
-        >>> fares.tumbling_window(10).top_k(2, by=lambda e: e.value, rank=True).run().cht()
+        >>> fares.tumbling_window(10).top_k(2, by=lambda e: e, rank=True).run().cht()
         CHT
           [0, 10) _0=1 _1=20
           [0, 10) _0=2 _1=15

@@ -10,7 +10,7 @@ import pytest
 from tests.laws.profiles import load_profile
 
 SPARK = Path(__file__).parent / "spark"
-STREAMS = {f"test_{name}.py" for name in ("streaming", "writing", "sinks", "jobs", "demo", "shard_state", "killed")}
+STREAMS = {f"test_{name}.py" for name in ("streaming", "writing", "sinks", "jobs", "jobs_once", "demo", "shard_state", "killed")}
 
 load_profile()
 

@@ -286,6 +286,20 @@ SABOTAGES = (
         "random_queries_in_stages",
     ),
     Sabotage(
+        "what a shard sends is named by its id alone, which it may use again before others have come as far",
+        "streamdsl/spark/streaming/wire.py",
+        'f"{shard}", table.column("le").cast(pa.string()), ids, "/"',
+        'f"{shard}", ids, "/"',
+        "random_queries_in_stages or what_shards_send",
+    ),
+    Sabotage(
+        "of the retractions of an id that is used again in a micro-batch only one use is told apart",
+        "streamdsl/spark/streaming/shard.py",
+        "retracted[event.id, event.le].append(event)",
+        "retracted[event.id, 0].append(event)",
+        "random_queries_in_stages or what_shards_send",
+    ),
+    Sabotage(
         "a projection that reads ends goes where ends may still change",
         "streamdsl/spark/streaming/cut.py",
         "return isinstance(node, (Where, Select)) and not reads_re(node)",

@@ -32,7 +32,7 @@ class Busiest(sd.UDO[str, Busy]):
     In a query it is applied to an expression:
 
     >>> trips = sd.from_rows([(1, 2, "A"), (3, 4, "B"), (5, 6, "B"), (12, 13, "A")])
-    >>> for le, re, busy in trips.tumbling_window(10).apply(Busiest(1), lambda e: e.value).run():
+    >>> for le, re, busy in trips.tumbling_window(10).apply(Busiest(1), lambda e: e).run():
     ...     print(le, re, busy.name, busy.count)
     0 10 B 2
     10 20 A 1

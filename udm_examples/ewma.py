@@ -34,7 +34,7 @@ class Ewma(sd.TimeSensitiveUDA[float, float]):
     In a query:
 
     >>> prices = sd.from_rows([(0, 1, 10.0), (5, 6, 40.0), (12, 13, 20.0)])
-    >>> prices.tumbling_window(10).aggregate(price=Ewma(half_life=5).of(lambda e: e.value)).run().cht()
+    >>> prices.tumbling_window(10).aggregate(price=Ewma(half_life=5).of(lambda e: e)).run().cht()
     CHT
       [0, 10) price=30.0
       [10, 20) price=20.0

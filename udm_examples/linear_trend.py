@@ -57,7 +57,7 @@ class LinearTrend(sd.TimeSensitiveIncrementalUDA[float, Moments, Trend]):
     In a query:
 
     >>> levels = sd.from_rows([(100, 101, 1.0), (102, 103, 2.0), (104, 105, 3.0), (111, 112, 7.0)])
-    >>> levels.tumbling_window(10).aggregate(LinearTrend(per=2), lambda e: e.value).run().cht()
+    >>> levels.tumbling_window(10).aggregate(LinearTrend(per=2), lambda e: e).run().cht()
     CHT
       [100, 110) slope=1.0 intercept=1.0
       [110, 120) slope=None intercept=None

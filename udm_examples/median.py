@@ -20,7 +20,7 @@ class Median(sd.UDA[float, float]):
     In a query it is taken of an expression:
 
     >>> fares = sd.from_rows([(1, 2, 10.0), (3, 4, 90.0), (5, 6, 20.0), (12, 13, 30.0)])
-    >>> for le, re, stats in fares.tumbling_window(10).aggregate(fare=Median().of(lambda e: e.value)).run():
+    >>> for le, re, stats in fares.tumbling_window(10).aggregate(fare=Median().of(lambda e: e)).run():
     ...     print(le, re, stats.fare)
     0 10 20.0
     10 20 30.0
@@ -45,7 +45,7 @@ class SlidingMedian(SlidingQuantile):
     In a query, over windows that overlap:
 
     >>> fares = sd.from_rows([(1, 2, 10.0), (3, 4, 90.0), (5, 6, 20.0), (12, 13, 30.0)])
-    >>> for le, re, fare in fares.hopping_window(10, 5).aggregate(SlidingMedian(), lambda e: e.value).run():
+    >>> for le, re, fare in fares.hopping_window(10, 5).aggregate(SlidingMedian(), lambda e: e).run():
     ...     print(le, re, fare)
     -5 5 50.0
     0 10 20.0

@@ -52,7 +52,7 @@ class SlidingQuantile(sd.IncrementalUDA[float, Ordered, float]):
 
     >>> waits = sd.from_rows([(1, 2, 3.0), (3, 4, 9.0), (5, 6, 4.0), (12, 13, 5.0)])
     >>> p90 = SlidingQuantile(0.9, "inverted_cdf")
-    >>> waits.hopping_window(10, 5).aggregate(p90=p90.of(lambda e: e.value)).run().cht()
+    >>> waits.hopping_window(10, 5).aggregate(p90=p90.of(lambda e: e)).run().cht()
     CHT
       [-5, 5) p90=9.0
       [0, 10) p90=9.0

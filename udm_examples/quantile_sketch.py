@@ -38,7 +38,7 @@ class KllQuantile(sd.IncrementalUDA[float, SketchState, float | None]):
     In a query:
 
     >>> waits = sd.from_rows([(1, 2, 3.0), (3, 4, 9.0), (5, 6, 4.0), (12, 13, 5.0)])
-    >>> waits.tumbling_window(10).aggregate(median=KllQuantile(0.5).of(lambda e: e.value)).run().cht()
+    >>> waits.tumbling_window(10).aggregate(median=KllQuantile(0.5).of(lambda e: e)).run().cht()
     CHT
       [0, 10) median=4.0
       [10, 20) median=5.0
@@ -101,7 +101,7 @@ class LogQuantile(sd.IncrementalUDA[float, Histogram, float]):
     In a query:
 
     >>> waits = sd.from_rows([(1, 2, 3.0), (3, 4, 9.0), (5, 6, 4.0), (12, 13, 0.0)])
-    >>> for le, re, stats in waits.tumbling_window(10).aggregate(median=LogQuantile(0.5).of(lambda e: e.value)).run():
+    >>> for le, re, stats in waits.tumbling_window(10).aggregate(median=LogQuantile(0.5).of(lambda e: e)).run():
     ...     print(le, re, round(stats.median, 1))
     0 10 4.0
     10 20 0.0

@@ -26,7 +26,7 @@ class TimeWeightedAverage(sd.TimeSensitiveUDA[float, float]):
     In a query, a load that holds until the next reading, cut at the windows' ends:
 
     >>> loads = sd.from_rows([(0, 3, 40.0), (3, 15, 20.0), (15, 20, 60.0)])
-    >>> query = loads.tumbling_window(10, clip=sd.Clip.FULL).aggregate(load=TimeWeightedAverage().of(lambda e: e.value))
+    >>> query = loads.tumbling_window(10, clip=sd.Clip.FULL).aggregate(load=TimeWeightedAverage().of(lambda e: e))
     >>> query.run().cht()
     CHT
       [0, 10) load=26.0
@@ -59,7 +59,7 @@ class IncrementalTimeWeightedAverage(sd.TimeSensitiveIncrementalUDA[float, Exact
     In a query it stands where the other one does:
 
     >>> loads = sd.from_rows([(0, 3, 40.0), (3, 15, 20.0), (15, 20, 60.0)])
-    >>> loads.tumbling_window(10, clip=sd.Clip.FULL).aggregate(IncrementalTimeWeightedAverage(), lambda e: e.value).run().cht()
+    >>> loads.tumbling_window(10, clip=sd.Clip.FULL).aggregate(IncrementalTimeWeightedAverage(), lambda e: e).run().cht()
     CHT
       [0, 10) 26.0
       [10, 20) 40.0

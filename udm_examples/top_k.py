@@ -62,7 +62,7 @@ class SlidingTopK(sd.IncrementalUDO[T, "SortedDict[Place, list[T]]", T]):
     In a query it stands where the other one does:
 
     >>> delays = sd.from_rows([(1, 2, 5), (3, 4, 60), (12, 13, 0)])
-    >>> delays.hopping_window(20, 10).apply(SlidingTopK(1, by=lambda row: row), lambda e: e.value).run().cht()
+    >>> delays.hopping_window(20, 10).apply(SlidingTopK(1, by=lambda row: row), lambda e: e).run().cht()
     CHT
       [-10, 10) 60
       [0, 20) 60

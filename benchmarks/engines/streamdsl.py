@@ -18,7 +18,7 @@ def speculative(size: int, slide: int, tuples: list[Any]) -> list[list[int]]:
 
 
 def _run(size: int, slide: int, tuples: list[Any], emit: Any) -> list[list[int]]:
-    query = sd.source("s").hopping_window(size, slide).aggregate(sd.collect(lambda e: e.value))
+    query = sd.source("s").hopping_window(size, slide).aggregate(sd.collect(lambda e: e))
     session = query.open(emit)
     found = []
     for value, t_app, t_sys, _ in tuples:

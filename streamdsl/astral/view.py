@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 from streamdsl.astral.numbers import At, Batch, Given, batch, exact
 from streamdsl.astral.seen import Seen
 from streamdsl.astral.sequence import AnySequence, Bounds, Partitioned
-from streamdsl.errors import FieldNotFound, QueryError
+from streamdsl.errors import FieldNotFound, QueryError, shortened
 from streamdsl.temporal.cht import CHT
 from streamdsl.temporal.payload import fields_of, payload_key, payload_order
 
@@ -43,7 +43,7 @@ class View(Seen):
         for (_, before), (payload, after) in pairwise(placed):
             if after < before:
                 raise QueryError(
-                    f"the tuple {payload!r} at {_show(after)} follows one at {_show(before)}",
+                    f"the tuple {shortened(payload)} at {_show(after)} follows one at {_show(before)}",
                     hint="give the tuples in order of position, which is one of time (axiom 1)",
                 )
         seen = [(payload, at) for payload, at in placed if at[0] >= self.t0]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from streamdsl.checks.finding import Finding, Level
-from streamdsl.plan.base import Place
+from streamdsl.expr.nodes import Place
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Group, GroupApply, Node
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from streamdsl.cql.numbering import Batching, Given
 from streamdsl.cql.timeline import EMPTY_SPAN, Batch, Timeline
-from streamdsl.errors import QueryError
+from streamdsl.errors import QueryError, shortened
 from streamdsl.temporal.numbers import whole
 
 
@@ -33,7 +33,8 @@ class Clock:
         for given, at in found[:1]:
             if (self._last is not None and at <= self._last) or (self._over is not None and at[0] < self._over):
                 raise QueryError(
-                    f"the tuple ({given.payload!r}; {given.t}) of stream {given.stream!r} comes too late: its batch {at} is over",
+                    f"the tuple ({shortened(given.payload)}; {given.t}) of stream {given.stream!r} comes too late: "
+                    f"its batch {at} is over",
                     hint="push whole batches in order; cql.RunningSpread puts tuples into order",
                 )
         return found

@@ -9,7 +9,7 @@ from operator import index
 from typing import Any, Final, NamedTuple
 
 from streamdsl.cql.timeline import Batch
-from streamdsl.errors import QueryError
+from streamdsl.errors import QueryError, shortened
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _check(placed: Sequence[tuple[Given, Batch]]) -> None:
 
 
 def _show(given: Given) -> str:
-    return f"({given.payload!r}; {given.t})"
+    return f"({shortened(given.payload)}; {given.t})"
 
 
 def check_span(span: tuple[int, int] | None, times: Sequence[int]) -> tuple[int, int] | None:

@@ -37,7 +37,7 @@ from streamdsl.errors import QueryError
 from streamdsl.plan import node as plan_nodes
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node
-from streamdsl.temporal import CHT, INFINITY, Rejected
+from streamdsl.temporal import CHT, INFINITY, Rejections
 
 if TYPE_CHECKING:
     from streamdsl.io.binding import Bound
@@ -102,7 +102,7 @@ def run_reference(plan: Node, bindings: Mapping[str, Bound], until: int | None =
     from streamdsl.result import Result
 
     inputs: dict[str, CHT[Any]] = {}
-    rejected: list[Rejected] = []
+    rejected = Rejections()
     for name, node in sources(plan).items():
         if name not in bindings:
             raise QueryError(f"the source {name!r} is bound to nothing; bound are: {', '.join(bindings) or '(none)'}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamdsl.denote.scope import Scope, UserCode, holds, key_of
-from streamdsl.expr import evaluate_row
+from streamdsl.expr import holds_row
 from streamdsl.plan.node import Match
 from streamdsl.plan.pattern import PatternStep
 from streamdsl.temporal import CHT, CHTRow, Record, add_time, payload_order
@@ -80,7 +80,7 @@ def _fits(node: Match, scope: Scope, step: PatternStep, row: CHTRow[Any]) -> boo
 
 def _holds_over(node: Match, scope: Scope, test: Any, row: CHTRow[Any], so_far: Record) -> bool:
     with UserCode(node, scope, row):
-        return bool(evaluate_row(test, (row.payload, so_far)))
+        return holds_row(test, (row.payload, so_far))
 
 
 def _record(node: Match, taken: list[tuple[int, CHTRow[Any]]]) -> Record:

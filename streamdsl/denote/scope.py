@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from streamdsl.errors import StreamDslError, UserCodeError
-from streamdsl.expr import evaluate_row, key_row, project_row
+from streamdsl.expr import evaluate_row, holds_row, key_row, project_row
 from streamdsl.expr.nodes import Expr
 from streamdsl.plan.node import Node
 from streamdsl.temporal import CHT, INFINITY, CHTRow, Lifetime
@@ -44,9 +44,9 @@ def value(node: Node, scope: Scope, expr: Expr, *rows: CHTRow[Any]) -> Any:
 
 
 def holds(node: Node, scope: Scope, predicate: Expr, *rows: CHTRow[Any]) -> bool:
-    """Say whether `bool(predicate)` is true on a row, or on a pair of rows."""
+    """Say whether a predicate holds on a row, or on a pair of rows."""
     with UserCode(node, scope, *rows):
-        return bool(evaluate_row(predicate, _payloads(rows), _life(rows), scope.key, _starts(rows)))
+        return holds_row(predicate, _payloads(rows), _life(rows), scope.key, _starts(rows))
 
 
 def project(node: Node, scope: Scope, projection: Expr, *rows: CHTRow[Any]) -> Any:

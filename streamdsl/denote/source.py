@@ -9,7 +9,7 @@ from streamdsl.denote.scope import Scope
 from streamdsl.expr.schema import as_payload
 from streamdsl.io.payloads import schema_for
 from streamdsl.plan.node import GroupApply, Node, Source
-from streamdsl.temporal import CHT, CHTRow, Cti, Event, EventTable, Insert, Rejected, Unit, plain
+from streamdsl.temporal import CHT, CHTRow, Cti, Event, EventTable, Insert, Rejections, Unit, plain
 
 
 def source(node: Source, scope: Scope) -> CHT[Any]:
@@ -18,16 +18,14 @@ def source(node: Source, scope: Scope) -> CHT[Any]:
     return CHT((row._replace(payload=as_payload(row.payload)) for row in rows), rows.unit)
 
 
-def history(
-    node: Source, events: Iterable[Event[Any]], unit: Unit | None = None, rejected: list[Rejected] | None = None
-) -> CHT[Any]:
+def history(node: Source, events: Iterable[Event[Any]], unit: Unit | None = None, rejected: Rejections | None = None) -> CHT[Any]:
     """Return what a source's physical events, in order of arrival and in ticks, leave in its CHT.
 
     Each event is judged by the CTIs before it, the source's `progress` moving them on after each event. What breaks a CTI raises
     `CtiViolation`, or has no effect, or an adjusted one, as `on_violation` says, and is added to `rejected`; what is malformed
     raises `EventError`.
     """
-    table = EventTable(node.source, node.on_violation, rejected=[] if rejected is None else rejected)
+    table = EventTable(node.source, node.on_violation)
     progress = node.progress.generator(unit) if node.progress else None
     schema = node.payload
     rows: list[CHTRow[Any]] = []
@@ -46,6 +44,8 @@ def history(
             rows[row] = rows[row]._replace(re=admitted.re_new)
         moved = progress.after(event.le if isinstance(event, Insert) else None) if progress else table.cti
         table.advance(moved)
+    if rejected is not None:
+        rejected.extend(table.rejected)
     return CHT(rows, unit)
 
 

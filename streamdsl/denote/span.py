@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from streamdsl.denote.scope import Scope, UserCode, holds, key_of, project, value
-from streamdsl.errors import TimeOverflow, UnitError
+from streamdsl.errors import TimeOverflow, UnitError, shortened
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.schema import as_payload
 from streamdsl.plan.node import (
@@ -71,7 +71,7 @@ def alter_lifetime(node: AlterLifetime, scope: Scope, rows: CHT[Any]) -> CHT[Any
         try:
             return convert(found, rows.unit)
         except (UnitError, TimeOverflow) as error:
-            raise type(error)(f"operator {scope.label(node)}, event {row!r}: {error}") from None
+            raise type(error)(f"operator {scope.label(node)}, event {shortened(row)}: {error}") from None
 
     def altered() -> Iterator[CHTRow[Any]]:
         for row in rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import TypeVar
 
@@ -11,10 +11,10 @@ from streamdsl.emit import Emit, EmitMode
 from streamdsl.engine.ingress import Ingress
 from streamdsl.engine.opening import Opening
 from streamdsl.engine.operator import Piece
-from streamdsl.engine.running_query import RunningQuery
+from streamdsl.engine.running_query import OUTPUT, RunningQuery
 from streamdsl.engine.sent import Sent, events_sent
 from streamdsl.engine.why import Feed
-from streamdsl.errors import QueryError, SchemaError, SessionError, UnitError
+from streamdsl.errors import QueryError, SchemaError, SessionError, UnitError, reason
 from streamdsl.plan.node import Group, Node, Source
 from streamdsl.plan.parameters import settled, with_sources
 from streamdsl.plan.units import in_calendar, in_unit
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from streamdsl.stream import Stream
 
 T = TypeVar("T", default=Any)
-
-OUTPUT: Final = "(output)"
-"""The name under which an attached query reads the output of the one that it is attached to."""
 
 
 class Attached(RunningQuery[T]):
@@ -47,12 +44,12 @@ class Attached(RunningQuery[T]):
 
         Output that is never pulled is kept. Raises `SessionError` after the last output where the query has failed.
         """
-        out, self._waiting = events_sent(self._waiting), []
+        out = events_sent(self._waiting)
         if not out and self._failure is not None:
             raise SessionError(
-                f"the attached query has failed: {self._failure}", hint="detach it; the others go on"
+                f"the attached query has failed: {reason(self._failure)}", hint="detach it; the others go on"
             ) from self._failure
-        return out
+        self._waiting = []; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
     def take(self, pieces: Mapping[str, Piece], output: Piece) -> None:
         """Take a step of the query that this one is attached to: pieces of its sources, and of its output."""
@@ -76,6 +73,9 @@ class Attached(RunningQuery[T]):
     def unit(self) -> Unit | None:
         """The unit of time of the sources, None if it was not known when the query was attached."""
         return self._unit
+
+    def _lets_ids_go(self) -> bool:
+        return False  # the output of another query may have an id twice
 
     def _feeds(self) -> Mapping[str, Feed]:
         return self.published

@@ -94,10 +94,6 @@ class Batch:
         """Whether it is certain that each row is an insertion."""
         return self.re_old is self.le
 
-    def row_ids(self) -> list[Any]:
-        """Return the ids."""
-        return self.ids.tolist()
-
     @property
     def watermark(self) -> int:
         """The largest LE in the batch."""

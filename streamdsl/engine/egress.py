@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Final
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.few import Few
-from streamdsl.engine.ids import VersionedIds
+from streamdsl.engine.ids import Ids, VersionedIds, name, names, recurs
 from streamdsl.engine.order import ordered
 from streamdsl.engine.sent import Sent
 from streamdsl.engine.versions import OutRow, Versions
 from streamdsl.expr.table import every, largest, object_column
-from streamdsl.temporal import INFINITY, MIN_TIME, Event, Insert, payload_order
+from streamdsl.temporal import INFINITY, MIN_TIME, Event, payload_order
 from streamdsl.temporal.time import add_time
 
 _FEW: Final = 32
@@ -57,9 +57,12 @@ class SpeculativeEgress:
     sees_input: ClassVar[bool] = False
     """Whether it is told how far the input has come, and how many rows."""
 
-    def __init__(self) -> None:
+    n_held: ClassVar[int] = 0
+    """How many rows are held back."""
+
+    def __init__(self, in_step: bool = False) -> None:
         self.cti = MIN_TIME
-        self._versions = Versions()
+        self._versions = Versions(in_step)
 
     def send(self, batch: Batch, cti: int, now: int = INFINITY, came: int = 0) -> Sent:
         """Return what goes out of one piece, its CTI too if it has risen.
@@ -77,20 +80,31 @@ class SpeculativeEgress:
         if isinstance(batch.ids, VersionedIds):
             return [row.event(row.id) for row in rows_of(batch)] if len(batch) < _FEW else ordered(batch)
         if len(batch) < _FEW:
-            return self._versions.events(rows_of(batch))
+            return _events(self._versions, rows_of(batch))
         batch = ordered(batch)
-        if not self._versions and every(batch.re_old == batch.le):
-            return batch
-        with collector_paused():
-            names = self._versions.names(batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist())
-        return batch.with_ids(object_column(names))
+        if self._versions.keeps(recurs(batch.ids)) and every(batch.re_old == batch.le):
+            return batch.with_ids(names(batch.ids))
+        return batch.with_ids(_names(self._versions, batch))
 
     def _few(self, batch: Few) -> list[Event[Any]]:
-        has_own_ids = batch.origin is not None or (not self._versions and batch.comes_in)
+        has_own_ids = batch.origin is not None or (self._versions.keeps(recurs=True) and batch.comes_in)
         if has_own_ids and batch.is_in_order:
             return batch.events()
         rows = rows_of(batch)
-        return [row.event(row.id) for row in rows] if has_own_ids else self._versions.events(rows)
+        return [row.event(name(row.id)) for row in rows] if has_own_ids else _events(self._versions, rows)
+
+
+def _events(versions: Versions, rows: list[OutRow]) -> list[Event[Any]]:
+    return versions.events(rows, [name(row.id) for row in rows])
+
+
+def _names(versions: Versions, batch: Batch) -> Ids:
+    """Return what changed rows are called, in columns."""
+    with collector_paused():
+        ids = batch.ids.tolist()
+        called = names(batch.ids).tolist() if recurs(batch.ids) else ids
+        columns = (batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist())
+        return object_column(versions.names(ids, called, *columns))
 
 
 class FinalEgress:
@@ -106,6 +120,7 @@ class FinalEgress:
         self._by_re: list[tuple[int, int, Hashable]] = []
         self._by_le: list[tuple[int, int, Hashable]] = []
         self._tickets = itertools.count()
+        self._versions = Versions()
 
     def send(self, batch: Batch, cti: int, now: int = INFINITY, came: int = 0) -> Sent:
         """Return the rows that the CTI makes final, and the CTI, as far as the first row that is still held."""
@@ -114,7 +129,10 @@ class FinalEgress:
         if not len(batch) and not self._held:
             return self._with_cti([])
         if not self._held and every(batch.re_old == batch.le) and self._is_final(largest(batch.re_new)):
-            return self._with_cti(ordered(batch))
+            batch = ordered(batch)
+            return self._with_cti(
+                batch if self._versions.keeps(recurs(batch.ids)) else batch.with_ids(_names(self._versions, batch))
+            )
         final = []
         for row in rows_of(batch):
             if row.is_insertion and self._is_final(row.re_new):
@@ -123,14 +141,24 @@ class FinalEgress:
                 self._hold(row)
         held = self._release()
         final = in_order(final + held) if held else final
-        return self._with_cti([Insert(row.id, row.le, row.re_new, row.payload) for row in final])
+        return self._with_cti(self._inserted(final))
+
+    def _inserted(self, rows: list[OutRow]) -> list[Event[Any]]:
+        """Return rows as insertions, each of which goes out once."""
+        return _events(self._versions, [row._replace(re_old=row.le) for row in rows])
 
     def _with_cti(self, rows: list[Event[Any]] | Batch) -> Sent:
         cti = min(self._settled, self._first_held())
         if cti <= self.cti:
             return Sent(rows, None)
         self.cti = cti
+        self._versions.forget(cti)
         return Sent(rows, cti)
+
+    @property
+    def n_held(self) -> int:
+        """How many rows are held back."""
+        return len(self._held)
 
     def held_ends(self) -> list[int]:
         """Return the REs of the rows that are held back."""
@@ -188,7 +216,7 @@ class SmoothEgress(FinalEgress):
         going = self._leave(turns)
         self._settled = max(self._settled, cti)
         going = in_order(going + self._leave(0))
-        return self._with_cti([Insert(row.id, row.le, row.re_new, row.payload) for row in going])
+        return self._with_cti(self._inserted(going))
 
     def _leave(self, turns: int) -> list[OutRow]:
         """Return the final rows with the least REs: those that are overdue, and as many as have their turn."""
@@ -211,7 +239,6 @@ class HoldingEgress(FinalEgress):
     def __init__(self, fixed_end: bool, hold: int) -> None:
         super().__init__(fixed_end)
         self._hold_for = hold
-        self._versions = Versions()
 
     def send(self, batch: Batch, cti: int, now: int = INFINITY, came: int = 0) -> Sent:
         """Return the corrections of rows that are out and the rows that need not wait any more, and the CTI."""
@@ -223,9 +250,7 @@ class HoldingEgress(FinalEgress):
                 going.append(row)
         self._settled = max(self._settled, cti)
         going += self._release() + self._ripe(now)
-        sent = self._with_cti(self._versions.events(in_order(going)))
-        self._versions.forget(self.cti)
-        return sent
+        return self._with_cti(_events(self._versions, in_order(going)))
 
     def first_release(self) -> int:
         """Return the time of the input at which the next row goes out, if nothing else settles it."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import WindowIds
-from streamdsl.engine.ids import Ids, VersionedIds
+from streamdsl.engine.ids import Ids, Incarnation, Incarnations, VersionedIds
 from streamdsl.engine.versions import OutRow, RowVersion
 from streamdsl.expr.scalars import RowFunction, Values
 from streamdsl.expr.schema import Schema, Shape, is_positional
@@ -27,7 +27,8 @@ _DTYPES: Final[Mapping[type, type[np.generic]]] = {int: np.int64, float: np.floa
 Change: TypeAlias = tuple[Any, int, int, int, int]
 """The change of a row: its id, how often it has come back, its LE, and its RE before and now.
 
-The id of a window's result is the start of the window, and then the leaves of its group's key; of it alone is it known how often.
+A sender's id is as the sender has it; it and the LE are the row's. The id of a window's result is the start of the window, and
+then the leaves of its group's key; of it alone is it known how often it has come back.
 """
 
 
@@ -69,7 +70,7 @@ class Few(Batch):
         start = np.array([le])
         columns = dict(zip(self.schema.names, map(_column_of_one, values), strict=True))
         return Batch(
-            _ids((id,), (version,), self.origin),
+            _ids((id,), (version,), start, self.origin),
             start,
             start if re_old == le else np.array([re_old]),
             np.array([re_new]),
@@ -137,10 +138,9 @@ class Few(Batch):
             return [cls(*each) for each in values]
         return list(map(self.schema.build, values))
 
-    def names(self) -> list[Hashable]:
-        """Return the ids, those of windows' results spelled."""
+    def row_ids(self) -> list[Any]:
         if self.origin is None:
-            return [id for id, _, _, _, _ in self.changes]
+            return [Incarnation(id, le) for id, _, le, _, _ in self.changes]
         found: list[Hashable] = []
         parts = name = None
         for id, version, _, _, _ in self.changes:
@@ -151,11 +151,8 @@ class Few(Batch):
 
     def rows(self) -> list[OutRow]:
         """Return the rows as they go out."""
-        each = zip(self.names(), self.changes, self.payloads(), strict=True)
+        each = zip(self.row_ids(), self.changes, self.payloads(), strict=True)
         return [OutRow(name, le, re_old, re_new, payload) for name, (_, _, le, re_old, re_new), payload in each]
-
-    def row_ids(self) -> list[Any]:
-        return self.names()
 
     @property
     def is_in_order(self) -> bool:
@@ -199,7 +196,7 @@ def in_columns(parts: Sequence[Few]) -> Batch:
     values = zip(*[each for part in parts for each in part.values], strict=True)
     starts = _ticks(le)
     return Batch(
-        _ids(ids, versions, first.origin),
+        _ids(ids, versions, starts, first.origin),
         starts,
         starts if re_old == le else _ticks(re_old),
         _ticks(re_new),
@@ -208,9 +205,9 @@ def in_columns(parts: Sequence[Few]) -> Batch:
     )
 
 
-def _ids(ids: Sequence[Any], versions: Sequence[int], origin: WindowIds | None) -> Ids:
+def _ids(ids: Sequence[Any], versions: Sequence[int], starts: Ticks, origin: WindowIds | None) -> Ids:
     if origin is None:
-        return object_column(ids)
+        return Incarnations(object_column(ids), starts)
     return VersionedIds(origin.with_columns(*map(column_of, zip(*ids, strict=True))), _ticks(versions))
 
 

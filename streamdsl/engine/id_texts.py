@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
 from functools import lru_cache
+from numbers import Number, Rational
 from typing import Any, Final, NamedTuple, TypeAlias
+from uuid import UUID
 
 import numpy as np
 
@@ -13,7 +20,9 @@ from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.ids import Ids, PairIds, VersionedIds
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.versions import RowVersion
+from streamdsl.errors import SchemaError
 from streamdsl.expr.table import Column, Rows, flatnonzero, largest, least
+from streamdsl.temporal.payload import fields_of, is_dataclass, is_nan, plain
 
 _NAME: Final = re.compile(r"[^\W\d][\w.:/ -]*")
 _WORDS: Final = frozenset({"None", "True", "False", "nan", "inf", "Ellipsis"})
@@ -45,14 +54,66 @@ Parts: TypeAlias = list[Any]
 
 
 def id_text(id: Hashable) -> str:
-    """Return an id as text: names as they are, rows that have come back with the number of the version, else Python's `repr`.
+    """Return an id as text: names as they are, rows that have come back with the number of the version, else as Python writes it.
 
-    >>> id_text("a"), id_text(5), id_text("5"), id_text(("w", 5)), id_text(RowVersion("a", 1))
-    ('a', '5', "'5'", "('w', 5)", 'a#1')
+    Equal ids have equal texts, and no others: `1`, `1.0` and `True` are `1`, and so is `Decimal(1)`; a fraction that no float is
+    stands as `1/3`; tuples, sets and dataclasses hold the texts of what they hold; a time is in UTC if it has a zone. What is of
+    a class of its own is `<module.Class ...>`. Raises `SchemaError` for an object that has no text but its place in memory.
+
+    >>> id_text("a"), id_text(5), id_text("5"), id_text(("w", 5)), id_text(RowVersion("a", 1)), id_text((True, 1.0))
+    ('a', '5', "'5'", "('w', 5)", 'a#1', '(1, 1)')
     """
     if isinstance(id, RowVersion):
         return f"{id_text(id.id)}#{id.version}"
-    return id if isinstance(id, str) and _NAME.fullmatch(id) and id not in _WORDS else repr(id)
+    if isinstance(id, str) and _NAME.fullmatch(id) and id not in _WORDS:
+        return str.__str__(id)
+    return _text(id)
+
+
+def _text(id: Any) -> str:
+    """Return an id as text, in which names too stand in quotes."""
+    kind = type(id)
+    if kind is int or id is None:
+        return str(id)
+    if isinstance(id, str):
+        return str.__repr__(id)
+    if isinstance(id, RowVersion):
+        return f"{_text(id.id)}#{id.version}"
+    if isinstance(id, (Number, np.bool_)):
+        return _number(id)
+    if isinstance(id, tuple):
+        return f"({', '.join(map(_text, id))}{',' if len(id) == 1 else ''})"
+    if isinstance(id, frozenset):
+        return f"frozenset({{{', '.join(sorted(map(_text, id)))}}})"
+    if isinstance(id, datetime) and id.tzinfo is not None:
+        return repr(plain(id).astimezone(UTC))
+    if isinstance(id, (datetime, date, time, timedelta, bytes, UUID, np.generic)) or id is Ellipsis:
+        return repr(plain(id))
+    return f"<{kind.__module__}.{kind.__qualname__} {_of_its_own(id)}>"
+
+
+def _of_its_own(id: Any) -> str:
+    """Return what is said of an object of a class that is none of Python's own."""
+    if isinstance(id, Enum):
+        return str(id.name)
+    if is_dataclass(id) and not isinstance(id, type):
+        return ", ".join(f"{name}={_text(value)}" for name, value in fields_of(id))
+    if getattr(type(id), "__repr__", None) == object.__repr__:
+        raise SchemaError(
+            f"the id {id!r} has no text that tells it from others",
+            hint="take ids that are text, numbers, dates, or tuples of these; or write a __repr__ that says what __eq__ compares",
+        )
+    return repr(id)
+
+
+def _number(id: Any) -> str:
+    """Return a number as text: of all that are equal, whatever their types, the one that a whole number or a float has."""
+    id = id.real if isinstance(id, (complex, np.complexfloating)) and not id.imag else plain(id)
+    for simple in (int, float):
+        with suppress(TypeError, ValueError, OverflowError):
+            if (found := simple(id)) == id:
+                return str(found)
+    return str(Fraction(id)) if isinstance(id, (Decimal, Rational)) and not is_nan(id) else repr(id)
 
 
 def id_texts(ids: Ids) -> Any:

@@ -1,17 +1,23 @@
-"""Row ids that are spelled out only where someone reads them: of windows' results, say, at the edge of a session."""
+"""Row ids that are spelled out only where someone reads them: of windows' results, say, at the edge of a session.
+
+Inside the engine an id is never used twice. A sender may use one again once a CTI has passed its event's RE; then the LE of the
+new event is later than the old one's, so that the id and the LE together tell every use of it apart: an `Incarnation`. What it is
+called in the output, where only rows that can still change must differ, is `names` and `versions.py`.
+"""
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
-from functools import reduce
-from typing import Any, TypeAlias
+from functools import partial, reduce
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.engine.sorting import as_one
-from streamdsl.engine.versions import row_versions
+from streamdsl.engine.versions import RowVersion, row_versions
 from streamdsl.expr.table import Column, concat_columns, flatnonzero, object_column
 from streamdsl.temporal.time import Ticks
 
@@ -74,6 +80,36 @@ class PairIds(DeferredIds):
         return PairIds(*columns)
 
 
+class Incarnation(NamedTuple):
+    """One use of an id: the id, and the LE of its event; it is shown as the id."""
+
+    id: Hashable
+    le: int
+
+    def __repr__(self) -> str:
+        return repr(self.id)
+
+
+_incarnation: Final = partial(tuple.__new__, Incarnation)
+
+
+class Incarnations(PairIds):
+    """The ids of a sender's events, each use of one apart from the others.
+
+    >>> ids = Incarnations(object_column(["a", "a"]), np.array([0, 7]))
+    >>> ids.tolist(), len(set(ids.tolist())), names(ids).tolist()
+    (['a', 'a'], 2, ['a', 'a'])
+    """
+
+    __slots__ = ()
+
+    def spelled(self) -> Iterable[Hashable]:
+        return map(_incarnation, super().spelled())
+
+    def with_columns(self, *columns: Any) -> Incarnations:
+        return Incarnations(*columns)
+
+
 class VersionedIds(DeferredIds):
     """Ids of rows, each with a number that counts how often the row has come back: none of these ids ever comes back itself.
 
@@ -110,6 +146,43 @@ def id_codes(ids: Ids) -> Ticks:
         return reduce(lambda codes, column: distinct_pairs(codes, column).index, columns) if codes is None else codes
     numbers: dict[Hashable, int] = {}
     return np.fromiter((numbers.setdefault(id, len(numbers)) for id in ids.tolist()), dtype=np.int64, count=len(ids))
+
+
+def recurs(ids: Ids) -> bool:
+    """Say whether ids may be made of a sender's, so that two rows may have one name; of objects nobody knows."""
+    if isinstance(ids, Incarnations):
+        return True
+    if isinstance(ids, (PairIds, VersionedIds)):
+        return any(map(recurs, ids.columns))
+    return isinstance(ids, np.ndarray) and ids.dtype == object
+
+
+def names(ids: Ids) -> Ids:
+    """Return what rows are called if no other row has the name: their ids, without the LEs that tell uses of an id apart."""
+    if not recurs(ids):
+        return ids
+    if isinstance(ids, Incarnations):
+        return ids.columns[0]  # type: ignore[no-any-return]
+    if isinstance(ids, DeferredIds):
+        return ids.with_columns(*map(names, ids.columns))
+    return object_column(list(map(name, ids.tolist())))
+
+
+def name(id: Hashable) -> Any:
+    """Return what one row is called, as `names` does; the same object if its id is no sender's.
+
+    >>> name((0, Incarnation("a", 7))), name(("window_aggregate_1", 5, 0))
+    ((0, 'a'), ('window_aggregate_1', 5, 0))
+    """
+    if type(id) is Incarnation:
+        return id.id
+    if type(id) is RowVersion:
+        inner = name(id.id)
+        return id if inner is id.id else RowVersion(inner, id.version)
+    if type(id) is not tuple:
+        return id
+    parts = tuple(map(name, id))
+    return id if all(map(operator.is_, parts, id)) else parts
 
 
 def concat_ids(parts: Sequence[Ids]) -> Ids:

@@ -9,10 +9,13 @@ import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch, ChangeRow, Points
 from streamdsl.engine.few import Few
+from streamdsl.engine.ids import Incarnations
+from streamdsl.engine.numbering import RowNumbers
 from streamdsl.engine.operator import Piece, piece_of
 from streamdsl.errors import SchemaError
 from streamdsl.expr.scalars import plain_values
-from streamdsl.expr.table import Table, largest, least, object_column
+from streamdsl.expr.schema import Schema
+from streamdsl.expr.table import Table, flatnonzero, largest, least, object_column
 from streamdsl.io.binding import Inserts
 from streamdsl.io.payloads import schema_for, table_of
 from streamdsl.plan.node import Source
@@ -23,7 +26,9 @@ from streamdsl.temporal import (
     Event,
     EventTable,
     Insert,
+    ProgressGenerator,
     Rejected,
+    Rejections,
     Retract,
     TimeReader,
     Unit,
@@ -32,6 +37,7 @@ from streamdsl.temporal import (
     to_duration,
 )
 from streamdsl.temporal.alike import unique
+from streamdsl.temporal.rejected import LE_MOVED, TOO_LATE
 from streamdsl.temporal.time import Ticks
 
 _FEW: Final = 16
@@ -41,9 +47,10 @@ _FEW: Final = 16
 class NetChange:
     """What the events of one piece do to one event in all."""
 
-    __slots__ = ("le", "payload", "re_new", "re_old", "re_seen")
+    __slots__ = ("id", "le", "payload", "re_new", "re_old", "re_seen")
 
-    def __init__(self, le: int, re_old: int, re_new: int, payload: Any) -> None:
+    def __init__(self, id: Hashable, le: int, re_old: int, re_new: int, payload: Any) -> None:
+        self.id = id
         self.le = le
         self.re_old = re_old
         self.re_new = re_new
@@ -63,9 +70,12 @@ class Ingress:
         self.table = EventTable(source.source, source.on_violation)
         policy = source.progress
         self.progress = None if policy is None or policy.kind in ("imported", "wall") else policy.generator(unit)
-        self._is_plain = source.on_violation == "error" and (self.progress is None or self.progress.kind == "slack")
+        self._is_plain = self.progress is None or self.progress.kind == "slack"
         self.import_delay = to_duration(policy.delay, unit) if policy else 0
-        self.rows = 0
+        self.numbers = RowNumbers()
+        self._before: tuple[ProgressGenerator | None, TimeReader, Schema | None, RowNumbers] | None = None
+        self._staged = (0, 0)
+        self._is_taken = False
         self.events_in = 0
         self.changes_out = 0
 
@@ -75,34 +85,51 @@ class Ingress:
         return self.table.cti
 
     @property
-    def rejected(self) -> Sequence[Rejected]:
+    def rejected(self) -> Rejections:
         """The events that the source has dropped or adjusted."""
         return self.table.rejected
 
-    def stage(self, pushed: Sequence[Event[Any]] | Inserts) -> list[Piece]:
-        """Return the pieces of a push; if something in it is refused, raise, and be as if it had never come."""
-        alone = self._alone(pushed) if len(pushed) == 1 else None
+    def stage(self, pushed: Sequence[Event[Any]] | Inserts, stays_open: bool = False) -> list[Piece]:
+        """Return the pieces of a push, which is then kept by `commit` or undone by `roll_back`; raise if something is refused.
+
+        An insertion that comes alone may be kept at once, but with `stays_open`.
+        """
+        alone = self._alone(pushed) if len(pushed) == 1 and not stays_open else None
         if alone is not None:
             return [alone]
-        progress, reader = self.progress and self.progress.copy(), self.reader.copy()
-        schema, rows = self.schema, self.rows
-        try:
-            pieces = self._columns(pushed) if isinstance(pushed, Inserts) else self._pieces(pushed)
-        except BaseException:
-            self.table.rollback()
-            self.progress, self.reader, self.schema, self.rows = progress, reader, schema, rows
-            raise
-        self.table.commit()
-        self.events_in += len(pushed) if isinstance(pushed, Inserts) else len(pushed) - list(map(type, pushed)).count(Cti)
-        self.changes_out += sum(len(piece.batch) for piece in pieces)
+        self._before = (self.progress and self.progress.copy(), self.reader.copy(), self.schema, self.numbers.copy())
+        pieces = self._columns(pushed) if isinstance(pushed, Inserts) else self._pieces(pushed)
+        came = len(pushed) if isinstance(pushed, Inserts) else len(pushed) - list(map(type, pushed)).count(Cti)
+        self._staged = came, sum(len(piece.batch) for piece in pieces)
         return pieces
+
+    def commit(self) -> None:
+        """Keep the push that has been staged."""
+        if self._is_taken:
+            self._is_taken = False
+            return
+        self.table.commit()
+        self.numbers.forget(self.table.knows, len(self.table))
+        came, changes = self._staged
+        self.events_in += came
+        self.changes_out += changes
+        self._before = None
+
+    def roll_back(self) -> bool:
+        """Undo what has been staged, and say whether all is as it was: an event that came alone may have been kept in part."""
+        if self._is_taken:
+            return False
+        self.table.rollback()
+        if self._before is not None:
+            self.progress, self.reader, self.schema, self.numbers = self._before
+            self._before = None
+        return True
 
     def stats(self) -> dict[str, int]:
         """Return the source's figures for `session.stats()`; its events are the ids that can still change."""
         return {
             "windows": 0,
             "events": len(self.table),
-            "state_bytes": 300 * len(self.table),
             "in": self.events_in,
             "out": self.changes_out,
             "input_cti": self.cti,
@@ -121,11 +148,13 @@ class Ingress:
         return pieces
 
     def _alone(self, pushed: Sequence[Event[Any]] | Inserts) -> Piece | None:
-        """Take an insertion that comes alone, for good; None, and nothing is done, where it needs a closer look."""
+        """Take an insertion that comes alone; None, and nothing is done, where it needs a closer look."""
         if type(pushed) is not list or type(event := pushed[0]) is not Insert or not self._is_plain:
             return None
         id, le, re, payload = event.id, event.le, event.re, event.payload
         if type(le) is not int or type(re) is not int or le == MIN_TIME:
+            return None
+        if type(id) is int and not self.numbers.is_clear(id):
             return None
         schema = self.schema
         values = None if schema is None or le == re else plain_values(payload, schema)
@@ -134,7 +163,11 @@ class Ingress:
             batch = Few(((id, 0, le, le, re),), (values,), schema)
         else:
             batch = self._in_columns([id], np.array([le]), np.array([re]), [payload := plain(payload)])
-        if batch is None or not self.table.admit_alone(id, le, re, payload):
+        if batch is None:
+            return None
+        self._is_taken = True  # nothing undoes what follows
+        if not self.table.admit_alone(id, le, re, payload):
+            self._is_taken = False
             return None
         if schema is None:
             self.schema = batch.table.schema
@@ -160,7 +193,7 @@ class Ingress:
     def _in_columns(self, ids: Sequence[Hashable], le: Ticks, re: Ticks, payloads: Sequence[Any]) -> Batch | None:
         """Return insertions as columns, None where a payload does not fit."""
         table = self._table(payloads)
-        return None if table is None else Batch(object_column(ids), le, le, re, table)
+        return None if table is None else Batch(Incarnations(object_column(ids), le), le, le, re, table)
 
     def _insertions(self, piece: Sequence[Event[Any]]) -> Piece | None:
         """Take insertions, and the CTI after them if there is one; None, and nothing is done, where one needs a closer look."""
@@ -170,7 +203,7 @@ class Ingress:
             return None
         ids, payloads = [event.id for event in inserts], plains([event.payload for event in inserts])
         le, re = self.reader.ticks([event.le for event in inserts]), self.reader.ticks([event.re for event in inserts])
-        if le is None or re is None or self._is_late(le):
+        if le is None or re is None or self._late(le) is not None or not self.numbers.are_clear(ids):
             return None
         few = None if len(ids) > _FEW else self._few([*zip(ids, le.tolist(), le.tolist(), re.tolist(), payloads, strict=True)])
         batch = self._in_columns(ids, le, re, payloads) if few is None else few
@@ -189,52 +222,56 @@ class Ingress:
         except SchemaError:
             return None
 
-    def _events(self, events: Iterable[Event[Any]]) -> list[Piece]:
+    def _events(self, events: Iterable[Event[Any]], is_numbered: bool = False) -> list[Piece]:
+        """Take events one by one; ids that are the numbers of rows nobody sends again."""
         pieces: list[Piece] = []
         net: dict[Hashable, NetChange] = {}
         for raw in events:
             event = self.reader.event(raw)
             if isinstance(event, Cti):
                 self.table.promise(event.time)
-                pieces.append(self._piece(net))
+                pieces.append(self._piece(net, is_numbered))
                 net = {}
                 continue
-            admitted = self.table.admit(event)
+            admitted = self.table.admit(event, is_numbered)
             if isinstance(admitted, Insert) and admitted.id in net:
                 # A CTI of the progress policy has let the id go: the plan must see it before the id comes again.
-                pieces.append(self._piece(net))
+                pieces.append(self._piece(net, is_numbered))
                 net = {}
             if admitted is not None:
-                self._take(admitted, net)
+                self._take(admitted, net, is_numbered)
             if self.progress is not None:
                 self.table.promise(self.progress.after(event.le if isinstance(event, Insert) else None))
         if net or self.progress is not None:
-            pieces.append(self._piece(net))
+            pieces.append(self._piece(net, is_numbered))
         return pieces
 
-    def _take(self, event: Insert[Any] | Retract, net: dict[Hashable, NetChange]) -> None:
+    def _take(self, event: Insert[Any] | Retract, net: dict[Hashable, NetChange], is_numbered: bool) -> None:
         """Add an event that has been admitted to the net changes."""
         if isinstance(event, Insert):
             self.schema = schema_for(self.schema, event.id, event.payload, self.source.source)
-            net[event.id] = NetChange(event.le, event.le, event.re, event.payload)
+            id = event.id if is_numbered else self.numbers.called(event.id)
+            net[event.id] = NetChange(id, event.le, event.le, event.re, event.payload)
         elif event.id in net:
             net[event.id].re_new = event.re_new
         else:
-            net[event.id] = NetChange(event.le, event.re, event.re_new, event.payload)
+            net[event.id] = NetChange(self.numbers.name(event.id), event.le, event.re, event.re_new, event.payload)
 
-    def _piece(self, net: dict[Hashable, NetChange]) -> Piece:
+    def _piece(self, net: dict[Hashable, NetChange], is_numbered: bool) -> Piece:
         if not net:
             return Piece(EMPTY, self.table.cti)
         changes = list(net.values())
         for change in changes:
             if change.re_old == change.re_new:
                 change.re_old = change.re_new = change.re_seen
-        few = self._few([(id, each.le, each.re_old, each.re_new, each.payload) for id, each in net.items()])
+        few = self._few([(each.id, each.le, each.re_old, each.re_new, each.payload) for each in changes])
         if few is not None:
             return Piece(few, self.table.cti)
+        le = _ticks(change.le for change in changes)
+        ids = [change.id for change in changes]
         batch = Batch(
-            object_column(list(net)),
-            _ticks(change.le for change in changes),
+            np.array(ids, dtype=np.int64) if is_numbered else Incarnations(object_column(ids), le),
+            le,
             _ticks(change.re_old for change in changes),
             _ticks(change.re_new for change in changes),
             Table.from_payloads([change.payload for change in changes], self.schema),
@@ -249,23 +286,51 @@ class Ingress:
             return self._numbered(inserts)
         if self.schema is not None and inserts.table.schema != self.schema:
             return self._numbered(inserts)
-        if not _are_lifetimes(inserts) or self._is_late(inserts.le):
+        if not _are_lifetimes(inserts):
             return self._numbered(inserts)
-        self.schema = self.schema or inserts.table.schema
-        first, self.rows = self.rows, self.rows + len(inserts)
+        ctis = self._late(inserts.le)
+        if ctis is not None and self.source.on_violation == "error":
+            return self._numbered(inserts)
+        first = self.numbers.give(len(inserts))
+        batch = self._batch(inserts, first) if ctis is None else self._admitted(inserts, first, ctis)
+        if len(batch):
+            self.schema = self.schema or inserts.table.schema
         self._progress_with(inserts.le)
-        if inserts.ends is None:
-            return [Piece(Points(first, inserts.le, inserts.table), self.table.cti)]
-        ids = np.arange(first, self.rows, dtype=np.int64)
-        return [Piece(Batch(ids, inserts.le, inserts.le, inserts.ends, inserts.table), self.table.cti)]
+        return [Piece(batch, self.table.cti)]
 
-    def _is_late(self, le: Ticks) -> bool:
-        """Say whether one of these insertions breaks the CTI that holds before it."""
+    def _batch(self, inserts: Inserts, first: int) -> Batch:
+        """Return rows as changes, numbered from the first."""
+        if inserts.ends is None:
+            return Points(first, inserts.le, inserts.table)
+        ids = np.arange(first, first + len(inserts), dtype=np.int64)
+        return Batch(ids, inserts.le, inserts.le, inserts.ends, inserts.table)
+
+    def _admitted(self, inserts: Inserts, first: int, ctis: Ticks) -> Batch:
+        """Return the rows that are not dropped as late, some with a later LE; before each row this CTI holds."""
+        le, re = inserts.le, inserts.re
+        is_late = le < ctis
+        moved = is_late & (re > ctis) if self.source.on_violation == "adjust" else np.zeros(len(le), dtype=np.bool_)
+        late = flatnonzero(is_late)
+        counts = {TOO_LATE: len(late) - int(np.count_nonzero(moved)), LE_MOVED: int(np.count_nonzero(moved))}
+        newest = late if (kept := self.table.rejected.kept) is None else late[-kept:]
+        reasons = [LE_MOVED if each else TOO_LATE for each in moved[newest].tolist()]
+        events = self._batch(inserts, first).take(newest)
+        columns = (events.ids.tolist(), events.le.tolist(), events.re_new.tolist(), events.table.payloads())
+        rejected = map(Rejected, map(Insert, *columns), ctis[newest].tolist(), reasons)
+        self.table.reject(list(rejected), {reason: number for reason, number in counts.items() if number})
+        rows = flatnonzero(~is_late | moved)
+        starts = np.where(moved, ctis, le)[rows]
+        return Batch(first + rows, starts, starts, re[rows], inserts.table.take(rows))
+
+    def _late(self, le: Ticks) -> Ticks | None:
+        """Return the CTI that holds before each of some insertions, if one of them breaks it; else None."""
+        cti = self.table.cti
         if self.progress is None or len(le) == 1:
-            return self.table.cti > MIN_TIME and least(le) < self.table.cti
+            return np.full(len(le), cti) if cti > MIN_TIME and least(le) < cti else None
         known = np.maximum.accumulate(np.concatenate([[self.progress.largest], le[:-1]]))
         ctis = np.maximum(known, MIN_TIME + self.progress.delay) - self.progress.delay
-        return bool((le < np.maximum(np.where(known == MIN_TIME, MIN_TIME, ctis), self.table.cti)).any())
+        ctis = np.maximum(np.where(known == MIN_TIME, MIN_TIME, ctis), cti)
+        return ctis if (le < ctis).any() else None
 
     def _progress_with(self, le: Ticks) -> None:
         """Let the progress policy take insertions, none of which is late."""
@@ -274,8 +339,9 @@ class Ingress:
             self.table.promise(self.progress.after(largest(le)))
 
     def _numbered(self, inserts: Inserts) -> list[Piece]:
-        first, self.rows = self.rows, self.rows + len(inserts)
-        return self._events(list(inserts.events(first)))
+        if inserts.ids is not None:
+            return self._events(list(inserts.events()))
+        return self._events(list(inserts.events(self.numbers.give(len(inserts)))), is_numbered=True)
 
 
 def _are_lifetimes(inserts: Inserts) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,6 +43,7 @@ from streamdsl.engine.operators.stitch import StitchOperator
 from streamdsl.engine.operators.to_edges import ToEdgesOperator
 from streamdsl.engine.operators.union import UnionOperator
 from streamdsl.engine.operators.window import WindowOperator
+from streamdsl.engine.room import most_windows
 from streamdsl.errors import QueryError
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import (
@@ -241,10 +242,10 @@ class Graph:
 def lower(plan: Node, gate: Gate | None = None, options: Options | None = None) -> Graph:
     """Return the operators of a plan, ready to run. Raises `QueryError` for an engine option that there is none of."""
     for name in options or {}:
-        if name not in ("attach", "window"):
-            raise QueryError(f"there is no engine option {name!r}; the options are: attach, rewrite, window")
+        if name not in ("attach", "most_windows", "window"):
+            raise QueryError(f"there is no engine option {name!r}; the options are: attach, most_windows, rewrite, window")
     graph = Graph()
-    builder = _Builder(graph, labels(plan), Lowering(gate or Gate(), options or {}))
+    builder = _Builder(graph, labels(plan), Lowering(replace(gate or Gate(), most=most_windows(options or {})), options or {}))
     graph.outputs = [builder.build(output) for output in outputs_of(plan)]
     graph.chains = _chains(graph)
     is_line = [stage.inputs for stage in graph.stages] == [(), *((n,) for n in range(len(graph.stages) - 1))]

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.few import Few, size_of
-from streamdsl.engine.ids import Ids
+from streamdsl.engine.ids import Ids, name
 from streamdsl.engine.keys import KeyTable
+from streamdsl.engine.room import MOST, Coming
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, evaluate, key_values, truth
 from streamdsl.expr.nodes import Expr
@@ -48,6 +49,8 @@ class Gate:
     until: int = INFINITY
     final: bool = False
     """Whether only results that no longer change are wanted: an operator may keep the others back."""
+    most: int = MOST
+    """How many windows may come of a push, as in `Room`."""
 
     def limit(self, watermark: int) -> int:
         """Return the latest LE (or, by end, RE) that is open."""
@@ -155,6 +158,10 @@ class Operator(ABC):
         """Return the groups of which there is state; all others may be forgotten."""
         return ()
 
+    def could_make(self, coming: Coming) -> float:
+        """Return at most how many windows it makes of what comes; 0 if that is bounded by what came before."""
+        return 0
+
     def output_cti(self, ctis: list[int]) -> int:
         """Return how far the output is settled after CTIs (semantics, section 2, liveliness)."""
         return min(ctis)
@@ -168,8 +175,8 @@ class Operator(ABC):
         return []
 
     def state(self) -> dict[str, int]:
-        """Return the sizes of the state: windows, events, bytes."""
-        return {"windows": 0, "events": 0, "state_bytes": 0}
+        """Return the sizes of the state: windows and events."""
+        return {"windows": 0, "events": 0}
 
     def stats(self) -> dict[str, int]:
         """Return the operator's figures for `session.stats()`."""
@@ -192,7 +199,7 @@ class Operator(ABC):
     def holds(self, predicate: Expr, inputs: Inputs, batch: Batch) -> NDArray[np.bool_]:
         """Return `bool(predicate)` of every row; errors as in `evaluate`."""
         try:
-            return truth(evaluate(predicate, inputs))
+            return truth(predicate, inputs)
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
 
@@ -220,8 +227,8 @@ class Operator(ABC):
 
     def user_error(self, error: RowError, ids: Ids | None = None, window: Hashable = None) -> UserCodeError:
         """Return what a user sees of an error in row `error.row`."""
-        event: Any = None if ids is None else plain(ids[error.row])
-        return UserCodeError(error.cause, operator=self.label, event=event, window=window)
+        event: Any = None if ids is None else plain(name(ids[error.row]))
+        return UserCodeError(error.cause, operator=self.label, event=event, window=window, payloads=error.payloads)
 
 
 class RowOperator(Operator):

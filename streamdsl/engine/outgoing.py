@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
@@ -15,6 +15,7 @@ from streamdsl.engine.sent import Sent, events_sent
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Rows
 from streamdsl.extras import need_pyarrow
+from streamdsl.plan.types import Hints
 from streamdsl.temporal import INFINITY, Event, Unit
 from streamdsl.temporal.time import Ticks
 
@@ -42,11 +43,14 @@ class Outgoing(Generic[T]):
     ["('window_aggregate_1', 0, 0)", None]
     """
 
-    __slots__ = ("_schema", "_sent", "unit")
+    __slots__ = ("_schema", "_sent", "_types", "unit")
 
-    def __init__(self, sent: Sequence[Sent], unit: Unit | None, schema: Schema | None) -> None:
+    def __init__(
+        self, sent: Sequence[Sent], unit: Unit | None, schema: Schema | None, types: Callable[[], Hints] | None = None
+    ) -> None:
         self._sent = [each for each in sent if len(each)]
         self._schema = schema
+        self._types = types
         self.unit = unit
 
     def __len__(self) -> int:
@@ -68,7 +72,10 @@ class Outgoing(Generic[T]):
         return events_to_pandas(self.events(), self.unit, self._schema)
 
     def to_arrow(self) -> Any:
-        """Return the events as an Arrow table; ids are texts. Raises as `Result.to_arrow` does."""
+        """Return the events as an Arrow table; ids are texts, and types are those that the query declares, where it does.
+
+        Raises as `Result.to_arrow` does, and `SchemaError` for an id that has no text.
+        """
         from streamdsl.io.frames import physical_to_arrow
 
         return physical_to_arrow(self.rows())
@@ -89,7 +96,8 @@ class Outgoing(Generic[T]):
         re = np.where(is_retraction, rows.re_old, rows.re_new)
         re_new = np.where(is_retraction, rows.re_new, INFINITY)
         fields, memo = payload_fields(rows.table, self._schema.names if self._schema else ())
-        return PhysicalRows(is_retraction, id_texts(rows.ids), rows.le, re, re_new, fields, memo, self.unit, *self._ctis())
+        types = {} if self._types is None else self._types()
+        return PhysicalRows(is_retraction, id_texts(rows.ids), rows.le, re, re_new, fields, memo, types, self.unit, *self._ctis())
 
     def changes(self) -> Batch:
         """Return the insertions and retractions as changes."""

@@ -11,11 +11,12 @@ import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.few import Few
+from streamdsl.engine.held import Held
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outcome import rows_after
 from streamdsl.engine.together import Net
 from streamdsl.expr.table import flatnonzero, largest
-from streamdsl.temporal import MIN_TIME, Rejected
+from streamdsl.temporal import MIN_TIME, Rejections
 
 LEAST: Final = 256
 """How many changes may wait before they are looked through for rows that are gone."""
@@ -71,9 +72,9 @@ class Published:
         return self.events_in
 
     @property
-    def rejected(self) -> Sequence[Rejected]:
+    def rejected(self) -> Rejections:
         """Nothing: what a source refuses is not published."""
-        return ()
+        return Rejections()
 
     def stats(self) -> dict[str, int]:
         """Return the stream's figures for `stats()`; its events are the changes that are kept."""
@@ -81,7 +82,7 @@ class Published:
         sizes = {
             "windows": 0,
             "events": self._changes,
-            "state_bytes": sum(map(_bytes_of, self._batches.values())),
+            "state_bytes": Held().bytes_of([self]),
             "udm_calls": 0,
         }
         return {**sizes, "in": self.events_in, "out": self.events_in, "input_cti": self.cti, "output_cti": self.cti}
@@ -166,8 +167,3 @@ def _ends(batches: Sequence[Batch]) -> list[int]:
     old, new = np.concatenate([batch.re_old for batch in batches]), np.concatenate([batch.re_new for batch in batches])
     ends: list[int] = np.maximum.reduceat(np.maximum(old, new), starts).tolist()
     return ends
-
-
-def _bytes_of(batch: Batch) -> int:
-    columns = [batch.ids, batch.le, batch.re_old, batch.re_new, *batch.table.columns.values()]
-    return sum(column.nbytes for column in columns)

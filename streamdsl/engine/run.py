@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from streamdsl.engine.lower import Options
@@ -15,7 +15,7 @@ from streamdsl.io.binding import Bound
 from streamdsl.plan.node import Node, Source
 from streamdsl.plan.outputs import Outputs
 from streamdsl.result import Result
-from streamdsl.temporal import INFINITY, Rejected
+from streamdsl.temporal import INFINITY, Rejections, all_rejected
 
 PART_ROWS: Final = 2**20
 """The rows of an input that are taken at once."""
@@ -51,9 +51,8 @@ def run_outputs(
             session.push(part, name)
     if last is None:
         session.end(limit)
-    rejected = {name: session.rejected_by(name) for name in session.sources}
     return [
-        Result(Outcome(steps, session.unit), [each for name in sources_of(part) for each in rejected[name]])
+        Result(Outcome(steps, session.unit), session.rejected_by(sources_of(part)))
         for part, steps in zip(plan.parts, session.steps, strict=True)
     ]
 
@@ -69,6 +68,8 @@ def sources_of(plan: Node) -> list[str]:
 
 class _Run(Session[Any]):
     """A session of several outputs, which keeps the steps of each; what is not final yet is not wanted."""
+
+    undoes = False
 
     def __init__(self, plan: Outputs, bindings: Mapping[str, Bound], options: Options | None, until: int) -> None:
         super().__init__(plan, bindings, "final", options, until)
@@ -94,6 +95,6 @@ class _Run(Session[Any]):
             last = part
         return last
 
-    def rejected_by(self, source: str) -> Sequence[Rejected]:
-        """Return what a source has dropped or adjusted."""
-        return self._sources[source].table.rejected
+    def rejected_by(self, sources: Iterable[str]) -> Rejections:
+        """Return what some sources have dropped or adjusted."""
+        return all_rejected(self._sources[source].rejected for source in sources)

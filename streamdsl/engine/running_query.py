@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Final, Generic
 
 from typing_extensions import TypeVar
 
 from streamdsl.emit import Emit, EmitMode, mode_of
+from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.egress import FinalEgress, HoldingEgress, SmoothEgress, SpeculativeEgress
 from streamdsl.engine.few import size_of
+from streamdsl.engine.held import Held
 from streamdsl.engine.lower import Options, lower
 from streamdsl.engine.operator import Gate, Piece
+from streamdsl.engine.operators.group import GroupEnterOperator
 from streamdsl.engine.published import Published
 from streamdsl.engine.sent import Sent
 from streamdsl.engine.why import Feed, Why
-from streamdsl.errors import SessionError
+from streamdsl.errors import SessionError, reason
 from streamdsl.plan.node import Node
 from streamdsl.plan.properties import fixed_end
 from streamdsl.temporal import INFINITY, MIN_TIME, Event, Unit, to_duration
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from streamdsl.engine.attached import Attached
     from streamdsl.stream import Stream
 
+OUTPUT: Final = "(output)"
+"""The name of the output among figures, and of the source that reads it in a query that is attached."""
 T = TypeVar("T", default=Any)
 U = TypeVar("U")
 
@@ -41,10 +46,11 @@ class RunningQuery(ABC, Generic[T]):
     ) -> None:
         mode = mode_of(emit)
         self._graph = lower(plan, Gate(by_end=mode == "watermark", until=until, final=mode == "final"), options)
-        self._egress = _egress(plan, emit)
+        self._egress = _egress(plan, emit, self._lets_ids_go())
         self._ctis = dict.fromkeys(self._graph.sources, MIN_TIME)
         self._now = MIN_TIME
         self._failure: BaseException | None = None
+        self._is_changing = False
         self._closed = False
         self.plan = plan
         self.written = written
@@ -97,12 +103,44 @@ class RunningQuery(ABC, Generic[T]):
         return attached.leave()
 
     def stats(self) -> dict[str, dict[str, int]]:
-        """Return each operator's figures, by its label in `explain()`."""
-        self._wake()
-        figures = {f"source:{name}": feed.stats() for name, feed in self._feeds().items()}
+        """Return the figures of each source, of each operator by its label in `explain()`, and of the output.
+
+        `state_bytes` is what each holds in memory, found by walking it (large collections in samples): the ids that a source
+        knows and the events that it has rejected, what modules keep, and for the output what waits to be sent. What two hold is
+        counted where it comes first.
+        """
+        if not self._is_changing:
+            self._wake()
+        with collector_paused():
+            return self._figures(Held([*self._graph.operators, *self._graph.key_tables]))
+
+    def _figures(self, held: Held) -> dict[str, dict[str, int]]:
+        figures = {}
+        for name, feed in self._feeds().items():
+            size = held.bytes_of([feed, self.published[name]])
+            figures[f"source:{name}"] = {**feed.stats(), "state_bytes": size}
         for operator in self._graph.operators:
-            figures[operator.label] = _together(figures.get(operator.label), operator.stats())
-        return figures
+            size = held.bytes_of([vars(operator), *([vars(operator.inside)] if isinstance(operator, GroupEnterOperator) else [])])
+            found = {**operator.stats(), "state_bytes": size}
+            figures[operator.label] = _together(figures.get(operator.label), found)
+        return {**figures, OUTPUT: self._output_stats(held)}
+
+    def _output_stats(self, held: Held) -> dict[str, int]:
+        """Return the figures of what comes out; its events are the rows that wait to be sent."""
+        return {
+            "windows": 0,
+            "events": self._egress.n_held,
+            "state_bytes": held.bytes_of([self._egress, self.output, *self._waits()]),
+            "in": self.output.events_in,
+            "out": self.output.events_in,
+            "input_cti": min(self._ctis.values(), default=MIN_TIME),
+            "output_cti": self._egress.cti,
+            "udm_calls": 0,
+        }
+
+    def _waits(self) -> Sequence[Any]:
+        """Return what waits, and is no part of operators or of the output yet."""
+        return ()
 
     def why_no_output(self) -> str | None:
         """Return what holds the output back, None if nothing does: an input whose CTI is behind, an operator, or `emit`.
@@ -121,7 +159,7 @@ class RunningQuery(ABC, Generic[T]):
         >>> session.why_no_output() is None
         True
         """
-        if not self._ctis or self._closed or self._failure is not None:
+        if not self._ctis or self._closed or self._failure is not None or self._is_changing:
             return None
         self._wake()
         return str(Why(self._graph, self._egress, self._feeds(), self._ctis, self.unit)) or None
@@ -140,6 +178,10 @@ class RunningQuery(ABC, Generic[T]):
     def _feeds(self) -> Mapping[str, Feed]:
         """Return what is known of the sources, by name."""
 
+    def _lets_ids_go(self) -> bool:
+        """Say whether the output lets an id go whenever the source does: its CTI is then always the source's, and no RE moves."""
+        return len(self._graph.sources) == 1 and all(operator.passes_ctis for operator in self._graph.operators)
+
     def _step(self, pieces: Mapping[str, Piece]) -> Sent:
         """Run one piece of some sources through the plan, and return what it sends."""
         for name, (_, cti) in pieces.items():
@@ -152,6 +194,11 @@ class RunningQuery(ABC, Generic[T]):
 
     def _wake(self) -> None:
         """Run what waits, if anything does, and let operators know what has passed: somebody looks at them."""
+        was, self._is_changing = self._is_changing, True
+        self._settle()
+        self._is_changing = was
+
+    def _settle(self) -> None:
         self._graph.settle()
 
     def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> Sent:
@@ -185,22 +232,22 @@ class RunningQuery(ABC, Generic[T]):
             attached._closed = True
 
     def _check_open(self) -> None:
-        if self._failure is not None:
-            raise SessionError(
-                f"the session has failed: {self._failure}", hint="open a new one; rejected() and stats() still work"
-            )
+        if self._failure is not None or self._is_changing:
+            why = reason(self._failure) if self._failure else "a call was interrupted, or is not at its end yet"
+            hint = "go on from its last checkpoint with query.restore(path), or open a new one; rejected() and stats() still work"
+            raise SessionError(f"the session has failed: {why}", hint=hint)
         if self._closed:
             raise SessionError("the session is closed")
 
 
-def _egress(plan: Node, emit: EmitMode | Emit) -> SpeculativeEgress | FinalEgress:
+def _egress(plan: Node, emit: EmitMode | Emit, in_step: bool) -> SpeculativeEgress | FinalEgress:
     if isinstance(emit, Emit):
         emit = emit.in_ticks(plan.unit)
         if emit.every is not None:
             return SmoothEgress(fixed_end(plan), emit.every, to_duration(emit.max_delay))
         if mode_of(emit) != "final":
             return HoldingEgress(fixed_end(plan), to_duration(emit.hold))
-    return FinalEgress(fixed_end(plan)) if mode_of(emit) == "final" else SpeculativeEgress()
+    return FinalEgress(fixed_end(plan)) if mode_of(emit) == "final" else SpeculativeEgress(in_step)
 
 
 def _together(entered: dict[str, int] | None, left: dict[str, int]) -> dict[str, int]:

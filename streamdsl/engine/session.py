@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from typing_extensions import TypeVar
 
@@ -14,6 +14,7 @@ from streamdsl.engine.batch import EMPTY
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.egress import FinalEgress
 from streamdsl.engine.ingress import Ingress
+from streamdsl.engine.limits import Limits
 from streamdsl.engine.lower import Options
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.outgoing import Outgoing
@@ -28,7 +29,8 @@ from streamdsl.io.columns import is_frame
 from streamdsl.io.sources import read_frame
 from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node
-from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejected, Unit, add_time, check_unit, common_unit
+from streamdsl.plan.types import Hints, output_types
+from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejections, Unit, add_time, all_rejected, check_unit, common_unit
 
 T = TypeVar("T", default=Any)
 
@@ -36,9 +38,13 @@ T = TypeVar("T", default=Any)
 class Session(RunningQuery[T]):
     """A running query: events in by `push`, the output that they cause out, CTIs included.
 
-    Made by `query.open(...)`. A push that is refused for its input changes nothing; after an exception of user code only
-    `stats` and `rejected` are left.
+    Made by `query.open(...)`. A push that is refused for its input changes nothing; after an exception of user code, or an
+    interrupt (Ctrl-C) that cut a push short, only `stats` and `rejected` are left: the session says that it has failed, and
+    `query.restore` goes on from its last checkpoint.
     """
+
+    undoes: ClassVar[bool] = True
+    """Whether a push of which too many windows would come is undone."""
 
     def __init__(
         self,
@@ -69,6 +75,7 @@ class Session(RunningQuery[T]):
         self._clocks = [name for name, ingress in self._sources.items() if _kind(ingress) == "wall"]
         self._importers = [name for name, ingress in self._sources.items() if _kind(ingress) == "imported"]
         self._early: list[Sent] = []
+        self._limits = Limits(self)
         self._waiting = Waiting(self._graph) if type(self._egress) is FinalEgress else None
         self._wait()
 
@@ -79,7 +86,8 @@ class Session(RunningQuery[T]):
         causes. Raises `EventError`, `CtiViolation` or `SchemaError` for input that is refused, which then has no effect. Where
         only final results go out, rows may wait until a CTI can close their windows: an exception of user code comes then.
         """
-        return events_sent(self._push(events, source))
+        out = events_sent(self._push(events, source))
+        self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
     def feed(self, events: Iterable[Event[Any]] | Any, source: str | None = None) -> Outgoing[T]:
         """Do as `push` does, and return the output in columns, of which events or frames are made when they are asked for.
@@ -91,23 +99,47 @@ class Session(RunningQuery[T]):
         0  insert   0    10     1
         1     cti  20  <NA>  <NA>
         """
-        return Outgoing(self._push(events, source), self.unit, self.written.schema)
+        out = Outgoing[T](self._push(events, source), self.unit, self.written.schema, lambda: self.types)
+        self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
     def _push(self, events: Iterable[Event[Any]] | Any, source: str | None) -> list[Sent]:
+        """Take a batch and return what it sends; whoever hands that out then says that nothing changes any more."""
         self._check_open()
         ingress = self._ingress(source)
         name, sent = ingress.name, []
-        for piece in ingress.stage(events if type(events) is list else self._read(events, ingress)):
-            sent.append(self._step({name: piece}))
+        pushed = events if type(events) is list else self._read(events, ingress)
+        if self._limits.is_small(pushed):
+            for piece in self._staged(ingress, pushed):
+                sent.append(self._step({name: piece}))
+        else:
+            sent = self._limits.push(ingress, pushed)
         if self._clocks:
             sent += self._tick()
+        if not sent or sent[-1].cti is None:
+            self._limits.name_cause(len(pushed), sent)
         return self._with_early(sent) if self._early else sent
+
+    def _staged(self, ingress: Ingress, events: Sequence[Event[Any]] | Inserts) -> list[Piece]:
+        """Return the pieces of a batch, which counts from now on."""
+        pieces = self._opened(ingress, events)
+        ingress.commit()
+        return pieces
+
+    def _opened(self, ingress: Ingress, events: Sequence[Event[Any]] | Inserts, stays_open: bool = False) -> list[Piece]:
+        """Return the pieces of a batch; what cuts it short before it is committed is undone, from then on it is a failure."""
+        self._is_changing = True
+        try:
+            return ingress.stage(events, stays_open)
+        except BaseException:
+            self._is_changing = not ingress.roll_back()
+            raise
 
     def load(self, tables: Mapping[str, Bound]) -> None:
         """Take reference data in, whole; what comes of it is returned by the next push, or by the close."""
         for name, bound in tables.items():
-            sent = self._push(bound.whole(), name)
-            self._early = [*sent, *self._push([Cti(INFINITY)], name)]
+            for events in (bound.whole(), [Cti(INFINITY)]):
+                self._early = self._push(events, name)
+                self._is_changing = False
 
     def close(self) -> list[Event[T]]:
         """End every source with `Cti(INFINITY)` and return the output that is left; it then ends with that CTI too."""
@@ -124,17 +156,19 @@ class Session(RunningQuery[T]):
         ends = dict.fromkeys(self._sources, EMPTY)
         for name, events in last.items():
             ingress = self._sources[name]
-            *before, piece = ingress.stage(self._read(events, ingress)) or [Piece(EMPTY, ingress.cti)]
+            *before, piece = self._staged(ingress, self._read(events, ingress)) or [Piece(EMPTY, ingress.cti)]
             sent += [self._step({name: each}) for each in before]
             ends[name] = piece.batch
+        self._is_changing = True
         self._wake()
         self._waiting = None  # the last step runs, whatever its CTI
         self._end()
         for ingress in self._sources.values():
             ingress.table.advance(time)
         sent.append(self._step({name: Piece(batch, max(time, self._sources[name].cti)) for name, batch in ends.items()}))
+        out = events_sent(self._with_early(sent))
         self._closed = True
-        return events_sent(self._with_early(sent))
+        self._is_changing = False; return out  # noqa: E702  # fmt: skip  # no interrupt comes between
 
     async def stream(self, source: AsyncIterable[Any]) -> AsyncIterator[Event[T]]:
         """Yield the output of an asynchronous source of events, and of the close when it ends."""
@@ -144,12 +178,13 @@ class Session(RunningQuery[T]):
         for out in self.close():
             yield out
 
-    def checkpoint(self, path: str | os.PathLike[str]) -> None:
+    def checkpoint(self, path: str | os.PathLike[str], *, types: Iterable[type] = ()) -> None:
         """Save the session as it stands to a file, from which `query.restore(path)` goes on; the session goes on too.
 
         What is restored gives the same output as what was never stopped, event by event. The file is written whole or not at all.
         Raises `SessionError` for a session that has failed, is closed, or has queries attached to it, and `CheckpointError` for
-        values that cannot be saved (docs/checkpoints.md).
+        values that cannot be saved: also of classes that the query does not declare, and that are not in `types`, which `restore`
+        must then be given too (docs/checkpoints.md).
 
         >>> import streamdsl as sd, tempfile
         >>> query = sd.source("trips").tumbling_window(10).aggregate(n=sd.count())
@@ -164,10 +199,10 @@ class Session(RunningQuery[T]):
         """
         from streamdsl.engine.state.files import write_whole
 
-        write_whole(path, self.snapshot())
+        write_whole(path, self.snapshot(types))
 
-    def snapshot(self) -> bytes:
-        """Return what `checkpoint` writes to a file."""
+    def snapshot(self, types: Iterable[type] = (), trust: bool = False) -> bytes:
+        """Return what `checkpoint` writes to a file; where it will be restored with `trust`, values of any class."""
         self._check_open()
         self._wake()
         if self._attached:
@@ -181,7 +216,12 @@ class Session(RunningQuery[T]):
         from streamdsl.engine.state.checkpoint import snapshot
 
         with collector_paused():
-            return snapshot(self)
+            return snapshot(self, types, trust)
+
+    @functools.cached_property
+    def types(self) -> Hints:
+        """The types of the output's fields, as far as the query tells."""
+        return output_types(self.written)
 
     @functools.cached_property
     def parts(self) -> Parts:
@@ -193,16 +233,18 @@ class Session(RunningQuery[T]):
         """What each part of the plan is: a session is restored by a query of which it is the same."""
         return self.parts.described()
 
-    def rejected(self, forget: bool = False) -> Sequence[Rejected]:
+    def rejected(self, forget: bool = False) -> Rejections:
         """Return the events that the sources have dropped or adjusted, each with the CTI that it broke.
 
-        With `forget` the next call returns later ones only: a session that runs for long keeps no list of all that was late.
+        Its length is their number, and `counts` says how many there were by source and reason; of very many it holds the newest
+        10,000. With `forget` the next call returns later ones only.
         """
-        found = [rejection for ingress in self._sources.values() for rejection in ingress.table.rejected]
-        if forget:
-            for ingress in self._sources.values():
-                ingress.table.rejected.clear()
-        return found
+        return all_rejected(each.table.forget_rejected() if forget else each.rejected for each in self._sources.values())
+
+    def keep_all_rejected(self) -> None:
+        """Keep every event that is dropped or adjusted from now on, for who takes them with `rejected(forget=True)`."""
+        for ingress in self._sources.values():
+            ingress.table.keep_all_rejected()
 
     @property
     def sources(self) -> list[str]:
@@ -242,12 +284,15 @@ class Session(RunningQuery[T]):
         self._wait()
         return sent
 
+    def _waits(self) -> Sequence[Any]:
+        return self._early, self._waiting
+
     def _wait(self) -> None:
         if self._waiting is not None:
             self._waiting.wait(min(self._ctis.values(), default=MIN_TIME))
 
-    def _wake(self) -> None:
-        super()._wake()
+    def _settle(self) -> None:
+        super()._settle()
         piece = None if self._waiting is None or self._failure is not None else self._waiting.release()
         if piece is not None:
             super()._step(dict.fromkeys(self._ctis, piece))

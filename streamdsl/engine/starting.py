@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from streamdsl.emit import Emit, EmitMode
@@ -25,15 +26,19 @@ def open_session(
     return session
 
 
-def restored(plan: Node, bindings: Mapping[str, Bound] | None, data: bytes, trust: bool = False) -> Session[Any]:
-    """Return the session of a plan that `snapshot` has saved; bindings tell its sources' units, and nothing is read of them."""
+def restored(
+    plan: Node, bindings: Mapping[str, Bound] | None, data: bytes, trust: bool = False, types: Iterable[type] = ()
+) -> Session[Any]:
+    """Return the session of a plan that `snapshot` has saved; bindings tell its sources' units, and nothing is read of them.
+
+    `trust` and `types` as in `Stream.restore`.
+    """
     from streamdsl.engine.state.checkpoint import Checkpoint
 
     saved = Checkpoint(data)
-    session = _fresh(plan, bindings, saved.emit, saved.options)
+    session = saved.fresh(partial(_fresh, plan, bindings))
     with collector_paused():
-        saved.lay_over(session, trust)
-    session._wait()
+        saved.lay_over(session, trust, types)
     return session
 
 

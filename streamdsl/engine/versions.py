@@ -68,69 +68,94 @@ class OutRow(NamedTuple):
         return (True, le, re_new) if re_old == le else (False, le, re_old)
 
 
-class _Known:
-    """What an id is called in the output, and until when a change can reach it, or an earlier row of this id."""
-
-    __slots__ = ("last_time", "name", "version")
-
-    def __init__(self, name: Hashable, version: int, last_time: int) -> None:
-        self.name = name
-        self.version = version
-        self.last_time = last_time
-
-
 class Versions:
-    """The names of the rows that have been retracted, or have come back, until the output CTI has passed them.
+    """What rows are called in the output: a name that is taken, until the output CTI has passed it, comes again with a version.
+
+    It is taken by a row that was there and is not any more, and by all rows whose ids their senders may use again: two of
+    these may have one name. Not so where the output's CTI is `in_step` with that of the only source: what the source has let go,
+    the output has.
 
     >>> versions = Versions()
-    >>> versions.events([OutRow("a", 1, 5, 1, "x"), OutRow("a", 1, 1, 7, "y")])
+    >>> versions.events([OutRow("a", 1, 5, 1, "x"), OutRow("a", 1, 1, 7, "y")], ["a", "a"])
     [Retract(id='a', le=1, re=5, re_new=1, payload='x'), Insert(id=RowVersion(id='a', version=1), le=1, re=7, payload='y')]
     """
 
-    def __init__(self) -> None:
-        self._known: dict[Hashable, _Known] = {}
+    def __init__(self, in_step: bool = False) -> None:
+        self._in_step = in_step
+        self._taken: dict[Hashable, int] = {}
+        """Until when a change can reach a row that has, or has had, the name, in any version."""
+        self._versions: dict[Hashable, int] = {}
+        self._renamed: dict[Hashable, RowVersion] = {}
         self._cti = MIN_TIME
         self._due = _FEW
 
     def __bool__(self) -> bool:
-        return bool(self._known)
+        return bool(self._taken)
 
-    def events(self, rows: Sequence[OutRow]) -> list[Event[Any]]:
-        """Return the events that tell of changes, retractions first."""
-        return list(map(self._event, rows))
+    def keeps(self, recurs: bool) -> bool:
+        """Whether rows that come in have their names, and none has to be looked at; `recurs`: their ids may be used again."""
+        return not self._taken and (self._in_step or not recurs)
 
-    def _event(self, row: OutRow) -> Event[Any]:
-        id, le, _, re_new, _ = row
-        known = self._known.get(id)
-        if known is not None and known.last_time >= self._cti:
-            known.last_time = max(known.last_time, re_new)
-            if row.is_insertion:
-                known.version += 1
-                known.name = RowVersion(id, known.version)
-            return row.event(known.name)
-        if re_new == le:
-            self._known[id] = _Known(id, 0, re_new)
-        return row.event(id)
+    def events(self, rows: Sequence[OutRow], names: Sequence[Hashable]) -> list[Event[Any]]:
+        """Return the events that tell of changes, retractions first, of rows that would be called so."""
+        if not rows:
+            return []
+        ids, le, re_old, re_new, _ = zip(*rows, strict=True)
+        return [row.event(name) for row, name in zip(rows, self.names(ids, names, le, re_old, re_new), strict=True)]
 
-    def names(self, ids: list[Any], le: Sequence[int], re_old: Sequence[int], re_new: Sequence[int]) -> list[Hashable]:
-        """Return what changed rows are called, retractions first: what `events` does for many."""
-        names = list(ids)
-        for place, (id, start, old, end) in enumerate(zip(ids, le, re_old, re_new, strict=True)):
-            known = self._known.get(id)
-            if known is not None and known.last_time >= self._cti:
-                if old == start:
-                    known.version += 1
-                    known.name = RowVersion(id, known.version)
-                names[place] = known.name
-                if end > known.last_time:
-                    known.last_time = end
-            elif end == start:
-                self._known[id] = _Known(id, 0, end)
-        return names
+    def names(
+        self,
+        ids: Sequence[Hashable],
+        names: Sequence[Hashable],
+        le: Sequence[int],
+        re_old: Sequence[int],
+        re_new: Sequence[int],
+    ) -> list[Hashable]:
+        """Return what changed rows are called, retractions first, that would be called so if no name were taken."""
+        if self._are_new(ids, names, le, re_old, re_new):
+            return list(names)
+        found = list(names)
+        taken, renamed, cti = self._taken, self._renamed, self._cti
+        for place, (id, name, start, old, end) in enumerate(zip(ids, names, le, re_old, re_new, strict=True)):
+            last_time = taken.get(name)
+            if last_time is None or last_time < cti:
+                if end == start or not (id is name or self._in_step):
+                    taken[name] = end
+                if renamed:
+                    renamed.pop(id, None)
+                    self._versions.pop(name, None)
+                continue
+            if old == start:
+                version = self._versions[name] = self._versions.get(name, 0) + 1
+                renamed[id] = found[place] = RowVersion(name, version)
+            else:
+                found[place] = renamed.get(id, name)
+            if end > last_time:
+                taken[name] = end
+        return found
+
+    def _are_new(
+        self,
+        ids: Sequence[Hashable],
+        names: Sequence[Hashable],
+        le: Sequence[int],
+        re_old: Sequence[int],
+        re_new: Sequence[int],
+    ) -> bool:
+        """Take the names of rows at once if all come in, and no name is taken yet; else say no, and do nothing."""
+        if self._in_step or ids[0] is names[0] or le != re_old:
+            return False
+        given = set(names)
+        if len(given) < len(names) or not self._taken.keys().isdisjoint(given):
+            return False
+        self._taken.update(zip(names, re_new, strict=True))
+        return True
 
     def forget(self, cti: int) -> None:
-        """Forget the rows that nothing can reach after an output CTI."""
+        """Forget the names that nothing can reach after an output CTI."""
         self._cti = cti
-        if not _FEW < len(self._known) <= self._due or cti == INFINITY:
-            self._known = {id: known for id, known in self._known.items() if known.last_time >= cti}
-            self._due = 2 * len(self._known)
+        if not _FEW < len(self._taken) <= self._due or cti == INFINITY:
+            self._taken = {name: last_time for name, last_time in self._taken.items() if last_time >= cti}
+            self._versions = {name: version for name, version in self._versions.items() if name in self._taken}
+            self._renamed = {id: name for id, name in self._renamed.items() if name.id in self._taken}
+            self._due = 2 * len(self._taken)

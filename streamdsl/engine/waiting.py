@@ -6,10 +6,11 @@ run together, in columns, when that CTI comes, when they are many, or when someb
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.few import size_of
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator
@@ -27,7 +28,7 @@ class Waiting:
         self._windows = final_windows(graph)
         self._until = MIN_TIME
         self._batches: list[Batch] = []
-        self._ids: set[Hashable] = set()
+        self._size = 0
         self._cti = self._run = MIN_TIME
 
     def take(self, pieces: Mapping[str, Piece]) -> bool:
@@ -41,15 +42,13 @@ class Waiting:
         return True
 
     def _has_room(self, batch: Batch) -> bool:
-        """Take insertions, unless there are too many of them, or an id has come before: it is another row's."""
-        if not len(batch):
+        """Take insertions, unless there are too many of them."""
+        size = size_of(batch)
+        if not size:
             return True
-        if not batch.comes_in or len(self._ids) + len(batch) > _MOST:
+        if not batch.comes_in or self._size + size > _MOST:
             return False
-        ids = batch.row_ids()
-        if not self._ids.isdisjoint(ids):
-            return False
-        self._ids.update(ids)
+        self._size += size
         self._batches.append(batch)
         return True
 
@@ -58,7 +57,7 @@ class Waiting:
         if self._cti == self._run and not self._batches:
             return None
         batches, self._batches, self._run = self._batches, [], self._cti
-        self._ids.clear()
+        self._size = 0
         return Piece(Batch.concat(joined(batches)), self._cti)
 
     def wait(self, cti: int) -> None:

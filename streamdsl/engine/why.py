@@ -6,7 +6,7 @@ that is behind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -21,7 +21,7 @@ from streamdsl.engine.operators.span import WhereOperator
 from streamdsl.engine.operators.window import WindowOperator
 from streamdsl.expr import describe
 from streamdsl.plan.node import AsofJoin, WindowAggregate, WindowApply
-from streamdsl.temporal import INFINITY, MIN_TIME, Rejected, Unit, format_time
+from streamdsl.temporal import INFINITY, MIN_TIME, Rejections, Unit, format_time
 from streamdsl.windows import Count, Hopping, Output, Session
 
 _MOVING: Final = (ShiftOperator, ExtendOperator, QuantizeOperator)
@@ -40,7 +40,7 @@ class Feed(Protocol):
         """The number of changes that went on."""
 
     @property
-    def rejected(self) -> Sequence[Rejected]:
+    def rejected(self) -> Rejections:
         """The events that were dropped or adjusted."""
 
     def stats(self) -> dict[str, int]:

@@ -73,6 +73,16 @@ def global_names(code: CodeType) -> frozenset[str]:
     return frozenset(str(i.argval) for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL")
 
 
+def attribute_names(code: CodeType) -> set[str]:
+    """Return the names that the code, and that of all functions inside, reads as attributes.
+
+    >>> sorted(attribute_names((lambda e: max(x.a for x in e.b) + c).__code__))
+    ['a', 'b']
+    """
+    instructions = (each for part in tree(code) for each in dis.get_instructions(part))
+    return {str(each.argval) for each in instructions if each.opname in ("LOAD_ATTR", "LOAD_METHOD")}
+
+
 def tree(code: CodeType) -> Iterator[CodeType]:
     """Yield the code and that of all functions inside."""
     yield code

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from keyword import iskeyword
+
 from streamdsl.expr.nodes import (
     Attribute,
     Binary,
@@ -19,9 +21,12 @@ from streamdsl.expr.nodes import (
     Parameter,
     Unary,
     Whole,
+    depth,
 )
+from streamdsl.expr.room import make_room
 from streamdsl.expr.schema import Shape
 from streamdsl.expr.words import CASTS
+from streamdsl.temporal.payload import Record
 
 _CALLS = {"abs": "abs", "not": "not_", "is_none": "is_none"}
 
@@ -32,14 +37,15 @@ def describe(expr: Expr, rows: tuple[str, ...] = ()) -> str:
     >>> describe(Binary("&", Binary(">", Field("price"), Constant(10)), Binary("==", Field("venue"), Constant("X"))))
     "(e.price > 10) & (e.venue == 'X')"
     """
+    make_room(depth(expr), "this expression")
     pair = any(isinstance(part, (Field, Whole, Life)) and part.side == 1 for part in expr.walk())
     return _text(expr, rows or (("l", "r") if pair else ("e",)))
 
 
 def _text(expr: Expr, rows: tuple[str, ...]) -> str:
     match expr:
-        case Field(name, side):
-            return f"{rows[side]}.{name}" if name.isidentifier() else f"{rows[side]}[{name!r}]"
+        case Field(name, side, bare):
+            return rows[side] if bare else f"{rows[side]}.{name}" if is_attribute(name) else f"{rows[side]}[{name!r}]"
         case Whole(side):
             return rows[side]
         case Life(end, side):
@@ -75,6 +81,15 @@ def _text(expr: Expr, rows: tuple[str, ...]) -> str:
         case Opaque():
             return f"opaque {expr.name}"
     return repr(expr)
+
+
+def is_attribute(name: str) -> bool:
+    """Say whether `e.name` is the field of that name: not where Python, or a record, has something else by it.
+
+    >>> is_attribute("fare"), is_attribute("class"), is_attribute("items"), is_attribute("a b")
+    (True, False, False, False)
+    """
+    return name.isidentifier() and not iskeyword(name) and not name.startswith("__") and not hasattr(Record, name)
 
 
 def _inner(expr: Expr, rows: tuple[str, ...]) -> str:

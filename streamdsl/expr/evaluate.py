@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.expr.called import called, shown_otherwise
 from streamdsl.expr.functions import plain_function
 from streamdsl.expr.nodes import (
     Attribute,
@@ -31,7 +33,17 @@ from streamdsl.expr.nodes import (
     Whole,
     application,
 )
-from streamdsl.expr.rows import evaluate_row, field_of, no_lifetime, project_row, settle
+from streamdsl.expr.rows import (
+    answer,
+    at_place,
+    attribute_of,
+    evaluate_row,
+    field_of,
+    holds_row,
+    no_lifetime,
+    project_row,
+    settle,
+)
 from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import Column, Rows, Table, column_of, object_column
 from streamdsl.expr.vector import Operand, Same
@@ -46,12 +58,18 @@ _SCALARS: Final = frozenset({int, float, bool, str, bytes, type(None)})
 
 
 class RowError(Exception):
-    """User code raised `cause` in row `row`, the first that fails."""
+    """User code raised `cause` in row `row`, the first that fails; `payloads` are those of this row."""
 
-    def __init__(self, row: int, cause: Exception) -> None:
+    def __init__(self, row: int, cause: Exception, payloads: tuple[Any, ...] = ()) -> None:
         super().__init__(f"row {row}: {type(cause).__name__}: {cause}")
         self.row = row
         self.cause = cause
+        self.payloads = payloads
+
+    def of(self, inputs: Inputs) -> RowError:
+        """Return the error with its row's payloads."""
+        tables = [table.take(slice(self.row, self.row + 1)) for table in inputs.tables]
+        return RowError(self.row, self.cause, tuple(table.payloads()[0] for table in tables))
 
 
 class Inputs(NamedTuple):
@@ -114,15 +132,24 @@ def project(expr: Expr, inputs: Inputs) -> Table:
     return Table(Schema.scalar(), {"value": column}, inputs.size)
 
 
-def truth(column: Column) -> NDArray[np.bool_]:
-    """Return `bool(value)` of every row. Raises `RowError`.
+def truth(predicate: Expr, inputs: Inputs) -> NDArray[np.bool_]:
+    """Return whether a predicate holds in every row, as `answers.holds` says. Raises `RowError`.
 
-    >>> truth(object_column([0, "a", None, 2.5])).tolist()
-    [False, True, False, True]
+    >>> table = Table.from_payloads([{"n": 0}, {"n": "a"}, {"n": 2.5}])
+    >>> truth(Field("n"), Inputs((table,), 3)).tolist()
+    [False, True, True]
     """
+    column = evaluate(predicate, inputs)
+    try:
+        return _truths(column, partial(answer, predicate))
+    except RowError as error:
+        raise error.of(inputs) from error.cause
+
+
+def _truths(column: Column, one: Callable[[Any], bool]) -> NDArray[np.bool_]:
     if column.dtype != object:
         return column.astype(np.bool_, copy=False)
-    return np.array([_on_row(row, bool, value) for row, value in enumerate(column.tolist())], dtype=np.bool_)
+    return np.array([_on_row(row, one, value) for row, value in enumerate(column.tolist())], dtype=np.bool_)
 
 
 def key_values(expr: Expr, inputs: Inputs) -> list[Hashable]:
@@ -144,8 +171,12 @@ def key_row(expr: Expr, payloads: tuple[Any, ...], life: Lifetime | None = None,
 def _row_by_row(failure: Exception, expr: Expr, inputs: Inputs, one: Callable[..., Any]) -> list[Any]:
     """Return an expression's value in every row where its columns have failed: the rows tell what is wrong, if anything is."""
     if isinstance(failure, RowError) and isinstance(expr, Opaque):
-        raise failure
-    return [_on_row(row, one, expr, *arguments) for row, arguments in enumerate(_rows(inputs))]
+        at_place(failure.cause, expr)
+        raise failure.of(inputs) from failure.cause
+    try:
+        return [_on_row(row, one, expr, *arguments) for row, arguments in enumerate(_rows(inputs))]
+    except RowError as error:
+        raise error.of(inputs) from error.cause
 
 
 def _on_row(row: int, function: Callable[..., R], *arguments: Any) -> R:
@@ -179,10 +210,18 @@ def _is_scalar(column: Column) -> bool:
 def _picked(expr: Expr, inputs: Inputs) -> Column | None:
     """Return the column that an expression is as it stands, None if it must be made."""
     if type(expr) is Field:
-        return inputs.tables[expr.side].columns.get(expr.name)
+        return _column_of_field(inputs.tables[expr.side], expr.name)
     if type(expr) is Key and inputs.keys is not None and inputs.keys.schema.shape is Shape.SCALAR:
         return inputs.keys.columns["value"]
     return None
+
+
+def _column_of_field(table: Table, name: str) -> Column | None:
+    """Return the column that holds a field; None where there is none, and of bare values that may have such an attribute."""
+    column = None if table.schema.shape is Shape.OBJECT else table.columns.get(name)
+    if column is None or table.schema.shape is not Shape.SCALAR:
+        return column
+    return column if column.dtype != object or unique(map(type, column.tolist())) <= IMMUTABLE else None
 
 
 def _made(expr: Make, inputs: Inputs) -> Table:
@@ -249,8 +288,9 @@ class _Columns:
 
     def field(self, expr: Field) -> Operand:
         table = self.inputs.tables[expr.side]
-        if table.schema.shape is not Shape.OBJECT and expr.name in table.schema.names:
-            return self.taken(table.columns[expr.name])
+        column = _column_of_field(table, expr.name)
+        if column is not None:
+            return self.taken(column)
         return column_of([field_of(payload, expr.name) for payload in self.table(expr.side).payloads()])
 
     def table(self, side: int) -> Table:
@@ -293,7 +333,7 @@ class _Columns:
         keys = self.inputs.keys
         if isinstance(expr.operand, Key) and keys is not None and keys.schema.shape is Shape.RECORD and expr.name in keys.columns:
             return self.taken(keys.columns[expr.name])
-        return self.each(lambda value: getattr(value, expr.name), self.operand(expr.operand))
+        return self.each(lambda value: attribute_of(value, expr.name), self.operand(expr.operand))
 
     def call(self, expr: Call) -> Operand:
         function = plain_function(expr.function)
@@ -302,13 +342,13 @@ class _Columns:
         arguments = [
             object_column(self.table(a.side).rows()) if isinstance(a, Whole) else self.operand(a) for a in expr.arguments
         ]
-        return self.each(lambda *values: settle(function(*values)), *arguments)
+        return self.each(lambda *values: settle(called(function, values)), *arguments)
 
     def choose(self, expr: Choose) -> Operand:
         waiting: Rows = np.arange(self.size)
         parts: list[tuple[Rows, Column]] = []
         for condition, value in expr.branches:
-            holds = truth(self.at(waiting).column(condition))
+            holds = _truths(self.at(waiting).column(condition), bool)
             chosen, waiting = waiting[holds], waiting[~holds]
             parts.append((chosen, self.at(chosen).column(value)) if len(chosen) else (chosen, object_column([])))
         if len(waiting):
@@ -340,7 +380,11 @@ def _called(function: Callable[..., Any], arguments: list[list[Any]]) -> list[An
     try:
         # Not map(): a StopIteration of the function would end it, and lose rows.
         for row in zip(*arguments, strict=True):
-            values.append(function(*row))
+            try:
+                values.append(function(*row))
+            except (AttributeError, TypeError) as error:
+                function = shown_otherwise(function, error, row)
+                values.append(function(*row))
     except Exception as error:
         raise RowError(len(values), error) from error
     return values
@@ -375,6 +419,7 @@ __all__ = [
     "RowError",
     "evaluate",
     "evaluate_row",
+    "holds_row",
     "key_row",
     "key_values",
     "project",

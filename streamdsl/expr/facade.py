@@ -26,6 +26,7 @@ from streamdsl.expr.nodes import (
     Method,
     Unary,
     UnaryOp,
+    Whole,
     is_boolean,
 )
 from streamdsl.expr.schema import Schema
@@ -55,6 +56,9 @@ class E(Refusing):
         self._hint = hint  # the type that an annotation declares
         self._is_value = is_value
         note(node)
+
+    def _family(self) -> type[E]:
+        return type(self)
 
     def _binary(self, op: BinaryOp, other: object) -> E:
         return build(lambda left, right: Binary(op, left, right), self, other)
@@ -170,7 +174,7 @@ class E(Refusing):
             raise self._no_field(name, names)
         if name in METHODS and name not in (names or ()):
             return BoundMethod(self, name)
-        return type(self)(Attribute(self._operand(), name), declared(self._hint, name) if names else None)
+        return self._family()(Attribute(self._operand(), name), declared(self._hint, name) if names else None)
 
     def __getitem__(self, item: Any) -> E:
         if isinstance(item, slice):
@@ -180,7 +184,7 @@ class E(Refusing):
             return build(lambda *parts: Function("[]", parts), self, item)
         if item not in names:
             raise self._no_field(item, names)
-        return type(self)(Function("[]", (self._operand(), Constant(item))), declared(self._hint, item))
+        return self._family()(Function("[]", (self._operand(), Constant(item))), declared(self._hint, item))
 
     def _operand(self) -> Expr:
         return operand(self)
@@ -230,7 +234,7 @@ def holds_values(expression: E) -> bool:
 
 def family(*parts: object) -> type[E]:
     """Return the class of the expressions among `parts`; expressions over rows and over windows do not mix."""
-    kinds = {type(part) for part in parts if isinstance(part, E)}
+    kinds = {part._family() for part in parts if isinstance(part, E)}
     if len(kinds) > 1:
         refuse("an expression over rows and one over a window do not mix")
     return kinds.pop() if kinds else E
@@ -244,7 +248,8 @@ def build(make: Callable[..., Expr], *parts: object) -> E:
 def operand(value: object) -> Expr:
     """Return the node of an operator's operand: an expression, a constant, or a tuple of them."""
     if isinstance(value, E):
-        return node_of(value) if holds_values(value) else refuse("a chosen row or record is a result and no operand")
+        is_value = holds_values(value) or isinstance(node_of(value), Whole)
+        return node_of(value) if is_value else refuse("a chosen row or record is a result and no operand")
     if type(value) is tuple and not all(map(is_constant, value)):
         return Make(Schema.tuple(len(value)), tuple(map(operand, value)))
     return constant(value)

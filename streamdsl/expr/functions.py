@@ -13,11 +13,11 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Never, NoReturn, ParamSpec, TypeVar, overload
 
 from streamdsl.errors import QueryError, TimeOverflow, UnitError
+from streamdsl.expr.answers import check_function
 from streamdsl.expr.clock import CalendarUnit, zone_of
 from streamdsl.expr.facade import E, build, constant, family
 from streamdsl.expr.nodes import Call, Choose, Constant, Expr, Field, Function, Parameter, Unary
 from streamdsl.expr.proxies import Made, RowProxy, argument, is_value, passed, result
-from streamdsl.expr.schema import ScalarRow
 from streamdsl.expr.tracing import Refusing, WriterError, is_tracing, refuse
 from streamdsl.expr.words import CASTS, WORDS
 from streamdsl.temporal.time import PER_SECOND, DurationLike, is_integer, to_duration
@@ -62,7 +62,7 @@ def param(name: str, type: Any = object, default: Any = ...) -> Any:
     >>> col("price") > limit
     e.price > $limit
     >>> import streamdsl as sd
-    >>> dear = sd.from_rows([(1, 2, 7), (3, 4, 12)]).where(lambda e: e.value > limit)
+    >>> dear = sd.from_rows([(1, 2, 7), (3, 4, 12)]).where(lambda e: e > limit)
     >>> len(dear.run().cht()), len(dear.bind(limit=10).run().cht())
     (2, 1)
     """
@@ -124,7 +124,7 @@ def is_none(value: Any) -> Any:
     (is_none(e.tip), True)
     """
     if not _is_expression(value):
-        return value is None or (isinstance(value, ScalarRow) and value.value is None)
+        return value is None
     return family(value)(Unary("is_none", argument(value)))
 
 
@@ -278,7 +278,7 @@ def _word(name: str, *values: Any) -> Any:
     """Return what a function of the table of words is of expressions, or its value."""
     if any(map(_is_expression, _flat(values))):
         return build(lambda *parts: Function(name, parts), *values)
-    return WORDS[name].python(*(value.value if isinstance(value, ScalarRow) else value for value in values))
+    return WORDS[name].python(*values)
 
 
 class When(Generic[T]):
@@ -416,6 +416,7 @@ def udf(function: Callable[P, R]) -> Udf[P, R]:
     """
     if not callable(function) or isinstance(function, Udf):
         raise QueryError(f"@udf takes a function, not {function!r}")
+    check_function(function, "a value")
     return Udf(function)
 
 

@@ -7,21 +7,32 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, Final, Literal, TypeAlias
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.expr.words import WORDS, Word
+from streamdsl.temporal.names import exact
 
 BinaryOp: TypeAlias = Literal["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "==", "!=", "<", "<=", ">", ">="]
 UnaryOp: TypeAlias = Literal["-", "+", "abs", "not", "is_none"]
 _LOGICAL: Final = ("&", "|", "^")
 
 
+class Place(NamedTuple):
+    """A line of a file."""
+
+    file: str
+    line: int
+
+
 @dataclass(frozen=True, slots=True)
 class Expr:
     """The base of all expressions."""
+
+    written: Place | None = field(default=None, kw_only=True, compare=False, repr=False)
+    """The line of the lambda that it was traced from."""
 
     def children(self) -> Iterator[Expr]:
         """Yield the expressions that this one is made of."""
@@ -58,7 +69,7 @@ class Expr:
 @functools.cache
 def _names(cls: type[Expr]) -> tuple[str, ...]:
     """Return the names of the fields of a class."""
-    return tuple(field.name for field in fields(cls))
+    return tuple(field.name for field in fields(cls) if field.compare)
 
 
 def _expressions(value: object) -> Iterator[Expr]:
@@ -71,10 +82,15 @@ def _expressions(value: object) -> Iterator[Expr]:
 
 @dataclass(frozen=True, slots=True)
 class Field(Expr):
-    """A field of the row; of a pair of rows, `side` 0 is the left and 1 the right."""
+    """A field of the row; of a pair of rows, `side` 0 is the left and 1 the right. A `bare` payload is shown as the row."""
 
     name: str
     side: int = 0
+    bare: bool = field(default=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if type(self.name) is not str:
+            object.__setattr__(self, "name", exact(self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +325,11 @@ def schema_of(expr: Expr, inputs: tuple[Schema | None, ...]) -> Schema | None:
         return expr.schema
     if isinstance(expr, Whole):
         return inputs[expr.side]
+    if isinstance(expr, Constant):
+        return Schema.scalar(type(expr.value)) if type(expr.value) in IMMUTABLE else None
     applied = application(expr)
-    is_scalar = isinstance(expr, Life) or (isinstance(expr, Constant) and type(expr.value) in IMMUTABLE) or is_boolean(expr)
-    return Schema.scalar() if is_scalar or (applied is not None and applied[0].gives is not None) else None
+    gives = "int" if isinstance(expr, Life) else "bool" if is_boolean(expr) else None if applied is None else applied[0].gives
+    return None if gives is None else Schema.scalar(_TYPES[gives])
+
+
+_TYPES: Final[Mapping[str, type]] = {"int": int, "float": float, "bool": bool, "str": str, "none": type(None)}

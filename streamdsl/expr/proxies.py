@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NoReturn
 
 from streamdsl.errors import FieldNotFound
 from streamdsl.expr.bytecode import is_private
+from streamdsl.expr.called import warn_of_value
 from streamdsl.expr.declared import declared
 from streamdsl.expr.facade import E, holds_values, node_of, operand
 from streamdsl.expr.nodes import Expr, Field, Life, Make, Whole
 from streamdsl.expr.schema import Schema, Shape
-from streamdsl.expr.tracing import Refusing, refuse
+from streamdsl.expr.tracing import Refusing, WriterError, mistaken, not_mistaken, refuse
 from streamdsl.temporal.payload import Record
 
 
@@ -37,7 +39,7 @@ class RowProxy(Refusing):
             raise AttributeError(name)
         schema = self._schema
         if hasattr(Record, name) and (schema is None or schema.shape is Shape.RECORD):
-            refuse(f"{name!r} is a method of records", f'write e["{name}"] for the field')
+            return MethodProxy(name, schema is not None)
         if schema is not None and name not in schema.names:
             _refuse_unless_missing(schema, name)
         return self._field(name)
@@ -57,6 +59,87 @@ class RowProxy(Refusing):
 
     def _field(self, name: str) -> E:
         return E(Field(name, self._side), declared(self._schema.cls, name) if self._schema is not None else None)
+
+
+class MethodProxy(Refusing):
+    """A method of records, which a trace does not show; to take it for a field is a mistake."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str, is_record: bool) -> None:
+        self._name = name
+        if is_record:
+            mistaken(self, WriterError(f"{name} is a method of records", hint=f"write e[{name!r}] for the field"))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        not_mistaken(self)
+        refuse(f"{self._name!r} is a method of records")
+
+
+class RowE(E):
+    """A row that is an expression itself, as a bare payload is: without a schema only the run can tell what it is.
+
+    >>> RowE(0) + 1, RowE(0).price
+    (e + 1, e.price)
+    >>> row_proxy(Schema.scalar(int), 0) > 3
+    e > 3
+    """
+
+    __slots__ = ("_row",)
+
+    def __init__(self, side: int) -> None:
+        self._row = RowProxy(None, side)
+        self._node = Whole(side)
+        self._hint = None
+        self._is_value = False
+
+    def _family(self) -> type[E]:
+        return E
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._row, name)
+
+    def __getitem__(self, item: Any) -> Any:
+        return self._row[item]
+
+
+class BareE(E):
+    """A bare payload.
+
+    Its own attributes are those of its type. `value`, which a builtin type has not, is the payload, for one version more.
+    """
+
+    __slots__ = ("_kind",)
+
+    def __init__(self, side: int, kind: type | None) -> None:
+        self._node = Whole(side) if kind is None else Field("value", side, bare=True)
+        self._hint = kind
+        self._is_value = True
+        self._kind = kind
+
+    def _family(self) -> type[E]:
+        return E
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "value" and self._kind is not None:
+            warn_of_value(sys._getframe(1))
+            return E(self._node, self._hint)
+        if self._kind is not None and not hasattr(self._kind, name) and not is_private(name):
+            raise FieldNotFound(name, ())
+        return super().__getattr__(name)
+
+    def __getitem__(self, item: Any) -> Any:
+        if item == "value" and self._kind is not None:
+            warn_of_value(sys._getframe(1))
+            return E(self._node, self._hint)
+        return super().__getitem__(item)
+
+
+def row_proxy(schema: Schema | None, side: int) -> Any:
+    """Return what a lambda is called with for a row while it is traced."""
+    if schema is None:
+        return RowE(side)
+    return BareE(side, schema.kind) if schema.shape is Shape.SCALAR else RowProxy(schema, side)
 
 
 class LifeProxy(Refusing):
@@ -127,7 +210,7 @@ def argument(value: object) -> Expr:
 
 def passed(value: object) -> Expr:
     """Return the node of what a registered function is called with: a row itself, or what holds none."""
-    if not isinstance(value, RowProxy) and not is_value(value):
+    if not isinstance(value, (RowProxy, RowE)) and not is_value(value):
         refuse("a row or a record inside a value is not yet what a function is called with")
     return argument(value)
 

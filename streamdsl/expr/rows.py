@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime  # noqa: F401 - an example makes one
 from typing import Any, Final
 
 import numpy as np
 
 from streamdsl.errors import QueryError
+from streamdsl.expr.answers import holds
+from streamdsl.expr.called import called, shown
 from streamdsl.expr.facade import E, node_of
 from streamdsl.expr.functions import Then, When, incomplete, plain_function
 from streamdsl.expr.nodes import (
@@ -28,10 +31,10 @@ from streamdsl.expr.nodes import (
     Whole,
     application,
 )
-from streamdsl.expr.schema import ScalarRow, TupleRow, as_payload, row_view
+from streamdsl.expr.schema import TupleRow, as_payload, row_view
 from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.temporal.lifetime import Lifetime
-from streamdsl.temporal.payload import Record, map_parts, plain
+from streamdsl.temporal.payload import Record, RecordMethod, map_parts, plain
 
 
 def evaluate_row(
@@ -51,10 +54,36 @@ def project_row(
 ) -> Any:
     """Return the payload that a projection makes of one row.
 
-    >>> project_row(Opaque(lambda e: {"double": e.value * 2}), (21,))
+    >>> project_row(Opaque(lambda e: {"double": e * 2}), (21,))
     Record(double=42)
     """
     return as_payload(settle(_Row(payloads, life, key, starts).value(expr)))
+
+
+def holds_row(
+    expr: Expr, payloads: tuple[Any, ...], life: Lifetime | None = None, key: Any = None, starts: tuple[int, ...] = ()
+) -> bool:
+    """Say whether a predicate is true of one row, or of a pair.
+
+    >>> holds_row(Binary(">", Field("x"), Constant(2)), ({"x": 21},))
+    True
+    """
+    return answer(expr, evaluate_row(expr, payloads, life, key, starts))
+
+
+def answer(expr: Expr, value: Any) -> bool:
+    """Return what a predicate's value says; what says nothing is an error that names the predicate's line."""
+    try:
+        return holds(value)
+    except Exception as error:
+        raise at_place(error, expr) from None
+
+
+def at_place(error: Exception, expr: Expr) -> Exception:
+    """Return an error with the line of the expression in which it came up first."""
+    if not hasattr(error, "written"):
+        error.written = next((part.written for part in expr.walk() if part.written is not None), None)  # type: ignore[attr-defined]
+    return error
 
 
 class _Row:
@@ -71,7 +100,11 @@ class _Row:
 
     def value(self, expr: Expr) -> Any:
         if id(expr) not in self.done:
-            self.done[id(expr)] = _MEANINGS[type(expr)](self, expr)
+            try:
+                self.done[id(expr)] = _MEANINGS[type(expr)](self, expr)
+            except Exception as error:
+                at_place(error, expr)
+                raise
         return self.done[id(expr)]
 
     def values(self, exprs: Sequence[Expr]) -> list[Any]:
@@ -104,14 +137,13 @@ class _Row:
 
     def call(self, expr: Call) -> Any:
         arguments = [row_view(self.payloads[a.side]) if isinstance(a, Whole) else self.value(a) for a in expr.arguments]
-        return settle(plain_function(expr.function)(*arguments))
+        return settle(called(plain_function(expr.function), arguments))
 
     def opaque(self, expr: Opaque) -> Any:
-        rows = map(row_view, self.payloads[: expr.sides])
         if expr.life and self.life is None:
             raise no_lifetime()
-        found = expr.function(*rows, self.life) if expr.life else expr.function(*rows)
-        return as_payload(settle(found, self.value))
+        rows = [*map(row_view, self.payloads[: expr.sides]), *([self.life] if expr.life else [])]
+        return as_payload(settle(called(expr.function, rows), self.value))
 
 
 _MEANINGS: Final[Mapping[type[Expr], Callable[[_Row, Any], Any]]] = {
@@ -121,7 +153,7 @@ _MEANINGS: Final[Mapping[type[Expr], Callable[[_Row, Any], Any]]] = {
     Key: lambda row, _: row.key,
     Constant: lambda _, expr: expr.value,
     **dict.fromkeys((Binary, Unary, Method, Function), _Row.apply),
-    Attribute: lambda row, expr: getattr(row.value(expr.operand), expr.name),
+    Attribute: lambda row, expr: attribute_of(row.value(expr.operand), expr.name),
     Call: _Row.call,
     Choose: _Row.choose,
     Make: lambda row, expr: expr.schema.build(row.values(expr.values)),
@@ -130,9 +162,21 @@ _MEANINGS: Final[Mapping[type[Expr], Callable[[_Row, Any], Any]]] = {
 
 
 def field_of(payload: Any, name: str) -> Any:
-    """Return a field of a payload, or what else its row has by that name."""
+    """Return a field of a payload, or what else its row has by that name.
+
+    >>> field_of({"items": 3}, "items"), field_of(7, "value"), field_of(datetime(2026, 3, 29), "year")
+    (3, 7, 2026)
+    """
     row = row_view(payload)
-    return row[name] if isinstance(row, Record) and name in row else getattr(row, name)
+    return row[name] if isinstance(row, Record) and name in row else attribute_of(row, name)
+
+
+def attribute_of(value: Any, name: str) -> Any:
+    """Return an attribute of a value; a method of a record is none. `value` of a builtin one that has none is itself."""
+    if name == "value" and type(value) in IMMUTABLE:
+        return value
+    found = getattr(value, name)
+    return found.refuse() if type(found) is RecordMethod else found
 
 
 def no_lifetime() -> QueryError:
@@ -147,8 +191,8 @@ def _no_row(expr: Expr) -> Any:
 def settle(value: Any, evaluate: Callable[[Expr], Any] = _no_row) -> Any:
     """Return what user code gave, with every row in it replaced by its payload, numpy scalars and expressions by their values.
 
-    >>> settle((ScalarRow(1), [np.int64(2)]))
-    (1, [2])
+    >>> settle((TupleRow((1, 2)), [np.int64(2)]))
+    ((1, 2), [2])
     """
     kind = type(value)
     if kind in IMMUTABLE:
@@ -159,8 +203,9 @@ def settle(value: Any, evaluate: Callable[[Expr], Any] = _no_row) -> Any:
         return evaluate(node_of(value))
     if kind is When or kind is Then:
         incomplete(value)
-    if kind is ScalarRow:
-        return value.value
     if kind is TupleRow:
         return tuple(value)
+    if kind is RecordMethod:
+        value.refuse()
+    value = shown(value)
     return map_parts(lambda part: settle(part, evaluate), value)

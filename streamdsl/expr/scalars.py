@@ -21,8 +21,11 @@ from streamdsl.expr.nodes import (
     Unary,
     Whole,
     application,
+    is_boolean,
 )
+from streamdsl.expr.rows import attribute_of
 from streamdsl.expr.schema import Schema, Shape
+from streamdsl.temporal.names import literal
 from streamdsl.temporal.payload import PLAIN, Record
 
 Values: TypeAlias = tuple[Any, ...]
@@ -31,6 +34,8 @@ Passed: TypeAlias = tuple[Sequence[Values], Sequence[int] | None, Sequence[int],
 """What becomes of rows: values, numbers of groups, and if some are dropped, which are left, and which steps drop the others."""
 RowFunction: TypeAlias = Callable[[Sequence[Values], Sequence[int] | None], Passed | None]
 
+_ANSWERS: Final = frozenset({bool, int, float, str})
+"""The types whose values are true or false in a predicate; of what others give, columns know."""
 _NO_GROUPS: Final = itertools.repeat(None)
 _LONGEST: Final = 100
 """Expressions with more nodes are left to columns: what is shared in them is written out here."""
@@ -89,7 +94,10 @@ class Keep:
 
     def write(self, text: Writing) -> None:
         """Write this step after those before it."""
-        text.drop(f"not {text.plain(self.predicate)}")
+        name = text.plain(self.predicate)
+        if not is_boolean(self.predicate):
+            text.say(f"if type({name}) not in ANSWERS: return None")
+        text.drop(f"not {name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +208,7 @@ class Writing:
         self.in_groups: bool | None = None
         self._drops = False
         self._fields = self._given = [f"v[{place}]" for place in range(len(schema.names))]
-        self._names: dict[str, Any] = {"PLAIN": PLAIN, "NO_GROUPS": _NO_GROUPS}
+        self._names: dict[str, Any] = {"PLAIN": PLAIN, "ANSWERS": _ANSWERS, "NO_GROUPS": _NO_GROUPS}
         self._lines: list[str] = []
         self._n_nodes = 0
 
@@ -292,7 +300,7 @@ class Writing:
 
     def attribute(self, expr: Attribute) -> str:
         if not isinstance(expr.operand, Key):
-            return f"{self.named(getattr)}({self.of(expr.operand)}, {expr.name!r})"
+            return f"{self.named(attribute_of)}({self.of(expr.operand)}, {literal(expr.name)})"
         return self._key(expr.name, self.keys if self.keys is not None and self.keys.shape is Shape.RECORD else None)
 
     def _field(self, name: str, schema: Schema | None) -> str:

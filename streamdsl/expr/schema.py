@@ -9,10 +9,12 @@ import inspect
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from streamdsl.errors import SchemaError
+from streamdsl.errors import SchemaError, shortened
+from streamdsl.expr.vocabulary import IMMUTABLE
+from streamdsl.temporal.names import exact
 from streamdsl.temporal.payload import Record, is_dataclass, is_namedtuple
 
 
@@ -20,7 +22,7 @@ class Shape(enum.Enum):
     """How a payload holds its fields."""
 
     SCALAR = "scalar"
-    """One bare value, the field `value`."""
+    """One bare value, which is itself in every lambda; its column is `value`."""
     RECORD = "record"
     """A mapping with `str` keys; results are `Record`s."""
     TUPLE = "tuple"
@@ -29,26 +31,6 @@ class Shape(enum.Enum):
     """A plain dataclass or named tuple, rebuilt from its fields."""
     OBJECT = "object"
     """Any object kept whole: results of opaque functions, and dataclasses whose construction runs code of their own."""
-
-
-class ScalarRow:
-    """What a lambda sees of a scalar payload: a row with the one field `value`."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __getitem__(self, name: str) -> Any:
-        if name != "value":
-            raise KeyError(name)
-        return self.value
-
-    def __bool__(self) -> bool:
-        return bool(self.value)
-
-    def __repr__(self) -> str:
-        return f"ScalarRow({self.value!r})"
 
 
 class TupleRow(tuple[Any, ...]):
@@ -140,12 +122,22 @@ class Schema:
     shape: Shape
     names: tuple[str, ...]
     cls: type | None = None
+    kind: type | None = field(default=None, compare=False)
+    """Of bare values the builtin type that is declared for them, where it is one."""
+
+    def __post_init__(self) -> None:
+        if any(type(name) is not str for name in self.names):
+            object.__setattr__(self, "names", tuple(map(exact, self.names)))
 
     @classmethod
     @functools.cache
-    def scalar(cls) -> Schema:
-        """Return the schema of bare values."""
-        return cls(Shape.SCALAR, ("value",))
+    def scalar(cls, kind: Any = None) -> Schema:
+        """Return the schema of bare values, of which one of the builtin types may be declared."""
+        return cls(Shape.SCALAR, ("value",), kind=kind)
+
+    @classmethod
+    def _bare(cls, kind: Any) -> Schema:
+        return cls.scalar(kind if kind in IMMUTABLE else None)
 
     @classmethod
     def record(cls, names: Sequence[str]) -> Schema:
@@ -180,20 +172,20 @@ class Schema:
             return cls(Shape.CLASS if is_plain_class(payload) else Shape.OBJECT, tuple(payload._fields), payload)
         if issubclass(payload, (Mapping, tuple)) or payload is object:
             return None
-        return cls.scalar()
+        return cls._bare(payload)
 
     @classmethod
     def of_payload(cls, payload: Any) -> Schema:
         """Return the schema that a first payload shows."""
         if isinstance(payload, Mapping):
             if not all(isinstance(name, str) for name in payload):
-                raise SchemaError(f"a mapping payload has str keys, not {payload!r}")
+                raise SchemaError(f"a mapping payload has str keys, not {shortened(payload)}")
             return cls.record(tuple(payload))
         if is_dataclass(payload) or is_namedtuple(payload):
             found = cls.of_type(type(payload))
             assert found is not None
             return found
-        return cls.tuple(len(payload)) if isinstance(payload, tuple) else cls.scalar()
+        return cls.tuple(len(payload)) if isinstance(payload, tuple) else cls._bare(type(payload))
 
     def values(self, payload: Any) -> Sequence[Any]:
         """Return the payload's field values in order, or raise `SchemaError`; an object stays whole.
@@ -243,7 +235,7 @@ class Schema:
     def _mismatch(self, payload: Any) -> SchemaError:
         wanted = self.cls.__name__ if self.cls else self.shape.value
         return SchemaError(
-            f"payload {payload!r} does not fit its stream of {wanted} payloads with the fields: {', '.join(self.names)}",
+            f"payload {shortened(payload)} does not fit its stream of {wanted} payloads with the fields: {', '.join(self.names)}",
             hint="every payload of a stream has the same fields; None is a value",
         )
 
@@ -252,22 +244,20 @@ class Schema:
 
 
 def row_view(payload: Any) -> Any:
-    """Return what a lambda sees of a payload: itself if it has named fields, else a row with `.value` or `._0`.
+    """Return what a lambda sees of a payload: itself, of a mapping a record, of a plain tuple one with fields `._0`, `._1`.
 
-    >>> row_view(5).value, row_view((1, 2))._1
+    >>> row_view(5), row_view((1, 2))._1
     (5, 2)
     """
     if isinstance(payload, Record) or is_dataclass(payload) or is_namedtuple(payload):
         return payload
     if isinstance(payload, Mapping):
         return Record(payload)
-    return TupleRow(payload) if isinstance(payload, tuple) else ScalarRow(payload)
+    return TupleRow(payload) if isinstance(payload, tuple) else payload
 
 
 def as_payload(result: Any) -> Any:
     """Return the payload that a user function's result stands for: a `dict` becomes a `Record`, a row becomes its payload."""
-    if isinstance(result, ScalarRow):
-        return result.value
     if isinstance(result, TupleRow):
         return tuple(result)
     if isinstance(result, Mapping) and not isinstance(result, Record):

@@ -120,7 +120,8 @@ def with_stand_ins(function: FunctionType, replace: Callable[[Any], Any] = stand
     cells = [replace(cell.cell_contents) for cell in function.__closure__ or ()]
     defaults = tuple(map(replace, function.__defaults__ or ()))
     by_name = {name: replace(value) for name, value in (function.__kwdefaults__ or {}).items()}
-    return with_environment(function, {"__builtins__": {}, **names}, tuple(map(CellType, cells)), defaults, by_name)
+    environment = {"__builtins__": {}, "__name__": function.__module__, **names}
+    return with_environment(function, environment, tuple(map(CellType, cells)), defaults, by_name)
 
 
 def _global(function: FunctionType, name: str) -> Any:

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 from typing import Any, Final
 
 from streamdsl.errors import FieldNotFound, QueryError
-from streamdsl.expr.bytecode import is_traceable, remainders
+from streamdsl.expr.answers import check_function
+from streamdsl.expr.bytecode import attribute_names, is_traceable, remainders
 from streamdsl.expr.facade import E
 from streamdsl.expr.functions import Udf, call
-from streamdsl.expr.nodes import Expr, Field, Opaque, Whole, depth
-from streamdsl.expr.proxies import LifeProxy, RowProxy, argument, result
+from streamdsl.expr.nodes import Expr, Field, Opaque, Place, Whole, depth
+from streamdsl.expr.proxies import LifeProxy, argument, result, row_proxy
+from streamdsl.expr.room import make_room
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.snapshot import snapshot
 from streamdsl.expr.standins import with_stand_ins
@@ -30,12 +33,13 @@ _DEEPEST: Final = 100
 """Nodes inside nodes: Python evaluates a lambda of a thousand terms without a stack, and a tree of them only with one."""
 
 
-def trace(function: Any, schemas: Schemas, *, life: bool = False) -> Expr:
+def trace(function: Any, schemas: Schemas, *, life: bool = False, yields: bool = False) -> Expr:
     """Return the expression that a lambda over rows of these schemas stands for; also of an `E`, or a constant.
 
-    With `life`, a lambda with one parameter more gets the row's lifetime. What cannot be traced is an `Opaque`, and so is a
-    lambda over rows of a class that runs code of its own when they are made. Raises `FieldNotFound` for a field that a row of a
-    known schema does not have, and `QueryError` for `~` on a boolean or a wrong number of parameters.
+    With `life`, a lambda with one parameter more gets the row's lifetime; with `yields`, it may be a generator function. What
+    cannot be traced is an `Opaque`, and so is a lambda over rows of a class that runs code of its own when they are made.
+    Raises `FieldNotFound` for a field that a row of a known schema does not have, and `QueryError` for `~` on a boolean, a wrong
+    number of parameters, an async function, and a name taken for a field by which rows have something else.
 
     >>> trace(lambda e: e.price * 2, (None,))
     Binary(op='*', left=Field(name='price', side=0), right=Constant(value=2))
@@ -48,11 +52,14 @@ def trace(function: Any, schemas: Schemas, *, life: bool = False) -> Expr:
         return call(function, tuple(map(Whole, range(len(schemas)))))
     if not callable(function):
         return argument(function)
+    check_function(function, "a row", yields)
     takes_life = check_parameters(function, len(schemas), life)
+    if type(function) is FunctionType:
+        _check_names(function, schemas)
     recorded = _recorded(function, schemas, takes_life) if type(function) is FunctionType else None
     if recorded is not None and not any(map(_runs_code, schemas)):
         return _checked(recorded, schemas)
-    return Opaque(snapshot(function), len(schemas), takes_life, name_of(function), recorded)
+    return Opaque(snapshot(function), len(schemas), takes_life, name_of(function), recorded, written=_place(function))
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -67,13 +74,33 @@ def _recorded(function: FunctionType, schemas: Schemas, takes_life: bool) -> Exp
     with tracing() as attempt:
         try:
             copy = with_stand_ins(function)
-            rows = map(RowProxy, schemas, range(len(schemas)))
+            rows = map(row_proxy, schemas, range(len(schemas)))
             expr = result(copy(*rows, LifeProxy()) if takes_life else copy(*rows))
         except (FieldNotFound, WriterError):
             raise
         except Exception:
-            return None
+            expr = None
+    for _, mistake in attempt.mistakes.values():
+        raise mistake
+    if expr is None:
+        return None
+    place = _place(function)
+    for node in attempt.nodes:
+        object.__setattr__(node, "written", place)
     return expr if _is_faithful(attempt, function, expr) else None
+
+
+def _check_names(function: FunctionType, schemas: Schemas) -> None:
+    """Raise an error where a field is read as an attribute that is Python's own: `e.__doc__` is no field of a record."""
+    pythons = {name for schema in schemas if schema is not None for name in schema.names if name.startswith("__")}
+    for name in sorted(pythons and pythons & attribute_names(function.__code__)):
+        raise WriterError(f"{name} is an attribute that Python has for itself", hint=f"write e[{name!r}] for the field")
+
+
+def _place(function: Callable[..., Any]) -> Place | None:
+    """Return where a function is written."""
+    code = getattr(inspect.unwrap(function) if not isinstance(function, partial) else function.func, "__code__", None)
+    return None if code is None else Place(code.co_filename, code.co_firstlineno)
 
 
 def _is_faithful(attempt: Tracing, function: FunctionType, expr: Expr) -> bool:
@@ -106,6 +133,7 @@ def check_parameters(function: Callable[..., Any], rows: int, life: bool = False
 
 
 def _checked(expr: Expr, schemas: Schemas) -> Expr:
+    make_room(depth(expr), "this expression")
     for part in expr.walk():
         if isinstance(part, (Field, Whole)) and part.side >= len(schemas):
             raise QueryError(f"the expression reads row {part.side + 1} of {len(schemas)}")

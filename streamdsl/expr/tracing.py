@@ -23,13 +23,14 @@ class WriterError(QueryError):
 
 
 class Tracing:
-    """One attempt at tracing: the nodes that were built, and whether something could not be."""
+    """One attempt at tracing: the nodes that were built, whether something could not be, and what may be a mistake."""
 
-    __slots__ = ("failed", "nodes")
+    __slots__ = ("failed", "mistakes", "nodes")
 
     def __init__(self) -> None:
         self.nodes: list[Expr] = []
         self.failed = False
+        self.mistakes: dict[int, tuple[object, WriterError]] = {}
 
     def covers(self, *results: Expr) -> bool:
         """Say whether every node that was built is part of the results: what Python computes and throws away may still raise."""
@@ -84,6 +85,20 @@ def note(node: Expr) -> None:
 def is_tracing() -> bool:
     """Say whether a lambda is being traced."""
     return _TRACING.get() is not None
+
+
+def mistaken(proxy: object, error: WriterError) -> None:
+    """Note that something was asked for which is a mistake, unless what stands for it turns out to be used rightly."""
+    attempt = _TRACING.get()
+    if attempt is not None:
+        attempt.mistakes[id(proxy)] = (proxy, error)
+
+
+def not_mistaken(proxy: object) -> None:
+    """Note that what stands for something is used rightly."""
+    attempt = _TRACING.get()
+    if attempt is not None:
+        attempt.mistakes.pop(id(proxy), None)
 
 
 def refuse(what: str, hint: str = _EXPRESSION_HINT) -> NoReturn:

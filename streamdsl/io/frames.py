@@ -15,6 +15,8 @@ from streamdsl.errors import SchemaError, TimeOverflow
 from streamdsl.expr.schema import Schema
 from streamdsl.extras import need, need_pyarrow
 from streamdsl.io.layout import PHYSICAL
+from streamdsl.io.values import unnested
+from streamdsl.plan.types import Hints
 from streamdsl.temporal import MISSING, Cti, Event, Insert, Retract, Unit, is_calendar
 from streamdsl.temporal.events import PhysicalEvent
 from streamdsl.temporal.frames import (
@@ -30,7 +32,6 @@ from streamdsl.temporal.frames import (
     series,
     times_to_pandas,
 )
-from streamdsl.temporal.payload import fields_of, is_dataclass, plain
 from streamdsl.temporal.time import INFINITY, Ticks
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class PhysicalRows:
     re_new: Ticks
     fields: Mapping[str, Values]
     memo: Memo | None
+    types: Hints
     unit: Unit | None
     cti_places: NDArray[np.intp]
     ctis: Ticks
@@ -146,29 +148,42 @@ _KINDS: dict[type, str] = {Insert: "insert", Retract: "retract", Cti: "cti"}
 _CTI = 2
 
 
-def history_to_arrow(history: History) -> Any:
+def history_to_arrow(history: History, types: Hints | None = None) -> Any:
     """Return a history as an Arrow table, columns as in `history_to_pandas`.
 
-    Nested records become structs, exact big ints decimals. Raises `SchemaError` for values that Arrow has no type for, and
-    `QueryError` without pyarrow.
+    `types` are what is known of the fields' values: a column without a value, or of integers among floats, gets its type from
+    there. Nested records become structs, exact big ints decimals, members of an enum their names. Raises `SchemaError` for values
+    that Arrow has no type for, and `QueryError` without pyarrow.
     """
     need_pyarrow("Arrow tables")
-    import pyarrow as pa
-
     arrays = {"le": _arrow_times(history.le, history.unit), "re": _arrow_times(history.re, history.unit)}
-    arrays.update({name: _arrow_array(name, values) for name, values in zip(history.names, history.fields.values(), strict=True)})
-    return pa.table(arrays).replace_schema_metadata({MEMO: json.dumps(history.memo)} if history.memo else None)
+    found = _arrow_arrays(history.fields, types or {})
+    return _arrow_table({**arrays, **dict(zip(history.names, found, strict=True))}, history.memo)
 
 
 def physical_to_arrow(physical: PhysicalRows) -> Any:
     """Return physical events as an Arrow table; raises as `history_to_arrow` does."""
+    times = {name: _arrow_times(each, physical.unit) for name, each in physical.times().items()}
+    found = map(physical.over_all, _arrow_arrays(physical.fields, physical.types))
+    arrays = {"kind": physical.kinds(), "id": physical.over_all(physical.ids), **times}
+    return _arrow_table({**arrays, **dict(zip(physical.names, found, strict=True))}, physical.memo)
+
+
+def _arrow_table(arrays: Mapping[str, Any], memo: Memo | None) -> Any:
     import pyarrow as pa
 
-    times = {name: _arrow_times(each, physical.unit) for name, each in physical.times().items()}
-    fields = zip(physical.names, physical.fields.values(), strict=True)
-    arrays = {"kind": physical.kinds(), "id": physical.over_all(physical.ids), **times}
-    arrays.update({name: physical.over_all(_arrow_array(name, values)) for name, values in fields})
-    return pa.table(arrays).replace_schema_metadata({MEMO: json.dumps(physical.memo)} if physical.memo else None)
+    for name in arrays:
+        if any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise SchemaError(
+                f"the field {name!r} has no name that Arrow can hold: it is no Unicode", hint="select it under another name"
+            )
+    return pa.table(dict(arrays)).replace_schema_metadata({MEMO: json.dumps(memo)} if memo else None)
+
+
+def _arrow_arrays(fields: Mapping[str, Values], types: Hints) -> list[Any]:
+    from streamdsl.io.arrow_values import arrow_array
+
+    return [arrow_array(name, values, types.get(name)) for name, values in fields.items()]
 
 
 def _arrow_times(times: Ticks, unit: Unit | None) -> Any:
@@ -177,32 +192,6 @@ def _arrow_times(times: Ticks, unit: Unit | None) -> Any:
     ticks, null = frame_times(times, unit)
     array = pa.array(ticks, type=pa.int64(), mask=null if null.any() else None)
     return array.cast(pa.timestamp(unit, tz="UTC")) if is_calendar(unit) else array
-
-
-def _arrow_array(name: str, values: Values) -> Any:
-    import pyarrow as pa
-
-    if isinstance(values, np.ndarray) and values.dtype != object:
-        return pa.array(values)
-    values = [_unnest(value) for value in values]
-    if any(type(value) is int and not -(2**63) <= value < 2**63 for value in values):
-        values = [Decimal(value) if type(value) is int else value for value in values]
-    try:
-        return pa.array(values)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise SchemaError(
-            f"Arrow has no type for the values of the field {name!r}: {error}",
-            hint="to_pandas keeps any value; or select what Arrow can hold",
-        ) from None
-
-
-def _unnest(value: Any) -> Any:
-    """Return a value with records, tuples and dataclasses inside it as dicts by field, sets as lists."""
-    if isinstance(value, (Mapping, tuple)) or is_dataclass(value):
-        return {name: _unnest(item) for name, item in fields_of(value)}
-    if isinstance(value, (list, set, frozenset, np.ndarray)):
-        return [_unnest(item) for item in value]
-    return plain(value)
 
 
 def history_to_polars(history: History) -> pl.DataFrame:
@@ -261,14 +250,14 @@ def _polars_series(name: str, values: Values) -> pl.Series:
         if values.dtype != object:
             return pl.Series(name, values)
         values = values.tolist()
-    unnested = [_unnest(value) for value in values]
-    kinds = {type(value) for value in unnested} - {type(None)}
-    if kinds == {int, float} and all(abs(value) <= 2**53 for value in unnested if type(value) is int):
-        return pl.Series(name, unnested, dtype=pl.Float64, strict=False)
-    if len(kinds) > 1 or any(isinstance(value, Decimal) and not value.is_finite() for value in unnested):
+    plain_values = [unnested(value) for value in values]
+    kinds = {type(value) for value in plain_values} - {type(None)}
+    if kinds == {int, float} and all(abs(value) <= 2**53 for value in plain_values if type(value) is int):
+        return pl.Series(name, plain_values, dtype=pl.Float64, strict=False)
+    if len(kinds) > 1 or any(isinstance(value, Decimal) and not value.is_finite() for value in plain_values):
         return pl.Series(name, values, dtype=pl.Object)
     try:
-        column = pl.Series(name, unnested, strict=True)
+        column = pl.Series(name, plain_values, strict=True)
     except Exception:  # polars raises errors of many types for what it has no type for
         return pl.Series(name, values, dtype=pl.Object)
-    return pl.Series(name, values, dtype=pl.Object) if kinds & {dict, list} and column.to_list() != unnested else column
+    return pl.Series(name, values, dtype=pl.Object) if kinds & {dict, list} and column.to_list() != plain_values else column

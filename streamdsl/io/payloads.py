@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, Final
 
-from streamdsl.errors import SchemaError
+from streamdsl.errors import SchemaError, shortened
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Column, Table
 from streamdsl.io.uniform import Fields
@@ -82,10 +82,10 @@ def _other_payload(schema: Schema, payload: Any) -> SchemaError:
     wanted, found = schema.cls.__name__ if schema.cls else schema.shape.value, type(payload).__name__
     if schema.cls is not None and isinstance(payload, schema.cls):
         return SchemaError(
-            f"payload {payload!r} is of a subclass of {wanted}, which may have other fields",
+            f"payload {shortened(payload)} is of a subclass of {wanted}, which may have other fields",
             hint=f"all payloads of a stream are of one class: make it a {wanted}, or declare payload={found} if all are that",
         )
     return SchemaError(
-        f"payload {payload!r} does not fit its stream of {wanted} payloads with the fields: {', '.join(schema.names)}",
+        f"payload {shortened(payload)} does not fit its stream of {wanted} payloads with the fields: {', '.join(schema.names)}",
         hint="every payload of a stream has the same fields; None is a value",
     )

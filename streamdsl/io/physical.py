@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.errors import SchemaError
+from streamdsl.errors import EventError, SchemaError
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column
 from streamdsl.io.columns import Columns, columns_of
@@ -39,7 +39,7 @@ def has_physical_columns(columns: Columns) -> bool:
 def events_from_frame(frame: object, unit: Unit | None = None, payload: PayloadLike = None) -> list[Event[Any]]:
     """Return the events of a physical frame, with times in ticks; a retraction whose payload is all null leaves it out.
 
-    Raises `SchemaError` for a row of no known kind, `EventError` for one whose `le` is null.
+    Raises `EventError` for a row of no known kind, and for one whose `le` or `id` is null.
 
     >>> import pandas as pd
     >>> rows = [("insert", "a", 1, None, None, 7), ("cti", None, 4, None, None, None)]
@@ -82,15 +82,25 @@ class PhysicalLayout:
         kinds = self._kinds(columns.values("kind").tolist(), first_row)
         times = [self._times(columns, name, kinds, first_row) for name in ("le", "re", "re_new")]
         payloads = self._payloads(columns, kinds)
-        rows = zip(kinds, columns.values("id").tolist(), *(column.tolist() for column in times), payloads, strict=True)
+        ids = self._ids(columns.values("id").tolist(), kinds, first_row)
+        rows = zip(kinds, ids, *(column.tolist() for column in times), payloads, strict=True)
         return [_event(*row) for row in rows]
 
     def _kinds(self, kinds: list[Any], first_row: int) -> list[str]:
         for row, kind in enumerate(kinds):
             if kind not in ("insert", "retract", "cti"):
-                place = Where("kind", self.file, first_row).row(row)
-                raise SchemaError(f"{place}: {kind!r} is no kind of event", hint="the kinds are insert, retract and cti")
+                raise self._refused(row, f"its kind is {kind!r}", Where("kind", self.file, first_row))
         return kinds
+
+    def _ids(self, ids: list[Any], kinds: Sequence[str], first_row: int) -> list[Any]:
+        for row, (id, kind) in enumerate(zip(ids, kinds, strict=True)):
+            if id is None and kind != "cti":
+                raise self._refused(row, "its id is null", Where("id", self.file, first_row))
+        return ids
+
+    def _refused(self, row: int, rule: str, where: Where) -> EventError:
+        event = Insert(where.first_row + row, None, None, MISSING)  # type: ignore[arg-type]
+        return EventError(event, f"{rule} ({where.row(row)})", hint="the kinds are insert, retract and cti, of an id each")
 
     def _times(self, columns: Columns, name: str, kinds: Sequence[str], first_row: int) -> Ticks:
         where = Where(name, self.file, first_row)

@@ -142,11 +142,12 @@ def _items(items: Any, what: str) -> Iterable[Any]:
 def read_pandas(
     frame: pd.DataFrame, payload: PayloadLike = None, start: str = "le", end: str | None = None, unit: Unit | None = None
 ) -> Bound:
-    """Return a pandas frame's rows as insertions with the lifetime `[start, end)`; without `end` they are point events.
+    """Return a pandas frame's rows as insertions with the lifetime `[start, end)`.
 
-    Times are dates (naive ones in UTC), integers or ISO text; a null end is INFINITY, a null start an `EventError`. The payload
-    is a record of the other columns, or exactly the fields of the class `payload`. A physical frame gives its events.
-    Raises `SchemaError` for missing columns and `UnitError` for dates that are no whole number of units.
+    Where neither is named they are the columns `le` and, if it is there, `re`; rows without an end are point events. Times are
+    dates (naive ones in UTC), integers or ISO text; a null end is INFINITY, a null start an `EventError`. The payload is a record
+    of the other columns, or exactly the fields of the class `payload`. A physical frame gives its events. Raises `SchemaError`
+    for missing columns and `UnitError` for dates that are no whole number of units.
 
     >>> import pandas as pd
     >>> list(read_pandas(pd.DataFrame({"t": [3], "v": [7]}), start="t").events())
@@ -245,6 +246,9 @@ class _InMemory:
 def _layout(
     columns: Columns, payload: Schema | None, start: str, end: str | None, unit: Unit | None, file: str | None = None
 ) -> Layout | PhysicalLayout:
+    """Return the layout of a frame: with no other names given LE is in the column `le`, and RE in `re`, if there is one."""
+    if end is None and start == "le" and "re" in columns.names:
+        end = "re"
     if has_physical_columns(columns) and start == "le" and end in (None, "re"):
         return PhysicalLayout.of(columns, unit, payload, file)
     return Layout.of(columns, start, end, unit, payload, file)
@@ -306,7 +310,7 @@ def read_frame(frame: object, payload: PayloadLike = None, unit: Unit | None = N
     2
     """
     columns = _frame_columns(frame)
-    return _piece(columns, _layout(columns, frame_schema(payload), "le", _default_end(columns), check_unit(unit)))
+    return _piece(columns, _layout(columns, frame_schema(payload), "le", None, check_unit(unit)))
 
 
 def _frame_columns(frame: object, what: str = "a pandas, polars or Arrow frame") -> Columns:
@@ -314,10 +318,6 @@ def _frame_columns(frame: object, what: str = "a pandas, polars or Arrow frame")
     if columns is None:
         raise QueryError(f"{what} is wanted, not a {type(frame).__name__}", hint="from_events and from_rows take Python lists")
     return columns
-
-
-def _default_end(columns: Columns) -> str | None:
-    return "re" if "re" in columns.names else None
 
 
 def bind(value: object, source: Source) -> Bound:
@@ -345,7 +345,7 @@ def _bound(value: object, source: Source) -> Bound:
         return read_events(value.events(), source.payload, value.unit or source.time_unit)
     columns = columns_of(value)
     if columns is not None:
-        return _bind_columns(columns, source.payload, "le", _default_end(columns), source.time_unit)
+        return _bind_columns(columns, source.payload, "le", None, source.time_unit)
     if isinstance(value, (list, tuple, Iterator)):
         items = _items(value, f"the input of {source.source!r}")
         return _bind_items(items if isinstance(items, list) else list(items), source)

@@ -57,7 +57,7 @@ class UniformRows:
         try:
             # Texts, of any size, are seen in the first row, before all are written.
             return UniformRows(_Layout(_marshalled(rows[:1])[_HEAD:]), _marshalled(rows)) if rows else None
-        except (ValueError, _OtherLayoutError):  # a ValueError is marshal's, for what it cannot write
+        except (ValueError, RecursionError, _OtherLayoutError):  # a ValueError is marshal's, for what it cannot write
             return None
 
     def fields(self, first: int, stop: int) -> Fields | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamdsl.expr.table import Column, column_of, object_column
 from streamdsl.temporal.alike import unique
-from streamdsl.temporal.payload import PLAIN, is_nan, plain
+from streamdsl.temporal.payload import PLAIN, fields_of, is_dataclass, is_nan, payload_order, plain
 
 
 def number_column(values: NDArray[Any]) -> Column:
@@ -26,6 +27,23 @@ def number_column(values: NDArray[Any]) -> Column:
     if values.dtype == np.uint64 and values.size and int(values.max()) >= 2**63:
         return object_column(values.tolist())
     return values.astype(np.int64, copy=False)
+
+
+def unnested(value: Any, leaf: Callable[[Any], Any] = plain) -> Any:
+    """Return a value with records, tuples and dataclasses inside as dicts by field, sets as ordered lists, and else `leaf` of it.
+
+    >>> unnested((1, {"b", "a"}))
+    {'_0': 1, '_1': ['a', 'b']}
+    """
+    if isinstance(value, Enum):
+        return leaf(value)
+    if isinstance(value, (Mapping, tuple)) or is_dataclass(value):
+        return {name: unnested(item, leaf) for name, item in fields_of(value)}
+    if isinstance(value, (set, frozenset)):
+        value = sorted(value, key=payload_order)
+    if isinstance(value, (list, np.ndarray)):
+        return [unnested(item, leaf) for item in value]
+    return leaf(value)
 
 
 def value_column(values: Sequence[Any]) -> Column:

@@ -6,14 +6,20 @@ import argparse
 import sys
 import time
 from pathlib import Path
+from typing import Final
 
 from streamdsl.emit import EMIT_MODES
-from streamdsl.errors import QueryError, StreamDslError
+from streamdsl.errors import CheckpointError, QueryError, SinkError, StreamDslError
+from streamdsl.io.locks import Lock
+from streamdsl.jobs.arrivals import Arrivals
 from streamdsl.jobs.inputs import KINDS, inputs_of
-from streamdsl.jobs.job import BATCH_FORMATS, STREAM_FORMATS, Job
+from streamdsl.jobs.job import BAD_FILES, BATCH_FORMATS, STREAM_FORMATS, Job
+from streamdsl.jobs.output import whole
 from streamdsl.jobs.progress import Line
 from streamdsl.naming import named_query
 from streamdsl.running import sources
+
+_SETTINGS: Final = ("checkpoint", "trigger", "emit", "every", "until", "shards", "bad_files")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +35,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--trigger", default="available-now", metavar="WHEN", help='or such as "10 seconds": look for files again and again')
     add("--emit", choices=EMIT_MODES, default="speculative", help="when a stream's results go out (default: %(default)s)")
     add("--every", type=_number, metavar="DURATION", help="a file of the table for each stretch of LEs so long")
+    add(
+        "--bad-files",
+        choices=BAD_FILES,
+        default="stop",
+        help="of a stream: end at a file that cannot be taken (default), or name and pass it",
+    )
     add("--shards", type=int, metavar="N", help="of a stream on Spark")
 
 
@@ -39,18 +51,30 @@ def run_command(options: argparse.Namespace) -> int:
     except StreamDslError as error:
         print(error, file=sys.stderr)
         return 2
+    except OSError as error:
+        print(_failed(error, options), file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("stopped" + ("; the same command goes on" if options.checkpoint else ""), file=sys.stderr)
         return 130
     return 0
 
 
+def _failed(error: OSError, options: argparse.Namespace) -> SinkError:
+    """Return what the system has refused as an error that says what is to be done: a full disk, a folder that is read-only."""
+    where = f": {error.filename}" if error.filename else ""
+    then = "run the same command again" + (", it goes on where it was" if options.checkpoint else "")
+    return SinkError(
+        f"the job cannot go on: {error.strerror or error}{where}", hint=f"make room, or give it the right to write; then {then}"
+    )
+
+
 def _job(options: argparse.Namespace) -> Job:
     query = named_query(options.query, "run")
     named = sources(query._node)
     kind = options.format or ("table" if options.checkpoint else KINDS.get(options.output.suffix, "parquet"))
-    inputs = inputs_of(options.input, named, list(query._bindings))
-    settings = {name: getattr(options, name) for name in ("checkpoint", "trigger", "emit", "every", "until", "shards")}
+    inputs = inputs_of(options.input, named, list(query._bindings), later=options.checkpoint is not None)
+    settings = {name: getattr(options, name) for name in _SETTINGS}
     return Job(query, inputs, options.output, kind, **settings)
 
 
@@ -71,7 +95,8 @@ def _run(job: Job, engine: str) -> None:
         from streamdsl.spark.job import run_batch
     else:
         from streamdsl.jobs.local_batch import run_batch
-    rows = run_batch(job)
+    with whole(job.output) as path:
+        rows = run_batch(job, path)
     print(f"{rows:,} rows to {job.output} in {time.perf_counter() - begun:.1f} s", file=sys.stderr)
 
 
@@ -80,17 +105,19 @@ def _stream(job: Job, engine: str, line: Line) -> None:
         raise QueryError(
             "the inputs of a stream are folders, in which files come", hint="without --checkpoint files are read once"
         )
-    if engine == "spark":
-        from streamdsl.spark.job import run_stream
+    assert job.checkpoint is not None
+    with Lock(job.checkpoint / "lock", f"the checkpoint {job.checkpoint}", CheckpointError) as lock:
+        if engine == "spark":
+            from streamdsl.spark.job import run_stream
 
-        run_stream(job, line)
-    else:
-        from streamdsl.extras import need_pyarrow
+            run_stream(job, line, Arrivals(job.checkpoint, job.inputs))
+        else:
+            from streamdsl.extras import need_pyarrow
 
-        need_pyarrow("the tables that streams write")
-        from streamdsl.jobs.local_stream import LocalStream
+            need_pyarrow("the tables that streams write")
+            from streamdsl.jobs.local_stream import LocalStream
 
-        LocalStream(job).run(line)
+            LocalStream(job, lock).run(line)
 
 
 def _number(text: str) -> int | str:

@@ -2,51 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from streamdsl.errors import QueryError
+from streamdsl.errors import InputError, QueryError
 from streamdsl.io.binding import Bound
-from streamdsl.io.files import JsonLines, ParquetFiles
 from streamdsl.io.sources import bind, read_csv, read_jsonl, read_parquet
 from streamdsl.plan.node import Source
 
 KINDS: Final = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 
 
+_SOON: Final = 2 * 10**9
+"""Nanoseconds within which a file may change twice without its times telling."""
+
+
+class File:
+    """A file of an input as it is now, with all the names and addresses by which it is there."""
+
+    def __init__(self, source: str, path: Path, stat: os.stat_result) -> None:
+        self.source, self.path, self.stat = source, path, stat
+        self.names: list[str] = []
+        self.addresses: list[str] = []
+        soon = time.time_ns() - stat.st_ctime_ns < _SOON
+        self.seal = "" if soon else _seal(stat)
+
+    @cached_property
+    def digest(self) -> str:
+        """A fingerprint of the content."""
+        try:
+            return _digest(self.path)
+        except PermissionError:
+            return "unreadable"
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Raise `InputError` if the file is not the same before and after: whoever writes it is not done."""
+        before = self.digest
+        yield
+        if not (self.seal and _seal(self.path.stat()) == self.seal) and _digest(self.path) != before:
+            raise InputError(
+                f"the file {self.path} was written to while it was read", hint="a file gets its name when it is there as a whole"
+            )
+
+
+def _seal(stat: os.stat_result) -> str:
+    return f"{stat.st_dev}:{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ctime_ns}"
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A file, or a folder of files, of one kind: `parquet`, `csv` or `jsonl`."""
+    """A file, or a folder of files, which end in what they are: Parquet, CSV or JSON lines."""
 
     source: Source
     path: Path
-    kind: str
 
-    def files(self) -> list[Path]:
-        """Return the files in order of their times, as Spark takes them."""
-        return sorted(_files(self.path), key=lambda path: (path.stat().st_mtime_ns, path.name))
+    @property
+    def kind(self) -> str:
+        """What all of the files are: `parquet`, `csv` or `jsonl`. Raises `QueryError` if there are none, or several kinds."""
+        kinds = sorted({KINDS[file.suffix] for file, _ in _present(self.path)})
+        if len(kinds) != 1:
+            several = f"holds files of several kinds: {', '.join(kinds)}"
+            what = several if kinds else "is no file, or folder of files, that can be read"
+            raise QueryError(f"the input of {self.source.source!r} {what}: {self.path}", hint=f"files end in {', '.join(KINDS)}")
+        return kinds[0]
 
-    def read(self, files: Sequence[Path]) -> Bound:
+    def files(self) -> list[File]:
+        """Return the files in order of their times, as Spark takes them; one that is there by several names is one."""
+        found: dict[tuple[int, int], File] = {}
+        base = self.path.parent if self.path.is_file() else self.path
+        for path, stat in sorted(_present(self.path), key=lambda each: (each[1].st_mtime_ns, each[0].name)):
+            file = found.setdefault((stat.st_dev, stat.st_ino), File(self.source.source, path, stat))
+            file.names.append(path.relative_to(base).as_posix())
+            file.addresses.append(os.path.realpath(path))
+        return list(found.values())
+
+    def read(self, files: Sequence[File]) -> Bound:
         """Return what is in some of the files: `le`, and `re` if there is such a column; or physical events."""
-        read = {"parquet": read_parquet, "csv": read_csv, "jsonl": read_jsonl}[self.kind]
-        paths = [str(path) for path in files]
-        return bind(read(paths, self.source.payload, "le", self._end(paths), self.source.time_unit), self.source)
-
-    def _end(self, paths: Sequence[str]) -> str | None:
-        if self.kind == "csv":
-            from streamdsl.io.csv_files import CsvFiles
-
-            names = CsvFiles(paths, {}).peek()[0].names
-        else:
-            names = (ParquetFiles(paths) if self.kind == "parquet" else JsonLines(paths)).peek()[0].names
-        return "re" if "re" in names else None
+        read = {"parquet": read_parquet, "csv": read_csv, "jsonl": read_jsonl}[KINDS[files[0].path.suffix]]
+        paths = [str(file.path) for file in files]
+        return bind(read(paths, self.source.payload, unit=self.source.time_unit), self.source)
 
 
-def inputs_of(given: Sequence[str], sources: Mapping[str, Source], own: Sequence[str]) -> dict[str, Input]:
-    """Return the inputs that `name=path` texts give the sources; `own` bring their own rows. Raises `QueryError`."""
-    paths = dict(map(_pair, given))
+def inputs_of(given: Sequence[str], sources: Mapping[str, Source], own: Sequence[str], later: bool = False) -> dict[str, Input]:
+    """Return the inputs that `name=path` texts give the sources; `own` bring their own rows, files may come `later`.
+
+    Raises `QueryError`.
+    """
+    pairs = list(map(_pair, given))
+    paths = dict(pairs)
     listed = ", ".join(sources) or "(none)"
     for name in paths:
         if name not in sources:
@@ -54,7 +110,10 @@ def inputs_of(given: Sequence[str], sources: Mapping[str, Source], own: Sequence
     for name in sources:
         if name not in paths and name not in own:
             raise QueryError(f"the source {name!r} has no input; the sources are: {listed}", hint=f"--input {name}=path")
-    return {name: _input(sources[name], Path(path)) for name, path in paths.items()}
+    for name in paths:
+        if [each for each, _ in pairs].count(name) > 1:
+            raise QueryError(f"the source {name!r} has several inputs", hint="put the files into one folder, by links if need be")
+    return {name: _input(sources[name], Path(path), later) for name, path in paths.items()}
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -64,22 +123,23 @@ def _pair(text: str) -> tuple[str, str]:
     return name, path
 
 
-def _input(source: Source, path: Path) -> Input:
+def _input(source: Source, path: Path, later: bool) -> Input:
     if not path.exists():
         names = sorted(each.name for each in path.parent.iterdir()) if path.parent.is_dir() else []
         there = [name for name in names if not name.startswith((".", "_"))]
         listed = f"; in {path.parent} there are: {', '.join(there)}" if there else ""
         raise QueryError(f"the input of {source.source!r} is not there: {path}{listed}", hint="give a file, or a folder of files")
-    kinds = sorted({KINDS[file.suffix] for file in _files(path)})
-    if len(kinds) != 1:
-        what = (
-            f"holds files of several kinds: {', '.join(kinds)}" if kinds else "is no file, or folder of files, that can be read"
-        )
-        raise QueryError(f"the input of {source.source!r} {what}: {path}", hint=f"files end in {', '.join(KINDS)}")
-    return Input(source, path, kinds[0])
+    found = Input(source, path)
+    if not (later and path.is_dir()):
+        _ = found.kind
+    return found
 
 
-def _files(path: Path) -> list[Path]:
-    """Return the files that are meant by a path; names that begin with a dot or a line are not."""
-    found = [path] if path.is_file() else path.rglob("*")
-    return [file for file in found if file.suffix in KINDS and file.is_file() and file.name[0] not in "._"]
+def _present(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield the files that are meant by a path; names that begin with a dot or a line, of folders too, are not."""
+    found: Iterable[Path] = [path] if path.is_file() else path.rglob("*")
+    for file in found:
+        inside = file.relative_to(path).parts or (file.name,)
+        if file.suffix in KINDS and not any(part[0] in "._" for part in inside) and file.is_file():
+            with suppress(FileNotFoundError):  # gone meanwhile
+                yield file, file.stat()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from streamdsl.temporal import to_duration
 
 BATCH_FORMATS: Final = ("parquet", "csv", "jsonl")
 STREAM_FORMATS: Final = ("table", "events")
+BAD_FILES: Final = ("stop", "skip")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ class Job:
     every: int | str | None = None
     until: int | str | None = None
     shards: int | None = None
+    bad_files: str = "stop"
 
     def __post_init__(self) -> None:
         _ = self.pause
@@ -52,10 +55,17 @@ class Job:
                 f"the output's format is one of {', '.join(BATCH_FORMATS)}, not {self.format!r}",
                 hint=f"{' and '.join(STREAM_FORMATS)} are what streams write: --checkpoint DIR",
             )
-        if self.emit != "speculative" or self.every is not None or self.trigger != "available-now":
-            raise QueryError("--emit, --every and --trigger are for streams", hint="--checkpoint DIR makes the job a stream")
-        if self.output.exists():
-            raise QueryError(f"there is something at {self.output} already", hint="remove it, or name another --output")
+        if (self.emit, self.every, self.trigger, self.bad_files) != ("speculative", None, "available-now", "stop"):
+            raise QueryError(
+                "--emit, --every, --trigger and --bad-files are for streams", hint="--checkpoint DIR makes the job a stream"
+            )
+        if os.path.lexists(self.output):
+            raise taken(self.output)
+
+
+def taken(output: Path) -> QueryError:
+    """Return the error that nothing is written over."""
+    return QueryError(f"there is something at {output} already", hint="remove it, or name another --output")
 
 
 def milliseconds(text: str) -> int:

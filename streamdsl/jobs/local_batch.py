@@ -10,15 +10,13 @@ from streamdsl.extras import need_pyarrow
 from streamdsl.jobs.job import Job
 
 
-def run_batch(job: Job) -> int:
-    """Run a job over all that its inputs hold, write the history, and return how many rows it has."""
+def run_batch(job: Job, path: Path) -> int:
+    """Run a job over all that its inputs hold, write the history to a path, and return how many rows it has."""
     bindings = {name: given.read(given.files()) for name, given in job.inputs.items()}
     result = job.query.run(bindings, until=job.until)
-    path = job.output
-    if not path.suffix:
-        path.mkdir(parents=True)
+    if not job.output.suffix:
+        path.mkdir()
         path = path / f"rows.{job.format}"
-    path.parent.mkdir(parents=True, exist_ok=True)
     {"parquet": _parquet, "csv": _csv, "jsonl": _json_lines}[job.format](result, path)
     return len(result)
 

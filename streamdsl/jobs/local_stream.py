@@ -1,36 +1,43 @@
-"""A job that is a stream, on the local engine: a micro-batch is a file; its output is written first, then the session's state."""
+"""A job that is a stream, on the local engine: a micro-batch is a file, which counts once whatever happens in between."""
 
 from __future__ import annotations
 
-import json
+import re
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final
+
+import pyarrow as pa
 
 from streamdsl import running
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.engine.session import Session
 from streamdsl.engine.starting import restored
 from streamdsl.engine.state.files import read_whole, write_whole
-from streamdsl.errors import CheckpointError, QueryError
+from streamdsl.errors import CheckpointError, FieldNotFound, InputError, QueryError, StreamDslError
 from streamdsl.io.binding import Bound
+from streamdsl.io.locks import Lock
+from streamdsl.jobs.inputs import File
 from streamdsl.jobs.job import Job
+from streamdsl.jobs.ledger import Ledger
+from streamdsl.jobs.progress import Line
 from streamdsl.plan.parameters import settled
 from streamdsl.sinks import ParquetEvents, ParquetTable
 
-_SPARK: Final = ("metadata", "offsets")
+_SPARK: Final = ("metadata", "offsets", "arrivals")
+_ANEW: Final = "restore the checkpoint as a whole, or begin a new one, and a new output"
 
 
 class LocalStream:
     """A session that takes files in order, each once; the job can be killed and run again at any moment.
 
-    Before a file is taken, the checkpoint says as which micro-batch; the state after it is kept until that after the next is
-    there. So a micro-batch that comes again is the same one, and starts from the same state.
+    What comes of a file, and the session's state after it, are written before the ledger says that the file is taken, and go to
+    the sink afterwards. So until then nothing has happened, and from then on the file is not needed any more.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, lock: Lock) -> None:
         assert job.checkpoint is not None
         if any((job.checkpoint / name).exists() for name in _SPARK):
             raise QueryError(
@@ -38,71 +45,119 @@ class LocalStream:
                 hint="go on with --engine spark, or name another one",
             )
         self._job = job
+        self._lock = lock
         self._folder = job.checkpoint / "local"
+        for name in ("state", "output"):
+            (self._folder / name).mkdir(parents=True, exist_ok=True)
+        self._ledger = Ledger(self._folder)
         self._stream = self._identity()
         self._sink = ParquetEvents(job.output) if job.format == "events" else ParquetTable(job.output, job.every)
+        self._check_states()
         self._session: Session[Any] | None = None
         self._cti: int | None = None
 
-    def run(self, report: Callable[[dict[str, Any]], None]) -> None:
-        """Take files until there are no more, or for ever, as the trigger says; `report` gets each micro-batch's figures."""
+    def run(self, line: Line) -> None:
+        """Take files until there are no more, or for ever, as the trigger says; `line` shows each micro-batch's figures."""
+        self._resume(line)
         while True:
-            for batch, source, path in self._batches():
-                report(self._take(batch, source, path))
+            for file in self._ledger.new([file for given in self._job.inputs.values() for file in given.files()]):
+                with self._passing(file, line):
+                    line(self._take(file))
             if self._job.pause is None:
                 return
             time.sleep(self._job.pause / 1000)
 
     def _identity(self) -> str:
-        for name in ("files", "state"):
-            (self._folder / name).mkdir(parents=True, exist_ok=True)
-        path = self._folder / "stream"
-        if not path.exists():
+        path, taken = self._folder / "stream", len(self._ledger.taken)
+        if not path.exists() and not taken:
             write_whole(path, uuid.uuid4().hex.encode())
-        return path.read_text()
+        found = path.read_text() if path.exists() else ""
+        if not re.fullmatch("[0-9a-f]{32}", found):
+            raise CheckpointError(f"{path} does not say which stream the checkpoint is of", hint=_ANEW)
+        return found
 
-    def _batches(self) -> Iterator[tuple[int, str, Path]]:
-        """Yield the micro-batches that are left to take: one that was begun before the job was stopped, then new files."""
-        begun = {
-            int(path.name): json.loads(path.read_text()) for path in (self._folder / "files").iterdir() if path.name.isdigit()
-        }
-        next_batch = max(self._states(), default=-1) + 1
-        if begun and next_batch not in (max(begun), max(begun) + 1):
+    def _check_states(self) -> None:
+        """Raise unless there is the state after the last micro-batch; one that has neither state nor output has not been."""
+        states, last = set(map(int, self._names("state"))), len(self._ledger.taken) - 1
+        if last >= 0 and last not in states:
+            if (last and last - 1 not in states) or self._sink.has(last, self._stream):
+                raise CheckpointError(
+                    f"the checkpoint has no state of micro-batch {last}, which was begun",
+                    hint=f"go on with the version of streamdsl that has begun it, if that was an earlier one; else {_ANEW}",
+                )
+            self._ledger.give_back()
+        if max(states, default=-1) > last + 1:
             raise CheckpointError(
-                f"the checkpoint has no state of micro-batch {max(begun) - 1}, and {max(begun)} was begun",
-                hint="the state was lost: begin a new checkpoint, and a new output",
+                f"the checkpoint has states up to micro-batch {max(states)}, and {last + 1} files taken", hint=_ANEW
             )
-        if next_batch in begun:
-            yield next_batch, begun[next_batch]["source"], Path(begun[next_batch]["path"])
-        taken = {(each["source"], each["path"]) for each in begun.values()}
-        for batch, (source, path) in enumerate(self._new(taken), max(begun, default=-1) + 1):
-            said = json.dumps({"source": source, "path": str(path)})
-            write_whole(self._folder / "files" / str(batch), said.encode())
-            yield batch, source, path
 
-    def _new(self, taken: set[tuple[str, str]]) -> list[tuple[str, Path]]:
-        """Return the files that no micro-batch has taken, in order of their times."""
-        found = [(name, path) for name, given in self._job.inputs.items() for path in given.files()]
-        left = [(name, path) for name, path in found if (name, str(path)) not in taken]
-        return sorted(left, key=lambda each: (each[1].stat().st_mtime_ns, each[1].name))
+    def _names(self, folder: str) -> list[str]:
+        return [path.name for path in (self._folder / folder).iterdir() if path.name.isdigit()]
 
-    def _states(self) -> list[int]:
-        return [int(path.name) for path in (self._folder / "state").iterdir() if path.name.isdigit()]
+    def _resume(self, line: Line) -> None:
+        """Give the sink what the last micro-batch has left, if the job was stopped before that was done."""
+        last = len(self._ledger.taken) - 1
+        if last < 0 or self._sink.has(last, self._stream):
+            return
+        path = self._folder / "output" / str(last)
+        try:
+            table = pa.ipc.open_file(path.read_bytes()).read_all()
+        except (FileNotFoundError, pa.ArrowException) as error:
+            raise CheckpointError(f"the output of micro-batch {last} is lost: {error}", hint=_ANEW) from None
+        with suppress(InputError):  # then its file is new again
+            self._write(table, last, "its file")
 
-    def _take(self, batch: int, source: str, path: Path) -> dict[str, Any]:
-        begun = time.perf_counter()
-        bound = self._job.inputs[source].read([path])
-        session = self._opened(batch, {source: bound})
-        self._session = None
-        rows = bound.whole()
-        out = session.feed(rows, source)
-        self._sink.write(out.to_arrow(), batch, self._stream)
-        data = session.snapshot()
+    @contextmanager
+    def _passing(self, file: File, line: Line) -> Iterator[None]:
+        """Pass a file that cannot be taken, and name it, if that was asked for."""
+        try:
+            yield
+        except InputError as error:
+            if not file.path.exists():  # removed since it was found, as if it had never come
+                return
+            if self._job.bad_files != "skip":
+                raise
+            self._ledger.refuse(file, str(error))
+            line.say(f"passed: {error}")
+
+    def _take(self, file: File) -> dict[str, Any]:
+        begun, batch = time.perf_counter(), len(self._ledger.taken)
+        if self._sink.has(batch, self._stream):
+            raise CheckpointError(
+                f"{self._job.output} has taken micro-batch {batch}, of which the checkpoint knows nothing",
+                hint="the checkpoint is older than the output: restore both as of one time, or begin both anew",
+            )
+        with _blamed(file, Exception), file.unchanged():
+            bound = self._job.inputs[file.source].read([file])
+            rows = bound.whole()
+        with _blamed(file):
+            session = self._opened(batch, {file.source: bound})
+            self._session = None  # until the micro-batch is taken as a whole
+            out = session.feed(rows, file.source)
+            table = out.to_arrow()
+        data = session.snapshot(trust=True)
+        write_whole(self._folder / "output" / str(batch), _file_of(table))
         write_whole(self._folder / "state" / str(batch), data)
-        (self._folder / "state" / str(batch - 2)).unlink(missing_ok=True)
+        self._lock.check()
+        self._ledger.take(batch, file)
+        self._write(table, batch, f"the file {file.path}")
         self._session = session
         figures = {"batch": batch, "rows_in": len(rows), "rows_out": len(out.changes()), "cti": self._reached(out)}
         return {**figures, "state_bytes": len(data), "seconds": time.perf_counter() - begun}
+
+    def _write(self, table: Any, batch: int, what: str) -> None:
+        """Give the sink a micro-batch that was decided; raises `InputError`, and undoes that, if its rows do not fit."""
+        try:
+            self._sink.write(table, batch, self._stream)
+        except (StreamDslError, pa.ArrowException) as error:
+            if isinstance(error.__cause__, OSError) or self._sink.has(batch, self._stream):
+                raise
+            self._ledger.give_back()
+            raise _blame(what, error) from error
+        (self._folder / "output" / str(batch)).unlink(missing_ok=True)
+        for name in self._names("state"):
+            if int(name) < batch:
+                (self._folder / "state" / name).unlink()
 
     def _reached(self, out: Outgoing[Any]) -> int | None:
         ctis = out.rows().ctis
@@ -117,7 +172,49 @@ class LocalStream:
         if not batch:
             return running.open_session(query._node, own, self._job.emit, {"attach": "off"})
         # It is that of the job's own checkpoint, which nobody but the job writes.
-        session = restored(settled(query._node), own, read_whole(self._folder / "state" / str(batch - 1)), trust=True)
+        try:
+            session = restored(settled(query._node), own, read_whole(self._folder / "state" / str(batch - 1)), trust=True)
+        except CheckpointError as error:
+            raise CheckpointError(
+                f"the checkpoint {self._job.checkpoint} cannot be gone on with: {_without_hint(error)}",
+                hint="run the query as it was, or begin a new checkpoint and a new output",
+            ) from error
         if session.emit != self._job.emit:
             raise CheckpointError(f"the checkpoint is of a job with --emit {session.emit}, not {self._job.emit}")
         return session
+
+
+@contextmanager
+def _blamed(file: File, *more: type[Exception]) -> Iterator[None]:
+    """Raise what is wrong with a file's rows as an `InputError` that names it; not what is wrong with the query."""
+    try:
+        yield
+    except (InputError, CheckpointError, MemoryError):
+        raise
+    except (StreamDslError, pa.ArrowException, *more) as error:
+        if isinstance(error, QueryError) and not isinstance(error, FieldNotFound):
+            raise
+        raise _blame(f"the file {file.path}", error) from error
+
+
+def _blame(what: str, error: Exception) -> InputError:
+    text, ways = (
+        f"{type(error).__name__}: {error}",
+        ["mend it, or remove it", "--bad-files skip passes such files, and names them"],
+    )
+    if isinstance(error, StreamDslError):
+        text = _without_hint(error)
+        ways[:0] = [error.hint] if error.hint else []
+    return InputError(f"{what} cannot be taken: {text}", hint="; ".join(ways))
+
+
+def _without_hint(error: StreamDslError) -> str:
+    return str(error).removesuffix(f"\nHint: {error.hint}")
+
+
+def _file_of(table: Any) -> bytes:
+    """Return an Arrow table as a file's bytes."""
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_file(out, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(out.getvalue())

@@ -21,6 +21,10 @@ class Line:
         self._out.write(f"\r\033[K{shown(figures)}" if over else f"{shown(figures)}\n")
         self._out.flush()
 
+    def say(self, text: str) -> None:
+        """Show a text on lines of its own."""
+        self._out.write(f"\r\033[K{text}\n" if self._out.isatty() else f"{text}\n")
+
     def end(self) -> None:
         """Leave the last line where it is."""
         if self._out.isatty():

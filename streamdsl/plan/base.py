@@ -6,20 +6,14 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from streamdsl.expr.nodes import Place
 from streamdsl.expr.schema import Schema
 from streamdsl.temporal import Unit, common_unit
 from streamdsl.temporal.html import text
 
 _INPUTS: Final = ("Node", "tuple[Node, ...]")
-
-
-class Place(NamedTuple):
-    """A line of a file."""
-
-    file: str
-    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +22,8 @@ class Node:
 
     written: Place | None = field(default=None, kw_only=True, compare=False, repr=False)
     """The line of the query that made it, where that is known."""
+    depth: int = field(default=0, init=False, compare=False, repr=False)
+    """How many operators are below each other from here on, 0: it has not been asked for."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:

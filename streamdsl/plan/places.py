@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TypeVar
 
-from streamdsl.plan.base import Node, Place
+from streamdsl.expr.nodes import Place
+from streamdsl.expr.room import make_room
+from streamdsl.plan.base import Node
 
 N = TypeVar("N", bound=Node)
 
@@ -21,4 +23,19 @@ def placed(node: N) -> N:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("streamdsl."):
         frame = frame.f_back
     object.__setattr__(node, "written", Place(frame.f_code.co_filename, frame.f_lineno))
+    make_room(depth(node), "this query")
     return node
+
+
+def depth(node: Node) -> int:
+    """Return how many operators are below each other.
+
+    >>> from streamdsl.plan.node import Shift, Source
+    >>> depth(Shift(Source("trips"), 5))
+    2
+    """
+    if not node.depth:
+        for below in node.walk():
+            if not below.depth:
+                object.__setattr__(below, "depth", 1 + max((each.depth for each in below.inputs), default=0))
+    return node.depth

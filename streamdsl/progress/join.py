@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from streamdsl.errors import QueryError
+from streamdsl.expr.answers import holds
 from streamdsl.progress.buffers import SortBuffer
 from streamdsl.progress.items import (
     BEGINNING,
@@ -74,7 +75,7 @@ class Join(Punctuated):
             self._stored[side].add(key, item)
         pairs = [Joined(item, other) for other in found] if side == 0 else [Joined(other, item) for other in found]
         where = self._where
-        pairs = pairs if where is None else [pair for pair in pairs if where(pair.left.payload, pair.right.payload)]
+        pairs = pairs if where is None else [pair for pair in pairs if holds(where(pair.left.payload, pair.right.payload))]
         return self._with_alone(item, side, pairs, stays) if self._outer else pairs
 
     def _with_alone(self, item: Tuple, side: int, pairs: list[Joined], stays: bool) -> Sequence[Joined | Unmatched]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from inspect import Signature, signature
 from typing import Any, ClassVar, Self, TypeAlias
 
-from streamdsl.errors import EventError, QueryError
+from streamdsl.errors import EventError, QueryError, shortened
 from streamdsl.progress.items import (
     BEGINNING,
     Item,
@@ -164,7 +164,7 @@ def check_time(item: Item, value: object, where: str, what: str = "ts") -> None:
     """Raise `EventError` where what an item has for its time is none."""
     if not is_time(value):
         hint = "a time is a number of ticks, at most INFINITY"
-        raise EventError(item, f"its {what} {value!r} is no time", where=where, hint=hint)
+        raise EventError(item, f"its {what} {shortened(value)} is no time", where=where, hint=hint)
 
 
 def check_operator(*given: object) -> None:

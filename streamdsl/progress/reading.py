@@ -6,9 +6,11 @@ from collections.abc import Callable, Hashable
 from typing import Any, Final, TypeAlias
 
 from streamdsl.errors import FieldNotFound, QueryError, StreamDslError, UserCodeError
+from streamdsl.expr.answers import check_function
+from streamdsl.expr.called import called
 from streamdsl.expr.facade import E
 from streamdsl.expr.rows import evaluate_row, settle
-from streamdsl.expr.schema import ScalarRow, as_payload, row_view
+from streamdsl.expr.schema import as_payload, row_view
 from streamdsl.expr.trace import trace
 from streamdsl.temporal.payload import Record, fields_of, payload_key
 
@@ -21,8 +23,7 @@ _MAPPINGS: Final = frozenset({dict, Record})
 def reader(f: Any, operator: str, rows: int = 1) -> Read:
     """Return the function of payloads that a lambda, an expression, a field's name, or a list of names stands for.
 
-    A lambda sees a payload as the row that queries show it as; a scalar it may take as it is, too. What it raises is a
-    `UserCodeError` that names the operator.
+    A lambda sees a payload as the row that queries show it as. What it raises is a `UserCodeError` that names the operator.
 
     >>> reader(lambda e: e.zone, "")({"zone": "A"}), reader("zone", "")({"zone": "A"}), reader(lambda n: n % 2, "")(5)
     ('A', 'A', 1)
@@ -47,35 +48,22 @@ def _field(payload: Any, name: str) -> Any:
 
 
 class _Function:
-    """A user's function of rows; a scalar is given as it is, until the function reads it as a row with `.value`."""
+    """A user's function of rows."""
 
-    __slots__ = ("_as_rows", "_function", "_operator")
+    __slots__ = ("_function", "_operator")
 
     def __init__(self, function: Callable[..., Any], operator: str) -> None:
+        check_function(function, "a payload")
         self._function = function
         self._operator = operator
-        self._as_rows = False
 
     def __call__(self, *payloads: Any) -> Any:
         try:
-            return _plain(self._called([row_view(payload) for payload in payloads]))
+            return _plain(called(self._function, list(map(row_view, payloads))))
         except StreamDslError:
             raise
         except Exception as error:
-            raise UserCodeError(error, operator=self._operator, event=payloads[0] if len(payloads) == 1 else payloads) from error
-
-    def _called(self, rows: list[Any]) -> Any:
-        if self._as_rows or not any(type(row) is ScalarRow for row in rows):
-            return self._function(*rows)
-        try:
-            return self._function(*[row.value if type(row) is ScalarRow else row for row in rows])
-        except (AttributeError, TypeError) as error:
-            try:
-                found = self._function(*rows)
-            except Exception:
-                raise error from None
-        self._as_rows = True
-        return found
+            raise UserCodeError(error, operator=self._operator, payloads=payloads) from error
 
 
 def _plain(value: Any) -> Any:

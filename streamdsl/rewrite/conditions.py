@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
 
-from streamdsl.expr import describe, evaluate_row
+from streamdsl.expr import describe, holds_row
 from streamdsl.expr.nodes import (
     Binary,
     Call,
@@ -54,7 +54,7 @@ def conjunction(conditions: Sequence[Expr]) -> Expr:
 
 
 def cannot_fail(condition: Expr) -> bool:
-    """Say whether a condition has a truth value whatever the fields hold; an order comparison fails on None.
+    """Say whether a condition says yes or no whatever the fields hold; an order comparison fails on None, as a field alone does.
 
     >>> cannot_fail(Binary("==", Field("x"), Constant(1))), cannot_fail(Binary("<", Field("x"), Constant(1)))
     (True, False)
@@ -65,8 +65,8 @@ def cannot_fail(condition: Expr) -> bool:
             return all(map(_is_value, parts))
         return condition.op in _LOGICAL and all(is_boolean(part) and cannot_fail(part) for part in parts)
     if isinstance(condition, Unary) and condition.op in ("not", "is_none"):
-        return cannot_fail(condition.operand)
-    return _is_value(condition)
+        return _is_value(condition.operand) or cannot_fail(condition.operand)
+    return isinstance(condition, Constant) and type(condition.value) is bool
 
 
 def _is_value(expr: Expr) -> bool:
@@ -134,7 +134,7 @@ class Forgiving:
     def __call__(self, *values: Any) -> bool:
         """Return the condition of a row with these fields, True where it fails."""
         try:
-            return bool(evaluate_row(self.condition, (Record(zip(self.names, values, strict=True)),)))
+            return holds_row(self.condition, (Record(zip(self.names, values, strict=True)),))
         except Exception:
             return True
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from streamdsl.errors import SinkError
+
+NOTED: Final[dict[str, type | tuple[type, ...]]] = {"batch": int, "stream": (str, type(None))}
+"""What a note of the last micro-batch says."""
 
 
 @dataclass(frozen=True, slots=True)

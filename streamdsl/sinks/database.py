@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any, Final
 
 from streamdsl.errors import QueryError, SinkError
 from streamdsl.sinks.batches import Taken
-from streamdsl.sinks.net import in_utc, living, net
-from streamdsl.sinks.sql_values import sql_type, sql_values
+from streamdsl.sinks.folder import LOST
+from streamdsl.sinks.names import LONGEST
+from streamdsl.sinks.net import net, plain, rows_of
+from streamdsl.sinks.schemas import columns_of, widened
+from streamdsl.sinks.statements import BATCHES, TABLES, Driver, Made, Statements, speaking
 
-_BATCHES: Final = "streamdsl_batches"
-"""The table that says which micro-batch each table has taken last."""
-_MARKS: Final = {"qmark": "?", "format": "%s", "pyformat": "%s"}
+_OLD: Final = (
+    "write to a new table, with a new checkpoint: an old one can lack rows whose ids were used again, and its types were guessed"
+)
 
 
 class DatabaseTable:
     """A table of a database that holds the history which a stream's events mean: `id`, `le`, `re` and the payload's fields.
 
     `connect` returns a connection of the DB-API to a database that knows `INSERT ... ON CONFLICT`, such as SQLite or PostgreSQL.
-    The table is made if it is not there. Rows and the number of the micro-batch are written in one transaction, so one that
-    comes again changes nothing. Dates are in UTC, INFINITY is NULL. `streamdsl.spark.DatabaseTable` is the same for
-    `foreachBatch`. Raises `SinkError` for a table that is another stream's, or was lost.
+    The table is made if it is not there; `(id, le)` is its key. Its types are those that the stream declares, else those of the
+    first values: a column whose type is not known yet is added when it is. Rows and the number of the micro-batch are written in
+    one transaction, so one that comes again changes nothing, and processes wait for each other. Dates are in UTC, INFINITY is
+    NULL. `streamdsl.spark.DatabaseTable` is the same for `foreachBatch`. Raises `SinkError` for a table that is another stream's,
+    that was lost or changed, for values that do not fit its columns, and for what the database says.
 
     >>> import sqlite3, tempfile, streamdsl as sd
     >>> from streamdsl.sinks import DatabaseTable
@@ -37,6 +41,11 @@ class DatabaseTable:
     """
 
     def __init__(self, connect: Callable[[], Any], table: str) -> None:
+        parts = table.split(".")
+        if not all(parts) or "\0" in table or any(len(part.encode(errors="replace")) > LONGEST for part in parts):
+            raise QueryError(f"{table!r} is no name of a table that every database can hold: it has at most {LONGEST} bytes")
+        if parts[-1].lower() in (BATCHES, TABLES):
+            raise QueryError(f"the table {table} is one that tables are kept in", hint="name another")
         self.connect = connect
         self.table = table
 
@@ -49,103 +58,63 @@ class DatabaseTable:
 
     def take(self, events: Callable[[], Any], batch: int, stream: str | None) -> None:
         """Take a micro-batch, which is asked for only if the table has yet to take it."""
-        with closing(self.connect()) as connection:
-            _check_transactions(connection)
-            with closing(connection.cursor()) as cursor:
-                self._take_with(_Statements(cursor, self.table, _mark(connection)), events, batch, stream)
-            connection.commit()
-
-    def _take_with(self, sql: _Statements, events: Callable[[], Any], batch: int, stream: str | None) -> None:
-        taken = sql.taken()
-        if not taken.misses(batch, stream, self.table):
-            return
-        rows = net(in_utc(events()))
-        if taken.batch < 0:
-            sql.make_table(rows.schema)
-            if sql.has_rows():
-                raise SinkError(
-                    f"the table {self.table} has rows that no stream has written", hint="name one that is empty, or new"
+        with speaking(self.table):
+            connection = self.connect()
+        with closing(connection):
+            driver = Driver.of(connection)
+            if driver.mark == "%s" and "%" in self.table:
+                raise QueryError(
+                    f"the driver of the table {self.table!r} has a meaning of its own for %", hint="name another table"
                 )
-        sql.put(rows)
-        sql.remember(Taken(batch, stream or taken.stream))
+            with closing(connection.cursor()) as cursor:
+                self._take_with(Statements(cursor, self.table, driver), events, batch, stream)
+            with speaking(self.table):
+                connection.commit()
 
+    def columns(self) -> dict[str, str]:
+        """Return the column of each field of the payload: its own name, but for names that tables cannot hold (docs/jobs.md)."""
+        with speaking(self.table), closing(self.connect()) as connection, closing(connection.cursor()) as cursor:
+            made = Statements(cursor, self.table, Driver.of(connection)).made()
+        return {} if made is None else made.of_fields
 
-class _Statements:
-    """What is said to the database, in SQL that SQLite and PostgreSQL take alike."""
+    def _take_with(self, sql: Statements, events: Callable[[], Any], batch: int, stream: str | None) -> None:
+        taken = sql.taken()
+        is_due, made = taken.misses(batch, stream, self.table), self._made(sql, taken)
+        if not is_due:
+            return
+        found = plain(events())
+        rows, schema = rows_of(found), columns_of(found.schema)
+        made = self._widened(sql, made, schema, comes=rows.num_rows > 0)
+        more = sql.put(net(rows), made) if rows.num_rows else 0
+        sql.remember(Taken(batch, stream or taken.stream), Made(made.columns, made.schema, made.rows + more))
 
-    def __init__(self, cursor: Any, table: str, mark: str) -> None:
-        self._cursor = cursor
-        self._name = table
-        self._table = ".".join(map(_quoted, table.split(".")))
-        self._mark = mark
+    def _made(self, sql: Statements, taken: Taken) -> Made | None:
+        """Return how the table was made, None if it is still to be; raises `SinkError` if it is not as it was left."""
+        if taken.batch < 0:
+            if sql.exists():
+                raise SinkError(
+                    f"there is a table {self.table} that no stream has written", hint="name another, or drop it to begin anew"
+                )
+            return None
+        made = sql.made()
+        if made is None:
+            if not sql.exists():
+                raise SinkError(f"the table {self.table} is gone", hint=LOST)
+            raise SinkError(
+                f"the table {self.table} is of an earlier version, which kept rows by their ids alone, or {TABLES} has lost it",
+                hint=_OLD,
+            )
+        sql.check(made)
+        return made
 
-    def taken(self) -> Taken:
-        """Return the last micro-batch that the table has taken."""
-        columns = "name TEXT PRIMARY KEY, batch BIGINT NOT NULL, stream TEXT"
-        self._cursor.execute(f"CREATE TABLE IF NOT EXISTS {_BATCHES} ({columns})")
-        self._cursor.execute(f"SELECT batch, stream FROM {_BATCHES} WHERE name = {self._mark}", (self._name,))
-        found = self._cursor.fetchone()
-        return Taken() if found is None else Taken(int(found[0]), found[1])
-
-    def make_table(self, schema: Any) -> None:
-        """Make the table if it is not there."""
-        columns = [f"{_quoted(field.name)} {sql_type(field.type)}" for field in schema]
-        columns[schema.names.index("id")] += " PRIMARY KEY"
-        self._cursor.execute(f"CREATE TABLE IF NOT EXISTS {self._table} ({', '.join(columns)})")
-
-    def has_rows(self) -> bool:
-        """Say whether there are rows in the table."""
-        self._cursor.execute(f"SELECT 1 FROM {self._table} LIMIT 1")
-        return self._cursor.fetchone() is not None
-
-    def put(self, rows: Any) -> None:
-        """Write rows: new ones, ends that are others than before, and remove those that do not live any more."""
-        alive = living(rows)
-        kept = set(alive.column("id").to_pylist())
-        self._many(
-            f"DELETE FROM {self._table} WHERE id = {self._mark}",
-            [(id,) for id in rows.column("id").to_pylist() if id not in kept],
-        )
-        names, marks = ", ".join(map(_quoted, rows.column_names)), ", ".join([self._mark] * rows.num_columns)
-        self._many(
-            f"INSERT INTO {self._table} ({names}) VALUES ({marks}) ON CONFLICT (id) DO UPDATE SET re = excluded.re",
-            list(zip(*(sql_values(alive.column(name)) for name in alive.column_names), strict=True)),
-        )
-
-    def remember(self, taken: Taken) -> None:
-        """Write which micro-batch the table has taken."""
-        marks = ", ".join([self._mark] * 3)
-        change = "ON CONFLICT (name) DO UPDATE SET batch = excluded.batch, stream = excluded.stream"
-        self._cursor.execute(
-            f"INSERT INTO {_BATCHES} (name, batch, stream) VALUES ({marks}) {change}", (self._name, taken.batch, taken.stream)
-        )
-
-    def _many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        if rows:
-            self._cursor.executemany(statement, rows)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _mark(connection: Any) -> str:
-    """Return what stands for a value in the SQL of a connection's driver."""
-    module = sys.modules.get(type(connection).__module__.partition(".")[0])
-    style = getattr(module, "paramstyle", "qmark")
-    if style not in _MARKS:
-        raise QueryError(
-            f"the database driver {getattr(module, '__name__', module)} has the paramstyle {style!r}",
-            hint=f"use one with {', '.join(_MARKS)}",
-        )
-    return _MARKS[style]
-
-
-def _check_transactions(connection: Any) -> None:
-    """Raise for a connection that would write each row for good at once."""
-    of_sqlite = type(connection).__module__.startswith("sqlite3")
-    if getattr(connection, "autocommit", False) is True or (of_sqlite and connection.isolation_level is None):
-        raise SinkError(
-            "the connection commits each statement on its own, so a micro-batch could be written in part",
-            hint="connect without autocommit (sqlite3: leave isolation_level as it is)",
-        )
+    def _widened(self, sql: Statements, made: Made | None, schema: Any, *, comes: bool) -> Made:
+        """Return how the table is made, now that columns of this schema come."""
+        if made is None:
+            return sql.make(schema)
+        wide = widened(made.schema, schema, f"the table {self.table}", has_rows=made.rows > 0, comes=comes)
+        if wide == made.schema:
+            return made
+        if made.rows or sql.fits(made.schema, wide):
+            return sql.widen(made, wide)
+        sql.drop()
+        return sql.make(wide)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,17 +12,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamdsl.engine.state.files import write_whole
-from streamdsl.sinks.batches import Taken
-from streamdsl.sinks.folder import COLUMNS, OWN, plain, widened
+from streamdsl.errors import SinkError
+from streamdsl.io.locks import Lock
+from streamdsl.sinks.batches import NOTED, Taken
+from streamdsl.sinks.folder import COLUMNS, LOST, OWN
+from streamdsl.sinks.guard import failing, read_note, write_note
+from streamdsl.sinks.net import plain, rows_of
 from streamdsl.sinks.paths import local_path
+from streamdsl.sinks.schemas import fitted, widened
 
 _COMMIT: Final = "events.json"
+_EVENTS: Final = "events_*.parquet"
 
 
 class ParquetEvents:
     """A folder with a Parquet file of physical events for each micro-batch, which this process writes.
 
-    A micro-batch that comes again changes nothing. Raises `SinkError` for a folder that is another stream's, or was lost.
+    All files have the same columns. A micro-batch that comes again changes nothing. Raises `SinkError` for a folder that is
+    another stream's, that another process writes, or that was lost.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -34,19 +41,50 @@ class ParquetEvents:
 
     def take(self, events: Callable[[], Any], batch: int, stream: str | None) -> None:
         """Take a micro-batch, which is asked for only if the folder has yet to take it."""
-        commit = self.path / OWN / _COMMIT
-        taken = Taken(**json.loads(commit.read_text())) if commit.exists() else Taken()
-        if not taken.misses(batch, stream, str(self.path)):
-            return
-        commit.parent.mkdir(parents=True, exist_ok=True)
-        rows, known = plain(events()), self.path / COLUMNS
-        before = pq.read_schema(known) if known.exists() else None
-        wide = rows.schema if before is None else widened(before, rows.schema, str(self.path))
-        if wide != before:
+        with self._taking(batch, stream) as note:
+            if note is not None:
+                files = self._put(plain(events()), batch, f"the folder {self.path}")
+                note = {"batch": batch, "stream": stream or note["stream"], "files": files}
+                write_note(self.path / OWN / _COMMIT, note)
+
+    def has(self, batch: int, stream: str | None = None) -> bool:
+        """Say whether the folder has taken a micro-batch. Raises `SinkError` as `write` does."""
+        with self._taking(batch, stream) as note:
+            return note is None
+
+    @contextmanager
+    def _taking(self, batch: int, stream: str | None) -> Iterator[dict[str, Any] | None]:
+        """Hold the folder for a micro-batch, and give the note of the last one; None if this one was taken already."""
+        what, own = f"the folder {self.path}", self.path / OWN
+        if not own.exists():
+            Taken().misses(batch, stream, str(self.path))
+        with failing(what), Lock(own / "lock", what, SinkError):
+            note = read_note(own / _COMMIT, NOTED) or {"batch": -1, "stream": None}
+            self._check(note)
+            yield note if Taken(note["batch"], note["stream"]).misses(batch, stream, str(self.path)) else None
+
+    def _check(self, note: dict[str, Any]) -> None:
+        """Raise for a folder that is not as the last micro-batch left it."""
+        files = len(list(self._files(note["batch"])))
+        if note["batch"] >= 0 and (files != note.get("files", files) or not (self.path / COLUMNS).exists()):
+            raise SinkError(f"files of the folder {self.path} are gone since its last micro-batch", hint=LOST)
+
+    def _files(self, batch: int) -> Iterator[Path]:
+        """Yield the files of the micro-batches up to one."""
+        return (path for path in self.path.glob(_EVENTS) if int(path.stem.partition("_")[2]) <= batch)
+
+    def _put(self, rows: Any, batch: int, what: str) -> int:
+        """Write the file of a micro-batch, and those before it again if it has other columns; return how many there are."""
+        known, files = self.path / COLUMNS, list(self._files(batch - 1))
+        before = pq.read_schema(known) if known.exists() else rows.schema
+        wide = widened(before, rows.schema, what, has_rows=bool(files), comes=rows_of(rows).num_rows > 0)
+        if wide != before or not known.exists():
+            for file in files:
+                self._write(fitted(pq.ParquetFile(file).read(), wide, what), file)
             self._write(wide.empty_table(), known)
         if rows.num_rows:
-            self._write(rows.cast(wide), self.path / f"events_{batch:010}.parquet")
-        write_whole(commit, json.dumps({"batch": batch, "stream": stream}).encode())
+            self._write(fitted(rows, wide, what), self.path / f"events_{batch:010}.parquet")
+        return len(files) + bool(rows.num_rows)
 
     def _write(self, rows: Any, path: Path) -> None:
         file = pa.BufferOutputStream()

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamdsl.engine.state.files import sync_folder, write_whole
+from streamdsl.engine.state.files import sync_folder
 from streamdsl.errors import QueryError, SchemaError, SinkError
-from streamdsl.sinks.batches import Taken
-from streamdsl.sinks.folder import COLUMNS, OWN, Folder, plain, widened
-from streamdsl.sinks.net import net, rows_of
+from streamdsl.io.locks import Lock
+from streamdsl.sinks.batches import NOTED, Taken
+from streamdsl.sinks.folder import COLUMNS, LOST, OWN, Folder
+from streamdsl.sinks.guard import failing, read_note, write_note
+from streamdsl.sinks.net import plain, rows_of
 from streamdsl.sinks.paths import local_path
+from streamdsl.sinks.schemas import columns_of, widened
 from streamdsl.temporal import to_duration
 
 _COMMIT: Final = "commit.json"
+_FILE: Final = re.compile(r"(rows|columns|le_-?\d+)\.parquet")
+_NEW: Final[dict[str, Any]] = {"batch": -1, "stream": None, "moves": {}, "files": {}}
 
 
 class ParquetTable:
@@ -28,8 +34,9 @@ class ParquetTable:
 
     With `every` (a duration such as `"1d"`, or ticks) rows are in a file for each stretch of LEs so long, and a micro-batch
     rewrites only the files it has rows for; without it there is one file. A micro-batch that comes again changes nothing,
-    wherever its first try was cut off. `streamdsl.spark.ParquetTable` is the same for `foreachBatch`. Raises `SinkError` for a
-    table that is another stream's, or was lost.
+    wherever its first try was cut off. All files have the same columns. `streamdsl.spark.ParquetTable` is the same for
+    `foreachBatch`. Raises `SinkError` for a table that is another stream's, that another process writes, that was lost or
+    changed, and for values that do not fit its columns.
 
     >>> import tempfile, pyarrow.parquet as pq, streamdsl as sd
     >>> from streamdsl.sinks import ParquetTable
@@ -53,56 +60,100 @@ class ParquetTable:
 
     def write(self, events: Any, batch: int, stream: str | None = None) -> None:
         """Take a micro-batch as an Arrow table of physical events; `stream` tells its stream from others."""
-        if not self.is_next(batch, stream):
-            return
-        folder = self.folder(pa.types.is_timestamp(events.schema.field("le").type))
-        rows = rows_of(events)
-        staged = {folder.name(place): folder.stage(place, part) for place, part in folder.parts(rows)}
-        moves = {name: file for name, file in staged.items() if file is not None}
-        self.commit(folder, batch, stream, moves, rows.slice(0, 0))
+        with self.taking(batch, stream) as last:
+            if last is not None:
+                events = plain(events)
+                rows = rows_of(events)
+                folder = self.folder(last, events.schema, comes=rows.num_rows > 0)
+                staged = {folder.name(place): folder.stage(place, part) for place, part in folder.parts(rows)}
+                self.commit(folder, last, batch, stream, staged)
 
-    def is_next(self, batch: int, stream: str | None) -> bool:
-        """Finish what a crash has cut off, and say whether this micro-batch is still to be taken; if so, prepare for it."""
-        commit = self._last()
-        self._move(commit["moves"])
-        if not Taken(commit["batch"], commit["stream"]).misses(batch, stream, str(self.path)):
-            return False
-        staged = Folder(self.path, None).staged
-        shutil.rmtree(staged, ignore_errors=True)
-        staged.mkdir(parents=True)
-        return True
+    def has(self, batch: int, stream: str | None = None) -> bool:
+        """Say whether the table has taken a micro-batch. Raises `SinkError` as `write` does."""
+        with self.taking(batch, stream) as last:
+            return last is None
 
-    def _last(self) -> Mapping[str, Any]:
-        path = self.path / OWN / _COMMIT
-        if path.exists():
-            commit: dict[str, Any] = json.loads(path.read_text())
-            if commit["every"] != str(self.every):
+    @contextmanager
+    def taking(self, batch: int, stream: str | None) -> Iterator[dict[str, Any] | None]:
+        """Hold the table for a micro-batch: finish what a crash has cut off, and give what was taken last.
+
+        None if this micro-batch was taken already. Raises `SinkError` for a table that is not as its last micro-batch left it.
+        """
+        own, what = self.path / OWN, f"the table {self.path}"
+        if not own.exists():
+            Taken().misses(batch, stream, str(self.path))
+        with failing(what), Lock(own / "lock", what, SinkError):
+            last = self._last()
+            if not Taken(last["batch"], last["stream"]).misses(batch, stream, str(self.path)):
+                yield None
+                return
+            staged = Folder(self.path, None).staged
+            shutil.rmtree(staged, ignore_errors=True)
+            staged.mkdir(parents=True)
+            yield last
+
+    def _last(self) -> dict[str, Any]:
+        """Return what the table says of its last micro-batch, whose files are all at their places."""
+        last = read_note(self.path / OWN / _COMMIT, {**NOTED, "every": str, "moves": dict})
+        if last is None:
+            if any(self.path.glob("*.parquet")):
                 raise SinkError(
-                    f"the table {self.path} was begun with every={commit['every']}, not with {self.every}",
-                    hint="go on with what it was begun with, or write to another folder",
+                    f"the folder {self.path} has files that no stream has written", hint="name one that is empty, or new"
                 )
-            return commit
-        if any(self.path.glob("*.parquet")):
-            raise SinkError(f"the folder {self.path} has files that no stream has written", hint="name one that is empty, or new")
-        return {"batch": -1, "stream": None, "moves": {}}
+            return _NEW
+        if last["every"] != str(self.every):
+            raise SinkError(
+                f"the table {self.path} was begun with every={last['every']}, not with {self.every}",
+                hint="go on with what it was begun with, or write to another folder",
+            )
+        self._check_names(last["moves"], str)
+        self._check_names(last.get("files", {}), int)
+        self._move(last["moves"])
+        if "files" not in last:  # a table of a version that did not list them
+            last["files"] = {path.name: path.stat().st_size for path in self.path.glob("*.parquet")}
+            last["ticks"] = (
+                None if self.every is None else to_duration(self.every, "tick" if isinstance(self.every, int) else "us")
+            )
+        if COLUMNS not in last["files"]:
+            raise SinkError(f"the file {COLUMNS} of the table {self.path} is gone", hint=LOST)
+        Folder(self.path, None, files=last["files"]).check()
+        return last
 
-    def folder(self, in_dates: bool) -> Folder:
-        """Return the folder of a stream whose times are dates, or plain ticks."""
+    def _check_names(self, given: object, kind: type) -> None:
+        """Raise for a note that names what are no files of the table."""
+        if not isinstance(given, dict) or not all(_FILE.fullmatch(name) and type(of) is kind for name, of in given.items()):
+            raise SinkError(f"the note {self.path / OWN / _COMMIT} of the table {self.path} is garbled", hint=LOST)
+
+    def folder(self, last: Mapping[str, Any], now: Any, *, comes: bool) -> Folder:
+        """Return the folder after the micro-batch before, with the columns that it has after one of these columns."""
+        what, columns = f"the table {self.path}", columns_of(now)
+        before = plain(pq.read_schema(self.path / COLUMNS).empty_table()).schema if last["files"] else columns
+        wide = widened(before, columns, what, has_rows=len(last["files"]) > 1, comes=comes)
+        ticks = last.get("ticks", self._ticks(wide.field("le").type) if comes else None)
+        return Folder(self.path, ticks, wide, last["files"])
+
+    def _ticks(self, times: Any) -> int | None:
+        """Return how long a stretch is, in the ticks of the LEs."""
+        in_dates = pa.types.is_timestamp(times)
         if in_dates and isinstance(self.every, int):
             raise SchemaError(f"the stream's times are dates, so every is a duration such as '1d', not {self.every!r}")
-        return Folder(self.path, None if self.every is None else to_duration(self.every, "us" if in_dates else "tick"))
+        return None if self.every is None else to_duration(self.every, times.unit if in_dates else "tick")
 
-    def commit(self, folder: Folder, batch: int, stream: str | None, moves: Mapping[str, str], columns: Any) -> None:
+    def commit(
+        self, folder: Folder, last: Mapping[str, Any], batch: int, stream: str | None, staged: Mapping[str, str | None]
+    ) -> None:
         """Decide that the micro-batch is taken, which is one file that is there or not; then move its files to their places."""
-        moves = dict(moves)
-        known, now = self.path / COLUMNS, plain(net(plain(columns))).schema
-        before = pq.read_schema(known) if known.exists() else now
-        wide = widened(before, now, str(self.path))
-        if batch == 0 or wide != before:
-            moves[COLUMNS] = folder.write(wide.empty_table())
+        moves = {name: file for name, file in staged.items() if file is not None}
+        if COLUMNS not in folder.files or pq.read_schema(self.path / COLUMNS) != folder.schema:
+            rest = folder.files.keys() - moves.keys() - {COLUMNS}
+            moves |= {name: folder.restage(name) for name in sorted(rest)} | {COLUMNS: folder.write(folder.schema.empty_table())}
         sync_folder(folder.staged)
-        commit = {"batch": batch, "stream": stream, "every": str(self.every), "moves": moves}
-        write_whole(self.path / OWN / _COMMIT, json.dumps(commit).encode())
+        gone = {name for name, file in moves.items() if not file}
+        sizes = {name: (folder.staged / file).stat().st_size for name, file in moves.items() if file}
+        files = {name: size for name, size in {**folder.files, **sizes}.items() if name not in gone}
+        taken = {"batch": batch, "stream": stream or last["stream"], "every": str(self.every), "moves": moves, "files": files}
+        taken |= {"ticks": folder.every} if len(files) > 1 else {}
+        write_note(self.path / OWN / _COMMIT, taken)
         self._move(moves)
 
     def _move(self, moves: Mapping[str, str]) -> None:

@@ -2,35 +2,89 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamdsl.errors import EventError
+from streamdsl.io.arrow_types import settled_type
+from streamdsl.temporal.frames import MEMO
 
-_CONTROL: Final = ("kind", "re_new", "shard")
+KEY: Final = ("id", "le")
+"""What names a row for ever: an id may be used again, for rows that begin later."""
+CONTROL: Final = ("kind", "re_new")
 """The columns of events that rows of a table do not have."""
 
 
-def net(events: Any) -> Any:
-    """Return the rows that an Arrow table of physical events changes, as they are after it: `id`, `le`, `re` and the payload.
+class Net(NamedTuple):
+    """The rows that a micro-batch changes, as they are after it (fully retracted: `re` = `le`), and as they were.
 
-    A row that is fully retracted is there with `re` = `le`. One that is shortened and prolonged again, as it was, is not there.
-    Raises `EventError` for events of an id that no order makes a sequence.
+    `is_there` says which of them the table has, `ends` with which `re`.
+    """
+
+    rows: Any
+    is_there: Any
+    ends: Any
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows change."""
+        return int(self.rows.num_rows)
+
+    @property
+    def lives(self) -> Any:
+        """Which rows are there after it: those that end after they begin; null is INFINITY."""
+        return pc.fill_null(pc.greater(self.rows.column("re"), self.rows.column("le")), True)
+
+    @property
+    def new(self) -> Any:
+        """The rows that the table gets."""
+        return self.rows.filter(pc.and_(self.lives, pc.invert(self.is_there)))
+
+    @property
+    def changed(self) -> Any:
+        """The rows that the table has, with another end."""
+        return self.rows.filter(pc.and_(self.lives, self.is_there))
+
+    @property
+    def gone(self) -> Any:
+        """The rows that the table has no longer."""
+        return self.rows.filter(pc.and_(pc.invert(self.lives), self.is_there))
+
+    @property
+    def before(self) -> Any:
+        """The keys and ends of the rows that the table must have."""
+        found = self.rows.select(KEY).append_column("re", self.ends)
+        return found.filter(self.is_there)
+
+
+def net(events: Any) -> Net:
+    """Return what an Arrow table of physical events changes, row by row; a row is named by its id and its LE.
+
+    One that is shortened and prolonged again, as it was, is not there, and neither is one that comes and goes. Raises
+    `EventError` for events of a row that no order makes a sequence.
 
     >>> columns = {"kind": ["insert", "retract"], "id": ["a", "a"], "le": [1, 1], "re": [9, 9], "re_new": [None, 4], "v": [7, 7]}
-    >>> net(pa.table(columns)).to_pylist()
+    >>> net(pa.table(columns)).new.to_pylist()
     [{'id': 'a', 'le': 1, 're': 4, 'v': 7}]
     """
-    changes = rows_of(events)
-    ends = _ends(changes).group_by(["id", "end"]).aggregate([("sign", "sum"), ("row", "min")])
+    changes = _aligned(rows_of(events))
+    ends = _ends(changes).group_by([*KEY, "end"]).aggregate([("sign", "sum"), ("row", "min")])
     ends = ends.filter(pc.not_equal(ends.column("sign_sum"), 0))
     _check(ends, changes)
-    last = ends.filter(pc.equal(ends.column("sign_sum"), 1))
-    rows = changes.drop_columns([name for name in _CONTROL if name in changes.column_names]).take(last.column("row_min"))
-    return rows.set_column(rows.column_names.index("re"), "re", last.column("end"))
+    last, first = (ends.filter(pc.equal(ends.column("sign_sum"), sign)) for sign in (1, -1))
+    first = first.select([*KEY, "end"]).rename_columns([*KEY, "was"]).append_column("known", pa.repeat(True, first.num_rows))
+    found = last.join(first, list(KEY)).sort_by("row_min")
+    rows = changes.drop_columns([name for name in CONTROL if name in changes.column_names]).take(found.column("row_min"))
+    rows = rows.set_column(rows.column_names.index("re"), "re", found.column("end"))
+    # An empty event is known, so that it can be prolonged, and no row of the table.
+    was_there = pc.fill_null(pc.greater(found.column("was"), found.column("le")), True)
+    is_there = pc.and_(pc.fill_null(found.column("known"), False), was_there)
+    net = Net(rows, is_there, found.column("was"))
+    matters = pc.or_(is_there, net.lives)
+    return Net(*(each.filter(matters) for each in net))
 
 
 def rows_of(events: Any) -> Any:
@@ -38,17 +92,27 @@ def rows_of(events: Any) -> Any:
     return events.filter(pc.is_in(events.column("kind"), pa.array(["insert", "retract"])))
 
 
-def living(rows: Any) -> Any:
-    """Return the rows that end after they begin; null is INFINITY.
+def plain(table: Any) -> Any:
+    """Return an Arrow table of the types that tables have, without what tells equal tables apart, such as zones of a session.
 
-    >>> living(pa.table({"le": [1, 2, 3], "re": [1, 5, None]})).column("le").to_pylist()
-    [2, 3]
+    Of its notes it keeps the memo of the payloads' shape.
+
+    >>> plain(pa.table({"le": pa.array([0], pa.timestamp("us", "Asia/Tokyo"))})).schema.field("le").type
+    TimestampType(timestamp[us, tz=UTC])
     """
-    return rows.filter(pc.fill_null(pc.greater(rows.column("re"), rows.column("le")), True))
+    memo = (table.schema.metadata or {}).get(MEMO.encode())
+    schema = pa.schema([(field.name, settled_type(field.type)) for field in table.schema], memo and {MEMO: memo})
+    return table if table.schema.equals(schema, check_metadata=True) else table.cast(schema)
+
+
+def _aligned(changes: Any) -> Any:
+    """Return events whose ends are of the type of their LEs, also where all are null."""
+    le = changes.schema.field("le").type
+    return changes.cast(pa.schema([field.with_type(le) if field.name in ("re", "re_new") else field for field in changes.schema]))
 
 
 def _ends(changes: Any) -> Any:
-    """Return the ends that each id gets (sign 1) and loses (-1): what is left of them is its first end and its last."""
+    """Return the ends that each row gets (sign 1) and loses (-1): what is left of them is its first end and its last."""
     is_retraction = pc.equal(changes.column("kind"), "retract")
     row = pa.array(np.arange(changes.num_rows))
     got = pc.if_else(is_retraction, changes.column("re_new"), changes.column("re"))
@@ -58,29 +122,14 @@ def _ends(changes: Any) -> Any:
 
 
 def _signed(changes: Any, row: Any, ends: Any, sign: int) -> Any:
-    return pa.table({"id": changes.column("id"), "end": ends, "row": row, "sign": pa.repeat(sign, changes.num_rows)})
+    columns = {name: changes.column(name) for name in KEY}
+    return pa.table({**columns, "end": ends, "row": row, "sign": pa.repeat(sign, changes.num_rows)})
 
 
 def _check(ends: Any, changes: Any) -> None:
-    """Raise for an id with more than one last end, or more than one first: two insertions, or a broken chain."""
-    counted = ends.group_by(["id", "sign_sum"]).aggregate([("row_min", "count"), ("row_min", "min")])
+    """Raise for a row with more than one last end, or more than one first: two insertions, or a broken chain."""
+    counted = ends.group_by([*KEY, "sign_sum"]).aggregate([("row_min", "count"), ("row_min", "min")])
     odd = pc.or_(pc.greater(counted.column("row_min_count"), 1), pc.greater(pc.abs(counted.column("sign_sum")), 1))
     for row in counted.filter(odd).column("row_min_min").slice(0, 1).to_pylist():
         (event,) = changes.slice(row, 1).to_pylist()
-        raise EventError(event, "what comes of its id in one micro-batch does not fit together", where="a sink")
-
-
-def in_utc(table: Any) -> Any:
-    """Return an Arrow table whose timestamps have the zone UTC, whatever that of the session is.
-
-    >>> in_utc(pa.table({"le": pa.array([0], pa.timestamp("us", "Asia/Tokyo"))})).schema.field("le").type
-    TimestampType(timestamp[us, tz=UTC])
-    """
-    zoned = [pa.types.is_timestamp(field.type) and field.type.tz not in (None, "UTC") for field in table.schema]
-    if not any(zoned):
-        return table
-    fields = [
-        field.with_type(pa.timestamp(field.type.unit, "UTC")) if other else field
-        for field, other in zip(table.schema, zoned, strict=True)
-    ]
-    return table.cast(pa.schema(fields))
+        raise EventError(event, "what comes of its id and LE in one micro-batch does not fit together", where="a sink")

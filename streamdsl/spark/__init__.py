@@ -14,12 +14,12 @@ from streamdsl.result import Result
 from streamdsl.spark.frames import collected, source_of_frame, source_of_rows
 from streamdsl.spark.lower import lower, lowering
 from streamdsl.spark.probing import check_workers
-from streamdsl.spark.progress import Meter, observed
+from streamdsl.spark.progress import Meter
 from streamdsl.spark.public import public_frame
 from streamdsl.spark.session import default_session, translated
 from streamdsl.spark.sinks import DatabaseTable, ParquetTable
 from streamdsl.spark.support import explain_spark, physical_plan
-from streamdsl.temporal import Rejected, common_unit, to_ticks
+from streamdsl.temporal import Rejections, common_unit, to_ticks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from streamdsl.spark.streaming.driver import Sink
     from streamdsl.spark.writing import Where
 
-__all__ = ["DatabaseTable", "Meter", "OnSpark", "ParquetTable", "canonical", "explain_spark", "run_batch"]
+__all__ = ["DatabaseTable", "Meter", "OnSpark", "ParquetTable", "canonical", "explain_spark", "run_batch", "translated"]
 
 
 def run_batch(plan: Node, bindings: Mapping[str, Bound], until: int | None = None) -> Result[Any]:
@@ -39,7 +39,7 @@ def run_batch(plan: Node, bindings: Mapping[str, Bound], until: int | None = Non
 
     Raises `UnsupportedOnSpark` before anything runs, and what a failing task raised as the local engine would.
     """
-    rejected: list[Rejected] = []
+    rejected = Rejections()
     with default_session() as session, translated():
         flows = {name: _own_rows(session, node, bindings, rejected) for name, node in sources(plan).items()}
         flow = lower(lowering(plan, flows, until))
@@ -55,7 +55,7 @@ def canonical(events: DataFrame) -> DataFrame:
     return public_frame(source_of_frame(Source("events"), told))
 
 
-def _own_rows(session: SparkSession, node: Source, bindings: Mapping[str, Bound], rejected: list[Rejected] | None = None) -> Flow:
+def _own_rows(session: SparkSession, node: Source, bindings: Mapping[str, Bound], rejected: Rejections | None = None) -> Flow:
     """Return a source with the rows that this process holds; what it drops or adjusts is added to `rejected`."""
     if node.source not in bindings:
         raise _unbound(node.source, bindings)
@@ -83,7 +83,8 @@ class OnSpark:
 
         Each frame holds a source's history: `le`, `re` (ticks or timestamps; null: INFINITY; absent: point events) and a column
         per payload field; or physical events, with `kind`, `id` and `re_new` too. A source that brings its own rows needs no
-        frame. Raises `UnsupportedOnSpark`; what a task raises has the same name as the local engine's error.
+        frame. Raises `UnsupportedOnSpark`; what a task raises has the same name as the local engine's error, and is that error
+        within `streamdsl.spark.translated()`.
         """
         return self._frame(self._flows(frames), until)
 
@@ -116,7 +117,7 @@ class OnSpark:
         from streamdsl.spark.streaming.stream import stream
 
         self.check()
-        return observed(stream(self._plan, self._spark, frames, emit, self._brought(frames)))
+        return stream(self._plan, self._spark, frames, emit, self._brought(frames))
 
     def _brought(self, frames: Mapping[str, DataFrame]) -> dict[str, Bound]:
         """Return the sources that the query brings along. Raises `QueryError` for one that nobody brings."""

@@ -15,7 +15,7 @@ from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import WindowAggregate
 from streamdsl.spark.aggregation import NativeAgg, Part
 from streamdsl.spark.expressions import Env, to_sql
-from streamdsl.spark.operations import number, truth
+from streamdsl.spark.operations import holds, number
 from streamdsl.spark.sql import NotNative, Sql, double, raising
 from streamdsl.spark.types import FLOAT, INT, Items, Row, as_nullable, is_native, is_ordered
 from streamdsl.udm import builtin
@@ -47,7 +47,7 @@ def _argument(agg: BoundAgg, env: Env) -> Sql:
         raise NotNative("an argument reads the lifetime")
     if agg.where is None:
         return value
-    test = truth(to_sql(agg.where, env))
+    test = holds(to_sql(agg.where, env))
     return Sql(f"CASE WHEN {test.text} THEN {value.text} END", as_nullable(value.type), test.raises or value.raises)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from pyspark.sql.functions import expr
 
-from streamdsl.spark.sql import integer
+from streamdsl.spark.sql import integer, named
 from streamdsl.temporal import INFINITY
 
 _TIMES: Final = ("lle", "lre", "rle", "rre", "rend")
@@ -65,8 +65,3 @@ def _bucket(time: str) -> str:
 def joined(left: Any, right: Any, conditions: Sequence[str], shown: Sequence[str]) -> Any:
     """Return columns of the pairs that fulfil all conditions."""
     return left.join(right, expr(" AND ".join(conditions))).selectExpr(*shown)
-
-
-def named(columns: Mapping[str, str]) -> list[str]:
-    """Return columns as SQL, each under its name."""
-    return [f"{text} as {name}" for name, text in columns.items()]

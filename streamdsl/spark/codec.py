@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamdsl.errors import SchemaError, UnsupportedOnSpark
+from streamdsl.errors import SchemaError, UnsupportedOnSpark, shortened
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Column, Table, column_of, object_column
 from streamdsl.spark.shipping import dump_values, load_values
@@ -102,7 +102,7 @@ def _check_scalars(values: Sequence[Any], kind: Scalar) -> None:
     wanted = _PYTHON.get(kind.kind)
     for value in values:
         if value is not None and type(value) is not wanted:
-            raise SchemaError(f"{value!r} is not of type {kind.kind}, as all values of its column are on Spark")
+            raise SchemaError(f"{shortened(value)} is not of type {kind.kind}, as all values of its column are on Spark")
         if type(value) is int and not -(2**63) <= value < 2**63:
             raise OverflowError(f"the integer {value} leaves int64, which Spark cannot hold")
 

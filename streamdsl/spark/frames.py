@@ -16,9 +16,9 @@ from streamdsl.expr.schema import Schema, Shape
 from streamdsl.plan.node import Source
 from streamdsl.spark.codec import arrow_type, decode, encode
 from streamdsl.spark.flow import Flow
-from streamdsl.spark.physical import PHYSICAL, folded
+from streamdsl.spark.physical import PHYSICAL, folded, kind_and_id
 from streamdsl.spark.shipping import dump_values
-from streamdsl.spark.sql import integer, quote, raising, struct
+from streamdsl.spark.sql import integer, named, quote, raising, settled, struct
 from streamdsl.spark.times import is_date, or_infinity, to_ticks
 from streamdsl.spark.types import (
     ANY,
@@ -108,11 +108,9 @@ def source_of_frame(node: Source, frame: DataFrame) -> Flow:
             hint="batch() takes frames of a history; use stream()",
         )
     physical = set(PHYSICAL) <= columns.keys()
-    kind, unit, made = _read(node, columns, physical)
-    made += [f"{columns[name].text} as {name}" for name in ("kind", "id") if physical]
-    points = "re" not in columns
-    flow = Flow.of(kind, unit, lambda: _rows(_positional(frame).selectExpr(*made), node, physical, points))
-    return replace(flow, points=points)
+    read = _read(node, columns, physical)
+    flow = Flow.of(read.kind, read.unit, lambda: _rows(_positional(frame), node, read, physical))
+    return replace(flow, points="re" not in columns)
 
 
 def events_of_frame(node: Source, frame: DataFrame) -> Flow:
@@ -121,22 +119,30 @@ def events_of_frame(node: Source, frame: DataFrame) -> Flow:
     Rows without ids have none yet. What a row is refused for is found where it is used.
     """
     columns = _columns(node, frame)
-    physical = set(PHYSICAL) <= columns.keys()
-    kind, unit, made = _read(node, columns, physical)
-    if physical:
-        made += [f"{columns['kind'].text} as kind", f"cast({columns['id'].text} as string) as id"]
-    else:
-        made += ["'insert' as kind", "cast(null as string) as id", f"{integer(INFINITY)} as re_new"]
-    return Flow.of(kind, unit, lambda: _positional(frame).selectExpr(*made))
+    read = _read(node, columns, set(PHYSICAL) <= columns.keys())
+    none = {"kind": "'insert'", "id": "cast(null as string)", "re_new": integer(INFINITY)}
+    made = {**none, **read.own, "p": read.payload}
+    return Flow.of(read.kind, read.unit, lambda: _positional(frame).selectExpr(*named(made)))
 
 
-def _read(node: Source, columns: Mapping[str, _Column], physical: bool) -> tuple[Type, Unit, list[str]]:
-    """Return the type of a frame's payloads, its unit, and the SQL of its times and payloads."""
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How a frame's rows are read: the type of the payloads, the unit, and the SQL of times (of events: kinds and ids too)."""
+
+    kind: Type
+    unit: Unit
+    own: Mapping[str, str]
+    payload: str
+
+
+def _read(node: Source, columns: Mapping[str, _Column], physical: bool) -> _Reading:
     taken = (*LIFETIME, *(PHYSICAL if physical else ()))
     unit = node.time_unit or _unit(columns)
     kind, payload = _payload(node, {name: column for name, column in columns.items() if name not in taken})
-    made = [f"{text} as {name}" for name, text in _times(columns, unit, physical).items()]
-    return kind, unit, [*made, f"{payload} as p"]
+    own = _times(columns, unit, physical)
+    if physical:
+        own |= kind_and_id(columns["kind"].text, f"cast({columns['id'].text} as string)")
+    return _Reading(kind, unit, own, payload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,14 +221,28 @@ def _times(columns: Mapping[str, _Column], unit: Unit, physical: bool) -> dict[s
     return {"le": times["le"], "re": point, **ends}
 
 
-def _rows(df: DataFrame, node: Source, physical: bool, points: bool = False) -> DataFrame:
-    """Return the rows that live; a row that starts nowhere, or ends before it starts, fails the task."""
-    place = f"a row of the source {node.source!r} is refused: its le"
+def _rows(df: DataFrame, node: Source, read: _Reading, physical: bool) -> DataFrame:
+    """Return the rows that live; a row that starts nowhere, or ends before it starts, fails the task.
+
+    Payloads are put together above what checks the times, so that columns that nothing reads are not read.
+    """
+    own = {**read.own, "le": _checked(node, read.own, physical)}
+    if physical:
+        return folded(df.selectExpr(*named({**own, "p": read.payload}))).where("le < re")
+    checked = df.selectExpr(*named({**own, "le": settled(own["le"])}), *df.columns)
+    return checked.where("le < re").selectExpr("le", "re", f"{read.payload} as p")
+
+
+def _checked(node: Source, own: Mapping[str, str], physical: bool) -> str:
+    """Return the SQL of starts, which fails the task where a lifetime is none; a CTI has none."""
+    le, place = own["le"], f"a row of the source {node.source!r} is refused: its le"
     nowhere = raising("EventError", f"{place} is null or INFINITY")
     backwards = raising("EventError", f"{place} is after its re")
-    ends = "ELSE true" if points else f"WHEN le > re THEN {backwards} ELSE le < re"
-    lives = f"CASE WHEN le IS NULL OR le = {integer(INFINITY)} THEN {nowhere} {ends} END"
-    return (folded(df) if physical else df).where(lives)
+    others = f"{own['kind']} = 'cti'" if physical else "false"
+    return (
+        f"CASE WHEN {others} THEN {le} WHEN {le} IS NULL OR {le} = {integer(INFINITY)} THEN {nowhere} "
+        f"WHEN {le} > {own['re']} THEN {backwards} ELSE {le} END"
+    )
 
 
 def _payload(node: Source, columns: Mapping[str, _Column]) -> tuple[Type, str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -10,18 +12,21 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql.functions import count, lit
 
-from streamdsl.errors import QueryError
+from streamdsl.errors import QueryError, StreamDslError
 from streamdsl.sinks.paths import uri_of
-from streamdsl.spark.micro_batches import storable
+from streamdsl.spark.micro_batches import storable, writable
 from streamdsl.spark.progress import Meter
 from streamdsl.spark.session import default_session, translated
 from streamdsl.spark.sinks import ParquetTable
 from streamdsl.spark.streaming.stream import PROVIDER, ROCKSDB
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
+    from streamdsl.jobs.arrivals import Arrivals
     from streamdsl.jobs.inputs import Input
     from streamdsl.jobs.job import Job
 
@@ -31,52 +36,73 @@ _OPTIONS: Final = {
     "jsonl": {"inferTimestamp": "true"},
 }
 _FORMATS: Final = {"jsonl": "json"}
-_SUFFIXES: Final = {"parquet": "*.parquet", "csv": "*.csv", "jsonl": "*.{jsonl,ndjson,json}"}
+_SPECIAL: Final = re.compile(r"[\[\]{}*?\\]")
+"""What a path must have escaped, or Spark takes it for a pattern."""
+_EVER: Final = "36500d"
+"""Spark passes by files that are a week older than the newest that it has seen, unless it is told otherwise."""
 _LOOK: Final = 0.1
 
 
-def run_batch(job: Job) -> int:
-    """Run a job over all that its inputs hold, write the history to a folder, and return how many rows it has."""
-    with _session() as spark, translated():
+def run_batch(job: Job, path: Path) -> int:
+    """Run a job over all that its inputs hold, write the history to a folder at a path, and return how many rows it has."""
+    with _session() as spark, _failing(), translated():
         frames = {name: _frame(spark, given) for name, given in job.inputs.items()}
         seen = Observation()
-        out = storable(job.query.on_spark(spark).batch(frames, job.until)).observe(seen, count(lit(1)).alias("rows"))
+        out = writable(storable(job.query.on_spark(spark).batch(frames, job.until))).observe(seen, count(lit(1)).alias("rows"))
         writer = out.write.option("header", "true") if job.format == "csv" else out.write
-        writer.format(_FORMATS.get(job.format, job.format)).save(uri_of(job.output))
+        writer.format(_FORMATS.get(job.format, job.format)).save(uri_of(path))
         return int(seen.get["rows"])
 
 
-def run_stream(job: Job, report: Callable[[dict[str, Any]], None]) -> None:
-    """Run a job over the files that come, until there are no more or for ever, as its trigger says."""
+def run_stream(job: Job, report: Callable[[dict[str, Any]], None], arrivals: Arrivals) -> None:
+    """Run a job over the files that arrive, until there are no more or for ever, as its trigger says."""
     assert job.checkpoint is not None
-    if (job.checkpoint / "local").exists():
-        raise QueryError(
-            f"the checkpoint {job.checkpoint} is that of a stream on the local engine", hint="go on with --engine local"
-        )
-    with _session() as spark, translated():
+    if job.bad_files != "stop":
+        raise QueryError("on Spark a file that cannot be taken ends the stream", hint="--engine local can pass it")
+    arrivals.look()
+    with _session() as spark, _failing(), translated():
         if job.shards is not None:
             spark.conf.set("spark.sql.shuffle.partitions", str(job.shards))
         spark.conf.set(PROVIDER, ROCKSDB)
-        frames = {name: _stream(spark, given) for name, given in job.inputs.items()}
+        frames = {name: _stream(spark, given, arrivals.folder(name)) for name, given in job.inputs.items()}
         sink: Any = uri_of(job.output) if job.format == "events" else ParquetTable(job.output, job.every)
         trigger = "available-now" if job.pause is None else f"{job.pause} milliseconds"
         running = job.query.on_spark(spark).write(frames, sink, uri_of(job.checkpoint), emit=job.emit, trigger=trigger)
-        _watch(running, report)
+        _watch(running, report, arrivals.look, job.pause)
 
 
-def _watch(running: StreamingQuery, report: Callable[[dict[str, Any]], None]) -> None:
-    """Report each micro-batch until the stream ends; raise what ends it."""
-    meter, last, ended = Meter(), -1, False
+def _watch(
+    running: StreamingQuery, report: Callable[[dict[str, Any]], None], look: Callable[[], None], pause: int | None
+) -> None:
+    """Look for files, and report each micro-batch, until the stream ends; raise what ends it."""
+    meter, last, ended, looked = Meter(), -1, False, time.monotonic()
     try:
         while not ended:
             ended = running.awaitTermination(_LOOK)
+            if pause is not None and not ended and time.monotonic() - looked >= pause / 1000:
+                look()
+                looked = time.monotonic()
             for progress in running.recentProgress:
                 if progress.batchId > last and (progress.numInputRows or progress.durationMs.get("addBatch") is not None):
                     report(meter(progress))
                     last = progress.batchId
-    except KeyboardInterrupt:
+    except BaseException:
         running.stop()
         raise
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    """Raise what Spark says of a file, a disk or itself as an error of streamdsl, without Java's stack."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
+            raise
+        said = str(error).partition("JVM stacktrace")[0].partition("\n\tat ")[0].strip()
+        raise StreamDslError(
+            f"the job has failed on Spark: {said}", hint="mend what it names; the same command goes on"
+        ) from error
 
 
 @contextmanager
@@ -90,13 +116,13 @@ def _session() -> Iterator[SparkSession]:
 
 
 def _frame(spark: SparkSession, given: Input) -> DataFrame:
-    options = {**_OPTIONS[given.kind], "recursiveFileLookup": "true", "pathGlobFilter": _SUFFIXES[given.kind]}
-    return spark.read.format(_FORMATS.get(given.kind, given.kind)).options(**options).load(uri_of(given.path))
+    """Return a frame of the files that are there, each once."""
+    paths = [_SPECIAL.sub(r"\\\g<0>", uri_of(file.path)) for file in given.files()]
+    return spark.read.format(_FORMATS.get(given.kind, given.kind)).options(**_OPTIONS[given.kind]).load(paths)
 
 
-def _stream(spark: SparkSession, given: Input) -> DataFrame:
-    """Return a streaming frame of files, with the columns of those that are there."""
-    options = {**_OPTIONS[given.kind], "recursiveFileLookup": "true", "pathGlobFilter": _SUFFIXES[given.kind]}
-    columns = _frame(spark, given).schema
+def _stream(spark: SparkSession, given: Input, folder: Path) -> DataFrame:
+    """Return a streaming frame of what comes to a folder, however old, with the columns of the files that are there."""
+    options = {**_OPTIONS[given.kind], "maxFileAge": _EVER}
     reader = spark.readStream.format(_FORMATS.get(given.kind, given.kind)).options(**options)
-    return reader.schema(columns).load(uri_of(given.path))
+    return reader.schema(_frame(spark, given).schema).load(uri_of(folder))

@@ -13,12 +13,12 @@ from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, SemiJoin, Source, TwoInputs
 from streamdsl.plan.properties import ROW_BY_ROW
 from streamdsl.spark import stages
-from streamdsl.spark.buckets import Side, bucketed, joined, named
+from streamdsl.spark.buckets import Side, bucketed, joined
 from streamdsl.spark.expressions import Env, RowAt, infer, to_sql
 from streamdsl.spark.flow import Flow, GroupKey, Make, Scope, over
 from streamdsl.spark.lowering import Lowering
-from streamdsl.spark.operations import truth
-from streamdsl.spark.sql import NotNative, Sql, raising, struct
+from streamdsl.spark.operations import holds
+from streamdsl.spark.sql import NotNative, Sql, named, raising, struct
 from streamdsl.spark.types import Pickled, Row, Type, is_groupable
 from streamdsl.temporal import common_unit
 
@@ -127,7 +127,7 @@ def _residual(low: Lowering, node: TwoInputs, pairs: Pairs, scope: Scope) -> Pai
     if where is None:
         return pairs
     try:
-        test = truth(to_sql(where, pairs.env(scope)))
+        test = holds(to_sql(where, pairs.env(scope)))
     except NotNative as why:
         low.note(node, "rows", f"its condition: {why}")
         return dataclasses.replace(pairs, make=stages.filter_pairs(low, node, pairs.sides, pairs.make, pairs.keys, scope.level))

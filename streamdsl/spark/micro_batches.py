@@ -9,12 +9,15 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from streamdsl.errors import SchemaError
 from streamdsl.io.layout import PHYSICAL
+from streamdsl.sinks.names import column_of
 from streamdsl.spark.public import backquoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _STREAM: Final = "sql.streaming.queryId"
+_SHARD: Final = "shard"
+"""The engine's own column of a stream: a field of this name has another in its frame."""
 
 
 def stream_of(frame: DataFrame) -> str | None:
@@ -27,7 +30,7 @@ def stream_of(frame: DataFrame) -> str | None:
 
 
 def checked(frame: DataFrame) -> DataFrame:
-    """Return physical events with columns that tables can hold. Raises `SchemaError`."""
+    """Return physical events with columns that tables can hold, without the number of the shard. Raises `SchemaError`."""
     missing = [name for name in PHYSICAL if name not in frame.columns]
     if missing:
         raise SchemaError(
@@ -35,24 +38,35 @@ def checked(frame: DataFrame) -> DataFrame:
             f"its columns are: {', '.join(frame.columns)}",
             hint="write what query.on_spark(spark).stream(...) returns",
         )
-    return storable(frame)
+    return storable(frame.drop(_SHARD))
 
 
 def storable(frame: DataFrame) -> DataFrame:
     """Return a frame whose VARIANT columns are JSON text. Raises `SchemaError` where there are such values inside others."""
-    return frame.selectExpr(*(_storable(field.name, field.dataType) for field in frame.schema.fields))
+    columns = enumerate(frame.schema.fields)
+    shown = [_storable(f"c{place}", field.name, field.dataType) for place, field in columns]
+    return frame.toDF(*(f"c{place}" for place in range(len(shown)))).selectExpr(*shown)
 
 
-def _storable(name: str, kind: DataType) -> str:
+def writable(frame: DataFrame) -> DataFrame:
+    """Return a frame whose names of columns Spark's files can hold, which differ by more than case: by the rule of sinks."""
+    names: list[str] = []
+    for name in frame.columns:
+        others = {each.lower() for each in names}
+        names.append(column_of(name, names) if name == "" or name.lower() in others else name)
+    return frame if names == frame.columns else frame.toDF(*names)
+
+
+def _storable(column: str, name: str, kind: DataType) -> str:
     quoted = backquoted(name)
     if kind.typeName() == "variant":
-        return f"to_json({quoted}) as {quoted}"
+        return f"to_json({column}) as {quoted}"
     if _holds_variant(kind):
         raise SchemaError(
             f"the column {name!r} holds values whose type nothing declares, inside others",
             hint="declare the type: annotate the function, module or field, or select the values into columns of their own",
         )
-    return quoted
+    return f"{column} as {quoted}"
 
 
 def _holds_variant(kind: DataType) -> bool:

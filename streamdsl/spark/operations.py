@@ -27,6 +27,15 @@ def truth(condition: Sql) -> Sql:
     return Sql(f"coalesce({text}, false)" if condition.type.nullable else f"({text})", BOOL, condition.raises)
 
 
+def holds(condition: Sql) -> Sql:
+    """Return what a predicate says: `truth`, but None is no answer and fails the task.
+
+    >>> holds(Sql("x", BOOL)).text
+    '(x)'
+    """
+    return truth(there(condition, "a predicate gave None, which is no yes or no", "NoAnswerError"))
+
+
 def apply(word: Word, arguments: Sequence[Sql]) -> Sql:
     """Return what a word is of its arguments, where the table has an SQL form for their types; else raises `NotNative`."""
     if word.name == "is_none":

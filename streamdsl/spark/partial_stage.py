@@ -114,7 +114,7 @@ class PartialStage:
         if where is None:
             return list(range(batch.num_rows))
         inputs = self.reader.inputs(batch)
-        held = on_batch(self.operator, self.reader, batch, lambda: truth(evaluate(where, inputs)))
+        held = on_batch(self.operator, self.reader, batch, lambda: truth(where, inputs))
         return np.flatnonzero(held).tolist()
 
     def _added(self, states: Sequence[Held] | None, members: Sequence[MemberRow], window: Lifetime) -> list[Held]:

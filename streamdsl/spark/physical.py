@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.functions import expr
 
-from streamdsl.spark.sql import raising
+from streamdsl.spark.sql import raising, settled
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,11 +18,8 @@ _INSERTED: Final = "FILTER (WHERE kind = 'insert')"
 _RETRACTED: Final = "FILTER (WHERE kind = 'retract')"
 _FACTS: Final = (
     f"count(1) {_INSERTED} as n",
-    f"first(le) {_INSERTED} as le",
     f"first(re) {_INSERTED} as re",
     f"first(p) {_INSERTED} as p",
-    "min(le) as first_le",
-    "max(le) as last_le",
     f"min(re_new) {_RETRACTED} as least",
     f"collect_list(re) {_RETRACTED} as olds",
     f"collect_list(re_new) {_RETRACTED} as news",
@@ -30,19 +27,32 @@ _FACTS: Final = (
 )
 
 
+def kind_and_id(kind: str, id: str) -> dict[str, str]:
+    """Return the SQL of the columns `kind` and `id` of physical events; what is no event fails the task."""
+    unknown = raising("EventError", "the kind of a physical event is insert, retract or cti")
+    nameless = raising("EventError", "the id of an insertion or a retraction is null")
+    return {
+        "kind": f"if(coalesce({kind} IN ('insert', 'retract', 'cti'), false), {kind}, {unknown})",
+        "id": f"if({id} IS NULL AND {kind} <> 'cti', {nameless}, {id})",
+    }
+
+
 def folded(events: DataFrame) -> DataFrame:
     """Return the history of a frame with the columns `kind`, `id`, `le`, `re`, `re_new` (ticks) and `p`.
 
-    A frame has no order, so a retraction matches if some order of those of its id leads from the insertion's end, end by end.
-    What matches nothing fails the task with an `EventError`, like an id with no insertion, or with several.
+    An id that is used again begins later than all that was before, so an id and an LE name one row. A frame has no order, so a
+    retraction matches if some order of those of its row leads from the insertion's end, end by end. What matches nothing fails
+    the task with an `EventError`, like a row with no insertion, or with several, or an id that is used again while it is known.
     """
-    unknown = raising("EventError", "the kind of a physical event is insert, retract or cti")
-    changes = f"CASE kind WHEN 'cti' THEN false WHEN 'insert' THEN true WHEN 'retract' THEN true ELSE {unknown} END"
-    facts = events.where(changes).groupBy("id").agg(*map(expr, _FACTS))
-    ended = facts.selectExpr("*", "cast(re as decimal(20,0)) + moved as final")
-    once = raising("EventError", "an id has no insertion, or several, in a frame of physical events")
-    matched = raising("EventError", "a retraction does not match its insertion: its le or re is not the event's, or re_new < le")
-    alike = "first_le <=> le AND last_le <=> le AND coalesce(least >= le, true)"
+    rows = events.where("kind <> 'cti'").repartition("id").groupBy("id", "le").agg(*map(expr, _FACTS))
+    later = "lead(if(n > 0, le, NULL)) OVER (PARTITION BY id ORDER BY le) as later"
+    ended = rows.selectExpr("*", "cast(re as decimal(20,0)) + moved as final", later)
+    once = raising("EventError", "an id has no insertion with this le, or several, in a frame of physical events")
+    matched = raising("EventError", "a retraction does not match its insertion: its re is not the event's, or re_new < le")
+    known = raising("EventError", "an id is used again before the end of the event that it named")
     chained = "array_sort(concat(array(re), news)) = array_sort(concat(olds, array(cast(final as bigint))))"
-    end = f"if({alike} AND {chained}, cast(final as bigint), {matched})"
-    return ended.selectExpr(f"if(n = 1, le, {once}) as le", f"{end} as re", "p")
+    checked = (
+        f"CASE WHEN n <> 1 THEN {once} WHEN NOT coalesce(least >= le, true) OR NOT {chained} THEN {matched} "
+        f"WHEN le < final AND later <= final THEN {known} ELSE le END"
+    )
+    return ended.selectExpr(f"{settled(checked)} as le", "cast(final as bigint) as re", "p")

@@ -6,7 +6,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from streamdsl.temporal import INFINITY
+from streamdsl.spark.times import or_infinity, to_ticks
+from streamdsl.temporal import MIN_TIME, Unit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -17,18 +18,19 @@ METRICS: Final = "streamdsl"
 _OBSERVED: Final = (
     "count_if(kind IN ('insert', 'retract')) as rows_out",
     "count_if(kind = 'rejected') as rows_rejected",
-    "collect_set(if(kind = 'cti', struct(shard, le), null)) as ctis",
 )
 _KEPT: Final = 256
 _own: OrderedDict[tuple[str, int], Mapping[str, Any]] = OrderedDict()
 """Figures of micro-batches whose engine runs in this process, by stream and number."""
 
 
-def observed(events: DataFrame) -> DataFrame:
+def observed(events: DataFrame, unit: Unit | None) -> DataFrame:
     """Return physical events whose number, and how far each shard has come, Spark tells its listeners."""
     from pyspark.sql.functions import expr
 
-    return events.observe(METRICS, *map(expr, _OBSERVED))
+    ticks = or_infinity(to_ticks("le", "le", events.schema["le"].dataType.simpleString(), unit or "tick"))
+    ctis = f"collect_set(if(kind = 'cti', struct(shard, {ticks} as le), null)) as ctis"
+    return events.observe(METRICS, *map(expr, (*_OBSERVED, ctis)))
 
 
 def note(stream: str | None, batch: int, figures: Mapping[str, Any]) -> None:
@@ -41,12 +43,12 @@ def note(stream: str | None, batch: int, figures: Mapping[str, Any]) -> None:
 class Meter:
     """Turns a `StreamingQueryProgress` into figures: one for each stream, given its progress in order.
 
-    A figure is a dict: `batch`, `rows_in`, `rows_out` (insertions and retractions), `rows_rejected`, `cti` (a time or ticks; the
-    least of the shards that have sent one, None before), `state_bytes` (in shards: what the state store has on disk), `seconds`.
+    A figure is a dict: `batch`, `rows_in`, `rows_out` (insertions and retractions), `rows_rejected`, `cti` (in ticks; the least
+    of the shards that have sent one, None before), `state_bytes` (in shards: what the state store has on disk), `seconds`.
     """
 
     def __init__(self) -> None:
-        self._ctis: dict[int, Any] = {}
+        self._ctis: dict[int, int] = {}
 
     def __call__(self, progress: StreamingQueryProgress) -> dict[str, Any]:
         """Return the figures of a micro-batch."""
@@ -58,10 +60,9 @@ class Meter:
         row = progress.observedMetrics.get(METRICS)
         found = {} if row is None else _plain(row.asDict(recursive=True))
         for cti in found.get("ctis") or ():
-            time = INFINITY if cti["le"] is None else cti["le"]
-            self._ctis[cti["shard"]] = max(time, self._ctis.get(cti["shard"], time), key=_as_number)
+            self._ctis[cti["shard"]] = max(cti["le"], self._ctis.get(cti["shard"], MIN_TIME))
         sizes = [operator.customMetrics.get("rocksdbSstFileSize", 0) for operator in progress.stateOperators]
-        cti = min(self._ctis.values(), key=_as_number, default=None)
+        cti = min(self._ctis.values(), default=None)
         rows = {name: found.get(name, 0) for name in ("rows_out", "rows_rejected")}
         return {**rows, "cti": cti, "state_bytes": sum(sizes) if sizes else None}
 
@@ -78,8 +79,3 @@ def _plain(value: Any) -> Any:
     if not isinstance(value, dict) or value.keys() != {"values", "schema"}:
         return value
     return {field["name"]: _plain(each) for field, each in zip(value["schema"]["fields"], value["values"], strict=True)}
-
-
-def _as_number(time: Any) -> float:
-    """Return a time as a number to compare: INFINITY is after every date."""
-    return float(time) if isinstance(time, int) else float(time.timestamp())

@@ -57,7 +57,7 @@ class Filter:
 
     def apply(self, reader: Reader, batch: Any, out: Type) -> Any:
         """Return the rows that stay."""
-        return batch.filter(pa.array(truth(evaluate(self.predicate, reader.inputs(batch)))))
+        return batch.filter(pa.array(truth(self.predicate, reader.inputs(batch))))
 
 
 @dataclass(frozen=True, slots=True)

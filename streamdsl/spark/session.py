@@ -109,7 +109,11 @@ def _errors_only() -> Iterator[None]:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise what failed a task as the error that the local engine would raise."""
+    """Raise what failed a task as the error that the local engine would raise, without the traces of Spark and its workers.
+
+    For what runs a frame of `batch`, or waits for a stream: `with translated(): frame.collect()`. Spark's own error is the
+    `__context__` of ours.
+    """
     try:
         yield
     except StreamDslError:
@@ -118,7 +122,7 @@ def translated() -> Iterator[None]:
         found = as_streamdsl(str(error))
         if found is None:
             raise
-        raise found from error
+        raise found from None
 
 
 def as_streamdsl(text: str) -> Exception | None:

@@ -32,7 +32,7 @@ from streamdsl.spark import stages
 from streamdsl.spark.expressions import Env, converted, infer, to_sql
 from streamdsl.spark.flow import Flow, Scope, over
 from streamdsl.spark.lowering import Lowering
-from streamdsl.spark.operations import truth
+from streamdsl.spark.operations import holds
 from streamdsl.spark.sql import NotNative, Sql, integer, moved_time, plus_time, raising
 from streamdsl.spark.types import NONE, Pickled, Row, Type, as_nullable, unify
 from streamdsl.temporal import INFINITY, common_unit
@@ -42,7 +42,7 @@ def where(low: Lowering, node: Where, scope: Scope) -> Flow:
     """The rows for which the predicate holds."""
     flow = low.lower(node.input, scope)
     try:
-        test = truth(to_sql(node.predicate, scope.env(flow)))
+        test = holds(to_sql(node.predicate, scope.env(flow)))
     except NotNative as why:
         return stages.rows(low, node, flow, scope, stages.Filter(node.predicate), why)
     low.note(node, "native")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,6 +43,19 @@ def struct(parts: tuple[str, ...]) -> str:
 def raising(error: str, message: str) -> str:
     """Return the SQL that fails the task with an error's name and message."""
     return f"raise_error({quote(f'{error}: {message}')})"
+
+
+def named(columns: Mapping[str, str]) -> list[str]:
+    """Return columns as SQL, each under its name."""
+    return [f"{text} as {name}" for name, text in columns.items()]
+
+
+def settled(text: str) -> str:
+    """Return the SQL of a value that is computed for each row before anything above it: what it raises, no filter gets round.
+
+    Spark moves filters below what is deterministic, and into files. Where no task reads the value nothing is computed.
+    """
+    return f"if(spark_partition_id() >= 0, {text}, NULL)"
 
 
 def there(value: Sql, why: str, error: str = "TypeError") -> Sql:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import date, time
 from typing import Any
 
-from streamdsl.errors import SchemaError
+from streamdsl.errors import SchemaError, shortened
 from streamdsl.spark.types import Items, Json, Pickled, Row, Scalar, Type, as_nullable
 from streamdsl.temporal.payload import fields_of, is_dataclass
 
@@ -58,7 +58,7 @@ def _edge_scalar(value: Any, kind: Scalar) -> Any:
 
 def _not_as_declared(value: Any, declared: str) -> SchemaError:
     return SchemaError(
-        f"{value!r} is not of the declared type: {declared}",
+        f"{shortened(value)} is not of the declared type: {declared}",
         hint="correct the annotation of the function, module or field; without one the column is VARIANT",
     )
 

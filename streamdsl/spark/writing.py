@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from streamdsl.errors import DriverWarning, QueryError, SinkError
 from streamdsl.sinks.paths import is_local, local_path
+from streamdsl.spark.micro_batches import writable
 from streamdsl.spark.sinks import ParquetEvents
 from streamdsl.spark.streaming.driver import DriverEngine, OnDriver, Sink
 
@@ -29,7 +30,7 @@ def write_shards(out: DataFrame, sink: str | os.PathLike[str] | Sink, checkpoint
     if callable(sink):
         return _started(out.writeStream.foreachBatch(sink), checkpoint, trigger)
     _check_folder(os.fspath(sink), checkpoint)
-    return _started(out.writeStream.format("parquet").option("path", os.fspath(sink)), checkpoint, trigger)
+    return _started(writable(out).writeStream.format("parquet").option("path", os.fspath(sink)), checkpoint, trigger)
 
 
 def write_driver(running: OnDriver, sink: str | os.PathLike[str] | Sink, checkpoint: str, trigger: str | None) -> StreamingQuery:

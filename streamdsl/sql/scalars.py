@@ -173,5 +173,10 @@ def _truth(value: E) -> E:
     return value if value._hint is bool or is_boolean(value._node) else cast(value, bool)
 
 
+def condition(value: E) -> E:
+    """Return what is asked of rows: where it is NULL, a row is not taken."""
+    return value if is_boolean(value._node) else cast(value, bool)
+
+
 def _tests_null(tree: Any) -> bool:
     return any(True for _ in tree.find_data("is_null"))

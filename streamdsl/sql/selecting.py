@@ -13,7 +13,7 @@ from streamdsl.sql.aggregating import NAMES, Aggregating
 from streamdsl.sql.columns import TIMESTAMP, Columns, Side
 from streamdsl.sql.joining import Joining, conjuncts
 from streamdsl.sql.parsing import Text, inside, name_of
-from streamdsl.sql.scalars import FUNCTIONS, Scalars
+from streamdsl.sql.scalars import FUNCTIONS, Scalars, condition
 from streamdsl.sql.sources import Sources
 from streamdsl.sql.spans import in_batches
 from streamdsl.stream import Stream
@@ -81,8 +81,8 @@ class Selecting:
         joining = Joining(self._text, columns, tuple(conjuncts(where.children[0])) if where else ())
         rows, asked = joining.rows(sources.children[1:])
         scalars = Scalars(self._text, columns.value, self._sources.functions, self._unknown)
-        for condition in asked:
-            rows = rows.where(scalars.value(condition))
+        for each in asked:
+            rows = rows.where(condition(scalars.value(each)))
         if group is None and not any(self._is_aggregate(call) for part in (items, having) for call in inside(part, "call")):
             if having is not None:
                 raise self._text.refused(having, "HAVING is for groups", "write WHERE")
@@ -133,7 +133,7 @@ class Selecting:
         made = aggregating.aggregate(rows, window)
         results = aggregating.results()
         if having is not None:
-            made = made.where(aggregating.named_results().value(having.children[0]))
+            made = made.where(condition(aggregating.named_results().value(having.children[0])))
         wanted: dict[str, Any] = {}
         for (name, tree), item in zip(outputs, items.children, strict=True):
             self._add(wanted, name, results.value(tree), item)

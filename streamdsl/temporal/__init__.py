@@ -1,7 +1,7 @@
 """The model: time, lifetimes, physical events, CTIs and canonical history tables. It imports nothing else of the package."""
 
 from streamdsl.temporal.cht import CHT, CHTRow, sort_rows
-from streamdsl.temporal.cti import EventTable, OnViolation, Rejected, problems
+from streamdsl.temporal.cti import EventTable, OnViolation, problems
 from streamdsl.temporal.events import (
     MISSING,
     Cti,
@@ -20,6 +20,7 @@ from streamdsl.temporal.lifetime import Lifetime, merge, subtract
 from streamdsl.temporal.payload import Record, fields_of, payload_key, payload_order, plain, plains
 from streamdsl.temporal.progress import Progress, ProgressGenerator
 from streamdsl.temporal.reader import TimeReader
+from streamdsl.temporal.rejected import Rejected, Rejections, all_rejected
 from streamdsl.temporal.time import (
     CHRONON,
     INFINITY,
@@ -56,12 +57,14 @@ __all__ = [
     "ProgressGenerator",
     "Record",
     "Rejected",
+    "Rejections",
     "Retract",
     "TimeLike",
     "TimeReader",
     "Unit",
     "add_time",
     "add_times",
+    "all_rejected",
     "check_unit",
     "common_unit",
     "correct",

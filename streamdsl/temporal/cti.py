@@ -5,27 +5,22 @@ from __future__ import annotations
 import heapq
 import itertools
 import operator
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from streamdsl.errors import CtiViolation, EventError
+from streamdsl.errors import CtiViolation, EventError, shortened
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.events import MISSING, Cti, Insert, Retract, sync_time
 from streamdsl.temporal.payload import payload_key
+from streamdsl.temporal.rejected import LE_MOVED, RE_MOVED, TOO_LATE, WAS_DROPPED, Rejected, Rejections
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
 OnViolation: TypeAlias = Literal["error", "drop", "adjust"]
 DataEvent: TypeAlias = Insert[Any] | Retract
 
-
-class Rejected(NamedTuple):
-    """An event that a source dropped or adjusted, with the CTI that it broke."""
-
-    event: DataEvent
-    cti: int
-    reason: str
+_STALE: Final = 64
+"""So many deaths may stand in the queue beside those of the ids that are known, and as many again as these."""
 
 
 class Known(NamedTuple):
@@ -47,7 +42,6 @@ _known_of: Final[Callable[[tuple[int, int, Any, int, bool]], Known]] = partial(t
 """What is known of an id, of its parts, made at less than half the cost: there is one for each event."""
 
 
-@dataclass
 class EventTable:
     """The ids of a stream that can still change, and the rules that every next event must obey.
 
@@ -66,19 +60,45 @@ class EventTable:
     Hint: choose on_violation="drop" or "adjust" at the source, or give its Progress more slack
     """
 
-    name: str | None = None
-    on_violation: OnViolation = "error"
-    cti: int = MIN_TIME
-    watermark: int = MIN_TIME
-    rejected: list[Rejected] = field(default_factory=list)
-    _known: dict[Hashable, Known] = field(default_factory=dict)
-    _dropped: dict[Hashable, int] = field(default_factory=dict)
-    _deaths: list[tuple[int, int, Hashable]] = field(default_factory=list)
-    _ticket: itertools.count[int] = field(default_factory=itertools.count)
-    _undo: list[Callable[[], None]] = field(default_factory=list)
+    def __init__(self, name: str | None = None, on_violation: OnViolation = "error") -> None:
+        self.name = name
+        self.on_violation = on_violation
+        self.cti = MIN_TIME
+        self.watermark = MIN_TIME
+        self._rejected = Rejections()
+        self._late = Rejections()
+        self._known: dict[Hashable, Known] = {}
+        self._dropped: dict[Hashable, int] = {}
+        self._deaths: list[tuple[int, int, Hashable]] = []
+        self._dying: list[tuple[int, Hashable]] = []
+        self._ticket = itertools.count()
+        self._undo: list[Callable[[], None]] = []
 
     def __len__(self) -> int:
         return len(self._known)
+
+    def knows(self, id: Hashable) -> bool:
+        """Say whether an event with this id can still change."""
+        return id in self._known
+
+    @property
+    def rejected(self) -> Rejections:
+        """The events that were dropped or adjusted."""
+        if not len(self._late):
+            return self._rejected
+        found = self._rejected.copy()
+        found.extend(self._late)
+        return found
+
+    def forget_rejected(self) -> Rejections:
+        """Return what `rejected` does, and begin anew."""
+        found, self._rejected = self._rejected, self._rejected.anew()
+        return found
+
+    def keep_all_rejected(self) -> None:
+        """Keep every event that is dropped or adjusted from now on: somebody takes them away."""
+        self._rejected.keep_all()
+        self._late.keep_all()
 
     def advance(self, cti: int) -> None:
         """Take a CTI: times before it are closed, and ids that can no longer change are forgotten."""
@@ -91,7 +111,7 @@ class EventTable:
     def promise(self, cti: int) -> None:
         """Take a CTI as `advance` does, but in a way that `rollback` can undo."""
         if cti > self.cti:
-            self._undo.append(partial(self._restore, self.cti, self.watermark, len(self.rejected)))
+            self._undo.append(partial(self._restore, self.cti, self.watermark))
             self.cti = cti
             self.watermark = max(self.watermark, cti)
 
@@ -99,6 +119,12 @@ class EventTable:
         """Keep everything since the last commit, and forget what the CTI has passed."""
         if self._undo:
             self._undo.clear()
+            if len(self._late):
+                self._rejected.extend(self._late)
+                self._late.clear()
+            for time, id in self._dying:
+                heapq.heappush(self._deaths, (time, next(self._ticket), id))
+            self._dying.clear()
         deaths, cti = self._deaths, self.cti
         while deaths and deaths[0][0] < cti:
             time, _, id = heapq.heappop(deaths)
@@ -107,15 +133,31 @@ class EventTable:
                 del self._known[id]
             if self._dropped and self._dropped.get(id) == time:
                 del self._dropped[id]
+        self._look_through_deaths()
 
     def rollback(self) -> None:
         """Undo everything since the last commit."""
         while self._undo:
             self._undo.pop()()
+        self._late.clear()
+        self._dying.clear()
 
-    def _restore(self, cti: int, watermark: int, rejected: int) -> None:
+    def _die(self, time: int, id: Hashable) -> None:
+        """Let an id be looked at once a CTI has passed this time."""
+        if time != INFINITY:
+            self._dying.append((time, id))
+
+    def _look_through_deaths(self) -> None:
+        """Queue the deaths anew once most of them are of times that their ids do not have any more."""
+        if len(self._deaths) <= 2 * (len(self._known) + len(self._dropped)) + _STALE:
+            return
+        dying = [(entry.last_time, id) for id, entry in self._known.items()] + [(time, id) for id, time in self._dropped.items()]
+        self._deaths = [(time, number, id) for number, (time, id) in enumerate(dying) if time != INFINITY]
+        heapq.heapify(self._deaths)
+        self._ticket = itertools.count(len(dying))
+
+    def _restore(self, cti: int, watermark: int) -> None:
         self.cti, self.watermark = cti, watermark
-        del self.rejected[rejected:]
 
     def _write(self, entries: dict[Hashable, Any], id: Hashable, entry: Any) -> None:
         old = entries.get(id, MISSING)
@@ -138,8 +180,10 @@ class EventTable:
         last_time = self._dropped.get(id)
         return last_time is not None and last_time >= self.cti
 
-    def admit(self, event: DataEvent) -> DataEvent | None:
-        """Return the event as it takes effect, or None if it is dropped."""
+    def admit(self, event: DataEvent, is_numbered: bool = False) -> DataEvent | None:
+        """Return the event as it takes effect, or None if it is dropped; of a row that has a number for an id nothing is kept."""
+        if is_numbered and isinstance(event, Insert):
+            return self._insert(event, is_numbered)
         if not _is_hashable(event.id):
             raise self._malformed(event, "its id is not hashable")
         if event.id != event.id:
@@ -159,12 +203,11 @@ class EventTable:
         starts, ends = le.tolist(), re.tolist()
         if min(starts) < self.cti or max(starts) == INFINITY or any(map(operator.gt, starts, ends)) or not self._are_new(ids):
             return False
-        self._undo.append(partial(self._restore, self.cti, self.watermark, len(self.rejected)))
+        self._undo.append(partial(self._restore, self.cti, self.watermark))
         self._undo.append(partial(self._unwrite_all, ids))
         self.watermark = max(self.watermark, *starts)
         self._known.update(zip(ids, map(Known, starts, ends, payloads, starts), strict=True))
-        for death in zip(ends, self._ticket, ids, strict=False):
-            heapq.heappush(self._deaths, death)
+        self._dying += [(time, id) for time, id in zip(ends, ids, strict=True) if time != INFINITY]
         return True
 
     def admit_alone(self, id: Hashable, le: int, re: int, payload: Any) -> bool:
@@ -181,7 +224,8 @@ class EventTable:
         if le > self.watermark:
             self.watermark = le
         self._known[id] = _known_of((le, re, payload, le, False))
-        heapq.heappush(self._deaths, (re, next(self._ticket), id))
+        if re != INFINITY:
+            heapq.heappush(self._deaths, (re, next(self._ticket), id))
         return True
 
     def _are_new(self, ids: Sequence[Hashable]) -> bool:
@@ -195,25 +239,26 @@ class EventTable:
         for id in ids:
             del self._known[id]
 
-    def _insert(self, event: Insert[Any]) -> Insert[Any] | None:
+    def _insert(self, event: Insert[Any], is_numbered: bool = False) -> Insert[Any] | None:
         if event.le == INFINITY:
             raise self._malformed(event, "its LE is not finite")
         if event.le > event.re:
             raise self._malformed(event, f"its LE {event.le} is after its RE {event.re}")
-        if self._lookup(event.id) is not None or self._was_dropped(event.id):
+        if not is_numbered and (self._lookup(event.id) is not None or self._was_dropped(event.id)):
             raise self._malformed(event, f"an event with the id {event.id!r} is known already")
         sent_le = event.le
         if event.le < self.cti:
             if self.on_violation == "error":
                 raise CtiViolation(event, event.le, self.cti, where=self.name)
             if self.on_violation == "drop" or event.re <= self.cti:
-                self._drop(event, event.re)
+                self._drop(event, event.re, is_numbered=is_numbered)
                 return None
-            self._reject(event, f"adjusted: LE {event.le} became the CTI")
+            self._reject(event, LE_MOVED)
             event = Insert(event.id, self.cti, event.re, event.payload)
-        self._undo.append(partial(self._restore, self.cti, self.watermark, len(self.rejected)))
+        self._undo.append(partial(self._restore, self.cti, self.watermark))
         self.watermark = max(self.watermark, event.le)
-        self._remember(event.id, Known(event.le, event.re, event.payload, sent_le))
+        if not is_numbered:
+            self._remember(event.id, Known(event.le, event.re, event.payload, sent_le))
         return event
 
     def _retract(self, event: Retract) -> Retract | None:
@@ -225,14 +270,14 @@ class EventTable:
             self._violate(event, sync)
             return None
         if self._was_dropped(event.id) and (entry is None or event.re != entry.re):
-            self._drop(event, event.re_new, "dropped: an event that it corrects was dropped")
+            self._drop(event, event.re_new, WAS_DROPPED)
             return None
         if entry is None:
             raise self._malformed(event, f"no event with the id {event.id!r} is known (or a CTI has passed it)")
         self._check_match(event, entry)
         re_new = max(event.re_new, entry.le)
         if sync < self.cti:
-            self._reject(event, f"adjusted: RE_new {event.re_new} became the CTI")
+            self._reject(event, RE_MOVED)
             re_new = max(self.cti, entry.le)
         if event.id in self._dropped:
             self._mark_dropped(event.id, MIN_TIME)
@@ -247,28 +292,33 @@ class EventTable:
         if event.re != entry.re:
             raise self._malformed(event, f"its RE {event.re} is not the event's current one, {entry.re}")
         if event.payload is not MISSING and payload_key(event.payload) != payload_key(entry.payload):
-            raise self._malformed(event, f"its payload is not the event's, {entry.payload!r}")
+            raise self._malformed(event, f"its payload is not the event's, {shortened(entry.payload)}")
 
     def _violate(self, event: Retract, sync: int) -> None:
         if self.on_violation == "error":
             raise CtiViolation(event, sync, self.cti, where=self.name)
         self._drop(event, event.re_new)
 
-    def _drop(self, event: DataEvent, re: int, reason: str = "dropped: it changes a time before the CTI") -> None:
-        self._mark_dropped(event.id, re)
-        self._reject(event, reason)
+    def _drop(self, event: DataEvent, re: int, reason: str | None = None, is_numbered: bool = False) -> None:
+        if not is_numbered:
+            self._mark_dropped(event.id, re)
+        self._reject(event, reason or TOO_LATE)
 
     def _mark_dropped(self, id: Hashable, last_time: int) -> None:
         self._write(self._dropped, id, last_time)
-        heapq.heappush(self._deaths, (last_time, next(self._ticket), id))
+        self._die(last_time, id)
 
     def _reject(self, event: DataEvent, reason: str) -> None:
-        self._undo.append(partial(self._restore, self.cti, self.watermark, len(self.rejected)))
-        self.rejected.append(Rejected(event, self.cti, reason))
+        self.reject([Rejected(event, self.cti, reason)], {reason: 1})
+
+    def reject(self, newest: Sequence[Rejected], counts: Mapping[str, int]) -> None:
+        """Take note of late events, so many by reason, of which the newest are given, in a way that `rollback` can undo."""
+        self._undo.append(partial(self._restore, self.cti, self.watermark))
+        self._late.add(self.name, newest, counts)
 
     def _remember(self, id: Hashable, entry: Known) -> None:
         self._write(self._known, id, entry)
-        heapq.heappush(self._deaths, (entry.last_time, next(self._ticket), id))
+        self._die(entry.last_time, id)
 
     def _malformed(self, event: DataEvent, rule: str) -> EventError:
         return EventError(event, rule, where=self.name)

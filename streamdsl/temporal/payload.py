@@ -22,79 +22,150 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import chain, repeat
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
+from streamdsl.errors import SchemaError
 from streamdsl.temporal.alike import unique
+from streamdsl.temporal.names import literal
 
+F = TypeVar("F", bound=Callable[..., Any])
 _NAN: Final = ("NaN",)
 PLAIN: Final = frozenset({int, float, bool, str, bytes, type(None), datetime, date, time, timedelta, Decimal, Fraction})
 """The types of values that are plain and hold no others."""
 _PANDAS_UNITS: Final = frozenset({"W", "D", "h", "m", "s", "ms", "us", "ns"})
 
 
+class MethodTaken(TypeError):  # noqa: N818 - a mistake in what is written, told when it runs
+    """A method of records was taken for a field of its name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} is a method of records")
+        self.hint = f"write e[{name!r}] for the field"
+
+
+class RecordMethod:
+    """A method of a record: it is called, and refuses to be anything else, as a field of its name would be.
+
+    >>> Record(items=3).items == 3
+    Traceback (most recent call last):
+        ...
+    streamdsl.temporal.payload.MethodTaken: items is a method of records
+    """
+
+    __slots__ = ("_function", "_record")
+
+    def __init__(self, function: Callable[..., Any], record: Record) -> None:
+        self._function = function
+        self._record = record
+
+    def __call__(self, *args: Any) -> Any:
+        return self._function(self._record, *args)
+
+    def refuse(self, *_: object) -> NoReturn:
+        """Say what to write for the field."""
+        raise MethodTaken(self._function.__name__)
+
+    def __repr__(self) -> str:
+        return f"<method {self._function.__name__} of a Record>"
+
+
+_ASKED: Final = "eq ne lt le gt ge hash bool len iter contains getitem str format int float index abs neg pos invert"
+_COMPUTED: Final = "add sub mul truediv floordiv mod pow and or xor"
+for _name in (*_ASKED.split(), *_COMPUTED.split(), *(f"r{each}" for each in _COMPUTED.split())):
+    setattr(RecordMethod, f"__{_name}__", RecordMethod.refuse)
+
+
+class _Method:
+    """The descriptor of a method of records."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def __get__(self, record: Record | None, cls: object = None) -> Any:
+        return self._function if record is None else RecordMethod(self._function, record)
+
+
+def _method(function: F) -> F:
+    return _Method(function)  # type: ignore[return-value]
+
+
 class Record(Mapping[str, Any]):
     """A read-only mapping with attribute access, equal to a `dict` with the same items.
+
+    `r["name"]` is the field of any name, `r.name` of each that is no method of mappings and does not begin with two underscores:
+    `r.items` is the method, which may only be called. `dict(r)` is a `dict` of all fields in their order, whatever their names.
 
     >>> r = Record(n=3, mean=0.5)
     >>> r.n, r["mean"], r == {"n": 3, "mean": 0.5}
     (3, 0.5, True)
+    >>> dict(Record(keys="a", items=2)), Record(items=2)["items"]
+    ({'keys': 'a', 'items': 2}, 2)
     """
 
-    __slots__ = ("_items",)
-    _items: dict[str, Any]
+    __slots__ = ("__items__",)
+    __items__: dict[str, Any]
 
     def __init__(self, /, *args: Any, **fields: Any) -> None:
-        object.__setattr__(self, "_items", dict(*args, **fields))
+        object.__setattr__(self, "__items__", dict(*args, **fields))
 
     def __getitem__(self, name: str) -> Any:
-        return self._items[name]
+        return self.__items__[name]
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "_items":
+        if name.startswith("__"):
             raise AttributeError(name)
         try:
-            return self._items[name]
+            return self.__items__[name]
         except KeyError:
-            known = ", ".join(self._items)
+            known = ", ".join(self.__items__)
             raise AttributeError(f"there is no field {name!r}; the fields are: {known}") from None
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Record is read-only, {name!r} cannot be set")
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
+        return iter(self.__items__)
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self.__items__)
 
     # What a mapping has in any case, taken from the items at once.
+    @_method
     def keys(self) -> KeysView[str]:
-        return self._items.keys()
+        return self.__items__.keys()
 
+    @_method
     def values(self) -> ValuesView[Any]:
-        return self._items.values()
+        return self.__items__.values()
 
+    @_method
     def items(self) -> ItemsView[str, Any]:
-        return self._items.items()
+        return self.__items__.items()
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Record):
-            return self._items == other._items
-        return self._items == other if isinstance(other, Mapping) else NotImplemented
+            return self.__items__ == other.__items__
+        return self.__items__ == other if isinstance(other, Mapping) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(payload_key(self))
 
     def __repr__(self) -> str:
-        return f"Record({', '.join(f'{k}={v!r}' for k, v in self._items.items())})"
+        return f"Record({', '.join(f'{k}={v!r}' for k, v in self.__items__.items())})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Record, (self._items,))
+        return (Record, (self.__items__,))
 
+    @_method
+    def get(self, name: str, default: Any = None, /) -> Any:
+        return self.__items__.get(name, default)
+
+    @_method
     def _asdict(self) -> dict[str, Any]:
-        return dict(self._items)
+        return dict(self.__items__)
 
 
 def records(names: Sequence[str], columns: Iterable[Iterable[Any]]) -> list[Record]:
@@ -118,14 +189,14 @@ def records_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[Reco
     return list(map(_maker(names if type(names) is tuple else tuple(names)), rows))
 
 
-_set_items: Final = Record.__dict__["_items"].__set__
+_set_items: Final = Record.__dict__["__items__"].__set__
 
 
 @lru_cache(maxsize=1024)
 def _display(names: tuple[str, ...]) -> Callable[..., dict[str, Any]]:
     """Return a function that makes the `dict` of some values: a display of its own is what Python makes fastest."""
     places = [f"v{place}" for place in range(len(names))]
-    shown = ", ".join(f"{name!r}: {place}" for name, place in zip(names, places, strict=True))
+    shown = ", ".join(f"{literal(name)}: {place}" for name, place in zip(names, places, strict=True))
     made: Callable[..., dict[str, Any]] = eval(f"lambda {', '.join(places)}: {{{shown}}}")
     return made
 
@@ -133,7 +204,7 @@ def _display(names: tuple[str, ...]) -> Callable[..., dict[str, Any]]:
 @lru_cache(maxsize=1024)
 def _maker(names: tuple[str, ...]) -> Callable[[Any], Record]:
     """Return a function that makes the record of a row."""
-    shown = ", ".join(f"{name!r}: row[{place}]" for place, name in enumerate(names))
+    shown = ", ".join(f"{literal(name)}: row[{place}]" for place, name in enumerate(names))
     lines = ["def made(row):", "record = new(Record)", f"put(record, {{{shown}}})", "return record"]
     known: dict[str, Any] = {"new": object.__new__, "Record": Record, "put": _set_items}
     exec("\n ".join(lines), known)
@@ -157,7 +228,9 @@ def fields_of(payload: object) -> list[tuple[str, Any]]:
     >>> fields_of({"a": 1}), fields_of((5, "x")), fields_of(7)
     ([('a', 1)], [('_0', 5), ('_1', 'x')], [('value', 7)])
     """
-    if type(payload) is Record or isinstance(payload, Mapping):
+    if type(payload) is Record:
+        return list(payload.__items__.items())
+    if isinstance(payload, Mapping):
         return list(payload.items())
     if is_dataclass(payload):
         return [(f.name, getattr(payload, f.name)) for f in dataclasses.fields(payload)]  # type: ignore[arg-type]
@@ -172,6 +245,13 @@ def is_nan(value: object) -> bool:
     return value.is_nan() if isinstance(value, Decimal) else isinstance(value, float) and value != value
 
 
+def _too_deep(value: object) -> SchemaError:
+    return SchemaError(
+        f"a payload holds a {type(value).__name__} inside others, deeper than Python can look",
+        hint="flatten the payload, or keep what is nested so deep as text",
+    )
+
+
 def payload_key(value: object) -> Hashable:
     """Return a hashable stand-in that is equal for equal payloads; NaN equals NaN, `1 == 1.0`.
 
@@ -180,9 +260,18 @@ def payload_key(value: object) -> Hashable:
     """
     if value is None or isinstance(value, (str, int)):
         return value
+    try:
+        return _composite_key(value)
+    except RecursionError:
+        raise _too_deep(value) from None
+
+
+def _composite_key(value: Any) -> Hashable:
     if isinstance(value, (float, Decimal)):
         return _NAN if is_nan(value) else value
-    if type(value) is Record or isinstance(value, Mapping):
+    if type(value) is Record:
+        value = value.__items__
+    if isinstance(value, Mapping):
         return ("record", frozenset((name, payload_key(item)) for name, item in value.items()))
     if is_dataclass(value):
         return (type(value), *[payload_key(item) for _, item in fields_of(value)])
@@ -213,10 +302,13 @@ def payload_order(value: object) -> tuple[Any, ...]:
         return (2, value)
     if isinstance(value, (int, float, Decimal, Fraction)):
         return (1, 1, 0) if is_nan(value) else (1, 0, value)
-    if type(value) is Record:
-        return (3, *map(payload_order, value.values()))
-    if isinstance(value, (tuple, Mapping)) or is_dataclass(value):
-        return (3, *[payload_order(item) for _, item in fields_of(value)])
+    try:
+        if type(value) is Record:
+            return (3, *map(payload_order, value.__items__.values()))
+        if isinstance(value, (tuple, Mapping)) or is_dataclass(value):
+            return (3, *[payload_order(item) for _, item in fields_of(value)])
+    except RecursionError:
+        raise _too_deep(value) from None
     return (4, type(value).__name__, repr(value))
 
 
@@ -304,7 +396,10 @@ def map_parts(f: Callable[[Any], Any], value: Any) -> Any:
 
 def _mapped(f: Callable[[Any], Any], value: Any, form: _Form) -> Any:
     parts = form.parts(value)
-    mapped = list(map(f, parts))
+    try:
+        mapped = list(map(f, parts))
+    except RecursionError:
+        raise _too_deep(value) from None
     return value if all(map(operator.is_, parts, mapped)) else form.build(value, mapped)
 
 
@@ -315,7 +410,7 @@ def _form(cls: Any) -> _Form | None:
     if cls is dict:
         return _Form(dict.values, lambda value, parts: dict(zip(value, parts, strict=True)))
     if cls is Record:
-        return _Form(lambda value: value._items.values(), lambda value, parts: Record(zip(value, parts, strict=True)))
+        return _Form(lambda value: value.__items__.values(), lambda value, parts: Record(zip(value, parts, strict=True)))
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return _Form(tuple, lambda value, parts: cls._make(parts))
     if dataclasses.is_dataclass(cls):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from streamdsl.errors import QueryError
+from streamdsl.errors import QueryError, shortened
 from streamdsl.expr.schema import as_payload
 from streamdsl.temporal import CHT, CHTRow, Cti, Event, Insert, Retract
 from streamdsl.temporal.events import PhysicalEvent
@@ -56,7 +56,7 @@ def _row(row: Any) -> CHTRow[Any]:
         le, re, payload = row
     except (TypeError, ValueError):
         raise QueryError(
-            f"{row!r} is no event",
+            f"{shortened(row)} is no event",
             hint="events are rows (le, re, payload), IntervalEvents, physical events, a CHT, or text: an event table or marbles",
         ) from None
     return CHTRow(le, re, as_payload(payload))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any, TypeAlias
 
@@ -19,7 +20,8 @@ def arrival_orders(cht: CHT[Any] | Iterable[tuple[int, int, Any]], n: int, seed:
     """Return `n` random physical streams that mean this CHT; the same seed gives the same streams.
 
     Ends are corrected by chains of retractions, shortened and lengthened, some from INFINITY; spurious events come and are fully
-    retracted; events are out of order, and CTIs stand wherever they are legal, often on the boundary. The last CTI is finite.
+    retracted; events are out of order, and CTIs stand wherever they are legal, often on the boundary; ids that a CTI has let go
+    are used again. The last CTI is finite.
 
     >>> cht = CHT.from_rows([(1, 5, "P1"), (4, 9, "P2")])
     >>> all(CHT.from_events(stream) == cht for stream in arrival_orders(cht, 20))
@@ -41,7 +43,7 @@ def arrival_order(cht: CHT[Any] | Iterable[tuple[int, int, Any]], rng: Random, c
     spurious = rng.choice([0, 0, 1, 2, 3]) if rows else 0
     chains += [_spurious(f"x{i}", rng.choice(rows).payload, times, rng) for i in range(spurious)]
     changes = _interleave(chains, rng)
-    return _with_ctis(changes, times, rng) if ctis else list(changes)
+    return _with_ids_again(_with_ctis(changes, times, rng)) if ctis else list(changes)
 
 
 def _times(rows: Sequence[tuple[int, int, Any]]) -> list[int]:
@@ -102,3 +104,24 @@ def _cti(bound: int, times: Sequence[int], rng: Random) -> int:
     if bound != INFINITY and (not allowed or rng.random() < 0.5):
         return bound
     return rng.choice(allowed) if allowed else 0
+
+
+def _with_ids_again(stream: Sequence[Event[Any]]) -> list[Event[Any]]:
+    """Return a stream in which some new events have the ids of events that a CTI has passed."""
+    rng = Random(sum(event.le for event in stream if isinstance(event, Insert)))
+    often = rng.choice([0.0, 0.5, 1.0])
+    names: dict[Hashable, Hashable] = {}
+    last_times: dict[Hashable, int] = {}
+    cti, found = MIN_TIME, list[Event[Any]]()
+    for event in stream:
+        if isinstance(event, Cti):
+            cti = max(cti, event.time)
+            found.append(event)
+            continue
+        if isinstance(event, Insert):
+            free = [name for name, time in last_times.items() if time < cti]
+            names[event.id] = rng.choice(free) if free and rng.random() < often else event.id
+        name, end = names[event.id], event.re if isinstance(event, Insert) else event.re_new
+        last_times[name] = max(end, event.le)
+        found.append(replace(event, id=name))
+    return found

@@ -67,6 +67,8 @@ class UDM(ABC):
     """States of parts of a window may be combined by `merge_states`; true of itself where a class defines that."""
     commutes_with_filter_on: ClassVar[Sequence[str]] = ()
     """Fields of the results: to filter the results by them is to filter the members by the fields of the same names."""
+    state_types: ClassVar[Sequence[type]] = ()
+    """The classes that its state is built of, besides those that its annotations name: a checkpoint restores no others."""
     reads: ClassVar[Sequence[str] | None] = None
     """The only fields of the payload that the module reads; None: perhaps all."""
 
@@ -76,15 +78,24 @@ class UDM(ABC):
         return type(self).__name__
 
 
+_NOTHING: Any = object()
+
+
 class AnyUDA(UDM, Generic[In, Out]):
     """What all aggregates share: one value per window."""
 
     empty_result: Any = None
     """The value of a window none of whose rows is left by the aggregate's `where=`."""
 
-    def of(self: AnyUDA[I, O], f: Callable[[T], I]) -> Agg[T, O]:
+    def of(self: AnyUDA[I, O], f: Callable[[T], I] = _NOTHING) -> Agg[T, O]:
         """Return this aggregate of an expression over the stream's rows (paper 001, IV.C, the mapping expression)."""
         from streamdsl.udm.aggregates import Agg
+
+        if not isinstance(self, AnyUDA) or f is _NOTHING:
+            raise QueryError(
+                "of(...) takes the expression, and is called on an aggregate, not on its class",
+                hint="make one: Spread().of(lambda e: e.fare), where the class is Spread",
+            )
 
         return Agg(self, f)
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final, Generic, Literal, Protocol, TypedDict, TypeVar, Unpack, get_type_hints, overload
 
 from streamdsl.errors import QueryError
+from streamdsl.expr.answers import check_function
 from streamdsl.udm.bases import UDA, UDO, IntervalEvent, TimeSensitiveUDA, TimeSensitiveUDO, WindowDescriptor
 
 I = TypeVar("I")  # noqa: E741
@@ -245,6 +246,7 @@ def _names(name: str, given: Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 def _reads_time(function: Callable[..., Any], decorator: str) -> bool:
+    check_function(function, "a window", yields=True)
     if isinstance(function, type) or not callable(function):
         raise QueryError(
             f"@{decorator} takes a function, not {function!r}",

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from streamdsl.errors import StreamDslError, TimestampViolation, UnitError, UserCodeError
+from streamdsl.errors import StreamDslError, TimestampViolation, UnitError, UserCodeError, shortened
 from streamdsl.expr.rows import settle
 from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import column_of
@@ -202,7 +202,7 @@ def _events(members: Iterable[Member], position: int, window: Lifetime, clip: Cl
 def _own_stamp(module: Any, event: Any, window: Lifetime) -> Lifetime:
     if not isinstance(event, IntervalEvent):
         raise TimestampViolation(
-            f"{module.label} is time-sensitive, so it returns IntervalEvents, not {event!r} (window {window})"
+            f"{module.label} is time-sensitive, so it returns IntervalEvents, not {shortened(event)} (window {window})"
         )
     life = Lifetime(_tick(module, event.start_time, window), _tick(module, event.end_time, window))
     if life.le > life.re:

@@ -13,12 +13,13 @@ from types import CodeType, FunctionType
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from streamdsl.errors import QueryError
+from streamdsl.expr.answers import check_function
 from streamdsl.expr.bytecode import is_traceable, tree
 from streamdsl.expr.facade import E, node_of
 from streamdsl.expr.functions import FUNCTIONS, Udf
 from streamdsl.expr.nodes import Call, Expr, Field, Key, Opaque, Whole
 from streamdsl.expr.proxies import result
-from streamdsl.expr.rows import evaluate_row, project_row
+from streamdsl.expr.rows import evaluate_row, holds_row, project_row
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.snapshot import snapshot, with_environment
 from streamdsl.expr.standins import Package, is_package, stand_in, with_stand_ins
@@ -45,6 +46,7 @@ def trace_window(function: Callable[..., Any], schema: Schema | None) -> Aggrega
     >>> [agg.function.label for agg in aggregates], projection
     (['sum', 'count'], Binary(op='/', left=Field(name='a0', side=0), right=Field(name='a1', side=0)))
     """
+    check_function(function, "a window")
     check_parameters(function, 1, wanted="a window")
     traced = _attempt(function, schema) if type(function) is FunctionType else None
     return traced or _opaque(function)
@@ -336,7 +338,7 @@ class OpaquePayloads(OpaqueWindow):
 class RealWindow(Aggregates):
     """The window that an opaque window lambda gets: the same methods, over real rows in order of (LE, payload).
 
-    >>> RealWindow([IntervalEvent(0, 2, 10), IntervalEvent(1, 3, 20)], WindowDescriptor(0, 10)).avg(lambda e: e.value)
+    >>> RealWindow([IntervalEvent(0, 2, 10), IntervalEvent(1, 3, 20)], WindowDescriptor(0, 10)).avg(lambda e: e)
     15.0
     """
 
@@ -357,7 +359,7 @@ class RealWindow(Aggregates):
 
     def _member(self, position: int, event: IntervalEvent[Any], function: AnyUDA[Any, Any], f: Any, where: Any) -> MemberRow:
         row = (event.payload,)
-        kept = where is None or evaluate_row(_expression(where), row)
+        kept = where is None or holds_row(_expression(where), row)
         given = BoundAgg(function, None if f is None else _expression(f)).given
         argument = project_row(given, row) if kept else EXCLUDED
         # Clipped lifetimes have lost the order that the events come in, so modules that ignore them get positions instead.

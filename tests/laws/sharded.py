@@ -18,7 +18,7 @@ from streamdsl.spark.flow import Flow
 from streamdsl.spark.streaming.brought import brought
 from streamdsl.spark.streaming.cut import Stage
 from streamdsl.spark.streaming.layout import Part, laid_out
-from streamdsl.spark.streaming.wire import CTI, INSERT, REJECTED, Parcel, parcels_of, unpacked
+from streamdsl.spark.streaming.wire import CTI, INSERT, REJECTED, Parcel, opened, parcels_of
 from streamdsl.spark.types import INT, STR, Json, Row
 from streamdsl.temporal import Cti, Insert
 
@@ -77,7 +77,9 @@ class Streamed:
                         for parcel in parcels_of(parcels):
                             waiting[parcel.shard].append(parcel)
             sent[id(part.stage)] = list(self._in_shards(number, part, waiting))
-        return [event for shard, blob in sent[id(self.parts[-1].stage)] for event in self._events(shard, unpacked([blob]))]
+        return [
+            event for shard, blob in sent[id(self.parts[-1].stage)] for event in self._events(shard, _sent_frame([(shard, blob)]))
+        ]
 
     def _tasks(self, rows: Sequence[Any]) -> list[list[Any]]:
         tasks: list[list[Any]] = [[] for _ in range(self._draw.randint(1, 3))]
@@ -92,18 +94,19 @@ class Streamed:
             yield from ((shard, blob) for blob in running.take(parcels))
             self._states[number, shard] = running.snapshot()
 
-    def _events(self, shard: int, table: Any) -> Iterator[Any]:
+    def _events(self, shard: int, sent: Any) -> Iterator[Any]:
+        table = pa.Table.from_batches(opened([sent]))
         payloads = decode(table.column("p").combine_chunks(), self.out)
         payloads = [_parsed(payload, self.out) for payload in payloads]
         for row, payload in zip(table.select(["kind", "id", "le", "re", "re_new"]).to_pylist(), payloads, strict=True):
             if row["kind"] == INSERT:
-                yield Insert((shard, row["id"]), row["le"], row["re"], payload)
+                yield Insert(row["id"], row["le"], row["re"], payload)
             elif row["kind"] == REJECTED:
                 self.rejected.append((row["le"], row["re"], row["re_new"]))
             elif row["kind"] == CTI:
                 self._ctis[shard] = row["le"]
             else:
-                yield sd.Retract((shard, row["id"]), row["le"], row["re"], row["re_new"], payload)
+                yield sd.Retract(row["id"], row["le"], row["re"], row["re_new"], payload)
 
 
 def _parsed(value: Any, kind: Any) -> Any:

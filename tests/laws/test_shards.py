@@ -18,9 +18,10 @@ import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.denote.source import history, sources
 from streamdsl.errors import EventError, SchemaError
-from streamdsl.temporal import CHT, Cti, Insert, sync_time
+from streamdsl.temporal import CHT, Cti, Insert, Rejections, sync_time
 from streamdsl.temporal.payload import payload_key
 from streamdsl.testing import arrival_orders, assert_cht_equal
+from streamdsl.testing.orders import arrival_order
 from tests.laws.compositions import composition
 from tests.laws.profiles import examples
 from udm_examples.vwap import Trade, Vwap
@@ -254,8 +255,7 @@ def test_what_is_told_of_an_id_goes_to_one_shard(ids: list[str | None], n: int) 
 
 @given(histories(), st.integers(0, 99), st.randoms())
 def test_rows_that_come_in_no_order_are_put_in_one(history: CHT[Any], seed: int, rng: Any) -> None:
-    (events,) = arrival_orders(history, 1, seed)
-    rows = [event for event in events if not isinstance(event, Cti)]
+    rows = arrival_order(history, Random(seed), ctis=False)
     rng.shuffle(rows)
     assert CHT.from_events(in_sequence(rows)) == history
 
@@ -325,7 +325,7 @@ def test_rows_that_come_too_late_are_told_of(
         told += [*part, Cti(max([-2, *(each.le - 2 for each in points[: points.index(part[-1]) + 1])]))] if part else []
         sent += streamed.batch({"s": part})
     sent += streamed.batch({"s": [Cti(sd.INFINITY)]})
-    rejected: list[Any] = []
+    rejected = Rejections()
     node = replace(sources(query.plan())["s"], progress=None)
     left = history(node, told, "tick", rejected)
     assert_cht_equal(CHT.from_events(sent), denote(query.plan(), {"s": left}))

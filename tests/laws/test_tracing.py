@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from datetime import datetime
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -17,14 +19,15 @@ from hypothesis import strategies as st
 
 import streamdsl.expr as sd
 from streamdsl.errors import FieldNotFound
-from streamdsl.expr import Inputs, evaluate, truth
-from streamdsl.expr.functions import is_none, not_, when
+from streamdsl.expr import Inputs, evaluate_row, holds_row, trace, truth
+from streamdsl.expr.answers import holds
+from streamdsl.expr.functions import coalesce, contains, is_none, not_, when
 from streamdsl.expr.nodes import is_opaque
-from streamdsl.expr.schema import Schema
+from streamdsl.expr.schema import Schema, as_payload
 from streamdsl.expr.table import Table
 from tests.laws.profiles import examples
 from tests.laws.tracing.grammar import lambdas
-from tests.laws.tracing.law import called, check, outcome, traced
+from tests.laws.tracing.law import called, check, expected_columns, outcome, over_columns, traced
 from tests.laws.tracing.names import Lambda, Out, clamp, helper, kind
 from tests.laws.tracing.opaque import OF_CLASSES, OF_RECORDS, OPAQUE
 from tests.laws.tracing.payloads import (
@@ -49,27 +52,44 @@ pytestmark = [
 
 SCALARS: list[Lambda] = [
     lambda e: e,
-    lambda e: e.value,
-    lambda e: e["value"],
-    lambda e: e.value + 1,
-    lambda e: (e, e.value),
+    lambda e: e / 2,
+    lambda e: 2 * e + 1,
+    lambda e: -e,
+    lambda e: abs(e),
+    lambda e: (e > 0) & (e < 2),
+    lambda e: e == e,
+    lambda e: (e, e + e),
     lambda e: {"v": e},
     lambda e: Out(e),
-    lambda e: e if e.value else None,
-    lambda e: (e, 1) if e.value else [e],
-    lambda e: {"v": e} if e.value else Out(e),
-    lambda e: when(e.value).then(e).otherwise(-1),
-    lambda e: when(e.value).then(e).otherwise(-1) + 1,
-    lambda e: when(e.value).then((e, 1)).otherwise(e).value,
+    lambda e: e if e else None,
+    lambda e: (e, 1) if e else [e],
+    lambda e: {"v": e} if e else Out(e),
+    lambda e: when(e == 1).then(e).otherwise(-1),
+    lambda e: when(e).then(e).otherwise(-1),
+    lambda e: when(e).then((e, 1)).otherwise(e).numerator,
+    lambda e: coalesce(e, 0),
+    lambda e: contains((1, "a"), e),
     lambda e: is_none(e),
     lambda e: not_(e),
     lambda e: helper(e),
     lambda e: clamp(e),
     lambda e: kind(e),
-    lambda e: kind(e.value),
-    lambda e: kind(Out(e)),
+    lambda e: kind(e + e),
+    lambda e: kind((e, 1)),
     lambda e: kind((e, 1)[0]),
-    lambda e: kind(when(e.value).then(e).otherwise(e)),
+    lambda e: kind(when(e).then(e).otherwise(e)),
+    lambda e: e.numerator,
+    lambda e: e.upper(),
+    lambda e: e[0],
+    lambda e: e.real if e else e.imag,
+]
+OF_VALUE: list[Lambda] = [
+    lambda e: e.value,
+    lambda e: e.value + 1,
+    lambda e: (e.value, 1),
+    lambda e: e.value if e.value else None,
+    lambda e: when(e.value == 1).then(e.value).otherwise(-1),
+    lambda e: kind(e.value),
 ]
 TUPLES: list[Lambda] = [
     lambda e: e,
@@ -190,11 +210,58 @@ def test_lambdas_over_classes_that_run_code_of_their_own_are_opaque_and_mean_the
         check(function, schema, payloads)
 
 
-@pytest.mark.parametrize("schema", [Schema.scalar(), None], ids=["scalar", "unknown"])
-@pytest.mark.parametrize("payloads", [[1, 0], [1.5, math.nan], [None, 2, "x"], ["a", "b"], [True]], ids=str)
-def test_lambdas_over_scalars(payloads: list[Any], schema: Schema | None) -> None:
+BARE: list[list[Any]] = [[1, 0], [1.5, math.nan], [None, 2, "x"], ["a", "b"], [True]]
+
+
+@pytest.mark.parametrize("schema", [Schema.scalar(), None, int], ids=["scalar", "unknown", "declared"])
+@pytest.mark.parametrize("payloads", BARE, ids=str)
+def test_a_bare_payload_is_itself_in_every_lambda(payloads: list[Any], schema: Schema | type | None) -> None:
     for function in SCALARS:
-        check(function, schema, payloads)
+        check(function, Schema.of_type(schema) if isinstance(schema, type) else schema, payloads)
+
+
+@pytest.mark.parametrize("kind", [int, float, str, bool])
+def test_what_is_done_to_a_declared_bare_payload_is_traced(kind: type) -> None:
+    schema = Schema.of_type(kind)
+    assert [is_opaque(traced(function, schema)) for function in SCALARS[:10]] == [False] * 10
+    assert sd.describe(traced(lambda e: (e / 2 > 3) & (e < 9), schema)) == "((e / 2) > 3) & (e < 9)"
+
+
+@pytest.mark.filterwarnings("ignore:e.value of a bare payload:DeprecationWarning")
+@pytest.mark.parametrize("schema", [Schema.scalar(), None, int], ids=["scalar", "unknown", "declared"])
+@pytest.mark.parametrize("payloads", BARE, ids=str)
+def test_value_of_a_builtin_bare_payload_is_it_for_one_version_more(payloads: list[Any], schema: Schema | type | None) -> None:
+    for function in OF_VALUE:
+        check(function, Schema.of_type(schema) if isinstance(schema, type) else schema, payloads)
+
+
+def test_value_of_a_declared_bare_payload_warns_at_its_line_traced_and_called() -> None:
+    here = test_value_of_a_declared_bare_payload_warns_at_its_line_traced_and_called.__code__.co_firstlineno
+    for function in (lambda e: e.value + 1, lambda e: e.value + 1 if e.value else 0):
+        with pytest.warns(DeprecationWarning, match="the payload is itself, write e") as seen:
+            assert evaluate_row(trace(function, (Schema.scalar(int),)), (2,)) == 3
+        assert (seen[0].filename, seen[0].lineno) == (__file__, here + 2)
+
+
+class Colour(Enum):
+    RED = "r"
+    BLUE = "b"
+
+
+@pytest.mark.parametrize("schema", [Schema.of_type(Colour), None], ids=["declared", "unknown"])
+@pytest.mark.filterwarnings("error::DeprecationWarning")
+def test_a_bare_payload_s_own_attribute_value_wins(schema: Schema | None) -> None:
+    functions: list[Lambda] = [
+        lambda e: e.value,
+        lambda e: e.value == "r",
+        lambda e: e.value if e.name == "RED" else e,
+        lambda e: (e, e.value),
+    ]
+    for function in functions:
+        check(function, schema, list(Colour))
+    moments = [datetime(2026, 3, 29), datetime(2026, 10, 25)]
+    for function in [lambda e: e.year, lambda e: e.month + 1, lambda e: e.date(), lambda e: e.isoformat() if e.day else None]:
+        check(function, Schema.of_type(datetime) if schema else None, moments)
 
 
 @pytest.mark.parametrize("schema", [Schema.tuple(2), None], ids=["tuple", "unknown"])
@@ -206,8 +273,10 @@ def test_lambdas_over_tuples(payloads: list[Any], schema: Schema | None) -> None
 
 @examples(30)
 @given(batches())
-def test_truth_is_python_truth(rows: list[Row]) -> None:
+def test_a_predicate_s_answer_is_python_s_truth_and_what_has_none_is_refused(rows: list[Row]) -> None:
     inputs = Inputs((Table.from_payloads(rows),), len(rows))
     for function in TRUTHS:
-        expected = [bool(function(row)) for row in rows]
-        assert truth(evaluate(traced(function, CLASS_SCHEMA), inputs)).tolist() == expected
+        expr = traced(function, CLASS_SCHEMA)
+        direct = [outcome(holds, as_payload(function(row))) for row in rows]
+        assert [outcome(holds_row, expr, (row,)) for row in rows] == direct
+        assert over_columns(lambda: truth(expr, inputs).tolist()) == expected_columns(direct)  # noqa: B023

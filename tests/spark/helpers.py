@@ -61,10 +61,14 @@ def check(
 
 
 def check_noted(
-    query: sd.Stream[Any], inputs: Mapping[str, sd.CHT[Any]], expected: sd.CHT[Any], until: int | None = None
+    query: sd.Stream[Any],
+    inputs: Mapping[str, sd.CHT[Any]],
+    expected: sd.CHT[Any],
+    until: int | None = None,
+    flows: Mapping[str, Flow] | None = None,
 ) -> bool:
     """Assert that Spark's answer is the expected one and the notes are true; return whether no Python runs."""
-    low = lowering(query.plan(), _flows(query, inputs), until)
+    low = lowering(query.plan(), flows or _flows(query, inputs), until)
     flow = lower(low)
     frame = told_by(flow)
     assert_cht_equal(told(flow, frame), expected)

@@ -9,6 +9,7 @@ import os
 import signal
 import sqlite3
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,8 +49,10 @@ class Deadly(sqlite3.Connection):
 QUERY: sd.Stream[Any] = by_key().hopping_window(8, 4).aggregate(n=sd.count(), mean=Mean().of(lambda e: e.v))
 
 
-def run(spark: Any, folder: Path, connection: type[sqlite3.Connection] = sqlite3.Connection) -> None:
-    """Write what the files in `s` mean, from where it was stopped."""
+def run(
+    spark: Any, folder: Path, connection: type[sqlite3.Connection] = sqlite3.Connection, after: Callable[[], None] = lambda: None
+) -> None:
+    """Write what the files in `s` mean, from where it was stopped; `after` is called when both tables have a micro-batch."""
     from streamdsl.spark import DatabaseTable, ParquetTable
 
     files = ParquetTable(folder / "files", every=10)
@@ -58,6 +61,7 @@ def run(spark: Any, folder: Path, connection: type[sqlite3.Connection] = sqlite3
     def write(frame: Any, batch: int) -> None:
         files(frame, batch)
         database(frame, batch)
+        after()
 
     frames = {"s": frame_of(spark, folder / "s")}
     QUERY.on_spark(spark).write(frames, write, folder / "checkpoint", trigger="available-now").awaitTermination()

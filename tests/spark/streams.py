@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import streamdsl as sd
+from streamdsl.testing import arrival_orders
 from tests.laws.modules import Above, Alone
 from tests.spark.helpers import stream
 from tests.spark.test_incremental import Copies, Odd, Total
@@ -134,6 +135,12 @@ def row_of(event: Any) -> dict[str, Any]:
     if isinstance(event, sd.Insert):
         return {"kind": "insert", "id": str(event.id), **times, **event.payload}
     return {"kind": "retract", "id": str(event.id), **times, "re_new": event.re_new, **event.payload}
+
+
+def told_in_files(rows: sd.CHT[Any], n: int, folder: Path, seed: int) -> None:
+    """Write files of events in a random order that mean these rows, with ids that are used again; it ends with the last CTI."""
+    (events,) = arrival_orders(rows, 1, seed)
+    files_of([*events, sd.Cti(sd.INFINITY)], n, folder)
 
 
 def files_of(events: Sequence[Any], n: int, folder: Path) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 import streamdsl as sd
-from streamdsl.errors import QueryError, SchemaError, UnsupportedOnSpark
-from streamdsl.spark import OnSpark, explain_spark
+from streamdsl.errors import QueryError, SchemaError, UnsupportedOnSpark, UserCodeError
+from streamdsl.spark import OnSpark, explain_spark, translated
 from tests.spark.helpers import PYTHON, physical_plan
 
 if TYPE_CHECKING:
@@ -117,16 +119,33 @@ def test_physical_events(spark: SparkSession) -> None:
         sd.source("s").on_spark(spark).batch({"s": frame.where("kind = 'retract'")}).collect()
 
 
+def test_an_id_may_be_used_again(spark: SparkSession) -> None:
+    frame = spark.sql(
+        "select * from values ('insert', 'a', 1L, 9L, null, 5L), ('retract', 'a', 1L, 9L, 4L, 5L),"
+        " ('insert', 'a', 5L, 8L, null, 6L), ('retract', 'a', 5L, 8L, 5L, 6L), ('insert', 'a', 6L, null, null, 7L),"
+        " ('insert', 'b', 2L, 2L, null, 8L), ('insert', 'b', 3L, 4L, null, 9L) as t(kind, id, le, re, re_new, v)"
+    )
+    s = sd.source("s")
+    assert collected(s.on_spark(spark).batch({"s": frame})) == [(1, 4, 5), (3, 4, 9), (6, None, 7)]
+    assert collected(s.extend(10).on_spark(spark).batch({"s": frame})) == [(1, 14, 5), (3, 14, 9), (6, None, 7)]
+
+
 def test_physical_events_that_match_nothing_fail(spark: SparkSession) -> None:
     inserted = "('insert', 'a', 1L, 5L, null)"
     wrong = {
         "does not match": [
             [inserted, "('retract', 'a', 1L, 6L, 4L)"],
-            [inserted, "('retract', 'a', 2L, 5L, 4L)"],
             [inserted, "('retract', 'a', 1L, 5L, 0L)"],
             [inserted, "('retract', 'a', 1L, 5L, 4L)", "('retract', 'a', 1L, 5L, 3L)"],
         ],
-        "no insertion, or several": [[inserted, inserted], ["('retract', 'a', 1L, 5L, 4L)"]],
+        "no insertion with this le, or several": [
+            [inserted, inserted],
+            ["('retract', 'a', 1L, 5L, 4L)"],
+            [inserted, "('retract', 'a', 2L, 5L, 4L)"],
+        ],
+        "used again": [[inserted, "('insert', 'a', 5L, 9L, null)"], [inserted, "('insert', 'a', 3L, null, null)"]],
+        "is null": [[inserted, "('insert', null, 1L, 5L, null)"], [inserted, "('retract', 'a', null, 5L, 4L)"]],
+        "after its re": [[inserted, "('insert', 'b', 5L, 4L, null)"]],
         "insert, retract or cti": [[inserted, "('Retract', 'a', 1L, 5L, 4L)"], ["(null, 'a', 1L, 5L, null)"]],
     }
     for said, frames in wrong.items():
@@ -137,6 +156,44 @@ def test_physical_events_that_match_nothing_fail(spark: SparkSession) -> None:
             )
             with pytest.raises(Exception, match=f"EventError.*{said}"):
                 sd.source("s").on_spark(spark).batch({"s": frame}).collect()
+
+
+class Kept(sd.UDSO[Any, int, int]):
+    def create_state(self) -> int:
+        return 0
+
+    def process(self, state: int, payload: Any, le: int) -> tuple[int, list[int]]:
+        return state + 1, [state]
+
+
+S: sd.Stream[Any] = sd.source("s")
+OVER_NULLS: dict[str, sd.Stream[Any]] = {
+    "rows": S,
+    "a filter": S.where(lambda e: e.v > 5),
+    "a filter in python": S.where(lambda e: str(e.v) > "5"),
+    "a filter on times": S.where(lambda e, life: life.re > 5),
+    "a lifetime": S.extend(3).to_points(),
+    "pieces": S.chop(3),
+    "windows": S.where(lambda e: e.v > 5).tumbling_window(5).aggregate(n=sd.count()),
+    "snapshots, counts, sessions": S.snapshot_window()
+    .aggregate(n=sd.count())
+    .union(S.count_window(2).aggregate(n=sd.count()), S.session_window(2).aggregate(n=sd.count())),
+    "a join": S.where(lambda e: e.v > 5).join(S.shift(1), on="v"),
+    "a join in time": S.band_join(S.where(lambda e: e.v > 5), before=3, after=2),
+    "an anti join": S.where(lambda e: e.v > 5).anti_join(S.where(lambda e: e.v > 7), on="v"),
+    "edges": S.to_edges("v"),
+    "a state": S.scan(Kept()),
+}
+
+
+@pytest.mark.parametrize("name", OVER_NULLS)
+def test_a_row_without_a_start_is_an_error_whatever_a_filter_says_of_it(spark: SparkSession, name: str, tmp_path: Path) -> None:
+    """Spark moves filters into files: that of no row without a start."""
+    rows = spark.sql("select * from values (1L, 5L, 9), (null, 6L, 2), (3L, 9L, 7) as t(le, re, v)")
+    rows.write.parquet(str(tmp_path / "rows"))
+    frame = spark.read.parquet(str(tmp_path / "rows"))
+    with pytest.raises(Exception, match=r"EventError: .* its le is null"):
+        OVER_NULLS[name].on_spark(spark).batch({"s": frame.drop("re") if name == "windows" else frame}, until=50).collect()
 
 
 def test_names_may_differ_by_case_alone(spark: SparkSession) -> None:
@@ -227,6 +284,19 @@ def test_results_are_of_the_declared_type_else_variant(spark: SparkSession, trip
     query = windows.aggregate(sd.uda(wrong), lambda e: e.fare)
     with pytest.raises(Exception, match="declared type"):
         query.on_spark(spark).batch({"trips": trips}).collect()
+
+
+def test_what_fails_in_a_worker_is_an_error_with_the_line_of_the_user(spark: SparkSession, trips: DataFrame) -> None:
+    failing = sd.source("trips").select(lambda e: {"n": 1 // len(str(e.zone)[:0])})
+    found = failing.on_spark(spark).batch({"trips": trips})
+    with (
+        pytest.raises(UserCodeError, match=r"ZeroDivisionError(.|\n)*event Record\(.*test_frames.py, line") as error,
+        translated(),
+    ):
+        found.collect()
+    told = "".join(traceback.format_exception(error.value))
+    assert "Exception was thrown from the Python worker" not in told
+    assert "JVM" not in told
 
 
 def test_nothing_runs_before_it_is_asked_for(spark: SparkSession) -> None:

@@ -16,10 +16,9 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.denote import denote
-from streamdsl.testing import arrival_orders
 from tests.spark.helpers import history
 from tests.spark.killed_job import QUERY, run
-from tests.spark.streams import files_of
+from tests.spark.streams import told_in_files
 
 pytestmark = pytest.mark.spark
 
@@ -48,13 +47,21 @@ def in_database(folder: Path) -> Rows:
         return sorted(connection.execute("SELECT le, re, k, n, mean FROM rows"))
 
 
-def test_tables_hold_each_row_once_though_the_job_is_killed_between_them(streaming: Any, tmp_path: Path) -> None:
+def fail() -> None:
+    raise RuntimeError("the power is gone")
+
+
+def test_tables_hold_each_row_once_though_the_job_is_killed_after_them_and_between_them(streaming: Any, tmp_path: Path) -> None:
     rows = history(11, 18, unending=False)
-    (events,) = arrival_orders(rows, 1, seed=5)
-    files_of([*events, sd.Cti(sd.INFINITY)], 2, tmp_path / "s")
+    told_in_files(rows, 2, tmp_path / "s", seed=5)
     expected = sorted((row.le, row.re, *row.payload.values()) for row in denote(QUERY.plan(), {"s": rows}))
+    with pytest.raises(Exception, match="the power is gone"):
+        run(streaming, tmp_path, after=fail)
+    first = in_files(tmp_path)
+    assert first == in_database(tmp_path) != expected
+    assert not list((tmp_path / "checkpoint" / "commits").glob("[0-9]*"))
     assert killed(tmp_path) == -signal.SIGKILL, (tmp_path / "log").read_text()[-3000:]
     assert in_files(tmp_path) == expected
-    assert in_database(tmp_path) != expected
+    assert in_database(tmp_path) == first
     run(streaming, tmp_path)
     assert in_files(tmp_path) == in_database(tmp_path) == expected

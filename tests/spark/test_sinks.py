@@ -13,17 +13,15 @@ import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.errors import SchemaError, SinkError
 from streamdsl.spark import DatabaseTable, ParquetTable
-from streamdsl.testing import arrival_orders
 from tests.spark.helpers import history
-from tests.spark.streams import files_of, frame_of, union_of, windows_of_every_kind
+from tests.spark.streams import frame_of, told_in_files, union_of, windows_of_every_kind
 
 pytestmark = [pytest.mark.spark]
 
 
 def test_tables_follow_a_stream(streaming: Any, tmp_path: Path) -> None:
     query, rows = union_of(windows_of_every_kind()), history(11, 18)
-    (events,) = arrival_orders(rows, 1, seed=5)
-    files_of([*events, sd.Cti(sd.INFINITY)], 2, tmp_path / "s")
+    told_in_files(rows, 2, tmp_path / "s", seed=5)
     files, database = ParquetTable(tmp_path / "files", every=10), DatabaseTable(lambda: sqlite3.connect(tmp_path / "db"), "rows")
     streams: list[Any] = []
 

@@ -15,11 +15,10 @@ import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.denote.source import sources
 from streamdsl.errors import QueryError
-from streamdsl.spark import canonical
+from streamdsl.spark import Meter, canonical
 from streamdsl.temporal import CHT
-from streamdsl.testing import arrival_orders
 from tests.spark.helpers import history, stream
-from tests.spark.streams import NAMES, PHYSICAL, PROVIDER, QUERIES, ROCKSDB, files_of, frame_of
+from tests.spark.streams import NAMES, PHYSICAL, PROVIDER, QUERIES, ROCKSDB, files_of, frame_of, told_in_files
 
 pytestmark = [pytest.mark.spark]
 
@@ -29,16 +28,17 @@ NUMBERS = itertools.count()
 def streamed(spark: Any, query: sd.Stream[Any], folders: dict[str, Path], emit: Any, where: Path) -> Any:
     """Return what a stream writes, file by file."""
     frames = {name: frame_of(spark, folder) for name, folder in folders.items()}
-    return written_by(spark, query.on_spark(spark).stream(frames, emit=emit), where)
+    return written_by(spark, query.on_spark(spark).stream(frames, emit=emit), where, [])
 
 
-def written_by(spark: Any, out: Any, where: Path) -> Any:
-    """Return what a stream writes."""
+def written_by(spark: Any, out: Any, where: Path, figures: list[Any]) -> Any:
+    """Return what a stream writes; `figures` gets what its meter says."""
     writer = (
         out.writeStream.format("memory").queryName(f"t{next(NUMBERS)}").option("checkpointLocation", str(where / "checkpoint"))
     )
     running = writer.trigger(availableNow=True).start()
     running.awaitTermination()
+    figures += map(Meter(), running.recentProgress)
     return spark.table(running.name)
 
 
@@ -48,8 +48,7 @@ def test_it_is_what_the_definition_says(streaming: Any, name: str, tmp_path: Pat
     names = sorted(sources(query.plan()).keys() & {"s", "t"})
     inputs = {source: history(7 + n, 18, unending=False) for n, source in enumerate(names)}
     for source in names:
-        (events,) = arrival_orders(inputs[source], 1, seed=5)
-        files_of([*events, sd.Cti(sd.INFINITY)], 2, tmp_path / source)
+        told_in_files(inputs[source], 2, tmp_path / source, seed=5)
     emit = "final" if name == "tumbling" else "speculative"
     events = streamed(streaming, query, {source: tmp_path / source for source in names}, emit, tmp_path)
     assert {row.kind for row in events.collect()} >= {"insert", "cti"}
@@ -109,10 +108,11 @@ def test_a_watermark_of_spark_is_a_policy_and_late_rows_are_told_of(streaming: A
     frame = streaming.readStream.schema("le timestamp, k string").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
     query = sd.source("s", on_violation="drop").group_by("k").tumbling_window("10s").aggregate(n=sd.count())
     out = query.on_spark(streaming).stream({"s": frame.withWatermark("le", "10 seconds")}, emit="final")
-    written = written_by(streaming, out, tmp_path).selectExpr(
-        "kind", "unix_seconds(le) as le", "unix_seconds(re_new) as re_new", "n"
-    )
+    figures: list[Any] = []
+    written = written_by(streaming, out, tmp_path, figures)
+    written = written.selectExpr("kind", "unix_seconds(le) as le", "unix_seconds(re_new) as re_new", "n")
     rows = [tuple(row) for row in written.collect()]
     assert [row for row in rows if row[0] == "insert"] == [("insert", 0, None, 2), ("insert", 20, None, 2)]
     assert [row for row in rows if row[0] == "rejected"] == [("rejected", 12, 21, None)]
     assert ("cti", 30, None, None) in rows
+    assert figures[-1]["cti"] == 30 * second

@@ -12,6 +12,7 @@ from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.terms import ROWS, Terms
 from streamdsl.engine.pairs import counted_runs, distinct_pairs, span_of
+from streamdsl.engine.room import Room
 from streamdsl.expr.table import flatnonzero
 from streamdsl.temporal.time import Ticks
 
@@ -26,8 +27,8 @@ class Combined(NamedTuple):
     lanes: Lanes
 
 
-def combine_windows(parts: Sequence[Pending]) -> Combined:
-    """Return what rows add to the windows that each covers, none without end, nor none at all."""
+def combine_windows(parts: Sequence[Pending], room: Room) -> Combined:
+    """Return what rows add to the windows that each covers, none without end, nor none at all; there must be room for these."""
     block = _Block.of(parts)
     if block.is_dense and all(map(_is_plain, parts)):
         return _dense(parts, block)
@@ -40,7 +41,7 @@ def combine_windows(parts: Sequence[Pending]) -> Combined:
         lanes = Lanes(len(pairs))
         lanes.add(pairs.index, rows.terms)
         return Combined(pairs.second, pairs.first, lanes)
-    return _between_deltas(rows.groups, rows.lo, rows.hi, rows.terms)
+    return _between_deltas(rows.groups, rows.lo, rows.hi, rows.terms, room)
 
 
 class _Block(NamedTuple):
@@ -121,7 +122,7 @@ def _is_plain(part: Pending) -> bool:
     return part.signs is None and not part.terms.loose
 
 
-def _between_deltas(groups: Ticks, lo: Ticks, hi: Ticks, terms: Terms) -> Combined:
+def _between_deltas(groups: Ticks, lo: Ticks, hi: Ticks, terms: Terms, room: Room) -> Combined:
     """Sum up the deltas of each group: between two of them all windows are alike."""
     codes, known = group_codes(groups)
     pairs = distinct_pairs(np.concatenate([codes, codes]), np.concatenate([lo, hi]))
@@ -133,6 +134,7 @@ def _between_deltas(groups: Ticks, lo: Ticks, hi: Ticks, terms: Terms) -> Combin
     begun, ended = np.bincount(starting, minlength=len(pairs)), np.bincount(ending, minlength=len(pairs))
     covered = flatnonzero(np.cumsum(begun - ended))
     lengths = pairs.second[covered + 1] - pairs.second[covered]
+    room.take(int(lengths.sum()))
     positions = np.repeat(covered, lengths)
     offsets = np.arange(len(positions)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     return Combined(known[pairs.first[positions]], pairs.second[positions] + offsets, lanes.take(positions))

@@ -12,6 +12,7 @@ from streamdsl.engine.columnar.numbers import ENDLESS
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.slots import SlotTable
 from streamdsl.engine.columnar.terms import ROWS
+from streamdsl.engine.room import Room
 from streamdsl.expr.table import flatnonzero
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
@@ -62,12 +63,13 @@ class DeltaRing:
         slots = distinct([starting, ending])
         self.deltas.drop(slots[self.deltas.lanes.are_zero(slots)])
 
-    def open(self, last: int) -> Iterator[Opened]:
-        """Open the windows up to number `last`, and yield those that are not empty, stretch by stretch."""
+    def open(self, last: int, room: Room) -> Iterator[Opened]:
+        """Open the windows up to number `last`, and yield those that are not empty, stretch by stretch, while there is room."""
         while True:
             first = self.deltas.first()
             stop = last + 1 if first is None else min(first, last + 1)
             if len(self.running) and self.next < stop:
+                room.take((stop - self.next) * len(self.running))
                 yield self._stretch(stop)
             self.next = max(self.next, stop)
             if first is None or first > last:

@@ -156,8 +156,7 @@ class BufferedWindowOperator(ColumnarWindowOperator):
         self.buffer.forget(min(self.windows.start(self.windows.first_ending_after(cti)) + 1, cti))
 
     def state(self) -> dict[str, int]:
-        figures = super().state()
-        return {**figures, "events": len(self.buffer), "state_bytes": figures["state_bytes"] + self.buffer.nbytes}
+        return {**super().state(), "events": len(self.buffer)}
 
 
 def members_order(node: WindowAggregate | WindowApply) -> Order | None:

@@ -9,6 +9,7 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.columnar.numbers import GridNumbers
 from streamdsl.engine.index import EventIndex, EventRow
 from streamdsl.engine.operator import Gate, Operator
+from streamdsl.engine.room import Coming, Room
 from streamdsl.engine.store import PayloadStore, SlotChange
 from streamdsl.expr.table import flatnonzero
 from streamdsl.plan.node import Chop
@@ -37,12 +38,14 @@ class ChopOperator(Operator):
         self.numbers = GridNumbers(node.cells, gate)
         self.cells = self.numbers.grid
         self.rows = EventIndex()
+        self.room = Room(label, "pieces", gate.most)
         self.store = PayloadStore()
         self.watermark = MIN_TIME
         self.opened = self.numbers.last_open(MIN_TIME)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
+        self.room.open(len(batch) + len(self.rows))
         moved = list(self._moved(batch))
         changes = [change for move in moved for change in self._cut(move)]
         self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
@@ -67,6 +70,7 @@ class ChopOperator(Operator):
         row = move.row
         first = self.cells.first_ending_after(max(row.le, min(move.re_old, move.re_new) - 1))
         last = min(self.opened, self.cells.last_starting_before(max(move.re_old, move.re_new)))
+        self.room.take(max(0, last - first + 1))
         for number in range(first, last + 1):
             cell = self.cells.window(number)
             le = max(cell.le, row.le)
@@ -85,10 +89,15 @@ class ChopOperator(Operator):
         for row in rows:
             first = max(self.opened + 1, self.cells.first_ending_after(row.le))
             last = min(opened, self.cells.last_starting_before(row.re))
+            self.room.take(max(0, last - first + 1))
             for number in range(first, last + 1):
                 piece = self.cells.window(number).intersect(Lifetime(row.le, row.re))
                 yield SlotChange((row.id, number), piece.le, piece.le, piece.re, row.payload, row.arguments)
         self.opened = opened
+
+    def could_make(self, coming: Coming) -> float:
+        size, n = self.cells.size, len(self.rows)
+        return coming.beyond(self.watermark if n else None, size, size, coming.rows, n)
 
     def forget(self, cti: int) -> None:
         """Drop the rows that can neither change nor wait for a cell to open."""
@@ -106,4 +115,4 @@ class ChopOperator(Operator):
         return (row.arguments for row in self.rows)
 
     def state(self) -> dict[str, int]:
-        return {"windows": 0, "events": len(self.rows), "state_bytes": 200 * len(self.rows)}
+        return {"windows": 0, "events": len(self.rows)}

@@ -24,6 +24,7 @@ from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operator import Gate, Operator, inputs_of
+from streamdsl.engine.room import Coming, Room
 from streamdsl.engine.windows.grid import grid_cti
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Key, Life, Whole
@@ -61,6 +62,7 @@ class ColumnarWindowOperator(Operator):
         self._reading = [accumulator for accumulator in self.accumulators if not self.aggregates[accumulator.number].counts_rows]
         self.watermark = MIN_TIME
         self.ring = DeltaRing()
+        self.room = Room(label, f"{node.windows.describe()} windows", gate.most)
         self.cells = Cells()
         self._shown = MIN_TIME
         self._first = self._closes = MIN_TIME
@@ -73,6 +75,7 @@ class ColumnarWindowOperator(Operator):
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
+        self.room.open(len(batch) + len(self.ring))
         alone = self._alone(batch, ctis[0]) if len(batch) == 1 and self.ring.is_empty and not self.ending else None
         if alone is not None:
             return self._emit(self._due(self._enter(alone), ctis[0]))
@@ -86,7 +89,7 @@ class ColumnarWindowOperator(Operator):
         early, late = self._split(pending, last)
         for part in late:
             self.ring.add(part)
-        touched = [self._open(found) for found in self.ring.open(last)]
+        touched = [self._open(found) for found in self.ring.open(last, self.room)]
         touched += map(self._enter, early)
         return Batch.concat([self._emit(self._due(distinct(touched), ctis[0])), passed])
 
@@ -150,7 +153,7 @@ class ColumnarWindowOperator(Operator):
         if not through:
             return pending, EMPTY
         self._period(max(part.stop for part in through) - 1)
-        found = combine_windows(through)
+        found = combine_windows(through, self.room)
         results = self._results(found.numbers, found.groups, found.lanes)
         out = self._changes(found.numbers, found.groups, _NONE, results, np.zeros(len(found.numbers), dtype=np.int64))
         rest = (part.clipped(*stretch) for part in pending for stretch in ((MIN_TIME, first), (stop, ENDLESS)))
@@ -237,7 +240,7 @@ class ColumnarWindowOperator(Operator):
             slots = self.cells.find(part.lo, part.groups)
             self.cells.lanes.add(slots, part.terms)
             return slots
-        found = combine_windows([part])
+        found = combine_windows([part], self.room)
         slots = self.cells.find(found.numbers, found.groups)
         self.cells.lanes.merge(slots, found.lanes)
         return slots
@@ -335,6 +338,11 @@ class ColumnarWindowOperator(Operator):
         waiting = (table.group[table.slots()].tolist() for table in (self.ring.deltas, self.ring.running))
         return chain(self.cells.held_groups(), *waiting)
 
+    def could_make(self, coming: Coming) -> float:
+        opened = None if self.ring.is_empty else min(self.watermark, self.windows.start(self.ring.next))
+        groups, held = (coming.rows, len(self.ring.running) + len(self.ring.deltas)) if self.is_grouped else (1, 1)
+        return coming.beyond(opened, self.windows.size, self.windows.hop, groups, held)
+
     def forget(self, cti: int) -> None:
         if cti < self._closes:
             return
@@ -365,7 +373,7 @@ class ColumnarWindowOperator(Operator):
         n_open = len(self.cells)
         if self.numbers.gate.by_end:
             n_open = int(np.count_nonzero(self.cells.number[self.cells.slots()] <= self._shown))
-        return {"windows": n_open, "events": len(self.ring), "state_bytes": self.cells.nbytes + self.ring.nbytes}
+        return {"windows": n_open, "events": len(self.ring)}
 
 
 def aggregates_of(node: WindowAggregate | WindowApply) -> tuple[BoundAgg, ...]:

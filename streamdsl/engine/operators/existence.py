@@ -109,10 +109,6 @@ class ExistenceOperator(MatchingOperator):
                 del self._fragmented[pieces]
         super().forget(cti)
 
-    def state(self) -> dict[str, int]:
-        state = super().state()
-        return {**state, "state_bytes": state["state_bytes"] + 200 * self.left.n_events}
-
 
 class AntiJoinOperator(ExistenceOperator):
     """What is left of a row without its matches."""

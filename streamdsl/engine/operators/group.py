@@ -42,9 +42,6 @@ class GroupEnterOperator(RowOperator):
             self.evaluate(self.key, inputs, batch)
             raise AssertionError("a key fails where one of its parts does") from None
 
-    def state(self) -> dict[str, int]:
-        return {"windows": 0, "events": 0, "state_bytes": self.inside.nbytes}
-
 
 class GroupExitOperator(RowOperator):
     """Puts key and result together; the rows are then in the group around this one, if there is one."""

@@ -13,9 +13,10 @@ import numpy as np
 from sortedcontainers import SortedDict
 
 from streamdsl.engine.batch import EMPTY, Batch, Changes
+from streamdsl.engine.ids import name
 from streamdsl.engine.operator import MatchKey, Operator, inputs_of
 from streamdsl.errors import StreamDslError, UserCodeError
-from streamdsl.expr import evaluate_row
+from streamdsl.expr import holds_row
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.table import flatnonzero
 from streamdsl.plan.node import Match
@@ -216,11 +217,11 @@ class MatchOperator(Operator):
 
     def _holds(self, test: Expr, row: Row, so_far: Record) -> bool:
         try:
-            return bool(evaluate_row(test, (row.payload, so_far)))
+            return holds_row(test, (row.payload, so_far))
         except StreamDslError:
             raise
         except Exception as error:
-            raise UserCodeError(error, operator=self.label, event=row.id) from error
+            raise UserCodeError(error, operator=self.label, event=name(row.id), payloads=(row.payload,)) from error
 
     def _record(self, run: Run | None) -> Record:
         """Return what a run has taken for each step: a payload or None, of a many step a tuple of payloads."""
@@ -274,7 +275,7 @@ class MatchOperator(Operator):
     def state(self) -> dict[str, int]:
         events = sum(len(instant.rows) for track in self.tracks.values() for instant in track.instants.values())
         events += sum(len(run.taken) for track in self.tracks.values() for run in track.runs)
-        return {"windows": 0, "events": events, "state_bytes": 500 * events}
+        return {"windows": 0, "events": events}
 
 
 def _reachable(steps: Sequence[PatternStep], position: int) -> list[int]:

@@ -10,11 +10,12 @@ from typing import ClassVar
 import numpy as np
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.ids import name
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Operator, inputs_of
 from streamdsl.engine.sorted import Layout, SortedSide, StoredRows
 from streamdsl.errors import UserCodeError
-from streamdsl.expr import Inputs, RowError, evaluate, truth
+from streamdsl.expr import Inputs, RowError, truth
 from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.plan.node import Matching
@@ -57,7 +58,7 @@ class MatchingOperator(Operator):
         if self.where is None or not len(lefts):
             return np.arange(len(lefts))
         try:
-            return flatnonzero(truth(evaluate(self.where, self.inputs(lefts, rights))))
+            return flatnonzero(truth(self.where, self.inputs(lefts, rights)))
         except RowError as error:
             raise self.pair_error(error, lefts, rights) from error.cause
 
@@ -71,7 +72,7 @@ class MatchingOperator(Operator):
         """Return what a user sees of an error in a pair, or in a left row without a right one."""
         right = None if rights is None else self.right.rows.ids(rights[[error.row]])[0]
         event = (self.left.rows.ids(lefts[[error.row]])[0], right)
-        return UserCodeError(error.cause, operator=self.label, event=event)
+        return UserCodeError(error.cause, operator=self.label, event=name(event), payloads=error.payloads)
 
     def forget(self, cti: int) -> None:
         for side in self.sides:
@@ -88,5 +89,4 @@ class MatchingOperator(Operator):
 
     def state(self) -> dict[str, int]:
         left, right = self.sides
-        held = left.nbytes + right.nbytes + (0 if self.numbers is None else self.numbers.nbytes)
-        return {"windows": 0, "events": left.n_events + right.n_events, "state_bytes": held}
+        return {"windows": 0, "events": left.n_events + right.n_events}

@@ -234,7 +234,7 @@ class ScanOperator(Operator):
 
     def state(self) -> dict[str, int]:
         events = sum(len(entry.ends) for line in self.lines.values() for entry in line.entries.values())
-        return {"windows": 0, "events": events, "state_bytes": 300 * (events + len(self.lines))}
+        return {"windows": 0, "events": events}
 
 
 def _touch(touched: Changes, where: tuple[int | None, Place], entry: Entry) -> None:

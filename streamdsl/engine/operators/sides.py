@@ -11,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.ids import name
 from streamdsl.engine.index import EventIndex, EventRow
 from streamdsl.engine.operator import MatchKey, Operator
 from streamdsl.engine.store import PayloadStore
 from streamdsl.errors import UserCodeError
-from streamdsl.expr import Inputs, RowError, evaluate, truth
+from streamdsl.expr import Inputs, RowError, truth
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.table import Column, flatnonzero
 from streamdsl.plan.node import Matching
@@ -114,10 +115,10 @@ class TwoSidedOperator(Operator):
         if self.where is None or not lefts:
             return np.ones(len(lefts), dtype=np.bool_)
         try:
-            return truth(evaluate(self.where, self.pairs(lefts, rights)))
+            return truth(self.where, self.pairs(lefts, rights))
         except RowError as error:
             pair = (lefts[error.row].id, rights[error.row].id)
-            raise UserCodeError(error.cause, operator=self.label, event=pair) from error.cause
+            raise UserCodeError(error.cause, operator=self.label, event=name(pair), payloads=error.payloads) from error.cause
 
     def pairs(self, lefts: Sequence[EventRow], rights: Sequence[EventRow]) -> Inputs:
         """Return pairs of rows as what expressions are evaluated over."""
@@ -139,4 +140,4 @@ class TwoSidedOperator(Operator):
 
     def state(self) -> dict[str, int]:
         events = self.left.n_events + self.right.n_events
-        return {"windows": 0, "events": events, "state_bytes": 300 * events}
+        return {"windows": 0, "events": events}

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch, payload_table
+from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operator import Operator, RowOperator, inputs_of
 from streamdsl.errors import StreamDslError
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Expr, Life, Opaque
 from streamdsl.expr.scalars import Keep, Project
 from streamdsl.expr.schema import as_payload
-from streamdsl.expr.table import Table, flatnonzero, object_column
+from streamdsl.expr.table import Table, flatnonzero
 from streamdsl.plan.node import Select, SelectMany, Where
 from streamdsl.temporal import MIN_TIME
 from streamdsl.temporal.time import Ticks
@@ -113,7 +114,7 @@ class SelectManyOperator(Operator):
         found = list(self._numbered(lists, batch))
         rows = np.array([row for row, _, _ in found], dtype=np.intp)
         spread = batch.take(rows)
-        ids = object_column([(id, n) for id, (_, n, _) in zip(spread.ids.tolist(), found, strict=True)])
+        ids = PairIds(spread.ids, np.array([n for _, n, _ in found], dtype=np.int64))
         payloads = payload_table([as_payload(item) for _, _, item in found])
         return Batch(ids, spread.le, spread.re_old, spread.re_new, payloads, spread.keys)
 

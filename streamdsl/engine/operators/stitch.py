@@ -200,7 +200,7 @@ class StitchOperator(Operator):
 
     def state(self) -> dict[str, int]:
         events = sum(len(line.rows) for line in self.lines.values())
-        return {"windows": 0, "events": events, "state_bytes": 300 * events}
+        return {"windows": 0, "events": events}
 
 
 def _chains(links: Iterable[Link]) -> list[Chain]:

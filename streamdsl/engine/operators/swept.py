@@ -183,7 +183,7 @@ class SweptOperator(Operator):
 
     def state(self) -> dict[str, int]:
         cti = min(self.input_ctis, default=MIN_TIME)
-        return {"windows": int((self._sizes(cti) > 0).sum()), "events": self._n_events(cti), "state_bytes": self.swept.nbytes}
+        return {"windows": int((self._sizes(cti) > 0).sum()), "events": self._n_events(cti)}
 
     @abstractmethod
     def _sizes(self, cti: int) -> Ticks:

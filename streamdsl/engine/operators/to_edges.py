@@ -91,7 +91,7 @@ class ToEdgesOperator(Operator):
 
     def state(self) -> dict[str, int]:
         events = sum(len(sample.rows) for line in self.samples.values() for sample in line.values())
-        return {"windows": 0, "events": events, "state_bytes": 250 * events}
+        return {"windows": 0, "events": events}
 
 
 def _just_before(line: Any, le: int) -> list[int]:

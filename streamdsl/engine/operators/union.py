@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operator import Operator
-from streamdsl.expr.table import object_column
 from streamdsl.plan.node import Union
 
 
@@ -18,5 +20,5 @@ class UnionOperator(Operator):
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         return Batch.concat(
-            batch.with_ids(object_column([(n, id) for id in batch.ids.tolist()])) for n, batch in enumerate(batches) if len(batch)
+            batch.with_ids(PairIds(np.full(len(batch), n), batch.ids)) for n, batch in enumerate(batches) if len(batch)
         )

@@ -16,6 +16,7 @@ import numpy as np
 from streamdsl.engine.batch import Batch, Changes
 from streamdsl.engine.index import EventRow, OutputRow, WindowEntry
 from streamdsl.engine.operator import Gate, Operator, inputs_of
+from streamdsl.engine.room import Coming, Room
 from streamdsl.engine.windows import GroupWindows, Setting, group_windows
 from streamdsl.engine.windows.results import WindowResults
 from streamdsl.engine.windows.time_bound import Fresh, check_time_bound
@@ -27,7 +28,7 @@ from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal import INFINITY, MIN_TIME, payload_key
 from streamdsl.temporal.change import pair
 from streamdsl.udm.invoke import EXCLUDED, Stamped
-from streamdsl.windows import Output
+from streamdsl.windows import Hopping, Output, Session
 
 
 class Computed(NamedTuple):
@@ -49,9 +50,8 @@ class WindowOperator(Operator):
         super().__init__(label)
         self.node = node
         self.results = results = WindowResults(label, node)
-        self.setting = Setting(
-            gate, node.output, node.time_sensitive, node.sees_ends, results.stateful, results.copy_states, label
-        )
+        self.room = Room(label, f"{node.windows.describe()} windows", gate.most)
+        self.setting = Setting(gate, node.output, node.time_sensitive, node.sees_ends, results.stateful, label, self.room)
         self.groups: dict[int | None, GroupWindows] = {}
         self.watermark = MIN_TIME
         self._alarms: list[tuple[int, int, int | None]] = []
@@ -59,6 +59,7 @@ class WindowOperator(Operator):
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
+        self.room.open(len(batch) + len(self.groups))
         touched: dict[int | None, GroupWindows] = {}
         for row, key, re_old, re_new in self._events(batch):
             group = touched[key] = self._group(key)
@@ -185,6 +186,18 @@ class WindowOperator(Operator):
         ordinal = group.new_ordinal(le)
         return (self.label, le, ordinal) if key is None else (self.label, group.path, le, ordinal)
 
+    def could_make(self, coming: Coming) -> float:
+        windows = self.node.windows
+        if isinstance(windows, Hopping):
+            size, hop = windows.size, windows.hop
+        elif isinstance(windows, Session) and windows.max_duration is not None:
+            size = hop = windows.max_duration
+        else:
+            return 0
+        return coming.beyond(
+            self.watermark if self.groups else None, size, hop, coming.rows if self.is_grouped else 1, len(self.groups)
+        )
+
     def forget(self, cti: int) -> None:
         for key, group in list(self.groups.items()):
             group.forget_ordinals(cti, group.forget(cti))
@@ -220,7 +233,7 @@ class WindowOperator(Operator):
     def state(self) -> dict[str, int]:
         windows = sum(group.n_windows for group in self.groups.values())
         events = sum(group.n_events for group in self.groups.values())
-        return {"windows": windows, "events": events, "state_bytes": 400 * windows + 400 * events}
+        return {"windows": windows, "events": events}
 
     def stats(self) -> dict[str, int]:
         return super().stats() | {"udm_calls": self.results.calls}

@@ -89,7 +89,7 @@ class GrowingColumn:
 
 
 class GrowingIds:
-    """Ids with room at their end; pairs of ids stay pairs, so that they need not be spelled out.
+    """Ids with room at their end; pairs of ids stay pairs of their kind, so that they need not be spelled out.
 
     >>> ids = GrowingIds(object_column(["a"]))
     >>> ids.append(PairIds(np.array([1]), np.array([2])))
@@ -97,9 +97,10 @@ class GrowingIds:
     [(1, 2), 'a']
     """
 
-    __slots__ = ("_pairs", "_whole")
+    __slots__ = ("_kind", "_pairs", "_whole")
 
     def __init__(self, ids: Ids) -> None:
+        self._kind: type[PairIds] | None = type(ids) if isinstance(ids, PairIds) else None
         self._pairs = tuple(map(GrowingIds, ids.columns)) if isinstance(ids, PairIds) else ()
         self._whole = None if self._pairs else GrowingColumn(_spelled(ids))
 
@@ -110,7 +111,7 @@ class GrowingIds:
 
     def append(self, ids: Ids) -> None:
         """Put ids at the end."""
-        if self._whole is None and isinstance(ids, PairIds):
+        if self._whole is None and type(ids) is self._kind and isinstance(ids, PairIds):
             for part, column in zip(self._pairs, ids.columns, strict=True):
                 part.append(column)
             return
@@ -120,7 +121,10 @@ class GrowingIds:
 
     def take(self, rows: Rows | slice) -> Ids:
         """Return the ids of these rows."""
-        return PairIds(*(part.take(rows) for part in self._pairs)) if self._whole is None else self._whole.values[rows]
+        if self._whole is not None:
+            return self._whole.values[rows]
+        assert self._kind is not None, "ids are whole, or pairs of a kind"
+        return self._kind(*(part.take(rows) for part in self._pairs))
 
     def keep(self, rows: Rows) -> None:
         """Keep these rows, in this order."""

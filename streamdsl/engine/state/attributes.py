@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import cache, lru_cache
+from types import MemberDescriptorType
 from typing import Any, Final
 
 from streamdsl.engine.operator import Operator
@@ -14,9 +15,21 @@ from streamdsl.temporal import Cti, Insert, Retract
 from streamdsl.temporal.cti import EventTable
 from streamdsl.temporal.progress import ProgressGenerator
 from streamdsl.temporal.reader import TimeReader
+from streamdsl.temporal.rejected import Rejections
 from streamdsl.udm.bases import IntervalEvent
 
-_BESIDE_THE_ENGINE: Final = (Schema, Table, Insert, Retract, Cti, EventTable, ProgressGenerator, TimeReader, IntervalEvent)
+_BESIDE_THE_ENGINE: Final = (
+    Schema,
+    Table,
+    Insert,
+    Retract,
+    Cti,
+    EventTable,
+    Rejections,
+    ProgressGenerator,
+    TimeReader,
+    IntervalEvent,
+)
 
 
 @cache
@@ -67,7 +80,7 @@ def attributes_of(value: Any) -> dict[str, Any]:
 def setter(cls: Any, name: str) -> Callable[[Any, Any], None]:
     """Return a function that sets an attribute of an object of a class, frozen or not."""
     for each in cls.__mro__:
-        if name in slots_of(each) and name in vars(each):
-            put: Callable[[Any, Any], None] = vars(each)[name].__set__
+        if isinstance(found := vars(each).get(name), MemberDescriptorType):
+            put: Callable[[Any, Any], None] = found.__set__
             return put
     return lambda value, held: value.__dict__.__setitem__(name, held)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from streamdsl.emit import Emit
+from streamdsl.emit import Emit, mode_of
 from streamdsl.engine.state.attributes import attributes_of
 from streamdsl.engine.state.buffers import Data, Writing, parsed
 from streamdsl.engine.state.classes import Classes
+from streamdsl.engine.state.objects import check_types
 from streamdsl.engine.state.outside import Outside, is_configuration
 from streamdsl.engine.state.reader import Reader
 from streamdsl.engine.state.writer import Writer
@@ -23,7 +26,22 @@ from streamdsl.temporal import to_duration
 if TYPE_CHECKING:
     from streamdsl.engine.session import Session
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""Format 1 named functions and any loaded class, so it is not read any more."""
+_REMEDY: Final = (
+    "let the version of streamdsl that has written it end the session (restore(path), push what is left, close()), "
+    "or begin anew with open() and push the input again"
+)
+_KINDS: Final[dict[str, Any]] = {
+    "streamdsl": str,
+    "emit": (str, dict),
+    "options": dict,
+    "unit": (str, NoneType),
+    "plan": list,
+    "pickled": list,
+    "sections": dict,
+}
+"""What the head of a checkpoint holds."""
 _MAGIC: Final = b"streamdsl checkpoint "
 _DIGEST: Final = 32
 _SESSION: Final = "session"
@@ -43,18 +61,20 @@ def roots_of(session: Session[Any]) -> dict[str, Any]:
     return {**roots, "output": session.output, "egress": session._egress}
 
 
-def snapshot(session: Session[Any]) -> bytes:
-    """Return the state of a session as bytes. Raises `CheckpointError` naming the operator and what of it cannot be saved."""
-    classes, roots = Classes(session.parts.classes), roots_of(session)
+def snapshot(session: Session[Any], types: Iterable[type] = (), anywhere: bool = False) -> bytes:
+    """Return the state of a session as bytes. Raises `CheckpointError` naming the operator and what of it cannot be saved.
+
+    `types` are classes whose values may be saved besides those that the query declares; with `anywhere` all may.
+    """
+    classes, roots = Classes(session.parts.declared(types), anywhere), roots_of(session)
     out, sections, pickled = Writing(), {}, set()
     for name, root in {_SESSION: None, **roots}.items():
         writer = Writer(Outside(session.parts, roots, root), classes)
         held = {each: getattr(session, each) for each in _OWN} if root is None else _saved(root)
         try:
             sections[name] = out.put_parts(writer.section(held))
-        except (CheckpointError, RecursionError) as error:
-            why = error if isinstance(error, CheckpointError) else "its values hold one another too deeply"
-            raise CheckpointError(f"{_shown(name)} cannot be saved, at {writer.at}: {why}") from error
+        except Exception as error:  # of a comparison, or a class of the user's that cannot be looked into
+            raise CheckpointError(f"{_shown(name)} cannot be saved, at {writer.at}: {_why(error)}") from error
         pickled |= writer.pickled
     head = {
         "streamdsl": _version(),
@@ -95,7 +115,7 @@ def _version() -> str:
 
 
 def _options(session: Session[Any]) -> dict[str, Any]:
-    return {name: each if isinstance(each, str) else sorted(each) for name, each in session.options.items()}
+    return {name: each if isinstance(each, (str, int)) else sorted(each) for name, each in session.options.items()}
 
 
 def _emit(emit: Any) -> Any:
@@ -105,7 +125,10 @@ def _emit(emit: Any) -> Any:
 
 
 class Checkpoint:
-    """The bytes of a snapshot, whole and of this version of streamdsl; raises `CheckpointError` where they are not."""
+    """The bytes of a snapshot, whole and of this version of streamdsl; raises `CheckpointError` where they are not.
+
+    What is in the file is not believed: see `reader`.
+    """
 
     def __init__(self, data: bytes) -> None:
         start = len(_MAGIC) + 9
@@ -113,24 +136,35 @@ class Checkpoint:
             raise CheckpointError("this is no checkpoint", hint="session.checkpoint(path) writes one")
         if (format := data[len(_MAGIC) : start].strip()) != str(FORMAT).encode():
             raise CheckpointError(
-                f"the checkpoint has format {format.decode(errors='replace')}, this streamdsl reads format {FORMAT}",
-                hint="restore it with the version of streamdsl that has written it",
+                f"the checkpoint has format {format.decode(errors='replace')}, this streamdsl reads format {FORMAT}", hint=_REMEDY
             )
         digest, content = data[start : start + _DIGEST], memoryview(data)[start + _DIGEST :]
         if _digest([content]) != digest:
             raise CheckpointError("the checkpoint is damaged: it is not what was written", hint="use an earlier one")
-        self._head, self._arrays = parsed(content)
+        with _reading("the checkpoint's head"):
+            head, self._arrays = parsed(content)
+            self._head = {name: _is_of(head[name], kind) for name, kind in _KINDS.items()}
+            self._places = {name: (start, size) for name, (start, size) in self._head["sections"].items()}
+            self._then = [(str(owner), str(text)) for owner, text in self._head["plan"]]
+            self._emit = self._find_emit()
         if self._head["streamdsl"] != _version():
             raise CheckpointError(
                 f"the checkpoint is of streamdsl {self._head['streamdsl']}, this is {_version()}: their states differ",
-                hint="restore it with the version of streamdsl that has written it",
+                hint=_REMEDY,
             )
 
-    @property
-    def emit(self) -> Any:
-        """How the session emits."""
+    def fresh(self, opened: Callable[[Any, dict[str, Any]], Session[Any]]) -> Session[Any]:
+        """Return a session that emits as the one did that was saved, and has its `engine_options`."""
+        try:
+            return opened(self._emit, self.options)
+        except Exception as error:
+            how = f"emit={self._emit!r:.80}, engine_options={self.options!r:.200}"
+            raise CheckpointError(f"the checkpoint is of a session with {how}, which are none here: {error}") from error
+
+    def _find_emit(self) -> Any:
         emit = self._head["emit"]
         if isinstance(emit, str):
+            mode_of(emit)
             return emit
         hold, delay = (n if in_ticks else np.timedelta64(n, "ns") for in_ticks, n in emit["durations"])
         return Emit(hold, emit["every"], delay)
@@ -143,33 +177,35 @@ class Checkpoint:
     @property
     def sections(self) -> dict[str, bytes]:
         """The sections by name: what has not changed has the same bytes."""
-        return {name: self._arrays.get_bytes(place) for name, place in self._head["sections"].items()}
+        return {name: bytes(self._section(name)) for name in self._places}
 
-    def lay_over(self, session: Session[Any], trust: bool = False) -> None:
-        """Give a fresh session of the same query the state. Raises `CheckpointError`; the session is then of no use."""
+    def lay_over(self, session: Session[Any], trust: bool = False, types: Iterable[type] = ()) -> None:
+        """Give a fresh session of the same query the state. Raises `CheckpointError`; the session is then of no use.
+
+        `types` are classes whose values may be restored besides those that the query declares, with `trust` all that are loaded.
+        """
         self._check_query(session)
         if self._head["pickled"] and not trust:
+            names = ", ".join(map(str, self._head["pickled"]))
             raise CheckpointError(
-                f"the checkpoint holds pickled values, of {', '.join(self._head['pickled'])}: to load them may run any code",
+                f"the checkpoint holds pickled values, of {names}: to load them may run any code",
                 hint="restore(path, trust=True) if you know who has written it; values that are dataclasses need no trust",
             )
         roots = roots_of(session)
-        if {_SESSION, *roots} != self._head["sections"].keys():
-            raise CheckpointError(
-                "the checkpoint is of other operators", hint="restore it with the streamdsl that has written it"
-            )
+        if {_SESSION, *roots} != self._places.keys():
+            raise CheckpointError("the checkpoint is of other operators", hint=_REMEDY)
+        classes = Classes(session.parts.declared(types), anywhere=trust)
         for name, root in {_SESSION: None, **roots}.items():
-            reader = Reader(self._section(name), Outside(session.parts, roots, root), Classes(session.parts.classes), trust)
-            try:
-                _put(session if root is None else root, reader.attributes(), root is not None)
-            except CheckpointError as error:
-                raise CheckpointError(f"{_shown(name)} cannot be restored: {error}") from error
-            except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration) as error:
-                raise CheckpointError(f"{_shown(name)} cannot be restored: {type(error).__name__}: {error}") from error
+            with _reading(_shown(name)):
+                reader = Reader(self._section(name), Outside(session.parts, roots, root), classes, trust)
+                _put(session if root is None else root, reader.attributes(), _OWN if root is None else _saved(root))
+        with _reading("the session"):
+            session._wait()
+            for stream in (*session.published.values(), session.output):
+                stream.settle()
 
     def _section(self, name: str) -> memoryview:
-        start, size = self._head["sections"][name]
-        return self._arrays.view(start, size)
+        return self._arrays.view(*self._places[name])
 
     def _check_query(self, session: Session[Any]) -> None:
         """Raise where the plan, the way to emit or the options are not those of the session that was saved."""
@@ -177,19 +213,41 @@ class Checkpoint:
         for what, then, now in ways:
             if then != now:
                 raise CheckpointError(f"the checkpoint is of a session with {what}={then!r}, this one has {now!r}")
-        then = [tuple(line) for line in self._head["plan"]]
-        if then != session.described:
+        if self._then != session.described:
             raise CheckpointError(
-                f"the checkpoint is of another query: {_difference(then, session.described)}",
+                f"the checkpoint is of another query: {_difference(self._then, session.described)}",
                 hint="restore it with the query as it was; a changed one starts anew with open()",
             )
 
 
-def _put(root: Any, held: Mapping[str, Any], whole: bool) -> None:
-    """Set the attributes of a fresh object."""
-    if whole and _saved(root).keys() != held.keys():
-        names = sorted(_saved(root).keys() ^ held.keys())
-        raise CheckpointError(f"it has other attributes: {', '.join(names)}", hint="another version of streamdsl has written it")
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """Let whatever goes wrong where data are read that cannot be trusted be a `CheckpointError`."""
+    try:
+        yield
+    except Exception as error:
+        raise CheckpointError(f"{what} cannot be restored: {_why(error)}") from error
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "its values hold one another too deeply"
+    return str(error) if isinstance(error, CheckpointError) else f"{type(error).__name__}: {error!s:.200}"
+
+
+def _is_of(value: Any, kind: Any) -> Any:
+    if not isinstance(value, kind):
+        raise CheckpointError(f"it has {value!r:.80} where there must be a {kind}")
+    return value
+
+
+def _put(root: Any, held: Mapping[str, Any], expected: Iterable[str]) -> None:
+    """Set the attributes of a fresh object, each of which has a value of the type that a fresh one has."""
+    if set(expected) != held.keys():
+        names = sorted(set(expected) ^ held.keys())
+        raise CheckpointError(f"it has other attributes: {', '.join(names)}", hint=_REMEDY)
+    for name, value in held.items():
+        check_types(name, [value], {type(getattr(root, name))})
     for name, value in held.items():
         setattr(root, name, value)
 

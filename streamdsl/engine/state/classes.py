@@ -1,13 +1,22 @@
-"""Classes by their names: only those that are there already are found again, and nothing is imported."""
+"""Classes by their names: those that the query declares, the engine's own, and plain types; nothing is imported."""
 
 from __future__ import annotations
 
 import sys
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
 from types import NoneType
-from typing import Any
+from typing import Any, Final
 
+from sortedcontainers import SortedDict
+
+from streamdsl.engine.state.attributes import is_state
 from streamdsl.errors import CheckpointError
+from streamdsl.temporal.payload import Record
 
 
 def name_of(cls: Any) -> str:
@@ -20,41 +29,57 @@ def name_of(cls: Any) -> str:
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
+_COLLECTIONS: Final = (list, dict, set, frozenset, tuple, Counter, OrderedDict, defaultdict, deque, SortedDict)
+_SCALARS: Final = (NoneType, object, bool, int, float, complex, str, bytes, range, Decimal, Fraction)
+_TIMES: Final = (datetime, date, time, timedelta, timezone)
+_PLAIN: Final = {name_of(cls): cls for cls in (*_COLLECTIONS, *_SCALARS, *_TIMES, Record)}
+
+
 class Classes:
-    """The classes that a checkpoint may name: those of the query (`known`), and those that their modules have under their name.
+    """The classes that a checkpoint may name. With `anywhere` also those that are loaded: what a job keeps for itself.
 
     >>> class Local: ...
     >>> Classes([Local]).found(name_of(Local)) is Local
     True
+    >>> Classes().found("subprocess:Popen")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    streamdsl.errors.CheckpointError: the checkpoint holds values of subprocess:Popen, which the query does not declare
+    Hint: sd.source(name, Popen) declares a payload, state_types = (Popen,) what a module keeps, restore(path, types=[Popen]) ...
     """
 
-    def __init__(self, known: Iterable[type] = ()) -> None:
-        self._known = {name_of(cls): cls for cls in known}
+    def __init__(self, declared: Iterable[type] = (), anywhere: bool = False) -> None:
+        self._declared = {name_of(cls): cls for cls in declared}
+        self._anywhere = anywhere
 
     def name(self, cls: type) -> str:
-        """Return a class's name; raises `CheckpointError` where that would not lead back to it."""
+        """Return a class's name; raises `CheckpointError` for one that would not be found again by it."""
         name = name_of(cls)
         if self._look_up(name) is not cls:
-            raise CheckpointError(
-                f"it holds the class {name}, which cannot be found again by its name",
-                hint="define it at the top of a module, or declare it in the query (sd.source(name, payload=...))",
-            )
+            raise CheckpointError(f"it holds the class {name}, which the query does not declare", hint=_declaration(name, cls))
         return name
 
     def found(self, name: str) -> Any:
-        """Return the class that has a name; raises `CheckpointError` where it is not there."""
+        """Return the class that has a name; raises `CheckpointError` where it is none of these."""
         cls = self._look_up(name)
         if cls is None:
             raise CheckpointError(
-                f"the checkpoint holds values of {name}, which is not there",
-                hint="nothing is imported: import its module before restore, or declare the class in the query",
+                f"the checkpoint holds values of {name:.200}, which the query does not declare", hint=_declaration(name)
             )
         return cls
 
     def _look_up(self, name: str) -> Any:
-        if name in self._known:
-            return self._known[name]
-        return _at(name)
+        cls = self._declared.get(name) or _PLAIN.get(name) or _of_the_engine(name)
+        return _at(name) if cls is None and self._anywhere else cls
+
+
+def _declaration(name: str, cls: Any = None) -> str:
+    word = name.rpartition(".")[2].rpartition(":")[2][:80]
+    where = "restore(path, types=[...])" if cls is None else "checkpoint(path, types=[...]) and restore(path, types=[...])"
+    return (
+        f"sd.source(name, {word}) declares a payload, state_types = ({word},) what a module keeps, "
+        f"{where.replace('...', word)} all else"
+    )
 
 
 def is_at_its_name(cls: type) -> bool:
@@ -64,6 +89,17 @@ def is_at_its_name(cls: type) -> bool:
     (True, False)
     """
     return _at(name_of(cls)) is cls
+
+
+def _of_the_engine(name: str) -> Any:
+    """Return a class of the engine's own by its name: of its state, a named tuple, or an enumeration."""
+    module, _, word = name.partition(":")
+    if not module.startswith("streamdsl.") or module not in sys.modules:
+        return None
+    cls = vars(sys.modules[module]).get(word)
+    if not isinstance(cls, type) or name_of(cls) != name:
+        return None
+    return cls if is_state(cls) or issubclass(cls, Enum) or (issubclass(cls, tuple) and hasattr(cls, "_fields")) else None
 
 
 def _at(name: str) -> Any:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice, repeat
+from collections.abc import Iterable, Sequence
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final
 
+from streamdsl.engine.state.buffers import checked
 from streamdsl.engine.state.values import READERS, Form, Read, Write
 from streamdsl.errors import CheckpointError
 from streamdsl.temporal.payload import Record, records
@@ -16,44 +17,44 @@ if TYPE_CHECKING:
 
 
 def _write_tuple(values: Sequence[tuple[Any, ...]], writer: Writer) -> Form:
-    return writer.split(list(map(len, values)), values, lambda size, part: _write_alike(size, part, writer))
+    return writer.split(list(map(len, values)), values, lambda size, part: ["tuple", _write_alike(size, part, writer)])
 
 
-def _write_alike(size: int, values: Sequence[tuple[Any, ...]], writer: Writer) -> Form:
-    columns = list(zip(*values, strict=True)) if size else []
-    return ["tuple", len(values), [writer.column(column) for column in columns]]
+def _write_alike(size: int, values: Sequence[tuple[Any, ...]], writer: Writer) -> list[Form]:
+    return [writer.column(column) for column in zip(*values, strict=True)] if size else []
 
 
-def _read_tuple(reader: Reader, size: int, columns: list[Form]) -> Iterable[tuple[Any, ...]]:
-    return zip(*map(reader.column, columns), strict=True) if columns else repeat((), size)
+def _read_tuple(reader: Reader, size: int, columns: list[Form]) -> list[tuple[Any, ...]]:
+    return list(zip(*(reader.column(each, size) for each in columns), strict=True)) if columns else [()] * size
 
 
 def write_named(values: Sequence[Any], writer: Writer) -> Form:
     """Write named tuples of one class."""
     cls = type(values[0])
-    content = _write_alike(len(cls._fields), values, writer)
-    return ["named", writer.classes.name(cls), cls._fields, *content[1:]]
+    return ["named", writer.classes.name(cls), cls._fields, _write_alike(len(cls._fields), values, writer)]
 
 
-def _read_named(reader: Reader, name: str, fields: list[str], size: int, columns: list[Form]) -> Iterable[Any]:
+def _read_named(reader: Reader, size: int, name: str, fields: list[str], columns: list[Form]) -> list[Any]:
     cls = reader.classes.found(name)
-    if not issubclass(cls, tuple) or getattr(cls, "_fields", ()) != tuple(fields):
-        raise CheckpointError(f"{name} no longer has the fields {', '.join(fields)}")
-    return map(tuple.__new__, repeat(cls), _read_tuple(reader, size, columns))
+    if not issubclass(cls, tuple) or not getattr(cls, "_fields", None) == tuple(fields) or len(fields) != len(columns):
+        raise CheckpointError(f"{name} no longer has the fields {', '.join(map(str, fields))}")
+    return list(map(tuple.__new__, repeat(cls), _read_tuple(reader, size, columns)))
 
 
 def _write_record(values: Sequence[Record], writer: Writer) -> Form:
-    names = [tuple(value._items) for value in values]
+    names = [tuple(value.__items__) for value in values]
     return writer.split(names, values, lambda fields, part: _write_records(fields, part, writer))
 
 
 def _write_records(fields: tuple[str, ...], values: Sequence[Record], writer: Writer) -> Form:
-    columns = zip(*(value._items.values() for value in values), strict=True) if fields else ()
-    return ["record", fields, len(values), [writer.column(column) for column in columns]]
+    columns = zip(*(value.__items__.values() for value in values), strict=True) if fields else ()
+    return ["record", fields, [writer.column(column) for column in columns]]
 
 
-def _read_record(reader: Reader, fields: list[str], size: int, columns: list[Form]) -> list[Record]:
-    return records(fields, map(reader.column, columns)) if fields else [Record() for _ in range(size)]
+def _read_record(reader: Reader, size: int, fields: list[str], columns: list[Form]) -> list[Record]:
+    if not len(set(checked(fields, str))) == len(fields) == len(columns):
+        raise CheckpointError("it has a record whose fields are not those of its columns")
+    return records(fields, [reader.column(each, size) for each in columns]) if fields else [Record() for _ in range(size)]
 
 
 def in_order(items: Iterable[Any]) -> Iterable[Any]:
@@ -75,38 +76,34 @@ def _write_frozenset(values: Sequence[frozenset[Any]], writer: Writer) -> Form:
     return ["frozenset", *content]
 
 
-def _read_frozenset(reader: Reader, sizes: Form, found: Form) -> Iterator[frozenset[Any]]:
-    items = reader.column(found)
-    return (frozenset(islice(items, size)) for size in reader.arrays.numbers(sizes).tolist())
+def _read_frozenset(reader: Reader, size: int, sizes: Form, found: Form) -> list[frozenset[Any]]:
+    before = reader.n_references
+    parts = list(map(frozenset, reader.parts(found, lengths := reader.arrays.sizes(sizes, size))))
+    if reader.n_references > before or list(map(len, parts)) != lengths:
+        raise CheckpointError("it holds a frozenset of objects, or of equal items")
+    return parts
 
 
-def write_method(values: Sequence[Any], writer: Writer) -> Form:
-    """Write methods of objects that are written too."""
-    return ["method", writer.column([value.__self__ for value in values]), [value.__name__ for value in values]]
+def _read_mixed(reader: Reader, size: int, places: Form, parts: list[Form]) -> list[Any]:
+    at = reader.arrays.numbers(places, size, below=len(parts)).tolist()
+    columns = [iter(reader.part(part, at.count(place))) for place, part in enumerate(parts)]
+    return [next(columns[place]) for place in at]
 
 
-def _read_method(reader: Reader, owners: Form, names: list[str]) -> Iterator[Any]:
-    for owner, name in zip(reader.column(owners), names, strict=True):
-        if not type(owner).__module__.startswith("streamdsl."):
-            raise CheckpointError(f"the checkpoint holds a method of a {type(owner).__name__}")
-        yield getattr(owner, name)
+def _read_outside(reader: Reader, size: int, names: list[Any]) -> list[Any]:
+    return list(map(reader.outside.find, names))
 
 
-def _read_mixed(reader: Reader, places: Form, parts: list[Form]) -> list[Any]:
-    columns = list(map(reader.column, parts))
-    return [next(columns[place]) for place in reader.arrays.numbers(places).tolist()]
+def _read_ref(reader: Reader, size: int, key: str, numbers: Form) -> list[Any]:
+    reader.n_references += 1
+    objects = reader.objects[key]
+    return list(map(objects.__getitem__, reader.arrays.numbers(numbers, size, below=len(objects)).tolist()))
 
 
-def _read_outside(reader: Reader, names: list[Any]) -> Iterable[Any]:
-    return map(reader.outside.find, names)
-
-
-def _read_ref(reader: Reader, key: str, numbers: Form) -> Iterable[Any]:
-    return map(reader.objects[key].__getitem__, reader.arrays.numbers(numbers).tolist())
-
-
-def _read_refs(reader: Reader, key: str, run: list[int]) -> list[Any]:
-    first, size = run
+def _read_refs(reader: Reader, size: int, key: str, first: int) -> list[Any]:
+    reader.n_references += 1
+    if type(first) is not int or first < 0:
+        raise CheckpointError(f"it refers to an object {first!r:.80}")
     return reader.objects[key][first : first + size]
 
 
@@ -119,7 +116,6 @@ COLUMNS: Final[dict[str, Read]] = {
     "named": _read_named,
     "record": _read_record,
     "frozenset": _read_frozenset,
-    "method": _read_method,
     "mixed": _read_mixed,
     "outside": _read_outside,
     "ref": _read_ref,

@@ -1,9 +1,10 @@
-"""Checkpoints in files: there as a whole, or not at all."""
+"""Files that are there as a whole, or not at all, such as checkpoints."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from streamdsl.errors import CheckpointError
@@ -11,14 +12,35 @@ from streamdsl.errors import CheckpointError
 
 def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file so that whoever opens it, also after a crash, finds all of it, or what was there before."""
-    target = Path(path)
+    _write(Path(path), data, os.replace)
+
+
+def write_new(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file that nobody has written before, as a whole; raises `FileExistsError` if somebody has."""
+    _write(Path(path), data, move_new)
+
+
+def move_new(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Give a file its name; raises `FileExistsError` if there is one of that name."""
+    try:
+        os.link(path, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL))
+        os.replace(path, target)
+    else:
+        os.unlink(path)
+
+
+def _write(target: Path, data: bytes, move: Callable[[str, Path], None]) -> None:
     number, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(number, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(name, target)
+        move(name, target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

@@ -5,16 +5,15 @@ from __future__ import annotations
 import itertools
 from collections import Counter, OrderedDict, defaultdict, deque
 from enum import Enum
-from types import MethodType
 from typing import Final
 
 import numpy as np
-from sortedcontainers import SortedDict, SortedKeyList, SortedList, SortedSet
+from sortedcontainers import SortedDict, SortedList, SortedSet
 
 from streamdsl.engine.state.attributes import is_fields, is_state
 from streamdsl.engine.state.classes import Classes
-from streamdsl.engine.state.composites import COMPOSITES, write_method, write_named
-from streamdsl.engine.state.objects import Arrays, Attributes, Counts, Deques, Dicts, Items, Objects, Ordered, Pickled, Sets
+from streamdsl.engine.state.composites import COMPOSITES, write_named
+from streamdsl.engine.state.objects import Arrays, Attributes, Counts, Deques, Dicts, Items, Objects, Pickled, Sets
 from streamdsl.engine.state.values import WRITERS, Write, write_class, write_dtype, write_enum, write_scalar
 from streamdsl.errors import CheckpointError
 
@@ -25,7 +24,6 @@ _ITEMS: Final[dict[type, Objects]] = {
     deque: Deques(),
     SortedSet: Items("sorted set", SortedSet, SortedSet.update, phase=2),
     SortedList: Items("sorted list", SortedList, SortedList.update, phase=2),
-    SortedKeyList: Ordered(),
     np.ndarray: Arrays(),
     itertools.count: Counts(),
 }
@@ -35,7 +33,6 @@ _VALUES: Final[tuple[tuple[type, Write], ...]] = (
     (type, write_class),
     (np.generic, write_scalar),
     (np.dtype, write_dtype),
-    (MethodType, write_method),
 )
 
 

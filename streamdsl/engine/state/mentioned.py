@@ -31,7 +31,7 @@ def classes_mentioned(start: type | Callable[..., Any]) -> Iterator[type]:
             yield value
             open_ += _parts(value)
         else:
-            open_ += _named(value)
+            open_ += named(value)
 
 
 def _parts(cls: type) -> Iterator[Any]:
@@ -43,7 +43,7 @@ def _parts(cls: type) -> Iterator[Any]:
         yield getattr(member, "__func__", getattr(member, "fget", getattr(member, "func", member)))
 
 
-def _named(function: FunctionType) -> Iterator[Any]:
+def named(function: FunctionType) -> Iterator[Any]:
     """Yield what a function's code reads of its module and of the functions around it."""
     for name in _names(function.__code__):
         if name in function.__globals__:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import math
 import pickle
 from abc import ABC, abstractmethod
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
 from operator import attrgetter
+from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
-from sortedcontainers import SortedDict, SortedKeyList
+from sortedcontainers import SortedDict
 
 from streamdsl.engine.state.attributes import attributes_of, is_state, setter, slots_of
+from streamdsl.engine.state.buffers import checked
 from streamdsl.engine.state.classes import Classes, name_of
 from streamdsl.engine.state.composites import in_order
 from streamdsl.errors import CheckpointError
+from streamdsl.expr.schema import Schema
 
 if TYPE_CHECKING:
     from streamdsl.engine.state.reader import Reader
@@ -56,16 +60,24 @@ class Items(Objects):
         self._put = put
 
     def write(self, objects: Sequence[Any], writer: Writer) -> Any:
-        return [writer.out.numbers(list(map(len, objects))), writer.column(list(chain.from_iterable(objects)))]
+        items = list(chain.from_iterable(objects))
+        return [writer.out.numbers(list(map(len, objects))), writer.looked_up(items) if self.phase else writer.column(items)]
 
     def make(self, size: int, content: Any, reader: Reader) -> list[Any]:
         return [self._empty() for _ in range(size)]
 
     def fill(self, shells: Sequence[Any], content: Any, reader: Reader) -> None:
         sizes, found = content
-        items = reader.column(found)
-        for shell, size in zip(shells, reader.arrays.numbers(sizes).tolist(), strict=True):
-            self._put(shell, islice(items, size))
+        lengths = reader.arrays.sizes(sizes, len(shells))
+        for shell, items in zip(shells, reader.parts(found, lengths, self.phase > 0), strict=True):
+            self._put(shell, items)
+        _check_lengths(shells, lengths)
+
+
+def _check_lengths(shells: Sequence[Any], lengths: list[int]) -> None:
+    """Raise `CheckpointError` where equal keys, or a bound, have left something out."""
+    if list(map(len, shells)) != lengths:
+        raise CheckpointError("it holds a collection with equal keys, or with more items than it can have")
 
 
 class Sets(Items):
@@ -88,27 +100,9 @@ class Deques(Items):
         return [*super().write(objects, writer), writer.column([each.maxlen for each in objects])]
 
     def make(self, size: int, content: Any, reader: Reader) -> list[Any]:
-        return [deque(maxlen=most) for most in reader.column(content[2])]
+        return [deque(maxlen=most) for most in reader.column(content[2], size)]
 
     def fill(self, shells: Sequence[Any], content: Any, reader: Reader) -> None:
-        super().fill(shells, content[:2], reader)
-
-
-class Ordered(Items):
-    """Lists in order of a key, which is a method of what holds them."""
-
-    def __init__(self) -> None:
-        super().__init__("sorted key list", lambda: SortedKeyList(key=None), SortedKeyList.update, phase=2)
-
-    def write(self, objects: Sequence[Any], writer: Writer) -> Any:
-        return [*super().write(objects, writer), writer.column([each.key for each in objects])]
-
-    def make(self, size: int, content: Any, reader: Reader) -> list[Any]:
-        return [object.__new__(SortedKeyList) for _ in range(size)]
-
-    def fill(self, shells: Sequence[Any], content: Any, reader: Reader) -> None:
-        for shell, key in zip(shells, reader.column(content[2]), strict=True):
-            shell.__init__(key=key)
         super().fill(shells, content[:2], reader)
 
 
@@ -125,7 +119,7 @@ class Dicts(Objects):
         if self._cls is SortedDict and any(each.key is not None for each in objects):
             raise CheckpointError("it holds a SortedDict with a key function")
         sizes = writer.out.numbers(list(map(len, objects)))
-        keys = writer.column(list(chain.from_iterable(objects)))
+        keys = writer.looked_up(list(chain.from_iterable(objects)))
         values = writer.column(list(chain.from_iterable(each.values() for each in objects)))
         return [sizes, keys, values, self._own(objects, writer)]
 
@@ -137,23 +131,25 @@ class Dicts(Objects):
 
     def make(self, size: int, content: Any, reader: Reader) -> list[Any]:
         if self._cls is defaultdict:
-            return [defaultdict(_factory(each)) for each in reader.column(content[3])]
+            return [defaultdict(_factory(each)) for each in reader.column(content[3], size)]
         return [dict.__new__(self._cls) if is_state(self._cls) else self._cls() for _ in range(size)]
 
     def fill(self, shells: Sequence[Any], content: Any, reader: Reader) -> None:
         sizes, keys, values, own = content
-        items = zip(reader.column(keys), reader.column(values), strict=True)
-        for shell, size in zip(shells, reader.arrays.numbers(sizes).tolist(), strict=True):
+        lengths = reader.arrays.sizes(sizes, len(shells))
+        pieces = zip(shells, reader.parts(keys, lengths, True), reader.parts(values, lengths), strict=True)
+        for shell, named, held in pieces:
             # A Counter's own `update` adds up.
-            (self._cls if self._cls in (SortedDict, OrderedDict) else dict).update(shell, islice(items, size))
+            (self._cls if self._cls in (SortedDict, OrderedDict) else dict).update(shell, zip(named, held, strict=True))
+        _check_lengths(shells, lengths)
         if is_state(self._cls):
             Attributes(self._cls).fill(shells, own, reader)
 
 
 def _factory(factory: Any) -> Any:
-    if factory is not None and factory not in _FACTORIES:
+    if factory is not None and not any(factory is each for each in _FACTORIES):
         raise CheckpointError(
-            f"it holds a defaultdict of {factory!r}", hint="a Counter or a dict, or a defaultdict of a built-in type"
+            f"it holds a defaultdict of {factory!r:.80}", hint="a Counter or a dict, or a defaultdict of a built-in type"
         )
     return factory
 
@@ -166,24 +162,27 @@ class Arrays(Objects):
     def write(self, objects: Sequence[Any], writer: Writer) -> Any:
         places, held = [], []
         for array in objects:
-            if array.dtype.kind not in "biufcmMSUO":
-                raise CheckpointError(f"it holds an array of {array.dtype}")
             if array.dtype == object:
+                writer.out.charge(array.size)
                 held.append(array.ravel().tolist())
             places.append([list(array.shape), None if array.dtype == object else writer.out.put(array)])
         return [places, writer.column(list(chain.from_iterable(held)))]
 
     def make(self, size: int, content: Any, reader: Reader) -> list[Any]:
-        return [
-            np.empty(shape, dtype=object) if place is None else reader.arrays.get(place).reshape(shape)
-            for shape, place in content[0]
-        ]
+        return [self._made(checked(shape, int), place, reader) for shape, place in content[0]]
+
+    def _made(self, shape: list[int], place: Any, reader: Reader) -> Any:
+        if min(shape, default=0) < 0:  # numpy would find out what is meant
+            raise CheckpointError(f"it holds an array of the shape {shape}")
+        if place is not None:
+            return reader.arrays.get(place).reshape(shape)
+        reader.arrays.charge(math.prod(shape))
+        return np.empty(shape, dtype=object)
 
     def fill(self, shells: Sequence[Any], content: Any, reader: Reader) -> None:
-        items = reader.column(content[1])
-        for shell in shells:
-            if shell.dtype == object:
-                shell[...] = np.fromiter(items, dtype=object, count=shell.size).reshape(shell.shape)
+        held = [shell for shell in shells if shell.dtype == object]
+        for shell, items in zip(held, reader.parts(content[1], [shell.size for shell in held]), strict=True):
+            shell[...] = np.fromiter(items, dtype=object, count=shell.size).reshape(shell.shape)
 
 
 class Counts(Objects):
@@ -195,7 +194,7 @@ class Counts(Objects):
         return writer.column([int(repr(each)[len("count(") : -1]) for each in objects])
 
     def make(self, size: int, content: Any, reader: Reader) -> list[Any]:
-        return list(map(itertools.count, reader.column(content)))
+        return list(map(itertools.count, checked(reader.column(content, size), int)))
 
 
 class Attributes(Objects):
@@ -235,13 +234,33 @@ class Attributes(Objects):
 
     def fill(self, shells: Sequence[Any], content: Any, reader: Reader) -> None:
         places, parts = content
-        at = reader.arrays.numbers(places)
+        at = reader.arrays.numbers(places, len(shells), below=len(parts))
         for place, (names, columns) in enumerate(parts):
             members = [shells[row] for row in np.flatnonzero(at == place).tolist()] if len(parts) > 1 else shells
+            if not len(set(checked(names, str))) == len(names) == len(columns):
+                raise CheckpointError(f"it holds a {self._cls.__name__} whose attributes are not those of its columns")
+            shape = reader.outside.shapes.get(self._cls, {})
+            if not shape.keys() <= set(names):
+                raise CheckpointError(f"it holds a {self._cls.__name__} without {', '.join(shape.keys() - set(names))}")
             for name, column in zip(names, columns, strict=True):
-                put = setter(self._cls, name)
-                for shell, value in zip(members, reader.column(column), strict=True):
+                put, values = setter(self._cls, name), reader.column(column, len(members))
+                check_types(name, values, shape.get(name, ()))
+                for shell, value in zip(members, values, strict=True):
                     put(shell, value)
+        if self._cls is Schema and not all(_is_schema(shell) for shell in shells):
+            raise CheckpointError("it holds a Schema of a class that is more than its fields")
+
+
+def check_types(name: str, values: Iterable[Any], fresh: Collection[type]) -> None:
+    """Raise `CheckpointError` where an attribute has values of other types than a fresh one; where that is None, any may come."""
+    if fresh and NoneType not in fresh and not set(map(type, values)) <= {NoneType, *fresh}:
+        other = next(iter(set(map(type, values)) - {NoneType, *fresh}))
+        raise CheckpointError(f"{name} is a {other.__name__}, which must be a {' or a '.join(each.__name__ for each in fresh)}")
+
+
+def _is_schema(schema: Any) -> bool:
+    """Say whether payloads can be made by a schema without running code of their class."""
+    return schema.cls is None or schema == Schema.of_type(schema.cls)
 
 
 class Pickled(Objects):

@@ -50,7 +50,9 @@ class Outside:
         self._names: dict[int, Name] = {id(part): number for number, part in enumerate(parts.all)}
         self._names |= {id(value): name for name, value in running.items()}
         self.types = {type(value) for value in (*parts.all, *running.values(), *_ALIKE.values())}
-        for path, value in _made_with(root):
+        self.shapes: dict[type, dict[str, set[type]]] = {}
+        """Of which types the attributes of the engine's objects are, as far as a fresh object has such."""
+        for path, value in _made_with(root, self.shapes):
             self._names.setdefault(id(value), path)
             self.types.add(type(value))
 
@@ -60,20 +62,20 @@ class Outside:
 
     def find(self, name: Name) -> Any:
         """Return the value that has a name."""
-        if isinstance(name, int):
+        if type(name) is int and 0 <= name < len(self._parts.all):
             return self._parts.all[name]
-        if isinstance(name, str):
+        if type(name) is str:
             return _ALIKE[name] if name in _ALIKE else self._running[name]
         found: Any = self._root
-        for step in name:
-            found = found[step] if isinstance(step, int) else getattr(found, step, None)
+        for place, step in enumerate(name if type(name) is list else ()):
+            found = _step(found, step, first=place == 0)
         if not is_configuration(found):
-            raise CheckpointError(f"a fresh operator has nothing at {name!r}", hint="another version of streamdsl wrote it")
+            raise CheckpointError(f"a fresh operator has nothing at {name!r:.80}", hint="another version of streamdsl wrote it")
         return found
 
 
-def _made_with(root: object) -> Iterator[tuple[list[Any], Any]]:
-    """Yield what an object was made with, and what the state that it holds was, each with the way to it."""
+def _made_with(root: object, shapes: dict[type, dict[str, set[type]]]) -> Iterator[tuple[list[Any], Any]]:
+    """Yield what an object was made with, and what the state that it holds was, each with the way to it; fill `shapes`."""
     open_: deque[tuple[list[Any], Any]] = deque([([], root)])
     seen: set[int] = set()
     while open_:  # the shortest ways first, which are there in a fresh one too
@@ -86,5 +88,16 @@ def _made_with(root: object) -> Iterator[tuple[list[Any], Any]]:
             open_ += [([*path, place], item) for place, item in enumerate(items[:_FEW])]
         elif is_configuration(value):
             yield path, value
-        elif not path or is_state(value.__class__):
-            open_ += [([*path, name], held) for name, held in attributes_of(value).items()]
+        elif not path or is_state(type(value)):
+            held = attributes_of(value)
+            open_ += [([*path, name], each) for name, each in held.items()]
+            shape = shapes.setdefault(type(value), {})
+            for name, each in held.items():
+                shape.setdefault(name, set()).add(type(each))
+
+
+def _step(value: Any, step: Any, first: bool) -> Any:
+    """Return what an object holds at a step of such a way, None if it holds nothing there; no code of it runs."""
+    if type(value) in (tuple, list):
+        return value[step] if type(step) is int and 0 <= step < min(_FEW, len(value)) else None
+    return attributes_of(value).get(step) if first or is_state(type(value)) else None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
 from types import CodeType, FunctionType
@@ -13,7 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.engine.state.classes import name_of
-from streamdsl.engine.state.mentioned import classes_mentioned
+from streamdsl.engine.state.declared import declared
+from streamdsl.engine.state.mentioned import classes_mentioned, named
 from streamdsl.plan.base import Node
 from streamdsl.plan.labels import labels
 from streamdsl.temporal.payload import PLAIN
@@ -63,6 +65,11 @@ class Parts:
         self._owners.append(owner)
         if isinstance(value, (UDM, FunctionType)):
             self.classes |= dict.fromkeys(classes_mentioned(type(value) if isinstance(value, UDM) else value))
+
+    def declared(self, types: Iterable[type] = ()) -> list[type]:
+        """Return the classes whose values are saved: the plan's, those that its functions name, `types`, and what these hold."""
+        functions = (part for part in self.all if isinstance(part, FunctionType))
+        return declared([*self.classes, *self.all, *types, *itertools.chain.from_iterable(map(named, functions))])
 
     def described(self) -> list[tuple[str, str]]:
         """Return what each part is, with the operator that it is of: a plan that is described alike runs alike."""

@@ -1,14 +1,19 @@
-"""How plain values are written, each type in a form of its own, and read again."""
+"""How plain values are written, each type in a form of its own, and read again.
+
+A form says nothing of how many values there are: whoever reads a column knows that, and is given so many, or an error.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from enum import Enum
-from itertools import repeat
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from streamdsl.engine.state.buffers import checked, plain_dtype
 from streamdsl.errors import CheckpointError, QueryError
 from streamdsl.plan.json.constants import CONSTANTS
 
@@ -18,25 +23,25 @@ if TYPE_CHECKING:
 
 Form: TypeAlias = list[Any]
 Write: TypeAlias = Callable[[Sequence[Any], Any], list[Any]]
-Read: TypeAlias = Callable[..., Iterable[Any]]
+Read: TypeAlias = Callable[..., Sequence[Any]]
 _FEW: Final = 16
-_CONSTANTS: Final = {kind: name for name, (kind, _, _) in CONSTANTS.items() if kind is not bytes}
+_CONSTANTS: Final = {kind: name for name, (kind, _, _) in CONSTANTS.items() if kind not in (bytes, Fraction)}
 
 
 def _write_none(values: Sequence[Any], writer: Writer) -> Form:
-    return ["none", len(values)]
+    return ["none"]
 
 
-def _read_none(reader: Reader, size: int) -> Iterable[None]:
-    return repeat(None, size)
+def _read_none(reader: Reader, size: int) -> list[None]:
+    return [None] * size
 
 
 def _write_bool(values: Sequence[bool], writer: Writer) -> Form:
     return ["bool", writer.out.numbers(values)]
 
 
-def _read_bool(reader: Reader, found: Form) -> list[bool]:
-    return list(map(bool, reader.arrays.numbers(found).tolist()))
+def _read_bool(reader: Reader, size: int, found: Form) -> list[bool]:
+    return list(map(bool, reader.arrays.numbers(found, size, below=2).tolist()))
 
 
 def _write_int(values: Sequence[int], writer: Writer) -> Form:
@@ -46,12 +51,12 @@ def _write_int(values: Sequence[int], writer: Writer) -> Form:
         return ["big", list(map(hex, values))]
 
 
-def _read_int(reader: Reader, found: Form) -> list[Any]:
-    return list(reader.arrays.numbers(found).tolist())
+def _read_int(reader: Reader, size: int, found: Form) -> list[Any]:
+    return list(reader.arrays.numbers(found, size).tolist())
 
 
-def _read_big(reader: Reader, found: list[str]) -> list[int]:
-    return [int(text, 16) for text in found]
+def _read_big(reader: Reader, size: int, found: list[str]) -> list[int]:
+    return [int(text, 16) for text in checked(found, str)]
 
 
 def _write_float(values: Sequence[float], writer: Writer) -> Form:
@@ -60,8 +65,15 @@ def _write_float(values: Sequence[float], writer: Writer) -> Form:
     return ["float", writer.out.put(np.fromiter(values, dtype=np.float64, count=len(values)))]
 
 
-def _read_float(reader: Reader, found: Form) -> list[Any]:
-    return list(reader.arrays.get(found).tolist())
+def _read_few_floats(reader: Reader, size: int, found: list[float]) -> list[float]:
+    return checked(found, float)
+
+
+def _read_float(reader: Reader, size: int, found: Form) -> list[Any]:
+    array = reader.arrays.get(found)
+    if array.dtype != np.float64:
+        raise CheckpointError(f"it has {array.dtype} where floats must be")
+    return list(array.tolist())
 
 
 def _write_str(values: Sequence[str], writer: Writer) -> Form:
@@ -71,40 +83,56 @@ def _write_str(values: Sequence[str], writer: Writer) -> Form:
     return ["words", list(words), writer.out.numbers(list(map(words.__getitem__, values)))]
 
 
-def _as_it_is(reader: Reader, found: list[Any]) -> list[Any]:
-    return found
+def _read_str(reader: Reader, size: int, found: list[str]) -> list[str]:
+    return checked(found, str)
 
 
-def _read_words(reader: Reader, words: list[str], places: Form) -> list[str]:
-    return list(map(words.__getitem__, reader.arrays.numbers(places).tolist()))
+def _read_words(reader: Reader, size: int, words: list[str], places: Form) -> list[str]:
+    words = checked(words, str)
+    return list(map(words.__getitem__, reader.arrays.numbers(places, size, below=len(words)).tolist()))
 
 
 def _write_bytes(values: Sequence[bytes], writer: Writer) -> Form:
     return ["bytes", writer.out.numbers(list(map(len, values))), writer.out.put_parts(values)]
 
 
-def _read_bytes(reader: Reader, sizes: Form, place: Form) -> Iterator[bytes]:
-    data, start = reader.arrays.get_bytes(place), 0
-    for size in reader.arrays.numbers(sizes).tolist():
-        yield data[start : start + size]
-        start += size
+def _read_bytes(reader: Reader, size: int, sizes: Form, place: Form) -> list[bytes]:
+    data = reader.arrays.get_bytes(place)
+    ends = np.cumsum([0, *reader.arrays.numbers(sizes, size, below=len(data) + 1).tolist()]).tolist()
+    if ends[-1] != len(data):
+        raise CheckpointError(f"it has {len(data)} bytes where {ends[-1]} must be")
+    return [data[start:end] for start, end in itertools.pairwise(ends)]
 
 
 def _write_complex(values: Sequence[complex], writer: Writer) -> Form:
-    return ["complex", writer.column([part for value in values for part in (value.real, value.imag)])]
+    return ["complex", *_write_parts(values, ("real", "imag"), writer)]
 
 
-def _read_complex(reader: Reader, found: Form) -> Iterator[complex]:
-    parts = reader.column(found)
-    return map(complex, parts, parts)
+def _read_complex(reader: Reader, size: int, *columns: Form) -> list[complex]:
+    real, imag = (checked(reader.column(each, size), float) for each in columns)
+    return list(map(complex, real, imag))
 
 
 def _write_range(values: Sequence[range], writer: Writer) -> Form:
-    return ["range", [writer.column([getattr(value, name) for value in values]) for name in ("start", "stop", "step")]]
+    return ["range", *_write_parts(values, ("start", "stop", "step"), writer)]
 
 
-def _read_range(reader: Reader, columns: list[Form]) -> Iterable[range]:
-    return map(range, *map(reader.column, columns))
+def _read_range(reader: Reader, size: int, *columns: Form) -> list[range]:
+    start, stop, step = (checked(reader.column(each, size), int) for each in columns)
+    return list(map(range, start, stop, step))
+
+
+def _write_fraction(values: Sequence[Fraction], writer: Writer) -> Form:
+    return ["fraction", *_write_parts(values, ("numerator", "denominator"), writer)]
+
+
+def _read_fraction(reader: Reader, size: int, *columns: Form) -> list[Fraction]:
+    over, under = (checked(reader.column(each, size), int) for each in columns)
+    return list(map(Fraction, over, under))
+
+
+def _write_parts(values: Sequence[Any], names: Sequence[str], writer: Writer) -> list[Form]:
+    return [writer.column([getattr(value, name) for value in values]) for name in names]
 
 
 def _write_constant(values: Sequence[Any], writer: Writer) -> Form:
@@ -112,11 +140,14 @@ def _write_constant(values: Sequence[Any], writer: Writer) -> Form:
     try:
         return ["constant", name, list(map(CONSTANTS[name][1], values))]
     except QueryError as error:
-        raise CheckpointError(f"it holds {values[0]!r}: {error}") from None
+        raise CheckpointError(f"it holds {values[0]!r:.80}: {error}") from None
 
 
-def _read_constant(reader: Reader, name: str, found: list[Any]) -> Iterable[Any]:
-    return map(CONSTANTS[name][2], found)
+def _read_constant(reader: Reader, size: int, name: str, found: list[Any]) -> list[Any]:
+    kind, _, read = CONSTANTS[name]
+    if kind not in _CONSTANTS:
+        raise CheckpointError(f"it has constants of {name}")
+    return checked(list(map(read, found)), kind)
 
 
 def write_enum(values: Sequence[Enum], writer: Writer) -> Form:
@@ -124,10 +155,10 @@ def write_enum(values: Sequence[Enum], writer: Writer) -> Form:
     return ["enum", writer.classes.name(type(values[0])), [value.name for value in values]]
 
 
-def _read_enum(reader: Reader, name: str, found: list[str]) -> list[Any]:
+def _read_enum(reader: Reader, size: int, name: str, found: list[str]) -> list[Any]:
     cls = reader.classes.found(name)
-    if not issubclass(cls, Enum) or not cls.__members__.keys() >= set(found):
-        raise CheckpointError(f"{name} no longer has the values {', '.join(dict.fromkeys(found))}")
+    if not issubclass(cls, Enum) or not cls.__members__.keys() >= set(checked(found, str)):
+        raise CheckpointError(f"{name} no longer has the values {', '.join(dict.fromkeys(map(str, found)))}")
     return [cls.__members__[each] for each in found]
 
 
@@ -136,8 +167,8 @@ def write_class(values: Sequence[type], writer: Writer) -> Form:
     return ["class", list(map(writer.classes.name, values))]
 
 
-def _read_class(reader: Reader, found: list[str]) -> Iterable[type]:
-    return map(reader.classes.found, found)
+def _read_class(reader: Reader, size: int, found: list[str]) -> list[type]:
+    return list(map(reader.classes.found, checked(found, str)))
 
 
 def write_scalar(values: Sequence[np.generic], writer: Writer) -> Form:
@@ -147,7 +178,7 @@ def write_scalar(values: Sequence[np.generic], writer: Writer) -> Form:
     )
 
 
-def _read_scalar(reader: Reader, found: Form) -> list[np.generic]:
+def _read_scalar(reader: Reader, size: int, found: Form) -> list[np.generic]:
     return list(reader.arrays.get(found))
 
 
@@ -156,8 +187,8 @@ def write_dtype(values: Sequence[np.dtype[Any]], writer: Writer) -> Form:
     return ["dtype", [value.str for value in values]]
 
 
-def _read_dtype(reader: Reader, found: list[str]) -> Iterable[np.dtype[Any]]:
-    return map(np.dtype, found)
+def _read_dtype(reader: Reader, size: int, found: list[str]) -> list[np.dtype[Any]]:
+    return [np.dtype(object) if name == "|O" else plain_dtype(name) for name in checked(found, str)]
 
 
 WRITERS: Final[dict[type, Write]] = {
@@ -169,6 +200,7 @@ WRITERS: Final[dict[type, Write]] = {
     bytes: _write_bytes,
     complex: _write_complex,
     range: _write_range,
+    Fraction: _write_fraction,
     **dict.fromkeys(_CONSTANTS, _write_constant),
 }
 """The types of plain values."""
@@ -178,17 +210,18 @@ READERS: Final[dict[str, Read]] = {
     "bool": _read_bool,
     "int": _read_int,
     "big": _read_big,
-    "few floats": _as_it_is,
+    "few floats": _read_few_floats,
     "float": _read_float,
-    "str": _as_it_is,
+    "str": _read_str,
     "words": _read_words,
     "bytes": _read_bytes,
     "complex": _read_complex,
     "range": _read_range,
+    "fraction": _read_fraction,
     "constant": _read_constant,
     "enum": _read_enum,
     "class": _read_class,
     "scalar": _read_scalar,
     "dtype": _read_dtype,
 }
-"""How each form of a column of plain values is read."""
+"""How each form of a column of plain values is read: so many values, of a type that the form says."""

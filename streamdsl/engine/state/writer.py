@@ -16,6 +16,7 @@ from streamdsl.engine.state.classes import Classes
 from streamdsl.engine.state.kinds import kind_of
 from streamdsl.engine.state.objects import Objects
 from streamdsl.engine.state.outside import Outside
+from streamdsl.engine.state.unfolded import unfolded
 from streamdsl.engine.state.values import Write
 
 
@@ -61,11 +62,13 @@ class Writer:
             for known in pending:
                 objects = known.members[known.n_written :]
                 known.n_written = len(known.members)
+                self.out.charge(len(objects))
                 chunks.append([known.kind.key, len(objects), known.kind.write(objects, self)])
         return self.out.parts({"root": root, "chunks": chunks})
 
     def column(self, values: Sequence[Any]) -> list[Any]:
         """Return values as a column."""
+        self.out.charge(len(values))
         return self.split(list(map(type, values)), values, self._typed)
 
     def split(
@@ -74,12 +77,20 @@ class Writer:
         """Return values as one column for each key, and of which of them each value is."""
         codes = {key: code for code, key in enumerate(dict.fromkeys(keys))}
         if len(codes) < 2:
-            return write(next(iter(codes)), values) if codes else ["none", 0]
+            return write(next(iter(codes)), values) if codes else ["none"]
         parts: list[list[Any]] = [[] for _ in codes]
         places = list(map(codes.__getitem__, keys))
         for place, value in zip(places, values, strict=True):
             parts[place].append(value)
         return ["mixed", self.out.numbers(places), [write(key, part) for key, part in zip(codes, parts, strict=True)]]
+
+    def looked_up(self, values: Sequence[Any]) -> list[Any]:
+        """Return values that are looked up by their hashes, or have a place in an order, as a column."""
+        before = self.n_references
+        found = self.column(values)
+        if self.n_references > before:
+            self.out.charge(unfolded(values))
+        return found
 
     def references(self, kind: Objects, objects: Sequence[Any]) -> list[Any]:
         """Return objects as their numbers among all of their kind."""
@@ -87,7 +98,7 @@ class Writer:
         self.n_references += 1
         numbers = known.of(objects)
         if numbers == list(range(numbers[0], numbers[0] + len(numbers))):
-            return ["refs", kind.key, [numbers[0], len(numbers)]]
+            return ["refs", kind.key, numbers[0]]
         return ["ref", kind.key, self.out.numbers(numbers)]
 
     def _typed(self, cls: type, values: Sequence[Any]) -> list[Any]:

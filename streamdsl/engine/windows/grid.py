@@ -52,9 +52,15 @@ class GridWindows(GroupWindows):
             raise unending(self.grid, row.id)
 
     def _join_windows(self, row: EventRow, numbers: range) -> None:
+        room = self.setting.room
+        if len(numbers) > room.left + len(self.windows):  # at least so many are new
+            room.take(len(numbers) - len(self.windows))
         for k in numbers:
             period = self.grid.window(k)
-            entry = self.windows.get(period.le) or self.windows.add(WindowEntry(period.le, period.re))
+            entry = self.windows.get(period.le)
+            if entry is None:
+                room.take(1)
+                entry = self.windows.add(WindowEntry(period.le, period.re))
             entry.n_events += 1
             self.touch(entry, MemberChange(row, None, row.re))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -13,18 +13,17 @@ from sortedcontainers import SortedSet
 
 from streamdsl.engine.index import EventIndex, EventRow, OutputRow, WindowEntry, WindowIndex
 from streamdsl.engine.operator import Gate
+from streamdsl.engine.room import MOST, Room
 from streamdsl.engine.windows.panes import Build
 from streamdsl.temporal.time import INFINITY, MIN_TIME
+from streamdsl.udm import incremental
 from streamdsl.udm.bases import UDM
 from streamdsl.udm.incremental import Held, MemberChange
+from streamdsl.udm.invoke import guarded
 from streamdsl.windows import Output
 
 _MOST_CHANGES = 64
 """How many changes of members may wait beside twice their number: it is cheaper then to build a state anew."""
-
-
-def _no_states(entry: WindowEntry) -> None:
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +37,20 @@ class Setting:
     """Whether a module sees where a member ends outside of the window: it is time-sensitive and nothing clips to the right."""
     stateful: Mapping[int, UDM] = field(default_factory=dict)
     """The modules that keep states, by their position."""
-    copy_states: Callable[[WindowEntry], list[Held | None] | None] = _no_states
-    """Return copies of a window's states, for another with the same members."""
     label: str = ""
     """The operator's, for errors."""
+    room: Room = field(default_factory=lambda: Room("", "windows", MOST))
+
+    def copy_states(self, entry: WindowEntry) -> list[Held | None] | None:
+        """Return copies of a window's states, for another with the same members."""
+        held = entry.states
+        if held is None:
+            return None
+
+        def copies() -> list[Held | None]:
+            return [None if state is None else incremental.copied(self.stateful[i], state) for i, state in enumerate(held)]
+
+        return guarded(self.label, entry.period, copies)
 
     @property
     def states_know_period(self) -> bool:

@@ -71,17 +71,6 @@ class WindowResults:
         entry.states = states if self.stateful else None
         return states
 
-    def copy_states(self, entry: WindowEntry) -> list[Held | None] | None:
-        """Return copies of a window's states, for another with the same members."""
-        held = entry.states
-        if held is None:
-            return None
-
-        def copies() -> list[Held | None]:
-            return [None if state is None else incremental.copied(self.stateful[i], state) for i, state in enumerate(held)]
-
-        return guarded(self.label, entry.period, copies)
-
     def _members(self, group: GroupWindows, entry: WindowEntry) -> list[EventRow]:
         members = group.members(entry)
         if self.needs_order:

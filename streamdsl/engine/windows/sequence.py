@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any, NamedTuple
 
-from sortedcontainers import SortedKeyList
-
 from streamdsl.astral.numbers import LAST, At, Batch, batch
 from streamdsl.astral.seen import Seen
 from streamdsl.engine.index import EventRow, WindowEntry
@@ -31,8 +29,24 @@ class Rows(Seen):
     def __init__(self, windows: Sequenced) -> None:
         self.start = windows.start
         self.by_position = windows.by_position
-        self.rows: Any = SortedKeyList(key=self.key)
+        self.rows: list[EventRow] = []
+        self.keys: list[tuple[Any, ...]] = []
         self.dropped = 0
+
+    def add(self, row: EventRow) -> None:
+        """Put a row in its place, behind those that stand with it."""
+        place = bisect_right(self.keys, key := self.key(row))
+        self.keys.insert(place, key)
+        self.rows.insert(place, row)
+
+    def remove(self, row: EventRow) -> None:
+        """Take a row out."""
+        place = self.index(row)
+        del self.keys[place], self.rows[place]
+
+    def index(self, row: EventRow) -> int:
+        """Return where a row is among those that are there."""
+        return self.rows.index(row, bisect_left(self.keys, self.key(row)))
 
     def key(self, row: EventRow) -> tuple[Any, ...]:
         """Return where a row stands among the others: by LE, and by its payload if that can count."""
@@ -41,7 +55,7 @@ class Rows(Seen):
     @property
     def t0(self) -> int:  # type: ignore[override]
         """Where the query starts."""
-        return self.start if self.start is not None else int(self.rows[0].le)
+        return self.start if self.start is not None else self.rows[0].le
 
     @property
     def last(self) -> int:
@@ -53,14 +67,14 @@ class Rows(Seen):
     def tau_inv(self, at: At) -> int:
         time, number = batch(at)
         first_after = floor(time) + 1 if number >= 0 else ceil(time)
-        position: int = self.dropped + self.rows.bisect_key_left((first_after,)) - 1
+        position: int = self.dropped + bisect_left(self.keys, (first_after,)) - 1
         return position
 
     def forget(self, position: int) -> None:
         """Drop the rows before a position, and remember where the query starts."""
         if position > self.dropped:
             self.start = self.t0
-            del self.rows[: position - self.dropped]
+            del self.rows[: position - self.dropped], self.keys[: position - self.dropped]
             self.dropped = position
 
 
@@ -124,10 +138,10 @@ class SequenceWindows(HiddenWindows):
             return
         if re_old <= row.le:
             self.known[row.id, row.le] = row
-            self.rows.rows.add(row)
+            self.rows.add(row)
         elif re_new <= row.le:
             row = self.known.pop((row.id, row.le))
-            self.rows.rows.remove(row)
+            self.rows.remove(row)
         else:
             return
         self.redo = min(self.redo, row.le)
@@ -212,6 +226,7 @@ class SequenceWindows(HiddenWindows):
             seen = By(self.rows, time)
             now = self._state(time, seen)
             if now != state:
+                self.setting.room.take(1)
                 positions = self._positions(time, seen)
                 state, held = now, bool(positions)
                 yield time, positions
@@ -272,15 +287,14 @@ class SequenceWindows(HiddenWindows):
     # Rows by position.
 
     def _row(self, position: int) -> EventRow:
-        row: EventRow = self.rows.rows[position - self.rows.dropped]
-        return row
+        return self.rows.rows[position - self.rows.dropped]
 
     def members(self, entry: WindowEntry) -> list[EventRow]:
         assert isinstance(entry, SequenceEntry)
         if entry.rows is not None:
             return entry.rows
-        first = int(self.rows.rows.index(entry.ends[0]))
-        return list(self.rows.rows[first : first + entry.n_events])
+        first = self.rows.index(entry.ends[0])
+        return self.rows.rows[first : first + entry.n_events]
 
     # CTIs: all before one is settled.
 

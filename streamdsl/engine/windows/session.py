@@ -133,7 +133,10 @@ class SessionWindows(HiddenWindows):
         """Count an event in as a member of its windows from number `first` on."""
         for k in self._numbers(session, row.le, row.re, first):
             period = self.spec.window(session, k)
-            entry = self.windows.get(period.le) or self.windows.add(WindowEntry(*period))
+            entry = self.windows.get(period.le)
+            if entry is None:
+                self.setting.room.take(1)
+                entry = self.windows.add(WindowEntry(*period))
             entry.n_events += 1
             self.touch(entry, MemberChange(row, None, row.re))
 

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from streamdsl.errors import QueryError
+from streamdsl.expr.room import make_room
 from streamdsl.plan.base import Node
 from streamdsl.plan.json.reader import Reader
 from streamdsl.plan.json.writer import Writer
 from streamdsl.plan.labels import labels
+from streamdsl.plan.places import depth
 
 VERSION: Final = 1
 """The version of the text; a reader takes only its own."""
@@ -70,6 +72,7 @@ def from_json(text: str, classes: Iterable[type] = ()) -> Node:
     plan = reader.value(found["output"])
     if not isinstance(plan, Node):
         raise _no_plan(f"its output is no operator but {plan!r}")
+    make_room(depth(plan), "this plan")
     return plan
 
 

@@ -16,7 +16,7 @@ from streamdsl.engine.outgoing import Outgoing
 from streamdsl.engine.session import Session
 from streamdsl.engine.starting import open_session
 from streamdsl.engine.state.checkpoint import Checkpoint
-from streamdsl.errors import CheckpointError
+from streamdsl.errors import CheckpointError, EventError
 from streamdsl.expr.table import Table
 from streamdsl.io.binding import Inserts
 from streamdsl.io.frames import PhysicalRows
@@ -27,7 +27,7 @@ from streamdsl.spark.streaming.hearing import Hearing
 from streamdsl.spark.streaming.wire import CTI, INSERT, REJECTED, RETRACT, Parcel, packed, unpacked
 from streamdsl.spark.types import Type
 from streamdsl.spark.values import edge_value
-from streamdsl.temporal import Cti, Event, Insert, Rejected, Retract
+from streamdsl.temporal import Cti, Insert, Rejected, Retract, sync_time
 
 _COLUMNS: Final = ["kind", "id", "le", "re", "re_new"]
 _HEAD: Final = 8
@@ -77,6 +77,7 @@ class Shard:
     ) -> None:
         self._stage = stage
         self._session = session
+        session.keep_all_rejected()
         self._own = list(own)
         self._heard = {name: Hearing(each.origins, each.step) for name, each in stage.inputs.items()}
         for name, saved in (heard or {}).items():
@@ -87,7 +88,7 @@ class Shard:
     def snapshot(self) -> bytes:
         """Return the state as bytes."""
         heard = json.dumps({name: each.saved() for name, each in self._heard.items()}, sort_keys=True).encode()
-        return b"".join([len(heard).to_bytes(_HEAD, "little"), heard, self._session.snapshot()])
+        return b"".join([len(heard).to_bytes(_HEAD, "little"), heard, self._session.snapshot(trust=True)])
 
     def take(self, parcels: Iterable[Parcel]) -> Iterator[bytes]:
         """Take what has come, first rows, then CTIs, and yield what that sends."""
@@ -100,13 +101,14 @@ class Shard:
                 blobs[parcel.source].append(parcel.blob)
             self._heard[parcel.source].take(parcel)
         self._own = []
+        ctis = {source: heard.cti() for source, heard in sorted(self._heard.items())}
         for source in sorted(blobs):
             # In an order of their own, so that a micro-batch that comes again numbers its rows as before.
-            yield from self._sent(self._session.feed(self._read(unpacked(sorted(blobs[source])), source), source))
-        for source, heard in sorted(self._heard.items()):
-            if (cti := heard.cti()) > self._session.ctis[source]:
+            yield from self._fed(unpacked(sorted(blobs[source])), source, ctis[source])
+        for source, cti in ctis.items():
+            if cti > self._session.ctis[source]:
                 yield from self._sent(self._session.feed([Cti(cti)], source))
-        if rejected := self._session.rejected(forget=True):
+        if rejected := list(self._session.rejected(forget=True)):
             yield packed(self._rows(_rejected(rejected)))
 
     def _passed(self, parcel: Parcel) -> Iterator[bytes]:
@@ -119,14 +121,36 @@ class Shard:
         payloads = pa.nulls(rows.num_rows, arrow_type(self._stage.sent_as))
         return pa.table({**{name: rows.column(name) for name in _COLUMNS}, "p": payloads})
 
-    def _read(self, rows: Any, source: str) -> Inserts | list[Event[Any]]:
+    def _fed(self, rows: Any, source: str, cti: int) -> Iterator[bytes]:
+        """Feed the session rows, and yield what that sends; after all of them comes the CTI."""
         payload = self._stage.inputs[source].payload
         table = decode_table(rows.column("p").combine_chunks(), payload.type, payload.schema)
         ids = None if rows.column("id").null_count == rows.num_rows else rows.column("id").to_pylist()
         kinds, le, re, re_new = (rows.column(name).to_numpy() for name in ("kind", "le", "re", "re_new"))
-        if not (kinds == RETRACT).any():
-            return Inserts(ids, le, re, table)
-        return in_sequence(list(_events(kinds, ids or [None] * len(le), le, re, re_new, table)))
+        inserts = Inserts(ids, le, re, table)
+        if ids is None:
+            yield from self._sent(self._session.feed(inserts, source))
+            return
+        events = in_sequence(_events(kinds, ids, le, re, re_new, table)) if (kinds == RETRACT).any() else None
+        try:
+            yield from self._sent(self._session.feed(inserts if events is None else events, source))
+        except EventError:
+            yield from self._in_turns(sorted(events or inserts.events(), key=sync_time), source, cti)
+
+    def _in_turns(self, events: Sequence[Insert[Any] | Retract], source: str, cti: int) -> Iterator[bytes]:
+        """Feed the session events in order of sync time, as many at once as can be, with CTIs between them.
+
+        An id is used again once a CTI has passed its event; which of a micro-batch's CTIs came between the two nobody knows, but
+        not one after the later event's LE.
+        """
+        yield from self._sent(self._session.feed([Cti(min(sync_time(events[0]), cti))], source))
+        try:
+            yield from self._sent(self._session.feed(list(events), source))
+        except EventError:
+            if len(events) < 2:
+                raise
+            for part in (events[: len(events) // 2], events[len(events) // 2 :]):
+                yield from self._in_turns(part, source, cti)
 
     def _sent(self, out: Outgoing[Any]) -> Iterator[bytes]:
         if len(out):
@@ -158,30 +182,30 @@ def _events(kinds: Any, ids: Sequence[Hashable], le: Any, re: Any, re_new: Any, 
         yield Insert(id, start, end, payload) if kind == INSERT else Retract(id, start, end, new, payload)
 
 
-def in_sequence(events: Iterable[Insert[Any] | Retract]) -> list[Event[Any]]:
-    """Return events that have come in no order in one in which they can come: insertions, then for each id one retraction.
+def in_sequence(events: Iterable[Insert[Any] | Retract]) -> list[Insert[Any] | Retract]:
+    """Return events that have come in no order in one in which they can come: insertions, then for each row one retraction.
 
     >>> in_sequence([Retract("a", 1, 5, 3), Retract("a", 1, 9, 5), Insert("a", 1, 9, "x")])[1:]
     [Retract(id='a', le=1, re=9, re_new=3, payload=...)]
     """
-    inserted: list[Event[Any]] = []
-    retracted: dict[Hashable, list[Retract]] = defaultdict(list)
+    inserted: list[Insert[Any] | Retract] = []
+    retracted: dict[tuple[Hashable, int], list[Retract]] = defaultdict(list)
     for event in events:
         if isinstance(event, Insert):
             inserted.append(event)
         else:
-            retracted[event.id].append(event)
+            retracted[event.id, event.le].append(event)
     return [*inserted, *(each for chain in retracted.values() for each in _together(chain))]
 
 
 def _together(retractions: list[Retract]) -> list[Retract]:
-    """Return the retractions of an id as one, from the first end to the last; as they are if they are no chain."""
+    """Return the retractions of a row as one, from the first end to the last; as they are if they are no chain."""
     ends = Counter(each.re for each in retractions)
     ends.subtract(Counter(each.re_new for each in retractions))
     left = [(end, n) for end, n in ends.items() if n]
     if not left:
         return []
-    if sorted(n for _, n in left) != [-1, 1] or len({each.le for each in retractions}) > 1:
+    if sorted(n for _, n in left) != [-1, 1]:
         return retractions
     (first,), (last,) = ([end for end, n in left if n == sign] for sign in (1, -1))
     return [replace(retractions[0], re=first, re_new=last)]

@@ -21,6 +21,7 @@ from streamdsl.plan.parameters import mapped
 from streamdsl.plan.units import in_unit
 from streamdsl.spark.flow import Flow
 from streamdsl.spark.frames import events_of_frame
+from streamdsl.spark.progress import observed
 from streamdsl.spark.public import payload_texts
 from streamdsl.spark.shipping import ship
 from streamdsl.spark.streaming.brought import brought
@@ -50,7 +51,7 @@ def stream(
     emit: EmitMode | Emit,
     own: Mapping[str, Bound] | None = None,
 ) -> DataFrame:
-    """Return the physical events of a plan over streaming frames; `own` has the sources that the query brings."""
+    """Return the physical events of a plan over streaming frames, with figures; `own` has the sources that the query brings."""
     _check_settings(spark)
     shards = shard_ids(spark, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
     parts, flows, unit = parted(plan, frames, shards, emit, own)
@@ -58,7 +59,7 @@ def stream(
     for part in parts:
         sent[id(part.stage)] = _in_shards(part, flows, sent)
     last = parts[-1]
-    return unpacked_events(sent[id(last.stage)], last.shards.sent_as, unit)
+    return observed(unpacked_events(sent[id(last.stage)], last.shards.sent_as, unit), unit)
 
 
 def parted(

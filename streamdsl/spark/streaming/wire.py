@@ -80,13 +80,16 @@ def unpacked(blobs: Iterable[bytes]) -> Any:
 
 
 def opened(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield the rows of what shards have sent; the id of an event names its shard too."""
+    """Yield the rows of what shards have sent; the id of an event names its shard and its LE too.
+
+    A shard uses an id again once its own CTI has passed it; that of all shards, by which those who read go, may not have.
+    """
     for batch in batches:
         for shard, blob in zip(batch.column("shard").to_pylist(), batch.column("blob").to_pylist(), strict=True):
             table = unpacked([blob])
             shards = pa.array([shard] * table.num_rows, pa.int32())
             ids = table.column("id")
             is_result = pc.not_equal(table.column("kind"), REJECTED)
-            named = pc.if_else(is_result, pc.binary_join_element_wise(f"{shard}", ids, "/"), ids)
-            table = table.set_column(1, "id", named)
+            named = pc.binary_join_element_wise(f"{shard}", table.column("le").cast(pa.string()), ids, "/")
+            table = table.set_column(1, "id", pc.if_else(is_result, named, ids))
             yield from table.add_column(0, "shard", shards).combine_chunks().to_batches()

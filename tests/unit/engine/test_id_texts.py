@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import enum
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -13,6 +22,7 @@ import streamdsl as sd
 from streamdsl.engine.id_texts import id_text, id_texts
 from streamdsl.engine.ids import PairIds, VersionedIds
 from streamdsl.engine.versions import RowVersion
+from streamdsl.errors import SchemaError
 from streamdsl.expr.table import object_column
 
 SCALARS = st.one_of(
@@ -23,12 +33,93 @@ SCALARS = st.one_of(
     st.floats(allow_nan=False),
     st.sampled_from(["5", "a#1", "None", "(1, 2)"]),
 )
-IDS = st.recursive(SCALARS, lambda ids: st.tuples(ids, ids) | st.builds(RowVersion, ids, st.integers(1, 3)), max_leaves=4)
+EXACT = st.one_of(SCALARS, st.decimals(allow_nan=False), st.fractions(), st.complex_numbers(allow_nan=False))
+IDS = st.recursive(EXACT, lambda ids: st.tuples(ids, ids) | st.builds(RowVersion, ids, st.integers(1, 3)), max_leaves=4)
 
 
 @given(IDS, IDS)
 def test_no_two_ids_have_one_text(one: Any, other: Any) -> None:
-    assert (id_text(one) == id_text(other)) == (repr(one) == repr(other))
+    assert (id_text(one) == id_text(other)) == (one == other)
+
+
+class Color(enum.Enum):
+    RED = "a"
+
+
+class Letter(enum.StrEnum):
+    A = "a"
+
+
+class Point(NamedTuple):
+    x: int
+    y: object
+
+
+@dataclass(frozen=True)
+class Place:
+    x: float
+
+
+ALIKE: list[list[Any]] = [
+    [1, 1.0, True, Decimal("1.00"), Fraction(1), np.int64(1), np.bool_(True), complex(1)],
+    [0, -0.0, False],
+    [0.5, Decimal("0.5"), Fraction(1, 2)],
+    [Fraction(1, 10), Decimal("0.1")],
+    [0.1],
+    [2**70, float(2**70)],
+    [float("inf"), Decimal("Infinity")],
+    ["a", Letter.A, np.str_("a")],
+    ["1"],
+    ["True"],
+    ["a\0b"],
+    ["\ud800"],
+    [r"\ud800"],
+    ["inf"],
+    [None],
+    ["None"],
+    [("a", 1), Point("a", True), ("a", 1.0)],  # type: ignore[arg-type]
+    ["('a', 1)"],
+    [("a", "1")],
+    [("a#1", 1)],
+    [RowVersion(1, 1), RowVersion(True, 1)],
+    ["a#1"],
+    [(RowVersion("a", 1), 1)],
+    [RowVersion("a", 1)],
+    [(1,)],
+    [()],
+    [((),)],
+    [frozenset("abcdefgh"), frozenset("hgfedcba")],
+    [b"a"],
+    [datetime(2020, 1, 1, 12, tzinfo=UTC), datetime(2020, 1, 1, 13, tzinfo=timezone(timedelta(hours=1)))],
+    [datetime(2020, 1, 1, 12)],
+    [date(2020, 1, 1)],
+    [Place(1), Place(True)],
+    ["Place(x=1)"],
+    [Color.RED],
+    [UUID(int=1)],
+]
+
+
+def test_ids_have_one_text_if_they_are_equal_and_only_then() -> None:
+    for alike in ALIKE:
+        assert len(set(alike)) == len(set(map(id_text, alike))) == 1
+    assert len({id_text(alike[0]) for alike in ALIKE}) == len(ALIKE)
+
+
+def test_an_object_that_is_known_by_its_place_in_memory_is_no_id_for_frames() -> None:
+    with pytest.raises(SchemaError, match="has no text that tells it from others"):
+        id_text(object())
+
+
+def test_the_text_of_a_set_is_the_same_in_every_process() -> None:
+    code = "from streamdsl.engine.id_texts import id_text; print(id_text(frozenset('abcdef')))"
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in "123"
+    }
+    assert len(told) == 1
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from importlib import import_module
 from typing import Any
 
@@ -33,8 +34,8 @@ from streamdsl.expr import (
 from streamdsl.expr.facade import node_of
 from streamdsl.expr.nodes import Constant, Field, Key, Whole
 from streamdsl.expr.rows import settle
-from streamdsl.expr.schema import ScalarRow, Schema, Shape, row_view
-from streamdsl.expr.table import Table, column_of, object_column
+from streamdsl.expr.schema import Schema, Shape, row_view
+from streamdsl.expr.table import Table, column_of
 from streamdsl.temporal import Record
 
 
@@ -211,7 +212,7 @@ def test_projections(function: Callable[[Any], Any], shape: Shape, payload: Any)
 
 
 def test_rows_become_payloads_wherever_they_are_values() -> None:
-    assert settle([ScalarRow(1), {"a": row_view((1, 2))}, Trip("A", np.float64(1), ScalarRow(2))]) == [  # type: ignore[arg-type]
+    assert settle([np.int64(1), {"a": row_view((1, 2))}, Trip("A", np.float64(1), np.int64(2))]) == [  # type: ignore[arg-type]
         1,
         {"a": (1, 2)},
         Trip("A", 1.0, 2),
@@ -233,10 +234,11 @@ def test_keys_are_equal_where_payloads_are() -> None:
     assert len({key_row(trace(f, (None,)), (3,)) for f in (lambda e: e, lambda e: e if e.value else 0, lambda e: e.value)}) == 1
 
 
-def test_truth_names_the_row_that_has_none() -> None:
+@pytest.mark.parametrize("value", [np.array([1, 2]), None, len, date(2026, 3, 29), object(), iter("ab"), Trip("A", 1.0, 1)])
+def test_truth_names_the_row_that_has_none(value: Any) -> None:
     with pytest.raises(RowError) as caught:
-        truth(object_column([1, np.array([1, 2])]))
-    assert caught.value.row == 1
+        truth(Field("v"), inputs([{"v": 1}, {"v": value}]))
+    assert (caught.value.row, caught.value.payloads) == (1, (Record(v=value),))
 
 
 def test_none_and_not() -> None:

@@ -170,7 +170,7 @@ def test_a_field_that_is_not_there_names_the_others() -> None:
         with pytest.raises(FieldNotFound, match="the fields are: zone, fare, done\nHint: did you mean 'fare'"):
             trace(function, (TRIP,))
     with pytest.raises(FieldNotFound):
-        trace(lambda e: e.price, (Schema.scalar(),))
+        trace(lambda e: e.price, (Schema.scalar(int),))
     with pytest.raises(FieldNotFound):
         trace(lambda e: e._2, (Schema.tuple(2),))
     with pytest.raises(FieldNotFound):
@@ -187,8 +187,11 @@ def test_attributes_that_are_no_fields_are_opaque() -> None:
 def test_methods_of_mappings_hide_fields_as_attributes_only() -> None:
     schema = Schema.record(["keys", "x"])
     for known in (schema, None):
-        assert is_opaque(trace(lambda e: e.keys, (known,)))
+        assert is_opaque(trace(lambda e: e.keys(), (known,)))
         assert trace(lambda e: e["keys"], (known,)) == Field("keys")
+    for function in (lambda e: e.keys, lambda e: e.keys == 3, lambda e: (e.x, e.keys), lambda e: e.x + e.keys):
+        with pytest.raises(QueryError, match=r"keys is a method of records\nHint: write e\['keys'\] for the field"):
+            trace(function, (schema,))
 
 
 def test_items_of_a_class_with_items_of_its_own_are_no_fields() -> None:

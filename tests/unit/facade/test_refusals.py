@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -152,10 +154,95 @@ def test_what_a_stream_has_no_method_for_is_no_attribute() -> None:
         (lambda s: s.where(lambda e: e.v > 1), "sd.coalesce"),
         (lambda s: s.select(x=lambda e: e.v + 1), "sd.is_none"),
         (lambda s: s.where(lambda e: e.w > 5 & e.k == "a"), "& and | bind closer"),
-        (lambda s: s.select(lambda e: 5).where(lambda e: e > 3), "is e.value"),
-        (lambda s: s.select(items=lambda e: 5).where(lambda e: e.items > 3), "is e['name']"),
+        (lambda s: s.where(lambda e: e.v), "sd.coalesce(e.flag, False)"),
+        (lambda s: s.where(lambda e: e.v if e.w else e), "sd.coalesce(e.flag, False)"),
+        (lambda s: s.where(lambda e: str), "is a call (), or an await, missing?"),
     ],
 )
 def test_mistakes_that_show_with_a_row_have_a_hint(query: Callable[[sd.Stream[object]], sd.Stream[object]], hint: str) -> None:
-    with refused(UserCodeError, "TypeError in user code", hint):
+    with refused(UserCodeError, "Error in user code", hint):
         query(sd.from_rows([(1, 2, {"v": None, "w": 7, "k": "a"})])).run()
+
+
+async def is_dear(e: Any) -> bool:
+    return bool(e.fare > 3)
+
+
+def fares(e: Any) -> Iterator[float]:
+    yield e.fare
+
+
+async def later(e: Any) -> AsyncIterator[float]:
+    yield e.fare
+
+
+class Checker:
+    async def __call__(self, e: Any) -> bool:
+        return True
+
+
+QUERIES: dict[str, Callable[[Any], object]] = {
+    "where": lambda f: trips.where(f),
+    "select": lambda f: trips.select(f),
+    "a field": lambda f: trips.select(n=f),
+    "a key": lambda f: trips.group_by(f),
+    "on": lambda f: trips.join(trips, on=(f, f)),
+    "an aggregate": lambda f: trips.tumbling_window(5).aggregate(n=sd.count(where=f)),
+    "an argument": lambda f: trips.tumbling_window(5).aggregate(n=sd.sum(f)),
+    "a window": lambda f: trips.tumbling_window(5).aggregate(f),
+    "a pattern": lambda f: trips.match(lambda p: p.a.where(f).within(5)),
+    "a duration": lambda f: trips.alter_duration(f),
+    "@sd.udf": lambda f: sd.udf(f),
+    "@sd.uda": lambda f: sd.uda(f),
+}
+
+
+@pytest.mark.parametrize("where", QUERIES)
+@pytest.mark.parametrize("function", [is_dear, later, fares, partial(is_dear), partial(fares), Checker()], ids=str)
+def test_functions_that_give_no_value_are_refused_when_the_query_is_made(where: str, function: Any) -> None:
+    with pytest.raises(
+        QueryError,
+        match=r"is an? (async|generator) function, which gives a (coroutine|generator) for .* and no value|yields several",
+    ):
+        QUERIES[where](function)
+
+
+def test_a_generator_function_gives_many_rows_and_an_operator_its_results() -> None:
+    assert [row.payload for row in sd.from_rows([(1, 2, {"fare": 3})]).select_many(fares).run().cht()] == [3]
+    assert sd.udo(fares)
+    with pytest.raises(QueryError, match="async function"):
+        trips.select_many(later)
+
+
+def nothing(e: Any) -> None:
+    e.fare > 3  # noqa: B015
+
+
+@pytest.mark.parametrize("engine", ["local", "reference"])
+@pytest.mark.parametrize("value", [None, print, object()], ids=["None", "a function", "an object"])
+def test_what_is_no_answer_is_refused_at_the_first_row_traced_called_and_in_the_reference(engine: Any, value: object) -> None:
+    rows = sd.from_rows([(1, 9, {"k": 1, "flag": True}), (2, 9, {"k": 1, "flag": value})])
+    queries = [
+        rows.where(lambda e: e.flag),
+        rows.where(lambda e: e.flag if e.k else e.k),
+        rows.where(lambda e: e["flag"]),
+        rows.join(rows, on="k", where=lambda a, b: b.flag),
+        rows.join(rows, on="k", where=lambda a, b: b.flag if a.k else a.k),
+        rows.semi_join(rows, on="k", where=lambda a, b: b.flag),
+        rows.tumbling_window(10).aggregate(n=sd.count(where=lambda e: e.flag)),
+        rows.match(lambda p: p.a.where(lambda e: e.flag).within(5)),
+        rows.match(lambda p: p.a.then(p.b.where(lambda e, m: e.flag)).within(5)),
+    ]
+    for query in queries:
+        with pytest.raises(
+            UserCodeError, match=r"a predicate gave .*, which is no yes or no\n.* in test_refusals.py, line \d+"
+        ) as caught:
+            query.run(engine=engine)
+        assert "flag" in str(caught.value)
+
+
+def test_a_function_that_forgets_to_return_is_named_with_its_line() -> None:
+    with pytest.raises(UserCodeError) as caught:
+        sd.from_rows([(1, 9, {"fare": 5})]).where(nothing).run()
+    assert f"test_refusals.py, line {nothing.__code__.co_firstlineno}, payload Record(fare=5)" in str(caught.value)
+    assert "a function returns its answer" in str(caught.value)

@@ -123,11 +123,15 @@ def test_rows_without_a_payload_build_none() -> None:
         events_from_frame(physical().assign(value=-1.0), payload=Positive)
 
 
-def test_rows_of_no_kind_or_no_start_are_refused() -> None:
-    with pytest.raises(SchemaError, match=r"row 1, column 'kind': 'update' is no kind"):
-        events_from_frame(physical().assign(kind=["insert", "update", "cti"]))
+def test_rows_of_no_kind_no_id_or_no_start_are_refused() -> None:
+    for kind in ("update", None, np.nan):
+        with pytest.raises(EventError, match=r"its kind is .* \(row 1, column 'kind'\)"):
+            events_from_frame(physical().assign(kind=["insert", kind, "cti"]))
     with pytest.raises(EventError, match=r"row 1, column 'le'"):
         events_from_frame(physical().assign(le=[1, np.nan, np.nan]))
+    for frame in (pd.DataFrame, pl.DataFrame, pa.table):
+        with pytest.raises(EventError, match=r"event 1 is refused: its id is null \(row 1, column 'id'\)"):
+            events_from_frame(frame({**physical().to_dict("list"), "id": ["a", None, None]}))
 
 
 def test_frames_without_the_five_columns_are_not_physical() -> None:

@@ -24,6 +24,7 @@ cars = sd.source("cars", progress=sd.Progress.slack(20))
 by_road = cars.group_by("road").tumbling_window(10).aggregate(n=sd.count(), mean=sd.avg(lambda e: e.speed))
 tolls = sd.source("tolls").to_points()
 paid = cars.semi_join(tolls, on="road")
+counted = sd.source("cars").group_by("road").tumbling_window(10).aggregate(n=sd.count())
 """
 N = 4
 

@@ -70,7 +70,7 @@ def test_wherever_a_stream_is_cut_off_it_goes_on(folder: Path) -> None:
     options = ("--input", "cars=in", "--output", "out", "--checkpoint", "state", "--emit", "final")
     tries = 0
     for changes in range(200):
-        with cut_off_after(changes % 23) as cut_off:
+        with cut_off_after(changes % 47) as cut_off:
             assert run(*options) == 0
         tries += 1
         if not cut_off[0]:
@@ -104,7 +104,7 @@ def test_a_stream_of_events(folder: Path) -> None:
 
 
 REFUSED = {
-    ("rides:slow", "--input", "cars=in"): "rides has no 'slow'; its queries are: cars, by_road, tolls, paid",
+    ("rides:slow", "--input", "cars=in"): "rides has no 'slow'; its queries are: cars, by_road, tolls, paid, counted",
     ("ride:by_road", "--input", "cars=in"): "there is no module 'ride'\nHint: name it as an import does",
     (
         "rides:paid",
@@ -112,6 +112,7 @@ REFUSED = {
         "cars=in",
     ): "the source 'tolls' has no input; the sources are: cars, tolls\nHint: --input tolls=",
     ("rides:by_road", "--input", "car=in"): "there is no source 'car'; the sources of this query are: cars",
+    ("rides:by_road", "--input", "cars=in", "--input", "cars=empty"): "the source 'cars' has several inputs\nHint: put",
     ("rides:by_road", "--input", "in"): "'in' does not say which source reads what",
     ("rides:by_road", "--input", "cars=inn"): "the input of 'cars' is not there: inn; in . there are: empty, in, rides.py",
     (
@@ -119,7 +120,7 @@ REFUSED = {
         "--input",
         "cars=empty",
     ): "is no file, or folder of files, that can be read: empty\nHint: files",
-    ("rides:by_road", "--input", "cars=in", "--emit", "final"): "--emit, --every and --trigger are for streams",
+    ("rides:by_road", "--input", "cars=in", "--emit", "final"): "--emit, --every, --trigger and --bad-files are for streams",
     ("rides:by_road", "--input", "cars=in", "--format", "table"): "one of parquet, csv, jsonl, not 'table'",
     (
         "rides:by_road",

@@ -104,8 +104,8 @@ def test_what_is_rejected_is_reported_with_the_cti_that_it_broke() -> None:
     table = EventTable("s", "adjust")
     feed(table, [Cti(10), LATE, Retract("l", 4, 30, 6), Insert("b", 1, 2, "z")])
     assert [(r.event, r.cti, r.reason) for r in table.rejected] == [
-        (LATE, 10, "adjusted: LE 4 became the CTI"),
-        (Retract("l", 4, 30, 6), 10, "adjusted: RE_new 6 became the CTI"),
+        (LATE, 10, "adjusted: its LE became the CTI"),
+        (Retract("l", 4, 30, 6), 10, "adjusted: its RE_new became the CTI"),
         (Insert("b", 1, 2, "z"), 10, "dropped: it changes a time before the CTI"),
     ]
 

@@ -14,6 +14,6 @@ from streamdsl.engine.state.writer import Writer
 
 def again(value: Any, trust: bool = False, known: tuple[type, ...] = ()) -> Any:
     """Return what reading gives of a value that was written."""
-    outside, classes = Outside(Parts(sd.source("s").plan()), {}), Classes(known)
+    outside, classes = Outside(Parts(sd.source("s").plan()), {}), Classes(known, anywhere=trust)
     data = b"".join(Writer(outside, classes).section({"value": value}))
     return Reader(data, outside, classes, trust).attributes()["value"]

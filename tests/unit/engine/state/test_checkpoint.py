@@ -104,10 +104,15 @@ def test_another_format_and_another_version_are_refused(tmp_path: Path, monkeypa
     monkeypatch.setattr("streamdsl.engine.state.checkpoint._version", lambda: "99.0")
     with pytest.raises(CheckpointError, match=r"(?s)is of streamdsl .*, this is 99\.0.*Hint: "):
         counts().restore(path)
-    monkeypatch.undo()
-    monkeypatch.setattr("streamdsl.engine.state.checkpoint.FORMAT", 2)
-    with pytest.raises(CheckpointError, match=r"(?s)has format 1, this streamdsl reads format 2.*Hint: "):
-        counts().restore(path)
+
+
+def test_a_file_of_the_format_before_is_refused_with_the_remedy() -> None:
+    """The file was written by the version that had format 1, of the same query."""
+    with pytest.raises(
+        CheckpointError,
+        match=r"(?s)has format 1, this streamdsl reads format 2\nHint: let the version .* or begin anew",
+    ):
+        counts().restore(Path(__file__).with_name("format_1.checkpoint"))
 
 
 def limit(n: int) -> Callable[[Any], bool]:

@@ -1,0 +1,160 @@
+"""What a session does about pushes of which too much would come: they are undone, and what is held for nothing is named early."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from streamdsl.engine.egress import FinalEgress
+from streamdsl.engine.ingress import Ingress
+from streamdsl.engine.lower import Graph
+from streamdsl.engine.operator import Operator, Passage, Piece, RowOperator
+from streamdsl.engine.room import PER_ROW, Before, Coming, most_windows
+from streamdsl.engine.sent import Sent
+from streamdsl.errors import HeldOutputWarning, UnboundedOutputError
+from streamdsl.temporal import MIN_TIME, Cti, Insert
+
+if TYPE_CHECKING:
+    from streamdsl.engine.session import Session
+
+_FEW: Final = 16
+"""So many events are looked at one by one."""
+_LOOK: Final = 1024
+"""After so many of them it is found out anew how far they may reach."""
+WARN: Final = 100_000
+"""So many rows and windows may be held, and so many events come, while the output's CTI stays, before a session warns."""
+
+
+class Limits:
+    """The operators of a session of which windows come that last as long as rows do."""
+
+    def __init__(self, session: Session[Any]) -> None:
+        self._session = session
+        self._most = most_windows(session.options)
+        makers = [each for each in session._graph.operators if type(each).could_make is not Operator.could_make]
+        self._makers = makers if session.undoes else []
+        self._sources = {id(each): _source_of(session._graph, each) for each in makers}
+        self._latest = MIN_TIME
+        self._reach = self._left = -1
+        self._unsettled = 0
+        self._is_named = False
+
+    def is_small(self, pushed: Any) -> bool:
+        """Say whether of a push no more windows can come than a session may make."""
+        if not self._makers:
+            return True
+        if type(pushed) is not list or len(pushed) > _FEW or len(pushed) > self._left:
+            return False
+        reach = self._reach
+        latest = limit = self._latest
+        limit += reach
+        for event in pushed:
+            if type(event) is Insert:
+                time = event.le
+                if type(time) is not int or type(event.re) is not int or event.re - time > reach:
+                    return False
+            elif type(event) is Cti:
+                time = event.time
+            else:
+                return False
+            if type(time) is not int or time > limit:
+                return False
+            if time > latest:
+                latest = time
+        self._latest = latest
+        self._left -= len(pushed)
+        return True
+
+    def push(self, ingress: Ingress, pushed: Any) -> list[Sent]:
+        """Take a push of which much may come. Raises `UnboundedOutputError`, and the push is undone."""
+        pieces = self._session._opened(ingress, pushed, stays_open=True)
+        coming = Coming.of([piece.batch for piece in pieces], max([piece.cti for piece in pieces], default=ingress.cti))
+        if self._could_make(coming, ingress.name) > max(self._most, PER_ROW * coming.rows):
+            return self._carefully(ingress, pieces)
+        ingress.commit()
+        self._look(coming.end)
+        return [self._session._step({ingress.name: piece}) for piece in pieces]
+
+    def _could_make(self, coming: Coming, source: str | None) -> float:
+        """Return the most windows that an operator could make; of what is behind others no rows are known."""
+        other = Coming(1, coming.start, coming.end)
+        return max(each.could_make(coming if self._sources[id(each)] in (source, None) else other) for each in self._makers)
+
+    def _look(self, time: int) -> None:
+        """Find out how far the next events may reach, of which no close look is taken then."""
+        self._latest = max(self._latest, time)
+        self._left, self._reach = _LOOK, 2**40
+        while self._reach:
+            if self._could_make(Coming(_LOOK, self._latest - self._reach, self._latest + self._reach), None) <= self._most:
+                return
+            self._reach //= 4
+
+    def _carefully(self, ingress: Ingress, pieces: Sequence[Piece]) -> list[Sent]:
+        """Run pieces of which too much may come."""
+        session = self._session
+        session._wake()
+        before = self._before(ingress)
+        try:
+            sent = [session._step({ingress.name: piece}) for piece in pieces]
+            session._wake()  # what waits must not fail later
+        except UnboundedOutputError as error:
+            if before is None:
+                ingress.commit()
+                raise
+            before.back()
+            session._failure = None
+            session._is_changing = not ingress.roll_back()
+            error.add_note("The push is undone, and the session goes on.")
+            raise
+        except BaseException:
+            ingress.commit()
+            raise
+        ingress.commit()
+        self._left = -1
+        return sent
+
+    def _before(self, ingress: Ingress) -> Before | None:
+        """Return what the session holds, None where that cannot be copied, or where others have read of this push by then."""
+        session, graph = self._session, self._session._graph
+        if session._attached:
+            return None
+        objects: list[Any] = [*graph.key_tables, *graph.operators, *(each for each in graph.line if type(each) is Passage)]
+        objects += [*session.published.values(), session.output, session._egress]
+        objects += [each for each in session._sources.values() if each is not ingress]
+        objects += [] if session._waiting is None else [session._waiting]
+        own = {name: getattr(session, name) for name in ("_ctis", "_now", "_early")}
+        try:
+            return Before(objects, [session.plan, *session.parts.all], session, own)
+        except Exception:
+            return None
+
+    def name_cause(self, came: int, sent: Sequence[Sent]) -> None:
+        """Warn, once, where much has come and is held, and the output's CTI does not go on."""
+        if any(each.cti is not None for each in sent):
+            self._unsettled = 0
+            return
+        self._unsettled += came
+        if self._unsettled < WARN or self._is_named:
+            return
+        self._unsettled = 0
+        session = self._session
+        session._wake()
+        held = _held(session._graph, session._egress)
+        why = session.why_no_output() if held >= WARN else None
+        if why is not None:
+            self._is_named = True
+            warnings.warn(f"{held} rows and windows are held in memory: {why}", HeldOutputWarning, stacklevel=4)
+
+
+def _held(graph: Graph, egress: Any) -> int:
+    rows = egress.n_held if isinstance(egress, FinalEgress) else 0
+    return int(rows) + sum(operator.state()["windows"] for operator in graph.operators)
+
+
+def _source_of(graph: Graph, operator: Operator) -> str | None:
+    """Return the source whose rows an operator reads as they are; an empty name where it reads others."""
+    (at,) = next(stage.inputs for stage in graph.stages if stage.operator is operator)
+    while isinstance(graph.stages[at].operator, RowOperator):
+        (at,) = graph.stages[at].inputs
+    return graph.stages[at].source

@@ -1,0 +1,141 @@
+"""How many windows a push may make: a wrong RE, or a leap in time, must not fill the memory with them.
+
+Operators count what they are about to make (`Room.take`) and raise before they make it. A session whose push could come so far
+(`Coming`) takes note of what is, so that the push can be undone.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from streamdsl.engine.batch import Batch
+from streamdsl.engine.few import Few
+from streamdsl.errors import QueryError, UnboundedOutputError
+from streamdsl.expr.table import least
+
+MOST: Final = 1_000_000
+"""So many windows may come of a push unless `engine_options["most_windows"]` says otherwise."""
+PER_ROW: Final = 64
+"""So many there may be for each row of it in any case."""
+
+
+FEW: Final = 10_000
+"""So many windows are no matter, whatever is said to be the most."""
+
+
+class Room:
+    """What an operator may still make in this step.
+
+    >>> room = Room("window_aggregate_1", "tumbling(1) windows", 1000)
+    >>> room.open(rows=2)
+    >>> room.take(900)
+    >>> room.take(200)
+    Traceback (most recent call last):
+        ...
+    streamdsl.errors.UnboundedOutputError: window_aggregate_1 would make more than 1000 tumbling(1) windows of 2 rows at once
+    Hint: is an RE or a CTI wrong, so that a row lasts for long, or time leaps? clip_duration(d) cuts rows;
+      open(engine_options={"most_windows": n}) allows more
+    """
+
+    def __init__(self, label: str, what: str, most: int) -> None:
+        self.label = label
+        self.what = what
+        self.most = most
+        self.rows = 0
+        self.left = most
+
+    def open(self, rows: int) -> None:
+        """Begin a step in which so many rows change."""
+        self.rows = rows
+        self.left = max(self.most, PER_ROW * rows)
+
+    def take(self, windows: int) -> None:
+        """Make so many windows. Raises `UnboundedOutputError`."""
+        self.left -= windows
+        if self.left < 0:
+            most = max(self.most, PER_ROW * self.rows)
+            raise UnboundedOutputError(
+                f"{self.label} would make more than {most} {self.what} of {self.rows} rows at once",
+                hint="is an RE or a CTI wrong, so that a row lasts for long, or time leaps? clip_duration(d) cuts rows;\n"
+                '  open(engine_options={"most_windows": n}) allows more',
+            )
+
+
+@dataclass
+class Coming:
+    """What a push brings to an operator: so many rows, from which time on, and the time up to which windows begin then."""
+
+    rows: int
+    start: int
+    end: int
+    batches: Sequence[Batch] | None = None
+    """The rows; None: they may last until the end."""
+
+    @classmethod
+    def of(cls, batches: Iterable[Batch], cti: int) -> Coming:
+        """Return what batches and a CTI bring.
+
+        >>> Coming.of([], 7)
+        Coming(rows=0, start=7, end=7, batches=[])
+        """
+        held = [batch for batch in batches if len(batch)]
+        starts = [min(le for _, _, le, _, _ in each.changes) if type(each) is Few else least(each.le) for each in held]
+        return cls(sum(map(len, held)), min([cti, *starts]), max([cti, *(each.watermark for each in held)]), held)
+
+    @functools.cached_property
+    def lasting(self) -> float:
+        """How long all rows live together, as far as windows have begun by the end."""
+        if self.batches is None:
+            return math.inf
+        return sum(
+            len(each) if each.are_points else self._lasting(each.columns if type(each) is Few else each) for each in self.batches
+        )
+
+    def _lasting(self, batch: Batch) -> float:
+        ends = np.minimum(np.maximum(batch.re_old, batch.re_new), self.end)
+        return float(np.maximum(ends - batch.le, 0).sum(dtype=np.float64))
+
+    def beyond(self, opened: int | None, size: int, hop: int, groups: int, held: int) -> float:
+        """Return at most how many windows of a grid it makes: rows come in so many groups, and in so many rows are held.
+
+        `opened` is the time up to which windows have begun, None if there are none.
+        """
+        new = 0 if opened is None else held * (max(0, self.end - opened) // hop + 1)
+        each = max(0, self.end - self.start) // hop + size // hop + 2
+        entered = each * min(self.rows, groups)
+        if new + entered <= FEW:
+            return new + entered
+        return new + min(entered, self.lasting / hop + self.rows * (size // hop + 2))
+
+
+def most_windows(options: Mapping[str, Any]) -> int:
+    """Return how many windows may come of a push. Raises `QueryError`."""
+    found = options.get("most_windows", MOST)
+    if type(found) is not int or found < 1:
+        raise QueryError(f'engine_options["most_windows"] is a number of windows, 1 or more, not {found!r}')
+    return found
+
+
+class Before:
+    """What objects held, so that they can hold it again: copies of all but `fixed`, which does not change."""
+
+    def __init__(self, objects: Iterable[Any], fixed: Iterable[Any], owner: Any, own: Mapping[str, Any]) -> None:
+        self._objects = list(objects)
+        memo = {id(each): each for each in (*fixed, *self._objects)}
+        self._held = [copy.deepcopy(dict(vars(each)), memo) for each in self._objects]
+        self._owner, self._own = owner, copy.deepcopy(dict(own), memo)
+
+    def back(self) -> None:
+        """Let the objects hold what they held, and their owner what is its own."""
+        for name, value in self._own.items():
+            setattr(self._owner, name, value)
+        for each, held in zip(self._objects, self._held, strict=True):
+            vars(each).clear()
+            vars(each).update(held)

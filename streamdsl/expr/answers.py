@@ -1,0 +1,72 @@
+"""What user functions may be, and what counts as the answer of a predicate: traced, called and in the reference alike."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from streamdsl.errors import QueryError
+
+
+class NoAnswerError(TypeError):
+    """A predicate gave what is neither true nor false."""
+
+    def __init__(self, value: object) -> None:
+        super().__init__(f"a predicate gave {'None' if value is None else f'a {type(value).__name__}'}, which is no yes or no")
+        self.hint = (
+            "a function returns its answer; where a field may be None: sd.coalesce(e.flag, False), or sd.is_none(e.flag)"
+            if value is None
+            else "bool(...) of it if it is meant; is a call (), or an await, missing?"
+        )
+
+
+def holds(value: Any) -> bool:
+    """Return `bool(value)` of a predicate's value; raises `NoAnswerError` for None, and for what is true whatever it holds.
+
+    Numbers, texts and collections count as in Python: 0 and what is empty are false. Functions, coroutines, generators, dates and
+    objects without a truth of their own say nothing.
+
+    >>> holds(2), holds(""), holds(0.5)
+    (True, False, True)
+    >>> holds(None)
+    Traceback (most recent call last):
+        ...
+    streamdsl.expr.answers.NoAnswerError: a predicate gave None, which is no yes or no
+    """
+    if value is True or value is False:
+        return value
+    kind = type(value)
+    if value is None or not (hasattr(kind, "__bool__") or hasattr(kind, "__len__")):
+        if inspect.iscoroutine(value):
+            value.close()
+        raise NoAnswerError(value)
+    return bool(value)
+
+
+def check_function(function: Callable[..., Any], what: str, yields: bool = False) -> None:
+    """Raise `QueryError` for a function whose call gives no value: an async one, a generator function unless it `yields` rows.
+
+    >>> async def is_long(e): return e.km > 5
+    >>> check_function(is_long, "a row")
+    Traceback (most recent call last):
+        ...
+    streamdsl.errors.QueryError: is_long is an async function, which gives a coroutine for a row and no value
+    Hint: write it as a plain function: queries do not await
+    """
+    plain: Any = function
+    while isinstance(plain, partial):
+        plain = plain.func
+    kinds = (plain, type(plain).__call__)
+    name = getattr(plain, "__qualname__", type(plain).__qualname__).rpartition(">.")[2]
+    if any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in kinds):
+        raise QueryError(
+            f"{name} is an async function, which gives a coroutine for {what} and no value",
+            hint="write it as a plain function: queries do not await",
+        )
+    if not yields and any(inspect.isgeneratorfunction(each) for each in kinds):
+        raise QueryError(
+            f"{name} is a generator function, which gives a generator for {what} and no value",
+            hint="return the value; to give several rows for one write select_many",
+        )

@@ -1,0 +1,159 @@
+"""Functions of the user called with rows, and the two ways to read a row that its class does not have.
+
+`e["name"]` is the field of that name in every lambda, and so also of a dataclass or a named tuple, which have no such items. And
+`e.value` was the way to read a bare payload, which is itself now: it works for one version more, with a `DeprecationWarning`.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from types import FrameType, TracebackType
+from typing import Any, Final
+
+from streamdsl.expr.vocabulary import IMMUTABLE
+from streamdsl.temporal.payload import fields_of, is_dataclass, is_namedtuple
+
+_NO_ITEMS: Final = ("object is not subscriptable", "indices must be integers")
+View = Callable[[Any], Any]
+
+
+def called(function: Callable[..., Any], rows: Sequence[Any]) -> Any:
+    """Return what a function gives for a row, or for several.
+
+    >>> from typing import NamedTuple
+    >>> class Trip(NamedTuple):
+    ...     fare: int
+    >>> called(lambda e: e["fare"] if e[0] else 0, [Trip(7)])
+    7
+    """
+    try:
+        return function(*rows)
+    except (AttributeError, TypeError) as error:
+        return shown_otherwise(function, error, rows)(*rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A function of rows that are shown in another way."""
+
+    function: Callable[..., Any]
+    view: View
+
+    def __call__(self, *rows: Any) -> Any:
+        return self.function(*map(self.view, rows))
+
+
+def shown_otherwise(function: Callable[..., Any], error: AttributeError | TypeError, rows: Sequence[Any]) -> Callable[..., Any]:
+    """Return the function with rows shown so that what has failed is there; raises the error if that is no way to read a row."""
+    view = None if isinstance(function, _Shown) else _view(error, rows)
+    if view is None:
+        raise error
+    return _Shown(function, view)
+
+
+def _view(error: AttributeError | TypeError, rows: Sequence[Any]) -> View | None:
+    if isinstance(error, AttributeError):
+        asked = error.obj
+        if error.name != "value" or type(asked) not in IMMUTABLE or not any(asked is row for row in rows):
+            return None
+        return partial(_valued, _last(error.__traceback__))
+    if not any(text in str(error) for text in _NO_ITEMS):
+        return None
+    if any(is_dataclass(row) or is_namedtuple(row) for row in rows):
+        return _with_items
+    return partial(_valued, _last(error.__traceback__)) if any(type(row) in IMMUTABLE for row in rows) else None
+
+
+def _last(trace: TracebackType | None) -> FrameType:
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return sys._getframe() if trace is None else trace.tb_frame
+
+
+def warn_of_value(frame: FrameType) -> None:
+    """Warn of `e.value` of a bare payload, at the line where it stands."""
+    warnings.warn_explicit(
+        "e.value of a bare payload will go: the payload is itself, write e",
+        DeprecationWarning,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        frame.f_globals.get("__name__", "__main__"),
+        frame.f_globals.setdefault("__warningregistry__", {}),
+    )
+
+
+class _Valued:
+    """A bare payload as a row with the one field `value`, read in a frame."""
+
+    __slots__ = ("_frame", "_value")
+
+    def __init__(self, value: Any, frame: FrameType) -> None:
+        self._value = value
+        self._frame = frame
+
+    @property
+    def value(self) -> Any:
+        warn_of_value(self._frame)
+        return self._value
+
+    def __getitem__(self, name: Any) -> Any:
+        return self.value if name == "value" else self._value[name]
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+
+def _valued(frame: FrameType, row: Any) -> Any:
+    return _Valued(row, frame) if type(row) in IMMUTABLE else row
+
+
+class _Items:
+    """What a view of a payload's class is besides: one that has its fields as items."""
+
+    __slots__ = ()
+
+
+@lru_cache(maxsize=256)
+def _class_with_items(cls: Any) -> Any:
+    """Return a class whose instances are, to all that ask, of another, with their fields as items too."""
+    inherited = getattr(cls, "__getitem__", None)
+
+    def item(self: Any, name: Any) -> Any:
+        if isinstance(name, str):
+            return dict(fields_of(self))[name]
+        if inherited is None:
+            raise TypeError(f"the items of a {cls.__name__} are its fields, not {name!r}")
+        return inherited(self, name)
+
+    body = {"__slots__": (), "__getitem__": item, "__class__": property(lambda self: cls)}
+    return type(cls.__name__, (_Items, cls), body)
+
+
+def _with_items(row: Any) -> Any:
+    is_tuple = is_namedtuple(row)
+    own = getattr(type(row), "__getitem__", None)
+    if not (is_tuple and own is tuple.__getitem__) and not (is_dataclass(row) and own is None):
+        return row
+    kind: Any = type(row)
+    return _copied(row, _class_with_items(kind))
+
+
+def _copied(row: Any, cls: Any) -> Any:
+    if isinstance(row, tuple):
+        return tuple.__new__(cls, row)
+    copy = object.__new__(cls)
+    for name, value in {**getattr(row, "__dict__", {}), **dict(fields_of(row))}.items():
+        object.__setattr__(copy, name, value)
+    return copy
+
+
+def shown(value: Any) -> Any:
+    """Return the payload that a row was shown for, as which a function may give it back; anything else is itself."""
+    kind = type(value)
+    if kind is _Valued:
+        return value._value
+    return _copied(value, kind.__mro__[2]) if issubclass(kind, _Items) else value

@@ -1,0 +1,87 @@
+"""Payload values as Arrow arrays, each value kept: what Arrow would silently make another is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, time
+from decimal import Decimal
+from enum import Enum
+from itertools import chain
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from streamdsl.errors import SchemaError
+from streamdsl.io.arrow_types import common_type, declared_type
+from streamdsl.io.values import unnested
+from streamdsl.temporal.frames import Values
+from streamdsl.temporal.payload import PLAIN, plain
+
+_INT64: Final = range(-(2**63), 2**63)
+_FAMILIES: Final[dict[type, type]] = {float: int, Decimal: int}
+
+
+def arrow_array(name: str, values: Values, hint: Any = None) -> Any:
+    """Return the values of a field as an Arrow array, of the type that is declared for them where they fit it without a loss.
+
+    Nested records become structs, sets lists in order, integers beyond int64 decimals, members of an enum their names (their
+    values, of enums of texts or numbers). Raises `SchemaError` for values that Arrow has no type for, or none for all of them.
+
+    >>> arrow_array("v", [1, None], float).type, arrow_array("v", [None], int).type, arrow_array("v", [2.5], int).type
+    (DataType(double), DataType(int64), DataType(double))
+    """
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        array = pa.array(values)
+    else:
+        listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
+        if not PLAIN.issuperset(map(type, listed)):
+            listed = [unnested(value, _leaf) for value in listed]
+        try:
+            _check_alike(listed)
+            array = pa.array(_exact(listed))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise SchemaError(
+                f"Arrow has no type for the values of the field {name!r}: {error}",
+                hint="to_pandas keeps any value; or select what Arrow can hold",
+            ) from None
+    return array if hint is None else _as_declared(array, declared_type(hint))
+
+
+def _as_declared(array: Any, kind: Any) -> Any:
+    if array.type == kind or common_type(array.type, kind) != kind:
+        return array
+    try:
+        return array.cast(kind)
+    except pa.ArrowException:
+        return array
+
+
+def _leaf(value: Any) -> Any:
+    if not isinstance(value, Enum):
+        return plain(value)
+    return value.value if isinstance(value, (int, float, str)) else value.name
+
+
+def _exact(values: list[Any]) -> list[Any]:
+    """Return values with all integers as decimals if one is beyond int64."""
+    if all(value in _INT64 for value in values if type(value) is int):
+        return values
+    return [Decimal(value) if type(value) is int else value for value in values]
+
+
+def _check_alike(values: Iterable[Any]) -> None:
+    """Raise `TypeError` for values that Arrow would take for others: text for bytes, times for dates, times without a zone."""
+    values = [value for value in values if value is not None]
+    families = {_FAMILIES.get(kind, kind) for kind in set(map(type, values))}
+    if len(families) > 1:
+        raise TypeError(f"they are of several types: {', '.join(sorted(kind.__name__ for kind in families))}")
+    if families & {datetime, time} and len({value.tzinfo is None for value in values}) > 1:
+        raise TypeError("some have a zone and some have none")
+    if families == {time} and values[0].tzinfo is not None:
+        raise TypeError("a time of day with a zone")
+    if families == {list}:
+        _check_alike(chain.from_iterable(values))
+    if families == {dict}:
+        for name in {name for value in values for name in value}:
+            _check_alike(value.get(name) for value in values)

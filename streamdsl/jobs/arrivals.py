@@ -1,0 +1,73 @@
+"""The files of a job's stream on Spark: each is linked into a folder that Spark watches, once, whatever way leads to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from streamdsl.engine.state.files import write_whole
+from streamdsl.errors import CheckpointError, InputError, QueryError
+from streamdsl.jobs.inputs import KINDS, Input
+from streamdsl.jobs.ledger import Ledger
+
+_ANEW: Final = "begin a new checkpoint, and a new output"
+
+
+class Arrivals:
+    """Folders of links to the files of a job's inputs, which are taken as on the local engine, by content and address.
+
+    Spark itself would know a file by its address alone, so it gets one that never changes: in the checkpoint, by the file's
+    number. Raises `CheckpointError` for a checkpoint that is somewhere else than where it was begun.
+    """
+
+    def __init__(self, checkpoint: Path, inputs: Mapping[str, Input]) -> None:
+        self._folder = checkpoint / "arrivals"
+        self._inputs = inputs
+        self._kinds = {name: given.kind for name, given in inputs.items()}
+        self._check(checkpoint)
+        self._ledger = Ledger(self._folder)
+        for name in inputs:
+            self.folder(name).mkdir(parents=True, exist_ok=True)
+
+    def folder(self, source: str) -> Path:
+        """Return the folder that Spark watches for a source."""
+        return (self._folder / "links" / source).resolve()
+
+    def look(self) -> None:
+        """Link the files that have come. Raises `InputError` for those that have changed, or are of another kind."""
+        found = [file for given in self._inputs.values() for file in given.files()]
+        for file in self._ledger.new(found):
+            if KINDS[file.path.suffix] != self._kinds[file.source]:
+                raise InputError(
+                    f"the file {file.path} is no {self._kinds[file.source]} as those before it", hint="put it into another folder"
+                )
+            with file.unchanged():
+                self._ledger.take(len(self._ledger.taken), file)
+        for number, entry in enumerate(self._ledger.taken):
+            link = self.folder(entry.source) / f"{number:010}{Path(entry.path).suffix}"
+            if os.path.exists(entry.path) and not (link.is_symlink() and os.readlink(link) == entry.path):
+                new = link.with_name(f".{link.name}")
+                new.unlink(missing_ok=True)
+                new.symlink_to(entry.path)
+                os.replace(new, link)
+
+    def _check(self, checkpoint: Path) -> None:
+        if (checkpoint / "local").exists():
+            raise QueryError(
+                f"the checkpoint {checkpoint} is that of a stream on the local engine", hint="go on with --engine local"
+            )
+        place, here = self._folder / "place", str(checkpoint.resolve())
+        if not place.exists():
+            if (checkpoint / "offsets").exists():
+                raise CheckpointError(
+                    f"the checkpoint {checkpoint} is of an earlier version, which let Spark look for files", hint=_ANEW
+                )
+            self._folder.mkdir(parents=True, exist_ok=True)
+            write_whole(place, here.encode())
+        if (before := place.read_text()) != here:
+            raise CheckpointError(
+                f"the checkpoint {checkpoint} was at {before}, and Spark knows files by their addresses",
+                hint=f"move or mount it there, or {_ANEW}",
+            )

@@ -1,0 +1,175 @@
+"""Which types the fields of a plan's output have, as far as declarations, constants and the words of expressions tell."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from streamdsl.expr.declared import declared
+from streamdsl.expr.nodes import Attribute, Choose, Constant, Expr, Field, Key, Life, Make, Whole, application
+from streamdsl.expr.schema import Schema
+from streamdsl.plan.node import (
+    AsofJoin,
+    Group,
+    GroupApply,
+    Join,
+    Match,
+    Node,
+    Scan,
+    Select,
+    SelectMany,
+    Source,
+    Union,
+    WindowAggregate,
+    WindowApply,
+)
+from streamdsl.udm import builtin
+from streamdsl.udm.aggregates import BoundAgg
+
+Hints: TypeAlias = Mapping[str, Any]
+"""Annotations of fields; of what is not there nothing is known."""
+_NONE: Final = type(None)
+_KINDS: Final[Mapping[Any, str]] = {int: "int", float: "float", bool: "bool", str: "str", _NONE: "none"}
+_CLASSES: Final[Mapping[str, Any]] = {kind: cls for cls, kind in _KINDS.items()}
+_AGGREGATES: Final[Mapping[type, Any]] = {
+    builtin.Count: int,
+    builtin.CountDistinct: int,
+    builtin.Avg: float,
+    builtin.Quantile: float,
+    builtin.Variance: float,
+    builtin.TimeWeightedAvg: float,
+}
+_ALIKE: Final = (builtin.Sum, builtin.Min, builtin.Max, builtin.First, builtin.Last)
+"""Aggregates whose results are of the type of their values."""
+
+
+def output_types(plan: Node) -> Hints:
+    """Return the types of the fields of a plan's output, as far as they are known; any of them may be None too.
+
+    They say what is declared: a field that is declared `float` may hold an integer all the same.
+
+    >>> from dataclasses import make_dataclass
+    >>> import streamdsl as sd
+    >>> trips = sd.source("trips", make_dataclass("Trip", [("zone", str), ("fare", int)])).group_by("zone").tumbling_window(10)
+    >>> output_types(trips.aggregate(total=sd.sum(lambda e: e.fare), mean=sd.avg(lambda e: e.fare)).plan())
+    {'zone': <class 'str'>, 'total': <class 'int'>, 'mean': <class 'float'>}
+    """
+    found = _types(plan, {})
+    return {name: hint for name, hint in found.items() if hint is not _NONE}
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What an expression reads: the fields of each row, and the key of the group."""
+
+    sides: Sequence[Hints]
+    key: Any = None
+
+
+def _types(plan: Node, groups: Mapping[int, Hints]) -> Hints:
+    """Return the types of a node's output; `groups` are those of the rows of the groups that it is in, by their levels."""
+    known: dict[int, Hints] = {}
+    for node in plan.walk():
+        known[id(node)] = _of_node(node, [known[id(each)] for each in node.inputs], groups)
+    return known[id(plan)]
+
+
+def _of_node(node: Node, given: Sequence[Hints], groups: Mapping[int, Hints]) -> Hints:
+    match node:
+        case Source(payload=schema):
+            return {} if schema is None else _of_schema(schema)
+        case Group(level=level):
+            return groups.get(level, {})
+        case Select(projection=projection):
+            return _of_payload(projection, _Around(given))
+        case Join(projection=Expr() as projection):
+            return _of_payload(projection, _Around(given))
+        case GroupApply(key=key, body=body, projection=projection):
+            levels = [each.level for each in body.walk() if isinstance(each, Group)]
+            inside = _types(body, {**groups, max(levels, default=0): given[0]})
+            return _of_payload(projection, _Around([inside], _of_expr(key, _Around(given))))
+        case WindowAggregate(aggregates=aggregates, projection=projection):
+            results = {f"a{place}": _of_aggregate(each, _Around(given)) for place, each in enumerate(aggregates)}
+            return _of_payload(projection, _Around([{name: hint for name, hint in results.items() if hint is not None}]))
+        case Union():
+            return {name: hint for name, hint in given[0].items() if all(other.get(name) == hint for other in given[1:])}
+        case Join() | AsofJoin() | SelectMany() | Scan() | Match() | WindowApply():
+            return {}
+        case _:
+            return given[0] if given else {}
+
+
+def _of_schema(schema: Schema) -> Hints:
+    """Return what the class of a source's payloads declares."""
+    kind = getattr(schema, "kind", None)
+    found = {name: kind or declared(schema.cls, name) for name in schema.names}
+    return {name: hint for name, hint in found.items() if hint is not None}
+
+
+def _of_payload(projection: Expr, around: _Around) -> Hints:
+    """Return the types of the fields that a projection makes."""
+    if isinstance(projection, Whole):
+        return around.sides[projection.side]
+    if isinstance(projection, Make):
+        found = {name: _of_expr(each, around) for name, each in zip(projection.schema.names, projection.values, strict=True)}
+    else:
+        found = {"value": _of_expr(projection, around)}
+    return {name: hint for name, hint in found.items() if hint is not None}
+
+
+def _of_expr(expr: Expr, around: _Around) -> Any:
+    """Return the type of an expression's values, None if it is not known."""
+    known: dict[int, Any] = {}
+    for part in expr.evaluated():
+        known[id(part)] = _of_part(part, around, known)
+    return known[id(expr)]
+
+
+def _of_part(part: Expr, around: _Around, known: Mapping[int, Any]) -> Any:
+    match part:
+        case Field(name=name, side=side):
+            return around.sides[side].get(name)
+        case Whole(side=side):
+            return around.sides[side].get("value") if len(around.sides[side]) == 1 else None
+        case Life():
+            return int
+        case Key():
+            return around.key
+        case Constant(value=value):
+            return type(value) if type(value) in _KINDS else None
+        case Attribute(operand=operand, name=name):
+            return declared(known[id(operand)], name)
+        case Choose(branches=branches, otherwise=otherwise):
+            return _common([*(known[id(value)] for _, value in branches), known[id(otherwise)]])
+    applied = application(part)
+    if applied is None:
+        return None
+    word, parts = applied
+    kind = word.result([_KINDS.get(known[id(each)], "") for each in parts])
+    return None if kind is None else _CLASSES[kind]
+
+
+def _common(hints: Sequence[Any]) -> Any:
+    """Return the one type among some, None where there are several, or one that is not known."""
+    found = set(hints) - {_NONE}
+    return found.pop() if len(found) == 1 else None if found else _NONE
+
+
+def _of_aggregate(agg: BoundAgg, around: _Around) -> Any:
+    for cls, hint in _AGGREGATES.items():
+        if isinstance(agg.function, cls):
+            return hint
+    value = None if agg.argument is None else _of_expr(agg.argument, around)
+    if isinstance(agg.function, _ALIKE):
+        return int if isinstance(agg.function, builtin.Sum) and value is bool else value
+    if isinstance(agg.function, builtin.Collect):
+        return None if value is None else types.GenericAlias(list, (value,))
+    bases = (base for cls in type(agg.function).__mro__ for base in vars(cls).get("__orig_bases__", ()))
+    out = next((typing.get_args(base)[-1] for base in bases if typing.get_args(base)), None)
+    return None if isinstance(out, typing.TypeVar) else out
+
+
+__all__ = ["Hints", "output_types"]

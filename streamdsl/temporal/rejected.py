@@ -1,0 +1,113 @@
+"""Events that were late: how many there were, of which source and why, and the newest of them."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, overload
+
+from streamdsl.temporal.events import Insert, Retract
+
+KEPT: Final = 10_000
+"""So many late events are kept as a sample, the newest; all are counted."""
+
+TOO_LATE: Final = "dropped: it changes a time before the CTI"
+WAS_DROPPED: Final = "dropped: an event that it corrects was dropped"
+LE_MOVED: Final = "adjusted: its LE became the CTI"
+RE_MOVED: Final = "adjusted: its RE_new became the CTI"
+
+
+class Rejected(NamedTuple):
+    """An event that a source dropped or adjusted, with the CTI that it broke."""
+
+    event: Insert[Any] | Retract
+    cti: int
+    reason: str
+
+
+class Rejections(Sequence[Rejected]):
+    """Late events that sources have dropped or adjusted: `len` says how many, items are the newest 10,000 of them.
+
+    `counts` has the exact number by source and reason, also of those that are not kept.
+
+    >>> late = Rejections()
+    >>> late.add("trips", [Rejected(Insert("a", 1, 5, "x"), 7, "dropped")], {"dropped": 12_000})
+    >>> len(late), [each.event.id for each in late], late.counts
+    (12000, ['a'], {('trips', 'dropped'): 12000})
+    """
+
+    def __init__(self, kept: int | None = KEPT) -> None:
+        self._counts: Counter[tuple[str | None, str]] = Counter()
+        self._newest: deque[Rejected] = deque(maxlen=kept)
+
+    @property
+    def counts(self) -> Mapping[tuple[str | None, str], int]:
+        """How many events were rejected, by source and reason."""
+        return dict(self._counts)
+
+    @property
+    def kept(self) -> int | None:
+        """How many events are kept at most, None: all."""
+        return self._newest.maxlen
+
+    def add(self, source: str | None, newest: Iterable[Rejected], counts: Mapping[str, int]) -> None:
+        """Take note of so many events of a source, by reason, of which at least the newest are given."""
+        self._newest.extend(newest)
+        for reason, number in counts.items():
+            self._counts[source, reason] += number
+
+    def extend(self, other: Rejections) -> None:
+        """Take over what another has counted and kept."""
+        self._counts.update(other._counts)
+        self._newest.extend(other._newest)
+
+    def keep_all(self) -> None:
+        """Keep every event from now on: somebody takes them away."""
+        self._newest = deque(self._newest)
+
+    def anew(self) -> Rejections:
+        """Return an empty one that keeps as many."""
+        return Rejections(self._newest.maxlen)
+
+    def clear(self) -> None:
+        """Forget all events, and their numbers."""
+        self._counts.clear()
+        self._newest.clear()
+
+    def copy(self) -> Rejections:
+        """Return an independent copy."""
+        same = self.anew()
+        same.extend(self)
+        return same
+
+    def __len__(self) -> int:
+        return self._counts.total()
+
+    def __iter__(self) -> Iterator[Rejected]:
+        return iter(self._newest)
+
+    @overload
+    def __getitem__(self, place: int) -> Rejected: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Rejected]: ...
+    def __getitem__(self, place: int | slice) -> Rejected | list[Rejected]:
+        return list(self._newest)[place] if isinstance(place, slice) else self._newest[place]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Rejections):
+            return self._counts == other._counts and self._newest == other._newest
+        return len(self) == len(other) and list(self) == other if isinstance(other, list) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(list(self._newest))
+
+
+def all_rejected(parts: Iterable[Rejections]) -> Rejections:
+    """Return what several sources have rejected, source by source."""
+    parts = list(parts)
+    found = Rejections(None if any(part.kept is None for part in parts) else KEPT)
+    for part in parts:
+        found.extend(part)
+    return found

@@ -1,0 +1,111 @@
+"""`stats()` says what a session holds in memory: what Python itself counts, within a factor of two, for every operator."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import streamdsl as sd
+
+Query = sd.Stream[Any]
+S = sd.source("s")
+
+
+class Large(sd.IncrementalUDA[int, list[Any], int]):
+    """Keeps much for each window."""
+
+    def create_state(self) -> list[Any]:
+        return [float(n) for n in range(2000)]
+
+    def add_event_to_state(self, state: list[Any], payload: int) -> list[Any]:
+        return [*state, payload]
+
+    def compute_result(self, state: list[Any]) -> int:
+        return len(state)
+
+
+class LargeScan(sd.UDSO[Any, list[Any], int]):
+    """Keeps much for each group."""
+
+    def create_state(self) -> list[Any]:
+        return [str(n) for n in range(2000)]
+
+    def process(self, state: list[Any], payload: Any, le: int) -> tuple[list[Any], list[int]]:
+        return state, [le]
+
+
+QUERIES: dict[str, Callable[[Query], Query]] = {
+    "filter": lambda s: s.where(lambda e: e.v >= 0),
+    "columns": lambda s: s.group_by("k").tumbling_window(50).aggregate(n=sd.count(), v=sd.sum(lambda e: e.v)),
+    "holistic": lambda s: s.group_by("k").hopping_window(40, 20).aggregate(m=sd.max(lambda e: e.v)),
+    "states": lambda s: s.group_by(lambda e: e.k % 9).hopping_window(40, 20).aggregate(m=Large().of(lambda e: e.v)),
+    "general states": lambda s: s.where(lambda e: e.v < 300).snapshot_window().aggregate(m=Large().of(lambda e: e.v)),
+    "scan": lambda s: s.group_by(lambda e: e.k % 50).apply(lambda g: g.scan(LargeScan)),
+    "snapshots": lambda s: s.snapshot_window().aggregate(n=sd.count()),
+    "sessions": lambda s: s.group_by("k").session_window(4).aggregate(n=sd.count()),
+    "count windows": lambda s: s.count_window(4).aggregate(n=sd.collect(lambda e: e.v)),
+    "join": lambda s: s.join(s.shift(1), on="k"),
+    "asof": lambda s: s.asof_join(s.shift(1), on="k"),
+    "anti": lambda s: s.anti_join(s.shift(3), on="k"),
+    "distinct": lambda s: s.distinct(lambda e: e.k),
+    "stitch": lambda s: s.stitch(),
+    "edges": lambda s: s.to_edges(key="k"),
+    "chop": lambda s: s.chop(30),
+    "match": lambda s: s.where(lambda e: e.v < 300).match(lambda p: p.a.then(p.b).within(7)),
+}
+
+
+def held(query: Query, emit: Any = "speculative", n: int = 2400) -> tuple[sd.Session[Any], int]:
+    """Return a session after some pushes, and the bytes that Python has given it."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        session = query.open(emit=emit)
+        before = tracemalloc.get_traced_memory()[0]
+        for at in range(0, n, 300):
+            session.feed([sd.interval(f"id{i}", i // 6, i // 6 + 20, {"k": i % 700, "v": i}) for i in range(at, at + 300)])
+        gc.collect()
+        return session, tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_the_bytes_of_a_session_are_those_that_it_holds(name: str) -> None:
+    session, real = held(QUERIES[name](S))
+    told = sum(figures["state_bytes"] for figures in session.stats().values())
+    assert real / 2 < told < 2 * real
+
+
+@pytest.mark.parametrize("emit", ["final", sd.Emit(hold=10**9), sd.Emit(every=50, max_delay=10**9)])
+def test_what_waits_to_be_sent_is_counted_as_the_outputs(emit: Any) -> None:
+    session, real = held(S.select(v=lambda e: e.v), emit)
+    figures = session.stats()["(output)"]
+    assert real / 5 < figures["state_bytes"] < real
+    assert figures["events"] == 2400
+    assert real / 2 < sum(each["state_bytes"] for each in session.stats().values()) < 2 * real
+
+
+def test_large_states_are_counted_with_their_operator() -> None:
+    for name, least in (("states", 9 * 2000), ("general states", 20 * 2000), ("scan", 50 * 2000)):
+        session, _ = held(QUERIES[name](S))
+        most = max(session.stats().items(), key=lambda item: item[1]["state_bytes"])
+        assert most[0].startswith(("window_aggregate", "scan"))
+        assert most[1]["state_bytes"] > 24 * least
+
+
+def test_rejected_events_and_known_ids_are_counted_with_their_source() -> None:
+    query = sd.source("s", on_violation="drop").tumbling_window(10).aggregate(n=sd.count())
+    session = query.open()
+    session.push([sd.Cti(1000)])
+    empty = session.stats()["source:s"]["state_bytes"]
+    session.push([sd.point(f"late{n}", n, {"v": "x" * 100}) for n in range(900)])
+    late = session.stats()["source:s"]["state_bytes"]
+    assert late - empty > 900 * 300
+    session.rejected(forget=True)
+    session.push([sd.point(f"known{n}", 1000 + n, {"v": "x" * 100}) for n in range(900)])
+    assert session.stats()["source:s"]["state_bytes"] > empty + 900 * 300
