@@ -92,7 +92,7 @@ def some(size: int, slide: int, count: int) -> list[list[Tuple]]:
     """Return inputs without any assumption: the last of a long list, which have much in them; values rise in one half of them.
 
     >>> [[each.value for each in stream] for stream in some(3, 1, 2)]
-    []
+    [[1, 2, 4, 8, 16, 32, 64, 128], [128, 64, 32, 16, 8, 4, 2, 1]]
     """
     everything = list(streams(size, slide, frozenset()))
     return [_falling(stream) if number % 2 else stream for number, stream in enumerate(everything[-count:])]
