@@ -164,8 +164,7 @@ class Sqlite(Sink):
             self.steps = None
 
     def rows(self, fields: Iterable[str]) -> Counter[Kept]:
-        named = DatabaseTable(self.connect, "t").columns()
-        names = {named[column]: name for column, name in self.columns(fields).items() if column in named}
+        names = {column: field for field, column in DatabaseTable(self.connect, "t").columns().items()}
         with closing(self.connect()) as connection:
             connection.row_factory = sqlite3.Row
             found = list(connection.execute("SELECT * FROM t"))
