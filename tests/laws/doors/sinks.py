@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import os
 import re
 import sqlite3
+import uuid
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -17,6 +20,7 @@ from typing import Any, TypeAlias
 import pyarrow.parquet as pq
 
 from streamdsl.engine.outgoing import Outgoing
+from streamdsl.errors import SinkError
 from streamdsl.io.layout import PHYSICAL
 from streamdsl.sinks import DatabaseTable, ParquetTable
 from streamdsl.temporal import CHT, INFINITY, fields_of
@@ -27,6 +31,7 @@ from tests.laws.power import cut_off_after
 
 Kept: TypeAlias = tuple[int, int, frozenset[Any]]
 """A row as it is compared: its lifetime, and its values with their types."""
+POSTGRESQL = "DOORS_POSTGRESQL"
 NUMERAL = re.compile(r"-?\d+(\.\d+)?")
 SINKS = ("events", "Parquet", "Parquet by time", "SQLite")
 
@@ -133,8 +138,48 @@ class ParquetByTime(Parquet):
     every = 4
 
 
-class Sqlite(Sink):
-    """A `DatabaseTable` on SQLite."""
+class Database(Sink):
+    """A `DatabaseTable`."""
+
+    name = "t"
+
+    @abstractmethod
+    def connect(self) -> Any:
+        """Return a connection, which may be cut off."""
+
+    def table(self) -> DatabaseTable:
+        return DatabaseTable(self.connect, self.name)
+
+    def write(self, out: Outgoing[Any], batch: int) -> None:
+        self.table().write(out.to_arrow(), batch)
+
+    def rows(self, fields: Iterable[str]) -> Counter[Kept]:
+        names = {column: field for field, column in self.table().columns().items()}
+        with closing(self.connect()) as connection:
+            cursor = connection.cursor()
+            cursor.execute(f"SELECT * FROM {self.name}")
+            columns = [each[0] for each in cursor.description]
+            found = [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+        return Counter(
+            (
+                self.time(row["le"]),
+                self.time(row["re"]),
+                kept({names[each]: self._read(row[each]) for each in names.keys() & row}),
+            )
+            for row in found
+        )
+
+    def _read(self, value: Any) -> Any:
+        is_nested = isinstance(value, str) and value[:1] in ("[", "{")
+        return typed(json.loads(value)) if is_nested else typed(value)
+
+    def keeps(self, value: Any) -> Any:
+        value = flat(value)
+        return typed(json.loads(json.dumps(value, default=str)) if isinstance(value, (list, dict)) else value)
+
+
+class Sqlite(Database):
+    """A table of SQLite, which has numbers and texts alone."""
 
     steps: int | None = None
 
@@ -150,47 +195,52 @@ class Sqlite(Sink):
         self.steps -= 1
         return self.steps < 0
 
-    def write(self, out: Outgoing[Any], batch: int) -> None:
-        DatabaseTable(self.connect, "t").write(out.to_arrow(), batch)
-
     def cut(self, out: Outgoing[Any], batch: int, steps: int) -> None:
         self.steps = steps % 60
         try:
             self.write(out, batch)
-        except sqlite3.OperationalError as error:
+        except (sqlite3.OperationalError, SinkError) as error:
             if "interrupted" not in str(error):
                 raise
         finally:
             self.steps = None
 
-    def rows(self, fields: Iterable[str]) -> Counter[Kept]:
-        names = {column: field for field, column in DatabaseTable(self.connect, "t").columns().items()}
-        with closing(self.connect()) as connection:
-            connection.row_factory = sqlite3.Row
-            found = list(connection.execute("SELECT * FROM t"))
-        return Counter(
-            (
-                self.time(row["le"]),
-                self.time(row["re"]),
-                kept({names[column]: self._read(row[column]) for column in names.keys() & row.keys()}),
-            )
-            for row in found
-        )
-
     def _read(self, value: Any) -> Any:
-        if isinstance(value, str) and value[:1] in ("[", "{"):
-            return typed(json.loads(value))
-        return numeral(value) if isinstance(value, str) and NUMERAL.fullmatch(value) else typed(value)
+        return numeral(value) if isinstance(value, str) and NUMERAL.fullmatch(value) else super()._read(value)
 
     def keeps(self, value: Any) -> Any:
-        value = flat(value)
         if isinstance(value, bool):
             return typed(int(value))
-        if isinstance(value, (list, dict)):
-            return typed(json.loads(json.dumps(value, default=str)))
         if isinstance(value, datetime):
             return typed(str(value.astimezone(UTC)))
-        return numeral(str(value)) if isinstance(value, Decimal) else typed(value)
+        return numeral(str(value)) if isinstance(value, Decimal) else super().keeps(value)
+
+
+class PostgreSql(Database):
+    """A table of the PostgreSQL that the environment variable DOORS_POSTGRESQL leads to, through psycopg; for a run by hand."""
+
+    is_cut = False
+
+    def __init__(self, folder: Path, dates: bool) -> None:
+        super().__init__(folder, dates)
+        self.name = f"doors_{uuid.uuid4().hex}"
+
+    def connect(self) -> Any:
+        driver = importlib.import_module("psycopg")
+        connection = driver.connect(os.environ[POSTGRESQL])
+        if self.is_cut:
+            connection.execute("SET statement_timeout = 1")
+        return connection
+
+    def cut(self, out: Outgoing[Any], batch: int, steps: int) -> None:
+        self.is_cut = True
+        try:
+            self.write(out, batch)
+        except SinkError as error:
+            if "timeout" not in str(error):
+                raise
+        finally:
+            self.is_cut = False
 
 
 def kept(fields: Mapping[str, Any]) -> frozenset[Any]:
@@ -232,7 +282,9 @@ MADE: dict[str, Callable[[Path, bool], Sink]] = {
 
 
 def sink(name: str, folder: Path, dates: bool) -> Sink:
-    """Return a new sink."""
+    """Return a new sink; PostgreSQL's is in the place of SQLite's if there is one."""
+    if name == "SQLite" and os.environ.get(POSTGRESQL):
+        return PostgreSql(folder, dates)
     return MADE[name](folder, dates)
 
 
