@@ -149,11 +149,16 @@ class Case:
         """Return an event that is refused after these, whatever the policy."""
         time = max([input.fold.cti, EPOCH if self.dates else 0, *(e.le for e in events if not isinstance(e, Cti))]) + 100
         payload = self.draw(self.kind.values)
+        nowhere: Any = None
         if self.rules.ids == "rows" or self.row["source"] == "frames and objects":
-            return Insert(10**9, time, time - 1, payload)
+            return Insert(10**9, self.draw(st.sampled_from([time, nowhere])), time - 1, payload)
         inserted = [event for event in events if isinstance(event, Insert)]
         last = events[-1]
-        wrong: list[Event[Any]] = [Insert("odd", time, time - 1, payload), Retract("nobody", time, time + 5, time + 2)]
+        wrong: list[Event[Any]] = [
+            Insert("odd", time, time - 1, payload),
+            Retract("nobody", time, time + 5, time + 2),
+            Insert("nowhere", nowhere, time, payload),
+        ]
         if inserted and last is inserted[-1] and not isinstance(last, Cti) and last.le >= input.fold.cti:
             wrong.append(Retract(last.id, last.le, last.re, last.le - 1))
         found: Event[Any] = self.draw(st.sampled_from(wrong))

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
@@ -51,10 +52,11 @@ class Optional:
 
 @dataclass(frozen=True)
 class Kind:
-    """A type of payloads. `key` and `number` are lambdas over one; `count` gives a small int of it, in Python."""
+    """A type of payloads. `test`, `key` and `number` are lambdas over one; `count` gives a small int of it, in Python."""
 
     name: str
     values: st.SearchStrategy[Any]
+    test: Callable[[Any], Any]
     key: Callable[[Any], Any]
     number: Callable[[Any], Any]
     count: Callable[[Any], int]
@@ -74,6 +76,12 @@ KEYS = st.sampled_from(["a", "b"])
 INTS = st.integers(-2, 3)
 FLOATS = st.sampled_from([0.5, 1.0, -1.5, 2.25, 1e16, 0.1])
 DECIMALS = st.sampled_from(list(map(Decimal, ["0.5", "1.50", "-2", "7", "0.12345678901234567890"])))
+TEXT = st.sampled_from(["a", "b", "it's"])
+COLOURS = st.sampled_from(Colour)
+LISTS = st.lists(INTS, max_size=2)
+EXACT = pa.decimal128(38, 20)
+MOMENT = pa.timestamp("us", "UTC")
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 TIMES = st.sampled_from([datetime(2024, 1, day, 7, tzinfo=UTC) + timedelta(microseconds=day) for day in (1, 2, 5)])
 HOSTILE = [
     "items",
@@ -93,6 +101,16 @@ HOSTILE = [
     "payload_le",
 ]
 """Names of fields that methods, columns of the engine and of sinks, SQL, or Python have too."""
+
+
+class Name(enum.StrEnum):
+    """Names that are texts, and more."""
+
+    PRICE = "price"
+
+
+TEXTS = [Name.PRICE, np.str_("size")]
+"""Names that are texts by inheritance."""
 RESERVED = ["le", "re", "id", "kind", "re_new"]
 """Names that columns of frames have that come in, for something else."""
 
@@ -102,119 +120,97 @@ def records(first: str, second: str) -> st.SearchStrategy[dict[str, Any]]:
     return st.tuples(KEYS, INTS).map(lambda values: dict(zip((first, second), values, strict=True)))
 
 
-def kinds() -> list[Kind]:
-    """Return all types of payloads."""
+KV = {"k": pa.string(), "v": pa.int64()}
+OF_VALUE = (lambda e: e.value == 1, lambda e: e.value % 2, lambda e: e.value + 1)
+"""An int by the name that the one field of a bare payload has had, where it was declared: that works for a version more."""
+
+
+def bare_kinds() -> list[Kind]:
+    """Return the types of payloads that are one value."""
     return [
-        Kind("int", INTS, lambda e: e % 2, lambda e: e + 1, lambda p: p, int, {"value": pa.int64()}),
-        Kind("float", FLOATS, lambda e: e > 1, lambda e: e / 2, lambda p: int(min(p, 3)), float, {"value": pa.float64()}),
-        Kind(
-            "str",
-            st.sampled_from(["a", "b", "it's"]),
-            lambda e: e,
-            lambda e: sd.when(e == "a").then(1).otherwise(2),
-            len,
-            str,
-            {"value": pa.string()},
-        ),
-        Kind("None", st.none(), lambda e: sd.is_none(e), lambda e: 1, lambda p: 1),
-        Kind("bool", st.booleans(), lambda e: e, lambda e: sd.when(e).then(1).otherwise(0), int, bool, {"value": pa.bool_()}),
-        Kind("Enum", st.sampled_from(Colour), lambda e: e, lambda e: e.value, lambda p: p.value, Colour),
-        Kind("Decimal", DECIMALS, lambda e: e > 1, lambda e: e + 1, int, Decimal, {"value": pa.decimal128(38, 20)}),
-        Kind("datetime", TIMES, lambda e: e, lambda e: e.day, lambda p: p.day, datetime, {"value": pa.timestamp("us", "UTC")}),
-        Kind("tuple", st.tuples(KEYS, INTS), lambda e: e[0], lambda e: e[1], lambda p: p[1]),
-        Kind(
-            "named tuple",
-            st.builds(Named, KEYS, INTS),
-            lambda e: e.k,
-            lambda e: e.v,
-            lambda p: p.v,
-            Named,
-            {"k": pa.string(), "v": pa.int64()},
-        ),
-        Kind(
-            "record",
-            records("k", "v"),
-            lambda e: e.k,
-            lambda e: e["v"],
-            lambda p: p["v"],
-            None,
-            {"k": pa.string(), "v": pa.int64()},
-        ),
-        Kind(
-            "dataclass",
-            st.builds(Plain, KEYS, INTS),
-            lambda e: e.k,
-            lambda e: e.v,
-            lambda p: p.v,
-            Plain,
-            {"k": pa.string(), "v": pa.int64()},
-        ),
-        Kind(
-            "nested",
-            st.builds(Nested, st.builds(Inner, KEYS, FLOATS), INTS),
-            lambda e: e.inner.k,
-            lambda e: e.v,
-            lambda p: p.v,
-            Nested,
-        ),
-        Kind(
-            "optional",
-            st.builds(Optional, st.none() | KEYS, st.none() | FLOATS),
-            lambda e: e.k,
-            lambda e: sd.when(sd.is_none(e.v)).then(0.0).otherwise(e.v),
-            lambda p: 1 if p.k is None else 2,
-            Optional,
-            {"k": pa.string(), "v": pa.float64()},
-        ),
-        Kind("list", st.lists(INTS, max_size=2), lambda e: len(e), lambda e: sum(e), len, list, {"value": pa.list_(pa.int64())}),
+        Kind("int", INTS, lambda e: e > 0, lambda e: e % 2, lambda e: e + 1, int, int, {"value": pa.int64()}),
+        Kind("float", FLOATS, lambda e: e > 1, lambda e: e > 1, lambda e: e / 2, low, float, {"value": pa.float64()}),
+        Kind("str", TEXT, lambda e: e == "a", lambda e: e, of_text, len, str, {"value": pa.string()}),
+        Kind("None", st.none(), lambda e: sd.is_none(e), lambda e: sd.is_none(e), lambda e: 1, lambda p: 1),
+        Kind("bool", st.booleans(), lambda e: e, lambda e: e, of_truth, int, bool, {"value": pa.bool_()}),
+        Kind("Enum", COLOURS, lambda e: e == Colour.RED, lambda e: e, lambda e: e.value, lambda p: int(p.value), Colour),
+        Kind("Decimal", DECIMALS, lambda e: e > 1, lambda e: e > 1, lambda e: e + 1, int, Decimal, {"value": EXACT}),
+        Kind("datetime", TIMES, lambda e: e > NOON, lambda e: e, lambda e: e.day, day, datetime, {"value": MOMENT}),
+        Kind("list", LISTS, lambda e: len(e) > 0, lambda e: len(e), lambda e: sum(e), len, list, {"value": pa.list_(pa.int64())}),
     ]
+
+
+def kinds() -> list[Kind]:
+    """Return the types of payloads that have fields."""
+    named, plain = st.builds(Named, KEYS, INTS), st.builds(Plain, KEYS, INTS)
+    nested = st.builds(Nested, st.builds(Inner, KEYS, FLOATS), INTS)
+    optional = st.builds(Optional, st.none() | KEYS, st.none() | FLOATS)
+    columns = {"k": pa.string(), "v": pa.float64()}
+    return [
+        Kind("tuple", st.tuples(KEYS, INTS), lambda e: e[0] == "a", lambda e: e[0], lambda e: e[1], lambda p: int(p[1])),
+        Kind("named tuple", named, lambda e: e.k == "a", lambda e: e.k, lambda e: e.v, of_v, Named, KV),
+        Kind("record", records("k", "v"), lambda e: e["v"] > 0, lambda e: e.k, lambda e: e["v"], of_v, None, KV),
+        Kind("dataclass", plain, lambda e: e.k == "a", lambda e: e.k, lambda e: e.v, of_v, Plain, KV),
+        Kind("nested", nested, lambda e: e.v > 0, lambda e: e.inner.k, lambda e: e.v, of_v, Nested),
+        Kind("optional", optional, lambda e: sd.is_none(e.k), lambda e: e.k, of_optional, of_k, Optional, columns),
+    ]
+
+
+def low(value: float) -> int:
+    return int(min(value, 3))
+
+
+def day(value: datetime) -> int:
+    return value.day
+
+
+def of_v(payload: Any) -> int:
+    return int(payload["v"] if isinstance(payload, Mapping) else payload.v)
+
+
+def of_k(payload: Any) -> int:
+    return 1 if payload.k is None else 2
+
+
+def of_text(e: Any) -> Any:
+    return sd.when(e == "a").then(1).otherwise(2)
+
+
+def of_truth(e: Any) -> Any:
+    return sd.when(e).then(1).otherwise(0)
+
+
+def of_optional(e: Any) -> Any:
+    return sd.when(sd.is_none(e.v)).then(0.0).otherwise(e.v)
 
 
 def hostile(first: str, second: str) -> Kind:
     """Return records with fields of these names."""
+    names = {first: pa.string(), second: pa.int64()}
+    values = records(first, second)
     return Kind(
         "hostile",
-        records(first, second),
+        values,
+        lambda e: e[first] == "a",
         lambda e: e[first],
         lambda e: e[second],
-        lambda p: p[second],
+        lambda p: int(p[second]),
         None,
-        {first: pa.string(), second: pa.int64()},
+        names,
     )
 
 
-def _is_bare() -> bool:
-    try:
-        sd.from_rows([(0, 1, 1)]).select(lambda e: e + 1).run()
-    except sd.errors.StreamDslError:
-        return False
-    return True
-
-
-BARE = _is_bare()
-VALUES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "int": (lambda e: e.value % 2, lambda e: e.value + 1),
-    "float": (lambda e: e.value > 1, lambda e: e.value / 2),
-    "str": (lambda e: e.value, lambda e: sd.when(e.value == "a").then(1).otherwise(2)),
-    "None": (lambda e: sd.is_none(e.value), lambda e: 1),
-    "bool": (lambda e: e.value, lambda e: sd.when(e.value).then(1).otherwise(0)),
-    "Enum": (lambda e: e.value, lambda e: 2 if e.value.name == "RED" else 1),
-    "Decimal": (lambda e: e.value > 1, lambda e: e.value + 1),
-    "datetime": (lambda e: e.value, lambda e: 1 if e.value.day > 1 else 2),
-    "list": (lambda e: len(e.value), lambda e: sum(e.value)),
-}
-"""Keys and numbers by the name that the one field of a bare payload has had, where it was declared."""
-KINDS = {kind.name: kind for kind in kinds()}
+KINDS = {kind.name: kind for kind in [*bare_kinds(), *kinds()]}
 NAMES = [*KINDS, "hostile"]
 
 
 def drawn(draw: Callable[[Any], Any], name: str, in_columns: bool) -> Kind:
     """Return the kind of payloads of this name; with hostile names the two that are drawn."""
-    kind = KINDS.get(name)
-    if kind is not None and name in VALUES and (not BARE or (name in ("int", "float", "str") and draw(st.integers(0, 3)) == 3)):
-        key, number = VALUES[name]
-        return replace(kind, key=key, number=number)
-    if kind is not None:
-        return kind
-    names = HOSTILE if in_columns else HOSTILE + RESERVED
-    return hostile(*draw(st.lists(st.sampled_from(names), min_size=2, max_size=2, unique=True)))
+    if name == "hostile":
+        names = HOSTILE if in_columns else HOSTILE + RESERVED + TEXTS
+        return hostile(*draw(st.lists(st.sampled_from(names), min_size=2, max_size=2, unique=True)))
+    kind = KINDS[name]
+    if name == "int" and draw(st.integers(0, 3)) == 3:
+        test, key, number = OF_VALUE
+        return replace(kind, test=test, key=key, number=number)
+    return kind

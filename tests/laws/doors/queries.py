@@ -35,7 +35,7 @@ def of_two(apply: Callable[[Stream, Stream, Kind], Stream]) -> Operator:
 
 OPERATORS = {
     "identity": of_one(lambda s, kind: s),
-    "where": of_one(lambda s, kind: s.where(kind.key)),
+    "where": of_one(lambda s, kind: s.where(kind.test)),
     "where, called": of_one(lambda s, kind: s.where(called(kind, lambda n: n > 0))),
     "select a number": of_one(lambda s, kind: s.select(kind.number)),
     "select fields": of_one(lambda s, kind: s.select(k=kind.key, v=kind.number)),
@@ -91,13 +91,9 @@ def called(kind: Kind, test: Callable[[int], bool]) -> Callable[[Any], bool]:
     count = kind.count
 
     def keep(payload: Any) -> bool:
-        return bool(test(int(count(bare(payload)))))
+        return bool(test(int(count(payload))))
 
     return keep
-
-
-def bare(payload: Any) -> Any:
-    return payload.value if type(payload).__name__ == "ScalarRow" else payload
 
 
 def as_numbers(kind: Kind) -> Callable[[Any], dict[str, Any]]:
@@ -105,7 +101,7 @@ def as_numbers(kind: Kind) -> Callable[[Any], dict[str, Any]]:
     count = kind.count
 
     def made(payload: Any) -> dict[str, Any]:
-        v = count(bare(payload))
+        v = count(payload)
         return {"k": "abc"[v % 3], "v": v}
 
     return made

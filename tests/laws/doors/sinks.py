@@ -170,7 +170,11 @@ class Sqlite(Sink):
             connection.row_factory = sqlite3.Row
             found = list(connection.execute("SELECT * FROM t"))
         return Counter(
-            (self.time(row["le"]), self.time(row["re"]), kept({name: self._read(row[column]) for column, name in names.items()}))
+            (
+                self.time(row["le"]),
+                self.time(row["re"]),
+                kept({names[column]: self._read(row[column]) for column in names.keys() & row.keys()}),
+            )
             for row in found
         )
 

@@ -136,8 +136,8 @@ class Door:
         time = getattr(event, name, None)
         return None if time is None else self._time(time)
 
-    def _time(self, time: int) -> Any:
-        if time == INFINITY:
+    def _time(self, time: int | None) -> Any:
+        if time is None or time == INFINITY:
             return None
         return datetime.fromtimestamp(time, UTC) if self.dates else time
 
@@ -145,7 +145,7 @@ class Door:
         """Return an event as it is sent: of a stream over dates with moments."""
         if not self.dates:
             return event
-        at: Callable[[int], Any] = lambda time: INFINITY if time == INFINITY else self._time(time)  # noqa: E731
+        at: Callable[[int], Any] = lambda time: time if time in (INFINITY, None) else self._time(time)  # noqa: E731
         if isinstance(event, Cti):
             return Cti(at(event.time))
         if isinstance(event, Insert):
