@@ -274,8 +274,8 @@ SABOTAGES = (
     Sabotage(
         "rows that wait are forgotten where one comes that cannot",
         "streamdsl/engine/waiting.py",
-        "        self._ids.update(ids)\n        self._batches.append(batch)\n",
-        "        self._ids.update(ids)\n        self._batches = [batch]\n",
+        "        self._batches.append(batch)\n",
+        "        self._batches = [batch]\n",
         "sends_what_it_sends_without_waiting or sees_the_rows_that_wait",
     ),
     Sabotage(
@@ -316,8 +316,8 @@ SABOTAGES = (
     Sabotage(
         "a counter begins anew in a restored session",
         "streamdsl/engine/state/objects.py",
-        "list(map(itertools.count, reader.column(content)))",
-        "[itertools.count() for _ in reader.column(content)]",
+        "list(map(itertools.count, checked(reader.column(content, size), int)))",
+        "[itertools.count() for _ in reader.column(content, size)]",
         "restored_session and stitch",
     ),
     Sabotage(

@@ -197,8 +197,11 @@ QUERIES: dict[str, Callable[[Any], object]] = {
 }
 
 
+KINDS_OF_FUNCTIONS = ["async", "async generator", "generator", "partial async", "partial generator", "async call"]
+
+
 @pytest.mark.parametrize("where", QUERIES)
-@pytest.mark.parametrize("function", [is_dear, later, fares, partial(is_dear), partial(fares), Checker()], ids=str)
+@pytest.mark.parametrize("function", [is_dear, later, fares, partial(is_dear), partial(fares), Checker()], ids=KINDS_OF_FUNCTIONS)
 def test_functions_that_give_no_value_are_refused_when_the_query_is_made(where: str, function: Any) -> None:
     with pytest.raises(
         QueryError,
