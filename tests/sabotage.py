@@ -539,10 +539,10 @@ SABOTAGES = (
         "in_the_sink",
     ),
     Sabotage(
-        "an id that is used again is the one before, where rows are few",
-        "streamdsl/engine/few.py",
-        "return [Incarnation(id, le) for id, _, le, _, _ in self.changes]",
-        "return [id for id, _, le, _, _ in self.changes]",
+        "an id goes out again as soon as its source has let it go",
+        "streamdsl/engine/running_query.py",
+        "return len(self._graph.sources) == 1 and all(operator.passes_ctis for operator in self._graph.operators)",
+        "return True",
         "in_the_sink",
     ),
     Sabotage(
