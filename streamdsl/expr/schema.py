@@ -180,7 +180,8 @@ class Schema:
             found = cls.of_type(type(payload))
             assert found is not None
             return found
-        return cls.tuple(len(payload)) if isinstance(payload, tuple) else cls.scalar(type(payload))
+        kind: Any = type(payload)
+        return cls.tuple(len(payload)) if isinstance(payload, tuple) else cls.scalar(kind)
 
     def values(self, payload: Any) -> Sequence[Any]:
         """Return the payload's field values in order, or raise `SchemaError`; an object stays whole.
