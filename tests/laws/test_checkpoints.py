@@ -297,10 +297,11 @@ def legal(pushes: Sequence[Push]) -> list[Push]:
     come: set[tuple[str, Hashable]] = set()
     found: list[Push] = []
     for source, events in pushes:
-        kept = [
-            event for event in events if isinstance(event, Cti) or (isinstance(event, Insert) and (source, event.id) not in come)
-        ]
-        come |= {(source, event.id) for event in kept if isinstance(event, Insert)}
+        kept: list[Event[Any]] = []
+        for event in events:
+            if isinstance(event, Cti) or (isinstance(event, Insert) and (source, event.id) not in come):
+                kept.append(event)
+                come |= {(source, event.id)} if isinstance(event, Insert) else set()
         found.append((source, tuple(kept)))
     return found
 
