@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields
+from enum import Enum
 from itertools import repeat
 from typing import Any, Final, Generic, Never, TypeAlias, TypeVar, cast
 
@@ -15,19 +16,16 @@ T = TypeVar("T")
 E = TypeVar("E")
 
 
-class _Missing:
+class _Missing(Enum):
     """The payload of a retraction that leaves it out."""
 
-    __slots__ = ()
+    MISSING = "..."
 
     def __repr__(self) -> str:
-        return "..."
-
-    def __reduce__(self) -> str:
-        return "MISSING"
+        return self.value
 
 
-MISSING: Final = _Missing()
+MISSING: Final = _Missing.MISSING
 
 
 class PhysicalEvent(Generic[T_co]):
