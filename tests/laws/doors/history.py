@@ -49,6 +49,7 @@ class Writer:
     now: int = 0
     pushes: list[list[Event[Any]]] = field(default_factory=lambda: [[]])
     fresh: int = 0
+    rows: int = 0
     as_rows: bool = False
     """Whether the push that is written is one of rows, where others are of objects."""
 
@@ -62,6 +63,7 @@ class Writer:
             acts += [self.late, self.late]
         if self.rules.ids in ("again", "edges"):
             acts += [self.again, self.again]
+        self.cut()
         for _ in range(self.draw(st.integers(0, most))):
             self.draw(st.sampled_from(acts))()
         if self.rules.finite:
@@ -107,8 +109,8 @@ class Writer:
     def free_id(self) -> Hashable | None:
         """Return an id that may be used now; rows that have none get one that nothing else has."""
         if self.as_rows:
-            self.fresh += 1
-            return ROW, self.fresh
+            self.rows += 1
+            return ROW, self.rows
         if self.rules.ids in ("again", "edges"):
             ids = [n for n, _ in enumerate(POOL)] if self.rules.numbered else list(POOL)
             return next((id for id in ids if self.fold.is_free(id)), None)
