@@ -18,7 +18,8 @@ from streamdsl.expr.trace import trace
 from streamdsl.plan import derived
 from streamdsl.plan.node import Group, Matching, Node, Source, WindowAggregate, WindowApply
 from streamdsl.plan.units import in_unit
-from streamdsl.temporal import Lifetime, Record, Unit, to_duration, to_ticks
+from streamdsl.temporal import Lifetime, Unit, to_duration, to_ticks
+from streamdsl.temporal.payload import is_taken
 from streamdsl.temporal.time import add_time
 from streamdsl.udm.aggregates import Agg, BoundAgg
 from streamdsl.udm.bases import AnyUDA, AnyUDO
@@ -345,13 +346,13 @@ def key_parts(key: Expr) -> dict[str, Expr]:
     if isinstance(key, Field):
         return {key.name: Key()}
     if isinstance(key, Make) and key.schema.shape in (Shape.RECORD, Shape.CLASS):
-        is_record = key.schema.shape is Shape.RECORD
-        return {name: _item(name) if is_record and hasattr(Record, name) else Attribute(Key(), name) for name in key.schema.names}
+        items = {name for name in key.schema.names if key.schema.shape is Shape.RECORD and is_taken(name)}
+        return {name: _item(name) if name in items else Attribute(Key(), name) for name in key.schema.names}
     return {"key": Key()}
 
 
 def _item(name: str) -> Expr:
-    """Return a field of a record key that has the name of one of a record's methods, such as `items`."""
+    """Return a field of a record key that is no attribute, such as `items`."""
     return Call(itemgetter(name), (Key(),), name)
 
 

@@ -58,7 +58,7 @@ class Held:
                 continue
             if isinstance(value, np.ndarray):
                 found += 112 + (value.nbytes if value.base is None else 0)
-                parts: Sequence[Any] = value.ravel() if value.dtype == object else ()
+                parts: Any = value.ravel() if value.dtype == object else ()
                 open_ += [] if value.base is None else [value.base]
             else:
                 size, each = _PER_ITEM.get(cls, (0, 0))

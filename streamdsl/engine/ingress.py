@@ -154,7 +154,7 @@ class Ingress:
         id, le, re, payload = event.id, event.le, event.re, event.payload
         if type(le) is not int or type(re) is not int or le == MIN_TIME:
             return None
-        if type(id) is int and not self.numbers.is_clear(id):
+        if type(id) is int and self.numbers.is_given(id):
             return None
         schema = self.schema
         values = None if schema is None or le == re else plain_values(payload, schema)
@@ -169,6 +169,8 @@ class Ingress:
         if not self.table.admit_alone(id, le, re, payload):
             self._is_taken = False
             return None
+        if type(id) is int:
+            self.numbers.is_clear(id)
         if schema is None:
             self.schema = batch.table.schema
         self.reader.saw_integer()

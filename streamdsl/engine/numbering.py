@@ -41,9 +41,13 @@ class RowNumbers:
         self._given = self.next
         return first
 
+    def is_given(self, id: int) -> bool:
+        """Say whether an integer is, or may be, the number of a row."""
+        return 0 <= id < self._given
+
     def is_clear(self, id: int) -> bool:
-        """Say whether an integer is the number of no row, and never will be."""
-        if 0 <= id < self._given:
+        """Say whether an integer is the number of no row, and see to it that it never will be."""
+        if self.is_given(id):
             return False
         if self.next <= id < _MOST:
             self.next = id + 1

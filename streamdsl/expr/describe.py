@@ -26,7 +26,7 @@ from streamdsl.expr.nodes import (
 from streamdsl.expr.room import make_room
 from streamdsl.expr.schema import Shape
 from streamdsl.expr.words import CASTS
-from streamdsl.temporal.payload import Record
+from streamdsl.temporal.payload import is_taken
 
 _CALLS = {"abs": "abs", "not": "not_", "is_none": "is_none"}
 
@@ -89,7 +89,7 @@ def is_attribute(name: str) -> bool:
     >>> is_attribute("fare"), is_attribute("class"), is_attribute("items"), is_attribute("a b")
     (True, False, False, False)
     """
-    return name.isidentifier() and not iskeyword(name) and not name.startswith("__") and not hasattr(Record, name)
+    return name.isidentifier() and not iskeyword(name) and not is_taken(name)
 
 
 def _inner(expr: Expr, rows: tuple[str, ...]) -> str:

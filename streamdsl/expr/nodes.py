@@ -326,7 +326,7 @@ def schema_of(expr: Expr, inputs: tuple[Schema | None, ...]) -> Schema | None:
     if isinstance(expr, Whole):
         return inputs[expr.side]
     if isinstance(expr, Constant):
-        return Schema.scalar(type(expr.value)) if type(expr.value) in IMMUTABLE else None
+        return Schema.of_payload(expr.value) if type(expr.value) in IMMUTABLE else None
     applied = application(expr)
     gives = "int" if isinstance(expr, Life) else "bool" if is_boolean(expr) else None if applied is None else applied[0].gives
     return None if gives is None else Schema.scalar(_TYPES[gives])

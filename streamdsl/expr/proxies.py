@@ -13,6 +13,7 @@ from streamdsl.expr.facade import E, holds_values, node_of, operand
 from streamdsl.expr.nodes import Expr, Field, Life, Make, Whole
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.tracing import Refusing, WriterError, mistaken, not_mistaken, refuse
+from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.temporal.payload import Record
 
 
@@ -139,7 +140,9 @@ def row_proxy(schema: Schema | None, side: int) -> Any:
     """Return what a lambda is called with for a row while it is traced."""
     if schema is None:
         return RowE(side)
-    return BareE(side, schema.kind) if schema.shape is Shape.SCALAR else RowProxy(schema, side)
+    if schema.shape is not Shape.SCALAR:
+        return RowProxy(schema, side)
+    return BareE(side, schema.kind if schema.kind in IMMUTABLE else None)
 
 
 class LifeProxy(Refusing):

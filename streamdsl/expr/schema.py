@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamdsl.errors import SchemaError, shortened
-from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.temporal.names import exact
 from streamdsl.temporal.payload import Record, is_dataclass, is_namedtuple
 
@@ -123,7 +122,7 @@ class Schema:
     names: tuple[str, ...]
     cls: type | None = None
     kind: type | None = field(default=None, compare=False)
-    """Of bare values the builtin type that is declared for them, where it is one."""
+    """Of bare values the class that is declared for them, or that the first one has."""
 
     def __post_init__(self) -> None:
         if any(type(name) is not str for name in self.names):
@@ -132,12 +131,8 @@ class Schema:
     @classmethod
     @functools.cache
     def scalar(cls, kind: Any = None) -> Schema:
-        """Return the schema of bare values, of which one of the builtin types may be declared."""
+        """Return the schema of bare values, of which the class may be known."""
         return cls(Shape.SCALAR, ("value",), kind=kind)
-
-    @classmethod
-    def _bare(cls, kind: Any) -> Schema:
-        return cls.scalar(kind if kind in IMMUTABLE else None)
 
     @classmethod
     def record(cls, names: Sequence[str]) -> Schema:
@@ -172,7 +167,7 @@ class Schema:
             return cls(Shape.CLASS if is_plain_class(payload) else Shape.OBJECT, tuple(payload._fields), payload)
         if issubclass(payload, (Mapping, tuple)) or payload is object:
             return None
-        return cls._bare(payload)
+        return cls.scalar(payload)  # type: ignore[arg-type]
 
     @classmethod
     def of_payload(cls, payload: Any) -> Schema:
@@ -185,7 +180,7 @@ class Schema:
             found = cls.of_type(type(payload))
             assert found is not None
             return found
-        return cls.tuple(len(payload)) if isinstance(payload, tuple) else cls._bare(type(payload))
+        return cls.tuple(len(payload)) if isinstance(payload, tuple) else cls.scalar(type(payload))
 
     def values(self, payload: Any) -> Sequence[Any]:
         """Return the payload's field values in order, or raise `SchemaError`; an object stays whole.

@@ -88,7 +88,7 @@ def settled_type(kind: Any) -> Any:
     if test.is_dictionary(kind):
         return settled_type(kind.value_type)
     if test.is_timestamp(kind):
-        return pa.timestamp(kind.unit, kind.tz and "UTC")
+        return pa.timestamp("ms" if kind.unit == "s" else kind.unit, kind.tz and "UTC")  # as Parquet, which has no seconds
     if test.is_list(kind) or test.is_large_list(kind) or test.is_fixed_size_list(kind):
         return pa.list_(settled_type(kind.value_type))
     if test.is_map(kind):

@@ -205,7 +205,7 @@ def declared_kinds(payload: PayloadLike) -> dict[str, Kind]:
     schema = as_schema(payload)
     if schema is None:
         return {}
-    cls: Any = payload.cls if isinstance(payload, Schema) else payload
+    cls: Any = (payload.cls or payload.kind) if isinstance(payload, Schema) else payload
     hints = {"value": cls} if schema.shape is Shape.SCALAR else _hints(cls)
     kinds = {name: _HINTS.get(_bare(hints.get(name))) for name in schema.names}
     return {name: kind for name, kind in kinds.items() if kind is not None}

@@ -91,7 +91,7 @@ def bound_to(plan: Node, values: Mapping[str, Constant]) -> Node:
 
 
 def _with_values(node: Node, values: Mapping[str, Constant]) -> Node:
-    changes: dict[str, Any] = {each.name: _valued(getattr(node, each.name), values) for each in fields(node)}
+    changes: dict[str, Any] = {each.name: _valued(getattr(node, each.name), values) for each in fields(node) if each.compare}
     new = replace(node, **changes)
     if not isinstance(new, AlterLifetime) or new.unit is None:
         return new
@@ -110,7 +110,7 @@ def _valued(value: Any, values: Mapping[str, Constant]) -> Any:
     if type(value) is tuple:
         return tuple(_valued(item, values) for item in value)
     if isinstance(value, HOLDERS):
-        return replace(value, **{each.name: _valued(getattr(value, each.name), values) for each in fields(value)})
+        return replace(value, **{each.name: _valued(getattr(value, each.name), values) for each in fields(value) if each.compare})
     if isinstance(value, OpaqueWindow):
         module = copy.copy(value)
         module.function = function_with_values(value.function, values)

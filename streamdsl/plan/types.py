@@ -104,7 +104,7 @@ def _of_node(node: Node, given: Sequence[Hints], groups: Mapping[int, Hints]) ->
 
 def _of_schema(schema: Schema) -> Hints:
     """Return what the class of a source's payloads declares."""
-    kind = getattr(schema, "kind", None)
+    kind = schema.kind
     found = {name: kind or declared(schema.cls, name) for name in schema.names}
     return {name: hint for name, hint in found.items() if hint is not None}
 

@@ -46,7 +46,8 @@ from streamdsl.spark.types import (
     type_of_hint,
     unify,
 )
-from streamdsl.temporal import INFINITY, MIN_TIME, Record
+from streamdsl.temporal import INFINITY, MIN_TIME
+from streamdsl.temporal.payload import is_taken
 
 _LONGEST: Final = 20_000
 
@@ -206,7 +207,7 @@ def _attribute(expr: Any, env: Env) -> Sql:
     if operand.type == ANY:
         return operand
     plain = isinstance(operand.type, Row) and operand.type.schema.shape in (Shape.RECORD, Shape.CLASS)
-    if not plain or hasattr(Record, expr.name):
+    if not plain or is_taken(expr.name):
         raise NotNative(f"the attribute {expr.name} is read in Python")
     found = RowAt(as_nullable(operand.type, False), operand.text).field(expr.name)
     if not operand.type.nullable:

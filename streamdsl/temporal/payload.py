@@ -77,6 +77,15 @@ for _name in (*_ASKED.split(), *_COMPUTED.split(), *(f"r{each}" for each in _COM
     setattr(RecordMethod, f"__{_name}__", RecordMethod.refuse)
 
 
+def is_taken(name: str) -> bool:
+    """Say whether records have something else than a field by `record.name`.
+
+    >>> is_taken("items"), is_taken("__doc__"), is_taken("fare")
+    (True, True, False)
+    """
+    return name.startswith("__") or hasattr(Record, name)
+
+
 class _Method:
     """The descriptor of a method of records."""
 
@@ -287,7 +296,8 @@ def _composite_key(value: Any) -> Hashable:
         hash(value)
     except TypeError:
         return (type(value).__name__, repr(value))
-    return value
+    found: Hashable = value
+    return found
 
 
 def payload_order(value: object) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import streamdsl as sd
+from streamdsl.engine.session import Session
 from streamdsl.engine.starting import restored
 from streamdsl.temporal import Event
 from tests.laws.harness import Emit, pushes_for
@@ -47,7 +48,7 @@ class Pair:
         assert_same(self.whole.close(), self.stopped.close())
 
 
-def figures(session: sd.Session[Any]) -> dict[str, dict[str, int]]:
+def figures(session: Session[Any]) -> dict[str, dict[str, int]]:
     """Return the figures of a session but its bytes: values that were one by chance are two when they have been restored."""
     return {name: {key: n for key, n in each.items() if key != "state_bytes"} for name, each in session.stats().items()}
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from streamdsl.engine.columnar.combine import combine_windows
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
+from streamdsl.engine.room import Room
 from streamdsl.engine.sorting import as_one, order_by, sorted_integers
 from tests.laws.profiles import examples
 from tests.laws.scenarios import SEEDS
@@ -50,7 +51,7 @@ def test_rows_are_counted_and_summed_as_a_dictionary_does(seed: int) -> None:
     for cell, value in [found for part in parts for found in cells(part)]:
         counts[cell] += 1
         sums[cell] += value
-    found = combine_windows(parts)
+    found = combine_windows(parts, Room("", "windows", 10**6))
     keys = list(zip(found.numbers.tolist(), found.groups.tolist(), strict=True))
     assert len(set(keys)) == len(keys)
     assert dict(zip(keys, found.lanes.counts(ROWS).tolist(), strict=True)) == counts

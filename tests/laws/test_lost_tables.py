@@ -197,7 +197,7 @@ for batch, events in enumerate(many_batches()):
             table_of(kind, path).write(events, batch, stream)
             break
         except SinkError as error:
-            if not any(said in str(error) for said in ("is in use by process", "is locked")):
+            if not any(said in str(error) for said in ("is in use by", "is locked")):
                 sys.exit(str(error))
 """
 

@@ -10,6 +10,7 @@ from pandas.testing import assert_frame_equal
 
 import streamdsl as sd
 from streamdsl.io.frames import history_to_arrow
+from streamdsl.plan.types import output_types
 from streamdsl.temporal import CHT, Event
 from streamdsl.temporal.frames import History, history_to_pandas
 from tests.laws.harness import pushes_for
@@ -39,7 +40,7 @@ def test_rows_and_frames_of_a_run_are_those_of_its_events(seed: int) -> None:
     assert_frame_equal(result.to_pandas(), history_to_pandas(history))
     assert result.to_pandas().attrs == history_to_pandas(history).attrs
     try:
-        expected = history_to_arrow(history)
+        expected = history_to_arrow(history, output_types(query.plan()))
     except sd.errors.SchemaError:
         return
     assert result.to_arrow().equals(expected, check_metadata=True)

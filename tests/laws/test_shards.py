@@ -255,7 +255,7 @@ def test_what_is_told_of_an_id_goes_to_one_shard(ids: list[str | None], n: int) 
 
 @given(histories(), st.integers(0, 99), st.randoms())
 def test_rows_that_come_in_no_order_are_put_in_one(history: CHT[Any], seed: int, rng: Any) -> None:
-    rows = arrival_order(history, Random(seed), ctis=False)
+    rows: list[Any] = arrival_order(history, Random(seed), ctis=False)
     rng.shuffle(rows)
     assert CHT.from_events(in_sequence(rows)) == history
 

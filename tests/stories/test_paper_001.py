@@ -286,7 +286,7 @@ class TestTheInternals:
 
     def test_windows_without_events_produce_no_output(self) -> None:
         apart = sd.from_rows([(0, 1, 4), (21, 22, 8)])
-        check(apart.tumbling_window(10).aggregate(sd.sum(lambda e: e.value)), [(0, 10, 4), (20, 30, 8)])
+        check(apart.tumbling_window(10).aggregate(sd.sum(lambda e: e)), [(0, 10, 4), (20, 30, 8)])
 
     def test_output_is_speculative_and_corrected_when_a_late_event_comes(self) -> None:
         session = sd.source("s").tumbling_window(10).aggregate(sd.count()).open()

@@ -16,7 +16,7 @@ def keys() -> None:
     assert_type(trips.group_by(lambda e: (e.zone, e.vendor)), sd.GroupedStream[tuple[int, str], Trip])
     assert_type(trips.group_by("zone"), sd.GroupedStream[Any, Trip])
     assert_type(trips.group_by(["zone", "vendor"]), sd.GroupedStream[sd.Record, Trip])
-    assert_type(numbers.group_by(lambda e: e.value > 2), sd.GroupedStream[bool, float])
+    assert_type(numbers.group_by(lambda e: e > 2), sd.GroupedStream[bool, float])
     trips.group_by(lambda e: e.zoon)  # type: ignore[attr-defined]
 
 

@@ -31,7 +31,9 @@ def where() -> None:
     assert_type(trips.where(lambda e: (e.fare > 3) & (e.vendor == "x")), sd.Stream[Trip])
     assert_type(trips.where(lambda e, life: life.re - life.le > 3), sd.Stream[Trip])
     assert_type(trips.where(sd.col("fare") > 3), sd.Stream[Trip])
-    assert_type(numbers.where(lambda e: e.value > 3), sd.Stream[float])
+    assert_type(numbers.where(lambda e: e / 2 > 3), sd.Stream[float])
+    assert_type(numbers.where(lambda e: e.is_integer()), sd.Stream[float])
+    numbers.where(lambda e: e.value > 3)  # type: ignore[attr-defined]
     trips.where(lambda e: e.faer > 3)  # type: ignore[attr-defined]
     trips.where(lambda e: e.vendor > 3)  # type: ignore[operator]
     numbers.where(lambda e: e.valeu > 3)  # type: ignore[attr-defined]
@@ -45,8 +47,10 @@ def select() -> None:
     assert_type(trips.select(lambda e: (e.vendor, e.fare)), sd.Stream[tuple[str, float]])
     assert_type(trips.select(lambda e, life: life.le), sd.Stream[int])
     assert_type(trips.select(cents=lambda e: e.fare * 100, vendor=sd.col("vendor")), sd.Stream[sd.Record])
-    assert_type(numbers.select(lambda e: round(e.value)), sd.Stream[int])
-    assert_type(numbers.select(double=lambda e: e.value * 2), sd.Stream[sd.Record])
+    assert_type(numbers.select(lambda e: round(e)), sd.Stream[int])
+    assert_type(numbers.select(lambda e: e * 2), sd.Stream[float])
+    assert_type(numbers.select(lambda e: e), sd.Stream[float])
+    assert_type(numbers.select(double=lambda e: e * 2), sd.Stream[sd.Record])
     trips.select(lambda e: e.faer)  # type: ignore[attr-defined]
     trips.select(lambda e: Stats(e.zone, e.vendor))  # type: ignore[arg-type]
     trips.select(cents=lambda e: e.faer)  # type: ignore[attr-defined]
@@ -99,13 +103,13 @@ def lifetimes() -> None:
     assert_type(trips.alter_lifetime(lambda e, life: life.re, lambda e, life: life.re - life.le), sd.Stream[Trip])
     assert_type(trips.alter_duration(timedelta(seconds=5)), sd.Stream[Trip])
     assert_type(trips.alter_duration(lambda e: e.zone), sd.Stream[Trip])
-    assert_type(numbers.alter_duration(lambda e: round(e.value)), sd.Stream[float])
+    assert_type(numbers.alter_duration(lambda e: round(e)), sd.Stream[float])
     assert_type(trips.shift("-5m").to_points().clip_interval(0, "2013-02-08"), sd.Stream[Trip])
     assert_type(trips.extend("-5m").clip_duration(60).to_points_at_end().quantize("1h", "5m", offset=3), sd.Stream[Trip])
     assert_type(trips.to_edges(), sd.Stream[Trip])
     assert_type(trips.distinct(), sd.Stream[Trip])
     assert_type(trips.distinct(lambda e: (e.zone, e.vendor)), sd.Stream[tuple[int, str]])
-    assert_type(numbers.distinct(lambda e: round(e.value)), sd.Stream[int])
+    assert_type(numbers.distinct(lambda e: round(e)), sd.Stream[int])
     assert_type(trips.to_edges("zone"), sd.Stream[Trip])
     assert_type(trips.to_edges(lambda e: (e.zone, e.vendor)), sd.Stream[Trip])
     trips.alter_duration(lambda e: e.faer)  # type: ignore[attr-defined]
@@ -118,7 +122,7 @@ def top_k() -> None:
     hours = trips.tumbling_window("1h")
     assert_type(hours.top_k(3, by="fare"), sd.Stream[Trip])
     assert_type(hours.top_k(3, by=lambda e: e.fare, rank=True), sd.Stream[tuple[int, Trip]])
-    assert_type(numbers.tumbling_window(5).top_k(3, lambda e: -e.value), sd.Stream[float])
+    assert_type(numbers.tumbling_window(5).top_k(3, lambda e: -e), sd.Stream[float])
     assert_type(trips.group_by(lambda e: e.zone).tumbling_window(5).top_k(1, lambda e: e.fare), sd.Stream[tuple[int, Trip]])
     hours.top_k(3, by=lambda e: e.faer)  # type: ignore[attr-defined]
 

@@ -46,7 +46,7 @@ def modules() -> None:
     assert_type(hours.aggregate(Longest(), lambda e: e.vendor), sd.Stream[int])
     assert_type(hours.aggregate(spread, lambda e: e.fare), sd.Stream[float])
     assert_type(hours.aggregate(busy, lambda e: e.vendor), sd.Stream[int])
-    assert_type(tens.aggregate(Median(), lambda e: e.value * 2), sd.Stream[float])
+    assert_type(tens.aggregate(Median(), lambda e: e * 2), sd.Stream[float])
     hours.aggregate(Median)  # type: ignore[arg-type]
     hours.aggregate(Median())  # type: ignore[arg-type]
     tens.aggregate(Fares)  # type: ignore[arg-type]
@@ -64,8 +64,8 @@ def window_lambda() -> None:
     assert_type(hours.aggregate(lambda w: w.max(lambda e: e.zone) - w.min(lambda e: e.zone)), sd.Stream[int])
     assert_type(hours.aggregate(lambda w: w.collect(lambda e: e.vendor, where=lambda e: e.fare > 3)), sd.Stream[list[str]])
     assert_type(hours.aggregate(lambda w: w.quantile(lambda e: e.fare, 0.9, "inverted_cdf")), sd.Stream[float])
-    assert_type(tens.aggregate(lambda w: w.avg(lambda e: e.value)), sd.Stream[float])
-    assert_type(tens.aggregate(lambda w: w.udm(Median) + w.udm(spread, lambda e: -e.value)), sd.Stream[float])
+    assert_type(tens.aggregate(lambda w: w.avg(lambda e: e)), sd.Stream[float])
+    assert_type(tens.aggregate(lambda w: w.udm(Median) + w.udm(spread, lambda e: -e)), sd.Stream[float])
     hours.aggregate(lambda w: w.avg(lambda e: e.faer))  # type: ignore[attr-defined]
     hours.aggregate(lambda w: w.avg(lambda e: e.vendor))  # type: ignore[arg-type, return-value]
     hours.aggregate(lambda w: w.udm(Median(), lambda e: e.vendor))  # type: ignore[arg-type, return-value]
@@ -96,11 +96,11 @@ def named_aggregates() -> None:
         ),
         sd.Stream[sd.Record],
     )
-    assert_type(tens.aggregate(n=sd.count(), mean=sd.avg(lambda e: e.value)), sd.Stream[sd.Record])
-    assert_type(tens.aggregate(med=Median().of(lambda e: e.value)), sd.Stream[sd.Record])
+    assert_type(tens.aggregate(n=sd.count(), mean=sd.avg(lambda e: e)), sd.Stream[sd.Record])
+    assert_type(tens.aggregate(med=Median().of(lambda e: e)), sd.Stream[sd.Record])
     assert_type(hours.aggregate(sd.count()), sd.Stream[int])
     assert_type(hours.aggregate(sd.sum(lambda e: e.zone)), sd.Stream[int])
-    assert_type(tens.aggregate(sd.max(lambda e: e.value)), sd.Stream[float])
+    assert_type(tens.aggregate(sd.max(lambda e: e)), sd.Stream[float])
     mean: sd.Agg[Trip, float] = sd.avg(lambda e: e.fare)
     hours.aggregate(mean=mean)
     tens.aggregate(mean=mean)  # type: ignore[arg-type]
@@ -115,7 +115,7 @@ def named_aggregates() -> None:
 
 def aggregate_as() -> None:
     assert_type(hours.aggregate_as(Stats, n=sd.count(), mean=sd.avg(lambda e: e.fare)), sd.Stream[Stats])
-    assert_type(tens.aggregate_as(Stats, n=sd.count(), mean=sd.avg(lambda e: e.value)), sd.Stream[Stats])
+    assert_type(tens.aggregate_as(Stats, n=sd.count(), mean=sd.avg(lambda e: e)), sd.Stream[Stats])
     hours.aggregate_as(Stats, n=sd.count(), mean=sd.avg(lambda e: e.faer))  # type: ignore[attr-defined]
 
 

@@ -59,7 +59,7 @@ def _reached(value: Any) -> Iterator[Any]:
         yield from _hints(value, value.__globals__)
     elif isinstance(value, type) and issubclass(value, UDM):
         for each in value.__mro__:
-            yield from typing.get_args(tuple[*getattr(each, "__orig_bases__", ())])
+            yield from getattr(each, "__orig_bases__", ())
             yield from (member for member in vars(each).values() if isinstance(member, FunctionType))
     elif isinstance(value, type) and (_is_data(value) or typing.is_typeddict(value)):
         yield from value.__bases__

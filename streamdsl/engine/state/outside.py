@@ -88,7 +88,7 @@ def _made_with(root: object, shapes: dict[type, dict[str, set[type]]]) -> Iterat
             open_ += [([*path, place], item) for place, item in enumerate(items[:_FEW])]
         elif is_configuration(value):
             yield path, value
-        elif not path or is_state(type(value)):
+        elif not path or is_state(value.__class__):
             held = attributes_of(value)
             open_ += [([*path, name], each) for name, each in held.items()]
             shape = shapes.setdefault(type(value), {})
@@ -100,4 +100,4 @@ def _step(value: Any, step: Any, first: bool) -> Any:
     """Return what an object holds at a step of such a way, None if it holds nothing there; no code of it runs."""
     if type(value) in (tuple, list):
         return value[step] if type(step) is int and 0 <= step < min(_FEW, len(value)) else None
-    return attributes_of(value).get(step) if first or is_state(type(value)) else None
+    return attributes_of(value).get(step) if first or is_state(value.__class__) else None

@@ -49,7 +49,7 @@ def _parts(value: Any) -> Iterable[Any] | None:
         return value
     if isinstance(value, (dict, Record)):
         return [*value.keys(), *value.values()]
-    cls = type(value)
+    cls: Any = type(value)
     if not is_dataclass(value) or (cls.__eq__ is object.__eq__ and not hasattr(cls, "__lt__")):
         return None
     slots = [object.__getattribute__(value, name) for name in slots_of(cls) if _is_set(value, name)]

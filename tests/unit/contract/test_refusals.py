@@ -11,13 +11,14 @@ import pytest
 import streamdsl as sd
 from streamdsl import Cti, Insert, Progress, Retract
 from streamdsl.errors import SchemaError, SessionError, StreamDslError, UserCodeError
+from tests.laws.stops import figures
 from tests.unit.contract.common import ENGINES, X, refused, rows
 
 
 def test_a_push_refused_for_its_input_changes_nothing() -> None:
     session = sd.source("x", progress=Progress.slack(2), on_violation="drop").where(lambda e: e.v > 0).open()
     session.push([Insert("a", 10, 19, {"v": 1}), Insert("late", 1, 19, {"v": 1})])
-    before = (session.stats(), list(session.rejected()), session.why_no_output(), session.unit)
+    before = (figures(session), list(session.rejected()), session.why_no_output(), session.unit)
     good = [
         Insert("later", 1, 19, {"v": 1}),
         Insert("b", 12, 50, {"v": 1}),
@@ -34,7 +35,7 @@ def test_a_push_refused_for_its_input_changes_nothing() -> None:
     for last in bad:
         with pytest.raises(StreamDslError):
             session.push([*good, last])
-        assert (session.stats(), list(session.rejected()), session.why_no_output(), session.unit) == before
+        assert (figures(session), list(session.rejected()), session.why_no_output(), session.unit) == before
     with pytest.raises(StreamDslError):
         session.push(pd.DataFrame({"le": [40, 41], "re": [50, 20], "v": [1, 1]}))
     assert session.push([Insert("b", 11, 19, {"v": 1})]) == [Insert("b", 11, 19, {"v": 1}), Cti(9)]

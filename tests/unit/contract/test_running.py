@@ -119,14 +119,14 @@ def test_stats_are_by_the_labels_of_explain() -> None:
     session = query.open()
     session.push([Insert("a", 1, 5, 1), Insert("b", 3, 12, -2), Cti(4)])
     stats = session.stats()
-    assert set(stats) == set(re.findall(r"\w+_\d+(?= )|source:\w+", query.explain()))
+    assert set(stats) == set(re.findall(r"\w+_\d+(?= )|source:\w+", query.explain())) | {"(output)"}
     keys = {"windows", "events", "state_bytes", "in", "out", "input_cti", "output_cti", "udm_calls"}
     assert all(set(figures) == keys for figures in stats.values())
     assert [stats["source:x"][key] for key in ("in", "out", "events", "output_cti")] == [2, 2, 2, 4]
     assert [stats["where_1"][key] for key in ("in", "out")] == [2, 1]
     assert [stats["group_apply_1"][key] for key in ("in", "out", "input_cti", "output_cti")] == [1, 1, 4, 0]
     assert stats["window_aggregate_1"]["udm_calls"] == 1
-    assert set(X.open().stats()) == {"source:x"}
+    assert set(X.open().stats()) == {"source:x", "(output)"}
 
 
 def test_why_no_output_names_the_input_that_holds_it_back() -> None:

@@ -93,7 +93,7 @@ def test_a_fill_that_cannot_be_is_refused() -> None:
     with pytest.raises(QueryError, match="the value has the fields m, the rows have n"):
         counts.fill(5, {"m": 0})
     with pytest.raises(QueryError, match="begins with the group's first row"):
-        sd.source("s", int).group_by(lambda e: e.value).apply(lambda g: g.fill(5, 0, start=3))
+        sd.source("s", int).group_by(lambda e: e).apply(lambda g: g.fill(5, 0, start=3))
     with pytest.raises(UnboundedOutputError, match="until"):
         sd.from_rows([(1, 2, 7)]).fill(5, 0).run()
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import streamdsl as sd
+from streamdsl.engine.session import Session
 
 Query = sd.Stream[Any]
 S = sd.source("s")
@@ -59,7 +60,7 @@ QUERIES: dict[str, Callable[[Query], Query]] = {
 }
 
 
-def held(query: Query, emit: Any = "speculative", n: int = 2400) -> tuple[sd.Session[Any], int]:
+def held(query: Query, emit: Any = "speculative", n: int = 2400) -> tuple[Session[Any], int]:
     """Return a session after some pushes, and the bytes that Python has given it."""
     gc.collect()
     tracemalloc.start()

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import streamdsl as sd
+from streamdsl.engine.session import Session
 from streamdsl.engine.state.checkpoint import Checkpoint
 from streamdsl.errors import HeldOutputWarning, QueryError, SessionError, UnboundedOutputError
 from tests.laws.incremental import IncrementalValues
@@ -53,13 +54,13 @@ def pushes_of(name: str) -> list[list[Any]]:
     return [[long, leap], [long, sd.point("late", FAR, {"v": 7})]]
 
 
-def open_(name: str, emit: Any, options: Any = None) -> sd.Session[Any]:
+def open_(name: str, emit: Any, options: Any = None) -> Session[Any]:
     session = WINDOWS[name](S).open(emit=emit, engine_options={"most_windows": 1000, **(options or {})})
     session.push([sd.interval("a", 0, 5, {"v": 1}), sd.point("b", 3, {"v": 7}), sd.Cti(2)])
     return session
 
 
-def sections(session: sd.Session[Any]) -> dict[str, bytes]:
+def sections(session: Session[Any]) -> dict[str, bytes]:
     """Return what a session holds besides the numbers that its sources have given."""
     found = Checkpoint(session.snapshot()).sections
     return {name: held for name, held in found.items() if not name.startswith("source:")}
@@ -92,7 +93,7 @@ def test_a_push_of_too_many_windows_is_undone(name: str, emit: Any, options: Any
         assert closed(session) == closed(twin)
 
 
-def closed(session: sd.Session[Any]) -> Any:
+def closed(session: Session[Any]) -> Any:
     """Return what a session sends at its end, or that it would be too much."""
     try:
         return session.close()

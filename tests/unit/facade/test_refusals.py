@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import pytest
 
 import streamdsl as sd
-from streamdsl.errors import FieldNotFound, MethodNotFound, QueryError, UnitError, UserCodeError
+from streamdsl.errors import FieldNotFound, MethodNotFound, QueryError, SchemaError, SessionError, UnitError, UserCodeError
 from streamdsl.windows import Output
 from tests.unit.contract.common import refused
 from tests.unit.facade.trips import Fares, Stats, Top, Trip, Zone, trips, zones
@@ -197,8 +197,11 @@ QUERIES: dict[str, Callable[[Any], object]] = {
 }
 
 
+KINDS_OF_FUNCTIONS = ["async", "async generator", "generator", "partial async", "partial generator", "async call"]
+
+
 @pytest.mark.parametrize("where", QUERIES)
-@pytest.mark.parametrize("function", [is_dear, later, fares, partial(is_dear), partial(fares), Checker()], ids=str)
+@pytest.mark.parametrize("function", [is_dear, later, fares, partial(is_dear), partial(fares), Checker()], ids=KINDS_OF_FUNCTIONS)
 def test_functions_that_give_no_value_are_refused_when_the_query_is_made(where: str, function: Any) -> None:
     with pytest.raises(
         QueryError,
@@ -211,7 +214,7 @@ def test_a_generator_function_gives_many_rows_and_an_operator_its_results() -> N
     assert [row.payload for row in sd.from_rows([(1, 2, {"fare": 3})]).select_many(fares).run().cht()] == [3]
     assert sd.udo(fares)
     with pytest.raises(QueryError, match="async function"):
-        trips.select_many(later)
+        trips.select_many(later)  # type: ignore[arg-type]
 
 
 def nothing(e: Any) -> None:
@@ -246,3 +249,44 @@ def test_a_function_that_forgets_to_return_is_named_with_its_line() -> None:
         sd.from_rows([(1, 9, {"fare": 5})]).where(nothing).run()
     assert f"test_refusals.py, line {nothing.__code__.co_firstlineno}, payload Record(fare=5)" in str(caught.value)
     assert "a function returns its answer" in str(caught.value)
+
+
+class Spread(sd.UDA[float, float]):
+    def compute_result(self, payloads: Sequence[float]) -> float:
+        return max(payloads) - min(payloads)
+
+
+def test_an_aggregate_s_class_taken_of_an_expression_is_taught() -> None:
+    with refused(QueryError, "not on its class", "Spread().of(lambda e: e.fare)"):
+        Spread.of(lambda e: e.fare)  # type: ignore[arg-type]
+
+
+def test_a_fault_in_a_traced_lambda_names_its_line_and_the_payload_and_a_long_one_is_cut() -> None:
+    rows = sd.from_rows([(1, 2, {"v": "x" * 10_000_000, "n": 0})])
+    queries = [
+        rows.where(lambda e: e.v + 1 > 3),
+        rows.select(n=lambda e: 1 // e.n),
+        rows.group_by(lambda e: -e.v).tumbling_window(5).aggregate(n=sd.count()),
+    ]
+    for query in queries:
+        with pytest.raises(UserCodeError) as caught:
+            query.run()
+        line = test_a_fault_in_a_traced_lambda_names_its_line_and_the_payload_and_a_long_one_is_cut.__code__.co_firstlineno
+        assert "lambda in test_refusals.py, line " in str(caught.value)
+        assert "payload Record(v='xxx" in str(caught.value)
+        assert line < int(str(caught.value).split("test_refusals.py, line ")[1].split(",")[0]) < line + 10
+        assert len(str(caught.value)) < 3000
+    with pytest.raises(SchemaError) as refused_payload:
+        sd.source("s", int).open().push([sd.Insert("a", 1, 2, {"v": "x" * 10_000_000})])
+    assert len(str(refused_payload.value)) < 3000
+
+
+def test_a_session_that_has_failed_without_a_word_says_what_kind_of_error_it_was() -> None:
+    def fails(e: Any) -> bool:
+        raise KeyboardInterrupt
+
+    session = sd.source("s").where(fails).open()
+    with pytest.raises(KeyboardInterrupt):
+        session.push([sd.Insert("a", 1, 2, 3)])
+    with pytest.raises(SessionError, match=r"the session has failed: KeyboardInterrupt at .*fails"):
+        session.push([sd.Insert("b", 1, 2, 3)])

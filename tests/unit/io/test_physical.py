@@ -124,7 +124,8 @@ def test_rows_without_a_payload_build_none() -> None:
 
 
 def test_rows_of_no_kind_no_id_or_no_start_are_refused() -> None:
-    for kind in ("update", None, np.nan):
+    unknown: list[Any] = ["update", None, np.nan]
+    for kind in unknown:
         with pytest.raises(EventError, match=r"its kind is .* \(row 1, column 'kind'\)"):
             events_from_frame(physical().assign(kind=["insert", kind, "cti"]))
     with pytest.raises(EventError, match=r"row 1, column 'le'"):

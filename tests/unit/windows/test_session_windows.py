@@ -194,7 +194,7 @@ def test_sessions_lie_where_their_events_do_however_far_from_the_epoch(far: int)
 
 def test_events_at_one_time_share_a_session_whatever_their_order() -> None:
     for rows in itertools.permutations([(3, 4, "b"), (3, 9, "a"), (13, 14, "c"), (3, 3, "never lived")]):
-        found = sd.from_rows(rows).session_window(5).aggregate(all=sd.collect(lambda e: e.value)).run().cht()
+        found = sd.from_rows(rows).session_window(5).aggregate(all=sd.collect(lambda e: e)).run().cht()
         assert [(row.le, row.re, row.payload["all"]) for row in found] == [(3, 19, ["a", "b", "c"])]
 
 

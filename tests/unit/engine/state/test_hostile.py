@@ -286,6 +286,7 @@ LISTS = doubled("list", lambda inner: [[2], twice(inner)])
 TRIP = f"object {__name__}:Trip"
 TRIPS = doubled(TRIP, lambda inner: [[0], [[["zone", "fare"], [inner, inner]]]])
 BIG = 10**12
+NONE: Any = ["none"]
 BOMBS: dict[str, Callable[[Apart], object]] = {
     "a list of many Nones": in_session(["list", 1, [[BIG], ["none"]]], value=["refs", "list", 0]),
     "many lists": in_session(["list", BIG, [["@", "|i1", 0, 0], ["none"]]], value=["refs", "list", 0]),
@@ -307,7 +308,7 @@ BOMBS: dict[str, Callable[[Apart], object]] = {
         ["sorted list", 1, [[2], ["refs", "list", 0]]],
         value=["refs", "sorted list", 0],
     ),
-    "deep tuples": in_session(value=functools.reduce(lambda inner, _: ["tuple", [inner]], range(400), ["none"])),
+    "deep tuples": in_session(value=functools.reduce(lambda inner, _: ["tuple", [inner]], range(400), NONE)),
     "a fraction of a large power": in_session(value=["constant", "Fraction", ["1e999999999"]]),
     "an order by a decimal of a large power": in_session(
         ["sorted list", 1, [[2], ["mixed", [0, 1], [["constant", "Decimal", ["1e999999999"]], ["int", [3]]]]]],
@@ -335,7 +336,7 @@ def test_very_deep_json_is_refused() -> None:
 def test_what_takes_no_bytes_is_saved_and_restored() -> None:
     """The writer adds the bytes that the reader asks for."""
     held = sd.Record(nones=[None] * 300_000, empty=[()] * 1000, one=[[1]] * 1000)
-    query = sd.source("s", dict).count_window(2).aggregate(all=sd.collect(lambda e: e.held))
+    query = sd.source("s").count_window(2).aggregate(all=sd.collect(lambda e: e.held))
     session = query.open()
     session.push([sd.point("a", 1, {"held": held})])
     assert restored(query.plan(), None, session.snapshot()).close() == session.close()

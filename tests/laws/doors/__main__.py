@@ -1,0 +1,60 @@
+"""The coverage table of the law, and the law itself, all failures told: `python -m tests.laws.doors [--run [n [row ...]]]`."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, defaultdict
+from itertools import combinations
+
+from tests.laws.doors.case import DIMENSIONS, ROWS, legal
+from tests.laws.doors.covering import legal_pairs, pairs_of
+from tests.laws.doors.law import law
+
+
+def table(rows: list[dict[str, str]]) -> str:
+    """Return for each two dimensions how often each pair of their values is there; `-` for what cannot go together."""
+    counted = Counter(pair for row in rows for pair in pairs_of(row))
+    possible = legal_pairs(DIMENSIONS, legal)
+    lines = [f"{len(rows)} rows, {len(possible)} pairs that may go together, {len(possible - counted.keys())} of them empty"]
+    for a, b in combinations(DIMENSIONS, 2):
+        lines += ["", f"{a} x {b}", *_grid(a, b, {pair: counted[pair] for pair in possible})]
+    return "\n".join(lines)
+
+
+def _grid(a: str, b: str, counted: dict[frozenset[tuple[str, str]], int]) -> list[str]:
+    wide = max(map(len, DIMENSIONS[a])) + 2
+    lines = [" " * wide + " ".join(f"{value[:8]:>8}" for value in DIMENSIONS[b])]
+    for value in DIMENSIONS[a]:
+        cells = [counted.get(frozenset([(a, value), (b, other)]), "-") for other in DIMENSIONS[b]]
+        lines.append(f"{value:<{wide}}" + " ".join(f"{cell:>8}" for cell in cells))
+    return lines
+
+
+def report(chosen: list[int], examples: int) -> int:
+    """Run rows, each with so many examples, and tell every kind of failure once, with its smallest example."""
+    found: dict[str, list[int]] = defaultdict(list)
+    shown: dict[str, str] = {}
+    for number in chosen:
+        try:
+            law(number, examples)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            kind = f"{type(error).__name__}: {str(error).splitlines()[0][:110] if str(error) else ''}"
+            found[kind].append(number)
+            notes = "\n".join(getattr(error, "__notes__", []))
+            text = f"{error}\n{notes}"
+            print(f"{number}: {kind}", flush=True)
+            if kind not in shown or len(text) < len(shown[kind]):
+                shown[kind] = text
+    for kind, rows in sorted(found.items(), key=lambda each: -len(each[1])):
+        print(f"==== {len(rows)} x {kind}\n  rows {rows[:12]}\n{shown[kind]}\n")
+    print(f"{sum(map(len, found.values()))} of {len(chosen)} rows fail")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    if "--run" in sys.argv:
+        numbers = [int(each) for each in sys.argv[sys.argv.index("--run") + 1 :]]
+        sys.exit(report(numbers[1:] or list(range(len(ROWS))), numbers[0] if numbers else 2))
+    print(table(ROWS))

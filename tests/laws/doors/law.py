@@ -1,0 +1,29 @@
+"""The law for one row of choices, over data that hypothesis draws, and shrinks."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, Phase, given, note, seed, settings
+from hypothesis import strategies as st
+
+from tests.laws.doors.case import ROWS, run
+
+
+def law(number: int, examples: int, chance: int = 0) -> None:
+    """Run a row of the covering array with so many examples; another `chance` gives others."""
+    row = ROWS[number]
+
+    @seed(number * 1_000_003 + chance)
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=False,
+        phases=[Phase.generate, Phase.shrink],
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.data())
+    def holds(data: st.DataObject) -> None:
+        run(row, data.conjecture_data.draw, note)
+
+    holds()

@@ -1,0 +1,36 @@
+"""The law from door to door, for each row of a covering array, and that no pair of choices is left out."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.laws.doors.case import DIMENSIONS, ROWS, legal
+from tests.laws.doors.covering import legal_pairs, pairs_of
+from tests.laws.doors.law import law
+from tests.laws.profiles import MANY
+
+PARTS = 24
+EXAMPLES = max(2, MANY // len(ROWS))
+"""For each row; the first that is tried is always the smallest."""
+CHANCE = 0 if MANY < 100 else int.from_bytes(os.urandom(3))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_what_is_in_the_sink_is_what_the_input_means(part: int) -> None:
+    for number in range(part, len(ROWS), PARTS):
+        law(number, EXAMPLES, CHANCE)
+
+
+def test_no_pair_of_choices_that_may_go_together_is_left_out() -> None:
+    covered = {pair for row in ROWS for pair in pairs_of(row)}
+    assert covered == legal_pairs(DIMENSIONS, legal)
+
+
+def test_each_choice_may_go_with_most_of_the_others() -> None:
+    pairs = legal_pairs(DIMENSIONS, legal)
+    for name, values in DIMENSIONS.items():
+        for value in values:
+            for other in DIMENSIONS:
+                assert other == name or any({(name, value), (other, each)} in pairs for each in DIMENSIONS[other]), (name, value)
