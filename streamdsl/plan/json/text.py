@@ -35,6 +35,7 @@ def to_json(plan: Node) -> str:
      "output": {"$ref": 1}
     }
     """
+    make_room(depth(plan), "this plan")
     writer = Writer(labels(plan))
     output = writer.value(plan)
     parts = ",\n  ".join(json.dumps(part, allow_nan=False) for part in writer.parts)
