@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from streamdsl.errors import StreamDslError
 from streamdsl.jobs.command import add_options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status."""
+    """Run a command and return its exit status: 2 if it was refused or has failed, 130 if it was interrupted."""
     options = _parser().parse_args(arguments)
-    status: int = options.run(options)
+    try:
+        status: int = options.run(options)
+    except StreamDslError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        print(f"{error.strerror or error}{where}\nHint: see that it is there, and may be read or written", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
     return status
 
 

@@ -15,6 +15,10 @@ from typing import Any, Final
 _PACKAGE: Final = Path(__file__).parent
 _LONGEST: Final = 2000
 
+_BEFORE: Final = 100
+_SHOWN: Final = 200
+"""So much of a line is shown before what is wrong in it, and in all."""
+
 __all__ = [
     "CheckpointError",
     "CrossJoinWarning",
@@ -135,6 +139,9 @@ class SqlError(QueryError):
         begin = text.rfind("\n", 0, start) + 1
         line = text[begin:].partition("\n")[0]
         place = f"  line {text.count(chr(10), 0, start) + 1}: "
+        if start - begin > _BEFORE:
+            place, line, begin = f"{place}... ", line[start - begin - _BEFORE :], start - _BEFORE
+        line = line[:_SHOWN] + " ..." if len(line) > _SHOWN else line
         marked = max(1, min((end or start + 1) - start, len(line) - (start - begin)))
         super().__init__(f"{problem}\n{place}{line}\n{' ' * (len(place) + start - begin)}{'^' * marked}", hint=hint)
         self.start = start

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
+from reprlib import Repr
+from traceback import extract_tb
 from types import ModuleType
 from typing import Any
 
@@ -26,10 +28,10 @@ def named_query(target: str, command: str) -> Stream[Any]:
         raise QueryError(f"{target!r} names no query", hint=f"{usage}package.module:query")
     module = _module(module_name, usage)
     queries = [each for each, value in vars(module).items() if isinstance(value, Stream)]
-    value = getattr(module, name, None) if name else None
+    value = vars(module).get(name, module)
     if isinstance(value, Stream):
         return value
-    wrong = f"{name!r} of {module_name} is no query but {value!r}" if hasattr(module, name) else f"{module_name} has no {name!r}"
+    wrong = f"{module_name} has no {name!r}" if value is module else f"{name!r} of {module_name} is no query but {_shown(value)}"
     listed = f"its queries are: {', '.join(queries)}" if queries else "it has no queries at its top level"
     what = wrong if name else f"{target!r} does not say which query"
     raise QueryError(f"{what}; {listed}", hint=f"{usage}{module_name}:{next(iter(queries), 'query')}")
@@ -40,9 +42,23 @@ def _module(name: str, usage: str) -> ModuleType:
         sys.path.insert(0, "")
     try:
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise
+    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
+        if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
+            raise QueryError(
+                f"there is no module {error.name!r}", hint=f"name it as an import does, without .py: {usage}package.module:query"
+            ) from None
+        place = "".join(f" at {each.filename}:{each.lineno}" for each in extract_tb(error.__traceback__)[-1:])
         raise QueryError(
-            f"there is no module {error.name!r}", hint=f"name it as an import does, without .py: {usage}package.module:query"
-        ) from None
+            f"the module {name!r} cannot be imported: {type(error).__name__}{place}: {error}",
+            hint=f"see that `python -c 'import {name}'` works; what a module does when it is run belongs below "
+            'if __name__ == "__main__"',
+        ) from error
+
+
+def _shown(value: Any) -> str:
+    """Return what a value is, in few words."""
+    return _short.repr(value)
+
+
+_short = Repr()
+_short.maxother = 200

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from streamdsl.errors import QueryError, SchemaError
 from streamdsl.extras import need_pyarrow
 from streamdsl.io.columns import Columns, RowColumns
+from streamdsl.temporal.json_text import loads
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 PIECE_ROWS: Final = 65_536
@@ -160,7 +160,7 @@ def _json_rows(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
                 continue
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-                row = json.loads(text)
+                row = loads(text)
             except ValueError as error:
                 raise SchemaError(f"{path}, line {number} is no JSON: {error}") from None
             if not isinstance(row, dict):

@@ -12,6 +12,7 @@ from typing import Final
 from streamdsl.engine.state.files import write_new, write_whole
 from streamdsl.errors import CheckpointError, InputError
 from streamdsl.jobs.inputs import File
+from streamdsl.temporal.json_text import loads
 
 _GARBLED: Final = "restore the checkpoint as a whole, or begin a new one, and a new output"
 
@@ -44,7 +45,7 @@ class Entry:
     def read(cls, at: Path) -> Entry:
         """Return what was written down. Raises `CheckpointError` if that cannot be read."""
         try:
-            return cls(at, **json.loads(at.read_bytes()))
+            return cls(at, **loads(at.read_bytes()))
         except (ValueError, TypeError) as error:
             raise CheckpointError(f"{at} does not say which file was taken: {error}", hint=_GARBLED) from None
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from streamdsl.engine.state.files import write_whole
 from streamdsl.errors import SinkError
+from streamdsl.temporal.json_text import loads
 
 AGAIN: Final = "mend that and write the micro-batch again: it counts once, wherever this one was cut off"
 
@@ -36,7 +37,7 @@ def failing(what: str, *others: type[Exception]) -> Iterator[None]:
 def read_note(path: Path, needed: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any] | None:
     """Return what a note of a table says, None if there is none; raises `SinkError` for one that lacks what is `needed`."""
     try:
-        note = json.loads(path.read_bytes())
+        note = loads(path.read_bytes())
         if all(isinstance(note[name], kind) for name, kind in needed.items()):
             return dict(note)
     except FileNotFoundError:

@@ -37,7 +37,15 @@ def sql(text: str, /, *groups: Any, **given: Any) -> Any:
     """
     if not isinstance(text, str):
         raise QueryError(f"{text!r} is no text of a query", hint='sd.sql("SELECT * FROM S", S=stream)')
-    written = Text(text)
+    try:
+        return _query(Text(text), groups, given)
+    except RecursionError:
+        raise QueryError(
+            "the query is nested too deeply to be read", hint="name what is inside: t = SELECT ...; SELECT ... FROM t"
+        ) from None
+
+
+def _query(written: Text, groups: tuple[Any, ...], given: dict[str, Any]) -> Any:
     tree = parse(written)
     sources = read(written, tree, groups, given)
     selecting = Selecting(written, sources)

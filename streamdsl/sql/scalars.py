@@ -84,7 +84,7 @@ class Scalars:
     def _chained(self, tree: Any, plain: Callable[[Any, Any], Any], guarded: Callable[[Any, Any], Any]) -> Any:
         """Combine conditions; where one tests for NULL, those after it are looked at only where it leaves that open."""
         if not _tests_null(tree):
-            return _combined(plain, [_truth(each) for each in self.values(tree.children)])
+            return combined(plain, [_truth(each) for each in self.values(tree.children)])
         first, *rest = tree.children
         value, guards = _truth(self.value(first)), _tests_null(first)
         for each in rest:
@@ -113,7 +113,7 @@ class Scalars:
     def _within(self, tree: Any) -> Any:
         operand, negated, *options = tree.children
         value = self.value(operand)
-        test = _combined(operator.or_, [value == option for option in self.values(options)])
+        test = combined(operator.or_, [value == option for option in self.values(options)])
         return not_(test) if negated else test
 
     def _sum(self, tree: Any) -> Any:
@@ -160,12 +160,12 @@ class Scalars:
         return lit(None)
 
 
-def _combined(combine: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
+def combined(combine: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
     """Combine values from left to right; many of them in halves, for expressions are walked recursively."""
     if len(values) <= _IN_A_ROW:
         return reduce(combine, values)
     half = len(values) // 2
-    return combine(_combined(combine, values[:half]), _combined(combine, values[half:]))
+    return combine(combined(combine, values[:half]), combined(combine, values[half:]))
 
 
 def _truth(value: E) -> E:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any, Final, TypeAlias
@@ -13,7 +14,7 @@ from streamdsl.sql.aggregating import NAMES, Aggregating
 from streamdsl.sql.columns import TIMESTAMP, Columns, Side
 from streamdsl.sql.joining import Joining, conjuncts
 from streamdsl.sql.parsing import Text, inside, name_of
-from streamdsl.sql.scalars import FUNCTIONS, Scalars, condition
+from streamdsl.sql.scalars import FUNCTIONS, Scalars, combined, condition
 from streamdsl.sql.sources import Sources
 from streamdsl.sql.spans import in_batches
 from streamdsl.stream import Stream
@@ -22,6 +23,16 @@ from streamdsl.temporal import Record
 WINDOWS: Final = ("tumble", "hop", "session", "snapshot")
 Outputs: TypeAlias = Sequence[tuple[str, Any]]
 """The names of the columns that are selected, and the trees of their expressions."""
+
+
+_FILTERS: Final = 100
+"""So many filters are made of one WHERE."""
+
+
+def _in_runs(conditions: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """Yield each condition alone, or as many together as it takes to make few filters of thousands."""
+    size = -(-len(conditions) // _FILTERS)
+    return (conditions[place : place + size] for place in range(0, len(conditions), size or 1))
 
 
 class Selecting:
@@ -81,8 +92,8 @@ class Selecting:
         joining = Joining(self._text, columns, tuple(conjuncts(where.children[0])) if where else ())
         rows, asked = joining.rows(sources.children[1:])
         scalars = Scalars(self._text, columns.value, self._sources.functions, self._unknown)
-        for each in asked:
-            rows = rows.where(condition(scalars.value(each)))
+        for some in _in_runs([condition(scalars.value(each)) for each in asked]):
+            rows = rows.where(combined(operator.and_, some))
         if group is None and not any(self._is_aggregate(call) for part in (items, having) for call in inside(part, "call")):
             if having is not None:
                 raise self._text.refused(having, "HAVING is for groups", "write WHERE")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.errors import CheckpointError
+from streamdsl.temporal.json_text import loads
 
 _FEW: Final = 16
 """So many numbers stand in the JSON; more are an array."""
@@ -146,4 +147,4 @@ def parsed(data: bytes | memoryview) -> tuple[Any, Reading]:
     if size > len(view) - _ALIGNED:
         raise CheckpointError("it is cut off")
     text = bytes(view[_ALIGNED : _ALIGNED + size]).decode("utf-8", "surrogatepass")
-    return json.loads(text), Reading(view[_ALIGNED + size :], len(view))
+    return loads(text), Reading(view[_ALIGNED + size :], len(view))

