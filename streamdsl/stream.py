@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from streamdsl.plan.derived import BandTime
     from streamdsl.result import Result
     from streamdsl.running import EngineName
-    from streamdsl.scalars import S, Scalar
     from streamdsl.secret import Profile, Trace
     from streamdsl.spark import OnSpark
     from streamdsl.temporal import CHT, CHTRow, DurationLike, Event, Record, TimeLike
@@ -65,8 +64,6 @@ R = TypeVar("R")
 
 On: TypeAlias = str | list[str] | tuple[Callable[[L], object], Callable[[R], object]]
 """What makes two rows match: a field's name, a list of names, or a pair of lambdas for the left and the right key."""
-
-# Overloads for `Scalar` payloads come first: a type checker that takes the first one that fits must see the stream's type decide.
 
 __all__ = ["GroupedStream", "GroupedWindowedStream", "Stream", "WindowedStream"]
 
@@ -283,8 +280,6 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     # Span-based operators: one row at a time.
 
     @overload
-    def where(self: Stream[S], p: Callable[[Scalar[S]], object]) -> Stream[S]: ...
-    @overload
     def where(self, p: Callable[[T], object]) -> Stream[T]: ...
     @overload
     def where(self, p: Callable[[T, Lifetime], object]) -> Stream[T]: ...
@@ -300,10 +295,6 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         return self._over(algebra.Where(self._node, building.row_expression(p, self._node.schema)))
 
-    @overload
-    def select(self: Stream[S], f: Callable[[Scalar[S]], U], /) -> Stream[U]: ...  # type: ignore[overload-overlap]
-    @overload
-    def select(self: Stream[S], /, **fields: Callable[[Scalar[S]], object]) -> Stream[Record]: ...
     @overload
     def select(self, f: Callable[[T], U], /) -> Stream[U]: ...
     @overload
@@ -334,11 +325,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         projection = building.row_expression(f, schema) if f is not None else building.record(fields, schema)
         return self._over(algebra.Select(self._node, projection))
 
-    @overload
-    def select_many(self: Stream[S], f: Callable[[Scalar[S]], Iterable[U]]) -> Stream[U]: ...
-    @overload
-    def select_many(self, f: Callable[[T], Iterable[U]]) -> Stream[U]: ...
-    def select_many(self, f: Any) -> Any:
+    def select_many(self, f: Callable[[T], Iterable[U]]) -> Stream[U]:
         """Give one row for each item of what the lambda returns, with the lifetime of its row; CTIs stay.
 
         >>> import streamdsl as sd
@@ -349,12 +336,6 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         return self._over(algebra.SelectMany(self._node, building.row_expression(f, self._node.schema, life=False, yields=True)))
 
-    @overload
-    def alter_lifetime(
-        self: Stream[S],
-        start: Callable[[Scalar[S]], int] | TimeLike | None = None,
-        duration: Callable[[Scalar[S]], int] | DurationLike | None = None,
-    ) -> Stream[S]: ...
     @overload
     def alter_lifetime(
         self,
@@ -396,8 +377,6 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         moved = None if start is None else building.start(start, node.schema, unit)
         return self._over(algebra.AlterLifetime(node, moved, building.duration(duration, node.schema, unit)))
 
-    @overload
-    def alter_duration(self: Stream[S], d: Callable[[Scalar[S]], int]) -> Stream[S]: ...
     @overload
     def alter_duration(self, d: Callable[[T], int] | DurationLike) -> Stream[T]: ...
     @overload
@@ -448,11 +427,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         """
         return self._over(algebra.AlterLifetime(self._node, None, Constant(CHRONON)))
 
-    @overload
-    def to_edges(self: Stream[S], key: Callable[[Scalar[S]], object]) -> Stream[S]: ...
-    @overload
-    def to_edges(self, key: Callable[[T], object] | str | Sequence[str] | None = None) -> Stream[T]: ...
-    def to_edges(self, key: Any = None) -> Any:
+    def to_edges(self, key: Callable[[T], object] | str | Sequence[str] | None = None) -> Stream[T]:
         """Let each row live until the next strictly later LE of the same key, else for ever: samples become a signal. CTIs stay.
 
             time      0         10        20
@@ -558,8 +533,6 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
         ticks = [to_duration(d, node.unit) for d in (size, period, offset)]
         return self._over(algebra.Quantize(node, *ticks))
 
-    @overload
-    def distinct(self: Stream[S], f: Callable[[Scalar[S]], U]) -> Stream[U]: ...
     @overload
     def distinct(self, f: Callable[[T], U]) -> Stream[U]: ...
     @overload
@@ -704,23 +677,6 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
 
     # Patterns.
 
-    @overload
-    def match(
-        self: Stream[S],
-        pattern: Callable[[Steps[Scalar[S]]], Pattern[Any]],
-        *,
-        by: Callable[[Scalar[S]], object] | None = None,
-        overlapping: bool = False,
-    ) -> Stream[Record]: ...
-    @overload
-    def match(
-        self: Stream[S],
-        pattern: Callable[[Steps[Scalar[S]]], Pattern[Any]],
-        *,
-        by: Callable[[Scalar[S]], object] | None = None,
-        overlapping: bool = False,
-        select: Callable[[Record], V],
-    ) -> Stream[V]: ...
     @overload
     def match(
         self,
@@ -1106,8 +1062,6 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
     # Grouping.
 
     @overload
-    def group_by(self: Stream[S], key: Callable[[Scalar[S]], U]) -> GroupedStream[U, S]: ...
-    @overload
     def group_by(self, key: Callable[[T], U]) -> GroupedStream[U, T]: ...
     @overload
     def group_by(self, key: str) -> GroupedStream[Any, T]: ...
@@ -1435,16 +1389,6 @@ class WindowedStream(Fluent, Generic[T]):
     _frame: Frame
 
     @overload
-    def aggregate(self: WindowedStream[S], query: Agg[Scalar[S], O], /) -> Stream[O]: ...
-    @overload
-    def aggregate(self: WindowedStream[S], query: AnyUDA[I, O], f: Callable[[Scalar[S]], I], /) -> Stream[O]: ...
-    @overload
-    def aggregate(self: WindowedStream[S], query: Callable[[], AnyUDA[I, O]], f: Callable[[Scalar[S]], I], /) -> Stream[O]: ...
-    @overload
-    def aggregate(self: WindowedStream[S], /, **named: Agg[Scalar[S], object]) -> Stream[Record]: ...
-    @overload
-    def aggregate(self: WindowedStream[S], query: Callable[[Window[Scalar[S]]], O], /) -> Stream[O]: ...
-    @overload
     def aggregate(self, query: Callable[[Window[T]], O], /) -> Stream[O]: ...
     @overload
     def aggregate(self, query: Agg[T, O], /) -> Stream[O]: ...
@@ -1483,11 +1427,7 @@ class WindowedStream(Fluent, Generic[T]):
         node = self._input._node
         return self._made(building.without_key(building.aggregation(query, f, named, node.schema), node))
 
-    @overload
-    def aggregate_as(self: WindowedStream[S], cls: type[U], /, **named: Agg[Scalar[S], object]) -> Stream[U]: ...
-    @overload
-    def aggregate_as(self, cls: type[U], /, **named: Agg[T, object]) -> Stream[U]: ...
-    def aggregate_as(self, cls: Any, /, **named: Any) -> Any:
+    def aggregate_as(self, cls: type[U], /, **named: Agg[T, object]) -> Stream[U]:
         """Give one instance of a dataclass or `NamedTuple` per non-empty window, its fields the named aggregates.
 
         Raises `QueryError` where the names are not the class's fields.
@@ -1504,10 +1444,6 @@ class WindowedStream(Fluent, Generic[T]):
         made = building.named_aggregation(named, self._input._node.schema)
         return self._made(made.as_class(cls))
 
-    @overload
-    def apply(self: WindowedStream[S], module: AnyUDO[I, O], f: Callable[[Scalar[S]], I], /) -> Stream[O]: ...
-    @overload
-    def apply(self: WindowedStream[S], module: Callable[[], AnyUDO[I, O]], f: Callable[[Scalar[S]], I], /) -> Stream[O]: ...
     @overload
     def apply(self, module: AnyUDO[T, O], /) -> Stream[O]: ...
     @overload
@@ -1535,20 +1471,9 @@ class WindowedStream(Fluent, Generic[T]):
         return self._input._over(self._frame.operate(node, building.operator(module), building.argument(f, node.schema)))
 
     @overload
-    def top_k(self: WindowedStream[S], k: int, by: Callable[[Scalar[S]], object], rank: Literal[False] = False) -> Stream[S]: ...
-    @overload
-    def top_k(
-        self: WindowedStream[S], k: int, by: Callable[[Scalar[S]], object], rank: Literal[True]
-    ) -> Stream[tuple[int, S]]: ...
-    @overload
     def top_k(self, k: int, by: Callable[[T], object] | str, rank: Literal[False] = False) -> Stream[T]: ...
     @overload
-    def top_k(
-        self,
-        k: int,
-        by: Callable[[T], object] | str,
-        rank: Literal[True],
-    ) -> Stream[tuple[int, T]]: ...
+    def top_k(self, k: int, by: Callable[[T], object] | str, rank: Literal[True]) -> Stream[tuple[int, T]]: ...
     def top_k(self, k: int, by: Any, rank: bool = False) -> Any:
         """Give the k rows of each window that are the largest by a value, and all that equal the last of them.
 
@@ -1610,26 +1535,6 @@ class GroupedWindowedStream(Fluent, Generic[K, T]):
     _frame: Frame
 
     @overload
-    def aggregate(self: GroupedWindowedStream[K, S], query: Agg[Scalar[S], O], /) -> Stream[tuple[K, O]]: ...
-    @overload
-    def aggregate(
-        self: GroupedWindowedStream[K, S],
-        query: AnyUDA[I, O],
-        f: Callable[[Scalar[S]], I],
-        /,
-    ) -> Stream[tuple[K, O]]: ...
-    @overload
-    def aggregate(
-        self: GroupedWindowedStream[K, S],
-        query: Callable[[], AnyUDA[I, O]],
-        f: Callable[[Scalar[S]], I],
-        /,
-    ) -> Stream[tuple[K, O]]: ...
-    @overload
-    def aggregate(self: GroupedWindowedStream[K, S], /, **named: Agg[Scalar[S], object]) -> Stream[Record]: ...
-    @overload
-    def aggregate(self: GroupedWindowedStream[K, S], query: Callable[[GroupedWindow[K, Scalar[S]]], O], /) -> Stream[O]: ...
-    @overload
     def aggregate(self, query: Callable[[GroupedWindow[K, T]], O], /) -> Stream[O]: ...
     @overload
     def aggregate(self, query: Agg[T, O], /) -> Stream[tuple[K, O]]: ...
@@ -1663,11 +1568,7 @@ class GroupedWindowedStream(Fluent, Generic[K, T]):
         """
         return self._made(building.aggregation(query, f, named, self._schema))
 
-    @overload
-    def aggregate_as(self: GroupedWindowedStream[K, S], cls: type[U], /, **named: Agg[Scalar[S], object]) -> Stream[U]: ...
-    @overload
-    def aggregate_as(self, cls: type[U], /, **named: Agg[T, object]) -> Stream[U]: ...
-    def aggregate_as(self, cls: Any, /, **named: Any) -> Any:
+    def aggregate_as(self, cls: type[U], /, **named: Agg[T, object]) -> Stream[U]:
         """Give one instance of a dataclass or `NamedTuple` per key and non-empty window: of the key and the named aggregates.
 
         Raises `QueryError` where the names of the key and of the aggregates are not the class's fields.
@@ -1684,20 +1585,6 @@ class GroupedWindowedStream(Fluent, Generic[K, T]):
         made = building.named_aggregation(named, self._schema)
         return self._made(made, cls)
 
-    @overload
-    def apply(
-        self: GroupedWindowedStream[K, S],
-        module: AnyUDO[I, O],
-        f: Callable[[Scalar[S]], I],
-        /,
-    ) -> Stream[tuple[K, O]]: ...
-    @overload
-    def apply(
-        self: GroupedWindowedStream[K, S],
-        module: Callable[[], AnyUDO[I, O]],
-        f: Callable[[Scalar[S]], I],
-        /,
-    ) -> Stream[tuple[K, O]]: ...
     @overload
     def apply(self, module: AnyUDO[T, O], /) -> Stream[tuple[K, O]]: ...
     @overload
@@ -1723,27 +1610,9 @@ class GroupedWindowedStream(Fluent, Generic[K, T]):
         return self._input._applied(body, PAIR)
 
     @overload
-    def top_k(
-        self: GroupedWindowedStream[K, S], k: int, by: Callable[[Scalar[S]], object], rank: Literal[False] = False
-    ) -> Stream[tuple[K, S]]: ...
+    def top_k(self, k: int, by: Callable[[T], object] | str, rank: Literal[False] = False) -> Stream[tuple[K, T]]: ...
     @overload
-    def top_k(
-        self: GroupedWindowedStream[K, S], k: int, by: Callable[[Scalar[S]], object], rank: Literal[True]
-    ) -> Stream[tuple[K, tuple[int, S]]]: ...
-    @overload
-    def top_k(
-        self,
-        k: int,
-        by: Callable[[T], object] | str,
-        rank: Literal[False] = False,
-    ) -> Stream[tuple[K, T]]: ...
-    @overload
-    def top_k(
-        self,
-        k: int,
-        by: Callable[[T], object] | str,
-        rank: Literal[True],
-    ) -> Stream[tuple[K, tuple[int, T]]]: ...
+    def top_k(self, k: int, by: Callable[[T], object] | str, rank: Literal[True]) -> Stream[tuple[K, tuple[int, T]]]: ...
     def top_k(self, k: int, by: Any, rank: bool = False) -> Any:
         """Give the k largest rows of each key's windows, with ties, as pairs `(key, row)`; as `WindowedStream.top_k`.
 

@@ -1,6 +1,6 @@
 """What the lambda of `aggregate(lambda w: ...)` gets, for type checkers: a window whose aggregates are values.
 
-At run time `w` is one of the windows of `streamdsl.udm.window_lambda`. Over scalar payloads T is `Scalar`.
+At run time `w` is one of the windows of `streamdsl.udm.window_lambda`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import Literal, Protocol, overload
 
 from typing_extensions import TypeVar
 
-from streamdsl.scalars import S, Scalar
 from streamdsl.udm.bases import AnyUDA
 
 T = TypeVar("T", covariant=True)
@@ -72,10 +71,6 @@ class Window(Protocol[T]):
     def time_weighted_avg(self, f: Callable[[T], float | None], *, where: Callable[[T], object] | None = None) -> float:
         """Return the sum of value x lifetime inside the window over the window's length."""
 
-    @overload
-    def udm(self: Window[Scalar[S]], module: AnyUDA[S, O]) -> O: ...
-    @overload
-    def udm(self: Window[Scalar[S]], module: Callable[[], AnyUDA[S, O]]) -> O: ...
     @overload
     def udm(self, module: AnyUDA[T, O]) -> O: ...
     @overload

@@ -47,11 +47,6 @@ class DeferredIds(ABC):
         """Return the ids."""
         return list(self.spelled())
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the columns."""
-        return sum(column.nbytes for column in self.columns)
-
     def __len__(self) -> int:
         return len(self.columns[0])
 

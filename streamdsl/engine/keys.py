@@ -311,8 +311,3 @@ class KeyTable:
     def remembered(self) -> int:
         """How many values are remembered."""
         return sum(map(len, [*self._firsts, *self._lasts])) if self._firsts else len(self._only)
-
-    @property
-    def nbytes(self) -> int:
-        """A rough size of what is remembered."""
-        return 200 * self.remembered

@@ -180,11 +180,6 @@ class Buffer:
         """Return the groups of the rows that are still needed."""
         return np.unique(self.rows.groups[self.rows.alive & (self.rows.re >= self.limit)])
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the arrays."""
-        return self.rows.nbytes + self.by_start.nbytes + sum(rows.nbytes for rows in self.reaching.values())
-
 
 def _magnitudes(le: Ticks, re: Ticks) -> Rows:
     """Return for each lifetime an m with RE - LE < 2 ** m, about the smallest."""

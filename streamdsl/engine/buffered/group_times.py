@@ -62,11 +62,6 @@ class GroupTimes:
             times = np.searchsorted(self._times, times)
         return (ranks << self._bits) + (np.clip(times, self._low, self._low + (1 << self._bits) - 1) - self._low)
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the arrays."""
-        return self._groups.nbytes + (0 if self._times is None else self._times.nbytes)
-
 
 def _distinct(values: Ticks) -> Ticks:
     if (values == values[0]).all():

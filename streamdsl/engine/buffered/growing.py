@@ -47,11 +47,6 @@ class GrowingColumn:
         self._column = self.values[rows]
         self.size = len(rows)
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the array."""
-        return self._column.nbytes
-
 
 class GrowingTable:
     """Payloads; of different schemas they become objects kept whole."""
@@ -85,11 +80,6 @@ class GrowingTable:
         for column in self.columns.values():
             column.keep(rows)
         self.size = len(rows)
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of the arrays."""
-        return sum(column.nbytes for column in self.columns.values())
 
     def _begin(self, schema: Schema) -> None:
         self.schema = schema

@@ -117,8 +117,3 @@ class RowTable:
         alive = flatnonzero(self.alive)
         pairs = zip(self._ids.values[alive].tolist(), self.le[alive].tolist(), strict=True)
         return dict(zip(pairs, alive.tolist(), strict=True))
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of the arrays."""
-        return sum(column.nbytes for column in self._columns) + (self.payloads.nbytes if self.payloads else 0)

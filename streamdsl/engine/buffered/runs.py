@@ -150,11 +150,6 @@ class Run:
         """Return from where to where the rows of some groups stand whose LE is in `[lo, hi)`."""
         return self._times.ranges(self.keys, groups, lo, hi)
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the arrays."""
-        return self._times.nbytes + self.keys.nbytes + self.places.nbytes
-
 
 def _inserted(column: Column, values: Column, at: Rows) -> Column:
     """Return a column with values put in so that they then are at some places."""
@@ -241,8 +236,3 @@ class SortedRows:
         left = places[np.concatenate([np.empty(0, dtype=np.intp), *old])]
         self._new, self._runs, self._n_gone = [], [], 0
         self.add(left[flatnonzero(left >= 0)])
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of the arrays."""
-        return sum(part.nbytes for part in self._new) + sum(run.nbytes for run in self._runs)

@@ -29,10 +29,6 @@ class StateCells(Cells):
         for column in self.columns:
             column[slots] = None
 
-    @property
-    def nbytes(self) -> int:
-        return super().nbytes + sum(column.nbytes for column in self.columns)
-
 
 def _longer(column: Column, size: int) -> Column:
     return np.concatenate([column, np.full(size - len(column), None, dtype=object)])

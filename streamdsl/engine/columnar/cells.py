@@ -104,8 +104,3 @@ class Cells(SlotTable):
         for number in [number for number in self._emptied if number <= last]:
             del self._emptied[number]
         return super().pop_until(last)
-
-    @property
-    def nbytes(self) -> int:
-        versions = 0 if self._versions is None else self._versions.nbytes
-        return super().nbytes + self.results.nbytes + versions + 150 * sum(map(len, self._emptied.values()))

@@ -309,11 +309,6 @@ class Lanes:
             self._arrays[key][: self.size] = array
         self.size = size
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the lanes."""
-        return sum(array.nbytes for array in self._arrays.values())
-
     def _lane(self, key: LaneKey) -> Ticks:
         array = self._arrays.get(key)
         if array is None:

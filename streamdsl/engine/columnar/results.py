@@ -33,11 +33,6 @@ class Results:
         """The schema of the payloads, None if there were none yet."""
         return self._schema
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the arrays."""
-        return self.is_out.nbytes + sum(column.nbytes for column in self._columns.values())
-
     def grow(self, size: int) -> None:
         """Make room for `size` slots."""
         self.is_out = longer(self.is_out, size)

@@ -46,11 +46,6 @@ class DeltaRing:
         """Whether it holds no row."""
         return not self._used or (self.deltas.is_empty and self.running.is_empty)
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the arrays."""
-        return self.deltas.nbytes + self.running.nbytes
-
     def add(self, rows: Pending) -> None:
         """Add rows where their windows begin, and take them out where these end (if they do): deltas that cancel are gone."""
         self._used = True

@@ -106,10 +106,6 @@ class SlotTable(PairIndex):
         mine = slots[flatnonzero((self.number[slots] == number) & (self._places[slots] >= 0))]
         return distinct([mine])
 
-    @property
-    def nbytes(self) -> int:
-        return super().nbytes + self.lanes.nbytes + sum(part.nbytes for parts in self._made.values() for part in parts)
-
 
 def _runs(numbers: Ticks) -> list[tuple[int, int, int, Rows]]:
     """Return each number with where it begins and ends in an order in which equal ones stand together, and the order."""

@@ -20,11 +20,11 @@ class Narrow:
     >>> column = Narrow()
     >>> column.grow(2)
     >>> column[np.array([0])] = np.array([7])
-    >>> column[np.array([0, 1])].tolist(), column.nbytes
-    ([7, 0], 8)
+    >>> column[np.array([0, 1])].tolist(), column._values.itemsize
+    ([7, 0], 4)
     >>> column[np.array([1])] = np.array([2**40])
-    >>> column[np.array([0, 1])].tolist(), column.nbytes
-    ([7, 1099511627776], 16)
+    >>> column[np.array([0, 1])].tolist(), column._values.itemsize
+    ([7, 1099511627776], 8)
     """
 
     __slots__ = ("_values",)
@@ -59,8 +59,3 @@ class Narrow:
     def grow(self, size: int) -> None:
         """Make room for `size` of them, zeros at first."""
         self._values = np.concatenate([self._values, np.zeros(size - len(self._values), dtype=self._values.dtype)])
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of the integers."""
-        return self._values.nbytes

@@ -236,11 +236,6 @@ class PairIndex:
         """Return all slots in use."""
         return flatnonzero(self._places >= 0)
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the arrays."""
-        return sum(column.nbytes for column in (self.number, self.group, self._places, self._table, self._released))
-
 
 def longer(column: NDArray[Any], size: int) -> NDArray[Any]:
     """Return a column with zeros after it."""

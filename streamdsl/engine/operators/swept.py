@@ -35,10 +35,6 @@ class Swept(Protocol):
     boundaries: Boundaries
     codes: GroupCodes
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the arrays."""
-
     def drop(self, gone: Rows) -> None:
         """Let windows go."""
 

@@ -40,11 +40,6 @@ class GrowingColumn:
         """The values, to be read."""
         return self._data[: self._size]
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the column, its room included."""
-        return self._data.nbytes
-
     def append(self, values: Column) -> None:
         """Put values at the end. O(values) amortised."""
         if not self._size and values.dtype == self._data.dtype != object:
@@ -104,11 +99,6 @@ class GrowingIds:
         self._pairs = tuple(map(GrowingIds, ids.columns)) if isinstance(ids, PairIds) else ()
         self._whole = None if self._pairs else GrowingColumn(_spelled(ids))
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the ids, without that of objects."""
-        return sum(part.nbytes for part in self._pairs) if self._whole is None else self._whole.nbytes
-
     def append(self, ids: Ids) -> None:
         """Put ids at the end."""
         if self._whole is None and type(ids) is self._kind and isinstance(ids, PairIds):
@@ -156,11 +146,6 @@ class GrowingTable:
         self._schema = table.schema
         self._columns = {name: GrowingColumn(column) for name, column in table.columns.items()}
         self.size = table.size
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of the columns, without that of objects."""
-        return sum(column.nbytes for column in self._columns.values())
 
     def append(self, table: Table) -> None:
         """Put payloads at the end."""

@@ -52,11 +52,6 @@ class OverlapIndex:
         self._gone: Counter[int] = Counter()
         self.indexed = 0
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the runs."""
-        return sum(run.nbytes for runs in self._runs.values() for run in runs)
-
     def candidates(self, asked: Asked) -> Iterator[tuple[Rows, Rows]]:
         """Yield which asked, and the slots of rows that it may overlap; what is not there does not overlap."""
         last = self.among_last(asked)

@@ -31,11 +31,6 @@ class StoredRows:
     def __len__(self) -> int:
         return len(self.le)
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the columns, without that of objects."""
-        return sum(column.nbytes for column in self._all())
-
     def _all(self) -> Iterator[GrowingColumn | GrowingIds | GrowingTable]:
         yield from (self.le, self.re, self.was, self.numbers)
         for column in (self.groups, self._notes, self._ids, self._payloads):

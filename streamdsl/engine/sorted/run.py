@@ -72,11 +72,6 @@ class SortedRun:
     def __len__(self) -> int:
         return len(self.slots)
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of its columns."""
-        return self.first.nbytes + self._reach.nbytes + self.slots.nbytes
-
     def merged(self, other: SortedRun) -> SortedRun:
         """Return both runs as one. The ends up to a row in each give those up to it in both."""
         first = np.concatenate([self.first, other.first])

@@ -234,8 +234,3 @@ class SortedSide:
     def n_events(self) -> int:
         """How many rows may still meet a partner that changes something."""
         return int(np.count_nonzero(self.needed()))
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of the rows and of what finds them."""
-        return self.rows.nbytes + self.index.nbytes + (0 if self._slots is None else 100 * len(self._slots))

@@ -26,11 +26,6 @@ class Agenda:
     def __len__(self) -> int:
         return self._size
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the arrays."""
-        return sum(times.nbytes + codes.nbytes for times, codes in self._runs)
-
     def add(self, times: Ticks, codes: Rows) -> None:
         """Put places on the agenda."""
         if not len(times):

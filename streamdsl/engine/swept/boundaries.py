@@ -28,12 +28,6 @@ class Boundaries:
         self._free: Rows = np.empty(0, dtype=np.intp)
 
     @property
-    def nbytes(self) -> int:
-        """The memory of the arrays."""
-        arrays = (self.le, self.re, self.code, self.endpoints, self._free)
-        return sum(array.nbytes for array in arrays) + self.lanes.nbytes + self.results.nbytes
-
-    @property
     def rows(self) -> Ticks:
         """The number of rows in each window, or by how much it differs."""
         return self.lanes.counts(ROWS)

@@ -23,11 +23,6 @@ class EventLog:
     def __len__(self) -> int:
         return self._size
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the arrays."""
-        return self.entries.nbytes + sum(numbers.nbytes + slots.nbytes for numbers, slots in self._runs)
-
     def add(self, numbers: Column, codes: Rows, le: Ticks, re: Ticks, sign: int, terms: Terms) -> None:
         """Note lifetimes that have come (1) or gone (-1), and their terms."""
         if not len(le):

@@ -28,11 +28,6 @@ class GroupCodes:
         """Return a number that all codes are below."""
         return len(self._codes) + len(self._free)
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the arrays."""
-        return self._groups.nbytes
-
     def of(self, groups: Ticks) -> Rows:
         """Return the code of each group, a new one if it has none."""
         values = groups.tolist()

@@ -17,10 +17,6 @@ class EndingResults(Results):
         super().__init__()
         self.re: Ticks = np.empty(0, dtype=np.int64)
 
-    @property
-    def nbytes(self) -> int:
-        return super().nbytes + self.re.nbytes
-
     def grow(self, size: int) -> None:
         super().grow(size)
         self.re = longer(self.re, size)

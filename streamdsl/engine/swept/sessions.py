@@ -71,12 +71,6 @@ class SessionTable:
         self._waiting = Agenda()
         self._most = self._most_logged = _SPARE
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the arrays."""
-        parts = (self.boundaries, self.codes, self.log, self._index, self._waiting)
-        return sum(part.nbytes for part in parts)
-
     def take(self, batch: Batch, codes: Rows, terms: Terms, watermark: int, is_last: bool) -> Touched:
         """Take changed rows in, raise the watermark, and return what is not as before; what is gone is still to be dropped.
 

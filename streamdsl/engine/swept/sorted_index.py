@@ -67,11 +67,6 @@ class SortedIndex:
     def __len__(self) -> int:
         return self._size
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the arrays."""
-        return sum(numbers.nbytes + slots.nbytes for numbers, slots in self._pieces) + self._firsts.nbytes
-
     def all(self) -> Portion:
         """Return all entries as one run."""
         return self._gathered([(0, len(self._pieces))])

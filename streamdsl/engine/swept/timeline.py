@@ -51,11 +51,6 @@ class Timeline:
         self._agenda = Agenda()
         self._most = _SPARE
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of the arrays."""
-        return self.boundaries.nbytes + self.codes.nbytes + self._index.nbytes + self._agenda.nbytes
-
     def take(self, changed: Changed | None, watermark: int) -> Touched:
         """Take changed rows in, raise the watermark, and return what is not as before; what is gone is still to be dropped."""
         before, self.watermark = self.watermark, watermark
