@@ -162,6 +162,9 @@ class RunningQuery(ABC, Generic[T]):
         if not self._ctis or self._closed or self._failure is not None or self._is_changing:
             return None
         self._wake()
+        return self._why()
+
+    def _why(self) -> str | None:
         return str(Why(self._graph, self._egress, self._feeds(), self._ctis, self.unit)) or None
 
     @property
