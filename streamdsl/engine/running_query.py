@@ -183,7 +183,9 @@ class RunningQuery(ABC, Generic[T]):
 
     def _lets_ids_go(self) -> bool:
         """Say whether the output lets an id go whenever the source does: its CTI is then always the source's, and no RE moves."""
-        return len(self._graph.sources) == 1 and all(operator.passes_ctis for operator in self._graph.operators)
+        sources = self._graph.sources.values()
+        is_obeyed = all(source.on_violation == "error" for source in sources)  # else a row may end later than its sender knows
+        return len(sources) == 1 and is_obeyed and all(operator.passes_ctis for operator in self._graph.operators)
 
     def _step(self, pieces: Mapping[str, Piece]) -> Sent:
         """Run one piece of some sources through the plan, and return what it sends."""
