@@ -42,7 +42,11 @@ class Lock:
         self._error = error
         self._number = self._taken()
         _held.add(self)
-        self.path.write_text(f"process {os.getpid()} on {socket.gethostname()}")
+        try:
+            self.path.write_text(f"process {os.getpid()} on {socket.gethostname()}")
+        except BaseException:
+            self.release()  # not when the exception is forgotten, which may be late
+            raise
 
     def check(self) -> None:
         """Raise if the lock file was removed or replaced since: then others can have taken what it guards."""
