@@ -176,7 +176,7 @@ class EventTable:
         return None if entry is None or entry.last_time < self.cti else entry
 
     def _is_free(self, id: Hashable) -> bool:
-        """Say whether the CTI has passed the event with this id, as it is or, where it was corrected late, as its sender has it."""
+        """Say whether the CTI has passed the event of this id, as it is or, where it was corrected late, as its sender knows."""
         last_time = self._dropped.get(id)
         return self._lookup(id) is None if last_time is None else last_time < self.cti
 
