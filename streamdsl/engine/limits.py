@@ -141,7 +141,7 @@ class Limits:
         session = self._session
         session._wake()
         held = _held(session._graph, session._egress)
-        why = session.why_no_output() if held >= WARN else None
+        why = session._why() if held >= WARN else None
         if why is not None:
             self._is_named = True
             warnings.warn(f"{held} rows and windows are held in memory: {why}", HeldOutputWarning, stacklevel=4)

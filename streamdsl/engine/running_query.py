@@ -162,6 +162,9 @@ class RunningQuery(ABC, Generic[T]):
         if not self._ctis or self._closed or self._failure is not None or self._is_changing:
             return None
         self._wake()
+        return self._why()
+
+    def _why(self) -> str | None:
         return str(Why(self._graph, self._egress, self._feeds(), self._ctis, self.unit)) or None
 
     @property
@@ -180,7 +183,9 @@ class RunningQuery(ABC, Generic[T]):
 
     def _lets_ids_go(self) -> bool:
         """Say whether the output lets an id go whenever the source does: its CTI is then always the source's, and no RE moves."""
-        return len(self._graph.sources) == 1 and all(operator.passes_ctis for operator in self._graph.operators)
+        sources = self._graph.sources.values()
+        is_obeyed = all(source.on_violation == "error" for source in sources)  # else a row may end later than its sender knows
+        return len(sources) == 1 and is_obeyed and all(operator.passes_ctis for operator in self._graph.operators)
 
     def _step(self, pieces: Mapping[str, Piece]) -> Sent:
         """Run one piece of some sources through the plan, and return what it sends."""

@@ -131,7 +131,7 @@ class EventTable:
             entry = self._known.get(id)
             if entry is not None and entry.last_time == time:
                 del self._known[id]
-            if self._dropped and self._dropped.get(id) == time:
+            if self._dropped and id not in self._known and self._dropped.get(id, cti) < cti:
                 del self._dropped[id]
         self._look_through_deaths()
 
@@ -174,6 +174,11 @@ class EventTable:
     def _lookup(self, id: Hashable) -> Known | None:
         entry = self._known.get(id)
         return None if entry is None or entry.last_time < self.cti else entry
+
+    def _is_free(self, id: Hashable) -> bool:
+        """Say whether the CTI has passed the event with this id, as it is or, where it was corrected late, as its sender has it."""
+        last_time = self._dropped.get(id)
+        return self._lookup(id) is None if last_time is None else last_time < self.cti
 
     def _was_dropped(self, id: Hashable) -> bool:
         """Say whether an event with this id was dropped that, as its sender believes, the CTI has not passed."""
@@ -244,7 +249,7 @@ class EventTable:
             raise self._malformed(event, "its LE is not finite")
         if event.le > event.re:
             raise self._malformed(event, f"its LE {event.le} is after its RE {event.re}")
-        if not is_numbered and (self._lookup(event.id) is not None or self._was_dropped(event.id)):
+        if not is_numbered and not self._is_free(event.id):
             raise self._malformed(event, f"an event with the id {event.id!r} is known already")
         sent_le = event.le
         if event.le < self.cti:
@@ -258,6 +263,7 @@ class EventTable:
         self._undo.append(partial(self._restore, self.cti, self.watermark))
         self.watermark = max(self.watermark, event.le)
         if not is_numbered:
+            self._obey_again(event.id)
             self._remember(event.id, Known(event.le, event.re, event.payload, sent_le))
         return event
 
@@ -278,9 +284,10 @@ class EventTable:
         re_new = max(event.re_new, entry.le)
         if sync < self.cti:
             self._reject(event, RE_MOVED)
+            self._mark_dropped(event.id, event.re_new)
             re_new = max(self.cti, entry.le)
-        if event.id in self._dropped:
-            self._mark_dropped(event.id, MIN_TIME)
+        else:
+            self._obey_again(event.id)
         self._remember(event.id, entry._replace(re=re_new, is_deleted=event.re_new == event.le))
         return Retract(event.id, entry.le, entry.re, re_new, entry.payload)
 
@@ -307,6 +314,11 @@ class EventTable:
     def _mark_dropped(self, id: Hashable, last_time: int) -> None:
         self._write(self._dropped, id, last_time)
         self._die(last_time, id)
+
+    def _obey_again(self, id: Hashable) -> None:
+        """Take note that an event is as its sender knows it."""
+        if id in self._dropped:
+            self._undo.append(partial(self._dropped.__setitem__, id, self._dropped.pop(id)))
 
     def _reject(self, event: DataEvent, reason: str) -> None:
         self.reject([Rejected(event, self.cti, reason)], {reason: 1})

@@ -28,7 +28,7 @@ import numpy as np
 
 from streamdsl.errors import SchemaError
 from streamdsl.temporal.alike import unique
-from streamdsl.temporal.names import literal
+from streamdsl.temporal.names import exact, literal
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NAN: Final = ("NaN",)
@@ -335,6 +335,8 @@ def plain(value: Any) -> Any:
         return value
     form = _form(kind)
     if form is not None:
+        if kind is dict and not PLAIN.issuperset(map(type, value)):
+            value = _with_exact_names(value)
         return value if PLAIN.issuperset(map(type, form.parts(value))) else _mapped(plain, value, form)
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return _of_numpy_time(value)
@@ -355,6 +357,8 @@ def plains(values: Sequence[Any]) -> Sequence[Any]:
     if kinds <= PLAIN:
         return values
     form = _form(kinds.pop()) if len(kinds) == 1 else None
+    if form is not None and type(values[0]) is dict and not PLAIN.issuperset(map(type, chain.from_iterable(values))):
+        form = None
     if form is not None and PLAIN.issuperset(map(type, chain.from_iterable(map(form.parts, values)))):
         return values
     return list(map(plain, values))
@@ -427,6 +431,11 @@ def _form(cls: Any) -> _Form | None:
         names = [field.name for field in dataclasses.fields(cls)]
         return _Form(partial(_fields, names, operator.attrgetter(*names, "__class__")), partial(_with_fields, names))
     return None
+
+
+def _with_exact_names(value: dict[Any, Any]) -> dict[Any, Any]:
+    """Return a mapping in which a name that is a text by inheritance, as an enum's, is that text."""
+    return {exact(name) if isinstance(name, str) else name: part for name, part in value.items()}
 
 
 def _fields(names: Sequence[str], getter: Callable[[Any], tuple[Any, ...]], value: Any) -> Sequence[Any]:

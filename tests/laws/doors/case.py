@@ -22,7 +22,7 @@ from tests.laws.doors.covering import Choice, covering
 from tests.laws.doors.faults import FAULTS, Interrupt, traced
 from tests.laws.doors.fold import Fold, Refused
 from tests.laws.doors.history import Draw, Rules, late_of, pushes
-from tests.laws.doors.payloads import NAMES, Colour, Kind, drawn
+from tests.laws.doors.payloads import NAMES, Kind, drawn
 from tests.laws.doors.queries import IN_TICKS, OPERATORS, query
 from tests.laws.doors.sinks import SINKS, Sink, difference, sink
 from tests.laws.doors.sources import EPOCH, SOURCES, Door, has_ids
@@ -38,8 +38,6 @@ DIMENSIONS = {
     "late": ["none", "error", "drop", "adjust"],
     "ids": ["rows", "once", "corrected", "again", "edges"],
 }
-TYPES = (Colour,)
-"""What checkpoints are told of: a source does not say of which class its bare payloads are if that is no builtin one."""
 NO_COLUMNS = ("None", "Enum", "tuple", "nested")
 """Payloads that no column holds as they are."""
 
@@ -168,16 +166,16 @@ class Case:
 
     def refused(self, input: Input, events: Sequence[Event[Any]]) -> None:
         """Push what is refused: it raises an error of ours, and nothing changes."""
-        before = self.session.snapshot(TYPES)
+        before = self.session.snapshot()
         with pytest.raises(StreamDslError) as caught:
             self.session.feed(input.door.value(events), input.name)
-        assert self.session.snapshot(TYPES) == before, f"a push that was refused has changed the session: {caught.value}"
+        assert self.session.snapshot() == before, f"a push that was refused has changed the session: {caught.value}"
 
     def send(self, input: Input, value: Callable[[], Any]) -> None:
         """Push what is taken, and write what comes of it."""
         if self.row["fault"] == "restart" and self.draw(st.integers(0, 1)):
-            self.session.checkpoint(self.folder / "checkpoint", types=TYPES)
-            self.session = self.query.restore(self.folder / "checkpoint", types=TYPES)
+            self.session.checkpoint(self.folder / "checkpoint")
+            self.session = self.query.restore(self.folder / "checkpoint")
         if self.row["fault"] == "interrupt" and self.draw(st.integers(0, 1)):
             out = self.interrupted(input, value)
         else:
@@ -187,9 +185,9 @@ class Case:
 
     def interrupted(self, input: Input, value: Callable[[], Any]) -> Outgoing[Any]:
         """Push, be interrupted at some line, and push again: into the session, or if that has failed into one restored."""
-        saved = self.session.snapshot(TYPES)
+        saved = self.session.snapshot()
         for _ in range(2):  # what is kept for the next time is kept now
-            twin, same = restored(self.query.plan(), None, saved, types=TYPES), value()
+            twin, same = restored(self.query.plan(), None, saved), value()
             lines = traced(lambda: twin.feed(same, input.name))  # noqa: B023
         stop = 1 + self.draw(st.integers(0, 10**6)) % lines
         pushed = value()
@@ -202,7 +200,7 @@ class Case:
         try:
             return self.session.feed(value(), input.name)
         except SessionError:
-            self.session = restored(self.query.plan(), None, saved, types=TYPES)
+            self.session = restored(self.query.plan(), None, saved)
             return self.session.feed(value(), input.name)
 
     def check(self, events: Sequence[Event[Any]]) -> None:

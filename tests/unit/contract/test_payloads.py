@@ -156,4 +156,4 @@ def test_results_of_several_kinds_keep_theirs() -> None:
 
     numbers = rows(1)
     assert payloads_of(numbers.tumbling_window(10).apply(mixed)) == [None, 1, (2, 3), {"value": 5}]
-    assert payloads_of(numbers.select_many(lambda e: [1, {"value": 5}]).select(lambda e: e)) == [1, 5]
+    assert payloads_of(numbers.select_many(lambda e: [1, {"value": 5}]).select(lambda e: e)) == [1, sd.Record(value=5)]

@@ -51,9 +51,9 @@ def test_a_large_file_is_never_in_memory_whole(tmp_path: Path, monkeypatch: pyte
     taken: list[int] = []
     stage = Ingress.stage
 
-    def noted(ingress: Any, pushed: Any) -> Any:
+    def noted(ingress: Any, pushed: Any, stays_open: bool = False) -> Any:
         taken.append(len(pushed))
-        return stage(ingress, pushed)
+        return stage(ingress, pushed, stays_open)
 
     monkeypatch.setattr("streamdsl.engine.run.PART_ROWS", 3_000)
     monkeypatch.setattr("streamdsl.io.files.PIECE_ROWS", 1_000)
