@@ -1,5 +1,5 @@
 # Every target works as the first command on a fresh clone: it makes its own virtual environment, .venv.
-# Needed: Python 3.11 or newer, and for Spark Java 17 or newer.
+# Needed: Python 3.11, 3.12 or 3.13, and for Spark Java 17 or newer.
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -7,6 +7,12 @@ READY := $(VENV)/.ready
 WORKERS ?= 2
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+# The newest Python that starts, by its name or by pyenv: a shim alone may name one that is not there.
+NEWEST ?= $(shell for v in 3.13 3.12; do for p in python$$v "$$(pyenv prefix $$v 2>/dev/null)/bin/python"; do \
+	"$$p" -c '' 2>/dev/null && echo "$$p" && exit; done; done)
+NEWEST_VENV := .venv-newest
+NEWEST_PARTS := tests/unit tests/transcripts tests/typing tests/laws/test_tracing.py --ignore=tests/unit/benchmarks
 
 JAVA = $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 JAVA_VERSION = $(shell $(JAVA) -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p')
@@ -16,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 INSTALL_JAVA = Java 17 or newer (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)
 
-.PHONY: help environment java demo test laws lint format types doctest docs notebooks sabotage bench check ci clean
+.PHONY: help environment java demo test laws lint format types doctest docs notebooks sabotage newest bench check ci clean
 
 help: ## show what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -65,6 +71,13 @@ notebooks: java $(READY) ## run every notebook
 sabotage: $(READY) ## break the engine on purpose: the laws must notice each way
 	$(BIN)/python -m tests.sabotage
 
+newest: ## the fast part of the tests on the newest Python there is (NEWEST=/path/to/python)
+	@if [ -z "$(NEWEST)" ]; then echo "no Python 3.12 or 3.13 was found, so none is tried"; \
+	elif [ "$$("$(NEWEST)" -V)" = "$$($(PYTHON) -V)" ]; then echo "$$($(PYTHON) -V) is the newest there is, and runs all tests"; \
+	else "$(NEWEST)" -V && "$(NEWEST)" -m venv $(NEWEST_VENV) && \
+	$(NEWEST_VENV)/bin/python -m pip install --quiet --no-compile --editable '.[newest]' && \
+	$(NEWEST_VENV)/bin/python -m pytest -q -n $(WORKERS) --dist loadgroup -m 'not spark' $(NEWEST_PARTS) $(ARGS); fi
+
 bench: $(READY) ## streamdsl beside its peers, each answer checked (ARGS="tumbling --events 100000 --peers duckdb,polars")
 	@$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	@$(BIN)/python -m benchmarks $(ARGS)
@@ -75,4 +88,4 @@ ci: ## everything that CI does, in a fresh environment in a temporary folder
 	@.ci/run
 
 clean: ## remove the environment and all caches
-	rm -rf $(VENV) .bench build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(NEWEST_VENV) .bench build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
