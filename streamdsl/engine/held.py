@@ -34,8 +34,8 @@ class Held:
 
     >>> held = Held()
     >>> row = ("a" * 1000, [1.5] * 100)
-    >>> held.bytes_of([row]), held.bytes_of([row])
-    (2015, 0)
+    >>> 1000 < held.bytes_of([row]) < 3000, held.bytes_of([row])
+    (True, 0)
     >>> 0.5 < Held().bytes_of([list(map(float, range(10**5)))]) / 3_300_000 < 2
     True
     """

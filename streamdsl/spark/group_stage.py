@@ -117,7 +117,7 @@ def bind_key(value: Any, key: Any) -> Any:
         return value if all(map(operator.is_, bound, value)) else bound
     if not isinstance(value, (Node, Expr, *HOLDERS)):
         return value
-    changes = {f.name: bind_key(getattr(value, f.name), key) for f in dataclasses.fields(value)}
+    changes = {f.name: bind_key(getattr(value, f.name), key) for f in dataclasses.fields(value) if f.init}
     same = all(changed is getattr(value, name) for name, changed in changes.items())
     return value if same else dataclasses.replace(value, **changes)
 

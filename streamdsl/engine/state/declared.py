@@ -19,13 +19,8 @@ def declared(start: Iterable[Any]) -> list[type]:
     Of a dataclass, a named tuple or a `TypedDict` the fields are looked at, of a module its parameters (`UDA[In, Out]`), its
     methods and its `state_types`, of a function its parameters and its result.
 
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class Zone:
-    ...     name: str
-    >>> @dataclass
-    ... class Trip:
-    ...     zones: list[Zone] | None
+    >>> Zone = typing.NamedTuple("Zone", [("name", str)])
+    >>> Trip = typing.NamedTuple("Trip", [("zones", list[Zone] | None)])
     >>> [cls.__name__ for cls in declared([Trip]) if cls.__module__ == Trip.__module__]
     ['Trip', 'Zone']
     """

@@ -23,6 +23,8 @@ from streamdsl.temporal.payload import PLAIN
 from streamdsl.udm.bases import UDM
 
 _CONTAINERS: Final = (tuple, list, dict, set, frozenset)
+_WRITTEN: Final = ("written", "depth")
+"""Fields that say where a query was written, and how deep it is: they count for nothing."""
 _DEEP: Final = 6
 """So deep is looked into what functions have captured."""
 
@@ -115,13 +117,13 @@ class Parts:
 
 
 def _held(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a part holds, by name. Where a query was written counts for nothing."""
+    """Yield what a part holds, by name."""
     if isinstance(value, Mapping):
         yield from ((str(name), each) for name, each in value.items())
     elif isinstance(value, _CONTAINERS):
         yield from ((str(place), each) for place, each in enumerate(value))
     elif is_dataclass(value):
-        yield from ((each.name, getattr(value, each.name, None)) for each in fields(value) if each.name != "written")
+        yield from ((each.name, getattr(value, each.name, None)) for each in fields(value) if each.name not in _WRITTEN)
     elif isinstance(value, UDM):
         yield from vars(value).items()
 
