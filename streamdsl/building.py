@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from streamdsl.errors import FieldNotFound, QueryError
 from streamdsl.expr.functions import Then, When
@@ -26,6 +26,8 @@ from streamdsl.udm.bases import AnyUDA, AnyUDO
 from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Clip, Hopping, Output, Windows, check_policies
 from streamdsl.windows.liveliness import output_cti
+
+F = TypeVar("F")
 
 if TYPE_CHECKING:
     from streamdsl.io.binding import Bound
@@ -459,3 +461,10 @@ def check_body(body: Node, group: Group) -> Node:
             "join the other stream before group_by, or after apply",
         )
     return body
+
+
+def callable_given(given: F, method: str, example: str) -> F:
+    """Return what builds a query; raises `QueryError` for what cannot be called."""
+    if not callable(given):
+        raise QueryError(f"{method} takes a lambda, not {given!r}", hint=f"for example {example}")
+    return given

@@ -1057,7 +1057,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
           [1, 5) 'a'
           [11, 15) 'a'
         """
-        return f(self)
+        return building.callable_given(f, "multicast", "multicast(lambda s: s.union(s.shift(10)))")(self)
 
     # Grouping.
 
@@ -1353,7 +1353,9 @@ class GroupedStream(_Windowing["GroupedWindowedStream[K, T]"], Generic[K, T]):
           [4, inf) _0='x' _1=21
         """
         group = self._group()
-        made = q(Stream(group))
+        made = building.callable_given(q, "apply", "apply(lambda g: g.tumbling_window(10).aggregate(n=sd.count()))")(
+            Stream(group)
+        )
         if not isinstance(made, Stream):
             raise QueryError(
                 f"the query inside group_by(...).apply(...) gave {made!r}, not a stream",

@@ -31,6 +31,7 @@ from streamdsl.plan.labels import labels
 from streamdsl.plan.node import Node
 from streamdsl.plan.types import Hints, output_types
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejections, Unit, add_time, all_rejected, check_unit, common_unit
+from streamdsl.temporal.numbers import whole
 
 T = TypeVar("T", default=Any)
 
@@ -152,10 +153,13 @@ class Session(RunningQuery[T]):
     def end_with(self, last: Mapping[str, Iterable[Event[Any]] | Any], time: int) -> list[Event[T]]:
         """Take the last batches of some sources and end every source, all at once as far as can be; see `push` and `end`."""
         self._check_open()
+        time = whole(time, "a session ends at a time in ticks, which is")
+        if not isinstance(last, Mapping):
+            raise QueryError(f"the last batches are given by source, not as {last!r}", hint='end_with({"trips": events}, time)')
         sent = []
         ends = dict.fromkeys(self._sources, EMPTY)
         for name, events in last.items():
-            ingress = self._sources[name]
+            ingress = self._ingress(name)
             *before, piece = self._staged(ingress, self._read(events, ingress)) or [Piece(EMPTY, ingress.cti)]
             sent += [self._step({name: each}) for each in before]
             ends[name] = piece.batch
@@ -332,7 +336,7 @@ class Session(RunningQuery[T]):
     def _ingress(self, source: str | None) -> Ingress:
         if source is None and self._only is not None:
             return self._only
-        if source is None or source not in self._sources:
+        if not isinstance(source, str) or source not in self._sources:
             what = "the push does not say for which source it is" if source is None else f"there is no source {source!r}"
             raise QueryError(
                 f"{what}; the query's sources are: {', '.join(self._sources)}", hint='session.push(events, source="name")'

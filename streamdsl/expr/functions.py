@@ -35,6 +35,8 @@ def col(name: str) -> E:
     >>> col("price") > 10
     e.price > 10
     """
+    if not isinstance(name, str):
+        raise WriterError(f"a field is named by a text, not by {name!r}", hint='sd.col("price")')
     return E(Field(name))
 
 
@@ -154,7 +156,7 @@ def cast(value: Any, kind: Any) -> Any:
     (cast(e.price, int), 12)
     """
     cls = kind._cls if isinstance(kind, CastType) else kind
-    if cls not in CASTS:
+    if not isinstance(cls, type) or cls not in CASTS:
         raise WriterError(f"there is no cast to {kind!r}", hint=f"the types are: {', '.join(CASTS.values())}")
     return _word(CASTS[cls], value)
 
@@ -260,7 +262,7 @@ def _grid(period: Any, offset: Any, unit: CalendarUnit | None) -> tuple[Any, Any
 
 
 def _check_unit(unit: str | None) -> None:
-    if unit is not None and unit not in PER_SECOND:
+    if unit is not None and (not isinstance(unit, str) or unit not in PER_SECOND):
         raise WriterError(f"there is no calendar unit {unit!r}; there are: {', '.join(PER_SECOND)}")
 
 
@@ -268,6 +270,8 @@ def _check_zone(zone: str, unit: str | None) -> None:
     if isinstance(zone, Refusing) or isinstance(unit, Refusing):
         refuse("the zone and the unit are constants", "use a function under @sd.udf")
     _check_unit(unit)
+    if not isinstance(zone, str):
+        raise WriterError(f"a time zone is named by a text, not by {zone!r}", hint='for example "Europe/Vienna"')
     try:
         zone_of(zone)
     except QueryError as error:

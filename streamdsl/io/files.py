@@ -40,6 +40,8 @@ def paths_of(paths: Paths, suffix: str) -> list[str]:
     if not isinstance(paths, (str, os.PathLike, Sequence)):
         raise QueryError(f"files are given by a path, or by several in a list, not by a {type(paths).__name__}")
     listed = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    if isinstance(paths, bytes) or not all(isinstance(path, (str, os.PathLike)) for path in listed):
+        raise QueryError(f"a path is a text or a pathlib.Path, not one of {paths!r}")
     found = [name for path in listed for name in _in_directory(os.fspath(path), suffix)]
     if not found:
         raise QueryError(

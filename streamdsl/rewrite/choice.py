@@ -20,6 +20,8 @@ def as_chosen(plan: Node, mode: Mode, options: Mapping[str, Any] | None, engine:
     >>> as_chosen(Source("trips"), "run", {"rewrite": "off", "window": "general"})[1]
     {'window': 'general'}
     """
+    if options is not None and not isinstance(options, Mapping):
+        raise QueryError(f"engine_options are options by name, not {options!r}", hint='engine_options={"rewrite": "off"}')
     rest = dict(options or {})
     return optimize(plan, mode, chosen(rest.pop("rewrite", "on")), engine), rest
 

@@ -9,6 +9,7 @@ from enum import Enum
 from itertools import repeat
 from typing import Any, Final, Generic, Never, TypeAlias, TypeVar, cast
 
+from streamdsl.errors import EventError
 from streamdsl.temporal.time import CHRONON, INFINITY, TimeLike, add_time, is_integer
 
 T_co = TypeVar("T_co", covariant=True)
@@ -143,6 +144,8 @@ def sync_time(event: Insert[Any] | Retract | Cti) -> int:
         return event.le
     if isinstance(event, Retract):
         return min(event.re, event.re_new)
+    if not isinstance(event, Cti):
+        raise EventError(f"{event!r} is no event, and has no sync time", hint="sd.Insert, sd.Retract, or sd.Cti")
     return event.time
 
 
@@ -196,4 +199,6 @@ def correct(event: Insert[T], payload: T, new_id: Hashable) -> tuple[Retract, In
     >>> old.re_new, new.payload
     (3, 'y')
     """
+    if not isinstance(event, Insert):
+        raise EventError(f"an insertion is corrected, not {event!r}", hint="correct(event, payload, new_id)")
     return Retract(event.id, event.le, event.re, event.le, event.payload), Insert(new_id, event.le, event.re, payload)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import index
+from typing import SupportsIndex
 
 from streamdsl.errors import QueryError
 
@@ -17,7 +18,8 @@ def whole(value: object, what: str, least: int | None = None) -> int:
         ...
     streamdsl.errors.QueryError: a delay is a whole number >= 1, not 0
     """
-    number = None if isinstance(value, bool) or not hasattr(value, "__index__") else index(value)
+    is_number = isinstance(value, SupportsIndex) and not isinstance(value, (bool, type))
+    number = index(value) if is_number else None  # type: ignore[arg-type]
     if number is None or (least is not None and number < least):
         raise QueryError(f"{what} a whole number{'' if least is None else f' >= {least}'}, not {value!r}")
     return number

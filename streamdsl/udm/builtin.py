@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from decimal import Decimal
 from fractions import Fraction
+from numbers import Real
 from typing import Any, ClassVar, Literal
 
 from streamdsl.errors import QueryError
@@ -103,9 +105,12 @@ class Quantile(Builtin):
     (2, 1)
     """
 
+    q: float
+    method: Literal["linear", "inverted_cdf"]
+
     def __init__(self, q: float, method: Literal["linear", "inverted_cdf"] = "linear") -> None:
-        if not 0 <= q <= 1:
-            raise QueryError(f"a quantile is between 0 and 1, not {q}")
+        if not isinstance(q, (Real, Decimal)) or not 0 <= q <= 1:
+            raise QueryError(f"a quantile is between 0 and 1, not {q!r}", hint="for example 0.95")
         if method not in ("linear", "inverted_cdf"):
             raise QueryError(f'the method of a quantile is "linear" or "inverted_cdf", not {method!r}')
         self.q = q

@@ -7,17 +7,23 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from streamdsl.errors import CheckpointError
+from streamdsl.errors import CheckpointError, QueryError
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file so that whoever opens it, also after a crash, finds all of it, or what was there before."""
-    _write(Path(path), data, os.replace)
+    _write(_path(path), data, os.replace)
 
 
 def write_new(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file that nobody has written before, as a whole; raises `FileExistsError` if somebody has."""
-    _write(Path(path), data, move_new)
+    _write(_path(path), data, move_new)
+
+
+def _path(path: object) -> Path:
+    if not isinstance(path, (str, os.PathLike)):
+        raise QueryError(f"a checkpoint is a file, given by its path, not by {path!r}")
+    return Path(path)
 
 
 def move_new(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
@@ -61,7 +67,7 @@ def sync_folder(folder: Path) -> None:
 def read_whole(path: str | os.PathLike[str]) -> bytes:
     """Return what a file holds; raises `CheckpointError` where there is none."""
     try:
-        return Path(path).read_bytes()
+        return _path(path).read_bytes()
     except FileNotFoundError:
         raise CheckpointError(
             f"there is no checkpoint at {os.fspath(path)!r}", hint="session.checkpoint(path) writes one"

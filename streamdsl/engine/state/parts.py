@@ -16,6 +16,7 @@ import numpy as np
 from streamdsl.engine.state.classes import name_of
 from streamdsl.engine.state.declared import declared
 from streamdsl.engine.state.mentioned import classes_mentioned, named
+from streamdsl.errors import QueryError
 from streamdsl.plan.base import Node
 from streamdsl.plan.labels import labels
 from streamdsl.temporal.payload import PLAIN
@@ -70,6 +71,8 @@ class Parts:
 
     def declared(self, types: Iterable[type] = ()) -> list[type]:
         """Return the classes whose values are saved: the plan's, those that its functions name, `types`, and what these hold."""
+        if not isinstance(types, Iterable):
+            raise QueryError(f"types are classes in a list, not {types!r}", hint="types=[Trip]")
         functions = (part for part in self.all if isinstance(part, FunctionType))
         return declared([*self.classes, *self.all, *types, *itertools.chain.from_iterable(map(named, functions))])
 
