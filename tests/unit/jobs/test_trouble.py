@@ -39,7 +39,8 @@ def run(*options: str) -> int:
 def started(*options: str, bytes_written: int | None = None) -> subprocess.Popen[str]:
     """Start the command as a process of its own, which may write files no larger than that."""
     limit = None if bytes_written is None else lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_written, bytes_written))
-    command = [sys.executable, "-m", "streamdsl", "run", "rides:by_road", *options]
+    # Without -B Python itself may leave half a compiled module where a limit cuts it off.
+    command = [sys.executable, "-B", "-m", "streamdsl", "run", "rides:by_road", *options]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=limit)
 
 
