@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from streamdsl.engine.state.files import write_whole
 from streamdsl.errors import CheckpointError, InputError, QueryError
-from streamdsl.jobs.inputs import KINDS, Input
+from streamdsl.jobs.bad_files import check, passing
+from streamdsl.jobs.inputs import KINDS
+from streamdsl.jobs.job import Job
 from streamdsl.jobs.ledger import Ledger
+from streamdsl.jobs.progress import Line
 
 _ANEW: Final = "begin a new checkpoint, and a new output"
 
@@ -22,13 +24,14 @@ class Arrivals:
     number. Raises `CheckpointError` for a checkpoint that is somewhere else than where it was begun.
     """
 
-    def __init__(self, checkpoint: Path, inputs: Mapping[str, Input]) -> None:
-        self._folder = checkpoint / "arrivals"
-        self._inputs = inputs
-        self._kinds = {name: given.kind for name, given in inputs.items()}
-        self._check(checkpoint)
+    def __init__(self, job: Job, line: Line) -> None:
+        assert job.checkpoint is not None
+        self._job, self._line = job, line
+        self._folder = job.checkpoint / "arrivals"
+        self._kinds = {name: given.kind for name, given in job.inputs.items()}
+        self._check(job.checkpoint)
         self._ledger = Ledger(self._folder)
-        for name in inputs:
+        for name in job.inputs:
             self.folder(name).mkdir(parents=True, exist_ok=True)
 
     def folder(self, source: str) -> Path:
@@ -36,14 +39,16 @@ class Arrivals:
         return (self._folder / "links" / source).resolve()
 
     def look(self) -> None:
-        """Link the files that have come. Raises `InputError` for those that have changed, or are of another kind."""
-        found = [file for given in self._inputs.values() for file in given.files()]
+        """Link the files that have come, which are read first: one that cannot be taken never gets to Spark.
+
+        Raises `InputError` for such a file, and for one that has changed, or is of another kind, unless the job passes them.
+        """
+        found = [file for given in self._job.inputs.values() for file in given.files()]
         for file in self._ledger.new(found):
-            if KINDS[file.path.suffix] != self._kinds[file.source]:
-                raise InputError(
-                    f"the file {file.path} is no {self._kinds[file.source]} as those before it", hint="put it into another folder"
-                )
-            with file.unchanged():
+            with passing(self._job, file, self._ledger, self._line):
+                if KINDS[file.path.suffix] != (kind := self._kinds[file.source]):
+                    raise InputError(f"the file {file.path} is no {kind} as those before it", hint="put it into another folder")
+                check(self._job.inputs[file.source], file)
                 self._ledger.take(len(self._ledger.taken), file)
         for number, entry in enumerate(self._ledger.taken):
             link = self.folder(entry.source) / f"{number:010}{Path(entry.path).suffix}"

@@ -110,7 +110,7 @@ def _stream(job: Job, engine: str, line: Line) -> None:
         if engine == "spark":
             from streamdsl.spark.job import run_stream
 
-            run_stream(job, line, Arrivals(job.checkpoint, job.inputs))
+            run_stream(job, line, Arrivals(job, line))
         else:
             from streamdsl.extras import need_pyarrow
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,9 +15,10 @@ from streamdsl.engine.outgoing import Outgoing
 from streamdsl.engine.session import Session
 from streamdsl.engine.starting import restored
 from streamdsl.engine.state.files import read_whole, write_whole
-from streamdsl.errors import CheckpointError, FieldNotFound, InputError, QueryError, StreamDslError
+from streamdsl.errors import CheckpointError, InputError, QueryError, StreamDslError
 from streamdsl.io.binding import Bound
 from streamdsl.io.locks import Lock
+from streamdsl.jobs.bad_files import blame, blamed, passing, without_hint
 from streamdsl.jobs.inputs import File
 from streamdsl.jobs.job import Job
 from streamdsl.jobs.ledger import Ledger
@@ -61,7 +61,7 @@ class LocalStream:
         self._resume(line)
         while True:
             for file in self._ledger.new([file for given in self._job.inputs.values() for file in given.files()]):
-                with self._passing(file, line):
+                with passing(self._job, file, self._ledger, line):
                     line(self._take(file))
             if self._job.pause is None:
                 return
@@ -107,19 +107,6 @@ class LocalStream:
         with suppress(InputError):  # then its file is new again
             self._write(table, last, "its file")
 
-    @contextmanager
-    def _passing(self, file: File, line: Line) -> Iterator[None]:
-        """Pass a file that cannot be taken, and name it, if that was asked for."""
-        try:
-            yield
-        except InputError as error:
-            if not file.path.exists():  # removed since it was found, as if it had never come
-                return
-            if self._job.bad_files != "skip":
-                raise
-            self._ledger.refuse(file, str(error))
-            line.say(f"passed: {error}")
-
     def _take(self, file: File) -> dict[str, Any]:
         begun, batch = time.perf_counter(), len(self._ledger.taken)
         if self._sink.has(batch, self._stream):
@@ -127,10 +114,10 @@ class LocalStream:
                 f"{self._job.output} has taken micro-batch {batch}, of which the checkpoint knows nothing",
                 hint="the checkpoint is older than the output: restore both as of one time, or begin both anew",
             )
-        with _blamed(file, Exception), file.unchanged():
+        with blamed(file, Exception), file.unchanged():
             bound = self._job.inputs[file.source].read([file])
             rows = bound.whole()
-        with _blamed(file):
+        with blamed(file, pa.ArrowException):
             session = self._opened(batch, {file.source: bound})
             self._session = None  # until the micro-batch is taken as a whole
             out = session.feed(rows, file.source)
@@ -153,7 +140,7 @@ class LocalStream:
             if isinstance(error.__cause__, OSError) or self._sink.has(batch, self._stream):
                 raise
             self._ledger.give_back()
-            raise _blame(what, error) from error
+            raise blame(what, error) from error
         (self._folder / "output" / str(batch)).unlink(missing_ok=True)
         for name in self._names("state"):
             if int(name) < batch:
@@ -176,40 +163,12 @@ class LocalStream:
             session = restored(settled(query._node), own, read_whole(self._folder / "state" / str(batch - 1)), trust=True)
         except CheckpointError as error:
             raise CheckpointError(
-                f"the checkpoint {self._job.checkpoint} cannot be gone on with: {_without_hint(error)}",
+                f"the checkpoint {self._job.checkpoint} cannot be gone on with: {without_hint(error)}",
                 hint="run the query as it was, or begin a new checkpoint and a new output",
             ) from error
         if session.emit != self._job.emit:
             raise CheckpointError(f"the checkpoint is of a job with --emit {session.emit}, not {self._job.emit}")
         return session
-
-
-@contextmanager
-def _blamed(file: File, *more: type[Exception]) -> Iterator[None]:
-    """Raise what is wrong with a file's rows as an `InputError` that names it; not what is wrong with the query."""
-    try:
-        yield
-    except (InputError, CheckpointError, MemoryError):
-        raise
-    except (StreamDslError, pa.ArrowException, *more) as error:
-        if isinstance(error, QueryError) and not isinstance(error, FieldNotFound):
-            raise
-        raise _blame(f"the file {file.path}", error) from error
-
-
-def _blame(what: str, error: Exception) -> InputError:
-    text, ways = (
-        f"{type(error).__name__}: {error}",
-        ["mend it, or remove it", "--bad-files skip passes such files, and names them"],
-    )
-    if isinstance(error, StreamDslError):
-        text = _without_hint(error)
-        ways[:0] = [error.hint] if error.hint else []
-    return InputError(f"{what} cannot be taken: {text}", hint="; ".join(ways))
-
-
-def _without_hint(error: StreamDslError) -> str:
-    return str(error).removesuffix(f"\nHint: {error.hint}")
 
 
 def _file_of(table: Any) -> bytes:

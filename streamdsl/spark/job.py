@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -57,8 +57,6 @@ def run_batch(job: Job, path: Path) -> int:
 def run_stream(job: Job, report: Callable[[dict[str, Any]], None], arrivals: Arrivals) -> None:
     """Run a job over the files that arrive, until there are no more or for ever, as its trigger says."""
     assert job.checkpoint is not None
-    if job.bad_files != "stop":
-        raise QueryError("on Spark a file that cannot be taken ends the stream", hint="--engine local can pass it")
     arrivals.look()
     with _session() as spark, _failing(), translated():
         if job.shards is not None:
@@ -117,12 +115,19 @@ def _session() -> Iterator[SparkSession]:
 
 def _frame(spark: SparkSession, given: Input) -> DataFrame:
     """Return a frame of the files that are there, each once."""
-    paths = [_SPECIAL.sub(r"\\\g<0>", uri_of(file.path)) for file in given.files()]
-    return spark.read.format(_FORMATS.get(given.kind, given.kind)).options(**_OPTIONS[given.kind]).load(paths)
+    return _of_files(spark, given.kind, [file.path for file in given.files()])
+
+
+def _of_files(spark: SparkSession, kind: str, files: Iterable[Path]) -> DataFrame:
+    paths = [_SPECIAL.sub(r"\\\g<0>", uri_of(file)) for file in files]
+    return spark.read.format(_FORMATS.get(kind, kind)).options(**_OPTIONS[kind]).load(paths)
 
 
 def _stream(spark: SparkSession, given: Input, folder: Path) -> DataFrame:
-    """Return a streaming frame of what comes to a folder, however old, with the columns of the files that are there."""
+    """Return a streaming frame of what comes to a folder, however old, with the columns of the files that are there already."""
+    there = sorted(link for link in folder.iterdir() if link.exists())
+    if not there:
+        raise QueryError(f"no file of the input {given.path} can be taken yet", hint="a stream on Spark begins with one that can")
     options = {**_OPTIONS[given.kind], "maxFileAge": _EVER}
     reader = spark.readStream.format(_FORMATS.get(given.kind, given.kind)).options(**options)
-    return reader.schema(_frame(spark, given).schema).load(uri_of(folder))
+    return reader.schema(_of_files(spark, given.kind, there).schema).load(uri_of(folder))

@@ -28,17 +28,28 @@ def run(path: str, *options: str, checkpoint: str = "state") -> int:
     return main([*command, "--checkpoint", checkpoint, "--shards", "1", *options])
 
 
-def test_a_file_that_spark_cannot_read_is_an_error(streaming: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_cannot_be_read_is_an_error(streaming: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_files(folder / "in", "parquet", range(1))
     (folder / "in" / "1.parquet").write_bytes(b"PAR1 this is none, and not even long PAR1")
     os.utime(folder / "in" / "1.parquet", (10**10, 10**10))
     assert run("in") == 2
     said = capsys.readouterr().err
-    assert "the job has failed on Spark: " in said
+    assert "the file in/1.parquet cannot be taken: " in said
     assert "\tat " not in said
-    assert main(["run", "rides:by_road", "--engine", "spark", "--input", "cars=in", "--output", "batch"]) == 2
-    assert not (folder / "batch").exists()
-    assert not list(folder.glob(".batch*"))
+
+
+def test_a_bad_file_never_gets_to_spark(streaming: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_files(folder / "in", "csv")
+    bad = folder / "in" / "bad.csv"
+    bad.write_text("le,re,road,speed\n7,9,A,1\nnever,9,A,2\n")
+    assert run("in") == 2
+    assert "the file in/bad.csv cannot be taken: " in capsys.readouterr().err
+    assert run("in", "--bad-files", "skip") == 0
+    assert "passed: the file in/bad.csv cannot be taken: " in capsys.readouterr().err
+    assert found(folder / "out") == expected()
+    bad.unlink()
+    assert run("in") == 0
+    assert found(folder / "out") == expected()
 
 
 def test_a_file_is_taken_once_whichever_way_leads_to_it(streaming: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,8 +73,6 @@ def test_a_file_is_taken_once_whichever_way_leads_to_it(streaming: Any, folder: 
     shutil.copytree(folder / "state", folder / "there", symlinks=True)
     assert run("link", checkpoint="there") == 2
     assert f"the checkpoint there was at {folder / 'state'}, and Spark knows files" in capsys.readouterr().err
-    assert run("link", "--bad-files", "skip") == 2
-    assert "on Spark a file that cannot be taken ends the stream" in capsys.readouterr().err
     with Lock(folder / "state" / "lock", "it", CheckpointError):
         assert run("link") == 2
     assert "the checkpoint state is in use by process " in capsys.readouterr().err
