@@ -541,7 +541,7 @@ SABOTAGES = (
     Sabotage(
         "an id goes out again as soon as its source has let it go",
         "streamdsl/engine/running_query.py",
-        "return len(self._graph.sources) == 1 and all(operator.passes_ctis for operator in self._graph.operators)",
+        "return len(sources) == 1 and is_obeyed and all(operator.passes_ctis for operator in self._graph.operators)",
         "return True",
         "in_the_sink",
     ),
