@@ -257,9 +257,10 @@ def test_fields_of_nested_records() -> None:
 def test_truth_of_every_kind() -> None:
     plan = Where(Source("s"), Field("a"))
     for kind, values in VALUES.items():
-        rows = [sd.Insert(n, n, n + 1, {"a": a}) for n, a in enumerate(values)]
+        given = [a for a in values if a is not None]
+        rows = [sd.Insert(n, n, n + 1, {"a": a}) for n, a in enumerate(given)]
         kept = {row.le for row in run_batch(plan, {"s": bind(rows, Source("s"))}).cht()}
-        assert kept == {n for n, a in enumerate(values) if a}, kind
+        assert kept == {n for n, a in enumerate(given) if a}, kind
     with pytest.raises(UserCodeError, match="a predicate gave None"):
         run_batch(plan, {"s": bind([sd.Insert(0, 0, 1, {"a": 1}), sd.Insert(1, 0, 1, {"a": None})], Source("s"))}).cht()
 
