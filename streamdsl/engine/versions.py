@@ -89,9 +89,6 @@ class Versions:
         self._cti = MIN_TIME
         self._due = _FEW
 
-    def __bool__(self) -> bool:
-        return bool(self._taken)
-
     def keeps(self, recurs: bool) -> bool:
         """Whether rows that come in have their names, and none has to be looked at; `recurs`: their ids may be used again."""
         return not self._taken and (self._in_step or not recurs)
