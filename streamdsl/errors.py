@@ -70,7 +70,8 @@ def reason(error: BaseException) -> str:
     return str(error) or f"{type(error).__name__}{where}"
 
 
-def _with_hint(message: str, hint: str | None) -> str:
+def with_hint(message: str, hint: str | None) -> str:
+    """Return a message with its remedy, if there is one."""
     return f"{message}\nHint: {hint}" if hint else message
 
 
@@ -78,7 +79,7 @@ class StreamDslError(Exception):
     """The root of every error that streamdsl raises on purpose."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(_with_hint(message, hint))
+        super().__init__(with_hint(message, hint))
         self.hint = hint
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from streamdsl.errors import QueryError, SchemaError
 from streamdsl.extras import need_pyarrow
 from streamdsl.io.columns import Columns, RowColumns
+from streamdsl.io.times import Where, no_start
 from streamdsl.temporal.json_text import loads
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -107,9 +108,13 @@ def _opened(path: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class JsonLines:
-    """Files with one JSON object a line, all with the same keys; with `extras` others than the needed ones may be there too."""
+    """Files with one JSON object a line, all with the same keys; with `extras` others than the needed ones may be there too.
+
+    A line without the field `start` is an event whose LE is null.
+    """
 
     paths: Sequence[str]
+    start: str = "le"
     extras: bool = False
 
     rows = None
@@ -129,6 +134,8 @@ class JsonLines:
             rows: list[dict[str, Any]] = []
             first = 0
             for line, row in _json_rows(path):
+                if self.start in needed and self.start not in row:
+                    raise no_start(Where(self.start, path, first), len(rows))
                 check(row, path, line)
                 rows.append(row)
                 if len(rows) == PIECE_ROWS:

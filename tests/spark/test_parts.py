@@ -229,6 +229,11 @@ def test_modules_declare_their_results() -> None:
 ERRORS: list[tuple[str, type[Exception], str]] = [
     ("[USER_RAISED_EXCEPTION] UnboundedOutputError: it never ends SQLSTATE: P0001", UnboundedOutputError, "it never ends"),
     (
+        "[USER_RAISED_EXCEPTION] EventError: its le is null\nHint: give it one SQLSTATE: P0001\n\nJVM stacktrace:\n\tat x",
+        EventError,
+        "its le is null\nHint: give it one",
+    ),
+    (
         "x\n[USER_RAISED_EXCEPTION] OverflowError: an integer leaves int64 SQLSTATE: P0001\n\tat x",
         OverflowError,
         "an integer leaves int64",
