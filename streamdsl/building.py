@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from streamdsl.errors import FieldNotFound, QueryError
+from streamdsl.expr.answers import check_function
 from streamdsl.expr.functions import Then, When
 from streamdsl.expr.nodes import Attribute, Call, Constant, Expr, Field, Key, Make, Opaque, Whole
 from streamdsl.expr.schema import Schema, Shape
@@ -464,7 +465,8 @@ def check_body(body: Node, group: Group) -> Node:
 
 
 def callable_given(given: F, method: str, example: str) -> F:
-    """Return what builds a query; raises `QueryError` for what cannot be called."""
+    """Return what builds a query; raises `QueryError` for what cannot be called, or gives no query."""
     if not callable(given):
         raise QueryError(f"{method} takes a lambda, not {given!r}", hint=f"for example {example}")
+    check_function(given, "a stream", instead=f"return the query, for example {example}")
     return given
