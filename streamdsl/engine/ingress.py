@@ -126,6 +126,11 @@ class Ingress:
             self._before = None
         return True
 
+    def advance(self, cti: int) -> None:
+        """Take a CTI that its sender has not sent; while a push is staged it is part of it."""
+        take = self.table.advance if self._before is None else self.table.promise
+        take(cti)
+
     def stats(self) -> dict[str, int]:
         """Return the source's figures for `session.stats()`; its events are the ids that can still change."""
         return {

@@ -154,7 +154,7 @@ FIRES: dict[str, dict[str, Build]] = {
         "an argument": lambda s: (
             s.tumbling_window(5).apply(Best(), lambda e: {"k": e.k, "v": e.v + 1}).where(lambda e: e.k == "a")
         ),
-        "a scalar argument": lambda s: s.tumbling_window(5).apply(Distinct(), lambda e: e.v).where(lambda e: e == 1),
+        "a scalar argument": lambda s: s.tumbling_window(5).apply(Distinct(), lambda e: e.v).where(lambda e: e.value == 1),
         "inside groups": lambda s: s.group_by("v").apply(lambda g: best(g).where(lambda e: e.k == "a")),
         "a sequence by time": lambda s: (
             s.windows(sd.astral.range_slide(6, 3), start=-4).apply(Best()).where(lambda e: e.k == "a")
