@@ -363,7 +363,9 @@ def to_class(cls: type, parts: Mapping[str, Expr]) -> Expr:
     """Return the projection to a class with these fields; raises `QueryError` where the names are not the class's."""
     schema = Schema.of_type(cls)
     if schema is None or schema.shape is Shape.SCALAR:
-        raise QueryError(f"aggregate_as makes a dataclass or a NamedTuple, and {cls!r} is neither")
+        raise QueryError(
+            f"aggregate_as makes a dataclass or a NamedTuple, and {cls!r} is neither", hint="aggregate_as(Stats, n=sd.count())"
+        )
     missing = [name for name in schema.names if name not in parts]
     unknown = [name for name in parts if name not in schema.names]
     if missing or unknown:

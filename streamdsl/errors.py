@@ -15,6 +15,8 @@ from typing import Any, Final
 _PACKAGE: Final = Path(__file__).parent
 _LONGEST: Final = 2000
 
+NO_SOURCE: Final = "a source is called what sd.source(name) says"
+
 _BEFORE: Final = 100
 _SHOWN: Final = 200
 """So much of a line is shown before what is wrong in it, and in all."""
@@ -156,7 +158,7 @@ class FieldNotFound(QueryError, AttributeError):
         close = closest(name, fields)
         super().__init__(
             f"there is no field {name!r}; the fields are: {', '.join(fields) or '(none)'}",
-            hint=f"did you mean {close!r}?" if close else None,
+            hint=f"did you mean {close!r}?" if close else "a field is written as e.name, or e['name']",
         )
         self.field = name
 
@@ -193,6 +195,8 @@ class UserCodeError(StreamDslError, RuntimeError):
 def _remedy(cause: BaseException, window: object) -> str | None:
     """Return what helps against mistakes that Python's own messages do not explain."""
     known: str | None = getattr(cause, "hint", None)
+    if isinstance(cause, AttributeError) and "there is no field" in str(cause) and known is None:
+        return "a field is written as e.name, or e['name']"
     if not isinstance(cause, TypeError) or "Hint:" in str(cause) or known is not None:
         return known if known is None or known not in str(cause) else None
     if re.search(r"for [&|]: ", str(cause)):

@@ -71,7 +71,7 @@ class Limits:
         return True
 
     def push(self, ingress: Ingress, pushed: Any) -> list[Sent]:
-        """Take a push of which much may come, and what the clocks say after it; raises `UnboundedOutputError`, and it is undone."""
+        """Take a push of which much may come, and what clocks say after it; raises `UnboundedOutputError`, and it is undone."""
         session = self._session
         pieces = session._opened(ingress, pushed, stays_open=True)
         ctis = [ingress.cti, session._time_of_day(), *(piece.cti for piece in pieces)]

@@ -151,7 +151,9 @@ class Quantize(Node):
 
     def __post_init__(self) -> None:
         if self.size <= 0 or self.period <= 0:
-            raise QueryError(f"quantize needs a size and a period > 0, not {self.size} and {self.period}")
+            raise QueryError(
+                f"quantize needs a size and a period > 0, not {self.size} and {self.period}", hint="for example quantize(10, 5)"
+            )
 
 
 @dataclass(frozen=True, slots=True)

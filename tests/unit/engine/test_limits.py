@@ -175,7 +175,7 @@ def test_an_end_of_which_too_much_comes_fails_the_session_with_the_reason() -> N
     with pytest.raises(UnboundedOutputError):
         session.close()
     for use in (session.close, lambda: session.push([]), session.snapshot):
-        with pytest.raises(SessionError, match="has failed: window_aggregate_1 would make more than 1000(?s:.*)\nHint: "):
+        with pytest.raises(SessionError, match=r"has failed: window_aggregate_1 would make more than 1000(?s:.*)\nHint: "):
             use()
 
 
