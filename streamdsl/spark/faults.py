@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from streamdsl.errors import StreamDslError, UserCodeError
@@ -18,6 +18,8 @@ from streamdsl.spark.sql import NotNative, Sql, quote
 from streamdsl.spark.types import as_nullable
 
 _MARK: Final = re.compile(r"\{(?:(?P<part>\d+)\|)?(?P<what>[^{}]*)\}")
+_FEW: Final = 8
+"""A fault that shows a payload is code in each place where it may occur, and Java compiles no method of more than 8000 bytes."""
 _ERRORS: Final[dict[str, Exception]] = {}
 """What marks stand for: few, as each says what happens, and not where."""
 _SAMPLES: Final[Mapping[str, Any]] = {"int": 1, "float": 1.0, "bool": True, "str": "a", "none": None}
@@ -76,11 +78,17 @@ def placed(text: str, expr: Expr) -> str:
 
 
 def told(text: str, expr: Expr, at: Callable[[Expr], At]) -> str:
-    """Return the SQL of an expression in which each fault says what happens, and where."""
+    """Return the SQL of an expression in which each fault says what happens, and where; of what payload where they are few."""
     if "{" not in text:
         return text
     parts = {str(id(part)): part for part in expr.walk()}
-    return _MARK.sub(lambda mark: _message(_ERRORS[mark["what"]], at(parts[mark["part"]])), text)
+    few = len(_MARK.findall(text)) <= _FEW
+
+    def message(mark: re.Match[str]) -> str:
+        place = at(parts[mark["part"]])
+        return _message(_ERRORS[mark["what"]], place if few else replace(place, payload=()))
+
+    return _MARK.sub(message, text)
 
 
 class _Gap:
@@ -115,15 +123,9 @@ def _written(error: Exception, written: Place | None) -> Exception:
 
 
 def _joined(pieces: Sequence[Piece]) -> str:
-    """Return the SQL of a text made of pieces, none of which is null."""
-    parts: list[str] = []
-    said = ""
-    for piece in pieces:
-        if isinstance(piece, str):
-            said += piece
-        else:
-            parts += [quote(said)] if said else []
-            parts.append(piece.text)
-            said = ""
-    parts += [quote(said)] if said else []
-    return parts[0] if len(parts) == 1 else f"concat({', '.join(parts)})"
+    """Return the SQL of a text made of pieces, none of which is null: of all forms the one with the least generated code."""
+    values = [piece.text for piece in pieces if isinstance(piece, Sql)]
+    if not values:
+        return quote("".join(map(str, pieces)))
+    pattern = "".join("%s" if isinstance(piece, Sql) else piece.replace("%", "%%") for piece in pieces)
+    return f"format_string({', '.join([quote(pattern), *values])})"

@@ -10,7 +10,7 @@ from typing import Final
 from streamdsl.spark.types import Scalar, Type
 from streamdsl.temporal import INFINITY, MIN_TIME
 
-_SAFE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _.,:;/+-()[]<>=*#@!?|~^&\n")
+_SAFE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _.,:;/+-()[]<>=*#@!?|~^&%\n")
 
 
 class NotNative(Exception):  # noqa: N818
