@@ -43,7 +43,10 @@ _LOG_FILE: Final = "LOG4J_CONFIGURATION_FILE"
 _own: SparkSession | None = None
 _RAISED: Final = re.compile(r"\[USER_RAISED_EXCEPTION\] (?P<name>\w+): (?P<message>.*?)(?= SQLSTATE: \w+|\Z)", re.S)
 _NAME: Final = r"(?P<name>\w+(?:Error|Overflow|Violation|OnSpark)): "
-_NEXT: Final = r"\tat | ?SQLSTATE: \w+$|Traceback|[\w.]+(?:Error|Exception|Overflow|Violation|OnSpark): |During handling|The above|JVM stacktrace|\s*$"
+_NEXT: Final = (
+    r"\tat | ?SQLSTATE: \w+$|Traceback|[\w.]+(?:Error|Exception|Overflow|Violation|OnSpark): |During handling|The above"
+    r"|JVM stacktrace|\s*$"
+)
 _IN_PYTHON: Final = re.compile(
     rf"^(?:streamdsl\.errors\.|builtins\.)?{_NAME}(?P<message>.*(?:\n(?!{_NEXT}).*)*)",
     re.MULTILINE,
