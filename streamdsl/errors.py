@@ -14,6 +14,8 @@ from typing import Any, Final
 
 _PACKAGE: Final = Path(__file__).parent
 _LONGEST: Final = 2000
+VALUE_LENGTH: Final = 400
+"""So much of a value is shown in a message."""
 
 NO_SOURCE: Final = "a source is called what sd.source(name) says"
 
@@ -48,7 +50,7 @@ __all__ = [
 ]
 
 
-def shortened(value: object, longest: int = 400) -> str:
+def shortened(value: object, longest: int = VALUE_LENGTH) -> str:
     """Return a value as text for a message: the beginning of a long one; one that cannot be shown by its type.
 
     >>> shortened({"k": "a"}), shortened("x" * 1000, longest=5)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from streamdsl.errors import with_hint
-from streamdsl.spark.types import Scalar, Type, as_nullable
+from streamdsl.spark.types import Scalar, Type
 from streamdsl.temporal import INFINITY, MIN_TIME
 
-_SAFE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _.,:;/+-()[]<>=*#@!?|~^&")
+_SAFE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _.,:;/+-()[]<>=*#@!?|~^&%\n")
 
 
 class NotNative(Exception):  # noqa: N818
@@ -57,16 +57,6 @@ def settled(text: str) -> str:
     Spark moves filters below what is deterministic, and into files. Where no task reads the value nothing is computed.
     """
     return f"if(spark_partition_id() >= 0, {text}, NULL)"
-
-
-def there(value: Sql, why: str, error: str = "TypeError") -> Sql:
-    """Return a value that fails the task where it is None, as Python raises."""
-    if value.kind == "none":
-        raise NotNative("Python raises for None")
-    if not value.type.nullable:
-        return value
-    failure = raising("UserCodeError", f"{error} in user code: a value is None, and {why}")
-    return Sql(f"coalesce({value.text}, {failure})", as_nullable(value.type, False), True)
 
 
 def quote(text: str) -> str:

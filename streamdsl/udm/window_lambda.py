@@ -23,7 +23,7 @@ from streamdsl.expr.rows import evaluate_row, holds_row, project_row
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.snapshot import snapshot, with_environment
 from streamdsl.expr.standins import Package, is_package, stand_in, with_stand_ins
-from streamdsl.expr.trace import check_parameters, name_of, trace
+from streamdsl.expr.trace import check_parameters, name_of, say_where, trace
 from streamdsl.expr.tracing import NotTraceable, Refusing, Tracing, refuse, tracing, untraced
 from streamdsl.expr.vocabulary import is_constant
 from streamdsl.temporal.lifetime import Lifetime
@@ -66,6 +66,7 @@ def _attempt(function: FunctionType, schema: Schema | None) -> Aggregation | Non
             raise
         except Exception:
             return None
+    say_where(attempt, function)
     return window.traced(expr, attempt)
 
 
