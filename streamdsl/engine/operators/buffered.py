@@ -14,7 +14,7 @@ import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.buffered.buffer import Buffer
-from streamdsl.engine.buffered.modules import Asked, MemberAggregate, StateAggregate, member_aggregate
+from streamdsl.engine.buffered.modules import Asked, MemberAggregate, StateAggregate, member_aggregate, order_of
 from streamdsl.engine.buffered.rows import NewRows
 from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.buffered.states import CellDeltas, StateCells
@@ -31,7 +31,6 @@ from streamdsl.expr.table import Column, Rows, flatnonzero, object_column
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.time import Ticks
 from streamdsl.udm.bases import can_remove
-from streamdsl.udm.builtin import Builtin
 from streamdsl.udm.incremental import Held, keeps_state
 from streamdsl.windows import Hopping
 
@@ -162,9 +161,7 @@ class BufferedWindowOperator(ColumnarWindowOperator):
 def members_order(node: WindowAggregate | WindowApply) -> Order | None:
     """Return the order in which the members of a window must stand, None if modules differ in that."""
     modules = [module for module in node.modules if type(module) not in ACCUMULATORS]
-    orders = {Order.PAYLOAD for module in modules if not module.order_insensitive}
-    if any(module.order_insensitive and not isinstance(module, Builtin) and not keeps_state(module) for module in modules):
-        orders.add(Order.END)
+    orders = {order for module in modules if (order := order_of(module)) is not Order.ANY}
     return None if len(orders) > 1 else orders.pop() if orders else Order.ANY
 
 
