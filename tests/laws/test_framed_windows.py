@@ -20,10 +20,11 @@ from streamdsl.temporal import CHT, Cti
 from streamdsl.testing import assert_cht_equal
 from tests.laws.fold import Fold
 from tests.laws.harness import EMITS
+from tests.laws.modules import Ends, EndsInside
 from tests.laws.profiles import examples
-from tests.laws.test_buffered_windows import Listed, Ordered, with_ids, without_ids
+from tests.laws.test_buffered_windows import Ordered, with_ids, without_ids
 from tests.laws.test_swept_operators import windows_of
-from tests.laws.test_window_operators import GROUPS, Outcome, Query, cti_of, in_common, pushes
+from tests.laws.test_window_operators import GROUPS, Outcome, Query, cti_of, pushes
 
 WINDOWS: list[Callable[[Any], Any]] = [
     lambda s: s.snapshot_window(),
@@ -43,6 +44,32 @@ RESULTS: list[Query] = [
     lambda w: w.aggregate(total=sd.sum(lambda e: e.v, where=lambda e: e.k != "a"), high=sd.max(lambda e: e.v)),
     lambda w: w.aggregate(Ordered(), lambda e: e.v),
 ]
+CLIPS = [sd.Clip.NONE, sd.Clip.LEFT, sd.Clip.RIGHT, sd.Clip.FULL]
+TIMED_WINDOWS: list[Callable[[Any, sd.Clip], Any]] = [
+    lambda s, clip: s.snapshot_window(clip=clip),
+    lambda s, clip: s.session_window(1, clip=clip),
+    lambda s, clip: s.session_window(20, clip=clip),
+    lambda s, clip: s.count_window(1, clip=clip),
+    lambda s, clip: s.count_window(3, clip=clip),
+    lambda s, clip: s.count_window(2, by="end", clip=clip),
+]
+TIMED: list[Query] = [
+    lambda w: w.aggregate(Ends(), lambda e: e.v),
+    lambda w: w.aggregate(
+        ends=EndsInside().of(lambda e: e.v), some=sd.Agg(Ends(), lambda e: e.v, lambda e: e.k == "a"), n=sd.count()
+    ),
+    lambda w: w.aggregate(mean=sd.time_weighted_avg(lambda e: e.v), high=sd.max(lambda e: e.v)),
+    lambda w: w.aggregate(mean=sd.time_weighted_avg(lambda e: e.v, where=lambda e: e.k == "a"), total=sd.sum(lambda e: e.v)),
+    lambda w: w.aggregate(sd.time_weighted_avg(lambda e: e.v)),
+]
+
+
+@st.composite
+def timed_queries(draw: st.DrawFn) -> sd.Stream[Any]:
+    """Queries that see lifetimes."""
+    group, window, clip = draw(st.sampled_from(GROUPS)), draw(st.sampled_from(TIMED_WINDOWS)), draw(st.sampled_from(CLIPS))
+    result = draw(st.sampled_from(TIMED))
+    return group(sd.source("s"), lambda s: result(window(s, clip)))  # type: ignore[no-any-return]
 
 
 @st.composite
@@ -67,7 +94,7 @@ def in_small_parts(data: st.DataObject) -> Iterator[None]:
 
 
 @examples(200)
-@given(queries(), st.data(), st.sampled_from(EMITS))
+@given(st.one_of(queries(), timed_queries()), st.data(), st.sampled_from(EMITS))
 def test_it_gives_the_same_events_as_the_general_operator_after_every_push(
     query: sd.Stream[Any], data: st.DataObject, emit: EmitMode
 ) -> None:
@@ -86,7 +113,7 @@ def test_it_gives_the_same_events_as_the_general_operator_after_every_push(
 
 
 @examples(80)
-@given(queries(), st.data())
+@given(st.one_of(queries(), timed_queries()), st.data())
 def test_it_gives_what_the_reference_gives(query: sd.Stream[Any], data: st.DataObject) -> None:
     stream = [event for part in data.draw(pushes(failing=False)) for event in part]
     expected = denote(query.plan(), {"s": CHT.from_events(stream)})
@@ -99,7 +126,7 @@ def test_it_gives_what_the_reference_gives(query: sd.Stream[Any], data: st.DataO
 
 
 @examples(60)
-@given(queries(), st.data())
+@given(st.one_of(queries(), timed_queries()), st.data())
 def test_it_makes_the_windows_that_end_by_then(query: sd.Stream[Any], data: st.DataObject) -> None:
     stream, until = data.draw(pushes()), data.draw(st.integers(-15, 40))
     outcomes: list[object] = []

@@ -16,6 +16,7 @@ from streamdsl.engine.buffered.runs import Order
 from streamdsl.errors import StreamDslError
 from streamdsl.expr.table import Column, Rows, column_of, flatnonzero
 from streamdsl.expr.vocabulary import IMMUTABLE
+from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import Ticks
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.builtin import Builtin
@@ -50,6 +51,14 @@ class Asked:
             self._members = self.buffer.members(self.groups, self.starts)
         return self._members
 
+    def period(self, window: int) -> Lifetime:
+        """Return one of them."""
+        return self.buffer.grid.window(int(self.numbers[window]))
+
+    def periods(self) -> tuple[Ticks, Ticks]:
+        """Return where each begins and ends."""
+        return self.starts, self.starts + self.buffer.grid.size
+
     def error(self, window: int, error: Exception) -> Exception:
         """Return what a user sees of an exception in one of them."""
         return self.failed(int(self.numbers[window]), error)
@@ -80,6 +89,12 @@ class Windows(Protocol):
 
     def members(self, order: Order) -> Members:
         """Return their members, in an order that a module wants."""
+
+    def period(self, window: int) -> Lifetime:
+        """Return one of them."""
+
+    def periods(self) -> tuple[Ticks, Ticks]:
+        """Return where each begins and ends."""
 
     def error(self, window: int, error: Exception) -> Exception:
         """Return what a user sees of an exception in one of them."""

@@ -73,14 +73,17 @@ class SnapshotFrame(DisjointFrame):
 
     def _note_endpoints(self, cti: int, rows: Arrangement) -> None:
         """Remember the last endpoint before the CTI of each partition: it is there for ever."""
-        n_codes = len(self.table.codes)
-        if len(self._last) < n_codes:
-            self._last = np.concatenate([self._last, np.full(2 * n_codes - len(self._last), MIN_TIME)])
+        self._grow()
         alive = flatnonzero(rows.rows.alive)
         for times in (rows.rows.le[alive], rows.rows.re[alive]):
             passed = flatnonzero((times >= self._cti) & (times < cti))
             np.maximum.at(self._last, rows.rows.groups[alive[passed]], times[passed])
         self._cti = cti
+
+    def _grow(self) -> None:
+        n_codes = len(self.table.codes)
+        if len(self._last) < n_codes:
+            self._last = np.concatenate([self._last, np.full(2 * n_codes - len(self._last), MIN_TIME)])
 
     def is_needed(self, cti: int, rows: Arrangement, places: Rows) -> NDArray[np.bool_]:
         needed: NDArray[np.bool_] = rows.rows.re[places] > self.settled(cti, rows)[rows.rows.groups[places]]
@@ -95,8 +98,8 @@ class SnapshotFrame(DisjointFrame):
         first = self.first_alive(cti, rows)
         if self.policy.output is Output.POINT_AT_END:
             return min(cti, self._first_end(first))
-        held = self.held_codes(cti, rows)
-        last = self._last[held]
+        self._grow()
+        last = self._last[self.held_codes(cti, rows)]
         return int(min(np.where(last == MIN_TIME, cti, last).min(initial=cti), first.min(initial=cti)))
 
     def _first_end(self, first: Ticks) -> int:

@@ -17,6 +17,7 @@ from streamdsl.engine.buffered.group_times import GroupTimes
 from streamdsl.engine.buffered.modules import MemberAggregate, order_of
 from streamdsl.engine.buffered.rows import NewRows, RowTable
 from streamdsl.engine.buffered.runs import Order, in_order
+from streamdsl.engine.buffered.timed import TimedAggregate
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
@@ -30,12 +31,14 @@ from streamdsl.engine.swept.agenda import Agenda
 from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
 from streamdsl.errors import UserCodeError
+from streamdsl.expr.nodes import Life
 from streamdsl.expr.table import Column, Rows, Table, flatnonzero
 from streamdsl.plan.node import WindowAggregate
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, Ticks
+from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.incremental import keeps_state
-from streamdsl.windows import Count, Output, Session, Snapshot
+from streamdsl.windows import Clip, Count, Output, Session, Snapshot
 
 _NONE: Final[Rows] = np.empty(0, dtype=np.intp)
 
@@ -69,6 +72,10 @@ class Computing:
         """Return one of the windows."""
         table, slot = self.operator.table, self.slots[window]
         return Lifetime(int(table.le[slot]), int(table.re[slot]))
+
+    def periods(self) -> tuple[Ticks, Ticks]:
+        """Return where each begins and ends."""
+        return self.operator.table.le[self.slots], self.operator.table.re[self.slots]
 
 
 class Composed:
@@ -105,7 +112,7 @@ class FramedWindowOperator(SweptOperator):
 
     def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
         super().__init__(label, node, gate)
-        self.holistic: list[MemberAggregate] = []
+        self.members: list[MemberAggregate] = []
         self._arguments: dict[int, tuple[int, int | None]] = {}
         n_columns = 0
         for number, agg in enumerate(node.aggregates):
@@ -114,7 +121,7 @@ class FramedWindowOperator(SweptOperator):
             self._arguments[number] = argument, where = n_columns, None if agg.where is None else n_columns + 1
             n_columns += 1 if agg.where is None else 2
             if type(agg.function) not in ACCUMULATORS:
-                self.holistic.append(MemberAggregate(number, agg, argument, where))
+                self.members.append(_aggregate(number, agg, argument, where, node.clip))
         self._orders = {order_of(agg.function) for agg in node.aggregates} - {Order.ANY}
         frame = frame_of(node.windows, Policy(node.output, node.time_sensitive, node.sees_ends))
         self.rows = Arrangement(n_columns, bool(self._orders), frame.by_point, frame.by_end)
@@ -189,7 +196,7 @@ class FramedWindowOperator(SweptOperator):
         if not len(slots):
             return {f"a{number}": np.empty(0, dtype=np.int64) for number in range(len(self.node.aggregates))}
         found = Computing(self.rows.rows, self, slots, self.frame.members(slots, self.rows))
-        columns = {f"a{each.number}": each.results(found) for each in self.holistic}
+        columns = {f"a{each.number}": each.results(found) for each in self.members}
         return columns | (result_columns(self.accumulators, self._sums(found)) if self.accumulators else {})
 
     def _sums(self, found: Computing) -> Lanes:
@@ -228,6 +235,16 @@ def why_not_framed(node: WindowAggregate) -> str | None:
         return f"its windows are {node.windows.describe()}, not snapshots, whole sessions or counted"
     if node.output is not Output.ALIGN:
         return "its results are points at the ends of windows that may move"
-    if any(keeps_state(agg.function) or agg.function.time_sensitive for agg in node.aggregates):
-        return "a module keeps a state, or is time-sensitive"
+    if any(keeps_state(agg.function) for agg in node.aggregates):
+        return "a module keeps a state"
+    exprs = [expr for agg in node.aggregates for expr in (agg.argument, agg.where) if expr is not None]
+    if any(isinstance(part, Life) for expr in exprs for part in expr.walk()):
+        return "an aggregate reads lifetimes"
     return None
+
+
+def _aggregate(number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip) -> MemberAggregate:
+    """Return how an aggregate is computed of the members of windows."""
+    if agg.function.time_sensitive:
+        return TimedAggregate(number, agg, argument, where, clip)
+    return MemberAggregate(number, agg, argument, where)
