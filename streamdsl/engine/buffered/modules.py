@@ -214,12 +214,6 @@ def order_of(module: Any) -> Order:
     return Order.ANY if isinstance(module, Builtin) or keeps_state(module) else Order.END
 
 
-def member_aggregate(number: int, agg: BoundAgg, argument: int, where: int | None) -> MemberAggregate:
-    """Return how an aggregate is computed; its argument and which rows its `where` has chosen are columns with these numbers."""
-    kind = StateAggregate if keeps_state(agg.function) else MemberAggregate
-    return kind(number, agg, argument, where)
-
-
 def _result(module: Any, value: Any, own: Callable[[Any], Any] = lambda value: value) -> Any:
     """Return an aggregate's value as a payload; `own` makes one that shares nothing with a state."""
     return value if type(value) in IMMUTABLE else as_result(own(value))

@@ -7,7 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.engine.buffered.buffer import Members
-from streamdsl.engine.buffered.modules import MemberAggregate, Values, Windows
+from streamdsl.engine.buffered.modules import MemberAggregate, StateAggregate, Values, Windows
+from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.columnar.accumulators import SumAccumulator
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
@@ -17,6 +18,7 @@ from streamdsl.temporal.time import INFINITY, Ticks
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import IntervalEvent
 from streamdsl.udm.builtin import TimeWeightedAvg
+from streamdsl.udm.incremental import keeps_state
 from streamdsl.udm.invoke import as_result, computed, empty_result, seen_clip
 from streamdsl.windows import Clip
 
@@ -33,7 +35,7 @@ class TimedAggregate(MemberAggregate):
         self._clip = seen_clip([agg.function], clip)
 
     def results(self, asked: Windows) -> Column:
-        members = self._chosen(asked.rows, asked.members(self.order))
+        members = self._chosen(asked.rows, _apart(asked.members(self.order)))
         values = Values(asked.rows.argument(self._argument)[members.places], members.lo, members.hi)
         le, re = asked.rows.le[members.places], asked.rows.re[members.places]
         window_le, window_re = asked.periods()
@@ -63,6 +65,22 @@ class TimedAggregate(MemberAggregate):
         except Exception as error:
             raise asked.error(len(found), error) from error
         return column_of(found)
+
+
+def member_aggregate(number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip) -> MemberAggregate:
+    """Return how an aggregate is computed; its argument and which rows its `where` has chosen are columns with these numbers."""
+    if keeps_state(agg.function):
+        return StateAggregate(number, agg, argument, where)
+    if agg.function.time_sensitive:
+        return TimedAggregate(number, agg, argument, where, clip)
+    return MemberAggregate(number, agg, argument, where)
+
+
+def _apart(members: Members) -> Members:
+    """Return members each window's by themselves: clipped to it, a row looks otherwise in each."""
+    places = members.places[spread(members.lo, members.hi)[1]]
+    stops = np.cumsum(members.hi - members.lo)
+    return Members(places, np.concatenate([[0], stops[:-1]]), stops)
 
 
 def weighted(values: Values, le: Ticks, re: Ticks, window_le: Ticks, window_re: Ticks) -> Column | None:

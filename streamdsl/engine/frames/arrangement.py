@@ -117,7 +117,7 @@ class Arrangement:
             return alive[:0]
         starts, ends = self.extents(alive)
         codes = self.rows.groups[alive]
-        # Of stretches that begin before a row ends the last one reaches furthest; one of another partition ends before the row begins.
+        # Of stretches that begin before a row ends the last one reaches furthest; one of another partition ends before it begins.
         at = np.searchsorted(stretches.low, places_of(codes, ends)) - 1
         return alive[flatnonzero((at >= 0) & (stretches.high.take(at, mode="clip") > places_of(codes, starts)) & (starts < ends))]
 

@@ -17,7 +17,7 @@ from streamdsl.engine.buffered.group_times import GroupTimes
 from streamdsl.engine.buffered.modules import MemberAggregate, order_of
 from streamdsl.engine.buffered.rows import NewRows, RowTable
 from streamdsl.engine.buffered.runs import Order, in_order
-from streamdsl.engine.buffered.timed import TimedAggregate
+from streamdsl.engine.buffered.timed import member_aggregate
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
@@ -36,9 +36,8 @@ from streamdsl.expr.table import Column, Rows, Table, flatnonzero
 from streamdsl.plan.node import WindowAggregate
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, Ticks
-from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.incremental import keeps_state
-from streamdsl.windows import Clip, Count, Output, Session, Snapshot
+from streamdsl.windows import Count, Output, Session, Snapshot
 
 _NONE: Final[Rows] = np.empty(0, dtype=np.intp)
 
@@ -121,7 +120,7 @@ class FramedWindowOperator(SweptOperator):
             self._arguments[number] = argument, where = n_columns, None if agg.where is None else n_columns + 1
             n_columns += 1 if agg.where is None else 2
             if type(agg.function) not in ACCUMULATORS:
-                self.members.append(_aggregate(number, agg, argument, where, node.clip))
+                self.members.append(member_aggregate(number, agg, argument, where, node.clip))
         self._orders = {order_of(agg.function) for agg in node.aggregates} - {Order.ANY}
         frame = frame_of(node.windows, Policy(node.output, node.time_sensitive, node.sees_ends))
         self.rows = Arrangement(n_columns, bool(self._orders), frame.by_point, frame.by_end)
@@ -241,10 +240,3 @@ def why_not_framed(node: WindowAggregate) -> str | None:
     if any(isinstance(part, Life) for expr in exprs for part in expr.walk()):
         return "an aggregate reads lifetimes"
     return None
-
-
-def _aggregate(number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip) -> MemberAggregate:
-    """Return how an aggregate is computed of the members of windows."""
-    if agg.function.time_sensitive:
-        return TimedAggregate(number, agg, argument, where, clip)
-    return MemberAggregate(number, agg, argument, where)
