@@ -22,7 +22,7 @@ from tests.laws.fold import Fold
 from tests.laws.harness import EMITS
 from tests.laws.modules import Ends, EndsInside
 from tests.laws.profiles import examples
-from tests.laws.test_buffered_windows import Ordered, with_ids, without_ids
+from tests.laws.test_buffered_windows import Adding, InOrder, Kept, Ordered, with_ids, without_ids
 from tests.laws.test_swept_operators import windows_of
 from tests.laws.test_window_operators import GROUPS, Outcome, Query, cti_of, pushes
 
@@ -43,6 +43,11 @@ RESULTS: list[Query] = [
     lambda w: w.aggregate(low=sd.min(lambda e: e.v, where=lambda e: e.k == "a"), n=sd.count(where=lambda e: e.k == "b")),
     lambda w: w.aggregate(total=sd.sum(lambda e: e.v, where=lambda e: e.k != "a"), high=sd.max(lambda e: e.v)),
     lambda w: w.aggregate(Ordered(), lambda e: e.v),
+    lambda w: w.aggregate(Kept(), lambda e: e.v),
+    lambda w: w.aggregate(kept=Kept().of(lambda e: e.v), some=sd.Agg(Kept(), lambda e: e.v, lambda e: e.k == "a"), n=sd.count()),
+    lambda w: w.aggregate(adding=Adding().of(lambda e: e.k), kept=Kept().of(lambda e: e.v), low=sd.min(lambda e: e.k)),
+    lambda w: w.aggregate(InOrder(), lambda e: e.v),
+    lambda w: w.aggregate(dev=sd.stddev(lambda e: e.v), total=sd.sum(lambda e: e.v)),
 ]
 CLIPS = [sd.Clip.NONE, sd.Clip.LEFT, sd.Clip.RIGHT, sd.Clip.FULL]
 TIMED_WINDOWS: list[Callable[[Any, sd.Clip], Any]] = [

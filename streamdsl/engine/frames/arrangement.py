@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,13 @@ _STEP: Final = 2
 
 
 PlacesOf: TypeAlias = Callable[[Rows, Ticks], Column]
+
+
+class Moves(NamedTuple):
+    """For each changed row its place before and after, -1 where it is not there."""
+
+    before: Rows
+    after: Rows
 
 
 class _ByEnd:
@@ -68,30 +75,37 @@ class Arrangement:
     def __len__(self) -> int:
         return len(self.rows) - self.rows.n_gone
 
-    def change(self, batch: Batch, codes: Rows, new_rows: Callable[[Batch, Rows], NewRows]) -> None:
-        """Let rows come, go, and end elsewhere."""
-        rows = self.rows
+    def change(self, batch: Batch, codes: Rows, new_rows: Callable[[Batch, Rows], NewRows]) -> Moves:
+        """Let rows come, go, and end elsewhere; return where each row of the batch was, and where it is."""
+        rows, n_rows = self.rows, len(batch)
+        before, after = np.full(n_rows, -1, dtype=np.intp), np.full(n_rows, -1, dtype=np.intp)
         is_known, stays = batch.re_old > batch.le, batch.re_new > batch.le
         if is_known.any():
             known = flatnonzero(is_known)
-            places = rows.remove(batch.ids[known], batch.le[known])
+            before[known] = rows.remove(batch.ids[known], batch.le[known])
             # A row that no window needs any more may be gone already: its end may still change.
-            moved = flatnonzero(stays[known] & (places >= 0))
+            moved = flatnonzero(stays & (before >= 0))
             if len(moved):
-                self._add(rows.at(places[moved], batch.re_new[known[moved]]))
+                after[moved] = self._add(rows.at(before[moved], batch.re_new[moved]))
         new = flatnonzero(stays & ~is_known)
         if len(new):
-            self._add(new_rows(batch.only(new), codes[new]))
+            after[new] = self._add(new_rows(batch.only(new), codes[new]))
+        return Moves(before, after)
 
-    def _add(self, new: NewRows) -> None:
-        self._unsorted.append(self.rows.add(new))
+    def _add(self, new: NewRows) -> Rows:
+        places = self.rows.add(new)
+        self._unsorted.append(places)
+        return places
 
     def extents(self, places: Rows) -> tuple[Ticks, Ticks]:
         """Return from when to when rows are looked for: their lifetimes, or the chronon at their LE, or at their RE."""
-        le, re = self.rows.le[places], self.rows.re[places]
+        return self.extents_of(self.rows.le[places], self.rows.re[places])
+
+    def extents_of(self, le: Ticks, re: Ticks) -> tuple[Ticks, Ticks]:
+        """Return the same of lifetimes; an empty one has no extent."""
         if not self._by_point:
             return le, re
-        return (re, np.where(re == INFINITY, re, re + 1)) if self._by_end else (le, le + 1)
+        return (re, np.where((re == INFINITY) | (re <= le), re, re + 1)) if self._by_end else (le, np.where(re > le, le + 1, le))
 
     def overlapping(self, stretches: Stretches, places_of: PlacesOf) -> Rows:
         """Return the rows that overlap some stretches, each once; these are merged. `places_of` says where times are."""

@@ -51,6 +51,13 @@ class Found(NamedTuple):
         return Found(*(column[at] for column in self))
 
 
+class Pairs(NamedTuple):
+    """Windows and their members: the number of the window, and the place of the row."""
+
+    windows: Rows
+    places: Rows
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """What the rules of time depend on besides the windows."""
@@ -78,19 +85,22 @@ class Frame(ABC):
     def change(self, changed: Changed, rows: Arrangement) -> Touched:
         """Let the windows be as the rows, which have changed, make them; what is gone is still to be dropped."""
 
-    def members(self, slots: Rows, rows: Arrangement) -> tuple[Rows, Rows]:
-        """Return who is in some windows, which are in order: the number of the window and the place of the row, for each pair."""
+    def members(self, slots: Rows, rows: Arrangement) -> Pairs:
+        """Return who is in some windows, which are in order."""
         table = self.table
         windows = table.stretches(table.code[slots], table.le[slots], table.re[slots])
         places = rows.overlapping(windows.merged(), table.any_places)
-        starts, ends = rows.extents(places)
-        codes = rows.rows.groups[places]
-        first = np.searchsorted(windows.high, table.any_places(codes, starts), side="right")
-        last = np.searchsorted(windows.low, table.any_places(codes, ends), side="left")
-        lengths = np.maximum(last - first, 0)
-        pairs = np.repeat(places, lengths)
-        at = np.arange(len(pairs)) + np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
-        return at, pairs
+        return self.pairs(windows, rows.rows.groups[places], rows.extents(places), places)
+
+    def pairs(self, windows: Stretches, codes: Rows, extents: tuple[Ticks, Ticks], places: Rows) -> Pairs:
+        """Return each of some windows, whose starts and ends are in order, with each of some rows that is in it."""
+        starts, ends = (self.table.any_places(codes, times) for times in extents)
+        first = np.searchsorted(windows.high, starts, side="right")
+        last = np.searchsorted(windows.low, ends, side="left")
+        lengths = np.where(ends > starts, np.maximum(last - first, 0), 0)
+        found = np.repeat(places, lengths)
+        at = np.arange(len(found)) + np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
+        return Pairs(at, found)
 
     # Time
 

@@ -14,7 +14,7 @@ import numpy as np
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.buffered.buffer import Members
 from streamdsl.engine.buffered.group_times import GroupTimes
-from streamdsl.engine.buffered.modules import MemberAggregate, order_of
+from streamdsl.engine.buffered.modules import MemberAggregate, StateAggregate, order_of
 from streamdsl.engine.buffered.rows import NewRows, RowTable
 from streamdsl.engine.buffered.runs import Order, in_order
 from streamdsl.engine.buffered.timed import member_aggregate
@@ -23,7 +23,8 @@ from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.frames import frame_of
 from streamdsl.engine.frames.arrangement import Arrangement
-from streamdsl.engine.frames.frame import Changed, Frame, Policy
+from streamdsl.engine.frames.frame import Changed, Frame, Pairs, Policy
+from streamdsl.engine.frames.states import WindowStates
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.operator import Gate, inputs_of
 from streamdsl.engine.operators.swept import SweptOperator
@@ -49,7 +50,7 @@ class Computing:
     rows: RowTable
     operator: FramedWindowOperator
     slots: Rows
-    pairs: tuple[Rows, Rows]
+    pairs: Pairs
 
     def members(self, order: Order) -> Members:
         """Return the members of the windows, in an order that a module wants."""
@@ -127,6 +128,9 @@ class FramedWindowOperator(SweptOperator):
         self.swept: Composed = Composed(frame, self.rows)
         self.frame = frame
         self._timers = Agenda()
+        stateful = [module for module in self.members if isinstance(module, StateAggregate)]
+        self.states = WindowStates(frame, self.rows, stateful) if stateful else None
+        self._computed = _NONE
 
     @property
     def table(self) -> WindowTable:
@@ -134,15 +138,31 @@ class FramedWindowOperator(SweptOperator):
         return self.frame.table
 
     def _take(self, batch: Batch) -> Batch:
-        touched = UNTOUCHED
+        touched, changed, moves = UNTOUCHED, None, None
         if len(batch):
             codes = self._codes(batch)
-            self.rows.change(batch, codes, self._new_rows)
-            touched = self.frame.change(Changed(codes, batch.le, batch.re_old, batch.re_new), self.rows)
+            changed = Changed(codes, batch.le, batch.re_old, batch.re_new)
+            moves = self.rows.change(batch, codes, self._new_rows)
+            touched = self.frame.change(changed, self.rows)
         touched = self._with_due(touched)
+        if self.states is not None:
+            self.states.begin(changed, moves)
         out = self._emit(touched)
+        if self.states is not None:
+            self._drop_states(touched)
         self.swept.drop(touched.gone)
         return out
+
+    def _drop_states(self, touched: Touched) -> None:
+        """Let the states of windows go that are gone, or have changed without a result."""
+        assert self.states is not None
+        summed = touched.slots[touched.summed]
+        is_stale = np.zeros(self.table.capacity, dtype=np.bool_)
+        is_stale[summed] = True
+        is_stale[self._computed] = False
+        is_stale[touched.gone] = True
+        self.states.drop(flatnonzero(is_stale))
+        self._computed = _NONE
 
     def _with_due(self, touched: Touched) -> Touched:
         """Return also the windows that the watermark has reached."""
@@ -183,7 +203,7 @@ class FramedWindowOperator(SweptOperator):
     def _results(self, slots: Rows) -> Table:
         table = self.table
         order = np.lexsort((table.le[slots], table.code[slots]))
-        ordered = slots[order]
+        ordered = self._computed = slots[order]
         groups = self.swept.codes.groups(table.code[ordered])
         found = self._payloads(table.le[ordered], table.re[ordered], groups, lambda: self._columns(ordered))
         back = np.empty(len(order), dtype=np.intp)
@@ -195,8 +215,13 @@ class FramedWindowOperator(SweptOperator):
         if not len(slots):
             return {f"a{number}": np.empty(0, dtype=np.int64) for number in range(len(self.node.aggregates))}
         found = Computing(self.rows.rows, self, slots, self.frame.members(slots, self.rows))
-        columns = {f"a{each.number}": each.results(found) for each in self.members}
+        columns = {f"a{each.number}": self._column(each, found) for each in self.members}
         return columns | (result_columns(self.accumulators, self._sums(found)) if self.accumulators else {})
+
+    def _column(self, module: MemberAggregate, found: Computing) -> Column:
+        if self.states is None or not isinstance(module, StateAggregate):
+            return module.results(found)
+        return module.shown(found, self.states.of(module, found, found.slots))
 
     def _sums(self, found: Computing) -> Lanes:
         """Return what the members of windows add up to."""
@@ -234,8 +259,8 @@ def why_not_framed(node: WindowAggregate) -> str | None:
         return f"its windows are {node.windows.describe()}, not snapshots, whole sessions or counted"
     if node.output is not Output.ALIGN:
         return "its results are points at the ends of windows that may move"
-    if any(keeps_state(agg.function) for agg in node.aggregates):
-        return "a module keeps a state"
+    if any(keeps_state(agg.function) and agg.function.time_sensitive for agg in node.aggregates):
+        return "a module keeps a state of lifetimes"
     exprs = [expr for agg in node.aggregates for expr in (agg.argument, agg.where) if expr is not None]
     if any(isinstance(part, Life) for expr in exprs for part in expr.walk()):
         return "an aggregate reads lifetimes"
