@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.buffered.rows import NewRows, RowTable
@@ -153,7 +154,7 @@ class Arrangement:
             known = self._runs[magnitude] = SortedRows(rows, Order.ANY)
         return known
 
-    def forget(self, is_needed: Callable[[Rows], Rows]) -> None:
+    def forget(self, is_needed: Callable[[Rows], NDArray[np.bool_]]) -> None:
         """Drop the rows that are not needed, once they may be half of all; `is_needed` says of places which are."""
         if len(self.rows) <= self._most:
             return

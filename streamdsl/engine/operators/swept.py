@@ -34,7 +34,9 @@ class Swept(Protocol):
     def boundaries(self) -> Any:
         """The windows, in slots."""
 
-    codes: GroupCodes
+    @property
+    def codes(self) -> GroupCodes:
+        """The codes of the groups."""
 
     def drop(self, gone: Rows) -> None:
         """Let windows go."""
