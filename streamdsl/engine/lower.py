@@ -246,7 +246,10 @@ def lower(plan: Node, gate: Gate | None = None, options: Options | None = None) 
     """Return the operators of a plan, ready to run. Raises `QueryError` for an engine option that there is none of."""
     for name in options or {}:
         if name not in ("attach", "most_windows", "window"):
-            raise QueryError(f"there is no engine option {name!r}; the options are: attach, most_windows, rewrite, window")
+            raise QueryError(
+                f"there is no engine option {name!r}; the options are: attach, most_windows, rewrite, window",
+                hint='for example engine_options={"most_windows": 10_000}',
+            )
     graph = Graph()
     builder = _Builder(graph, labels(plan), Lowering(replace(gate or Gate(), most=most_windows(options or {})), options or {}))
     graph.outputs = [builder.build(output) for output in outputs_of(plan)]

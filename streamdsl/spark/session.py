@@ -41,7 +41,9 @@ appender.stderr.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
 """
 _LOG_FILE: Final = "LOG4J_CONFIGURATION_FILE"
 _own: SparkSession | None = None
-_RAISED: Final = re.compile(r"\[USER_RAISED_EXCEPTION\] (?P<name>\w+): (?P<message>.*?)(?: SQLSTATE: \w+)?$", re.M | re.S)
+_RAISED: Final = re.compile(
+    r"\[USER_RAISED_EXCEPTION\] (?P<name>\w+): (?P<message>.*?(?:\nHint: .*?)?)(?: SQLSTATE: \w+)?$", re.MULTILINE
+)
 _NAME: Final = r"(?P<name>\w+(?:Error|Overflow|Violation|OnSpark)): "
 _NEXT: Final = (
     r"\tat |Traceback|[\w.]+(?:Error|Exception|Overflow|Violation|OnSpark): |During handling|The above|JVM stacktrace|\s*$"
@@ -128,8 +130,8 @@ def translated() -> Iterator[None]:
 def as_streamdsl(text: str) -> Exception | None:
     """Return the error that a failed task's text names, or None.
 
-    >>> as_streamdsl("[USER_RAISED_EXCEPTION] UnboundedOutputError: it never ends SQLSTATE: P0001")
-    UnboundedOutputError('it never ends')
+    >>> as_streamdsl("[USER_RAISED_EXCEPTION] UnboundedOutputError: it never ends\\nHint: end it SQLSTATE: P0001")
+    UnboundedOutputError('it never ends\\nHint: end it')
     """
     found = _RAISED.search(text)
     if found is None:

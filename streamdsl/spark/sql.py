@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from streamdsl.errors import with_hint
 from streamdsl.spark.types import Scalar, Type, as_nullable
 from streamdsl.temporal import INFINITY, MIN_TIME
 
@@ -40,9 +41,9 @@ def struct(parts: tuple[str, ...]) -> str:
     return f"named_struct({fields})"
 
 
-def raising(error: str, message: str) -> str:
+def raising(error: str, message: str, hint: str | None = None) -> str:
     """Return the SQL that fails the task with an error's name and message."""
-    return f"raise_error({quote(f'{error}: {message}')})"
+    return f"raise_error({quote(f'{error}: {with_hint(message, hint)}')})"
 
 
 def named(columns: Mapping[str, str]) -> list[str]:

@@ -254,6 +254,16 @@ def is_nan(value: object) -> bool:
     return value.is_nan() if isinstance(value, Decimal) else isinstance(value, float) and value != value
 
 
+def is_null(value: object) -> bool:
+    """Say whether a value is what some library has for one that is not there: None, NaN, NaT, NA, a null of Arrow's.
+
+    >>> is_null(np.datetime64("NaT")), is_null(float("nan")), is_null(0)
+    (True, True, False)
+    """
+    found = plain(value)
+    return found is None or is_nan(found) or getattr(found, "is_valid", True) is False
+
+
 def _too_deep(value: object) -> SchemaError:
     return SchemaError(
         f"a payload holds a {type(value).__name__} inside others, deeper than Python can look",

@@ -188,7 +188,9 @@ class TracingWindow(Refusing, Aggregates):
 
     def __getattr__(self, name: str) -> Any:
         known = [name for name in vars(Aggregates) if not name.startswith("_")]
-        raise QueryError(f"a window has no {name!r}; it has: key, {', '.join(known)}")
+        raise QueryError(
+            f"a window has no {name!r}; it has: key, {', '.join(known)}", hint="w.udm(MyUDA(), lambda e: ...) takes your own"
+        )
 
     def _take(self, function: AnyUDA[Any, Any], f: Any, where: Any) -> Any:
         self._bound.append(BoundAgg(function, self._expression(f), self._expression(where)))
