@@ -20,7 +20,7 @@ from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import Ticks
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.builtin import Builtin
-from streamdsl.udm.incremental import Held, detached, keeps_state
+from streamdsl.udm.incremental import Held, copied, detached, keeps_state
 from streamdsl.udm.invoke import as_result, empty_result, payloads_of, results_of
 
 
@@ -189,6 +189,15 @@ class StateAggregate(MemberAggregate):
         except Exception as error:
             raise asked.error(len(after), error) from error
         return after
+
+    def copied(self, held: Held, asked: Windows, window: int) -> Held:
+        """Return a state of its own, for a window that has the members of another."""
+        try:
+            return copied(self.function, held)
+        except StreamDslError:
+            raise
+        except Exception as error:
+            raise asked.error(window, error) from error
 
     def shown(self, asked: Windows, states: Sequence[Held]) -> Column:
         """Return the results of windows from their states."""

@@ -58,6 +58,16 @@ class Pairs(NamedTuple):
     places: Rows
 
 
+class Split(NamedTuple):
+    """New windows, and for each the one that it was part of before."""
+
+    new: Rows
+    before: Rows
+
+
+NO_SPLIT: Final = Split(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """What the rules of time depend on besides the windows."""
@@ -79,6 +89,9 @@ class Frame(ABC):
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.table = WindowTable()
+        self.is_grouped = True
+        self.split: Split = NO_SPLIT
+        """The windows of the last change that were part of others before."""
         self._most = _SPARE
 
     @abstractmethod
@@ -123,7 +136,9 @@ class Frame(ABC):
         return int(self.table.le[slots[self.table.rows[slots] > 0]].min(initial=cti))
 
     def held_codes(self, cti: int, rows: Arrangement) -> Rows:
-        """Return the codes of the partitions of which something is needed."""
+        """Return the codes of the partitions of which something is needed; a stream that is not grouped is one for ever."""
+        if not self.is_grouped:
+            return np.arange(len(self.table.codes))
         places = flatnonzero(rows.rows.alive)
         places = places[self.is_needed(cti, rows, places)]
         codes = [self.table.code[self.open_windows(cti, rows)], rows.rows.groups[places]]
@@ -213,6 +228,7 @@ class DisjointFrame(Frame):
         known, new = flatnonzero(is_known), flatnonzero(~is_known)
         now[known] = slots[at[known]]
         now[new] = table.make(found.codes[new], found.le[new])
+        self.split = self._split(now[new], slots[np.maximum(at[new] - 1, 0)], at[new] > 0) if len(slots) else NO_SPLIT
         moved = table.re[now] != found.re
         # Rows that have not changed come into a window, or leave it, as its end moves: then it has more of them, or fewer.
         summed = differ | ~is_known | (table.rows[now] != found.rows)
@@ -224,3 +240,10 @@ class DisjointFrame(Frame):
         table.replace(portion, around, found.low, now)
         touched = flatnonzero(summed | moved)
         return Touched(now[touched], summed[touched], slots[is_gone])
+
+    def _split(self, new: Rows, before: Rows, has_one: NDArray[np.bool_]) -> Split:
+        """Return the new windows that start inside of one that was there before."""
+        table = self.table
+        inside = has_one & (table.code[before] == table.code[new]) & (table.re[before] > table.le[new])
+        at = flatnonzero(inside)
+        return Split(new[at], before[at])

@@ -9,6 +9,7 @@ from streamdsl.engine.buffered.modules import StateAggregate, Windows
 from streamdsl.engine.frames.arrangement import Arrangement, Moves
 from streamdsl.engine.frames.frame import Changed, Frame, Pairs
 from streamdsl.expr.table import Column, Rows, flatnonzero, object_column
+from streamdsl.temporal.time import Ticks
 from streamdsl.udm.bases import can_remove
 from streamdsl.udm.incremental import Held
 
@@ -42,6 +43,7 @@ class WindowStates:
     def of(self, module: StateAggregate, found: Windows, slots: Rows) -> list[Held]:
         """Return the states of windows, which are in order, up to date."""
         column = self.columns[self.modules.index(module)]
+        self._copy(module, column, found, slots)
         is_known = column[slots] != None  # noqa: E711
         gone, come = self._since(slots)
         if not can_remove(module.function):
@@ -58,6 +60,23 @@ class WindowStates:
         column[slots] = held
         return list(held.tolist())
 
+    def _copy(self, module: StateAggregate, column: Column, found: Windows, slots: Rows) -> None:
+        """Let windows that were part of others before begin with copies of their states."""
+        new, before = self._frame.split
+        if self._frame.by_point or not len(new):
+            return
+        wanted = np.isin(new, slots) & (column[before] != None)  # noqa: E711
+        for slot, held in zip(new[wanted].tolist(), column[before[wanted]].tolist(), strict=True):
+            window = int(flatnonzero(slots == slot)[0])
+            column[slot] = module.copied(held, found, window)
+
+    def _ends(self, slots: Rows) -> Ticks:
+        """Return the ends of windows when their states, or those that they are copied from, were made."""
+        table, (new, before) = self._frame.table, self._frame.split
+        ends = table.results.re.copy()
+        ends[new] = table.results.re[before]
+        return ends[slots]
+
     def _since(self, slots: Rows) -> tuple[Members, Members]:
         """Return who has left windows, and who has come into them."""
         gone, come = self._of_changed(slots)
@@ -73,8 +92,8 @@ class WindowStates:
             return nothing, nothing
         changed, frame, rows, table = self._changed, self._frame, np.arange(len(self._changed.le)), self._frame.table
         pairs = []
-        for ends, re in ((table.results.re, changed.re_old), (table.re, changed.re_new)):
-            windows = table.stretches(table.code[slots], table.le[slots], ends[slots])
+        for ends, re in ((self._ends(slots), changed.re_old), (table.re[slots], changed.re_new)):
+            windows = table.stretches(table.code[slots], table.le[slots], ends)
             found = frame.pairs(windows, changed.codes, self._rows.extents_of(changed.le, re), rows)
             pairs.append(found.windows * len(rows) + found.places)
         before, after = pairs

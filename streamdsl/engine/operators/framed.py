@@ -23,7 +23,7 @@ from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.frames import frame_of
 from streamdsl.engine.frames.arrangement import Arrangement
-from streamdsl.engine.frames.frame import Changed, Frame, Pairs, Policy
+from streamdsl.engine.frames.frame import NO_SPLIT, Changed, Frame, Pairs, Policy
 from streamdsl.engine.frames.states import WindowStates
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.operator import Gate, inputs_of
@@ -139,6 +139,7 @@ class FramedWindowOperator(SweptOperator):
 
     def _take(self, batch: Batch) -> Batch:
         touched, changed, moves = UNTOUCHED, None, None
+        self.frame.is_grouped, self.frame.split = self.is_grouped, NO_SPLIT
         if len(batch):
             codes = self._codes(batch)
             changed = Changed(codes, batch.le, batch.re_old, batch.re_new)
@@ -244,6 +245,12 @@ class FramedWindowOperator(SweptOperator):
         settled = self.frame.output_cti(ctis[0], self.rows)
         # In a bounded run a window that may grow beyond the bound is then not there.
         return settled if self.gate.until == INFINITY else min(settled, self.frame.first_start(ctis[0], self.rows))
+
+    def slowest_group(self, cti: int) -> int | None:
+        """Return the group that holds the output CTI back, None if none does."""
+        table, slots = self.table, self.table.all()
+        slots = slots[table.le[slots] == self.frame.output_cti(cti, self.rows)]
+        return int(self.swept.codes.groups(table.code[slots[:1]])[0]) if len(slots) else None
 
     def _sizes(self, cti: int) -> Ticks:
         return self.table.rows[self.frame.open_windows(cti, self.rows)]
