@@ -91,7 +91,8 @@ def in_small_parts(data: st.DataObject) -> Iterator[None]:
         patch("streamdsl.engine.swept.sorted_index.PIECE", data.draw(st.sampled_from([1, 2, 512]))),
         patch("streamdsl.engine.swept.packing._BITS", data.draw(st.sampled_from([8, 10, 62]))),
         patch("streamdsl.engine.frames.arrangement._SPARE", data.draw(spare)),
-        patch("streamdsl.engine.frames.arrangement._SCANNED", data.draw(st.sampled_from([0, 16]))),
+        patch("streamdsl.engine.frames.arrangement._FEW", few := data.draw(st.sampled_from([0, 8192]))),
+        patch("streamdsl.engine.frames.arrangement._SCANNED", few),
         patch("streamdsl.engine.frames.frame._SPARE", data.draw(spare)),
         patch("streamdsl.engine.buffered.runs.SHORT", data.draw(st.sampled_from([0, 256]))),
     ):

@@ -17,8 +17,10 @@ from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
 _SPARE: Final = 256
 """Rows that may be kept beyond those that are needed: to look for them costs something too."""
+_FEW: Final = 8192
+"""So few rows are looked through."""
 _SCANNED: Final = 16
-"""To look a stretch up costs as much as to look at so many rows."""
+"""To look a stretch up costs as much as to look at so many rows more."""
 _STEP: Final = 2
 """Rows are kept apart by duration, in powers of 2 ** _STEP."""
 
@@ -110,7 +112,7 @@ class Arrangement:
 
     def overlapping(self, stretches: Stretches, places_of: PlacesOf) -> Rows:
         """Return the rows that overlap some stretches, each once; these are merged. `places_of` says where times are."""
-        if len(self.rows) <= _SPARE + _SCANNED * len(stretches):
+        if len(self.rows) <= _FEW + _SCANNED * len(stretches):
             return self._scanned(stretches, places_of)
         if self._unsorted:
             self._sort()

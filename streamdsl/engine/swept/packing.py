@@ -65,7 +65,7 @@ class Packing:
         """Return numbers of any times: one too early gets the first of its code, one too late the last but one."""
         if self._codes > 1 and not self._wide:
             last = self._base + (1 << self._bits) - 2
-            times = np.where(times == INFINITY, times, np.clip(times, self._base, last))
+            times = np.where(times == INFINITY, times, np.minimum(np.maximum(times, self._base), last))
         return self.numbers(codes, times)
 
     def places(self, numbers: Column) -> tuple[Rows, Ticks]:
