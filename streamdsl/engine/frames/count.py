@@ -53,7 +53,9 @@ class CountFrame(Frame):
         re, sizes = self._windows(slots, near)
         windows = slots[near]
         stop = np.searchsorted(points.low, table.any_places(table.code[windows], re))
-        touched = windows[(table.re[windows] != re) | (stop > np.searchsorted(points.low, numbers[near]))]
+        # Where a member ends does not matter to a window that has ended, unless a module sees that.
+        has_changed = (stop > np.searchsorted(points.low, numbers[near])) & (self.policy.sees_ends | (re > self.cti))
+        touched = windows[(table.re[windows] != re) | has_changed]
         table.re[windows], table.rows[windows] = re, sizes
         table.put(portion, numbers, slots)
         return Touched(touched, np.ones(len(touched), dtype=np.bool_), gone)

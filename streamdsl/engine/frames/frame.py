@@ -15,7 +15,7 @@ from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.swept.sorted_index import Portion
 from streamdsl.engine.swept.timeline import Touched
 from streamdsl.expr.table import Column, Rows, flatnonzero
-from streamdsl.temporal.time import INFINITY, Ticks
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Output
 
 _SPARE: Final = 256
@@ -92,6 +92,7 @@ class Frame(ABC):
         self.is_grouped = True
         self.split: Split = NO_SPLIT
         """The windows of the last change that were part of others before."""
+        self.cti = MIN_TIME
         self._most = _SPARE
 
     @abstractmethod
@@ -146,6 +147,7 @@ class Frame(ABC):
 
     def forget(self, cti: int, rows: Arrangement) -> None:
         """Drop what no change from a CTI on can need, once it may be half of all."""
+        self.cti = cti
         rows.forget(lambda places: self.is_needed(cti, rows, places))
         table = self.table
         if len(table) <= self._most:

@@ -24,25 +24,17 @@ class WindowStates:
         self._frame = frame
         self._rows = rows
         self.modules = modules
-        self.columns: list[Column] = [object_column([]) for _ in modules]
+        frame.table.states = [object_column([]) for _ in modules]
         self._changed: Changed | None = None
         self._moves: Moves | None = None
 
     def begin(self, changed: Changed | None, moves: Moves | None) -> None:
         """Begin a step, in which these rows change."""
         self._changed, self._moves = changed, moves
-        missing = self._frame.table.capacity - len(self.columns[0])
-        if missing:
-            self.columns = [np.concatenate([column, np.full(missing, None, dtype=object)]) for column in self.columns]
-
-    def drop(self, slots: Rows) -> None:
-        """Let the states of windows go."""
-        for column in self.columns:
-            column[slots] = None
 
     def of(self, module: StateAggregate, found: Windows, slots: Rows) -> list[Held]:
         """Return the states of windows, which are in order, up to date."""
-        column = self.columns[self.modules.index(module)]
+        column = self._frame.table.states[self.modules.index(module)]
         self._copy(module, column, found, slots)
         is_known = column[slots] != None  # noqa: E711
         gone, come = self._since(slots)
@@ -73,7 +65,7 @@ class WindowStates:
     def _ends(self, slots: Rows) -> Ticks:
         """Return the ends of windows when their states, or those that they are copied from, were made."""
         table, (new, before) = self._frame.table, self._frame.split
-        ends = table.results.re.copy()
+        ends = np.where(table.results.is_out, table.results.re, table.re)
         ends[new] = table.results.re[before]
         return ends[slots]
 

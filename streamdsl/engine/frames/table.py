@@ -32,6 +32,8 @@ class WindowTable:
         """How many rows count as starting with the window, where its frame asks for that."""
         self.code: Rows = np.empty(0, dtype=np.intp)
         self.results = EndingResults()
+        self.states: list[Column] = []
+        """Columns of what modules keep for each window, None where there is nothing."""
         self._free: Rows = np.empty(0, dtype=np.intp)
         self._packing = Packing()
         self.index = SortedIndex()
@@ -53,13 +55,20 @@ class WindowTable:
         columns = (self.le, self.re, self.rows, self.starting, self.code)
         self.le, self.re, self.rows, self.starting, self.code = (longer(column, size) for column in columns)
         self.results.grow(size)
+        self.states = [np.concatenate([column, np.full(size - len(column), None)]) for column in self.states]
         self.capacity = size
 
     def drop(self, slots: Rows) -> None:
         """Let slots go that are in the index no more; they can then be used again."""
         self.rows[slots] = 0
         self.results.clear(slots)
+        self.forget_states(slots)
         self._free = np.concatenate([slots, self._free])
+
+    def forget_states(self, slots: Rows) -> None:
+        """Drop what modules keep for windows."""
+        for column in self.states:
+            column[slots] = None
 
     def stretches(self, codes: Rows, lo: Ticks, hi: Ticks) -> Stretches:
         """Return periods of partitions with their places."""

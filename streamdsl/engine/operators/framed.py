@@ -155,14 +155,12 @@ class FramedWindowOperator(SweptOperator):
         return out
 
     def _drop_states(self, touched: Touched) -> None:
-        """Let the states of windows go that are gone, or have changed without a result."""
-        assert self.states is not None
+        """Let the states of windows go that have changed without a result."""
         summed = touched.slots[touched.summed]
         is_stale = np.zeros(self.table.capacity, dtype=np.bool_)
         is_stale[summed] = True
         is_stale[self._computed] = False
-        is_stale[touched.gone] = True
-        self.states.drop(flatnonzero(is_stale))
+        self.table.forget_states(flatnonzero(is_stale))
         self._computed = _NONE
 
     def _with_due(self, touched: Touched) -> Touched:
