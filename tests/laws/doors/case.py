@@ -166,7 +166,7 @@ class Case:
             self.send(input, lambda: input.door.value(events))
 
     def not_taken(self, input: Input, events: Sequence[Event[Any]]) -> list[Event[Any]]:
-        """Return what is refused after these events, whatever the policy: one more, or all that a row without bounds would bring."""
+        """Return what is refused after these events, whatever the policy: one more, or a row of which too much would come."""
         time = max([input.fold.cti, EPOCH if self.dates else 0, *(e.le for e in events if not isinstance(e, Cti))]) + 100
         payload = self.draw(self.kind.values)
         if self.made in UNBOUNDED and self.row["source"] in ("objects", "edges") and self.draw(st.integers(0, 1)):
