@@ -332,6 +332,10 @@ def payload_order(value: object) -> tuple[Any, ...]:
     return (4, type(value).__name__, repr(value))
 
 
+_NAMED: Final = (dict, Record)
+"""What holds others by names that its maker has chosen."""
+
+
 def plain(value: Any) -> Any:
     """Return a value with every scalar of numpy or pandas in it, however deep, as Python's own; a missing one is None.
 
@@ -345,8 +349,8 @@ def plain(value: Any) -> Any:
         return value
     form = _form(kind)
     if form is not None:
-        if kind is dict and not PLAIN.issuperset(map(type, value)):
-            value = _with_exact_names(value)
+        if kind in _NAMED and not PLAIN.issuperset(map(type, value)):
+            value = kind(_with_exact_names(value))
         return value if PLAIN.issuperset(map(type, form.parts(value))) else _mapped(plain, value, form)
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return _of_numpy_time(value)
@@ -367,7 +371,7 @@ def plains(values: Sequence[Any]) -> Sequence[Any]:
     if kinds <= PLAIN:
         return values
     form = _form(kinds.pop()) if len(kinds) == 1 else None
-    if form is not None and type(values[0]) is dict and not PLAIN.issuperset(map(type, chain.from_iterable(values))):
+    if form is not None and type(values[0]) in _NAMED and not PLAIN.issuperset(map(type, chain.from_iterable(values))):
         form = None
     if form is not None and PLAIN.issuperset(map(type, chain.from_iterable(map(form.parts, values)))):
         return values
@@ -443,7 +447,7 @@ def _form(cls: Any) -> _Form | None:
     return None
 
 
-def _with_exact_names(value: dict[Any, Any]) -> dict[Any, Any]:
+def _with_exact_names(value: Mapping[Any, Any]) -> dict[Any, Any]:
     """Return a mapping in which a name that is a text by inheritance, as an enum's, is that text."""
     return {exact(name) if isinstance(name, str) else name: part for name, part in value.items()}
 
