@@ -650,6 +650,41 @@ SABOTAGES = (
         "",
         "comes_alone_has_plain_names",
     ),
+    Sabotage(
+        "a row without a time is left out",
+        "streamdsl/io/times.py",
+        "        if self.nulls.any():\n",
+        "        if False:\n",
+        "in_the_sink",
+    ),
+    Sabotage(
+        "a column re of a frame is a field",
+        "streamdsl/io/sources.py",
+        'if end is None and start == "le" and "re" in columns.names:',
+        "if False:",
+        "in_the_sink",
+    ),
+    Sabotage(
+        "a table goes on without the files that it has lost",
+        "streamdsl/sinks/files.py",
+        '        Folder(self.path, None, files=last["files"]).check()\n',
+        "",
+        "what_is_lost",
+    ),
+    Sabotage(
+        "what the system says of a full disk comes raw",
+        "streamdsl/sinks/guard.py",
+        "except (OSError, pa.ArrowException, *others)",
+        "except (pa.ArrowException, *others)",
+        "disk_that_is_full",
+    ),
+    Sabotage(
+        "a checkpoint may name any class that there is",
+        "streamdsl/engine/state/classes.py",
+        "if cls is None and self._anywhere else cls",
+        "if cls is None else cls",
+        "in_the_sink",
+    ),
 )
 
 

@@ -26,6 +26,8 @@ class Stretches(NamedTuple):
 
     def merged(self) -> Stretches:
         """Return them in order; those that overlap, or touch, as one."""
+        if len(self) == 1:
+            return self
         order, low = sorted_integers(self.low)
         high = self.high[order]
         furthest = np.maximum.accumulate(high)

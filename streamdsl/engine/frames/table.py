@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -117,15 +116,11 @@ class WindowTable:
         return self.index.all().slots
 
     def keep(self, is_kept: Column) -> None:
-        """Let all windows go but these of `all()`, and partitions without any but those that are told."""
+        """Let all windows go but these of `all()`."""
         entries = self.index.all()
         gone = flatnonzero(~is_kept)
         self.index.put(entries.without(gone))
         self.drop(entries.slots[gone])
-
-    def __iter__(self) -> Iterator[int]:
-        """Yield the groups that have a code."""
-        return iter(self.codes)
 
 
 def _runs_of(portion: Portion, places: Column) -> Rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -124,8 +124,6 @@ def records(first: str, second: str) -> st.SearchStrategy[Mapping[str, Any]]:
 
 
 KV = {"k": pa.string(), "v": pa.int64()}
-OF_VALUE = (lambda e: e == 1, lambda e: e % 2, lambda e: e + 1)
-"""An int by the name that the one field of a bare payload has had, where it was declared: that works for a version more."""
 
 
 def bare_kinds() -> list[Kind]:
@@ -212,8 +210,4 @@ def drawn(draw: Callable[[Any], Any], name: str, in_columns: bool) -> Kind:
     if name == "hostile":
         names = HOSTILE if in_columns else HOSTILE + RESERVED + TEXTS
         return hostile(*draw(st.lists(st.sampled_from(names), min_size=2, max_size=2, unique=True) | st.permutations(ALIKE)))
-    kind = KINDS[name]
-    if name == "int" and draw(st.integers(0, 3)) == 3:
-        test, key, number = OF_VALUE
-        return replace(kind, test=test, key=key, number=number)
-    return kind
+    return KINDS[name]

@@ -68,10 +68,11 @@ OPERATORS = {
         lambda s, kind: s.tumbling_window(5).aggregate(n=sd.count(), v=sd.max(kind.number), s=sd.sum(kind.number)), bounded=True
     ),
     "grouped hopping": of_one(
-        lambda s, kind: s.group_by(kind.key).hopping_window(6, 4).aggregate(n=sd.count(), v=sd.avg(kind.number)), bounded=True
+        lambda s, kind: s.group_by(kind.key).hopping_window(6, 4).aggregate(rows=sd.count(), mean=sd.avg(kind.number)),
+        bounded=True,
     ),
     "snapshot": of_one(lambda s, kind: s.snapshot_window().aggregate(n=sd.count(), v=sd.min(kind.number))),
-    "grouped session": of_one(lambda s, kind: s.group_by(kind.key).session_window(2).aggregate(n=sd.count())),
+    "grouped session": of_one(lambda s, kind: s.group_by(kind.key).session_window(2).aggregate(rows=sd.count())),
     "count window": of_one(lambda s, kind: s.count_window(2).aggregate(n=sd.count(), last=sd.last(kind.number))),
     "collect": of_one(lambda s, kind: s.snapshot_window().aggregate(all=sd.collect(kind.number))),
     "top_k": of_one(lambda s, kind: s.snapshot_window().top_k(1, by=kind.number)),
