@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import WindowIds
+from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operators.keyed import KeyedOperator
 from streamdsl.engine.operators.nearest import distinct_rows
 from streamdsl.engine.sorted import Asked, StoredRows
@@ -122,11 +123,13 @@ class StitchOperator(KeyedOperator):
             return EMPTY
         rows = self.rows.rows
         groups = None if rows.groups is None else rows.groups.take(chains.heads)
-        return Batch(WindowIds(self.label, None, ids), chains.le, re_old, re_new, materialised(rows.table(chains.heads)), groups)
+        never_again = VersionedIds(WindowIds(self.label, None, ids), np.zeros(len(ids), dtype=np.int64))
+        return Batch(never_again, chains.le, re_old, re_new, materialised(rows.table(chains.heads)), groups)
 
     def forget(self, cti: int) -> None:
         self._cti = max(cti, self._cti)
-        if self.rows.earned() >= len(self.rows.rows):
+        rows = self.rows.rows
+        if self.rows.earned() >= len(rows) and 4 * self._can_change(slice(None)).sum() <= len(rows):  # at most half are kept
             self._sweep()
         self.forget_numbers()
 
@@ -147,9 +150,9 @@ class StitchOperator(KeyedOperator):
             rows.starts.put(places, starts)
             rows.notes.put(places, notes)
 
-    def _can_change(self, slots: Rows) -> NDArray[np.bool_]:
+    def _can_change(self, slots: Rows | slice) -> NDArray[np.bool_]:
         can_change: NDArray[np.bool_] = self.rows.rows.re.take(slots) >= max(self._cti, MIN_TIME + 1)
         return can_change
 
     def state(self) -> dict[str, int]:
-        return {"windows": 0, "events": int(np.count_nonzero(self._can_change(np.arange(len(self.rows.rows)))))}
+        return {"windows": 0, "events": int(self._can_change(slice(None)).sum())}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from streamdsl.engine.sorted.columns import GrowingColumn, GrowingIds, GrowingTa
 from streamdsl.engine.sorted.rows import StoredRows
 from streamdsl.engine.sorting import order_by
 from streamdsl.expr.table import Column, Rows, flatnonzero
+
+_FEW: Final = 64
+"""So few rows are paired sooner as Python's own values."""
 
 
 class ChainRows(StoredRows):
@@ -54,11 +58,28 @@ def in_step(ones: Sequence[Column], others: Sequence[Column]) -> tuple[Rows, Row
     [[1], [0]]
     """
     size = len(ones[0])
+    if size + len(others[0]) <= _FEW:
+        return _few_in_step(ones, others)
     both = [np.concatenate(pair) for pair in zip(_placed(ones), _placed(others), strict=True)]
     order = _order(both)
     columns = [column[order] for column in both]
     same = flatnonzero(np.logical_and.reduce([column[1:] == column[:-1] for column in columns]))
     return order[same], order[same + 1] - size
+
+
+def _few_in_step(ones: Sequence[Column], others: Sequence[Column]) -> tuple[Rows, Rows]:
+    waiting: dict[tuple[int, ...], list[int]] = {}
+    for place, (*key, _) in reversed(_ranked(ones)):
+        waiting.setdefault(tuple(key), []).append(place)
+    pairs = [(found.pop(), place) for place, (*key, _) in _ranked(others) if (found := waiting.get(tuple(key)))]
+    first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+    return first, second
+
+
+def _ranked(columns: Sequence[Column]) -> list[tuple[int, tuple[int, ...]]]:
+    """Return rows with their places, in order of the last column."""
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return sorted(enumerate(rows), key=lambda row: row[1][-1])
 
 
 def _placed(columns: Sequence[Column]) -> list[Column]:
