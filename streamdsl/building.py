@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from streamdsl.errors import FieldNotFound, QueryError
+from streamdsl.expr.answers import check_function
 from streamdsl.expr.functions import Then, When
 from streamdsl.expr.nodes import Attribute, Call, Constant, Expr, Field, Key, Make, Opaque, Whole
 from streamdsl.expr.schema import Schema, Shape
@@ -362,7 +363,9 @@ def to_class(cls: type, parts: Mapping[str, Expr]) -> Expr:
     """Return the projection to a class with these fields; raises `QueryError` where the names are not the class's."""
     schema = Schema.of_type(cls)
     if schema is None or schema.shape is Shape.SCALAR:
-        raise QueryError(f"aggregate_as makes a dataclass or a NamedTuple, and {cls!r} is neither")
+        raise QueryError(
+            f"aggregate_as makes a dataclass or a NamedTuple, and {cls!r} is neither", hint="aggregate_as(Stats, n=sd.count())"
+        )
     missing = [name for name in schema.names if name not in parts]
     unknown = [name for name in parts if name not in schema.names]
     if missing or unknown:
@@ -464,7 +467,8 @@ def check_body(body: Node, group: Group) -> Node:
 
 
 def callable_given(given: F, method: str, example: str) -> F:
-    """Return what builds a query; raises `QueryError` for what cannot be called."""
+    """Return what builds a query; raises `QueryError` for what cannot be called, or gives no query."""
     if not callable(given):
         raise QueryError(f"{method} takes a lambda, not {given!r}", hint=f"for example {example}")
+    check_function(given, "a stream", instead=f"return the query, for example {example}")
     return given

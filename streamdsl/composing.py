@@ -93,7 +93,10 @@ def bind(query: Stream[Any], named: Mapping[str, Any]) -> Stream[Any]:
             inputs[name] = value
         else:
             listed = [f"{what}: {', '.join(names) or '(none)'}" for what, names in _open(open_sources, open_parameters)]
-            raise QueryError(f"the query leaves no {name!r} open; it has the {'; the '.join(listed)}")
+            raise QueryError(
+                f"the query leaves no {name!r} open; it has the {'; the '.join(listed)}",
+                hint="bind(name=value) takes these names",
+            )
     streams = {name: value for name, value in inputs.items() if isinstance(value, Stream)}
     for name in inputs:
         bindings.pop(name, None)

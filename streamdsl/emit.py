@@ -74,6 +74,9 @@ def mode_of(emit: Any) -> EmitMode:
     if isinstance(emit, Emit):
         return "final" if emit.hold == INFINITY else "speculative"
     if emit not in EMIT_MODES:
-        raise QueryError(f"emit is one of {', '.join(map(repr, EMIT_MODES))}, or sd.Emit(hold=duration), not {emit!r}")
+        raise QueryError(
+            f"emit is one of {', '.join(map(repr, EMIT_MODES))}, or sd.Emit(hold=duration), not {emit!r}",
+            hint='open(emit="final")',
+        )
     found: EmitMode = emit
     return found

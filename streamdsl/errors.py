@@ -14,6 +14,10 @@ from typing import Any, Final
 
 _PACKAGE: Final = Path(__file__).parent
 _LONGEST: Final = 2000
+VALUE_LENGTH: Final = 400
+"""So much of a value is shown in a message."""
+
+NO_SOURCE: Final = "a source is called what sd.source(name) says"
 
 _BEFORE: Final = 100
 _SHOWN: Final = 200
@@ -46,7 +50,7 @@ __all__ = [
 ]
 
 
-def shortened(value: object, longest: int = 400) -> str:
+def shortened(value: object, longest: int = VALUE_LENGTH) -> str:
     """Return a value as text for a message: the beginning of a long one; one that cannot be shown by its type.
 
     >>> shortened({"k": "a"}), shortened("x" * 1000, longest=5)
@@ -70,7 +74,8 @@ def reason(error: BaseException) -> str:
     return str(error) or f"{type(error).__name__}{where}"
 
 
-def _with_hint(message: str, hint: str | None) -> str:
+def with_hint(message: str, hint: str | None) -> str:
+    """Return a message with its remedy, if there is one."""
     return f"{message}\nHint: {hint}" if hint else message
 
 
@@ -78,7 +83,7 @@ class StreamDslError(Exception):
     """The root of every error that streamdsl raises on purpose."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(_with_hint(message, hint))
+        super().__init__(with_hint(message, hint))
         self.hint = hint
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -155,7 +160,7 @@ class FieldNotFound(QueryError, AttributeError):
         close = closest(name, fields)
         super().__init__(
             f"there is no field {name!r}; the fields are: {', '.join(fields) or '(none)'}",
-            hint=f"did you mean {close!r}?" if close else None,
+            hint=f"did you mean {close!r}?" if close else "a field is written as e.name, or e['name']",
         )
         self.field = name
 
@@ -192,6 +197,8 @@ class UserCodeError(StreamDslError, RuntimeError):
 def _remedy(cause: BaseException, window: object) -> str | None:
     """Return what helps against mistakes that Python's own messages do not explain."""
     known: str | None = getattr(cause, "hint", None)
+    if isinstance(cause, AttributeError) and "there is no field" in str(cause) and known is None:
+        return "a field is written as e.name, or e['name']"
     if not isinstance(cause, TypeError) or "Hint:" in str(cause) or known is not None:
         return known if known is None or known not in str(cause) else None
     if re.search(r"for [&|]: ", str(cause)):

@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 
 from streamdsl import building
 from streamdsl.errors import QueryError
+from streamdsl.expr.answers import check_function
 from streamdsl.expr.facade import E
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.pattern import PatternStep
@@ -213,6 +214,7 @@ def traced(write: Callable[[Steps[Any]], Pattern[Any]], schema: Schema | None) -
     """
     if not callable(write):
         raise QueryError(f"match takes a lambda, not {write!r}", hint="for example match(lambda p: p.a.then(p.b).within(10))")
+    check_function(write, "the steps", instead="return the pattern")
     written = write(Steps())
     _check_pattern(written, "match")
     pattern = _parts(written)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from streamdsl.emit import Emit, EmitMode
-from streamdsl.errors import QueryError
+from streamdsl.errors import NO_SOURCE, QueryError
 from streamdsl.extras import need_spark
 from streamdsl.plan.node import Group, Node, Source
 from streamdsl.plan.outputs import Outputs, outputs_of
@@ -97,7 +97,9 @@ def explain(plan: Node, engine: str, rules: bool = False) -> str:
 def check_engine(engine: str) -> None:
     """Raise `QueryError` where there is no such engine."""
     if engine not in ENGINES:
-        raise QueryError(f"there is no engine {engine!r}; the engines are: {', '.join(ENGINES)}")
+        raise QueryError(
+            f"there is no engine {engine!r}; the engines are: {', '.join(ENGINES)}", hint='for example run(engine="local")'
+        )
 
 
 def open_session(plan: Node, own: Mapping[str, Bound], emit: EmitMode | Emit, options: Options) -> Session[Any]:
@@ -143,7 +145,9 @@ def bound(plan: Node, own: Mapping[str, Bound], given: Mapping[str, Any]) -> dic
         )
     for name in given:
         if name not in named:
-            raise QueryError(f"there is no source {name!r}; the sources of this query are: {', '.join(named) or '(none)'}")
+            raise QueryError(
+                f"there is no source {name!r}; the sources of this query are: {', '.join(named) or '(none)'}", hint=NO_SOURCE
+            )
     for name in named:
         if name not in own and name not in given:
             raise QueryError(f"the source {name!r} is not bound to any input", hint=f"run({{{name!r}: events_or_frame}})")

@@ -359,7 +359,10 @@ def _bounded(kind: str, data: Bound, progress: Progress | None, on_violation: On
 
 def _node(name: str, payload: Schema | None, unit: str | None, progress: Progress | None, on_violation: OnViolation) -> Source:
     if on_violation not in get_args(OnViolation):
-        raise QueryError(f"there is no on_violation={on_violation!r}; the choices are: {', '.join(get_args(OnViolation))}")
+        raise QueryError(
+            f"there is no on_violation={on_violation!r}; the choices are: {', '.join(get_args(OnViolation))}",
+            hint='on_violation="drop" leaves out what comes too late',
+        )
     if not isinstance(name, str) or not name:
         raise QueryError(f"a source has a name, not {name!r}", hint='for example sd.source("trips", Trip)')
     if progress is not None and not isinstance(progress, Progress):

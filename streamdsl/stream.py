@@ -1002,7 +1002,7 @@ class Stream(_Windowing["WindowedStream[T]"], Generic[T]):
           [11, 12) _0='sell' _1=12.0
         """
         if how not in ("inner", "left"):
-            raise QueryError(f'how is "inner" or "left", not {how!r}')
+            raise QueryError(f'how is "inner" or "left", not {how!r}', hint='how="left" keeps the rows that match nothing')
         timed = self._timed(tolerance)
         longest = INFINITY if tolerance is None else to_duration(tolerance, timed._unit)
         left, right, matching, projection = timed._joined(other, on, where, select)

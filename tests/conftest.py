@@ -18,7 +18,7 @@ load_profile()
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if SPARK in item.path.parents:
+        if item.path.parent == SPARK:
             item.add_marker(pytest.mark.spark)
 
 

@@ -608,6 +608,48 @@ SABOTAGES = (
         "return TupleRow(payload) if isinstance(payload, tuple) else TupleRow((payload,))\n",
         "in_the_sink",
     ),
+    Sabotage(
+        "a file that has another name now is taken again",
+        "streamdsl/jobs/ledger.py",
+        "return list(_unmoved(left, [entry for entry in (*self.taken, *self.refused) if entry not in there]))",
+        "return left",
+        "each_once",
+    ),
+    Sabotage(
+        "files are told apart as they are spelled",
+        "streamdsl/jobs/inputs.py",
+        "(stat.st_dev, stat.st_ino), File(",
+        "(stat.st_dev, len(found)), File(",
+        "each_once",
+    ),
+    Sabotage(
+        "two processes use one checkpoint",
+        "streamdsl/io/locks.py",
+        "            _lock_file(number)\n",
+        "            pass\n",
+        "each_once or two_processes",
+    ),
+    Sabotage(
+        "a field is lost whose name differs from another one's in case alone",
+        "streamdsl/sinks/names.py",
+        "{name.lower() for name in taken} | _SYSTEM",
+        "set(taken) | _SYSTEM",
+        "in_the_sink",
+    ),
+    Sabotage(
+        "a name in generated code ends where it has a quote",
+        "streamdsl/temporal/names.py",
+        "return ascii(exact(name))",
+        "return f\"'{name}'\"",
+        "a_field_of_any_name or names_are_shown",
+    ),
+    Sabotage(
+        "a row that comes alone keeps names that are texts by inheritance",
+        "streamdsl/expr/scalars.py",
+        "        if not PLAIN.issuperset(map(type, payload)):\n            return None\n",
+        "",
+        "comes_alone_has_plain_names",
+    ),
 )
 
 

@@ -25,7 +25,8 @@ def demo(period: Period = FEBRUARY, folder: Path = Path("demo-results"), spark: 
         folder.mkdir(parents=True, exist_ok=True)
         names, data = carrier_names(), load(period)
     except (NoDataError, OSError) as error:
-        print(f"streamdsl demo: {error}", file=sys.stderr)
+        hint = "" if isinstance(error, NoDataError) else "\nHint: --out is a folder that is there, or can be made"
+        print(f"streamdsl demo: {error}{hint}", file=sys.stderr)
         return 2
     say(introduce(data))
     answers = {question.name: _answer(question, data, folder, names) for question in QUESTIONS}

@@ -16,7 +16,7 @@ from streamdsl.engine.few import Few
 from streamdsl.engine.ids import Ids, VersionedIds, name, names, recurs
 from streamdsl.engine.order import ordered
 from streamdsl.engine.sent import Sent
-from streamdsl.engine.versions import OutRow, Versions
+from streamdsl.engine.versions import Named, OutRow, Versions
 from streamdsl.expr.table import every, largest, object_column
 from streamdsl.temporal import INFINITY, MIN_TIME, Event, payload_order
 from streamdsl.temporal.time import add_time
@@ -103,8 +103,8 @@ def _names(versions: Versions, batch: Batch) -> Ids:
     with collector_paused():
         ids = batch.ids.tolist()
         called = names(batch.ids).tolist() if recurs(batch.ids) else ids
-        columns = (batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist())
-        return object_column(versions.names(ids, called, *columns))
+        rows = Named(ids, called, batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist())
+        return object_column(versions.names(rows))
 
 
 class FinalEgress:

@@ -34,6 +34,7 @@ from streamdsl.temporal import (
     Unit,
     plain,
     plains,
+    sync_time,
     to_duration,
 )
 from streamdsl.temporal.alike import unique
@@ -125,6 +126,11 @@ class Ingress:
             self._before = None
         return True
 
+    def advance(self, cti: int) -> None:
+        """Take a CTI that its sender has not sent; while a push is staged it is part of it."""
+        take = self.table.advance if self._before is None else self.table.promise
+        take(cti)
+
     def stats(self) -> dict[str, int]:
         """Return the source's figures for `session.stats()`; its events are the ids that can still change."""
         return {
@@ -199,10 +205,11 @@ class Ingress:
 
     def _insertions(self, piece: Sequence[Event[Any]]) -> Piece | None:
         """Take insertions, and the CTI after them if there is one; None, and nothing is done, where one needs a closer look."""
-        cti = piece[-1] if isinstance(piece[-1], Cti) else None
-        inserts: Sequence[Any] = piece if cti is None else piece[:-1]
+        last = piece[-1]
+        inserts: Sequence[Any] = piece[:-1] if isinstance(last, Cti) else piece
         if unique(map(type, inserts)) != {Insert}:
             return None
+        cti = self.reader.event(last) if isinstance(last, Cti) else None
         ids, payloads = [event.id for event in inserts], plains([event.payload for event in inserts])
         le, re = self.reader.ticks([event.le for event in inserts]), self.reader.ticks([event.re for event in inserts])
         if le is None or re is None or self._late(le) is not None or not self.numbers.are_clear(ids):
@@ -214,7 +221,7 @@ class Ingress:
         self.schema = self.schema or batch.table.schema
         self._progress_with(le)
         if cti is not None:
-            self.table.promise(self.reader.tick(cti.time))
+            self.table.promise(sync_time(cti))
         return Piece(batch, self.table.cti)
 
     def _table(self, payloads: Sequence[Any]) -> Table | None:

@@ -49,6 +49,10 @@ class Limits:
         reach = self._reach
         latest = limit = self._latest
         limit += reach
+        if self._session._clocks:
+            latest = max(latest, self._session._time_of_day())
+            if latest > limit:
+                return False
         for event in pushed:
             if type(event) is Insert:
                 time = event.le
@@ -67,14 +71,18 @@ class Limits:
         return True
 
     def push(self, ingress: Ingress, pushed: Any) -> list[Sent]:
-        """Take a push of which much may come. Raises `UnboundedOutputError`, and the push is undone."""
-        pieces = self._session._opened(ingress, pushed, stays_open=True)
-        coming = Coming.of([piece.batch for piece in pieces], max([piece.cti for piece in pieces], default=ingress.cti))
+        """Take a push of which much may come, and what clocks say after it; raises `UnboundedOutputError`, and it is undone."""
+        session = self._session
+        pieces = session._opened(ingress, pushed, stays_open=True)
+        ctis = [ingress.cti, session._time_of_day(), *(piece.cti for piece in pieces)]
+        coming = Coming.of([piece.batch for piece in pieces], max(ctis))
+        if not coming.rows:  # what has waited for the time may come now
+            coming.start = min([coming.end, *session._ctis.values()])
         if self._could_make(coming, ingress.name) > max(self._most, PER_ROW * coming.rows):
             return self._carefully(ingress, pieces)
         ingress.commit()
         self._look(coming.end)
-        return [self._session._step({ingress.name: piece}) for piece in pieces]
+        return [*(session._step({ingress.name: piece}) for piece in pieces), *session._tick()]
 
     def _could_make(self, coming: Coming, source: str | None) -> float:
         """Return the most windows that an operator could make; of what is behind others no rows are known."""
@@ -96,7 +104,7 @@ class Limits:
         session._wake()
         before = self._before(ingress)
         try:
-            sent = [session._step({ingress.name: piece}) for piece in pieces]
+            sent = [*(session._step({ingress.name: piece}) for piece in pieces), *session._tick()]
             session._wake()  # what waits must not fail later
         except UnboundedOutputError as error:
             if before is None:

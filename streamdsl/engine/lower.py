@@ -22,6 +22,7 @@ from streamdsl.engine.operators.clip_by import ClipByOperator
 from streamdsl.engine.operators.columnar import why_not_columnar
 from streamdsl.engine.operators.distinct import DistinctOperator
 from streamdsl.engine.operators.existence import AntiJoinOperator, SemiJoinOperator
+from streamdsl.engine.operators.framed import FramedWindowOperator, why_not_framed
 from streamdsl.engine.operators.group import GroupEnterOperator, GroupExitOperator
 from streamdsl.engine.operators.join import JoinOperator
 from streamdsl.engine.operators.lifetimes import (
@@ -102,6 +103,8 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
     reason = why_not_columnar(node)
     if reason is None:
         return {Snapshot: SnapshotOperator, Session: SessionOperator}.get(type(node.windows), OneByOneWindowOperator)
+    if isinstance(node, WindowAggregate) and why_not_framed(node) is None:
+        return FramedWindowOperator
     if isinstance(node.windows, Hopping):
         reason = why_not_buffered(node)
     if forced == "columnar" and reason is not None:
@@ -243,7 +246,10 @@ def lower(plan: Node, gate: Gate | None = None, options: Options | None = None) 
     """Return the operators of a plan, ready to run. Raises `QueryError` for an engine option that there is none of."""
     for name in options or {}:
         if name not in ("attach", "most_windows", "window"):
-            raise QueryError(f"there is no engine option {name!r}; the options are: attach, most_windows, rewrite, window")
+            raise QueryError(
+                f"there is no engine option {name!r}; the options are: attach, most_windows, rewrite, window",
+                hint='for example engine_options={"most_windows": 10_000}',
+            )
     graph = Graph()
     builder = _Builder(graph, labels(plan), Lowering(replace(gate or Gate(), most=most_windows(options or {})), options or {}))
     graph.outputs = [builder.build(output) for output in outputs_of(plan)]

@@ -112,10 +112,10 @@ class Session(RunningQuery[T]):
         if self._limits.is_small(pushed):
             for piece in self._staged(ingress, pushed):
                 sent.append(self._step({name: piece}))
+            if self._clocks:
+                sent += self._tick()
         else:
             sent = self._limits.push(ingress, pushed)
-        if self._clocks:
-            sent += self._tick()
         if not sent or sent[-1].cti is None:
             self._limits.name_cause(len(pushed), sent)
         return self._with_early(sent) if self._early else sent
@@ -143,7 +143,10 @@ class Session(RunningQuery[T]):
                 self._is_changing = False
 
     def close(self) -> list[Event[T]]:
-        """End every source with `Cti(INFINITY)` and return the output that is left; it then ends with that CTI too."""
+        """End every source with `Cti(INFINITY)` and return the output that is left; it then ends with that CTI too.
+
+        Raises `UnboundedOutputError` where that would be too much, and the session has then failed: nothing undoes an end.
+        """
         return self.end(INFINITY)
 
     def end(self, time: int) -> list[Event[T]]:
@@ -306,11 +309,14 @@ class Session(RunningQuery[T]):
         pieces = {}
         for name in self._clocks:
             ingress = self._sources[name]
-            policy = ingress.source.progress
-            if policy is not None and (cti := policy.time_of_day(ingress.unit)) > ingress.cti:
-                ingress.table.advance(cti)
+            if (cti := _time_of_day(ingress)) > ingress.cti:
+                ingress.advance(cti)
                 pieces[name] = Piece(EMPTY, cti)
         return [self._step(pieces)] if pieces else []
+
+    def _time_of_day(self) -> int:
+        """Return the latest CTI that the clocks of sources give now."""
+        return max((_time_of_day(self._sources[name]) for name in self._clocks), default=MIN_TIME)
 
     def _imported(self, pieces: Mapping[str, Piece]) -> dict[str, Piece]:
         """Return what the CTIs of some sources mean for those that import them."""
@@ -320,7 +326,7 @@ class Session(RunningQuery[T]):
             policy = ingress.source.progress
             if policy is not None and policy.source in pieces and name not in pieces:
                 cti = pieces[policy.source].cti
-                ingress.table.advance(cti if cti in (MIN_TIME, INFINITY) else add_time(cti, -ingress.import_delay))
+                ingress.advance(cti if cti in (MIN_TIME, INFINITY) else add_time(cti, -ingress.import_delay))
                 imported[name] = Piece(EMPTY, ingress.cti)
         return imported
 
@@ -342,6 +348,12 @@ class Session(RunningQuery[T]):
                 f"{what}; the query's sources are: {', '.join(self._sources)}", hint='session.push(events, source="name")'
             )
         return self._sources[source]
+
+
+def _time_of_day(ingress: Ingress) -> int:
+    """Return the CTI that the clock of a source gives now."""
+    policy = ingress.source.progress
+    return MIN_TIME if policy is None else policy.time_of_day(ingress.unit)
 
 
 def _kind(ingress: Ingress) -> str | None:

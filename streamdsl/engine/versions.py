@@ -68,6 +68,16 @@ class OutRow(NamedTuple):
         return (True, le, re_new) if re_old == le else (False, le, re_old)
 
 
+class Named(NamedTuple):
+    """Changed rows in columns, with the names that they would have if none were taken."""
+
+    ids: Sequence[Hashable]
+    names: Sequence[Hashable]
+    le: Sequence[int]
+    re_old: Sequence[int]
+    re_new: Sequence[int]
+
+
 class Versions:
     """What rows are called in the output: a name that is taken, until the output CTI has passed it, comes again with a version.
 
@@ -98,22 +108,15 @@ class Versions:
         if not rows:
             return []
         ids, le, re_old, re_new, _ = zip(*rows, strict=True)
-        return [row.event(name) for row, name in zip(rows, self.names(ids, names, le, re_old, re_new), strict=True)]
+        return [row.event(name) for row, name in zip(rows, self.names(Named(ids, names, le, re_old, re_new)), strict=True)]
 
-    def names(
-        self,
-        ids: Sequence[Hashable],
-        names: Sequence[Hashable],
-        le: Sequence[int],
-        re_old: Sequence[int],
-        re_new: Sequence[int],
-    ) -> list[Hashable]:
-        """Return what changed rows are called, retractions first, that would be called so if no name were taken."""
-        if self._are_new(ids, names, le, re_old, re_new):
-            return list(names)
-        found = list(names)
+    def names(self, rows: Named) -> list[Hashable]:
+        """Return what changed rows are called, retractions first."""
+        found = list(rows.names)
+        if self._are_new(rows):
+            return found
         taken, renamed, cti = self._taken, self._renamed, self._cti
-        for place, (id, name, start, old, end) in enumerate(zip(ids, names, le, re_old, re_new, strict=True)):
+        for place, (id, name, start, old, end) in enumerate(zip(*rows, strict=True)):
             last_time = taken.get(name)
             if last_time is None or last_time < cti:
                 if end == start or not (id is name or self._in_step):
@@ -131,21 +134,14 @@ class Versions:
                 taken[name] = end
         return found
 
-    def _are_new(
-        self,
-        ids: Sequence[Hashable],
-        names: Sequence[Hashable],
-        le: Sequence[int],
-        re_old: Sequence[int],
-        re_new: Sequence[int],
-    ) -> bool:
+    def _are_new(self, rows: Named) -> bool:
         """Take the names of rows at once if all come in, and no name is taken yet; else say no, and do nothing."""
-        if self._in_step or ids[0] is names[0] or le != re_old:
+        if self._in_step or rows.ids[0] is rows.names[0] or rows.le != rows.re_old:
             return False
-        given = set(names)
-        if len(given) < len(names) or not self._taken.keys().isdisjoint(given):
+        given = set(rows.names)
+        if len(given) < len(rows.names) or not self._taken.keys().isdisjoint(given):
             return False
-        self._taken.update(zip(names, re_new, strict=True))
+        self._taken.update(zip(rows.names, rows.re_new, strict=True))
         return True
 
     def forget(self, cti: int) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from streamdsl.engine.egress import FinalEgress, HoldingEgress, SmoothEgress, SpeculativeEgress
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Operator
+from streamdsl.engine.operators.framed import FramedWindowOperator
 from streamdsl.engine.operators.lifetimes import ExtendOperator, QuantizeOperator, ShiftOperator
 from streamdsl.engine.operators.session import SessionOperator
 from streamdsl.engine.operators.span import WhereOperator
@@ -176,6 +177,8 @@ def _slowest_group(operator: Any) -> str:
     key = None
     if isinstance(operator, SessionOperator):
         key = operator.swept.slowest_group(operator.input_ctis[0])
+    elif isinstance(operator, FramedWindowOperator):
+        key = operator.slowest_group(operator.input_ctis[0])
     elif isinstance(operator, WindowOperator) and operator.groups:
         cti = operator.input_ctis[0]
         key = min(operator.groups, key=lambda key: operator.groups[key].output_cti(cti))

@@ -5,9 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from streamdsl.errors import QueryError
+
+_SEVERAL: Final = "return the value; to give several rows for one write select_many"
 
 
 class NoAnswerError(TypeError):
@@ -45,7 +48,7 @@ def holds(value: Any) -> bool:
     return bool(value)
 
 
-def check_function(function: Callable[..., Any], what: str, yields: bool = False) -> None:
+def check_function(function: Callable[..., Any], what: str, yields: bool = False, instead: str = _SEVERAL) -> None:
     """Raise `QueryError` for a function whose call gives no value: an async one, a generator function unless it `yields` rows.
 
     >>> async def is_long(e): return e.km > 5
@@ -53,6 +56,7 @@ def check_function(function: Callable[..., Any], what: str, yields: bool = False
     Traceback (most recent call last):
         ...
     streamdsl.errors.QueryError: is_long is an async function, which gives a coroutine for a row and no value
+      at is_long in <doctest streamdsl.expr.answers.check_function[0]>, line 1
     Hint: write it as a plain function: queries do not await
     """
     plain: Any = function
@@ -62,11 +66,17 @@ def check_function(function: Callable[..., Any], what: str, yields: bool = False
     name = getattr(plain, "__qualname__", type(plain).__qualname__).rpartition(">.")[2]
     if any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in kinds):
         raise QueryError(
-            f"{name} is an async function, which gives a coroutine for {what} and no value",
+            f"{name} is an async function, which gives a coroutine for {what} and no value{_place(plain)}",
             hint="write it as a plain function: queries do not await",
         )
     if not yields and any(inspect.isgeneratorfunction(each) for each in kinds):
         raise QueryError(
-            f"{name} is a generator function, which gives a generator for {what} and no value",
-            hint="return the value; to give several rows for one write select_many",
+            f"{name} is a generator function, which gives a generator for {what} and no value{_place(plain)}",
+            hint=instead,
         )
+
+
+def _place(function: Any) -> str:
+    """Return the line of a message that says where a function is written."""
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    return "" if code is None else f"\n  at {code.co_qualname} in {Path(code.co_filename).name}, line {code.co_firstlineno}"

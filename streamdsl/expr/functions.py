@@ -256,14 +256,14 @@ def _grid(period: Any, offset: Any, unit: CalendarUnit | None) -> tuple[Any, Any
     except (UnitError, TimeOverflow) as error:
         raise WriterError(str(error)) from None
     if step <= 0:
-        raise WriterError(f"a time is rounded down to a positive period, not to {period!r}")
+        raise WriterError(f"a time is rounded down to a positive period, not to {period!r}", hint='for example "1h"')
     start %= step
     return (step, start) if unit is not None or in_ticks[0] else (timedelta(microseconds=step), timedelta(microseconds=start))
 
 
 def _check_unit(unit: str | None) -> None:
     if unit is not None and (not isinstance(unit, str) or unit not in PER_SECOND):
-        raise WriterError(f"there is no calendar unit {unit!r}; there are: {', '.join(PER_SECOND)}")
+        raise WriterError(f"there is no calendar unit {unit!r}; there are: {', '.join(PER_SECOND)}", hint='for example unit="us"')
 
 
 def _check_zone(zone: str, unit: str | None) -> None:
@@ -419,7 +419,7 @@ def udf(function: Callable[P, R]) -> Udf[P, R]:
     (initials(e.name), 'AL')
     """
     if not callable(function) or isinstance(function, Udf):
-        raise QueryError(f"@udf takes a function, not {function!r}")
+        raise QueryError(f"@udf takes a function, not {function!r}", hint="write it above def, or call it: sd.udf(math.sqrt)")
     check_function(function, "a value")
     return Udf(function)
 

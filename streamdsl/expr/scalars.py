@@ -55,6 +55,8 @@ def plain_values(payload: Any, schema: Schema) -> Values | None:
     if shape is Shape.TUPLE and kind is tuple:
         values = payload
     elif shape is Shape.RECORD and kind in (dict, Record) and len(payload) == len(names):
+        if not PLAIN.issuperset(map(type, payload)):
+            return None
         values = tuple([payload.get(name, payload) for name in names])
     elif shape is Shape.CLASS and kind is schema.cls:
         values = tuple([getattr(payload, name) for name in names])

@@ -84,9 +84,7 @@ def _recorded(function: FunctionType, schemas: Schemas, takes_life: bool) -> Exp
         raise mistake
     if expr is None:
         return None
-    place = _place(function)
-    for node in attempt.nodes:
-        object.__setattr__(node, "written", place)
+    say_where(attempt, function)
     return expr if _is_faithful(attempt, function, expr) else None
 
 
@@ -95,6 +93,13 @@ def _check_names(function: FunctionType, schemas: Schemas) -> None:
     pythons = {name for schema in schemas if schema is not None for name in schema.names if name.startswith("__")}
     for name in sorted(pythons and pythons & attribute_names(function.__code__)):
         raise WriterError(f"{name} is an attribute that Python has for itself", hint=f"write e[{name!r}] for the field")
+
+
+def say_where(attempt: Tracing, function: Callable[..., Any]) -> None:
+    """Write the line of a function into the expressions that a call of it has built."""
+    place = _place(function)
+    for node in attempt.nodes:
+        object.__setattr__(node, "written", place)
 
 
 def _place(function: Callable[..., Any]) -> Place | None:

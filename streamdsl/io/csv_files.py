@@ -158,7 +158,7 @@ def _frames(
     except ValueError as error:
         if isinstance(error, SchemaError):
             raise
-        raise SchemaError(f"{path} cannot be read: {error}") from None
+        raise SchemaError(f"{path} cannot be read: {error}", hint="a CSV file is text in UTF-8, with a header") from None
 
 
 def _header(path: str) -> list[str]:

@@ -11,10 +11,12 @@ from typing import Any, Final, Protocol, TypeAlias
 from streamdsl.errors import QueryError, SchemaError
 from streamdsl.extras import need_pyarrow
 from streamdsl.io.columns import Columns, RowColumns
+from streamdsl.io.times import Where, no_start
 from streamdsl.temporal.json_text import loads
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 PIECE_ROWS: Final = 65_536
+_OBJECTS: Final = 'each line is an object in UTF-8, such as {"le": 1, "v": 7}'
 
 
 class Files(Protocol):
@@ -38,10 +40,12 @@ class Files(Protocol):
 def paths_of(paths: Paths, suffix: str) -> list[str]:
     """Return the paths of files; a directory stands for the files in it with this suffix, in order of name."""
     if not isinstance(paths, (str, os.PathLike, Sequence)):
-        raise QueryError(f"files are given by a path, or by several in a list, not by a {type(paths).__name__}")
+        raise QueryError(
+            f"files are given by a path, or by several in a list, not by a {type(paths).__name__}", hint='["a.csv", "b.csv"]'
+        )
     listed = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     if isinstance(paths, bytes) or not all(isinstance(path, (str, os.PathLike)) for path in listed):
-        raise QueryError(f"a path is a text or a pathlib.Path, not one of {paths!r}")
+        raise QueryError(f"a path is a text or a pathlib.Path, not one of {paths!r}", hint='["a.csv", "b.csv"]')
     found = [name for path in listed for name in _in_directory(os.fspath(path), suffix)]
     if not found:
         raise QueryError(
@@ -102,14 +106,18 @@ def _opened(path: str) -> Any:
     try:
         return pq.ParquetFile(path)
     except pa.ArrowInvalid as error:
-        raise SchemaError(f"{path} is no Parquet file: {error}") from None
+        raise SchemaError(f"{path} is no Parquet file: {error}", hint="from_csv and from_jsonl read texts") from None
 
 
 @dataclass(frozen=True, slots=True)
 class JsonLines:
-    """Files with one JSON object a line, all with the same keys; with `extras` others than the needed ones may be there too."""
+    """Files with one JSON object a line, all with the same keys; with `extras` others than the needed ones may be there too.
+
+    A line without the field `start` is an event whose LE is null.
+    """
 
     paths: Sequence[str]
+    start: str = "le"
     extras: bool = False
 
     rows = None
@@ -129,6 +137,8 @@ class JsonLines:
             rows: list[dict[str, Any]] = []
             first = 0
             for line, row in _json_rows(path):
+                if self.start in needed and self.start not in row:
+                    raise no_start(Where(self.start, path, first), len(rows))
                 check(row, path, line)
                 rows.append(row)
                 if len(rows) == PIECE_ROWS:
@@ -164,7 +174,7 @@ def _json_rows(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                 row = loads(text)
             except ValueError as error:
-                raise SchemaError(f"{path}, line {number} is no JSON: {error}") from None
+                raise SchemaError(f"{path}, line {number} is no JSON: {error}", hint=_OBJECTS) from None
             if not isinstance(row, dict):
-                raise SchemaError(f"{path}, line {number} holds no JSON object: {text.strip()[:80]}")
+                raise SchemaError(f"{path}, line {number} holds no JSON object: {text.strip()[:80]}", hint=_OBJECTS)
             yield number, row

@@ -44,8 +44,8 @@ _BINDABLE = (
 def read_events(events: Iterable[PhysicalEvent[Any]], payload: PayloadLike = None, unit: Unit | None = None) -> Bound:
     """Return a physical stream, CTIs included, in the order in which the events are given.
 
-    The unit is the given one, else `"us"` if there are dates among the times and `"tick"` if all are ints. Raises `UnitError`
-    and `TimeOverflow` for what is no time, naming the event.
+    The unit is the given one, else `"us"` if there are dates among the times and `"tick"` if all are ints. Raises `EventError`
+    for a time that is null, `UnitError` and `TimeOverflow` for what is no time, naming the event.
 
     >>> read_events([Insert("a", 1, 5, "x"), Cti(6)]).unit
     'tick'
@@ -283,7 +283,9 @@ def read_jsonl(
     paths: Paths, payload: PayloadLike = None, start: str = "le", end: str | None = None, unit: Unit | None = None
 ) -> Bound:
     """Return the lines of JSON files, an object a line, read in pieces, as `read_pandas` does; integers stay exact."""
-    return _read_files(JsonLines(paths_of(paths, ".jsonl"), extras=as_schema(payload) is not None), payload, start, end, unit)
+    return _read_files(
+        JsonLines(paths_of(paths, ".jsonl"), start, extras=as_schema(payload) is not None), payload, start, end, unit
+    )
 
 
 def _read_files(files: Files, payload: PayloadLike, start: str, end: str | None, unit: Unit | None) -> Bound:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from streamdsl.errors import EventError, TimeOverflow, UnitError
 from streamdsl.expr.table import object_column
 from streamdsl.temporal import INFINITY, MIN_TIME, MISSING, Insert, Unit, format_time, plain, to_ticks
-from streamdsl.temporal.payload import is_nan
+from streamdsl.temporal.payload import is_null
 from streamdsl.temporal.time import PER_SECOND, Ticks
 
 _EXACT_FLOAT: Final = 2.0**53
@@ -33,6 +33,12 @@ class Where:
         """Return the words for a row."""
         file = f" of {self.file}" if self.file else ""
         return f"row {self.first_row + row}{file}, column {self.column!r}"
+
+
+def no_start(where: Where, row: int) -> EventError:
+    """Return the error of a row whose start is null, or is not there."""
+    event = Insert(where.first_row + row, None, None, MISSING)  # type: ignore[arg-type]
+    return EventError(event, f"its start is null ({where.row(row)})", hint="only an end may be null: it means INFINITY")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,7 @@ class TimeColumn:
         """Return Python values as times: ints, dates and ISO text; a missing value of any library is null."""
         if not set(map(type, values)) <= {str, type(None)}:
             values = list(map(plain, values))
-        nulls = np.fromiter((value is None or is_nan(value) for value in values), dtype=np.bool_, count=len(values))
+        nulls = np.fromiter(map(is_null, values), dtype=np.bool_, count=len(values))
         if values and not nulls.any() and set(map(type, values)) == {int} and min(values) >= MIN_TIME and max(values) <= INFINITY:
             return cls.of_integers(np.array(values, dtype=np.int64))
         return cls(object_column(values), nulls, None)
@@ -101,9 +107,7 @@ class TimeColumn:
     def refuse_nulls(self, where: Where) -> None:
         """Raise `EventError` for the first null, naming its row."""
         if self.nulls.any():
-            row = int(np.flatnonzero(self.nulls)[0])
-            event = Insert(where.first_row + row, None, None, MISSING)  # type: ignore[arg-type]
-            raise EventError(event, f"its start is null ({where.row(row)})", hint="only an end may be null: it means INFINITY")
+            raise no_start(where, int(np.flatnonzero(self.nulls)[0]))
 
     def ends(self, unit: Unit | None, where: Where) -> Ticks:
         """Return the times in ticks, null as INFINITY.

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from streamdsl.errors import InputError, QueryError
+from streamdsl.errors import NO_SOURCE, InputError, QueryError
 from streamdsl.io.binding import Bound
 from streamdsl.io.sources import bind, read_csv, read_jsonl, read_parquet
 from streamdsl.plan.node import Source
@@ -106,7 +106,7 @@ def inputs_of(given: Sequence[str], sources: Mapping[str, Source], own: Sequence
     listed = ", ".join(sources) or "(none)"
     for name in paths:
         if name not in sources:
-            raise QueryError(f"there is no source {name!r}; the sources of this query are: {listed}")
+            raise QueryError(f"there is no source {name!r}; the sources of this query are: {listed}", hint=NO_SOURCE)
     for name in sources:
         if name not in paths and name not in own:
             raise QueryError(f"the source {name!r} has no input; the sources are: {listed}", hint=f"--input {name}=path")

@@ -86,7 +86,7 @@ class Ledger:
 
     Whatever the input folder is called, and on whatever machine it is, a file in it was taken if its path in there, or its
     address, and its content are those of one that was; so was one that was renamed, or is a link to one. Two files with the same
-    content are two.
+    content are two, and so is one that was renamed and whose time is another: nothing tells it from a new one.
     """
 
     def __init__(self, folder: Path) -> None:

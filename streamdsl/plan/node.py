@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamdsl.errors import QueryError
+from streamdsl.expr.answers import check_function
 from streamdsl.expr.nodes import Expr, Whole, schema_of
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.asof import Nearness
@@ -16,6 +17,7 @@ from streamdsl.temporal import OnViolation, Unit, common_unit
 from streamdsl.temporal.progress import Progress
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import UDM, AnyUDO
+from streamdsl.udm.methods import check_methods
 from streamdsl.udm.stream_operator import UDSO
 from streamdsl.windows import Clip, Hopping, Output, Windows, check_policies
 
@@ -30,6 +32,10 @@ class Source(Node):
     progress: Progress | None = None
     on_violation: OnViolation = "error"
     table: bool = field(default=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.progress is not None and self.progress.clock is not None:
+            check_function(self.progress.clock, "the time", instead="return the nanoseconds since 1970")
 
     @property
     def schema(self) -> Schema | None:
@@ -145,7 +151,9 @@ class Quantize(Node):
 
     def __post_init__(self) -> None:
         if self.size <= 0 or self.period <= 0:
-            raise QueryError(f"quantize needs a size and a period > 0, not {self.size} and {self.period}")
+            raise QueryError(
+                f"quantize needs a size and a period > 0, not {self.size} and {self.period}", hint="for example quantize(10, 5)"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +218,9 @@ class Scan(Node):
 
     input: Node
     module: UDSO[Any, Any, Any]
+
+    def __post_init__(self) -> None:
+        check_methods(type(self.module))
 
     @property
     def schema(self) -> Schema | None:
@@ -362,6 +373,8 @@ class Windowed(Node):
 
     def __post_init__(self) -> None:
         check_policies(self.clip, self.output)
+        for module in self.modules:
+            check_methods(type(module))
         self.windows.check_use(self.output, [module.label for module in self.modules if module.time_sensitive])
 
     @property

@@ -13,8 +13,8 @@ from streamdsl.secret.asking import Asked, Asking, Engine, ordered
 from streamdsl.secret.profile import CORAL8, STREAM, STREAMBASE, T0, Profile, Report, Tick
 from streamdsl.secret.scope import Scope, check_window
 from streamdsl.secret.search import ended, some
+from streamdsl.secret.simulation import Simulation
 from streamdsl.secret.start import At, FromFirst, Grid
-from streamdsl.secret.trace import simulate
 from streamdsl.secret.tuples import Given, Tuple, read
 from streamdsl.secret.values import Values, evaluator
 
@@ -29,6 +29,7 @@ AGGREGATES: Final[tuple[Values, ...]] = (sum, mean, len, max, min)
 """What outputs that are no lists may be."""
 HELD_OUT: Final = 8
 """Inputs of each window that settings must explain which nothing else has been chosen by."""
+_NOTHING: Final = object()
 DETAILS: Final = ("t0", "scope", "report", "tick")
 
 
@@ -67,7 +68,7 @@ class Inferred:
         """What the inputs could not tell, by setting.
 
         >>> from functools import partial
-        >>> from streamdsl.secret import STREAMBASE
+        >>> from streamdsl.secret import STREAMBASE, simulate
         >>> infer(partial(simulate, STREAMBASE), [(2, 1)]).undetermined["tick"]
         ['tuple', 'time', 'batch']
         """
@@ -110,7 +111,7 @@ def infer(
     ends; both are tried.
 
     >>> from functools import partial
-    >>> from streamdsl.secret import CORAL8
+    >>> from streamdsl.secret import CORAL8, simulate
     >>> infer(partial(simulate, CORAL8), [(3, 1)]).profile == CORAL8
     True
     >>> print(infer(lambda size, slide, tuples: [[value] for value, *_ in tuples], [(3, 1)]).profile)
@@ -214,10 +215,11 @@ class _Trials:
         outputs = self._ask(asked)
         if outputs and self._values in (list, *AGGREGATES) and isinstance(outputs[0], list) is not (self._values is list):
             return False
-        found = self._predict(profile, asked)
-        return len(found) == len(outputs) and all(
-            _equal(output, _valued(self._values, contents)) for output, contents in zip(outputs, found, strict=True)
-        )
+        left = iter(outputs)
+        for contents in self._predict.reports(profile, asked):
+            if not _equal(next(left, _NOTHING), _valued(self._values, contents)):
+                return False
+        return next(left, _NOTHING) is _NOTHING
 
 
 class _Predicting:
@@ -228,12 +230,21 @@ class _Predicting:
         self._known: dict[tuple[Profile, int], list[list[Any]]] = {}
 
     def __call__(self, profile: Profile, asked: Asked) -> list[list[Any]]:
+        return list(self.reports(profile, asked))
+
+    def reports(self, profile: Profile, asked: Asked) -> Iterator[list[Any]]:
+        """Yield what settings would report, which run no further than they are asked: most are ruled out by a first report."""
         key = (profile, id(asked))
-        if key not in self._known:
-            size, slide, tuples = asked
-            given = ended(tuples, size, slide) if self.ends else tuples
-            self._known[key] = [ordered(report.values) for report in simulate(profile, size, slide, given).reports]
-        return self._known[key]
+        if key in self._known:
+            yield from self._known[key]
+            return
+        size, slide, tuples = asked
+        running, found = Simulation(profile, size, slide), list[list[Any]]()
+        for each in ended(tuples, size, slide) if self.ends else tuples:
+            for report in running.push(each):
+                found.append(ordered(report.values))
+                yield found[-1]
+        self._known[key] = found
 
 
 def _candidates() -> Iterator[Profile]:

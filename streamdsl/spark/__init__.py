@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from streamdsl.denote.source import history, sources
-from streamdsl.errors import QueryError
+from streamdsl.errors import NO_SOURCE, QueryError
 from streamdsl.plan.explain import drawn
 from streamdsl.plan.node import Node, Source
 from streamdsl.result import Result
@@ -182,7 +182,9 @@ class OnSpark:
         named = sources(self._plan)
         for name in frames:
             if name not in named:
-                raise QueryError(f"there is no source {name!r}; the sources of this query are: {', '.join(named) or '(none)'}")
+                raise QueryError(
+                    f"there is no source {name!r}; the sources of this query are: {', '.join(named) or '(none)'}", hint=NO_SOURCE
+                )
         return named
 
     def _source(self, node: Source, frames: Mapping[str, DataFrame]) -> Flow:

@@ -10,13 +10,15 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
+from streamdsl.errors import UnsupportedOnSpark
 from streamdsl.expr.nodes import Life
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import WindowAggregate
 from streamdsl.spark.aggregation import NativeAgg, Part
-from streamdsl.spark.expressions import Env, to_sql
-from streamdsl.spark.operations import holds, number
-from streamdsl.spark.sql import NotNative, Sql, double, raising
+from streamdsl.spark.expressions import Env, to_sql, to_test
+from streamdsl.spark.faults import fault, placed, told
+from streamdsl.spark.operations import leaves_int64, number
+from streamdsl.spark.sql import NotNative, Sql, double
 from streamdsl.spark.types import FLOAT, INT, Items, Row, as_nullable, is_native, is_ordered
 from streamdsl.udm import builtin
 from streamdsl.udm.aggregates import BoundAgg
@@ -26,7 +28,7 @@ _LIMB: Final = 32
 _WEIGHTS: Final = (2, 1, 0, -1, -2, -3)
 _EXACT_BELOW: Final = 2.0**94
 _SCALE: Final = 2.0**-64
-_LEAVES: Final = raising("OverflowError", "a sum leaves int64")
+_LEAVES: Final = fault(leaves_int64("a sum"))
 
 
 def native_aggregates(node: WindowAggregate, env: Env) -> list[NativeAgg]:
@@ -38,7 +40,9 @@ def _native(agg: BoundAgg, node: WindowAggregate, env: Env) -> NativeAgg:
     rule = _RULES.get(type(agg.function))
     if rule is None:
         raise NotNative(f"{agg.function.label} is Python code")
-    return rule(agg.function, _argument(agg, env), node, env)
+    found: NativeAgg = rule(agg.function, _argument(agg, env), node, env)
+    window = replace(env, rows=(), window=True)
+    return replace(found, result=lambda columns: told(placed(found.result(columns), agg.given), agg.given, window.at))
 
 
 def _argument(agg: BoundAgg, env: Env) -> Sql:
@@ -47,7 +51,7 @@ def _argument(agg: BoundAgg, env: Env) -> Sql:
         raise NotNative("an argument reads the lifetime")
     if agg.where is None:
         return value
-    test = holds(to_sql(agg.where, env))
+    test = to_test(agg.where, env)
     return Sql(f"CASE WHEN {test.text} THEN {value.text} END", as_nullable(value.type), test.raises or value.raises)
 
 
@@ -107,7 +111,7 @@ def _of_halves(columns: Sequence[str], within: Callable[[str], str], beyond: str
     high, low, count = columns
     carried = f"({high} + shiftright({low}, 32))"
     whole = f"(shiftleft({carried}, 32) | ({low} & 4294967295L))"
-    many = raising("UnsupportedOnSpark", "more than 2**31 integers are added up in one window, which Spark cannot do exactly")
+    many = fault(UnsupportedOnSpark("more than 2**31 integers are added up in one window, which Spark cannot do exactly"))
     fits = f"{carried} BETWEEN -2147483648L AND 2147483647L"
     return f"CASE WHEN {count} > 2147483648L THEN {many} WHEN {fits} THEN {within(whole)} ELSE {beyond} END"
 
@@ -149,7 +153,7 @@ def _folded(columns: Sequence[str]) -> str:
         terms.append(f"cast({column} & 4294967295L as double) * {double(2.0 ** (_LIMB * k))}")
     carry = "if(abs(a.s) >= abs(x), (a.s - (a.s + x)) + x, (x - (a.s + x)) + a.s)"
     step = f"(a, x) -> named_struct('s', a.s + x, 'c', a.c + {carry})"
-    lost = raising("UnsupportedOnSpark", "floats beyond 2**94 nearly cancel in a sum, which Spark cannot add exactly")
+    lost = fault(UnsupportedOnSpark("floats beyond 2**94 nearly cancel in a sum, which Spark cannot add exactly"))
     finish = f"a -> if({large} * {count} <= abs(a.s + a.c) * {double(_SCALE * 2.0**22)}, a.s + a.c, {lost})"
     folded = f"aggregate(array({', '.join([*terms, rest])}), named_struct('s', 0D, 'c', 0D), {step}, {finish})"
     special = f"isnan({rest}) OR abs({rest}) = double('Infinity')"

@@ -7,7 +7,7 @@ Python fails the task with the name of Python's error, NaN is equal to nothing, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from streamdsl.expr.nodes import (
@@ -28,8 +28,10 @@ from streamdsl.expr.nodes import (
 )
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.words import WORDS
-from streamdsl.spark.operations import apply, truth
-from streamdsl.spark.sql import NotNative, Sql, double, integer, quote, raising, struct
+from streamdsl.spark.faults import At, fault, placed, told
+from streamdsl.spark.operations import apply, holds, truth
+from streamdsl.spark.shown import shown
+from streamdsl.spark.sql import NotNative, Sql, double, integer, quote, struct
 from streamdsl.spark.types import (
     ANY,
     BOOL,
@@ -83,34 +85,60 @@ class RowAt:
 
 @dataclass(frozen=True, slots=True)
 class Env:
-    """What an expression can read: the rows, the lifetime or the LEs of a pair, the key of the group."""
+    """What an expression can read: the rows, the lifetime or the LEs of a pair, the key of the group; and whose expression it is.
+
+    `window`: the lifetime is that of the window whose result the row is.
+    """
 
     rows: tuple[RowAt, ...]
     le: str = "le"
     re: str = "re"
     key: Sql | None = None
     starts: tuple[str, ...] = ()
+    operator: str = ""
+    window: bool = False
+
+    def at(self, expr: Expr) -> At:
+        """Return where an expression is that fails."""
+        written = next((part.written for part in expr.walk() if part.written is not None), None)
+        window = ("[", Sql(self.le, INT), ", ", Sql(self.re, INT), ")") if self.window else ()
+        return At(self.operator, written, window, shown(expr, self.rows))
 
 
 def to_sql(expr: Expr, env: Env) -> Sql:
     """Return an expression as SQL, or raise `NotNative`.
 
-    >>> to_sql(Binary("+", Field("value"), Constant(1)), Env((RowAt(INT),))).text
-    "coalesce(try_add(p, 1L), raise_error('OverflowError: an integer leaves int64'))"
+    >>> to_sql(Binary("<", Field("value"), Constant(1)), Env((RowAt(INT),))).text
+    '(p < 1L)'
     """
+    return said(_translated(expr, env), expr, env)
+
+
+def to_test(predicate: Expr, env: Env) -> Sql:
+    """Return what a predicate says as SQL, or raise `NotNative`; None fails the task."""
+    return said(holds(_translated(predicate, env)), predicate, env)
+
+
+def said(found: Sql, expr: Expr, env: Env) -> Sql:
+    """Return what was made of an expression with its faults told."""
+    return replace(found, text=told(placed(found.text, expr), expr, env.at))
+
+
+def _translated(expr: Expr, env: Env) -> Sql:
+    """Return an expression as SQL in which faults are marks."""
     found = _TRANSLATIONS.get(type(expr))
     if found is None:
         raise NotNative(f"{_said(expr)} runs in Python")
     result = found(expr, env)
     if len(result.text) > _LONGEST:
         raise NotNative("as SQL it would be too long")
-    return result
+    return replace(result, text=placed(result.text, expr))
 
 
 def infer(expr: Expr, env: Env) -> Type:
     """Return the type of an expression's values, whether it runs natively or in Python."""
     try:
-        return to_sql(expr, env).type
+        return _translated(expr, env).type
     except NotNative:
         if isinstance(expr, Make) and is_struct(expr.schema):
             return Row(expr.schema, tuple(infer(value, env) for value in expr.values))
@@ -197,13 +225,13 @@ def _constant(expr: Any, env: Env) -> Sql:
 def _make(expr: Any, env: Env) -> Sql:
     if not is_struct(expr.schema):
         raise NotNative("it builds a Python object")
-    values = [to_sql(value, env) for value in expr.values]
+    values = [_translated(value, env) for value in expr.values]
     kind = Row(expr.schema, tuple(value.type for value in values))
     return Sql(struct(tuple(value.text for value in values)), kind, any(value.raises for value in values))
 
 
 def _attribute(expr: Any, env: Env) -> Sql:
-    operand = to_sql(expr.operand, env)
+    operand = _translated(expr.operand, env)
     if operand.type == ANY:
         return operand
     plain = isinstance(operand.type, Row) and operand.type.schema.shape in (Shape.RECORD, Shape.CLASS)
@@ -212,13 +240,13 @@ def _attribute(expr: Any, env: Env) -> Sql:
     found = RowAt(as_nullable(operand.type, False), operand.text).field(expr.name)
     if not operand.type.nullable:
         return Sql(found.text, found.type, operand.raises)
-    error = raising("UserCodeError", f"AttributeError in user code: None has no attribute {expr.name}")
-    return Sql(f"if({operand.text} IS NULL, {error}, {found.text})", found.type, True)
+    error = AttributeError(f"'NoneType' object has no attribute {expr.name!r}")
+    return Sql(f"if({operand.text} IS NULL, {fault(error)}, {found.text})", found.type, True)
 
 
 def _choose(expr: Any, env: Env) -> Sql:
-    conditions = [truth(to_sql(condition, env)) for condition, _ in expr.branches]
-    values = [to_sql(value, env) for value in (*(value for _, value in expr.branches), expr.otherwise)]
+    conditions = [truth(_translated(condition, env)) for condition, _ in expr.branches]
+    values = [_translated(value, env) for value in (*(value for _, value in expr.branches), expr.otherwise)]
     kind = unify([value.type for value in values])
     if isinstance(kind, Pickled):
         raise NotNative("its branches give values of different types")
@@ -235,13 +263,13 @@ def _applied(expr: Any, env: Env) -> Sql:
         raise NotNative(f"{word.name} runs in Python")
     if word.name == "contains" and isinstance(parts[0], Constant) and type(parts[0].value) is tuple:
         return _is_some(parts[0].value, parts[1], env)
-    return apply(word, [to_sql(part, env) for part in parts])
+    return apply(word, [_translated(part, env) for part in parts])
 
 
 def _is_some(values: tuple[Any, ...], expr: Expr, env: Env) -> Sql:
     """Return whether an expression equals some value of a tuple."""
-    value = to_sql(expr, env)
-    tests = [apply(WORDS["=="], [value, to_sql(Constant(item), env)]).text for item in values]
+    value = _translated(expr, env)
+    tests = [apply(WORDS["=="], [value, _translated(Constant(item), env)]).text for item in values]
     if value.raises and not tests:
         raise NotNative("Spark would not compute what is in no tuple")
     return Sql(f"({' OR '.join(tests) or 'false'})", BOOL, value.raises)

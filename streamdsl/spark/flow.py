@@ -94,9 +94,9 @@ class Scope:
         """Return the innermost group's key as rows of this flow know it."""
         return next((Sql(key.column, key.type) for key in flow.keys if key.level == self.level), None)
 
-    def env(self, flow: Flow) -> Env:
-        """Return what an expression over the flow's rows can read."""
-        return Env((RowAt(flow.type),), key=self.key(flow))
+    def env(self, flow: Flow, operator: str = "") -> Env:
+        """Return what an operator's expression over the flow's rows can read."""
+        return Env((RowAt(flow.type),), key=self.key(flow), operator=operator)
 
 
 def columns_of(keys: Sequence[GroupKey], prefix: str = "") -> list[str]:

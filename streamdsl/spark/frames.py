@@ -236,8 +236,8 @@ def _rows(df: DataFrame, node: Source, read: _Reading, physical: bool) -> DataFr
 def _checked(node: Source, own: Mapping[str, str], physical: bool) -> str:
     """Return the SQL of starts, which fails the task where a lifetime is none; a CTI has none."""
     le, place = own["le"], f"a row of the source {node.source!r} is refused: its le"
-    nowhere = raising("EventError", f"{place} is null or INFINITY")
-    backwards = raising("EventError", f"{place} is after its re")
+    nowhere = raising("EventError", f"{place} is null or INFINITY", "only an end may be null: it means INFINITY")
+    backwards = raising("EventError", f"{place} is after its re", "a row that lives for no time has re = le")
     others = f"{own['kind']} = 'cti'" if physical else "false"
     return (
         f"CASE WHEN {others} THEN {le} WHEN {le} IS NULL OR {le} = {integer(INFINITY)} THEN {nowhere} "

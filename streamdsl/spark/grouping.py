@@ -25,7 +25,7 @@ def group_apply(low: Lowering, node: GroupApply, scope: Scope) -> Flow:
     """The body's rows of every group, with payloads made of the group's key and the body's payload."""
     flow = low.lower(node.input, scope)
     try:
-        key = _key(node, flow, scope)
+        key = _key(node, scope.env(flow, low.label(node)))
     except NotNative as why:
         return _in_python(low, node, flow, scope, why)
     low.note(node, "native")
@@ -35,8 +35,8 @@ def group_apply(low: Lowering, node: GroupApply, scope: Scope) -> Flow:
     return _outside(_projected(low, node, body, inside), level)
 
 
-def _key(node: GroupApply, flow: Flow, scope: Scope) -> Sql:
-    key = to_sql(node.key, scope.env(flow))
+def _key(node: GroupApply, env: Env) -> Sql:
+    key = to_sql(node.key, env)
     if not is_native(key.type):
         raise NotNative("its keys are Python objects")
     return key
@@ -50,7 +50,7 @@ def _inside(flow: Flow, key: GroupKey, value: Sql, scope: Scope) -> Scope:
 
 
 def _projected(low: Lowering, node: GroupApply, body: Flow, inside: Scope) -> Flow:
-    env = inside.env(body)
+    env = inside.env(body, low.label(node))
     try:
         payload = to_sql(node.projection, env)
     except NotNative as why:

@@ -14,10 +14,9 @@ from streamdsl.plan.node import AntiJoin, AsofJoin, ClipBy, Join, SemiJoin, Sour
 from streamdsl.plan.properties import ROW_BY_ROW
 from streamdsl.spark import stages
 from streamdsl.spark.buckets import Side, bucketed, joined
-from streamdsl.spark.expressions import Env, RowAt, infer, to_sql
+from streamdsl.spark.expressions import Env, RowAt, infer, to_sql, to_test
 from streamdsl.spark.flow import Flow, GroupKey, Make, Scope, over
 from streamdsl.spark.lowering import Lowering
-from streamdsl.spark.operations import holds
 from streamdsl.spark.sql import NotNative, Sql, named, raising, struct
 from streamdsl.spark.types import Pickled, Row, Type, is_groupable
 from streamdsl.temporal import common_unit
@@ -34,17 +33,17 @@ def join(low: Lowering, node: Join, scope: Scope) -> Flow:
     pairs = _pairs(low, node, scope)
     le, re = "greatest(lle, rle) as le", "least(lre, rre) as re"
     try:
-        payload = _pair_payload(node, pairs, scope)
+        payload = _pair_payload(node, pairs, pairs.env(scope, low.label(node)))
     except NotNative as why:
         return _projected_in_python(low, node, pairs, scope, why, [le, re])
     make = lambda: pairs.make().selectExpr(le, re, f"{payload.text} as p", *pairs.key_columns)  # noqa: E731
     return Flow.of(payload.type, pairs.unit, make, pairs.keys)
 
 
-def _pair_payload(node: Join, pairs: Pairs, scope: Scope) -> Sql:
+def _pair_payload(node: Join, pairs: Pairs, env: Env) -> Sql:
     if node.projection is None:
         return Sql(struct(("lp", "rp")), pairs.type)
-    return to_sql(node.projection, pairs.env(scope))
+    return to_sql(node.projection, env)
 
 
 def _projected_in_python(low: Lowering, node: Join, pairs: Pairs, scope: Scope, why: object, times: list[str]) -> Flow:
@@ -86,10 +85,10 @@ class Pairs:
         """The columns of the group keys."""
         return [key.column for key in self.keys]
 
-    def env(self, scope: Scope) -> Env:
-        """Return what an expression over a pair can read."""
+    def env(self, scope: Scope, operator: str = "") -> Env:
+        """Return what an operator's expression over a pair can read."""
         key = next((Sql(key.column, key.type) for key in self.keys if key.level == scope.level), None)
-        return Env((RowAt(self.left.type, "lp"), RowAt(self.right.type, "rp")), key=key, starts=("lle", "rle"))
+        return Env((RowAt(self.left.type, "lp"), RowAt(self.right.type, "rp")), key=key, starts=("lle", "rle"), operator=operator)
 
 
 def _pairs(low: Lowering, node: TwoInputs, scope: Scope) -> Pairs:
@@ -127,7 +126,7 @@ def _residual(low: Lowering, node: TwoInputs, pairs: Pairs, scope: Scope) -> Pai
     if where is None:
         return pairs
     try:
-        test = holds(to_sql(where, pairs.env(scope)))
+        test = to_test(where, pairs.env(scope, low.label(node)))
     except NotNative as why:
         low.note(node, "rows", f"its condition: {why}")
         return dataclasses.replace(pairs, make=stages.filter_pairs(low, node, pairs.sides, pairs.make, pairs.keys, scope.level))

@@ -50,6 +50,7 @@ class Lowering:
     notes: dict[int, Note] = field(default_factory=dict)
     _flows: dict[tuple[int, int], Flow] = field(default_factory=dict)
     _kept: list[object] = field(default_factory=list)
+    _labels: dict[int, str] = field(default_factory=dict)
 
     def lower(self, node: Node, scope: Scope) -> Flow:
         """Return the flow of a node; a node that several read is lowered once."""
@@ -74,7 +75,8 @@ class Lowering:
 
     def label(self, node: Node) -> str:
         """Return the node's name in `explain()`."""
-        return labels(self.plan).get(id(node), node.name)
+        self._labels = self._labels or labels(self.plan)
+        return self._labels.get(id(node), node.name)
 
     def unsupported(self, node: Node, why: str, hint: str | None = None) -> UnsupportedOnSpark:
         """Return the error for a node that cannot run on Spark."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from streamdsl.expr.answers import NoAnswerError
 from streamdsl.expr.words import Word
 from streamdsl.spark import texts
-from streamdsl.spark.sql import NotNative, Sql, double, floor_div, integer, raising, there
+from streamdsl.spark.faults import fault, refused, there
+from streamdsl.spark.sql import NotNative, Sql, double, floor_div, integer
 from streamdsl.spark.types import ANY, BOOL, FLOAT, INT, STR, Scalar, as_nullable
 
 _COMPARISONS: Final = {"==": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -33,7 +36,7 @@ def holds(condition: Sql) -> Sql:
     >>> holds(Sql("x", BOOL)).text
     '(x)'
     """
-    return truth(there(condition, "a predicate gave None, which is no yes or no", "NoAnswerError"))
+    return truth(there(condition, NoAnswerError(None)))
 
 
 def apply(word: Word, arguments: Sequence[Sql]) -> Sql:
@@ -46,9 +49,10 @@ def apply(word: Word, arguments: Sequence[Sql]) -> Sql:
     if kinds not in word.native:
         raise NotNative(f"{word.name} of {', '.join(kinds)} runs in Python")
     if not word.takes_none:
-        why = f"Python has no {word.name} of it"
-        first = there(arguments[0], why, "AttributeError" if word.name.startswith(".") else "TypeError")
-        arguments = [first, *(there(argument, why) for argument in arguments[1:])]
+        arguments = [
+            there(argument, refused(word.name, kinds, {i: None})) if argument.type.nullable else argument
+            for i, argument in enumerate(arguments)
+        ]
     return SQL[word.name](word.name, *arguments)
 
 
@@ -82,7 +86,14 @@ def number(value: Sql, name: str) -> Sql:
 
 
 def _checked(text: str) -> str:
-    return f"coalesce({text}, {raising('OverflowError', 'an integer leaves int64')})"
+    return f"coalesce({text}, {fault(leaves_int64('an integer'))})"
+
+
+def leaves_int64(what: str) -> OverflowError:
+    """Return the error for an integer that Spark cannot hold."""
+    error = OverflowError(f"{what} leaves int64")
+    error.hint = 'compute with float(...) of it, or run the query with engine="local"'  # type: ignore[attr-defined]
+    return error
 
 
 def _equality(op: str, left: Sql, right: Sql) -> Sql:
@@ -163,12 +174,17 @@ def _real(value: Sql) -> str:
 
 def _divide(op: str, left: Sql, right: Sql) -> Sql:
     left, right = number(left, op), number(right, op)
-    return Sql(f"({_real(left)} / {_nonzero(_real(right), '0D')})", FLOAT, True)
+    return Sql(f"({_real(left)} / {_nonzero(op, left, right)})", FLOAT, True)
 
 
-def _nonzero(text: str, zero: str) -> str:
-    error = raising("UserCodeError", "ZeroDivisionError in user code: division by zero")
-    return text if _is_nonzero(text) else f"CASE WHEN {text} = {zero} THEN {error} ELSE {text} END"
+def _nonzero(op: str, left: Sql, right: Sql) -> str:
+    """Return the SQL of a divisor that fails the task where it is zero; beside a float, or to give one, it is a float."""
+    whole = left.kind == right.kind == "int"
+    text, zero = (right.text, "0L") if whole and op != "/" else (_real(right), "0D")
+    if _is_nonzero(text):
+        return text
+    error = refused(op, (left.kind, right.kind), {1: 0 if right.kind == "int" else 0.0})
+    return f"CASE WHEN {text} = {zero} THEN {fault(error)} ELSE {text} END"
 
 
 def _is_nonzero(text: str) -> bool:
@@ -181,8 +197,8 @@ def _modulo(op: str, left: Sql, right: Sql) -> Sql:
         return _whole_modulo(op, left, right)
     if op == "//":
         raise NotNative("// of floats is computed in Python")
-    a, n = _real(left), _nonzero(_real(right), "0D")
-    rest = f"({a} % {n})"
+    a, n = _real(left), _real(right)
+    rest = f"({a} % {_nonzero(op, left, right)})"
     return Sql(f"CASE WHEN {rest} <> 0D AND ({rest} < 0D) <> ({n} < 0D) THEN {rest} + {n} ELSE {rest} END", FLOAT, True)
 
 
@@ -192,12 +208,12 @@ def _whole_modulo(op: str, left: Sql, right: Sql) -> Sql:
         by = int(n[:-1])
         text = floor_div(a, by) if op == "//" else f"pmod({a}, {n})"
         return Sql(text, INT, left.raises)
-    n = _nonzero(n, "0L")
+    first = _nonzero(op, left, right)
     apart = f"{a} % {n} <> 0L AND ({a} % {n} < 0L) <> ({n} < 0L)"
     if op == "%":
-        return Sql(f"CASE WHEN {n} = -1L THEN 0L WHEN {apart} THEN {a} % {n} + {n} ELSE {a} % {n} END", INT, True)
+        return Sql(f"CASE WHEN {first} = -1L THEN 0L WHEN {apart} THEN {a} % {n} + {n} ELSE {a} % {n} END", INT, True)
     negative = _checked(f"try_subtract(0L, {a})")
-    return Sql(f"CASE WHEN {n} = -1L THEN {negative} ELSE {a} div {n} - if({apart}, 1L, 0L) END", INT, True)
+    return Sql(f"CASE WHEN {first} = -1L THEN {negative} ELSE {a} div {n} - if({apart}, 1L, 0L) END", INT, True)
 
 
 def _truncate(op: str, time: Sql, *grid: Sql) -> Sql:
@@ -232,8 +248,7 @@ def _int(op: str, operand: Sql) -> Sql:
     if operand.kind != "float":
         return number(operand, op)
     text = operand.text
-    nan = raising("UserCodeError", "ValueError in user code: cannot convert float NaN to integer")
-    beyond = raising("OverflowError", "an integer leaves int64")
+    nan, beyond = fault(refused("int", ("float",), {0: math.nan})), fault(leaves_int64("an integer"))
     outside = f"{text} >= 9.223372036854775807E18D OR {text} < -9.223372036854775808E18D"
     return Sql(f"CASE WHEN isnan({text}) THEN {nan} WHEN {outside} THEN {beyond} ELSE cast({text} as bigint) END", INT, True)
 

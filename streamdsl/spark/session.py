@@ -41,10 +41,11 @@ appender.stderr.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
 """
 _LOG_FILE: Final = "LOG4J_CONFIGURATION_FILE"
 _own: SparkSession | None = None
-_RAISED: Final = re.compile(r"\[USER_RAISED_EXCEPTION\] (?P<name>\w+): (?P<message>.*?)(?: SQLSTATE: \w+)?$", re.M | re.S)
+_RAISED: Final = re.compile(r"\[USER_RAISED_EXCEPTION\] (?P<name>\w+): (?P<message>.*?)(?= SQLSTATE: \w+|\Z)", re.S)
 _NAME: Final = r"(?P<name>\w+(?:Error|Overflow|Violation|OnSpark)): "
 _NEXT: Final = (
-    r"\tat |Traceback|[\w.]+(?:Error|Exception|Overflow|Violation|OnSpark): |During handling|The above|JVM stacktrace|\s*$"
+    r"\tat | ?SQLSTATE: \w+$|Traceback|[\w.]+(?:Error|Exception|Overflow|Violation|OnSpark): |During handling|The above"
+    r"|JVM stacktrace|\s*$"
 )
 _IN_PYTHON: Final = re.compile(
     rf"^(?:streamdsl\.errors\.|builtins\.)?{_NAME}(?P<message>.*(?:\n(?!{_NEXT}).*)*)",
@@ -128,8 +129,8 @@ def translated() -> Iterator[None]:
 def as_streamdsl(text: str) -> Exception | None:
     """Return the error that a failed task's text names, or None.
 
-    >>> as_streamdsl("[USER_RAISED_EXCEPTION] UnboundedOutputError: it never ends SQLSTATE: P0001")
-    UnboundedOutputError('it never ends')
+    >>> as_streamdsl("[USER_RAISED_EXCEPTION] UnboundedOutputError: it never ends\\nHint: end it SQLSTATE: P0001")
+    UnboundedOutputError('it never ends\\nHint: end it')
     """
     found = _RAISED.search(text)
     if found is None:
@@ -149,8 +150,8 @@ def _error_class(name: str) -> Any:
 
 
 def _made(cls: Any, message: str) -> Exception:
-    """Return an error with just this message, whatever its class is otherwise made of."""
+    """Return an error with just this message, and the hint in it, whatever its class is otherwise made of."""
     error = cls.__new__(cls)
     Exception.__init__(error, message)
-    error.hint = None
+    error.hint = message.partition("\nHint: ")[2] or None
     return error  # type: ignore[no-any-return]

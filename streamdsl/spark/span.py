@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql.functions import expr
 
+from streamdsl.errors import UnitError
 from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.plan.node import (
     AlterLifetime,
@@ -29,11 +30,11 @@ from streamdsl.plan.node import (
     Where,
 )
 from streamdsl.spark import stages
-from streamdsl.spark.expressions import Env, converted, infer, to_sql
+from streamdsl.spark.expressions import Env, converted, infer, said, to_sql, to_test
+from streamdsl.spark.faults import there
 from streamdsl.spark.flow import Flow, Scope, over
 from streamdsl.spark.lowering import Lowering
-from streamdsl.spark.operations import holds
-from streamdsl.spark.sql import NotNative, Sql, integer, moved_time, plus_time, raising
+from streamdsl.spark.sql import NotNative, integer, moved_time, plus_time
 from streamdsl.spark.types import NONE, Pickled, Row, Type, as_nullable, unify
 from streamdsl.temporal import INFINITY, common_unit
 
@@ -42,7 +43,7 @@ def where(low: Lowering, node: Where, scope: Scope) -> Flow:
     """The rows for which the predicate holds."""
     flow = low.lower(node.input, scope)
     try:
-        test = holds(to_sql(node.predicate, scope.env(flow)))
+        test = to_test(node.predicate, scope.env(flow, low.label(node)))
     except NotNative as why:
         return stages.rows(low, node, flow, scope, stages.Filter(node.predicate), why)
     low.note(node, "native")
@@ -52,7 +53,7 @@ def where(low: Lowering, node: Where, scope: Scope) -> Flow:
 def select(low: Lowering, node: Select, scope: Scope) -> Flow:
     """Each row with the payload that the projection makes."""
     flow = low.lower(node.input, scope)
-    env = scope.env(flow)
+    env = scope.env(flow, low.label(node))
     try:
         payload = to_sql(node.projection, env)
     except NotNative as why:
@@ -71,9 +72,10 @@ def select_many(low: Lowering, node: SelectMany, scope: Scope) -> Flow:
 def alter_lifetime(low: Lowering, node: AlterLifetime, scope: Scope) -> Flow:
     """Each row with the lifetime `[start, start + duration)`."""
     flow = low.lower(node.input, scope)
+    env = scope.env(flow, low.label(node))
     try:
-        le = "le" if node.start is None else _ticks(node.start, scope.env(flow))
-        duration = _ticks(node.duration, scope.env(flow))
+        le = "le" if node.start is None else _ticks(node.start, env, "time")
+        duration = _ticks(node.duration, env, "duration")
     except NotNative as why:
         return stages.rows(low, node, flow, scope, stages.Alter(node.start, node.duration, flow.unit), why)
     low.note(node, "native")
@@ -86,18 +88,12 @@ def _altered(df: Any, flow: Flow, le: str, duration: str) -> Any:
     return timed.selectExpr("le", f"{moved_time('le', 'd')} as re", *others).where("le < re")
 
 
-def _ticks(expr: Expr, env: Env) -> str:
+def _ticks(expr: Expr, env: Env, what: str) -> str:
     """Return the SQL of a time or duration in ticks; None fails the task."""
     found = to_sql(expr, env)
     if found.kind not in ("int", "any"):
         raise NotNative("times that are not integers are read in Python")
-    return _known(found, "None is not a time").text
-
-
-def _known(value: Sql, why: str) -> Sql:
-    if not value.type.nullable:
-        return value
-    return Sql(f"coalesce({value.text}, {raising('UnitError', why)})", as_nullable(value.type, False), True)
+    return said(there(found, UnitError(f"None is not a {what}")), expr, env).text
 
 
 def shift(low: Lowering, node: Shift, scope: Scope) -> Flow:

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from streamdsl.spark.types import Scalar, Type, as_nullable
+from streamdsl.errors import with_hint
+from streamdsl.spark.types import Scalar, Type
 from streamdsl.temporal import INFINITY, MIN_TIME
 
-_SAFE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _.,:;/+-()[]<>=*#@!?|~^&")
+_SAFE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _.,:;/+-()[]<>=*#@!?|~^&%\n")
 
 
 class NotNative(Exception):  # noqa: N818
@@ -40,9 +41,9 @@ def struct(parts: tuple[str, ...]) -> str:
     return f"named_struct({fields})"
 
 
-def raising(error: str, message: str) -> str:
+def raising(error: str, message: str, hint: str | None = None) -> str:
     """Return the SQL that fails the task with an error's name and message."""
-    return f"raise_error({quote(f'{error}: {message}')})"
+    return f"raise_error({quote(f'{error}: {with_hint(message, hint)}')})"
 
 
 def named(columns: Mapping[str, str]) -> list[str]:
@@ -56,16 +57,6 @@ def settled(text: str) -> str:
     Spark moves filters below what is deterministic, and into files. Where no task reads the value nothing is computed.
     """
     return f"if(spark_partition_id() >= 0, {text}, NULL)"
-
-
-def there(value: Sql, why: str, error: str = "TypeError") -> Sql:
-    """Return a value that fails the task where it is None, as Python raises."""
-    if value.kind == "none":
-        raise NotNative("Python raises for None")
-    if not value.type.nullable:
-        return value
-    failure = raising("UserCodeError", f"{error} in user code: a value is None, and {why}")
-    return Sql(f"coalesce({value.text}, {failure})", as_nullable(value.type, False), True)
 
 
 def quote(text: str) -> str:

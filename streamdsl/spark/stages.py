@@ -12,7 +12,7 @@ from streamdsl.plan.node import GroupApply, Join, Node, Source, TwoInputs, Windo
 from streamdsl.plan.properties import expressions
 from streamdsl.spark import grid
 from streamdsl.spark.codec import check_portable
-from streamdsl.spark.expressions import to_sql
+from streamdsl.spark.expressions import Env, to_sql
 from streamdsl.spark.flow import Flow, GroupKey, Make, Scope
 from streamdsl.spark.group_stage import TAG, GroupStage
 from streamdsl.spark.lowering import How, Lowering
@@ -170,7 +170,7 @@ def keyed(low: Lowering, node: Node, flow: Flow, scope: Scope, key: Expr | None)
     if key is None:
         return flow.make, []
     try:
-        return _native_key(flow, _key_sql(key, flow, scope))
+        return _native_key(flow, _key_sql(key, scope.env(flow, low.label(node))))
     except NotNative as why:
         return keyed_in_python(low, node, flow, key, why), ["j"]
 
@@ -181,7 +181,7 @@ def join_keys(low: Lowering, node: Node, flows: Sequence[Flow], keys: Sequence[E
     if len(known) < 2:
         return [flow.make for flow in flows]
     try:
-        found = [_key_sql(key, flow, scope) for flow, key in zip(flows, known, strict=True)]
+        found = [_key_sql(key, scope.env(flow, low.label(node))) for flow, key in zip(flows, known, strict=True)]
         if len({as_nullable(key.type) for key in found}) > 1:
             raise NotNative("keys of different types are compared in Python")
         return [_native_key(flow, key)[0] for flow, key in zip(flows, found, strict=True)]
@@ -190,8 +190,8 @@ def join_keys(low: Lowering, node: Node, flows: Sequence[Flow], keys: Sequence[E
         return [keyed_in_python(low, node, flow, key, why, below.schema) for flow, key, below in inputs]
 
 
-def _key_sql(key: Expr, flow: Flow, scope: Scope) -> Sql:
-    found = to_sql(key, scope.env(flow))
+def _key_sql(key: Expr, env: Env) -> Sql:
+    found = to_sql(key, env)
     if not is_native(found.type):
         raise NotNative("the key is a Python object")
     return found

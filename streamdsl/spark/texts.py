@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from streamdsl.spark.sql import NotNative, Sql, quote, raising, there
+from streamdsl.spark.faults import fault, refused, there
+from streamdsl.spark.sql import NotNative, Sql, quote
 from streamdsl.spark.types import BOOL, INT, STR
 
 _SIDES: Final = {".strip": "BOTH", ".lstrip": "LEADING", ".rstrip": "TRAILING"}
@@ -32,7 +33,7 @@ def _length(name: str, text: Sql) -> Sql:
 
 
 def _strip(name: str, text: Sql, characters: Sql | None = None) -> Sql:
-    text = there(text, f"Python has no {name} of it", "AttributeError")
+    text = there(text, refused(name, ("str",), {0: None}))
     if characters is None or characters.kind == "none":
         return Sql(f"trim({_SIDES[name]} {_white_space()} FROM {text.text})", STR, text.raises)
     given = f"coalesce({characters.text}, {_white_space()})" if characters.type.nullable else characters.text
@@ -48,13 +49,13 @@ def _replace(name: str, text: Sql, old: Sql, new: Sql) -> Sql:
 def _item(name: str, text: Sql, index: Sql) -> Sql:
     size = f"char_length({text.text})"
     place = f"if({index.text} < 0L, {index.text} + {size}, {index.text})"
-    outside = raising("UserCodeError", "IndexError in user code: string index out of range")
+    outside = fault(refused(name, ("str", "int"), {1: _INT32}))
     found = f"substring({text.text}, cast({place} + 1L as int), 1)"
     return Sql(f"CASE WHEN {place} >= 0L AND {place} < {size} THEN {found} ELSE {outside} END", STR, True)
 
 
 def _slice(name: str, text: Sql, start: Sql, stop: Sql, step: Sql) -> Sql:
-    text = there(text, "it has no items")
+    text = there(text, refused(name, ("str", "none", "none", "none"), {0: None}))
     raises = text.raises or start.raises or stop.raises
     lo, hi = _literal(start, "0"), _literal(stop, str(_INT32))
     if lo is not None and hi is not None:

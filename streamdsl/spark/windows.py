@@ -92,7 +92,9 @@ def _in_portions(windows: Hopping, flow: Flow, until: int) -> Make:
 
 def _native(low: Lowering, node: WindowAggregate, flow: Flow, scope: Scope) -> Flow:
     """Return the flow of windows with the record of their aggregates; its frame has a column for each."""
-    plan = Plan(flow.key_columns, native_aggregates(node, scope.env(flow)), flow.points or points_only(node.input))
+    plan = Plan(
+        flow.key_columns, native_aggregates(node, scope.env(flow, low.label(node))), flow.points or points_only(node.input)
+    )
     if isinstance(node.windows, Count) and not plan.merges:
         raise NotNative("an aggregate of a count window cannot be merged from those of its starts")
     made = FRAMES[type(node.windows)](node.windows, plan, low.until)
@@ -102,7 +104,7 @@ def _native(low: Lowering, node: WindowAggregate, flow: Flow, scope: Scope) -> F
 def _projected(low: Lowering, node: WindowAggregate, windowed: Flow, scope: Scope) -> Flow:
     assert isinstance(windowed.type, Row)
     record = RowAt(windowed.type, parts=windowed.type.schema.names)
-    env = Env((record,), key=scope.key(windowed))
+    env = Env((record,), key=scope.key(windowed), operator=low.label(node), window=True)
     try:
         payload = to_sql(node.projection, env)
     except NotNative as why:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from html import escape
-from itertools import pairwise, repeat
+from itertools import chain, pairwise, repeat
 from operator import attrgetter, eq
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from streamdsl.errors import EventError
+from streamdsl.temporal.alike import unique
 from streamdsl.temporal.cti import EventTable
 from streamdsl.temporal.events import Cti, Event, Insert, PhysicalEvent
 from streamdsl.temporal.html import table, text
@@ -79,7 +80,10 @@ class CHT(Generic[T]):
     __slots__ = ("_rows", "unit")
 
     def __init__(self, rows: Iterable[CHTRow[T]], unit: Unit | None = None) -> None:
-        self._rows = [row for row in rows if row.le < row.re]
+        held = list(rows)
+        if not unique(map(type, chain.from_iterable(map(_LIFE, held)))) <= {int}:
+            held = _read(held, TimeReader(unit))
+        self._rows = [row for row in held if row.le < row.re]
         sort_rows(self._rows)
         self.unit = unit
 
@@ -87,14 +91,14 @@ class CHT(Generic[T]):
     def from_rows(cls, rows: Iterable[tuple[Any, Any, T]], unit: Unit | None = None) -> CHT[T]:
         """Return the CHT of `(le, re, payload)` tuples; times are ticks, or dates, of which `unit` says the ticks (`"us"`).
 
-        Raises `EventError` for a row with `le > re`, or an LE that is not finite; `UnitError` and `TimeOverflow` for what is no
-        time.
+        Raises `EventError` for a row with `le > re`, a time that is null, or an LE that is not finite; `UnitError` and
+        `TimeOverflow` for what is no time.
 
         >>> CHT.from_rows([(1, 5, "P1")]).rows
         [CHTRow(le=1, re=5, payload='P1')]
         """
         reader = TimeReader(unit)
-        found = [CHTRow(*reader.lifetime(number, le, re), payload) for number, (le, re, payload) in enumerate(rows)]
+        found = _read(rows, reader)
         return cls(map(_checked, found), _unit(reader))
 
     @classmethod
@@ -177,6 +181,11 @@ class CHT(Generic[T]):
         shown = [*times, *(map(repr, values) for values in columns.values())]
         more = text(f"... {len(self) - _SHOWN} rows more") if len(self) > _SHOWN else ""
         return table(["le", "re", *columns], (map(escape, cells) for cells in zip(*shown, strict=True))) + more
+
+
+def _read(rows: Iterable[tuple[Any, Any, T]], reader: TimeReader) -> list[CHTRow[T]]:
+    """Return rows with their times in ticks; errors name the number of a row."""
+    return [CHTRow(*reader.lifetime(number, le, re), payload) for number, (le, re, payload) in enumerate(rows)]
 
 
 def _unit(reader: TimeReader) -> Unit | None:

@@ -17,9 +17,16 @@ def whole(value: object, what: str, least: int | None = None) -> int:
     Traceback (most recent call last):
         ...
     streamdsl.errors.QueryError: a delay is a whole number >= 1, not 0
+    Hint: int(...) of it, if that is meant
     """
-    is_number = isinstance(value, SupportsIndex) and not isinstance(value, (bool, type))
-    number = index(value) if is_number else None  # type: ignore[arg-type]
+    number = value if type(value) is int else _index(value)
     if number is None or (least is not None and number < least):
-        raise QueryError(f"{what} a whole number{'' if least is None else f' >= {least}'}, not {value!r}")
+        raise QueryError(
+            f"{what} a whole number{'' if least is None else f' >= {least}'}, not {value!r}",
+            hint="int(...) of it, if that is meant",
+        )
     return number
+
+
+def _index(value: object) -> int | None:
+    return index(value) if isinstance(value, SupportsIndex) and not isinstance(value, (bool, type)) else None

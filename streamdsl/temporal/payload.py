@@ -254,6 +254,16 @@ def is_nan(value: object) -> bool:
     return value.is_nan() if isinstance(value, Decimal) else isinstance(value, float) and value != value
 
 
+def is_null(value: object) -> bool:
+    """Say whether a value is what some library has for one that is not there: None, NaN, NaT, NA, a null of Arrow's.
+
+    >>> is_null(np.datetime64("NaT")), is_null(float("nan")), is_null(0)
+    (True, True, False)
+    """
+    found = plain(value)
+    return found is None or is_nan(found) or getattr(found, "is_valid", True) is False
+
+
 def _too_deep(value: object) -> SchemaError:
     return SchemaError(
         f"a payload holds a {type(value).__name__} inside others, deeper than Python can look",
@@ -322,6 +332,10 @@ def payload_order(value: object) -> tuple[Any, ...]:
     return (4, type(value).__name__, repr(value))
 
 
+_NAMED: Final = (dict, Record)
+"""What holds others by names that its maker has chosen."""
+
+
 def plain(value: Any) -> Any:
     """Return a value with every scalar of numpy or pandas in it, however deep, as Python's own; a missing one is None.
 
@@ -335,8 +349,8 @@ def plain(value: Any) -> Any:
         return value
     form = _form(kind)
     if form is not None:
-        if kind is dict and not PLAIN.issuperset(map(type, value)):
-            value = _with_exact_names(value)
+        if kind in _NAMED and not PLAIN.issuperset(map(type, value)):
+            value = kind(_with_exact_names(value))
         return value if PLAIN.issuperset(map(type, form.parts(value))) else _mapped(plain, value, form)
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return _of_numpy_time(value)
@@ -357,7 +371,7 @@ def plains(values: Sequence[Any]) -> Sequence[Any]:
     if kinds <= PLAIN:
         return values
     form = _form(kinds.pop()) if len(kinds) == 1 else None
-    if form is not None and type(values[0]) is dict and not PLAIN.issuperset(map(type, chain.from_iterable(values))):
+    if form is not None and type(values[0]) in _NAMED and not PLAIN.issuperset(map(type, chain.from_iterable(values))):
         form = None
     if form is not None and PLAIN.issuperset(map(type, chain.from_iterable(map(form.parts, values)))):
         return values
@@ -433,7 +447,7 @@ def _form(cls: Any) -> _Form | None:
     return None
 
 
-def _with_exact_names(value: dict[Any, Any]) -> dict[Any, Any]:
+def _with_exact_names(value: Mapping[Any, Any]) -> dict[Any, Any]:
     """Return a mapping in which a name that is a text by inheritance, as an enum's, is that text."""
     return {exact(name) if isinstance(name, str) else name: part for name, part in value.items()}
 

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from streamdsl.errors import EventError, TimeOverflow, UnitError
+from streamdsl.errors import EventError, TimeOverflow, UnitError, shortened
 from streamdsl.temporal.alike import packed, unique
-from streamdsl.temporal.events import Cti, Event, Insert, NextTick, Retract
-from streamdsl.temporal.payload import plain
+from streamdsl.temporal.events import MISSING, Cti, Event, Insert, NextTick, Retract
+from streamdsl.temporal.payload import is_null, plain
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks, Unit, add_time, is_integer, to_ticks
+
+_NO_START: Final = "every event has a start, ticks or a date"
+_NO_END: Final = "the end of an event that goes on is sd.INFINITY; in a frame or a file, a null"
+_TIMES: Final = {
+    "le": ("LE", _NO_START),
+    "re": ("RE", _NO_END),
+    "re_new": ("RE_new", _NO_END),
+    "time": ("time", "a CTI is a time in ticks or a date; that which ends a stream is sd.Cti(sd.INFINITY)"),
+}
+"""The times of events: what they are called, and the remedy where one is null."""
 
 
 @dataclass(slots=True)
@@ -68,7 +78,10 @@ class TimeReader:
     def insert(self, event: Insert[Any]) -> Insert[Any]:
         """Return an insertion made plain; errors name it."""
         id, payload = plain(event.id), plain(event.payload)
-        le, re = self.lifetime(id, event.le, event.re)
+        try:
+            le, re = self.tick(event.le), self.tick(event.re)
+        except (UnitError, TimeOverflow) as error:
+            raise _refused(error, event) from None
         same = le is event.le and re is event.re and id is event.id and payload is event.payload
         return event if same else Insert(id, le, re, payload)
 
@@ -77,7 +90,7 @@ class TimeReader:
         try:
             return self.tick(le), self.tick(re)
         except (UnitError, TimeOverflow) as error:
-            raise _named(error, id) from None
+            raise _refused(error, Insert(id, le, re, MISSING)) from None
 
     def event(self, event: Event[Any]) -> Event[Any]:
         """Return an event made plain; errors name it."""
@@ -90,11 +103,17 @@ class TimeReader:
             if isinstance(event, Cti):
                 return Cti(self.tick(event.time))
         except (UnitError, TimeOverflow) as error:
-            raise _named(error, getattr(event, "id", event)) from None
+            raise _refused(error, event) from None
         raise EventError(
             event, "it is neither an Insert, a Retract nor a Cti", hint="a payload at time 3 is the event point(id, 3, payload)"
         )
 
 
-def _named(error: UnitError | TimeOverflow, id: object) -> UnitError | TimeOverflow:
-    return type(error)(f"event {id!r}: {error}")
+def _refused(error: UnitError | TimeOverflow, event: Event[Any]) -> EventError | UnitError | TimeOverflow:
+    """Return why an event is refused of which a time cannot be read: one that is null is no matter of units."""
+    for name, (called, hint) in _TIMES.items():
+        value = getattr(event, name, MISSING)
+        value = value.time if isinstance(value, NextTick) else value
+        if is_null(value):
+            return EventError(event, f"its {called} is null ({shortened(value)})", hint=hint)
+    return type(error)(f"event {getattr(event, 'id', event)!r}: {error}")

@@ -49,6 +49,9 @@ _NUMPY_SECONDS: Final[dict[str, Fraction]] = {
 _DURATION = _regex.compile(r"\s*([+-]?)((?:\s*[0-9]+(?:\.[0-9]+)?\s*(?:ns|us|ms|min|s|m|h|d|w))+)\s*")
 _PART = _regex.compile(r"([0-9.]+)\s*([a-z]+)")
 _FRACTION = _regex.compile(r"(.{7,10}.[0-9]{2}(:?)[0-9]{2}\2[0-9]{2})[.,]([0-9]+)(.*)")
+_TIME: Final = "give an int in ticks, a datetime, a numpy or pandas time, or ISO text"
+_LENGTH: Final = 'give an int in ticks, a timedelta, or text such as "10s" or "1h30m"'
+_RANGE: Final = "a coarser unit reaches further; what has no end ends at sd.INFINITY"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -63,7 +66,7 @@ def check_unit(unit: str | None) -> Unit | None:
     for known in get_args(Unit):
         if unit == known:
             return known  # type: ignore[no-any-return]
-    raise UnitError(f"there is no time unit {unit!r}; the units are: {', '.join(get_args(Unit))}")
+    raise UnitError(f"there is no time unit {unit!r}; the units are: {', '.join(get_args(Unit))}", hint='for example unit="us"')
 
 
 def is_calendar(unit: Unit | None) -> bool:
@@ -99,7 +102,7 @@ def to_ticks(value: object, unit: Unit | None = None) -> int:
     if _is_no_end(value):
         raise UnitError(f"{value!r} is not a time", hint="the end of an event that goes on is sd.INFINITY; in a frame, a null")
     if isinstance(value, (bool, np.bool_, float, np.floating)):
-        raise UnitError(f"a time is an int in ticks or a date, not {value!r}")
+        raise UnitError(f"{value!r} is not a time", hint=_TIME)
     if is_integer(value):
         return _checked(int(value))
     if unit == "tick":
@@ -130,7 +133,7 @@ def _since_epoch(value: object) -> Fraction:
         return _length(moment - _EPOCH)
     if isinstance(value, date):
         return Fraction((value - _EPOCH.date()).days * 86400)
-    raise UnitError(f"{value!r} is not a time; give an int in ticks, a datetime, a numpy or pandas time, or ISO text")
+    raise UnitError(f"{value!r} is not a time", hint=_TIME)
 
 
 def _since_epoch_of_numpy(value: np.datetime64) -> Fraction:
@@ -139,7 +142,7 @@ def _since_epoch_of_numpy(value: np.datetime64) -> Fraction:
         return int(value.astype(np.int64)) * count * _NUMPY_SECONDS[unit]
     days = value.astype("datetime64[D]")  # of years or months
     if days.astype(value.dtype) != value:
-        raise TimeOverflow(f"{value!r} is outside the range of times, int64 ticks")
+        raise TimeOverflow(f"{value!r} is outside the range of times, int64 ticks", hint=_RANGE)
     return _since_epoch_of_numpy(days)
 
 
@@ -165,7 +168,7 @@ def to_duration(value: object, unit: Unit | None = None) -> int:
     if type(value) is int:
         return _checked(value)
     if isinstance(value, (bool, np.bool_, float, np.floating)):
-        raise UnitError(f"a duration is an int in ticks or a timedelta, not {value!r}")
+        raise UnitError(f"{value!r} is not a duration", hint=_LENGTH)
     if is_integer(value):
         return _checked(int(value))
     if unit == "tick":
@@ -185,7 +188,7 @@ def _seconds(value: object) -> Fraction:
         return _length(value)
     if isinstance(value, str):
         return _seconds_of_text(value)
-    raise UnitError(f'{value!r} is not a duration; give an int in ticks, a timedelta, or text such as "10s" or "1h30m"')
+    raise UnitError(f"{value!r} is not a duration", hint=_LENGTH)
 
 
 def _length(delta: timedelta) -> Fraction:
@@ -195,7 +198,7 @@ def _length(delta: timedelta) -> Fraction:
 def _seconds_of_numpy(value: np.timedelta64) -> Fraction:
     unit, count = np.datetime_data(value.dtype)
     if np.isnat(value):
-        raise UnitError("NaT is not a duration")
+        raise UnitError("NaT is not a duration", hint=_LENGTH)
     if unit not in _NUMPY_SECONDS:
         raise UnitError(f"{value!r} has no fixed length", hint="give it in weeks or smaller units")
     return int(value.astype(np.int64)) * count * _NUMPY_SECONDS[unit]
@@ -223,7 +226,7 @@ def _whole(seconds: Fraction, value: object, unit: Unit | None) -> int:
 
 def _checked(ticks: int) -> int:
     if not MIN_TIME <= ticks <= INFINITY:
-        raise TimeOverflow(f"{ticks} is outside the range of times, int64 ticks")
+        raise TimeOverflow(f"{ticks} is outside the range of times, int64 ticks", hint=_RANGE)
     return ticks
 
 
@@ -237,7 +240,7 @@ def add_time(time: int, duration: int) -> int:
         return INFINITY
     total = time + duration
     if not MIN_TIME <= total < INFINITY:
-        raise TimeOverflow(f"{time} + {duration} leaves the range of times, int64 ticks")
+        raise TimeOverflow(f"{time} + {duration} leaves the range of times, int64 ticks", hint=_RANGE)
     return total
 
 

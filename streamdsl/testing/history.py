@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from streamdsl.errors import QueryError, shortened
 from streamdsl.expr.schema import as_payload
-from streamdsl.temporal import CHT, CHTRow, Cti, Event, Insert, Retract
+from streamdsl.temporal import CHT, CHTRow, Cti, Event, Insert, Retract, TimeReader
 from streamdsl.temporal.events import PhysicalEvent
 from streamdsl.testing.marbles import marbles
 from streamdsl.testing.tables import events as read_table
@@ -29,7 +29,7 @@ def rows_of(history: History) -> list[CHTRow[Any]]:
     given = history if isinstance(history, (str, CHT)) else list(history)
     events = arrivals_of(given)
     rows = given if events is None else CHT.from_events(events)
-    return [_row(row) for row in rows]
+    return [_row(number, row) for number, row in enumerate(rows)]
 
 
 def arrivals_of(history: History) -> list[Event[Any]] | None:
@@ -49,7 +49,7 @@ def arrivals_of(history: History) -> list[Event[Any]] | None:
     return events or None
 
 
-def _row(row: Any) -> CHTRow[Any]:
+def _row(number: int, row: Any) -> CHTRow[Any]:
     if isinstance(row, IntervalEvent):
         row = (row.start_time, row.end_time, row.payload)
     try:
@@ -59,4 +59,4 @@ def _row(row: Any) -> CHTRow[Any]:
             f"{shortened(row)} is no event",
             hint="events are rows (le, re, payload), IntervalEvents, physical events, a CHT, or text: an event table or marbles",
         ) from None
-    return CHTRow(le, re, as_payload(payload))
+    return CHTRow(*TimeReader().lifetime(number, le, re), as_payload(payload))

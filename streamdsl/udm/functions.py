@@ -235,7 +235,10 @@ def _checked(decorator: str, known: type, properties: dict[str, Any]) -> dict[st
     names = ("vectorized", *get_type_hints(known))
     unknown = [name for name in properties if name not in names]
     if unknown:
-        raise QueryError(f"@{decorator} has no property {unknown[0]!r}; it has {', '.join(names)}")
+        raise QueryError(
+            f"@{decorator} has no property {unknown[0]!r}; it has {', '.join(names)}",
+            hint=f"@sd.{decorator}(deterministic=False)",
+        )
     return {name: _names(name, value) if name in _FIELDS else value for name, value in properties.items()}
 
 
@@ -262,7 +265,8 @@ def _reads_time(function: Callable[..., Any], decorator: str) -> bool:
     if len(required) not in (1, 2):
         raise QueryError(
             f"@{decorator} needs a function of the payloads, or of the events and the window; "
-            f"{function!r} has {len(required)} parameters"
+            f"{function!r} has {len(required)} parameters",
+            hint="def spread(payloads): ..., or def spread(events, window): ...",
         )
     return len(required) == 2
 

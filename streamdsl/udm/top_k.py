@@ -21,7 +21,7 @@ class TopK(UDO[tuple[Any, Any], Any]):
 
     def __init__(self, k: int, rank: bool = False) -> None:
         if not isinstance(k, int) or k < 1:
-            raise QueryError(f"top_k takes at least one row, not {k!r}")
+            raise QueryError(f"top_k takes at least one row, not {k!r}", hint="for example top_k(3, by=lambda e: e.fare)")
         self.k = k
         self.rank = rank
 

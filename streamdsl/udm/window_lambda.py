@@ -23,7 +23,7 @@ from streamdsl.expr.rows import evaluate_row, holds_row, project_row
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.snapshot import snapshot, with_environment
 from streamdsl.expr.standins import Package, is_package, stand_in, with_stand_ins
-from streamdsl.expr.trace import check_parameters, name_of, trace
+from streamdsl.expr.trace import check_parameters, name_of, say_where, trace
 from streamdsl.expr.tracing import NotTraceable, Refusing, Tracing, refuse, tracing, untraced
 from streamdsl.expr.vocabulary import is_constant
 from streamdsl.temporal.lifetime import Lifetime
@@ -66,6 +66,7 @@ def _attempt(function: FunctionType, schema: Schema | None) -> Aggregation | Non
             raise
         except Exception:
             return None
+    say_where(attempt, function)
     return window.traced(expr, attempt)
 
 
@@ -188,7 +189,9 @@ class TracingWindow(Refusing, Aggregates):
 
     def __getattr__(self, name: str) -> Any:
         known = [name for name in vars(Aggregates) if not name.startswith("_")]
-        raise QueryError(f"a window has no {name!r}; it has: key, {', '.join(known)}")
+        raise QueryError(
+            f"a window has no {name!r}; it has: key, {', '.join(known)}", hint="w.udm(MyUDA(), lambda e: ...) takes your own"
+        )
 
     def _take(self, function: AnyUDA[Any, Any], f: Any, where: Any) -> Any:
         self._bound.append(BoundAgg(function, self._expression(f), self._expression(where)))

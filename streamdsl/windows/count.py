@@ -33,9 +33,9 @@ class Count(Windows):
 
     def __post_init__(self) -> None:
         if type(self.n) is not int or self.n < 1:
-            raise QueryError(f"a count window counts at least one endpoint, not {self.n!r}")
+            raise QueryError(f"a count window counts at least one endpoint, not {self.n!r}", hint="count_window(3)")
         if self.by not in ("start", "end"):
-            raise QueryError(f'a count window counts by="start" or by="end", not {self.by!r}')
+            raise QueryError(f'a count window counts by="start" or by="end", not {self.by!r}', hint='count_window(3, by="end")')
 
     def position(self, life: Lifetime) -> int | None:
         """Return the endpoint that counts; None for an event that has none (no finite end, or an empty lifetime).

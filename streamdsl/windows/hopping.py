@@ -31,7 +31,9 @@ class Hopping(Windows):
 
     def __post_init__(self) -> None:
         if self.size <= 0 or self.hop <= 0:
-            raise QueryError(f"a window's size and hop are positive durations, not {self.size} and {self.hop}")
+            raise QueryError(
+                f"a window's size and hop are positive durations, not {self.size} and {self.hop}", hint="hopping_window(10, 5)"
+            )
         object.__setattr__(self, "offset", self.offset % self.hop)
 
     @property

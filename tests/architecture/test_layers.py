@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -88,8 +89,16 @@ def folder_of(module: str) -> str:
 
 
 FILES = sorted(PACKAGE.rglob("*.py"))
-IMPORTS = [found for path in FILES for found in imports_of(path)]
-INSIDE = [found for found in IMPORTS if found.imported.split(".")[0] == "streamdsl"]
+
+
+@cache
+def imports() -> list[Import]:
+    return [found for path in FILES for found in imports_of(path)]
+
+
+@cache
+def inside() -> list[Import]:
+    return [found for found in imports() if found.imported.split(".")[0] == "streamdsl"]
 
 
 def test_no_relative_imports() -> None:
@@ -105,7 +114,7 @@ def test_every_folder_is_placed_in_the_architecture() -> None:
 @pytest.mark.parametrize("folder", LAYERS)
 def test_folder_imports_only_what_stands_to_its_left(folder: str) -> None:
     allowed = LAYERS[folder] | {folder}
-    eager = [found for found in INSIDE if folder_of(found.module) == folder and found.eager and not found.typing]
+    eager = [found for found in inside() if folder_of(found.module) == folder and found.eager and not found.typing]
     assert [str(found) for found in eager if folder_of(found.imported) not in allowed] == []
 
 
@@ -121,7 +130,7 @@ LATE = {
 def test_what_is_imported_late_from_further_right_is_listed() -> None:
     late = {
         (found.module, folder_of(found.imported))
-        for found in INSIDE
+        for found in inside()
         if (folder := folder_of(found.module)) in LAYERS
         and not found.eager
         and folder_of(found.imported) not in LAYERS[folder] | {folder}
@@ -130,10 +139,10 @@ def test_what_is_imported_late_from_further_right_is_listed() -> None:
 
 
 def test_reference_and_engine_know_nothing_of_each_other() -> None:
-    between = [f for f in INSIDE if {folder_of(f.module), folder_of(f.imported)} == {"denote", "engine"}]
+    between = [f for f in inside() if {folder_of(f.module), folder_of(f.imported)} == {"denote", "engine"}]
     assert [str(found) for found in between] == []
 
 
 def test_pyspark_is_imported_under_spark_only() -> None:
-    outside = [f for f in IMPORTS if f.imported.split(".")[0] == "pyspark" and folder_of(f.module) != "spark" and not f.typing]
+    outside = [f for f in imports() if f.imported.split(".")[0] == "pyspark" and folder_of(f.module) != "spark" and not f.typing]
     assert [str(found) for found in outside] == []

@@ -14,7 +14,7 @@ from streamdsl import secret
 
 Case: TypeAlias = dict[str, Any]
 PROFILES: Final = {each.name: each for each in (secret.STREAM, secret.CORAL8, secret.STREAMBASE, secret.ORACLE_CEP)}
-AGGREGATES: Final[Mapping[Any, Any]] = {"avg": sd.avg(lambda e: e.value), "sum": sd.sum(lambda e: e.value), None: None}
+AGGREGATES: Final[Mapping[Any, Any]] = {"avg": sd.avg(lambda e: e), "sum": sd.sum(lambda e: e), None: None}
 
 
 def load() -> list[Any]:

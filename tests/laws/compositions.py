@@ -29,7 +29,7 @@ class Step:
 
 def record(s: Stream) -> Stream:
     """Return rows `k`, `v` from rows of bare numbers."""
-    return s.select(k=lambda e: "a", v=lambda e: e.value)
+    return s.select(k=lambda e: "a", v=lambda e: e)
 
 
 STEPS = [

@@ -19,6 +19,7 @@ from streamdsl.temporal import CHT, payload_key, payload_order
 from streamdsl.testing import assert_cht_equal
 from streamdsl.udm.bases import UDA, UDO, IncrementalUDA, IncrementalUDO
 from tests.laws.harness import EMITS
+from tests.laws.modules import Ends
 from tests.laws.profiles import examples
 from tests.laws.test_window_operators import GROUPS, WINDOWS, Outcome, Query, pushes, shown, windows_of
 
@@ -150,6 +151,37 @@ def without_ids(events: Any) -> object:
 @examples(90)
 @given(queries(RESULTS), st.data(), st.sampled_from(EMITS))
 def test_it_gives_the_same_events_as_the_general_operator_after_every_push(
+    query: sd.Stream[Any], data: st.DataObject, emit: EmitMode
+) -> None:
+    check_both(query, data, emit)
+
+
+TIMED_WINDOWS = [
+    lambda s, clip: s.tumbling_window(5, clip=clip),
+    lambda s, clip: s.tumbling_window(7, offset=3, clip=clip, output=sd.Output.POINT_AT_END),
+    lambda s, clip: s.hopping_window(10, 5, clip=clip),
+    lambda s, clip: s.hopping_window(7, 3, offset=-2, clip=clip),
+    lambda s, clip: s.hopping_window(3, 8, offset=1, clip=clip),
+]
+TIMED: list[Query] = [
+    lambda w: w.aggregate(Ends(), lambda e: e.v),
+    lambda w: w.aggregate(ends=Ends().of(lambda e: e.v), some=sd.Agg(Ends(), lambda e: e.v, lambda e: e.k == "a"), n=sd.count()),
+    lambda w: w.aggregate(mean=sd.time_weighted_avg(lambda e: e.v), high=sd.max(lambda e: e.v)),
+    lambda w: w.aggregate(sd.time_weighted_avg(lambda e: e.v, where=lambda e: e.k == "a")),
+]
+
+
+@st.composite
+def timed_queries(draw: st.DrawFn) -> sd.Stream[Any]:
+    """Queries that see lifetimes, clipped to the right."""
+    group, window, result = draw(st.sampled_from(GROUPS)), draw(st.sampled_from(TIMED_WINDOWS)), draw(st.sampled_from(TIMED))
+    clip = draw(st.sampled_from([sd.Clip.RIGHT, sd.Clip.FULL]))
+    return group(sd.source("s"), lambda s: result(window(s, clip)))  # type: ignore[no-any-return]
+
+
+@examples(90)
+@given(timed_queries(), st.data(), st.sampled_from(EMITS))
+def test_modules_see_lifetimes_as_those_of_the_general_operator_do(
     query: sd.Stream[Any], data: st.DataObject, emit: EmitMode
 ) -> None:
     check_both(query, data, emit)

@@ -41,7 +41,7 @@ GENERAL = {"window": "general"}
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_a_restored_session_sends_the_same_events(name: str) -> None:
-    @examples(max(10, 2 * len(OPERATORS[name])))
+    @examples(max(6, len(OPERATORS[name])))
     @given(SEEDS)
     def law(seed: int) -> None:
         rng = Random(seed)
@@ -54,7 +54,7 @@ def test_a_restored_session_sends_the_same_events(name: str) -> None:
     law()
 
 
-@examples(80)
+@examples(40)
 @given(SEEDS)
 def test_a_restored_composition_sends_the_same_events(seed: int) -> None:
     rng = Random(seed)
@@ -126,7 +126,7 @@ MODULES: list[Callable[[Any], sd.Stream[Any]]] = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@examples(30)
+@examples(15)
 @given(SEEDS)
 def test_states_of_modules_go_on(kind: str, seed: int) -> None:
     rng = Random(seed)
@@ -258,7 +258,7 @@ ADDENDS = (0.1, 1e17, -1e17, 3.3, float("inf"), float("nan"), 1e-300)
 
 
 @pytest.mark.parametrize("number", range(len(SUMS)))
-@examples(30)
+@examples(15)
 @given(SEEDS)
 def test_sums_go_on_exactly(number: int, seed: int) -> None:
     rng = Random(seed)

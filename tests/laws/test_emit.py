@@ -79,7 +79,7 @@ def test_smooth_results_are_final_ones_that_leave_a_few_at_a_time(seed: int) -> 
 
 
 def test_with_every_second_row_a_result_leaves() -> None:
-    query = sd.source("s").group_by(lambda e: e.value).tumbling_window(10).aggregate(n=sd.count())
+    query = sd.source("s").group_by(lambda e: e).tumbling_window(10).aggregate(n=sd.count())
     session = query.open(emit=sd.Emit(every=2, max_delay=100))
     session.push([sd.point(n, 3, n) for n in range(5)] + [Cti(10)])
     left = [sum(isinstance(each, Insert) for each in session.push([sd.point((n,), 12, 0)])) for n in range(12)]

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamdsl as sd
+from streamdsl.engine.starting import restored
 from streamdsl.errors import FieldNotFound, QueryError, UserCodeError
 from streamdsl.temporal import Record
 from streamdsl.temporal.names import exact, literal
@@ -159,3 +160,13 @@ def test_random_names_are_read_alike(names: list[str], wanted: int) -> None:
 def test_columns_of_frames_have_any_name(name: str) -> None:
     frame = pd.DataFrame({"le": [1, 2], name: [3, 4]})
     checked(name, sd.from_pandas(frame).where(lambda e: e[name] == 3), [{name: 3}])
+
+
+@pytest.mark.parametrize("made", [dict, sd.Record])
+def test_a_row_that_comes_alone_has_plain_names_too_in_a_checkpoint(made: Any) -> None:
+    query = sd.source("s")
+    session = query.open()
+    for number in range(3):
+        session.push([sd.Insert(number, number, 9, made({Named.ZONE: 1, "size": 2}))])
+    saved = session.snapshot()
+    assert restored(query.plan(), None, saved).snapshot() == saved

@@ -136,7 +136,7 @@ def filtered(rng: Random, others: Sequence[Callable[..., Any]] = (*OTHERS, *SEQU
         return rng.choice(FILTERS)(windowed)
     if kind < 0.4:
         values = over(stream, **rng.choice(ALIGNED)).apply(Distinct(), lambda e: e.v)
-        return values.where(rng.choice([lambda e: e.value == 1, lambda e: e.value > 0]))
+        return values.where(rng.choice([lambda e: e == 1, lambda e: e > 0]))
     result, chosen = rng.choice(RECORDS), rng.choice(FILTERS + ORDERS)
     policies = rng.choice(ALIGNED)
     if kind < 0.55:

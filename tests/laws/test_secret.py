@@ -110,7 +110,7 @@ def test_scope_and_content_are_lifetimes_of_the_algebra(seed: int) -> None:
     rng = Random(seed)
     tuples, t0, size, slide = stream(rng, late=False), rng.randint(-6, 6), rng.randint(1, 6), rng.randint(1, 7)
     rows = [(*life, each.value) for each in tuples if (life := secret.lifetime(each.t_app, t0, size, slide))]
-    snapshots = sd.from_rows(rows).snapshot_window().aggregate(all=sd.collect(lambda e: e.value)).run().cht()
+    snapshots = sd.from_rows(rows).snapshot_window().aggregate(all=sd.collect(lambda e: e)).run().cht()
     for t in range(t0 - 1, t0 + 30):
         interval = printed.scopes(t, t0, size, slide, Scope.ACTIVE).get(0)
         inside = [each.value for each in printed.content(interval, 10**6, tuples)]
@@ -129,7 +129,7 @@ def test_an_engine_that_reports_on_close_has_hopping_windows(seed: int) -> None:
         return
     bounded = secret.until(tuples, tuples[-1].t_app + size + slide + 2)
     points = sd.from_rows([(each.t_app, each.t_app + 1, each.value) for each in tuples])
-    windows = points.hopping_window(size, slide).aggregate(lambda w: w.collect(lambda e: e.value)).run().cht()
+    windows = points.hopping_window(size, slide).aggregate(lambda w: w.collect(lambda e: e)).run().cht()
     assert [(each.t + 1, each.values) for each in secret.simulate(given, size, slide, bounded).reports] == [
         (row.re, row.payload) for row in windows
     ]

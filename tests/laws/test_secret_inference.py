@@ -26,8 +26,8 @@ def test_what_a_profile_simulates_is_explained_by_it_or_by_one_that_answers_alik
     found = secret.infer(partial(secret.simulate, given), ended=False)
     assert found.profile is not None
     assert given in [replace(each, name="") for each in found.candidates]
-    for size, slide in WINDOWS:
-        assert secret.equivalent(replace(given, name="given"), found.profile, size, slide)
+    if given != replace(found.profile, name=""):
+        assert all(secret.equivalent(replace(given, name="given"), found.profile, size, slide) for size, slide in WINDOWS)
 
 
 def pandas_rolling(how: str) -> Engine:

@@ -46,7 +46,7 @@ def test_the_dimensions_named_are_enough_and_those_not_named_are_not_needed(seed
 
 def test_a_mean_that_is_no_number_is_the_same_in_each_engine() -> None:
     tuples = [(math.nan, 1), (2, 4), (3, 4), (4, 9)]
-    mean: Any = sd.avg(lambda e: e.value)
+    mean: Any = sd.avg(lambda e: e)
     assert secret.compare([secret.CORAL8, replace(secret.CORAL8, name="again")], 2, 1, tuples, mean).agree
     found = secret.compare([secret.CORAL8, secret.STREAMBASE], 2, 1, tuples, mean)
     assert found.dimension is not None
@@ -190,7 +190,7 @@ def test_heartbeats_add_reports_and_take_none_away_while_nothing_is_late(seed: i
 
 def test_a_cti_of_the_source_is_a_heartbeat() -> None:
     events = [sd.point("a", 1, 7), sd.Cti(9)]
-    query = sd.source("s").tumbling_window(4).aggregate(sd.sum(lambda e: e.value))
+    query = sd.source("s").tumbling_window(4).aggregate(sd.sum(lambda e: e))
     assert query.as_of(secret.STREAMBASE, {"s": events}).outputs == [7]
     assert query.as_of(secret.STREAMBASE, {"s": events[:1]}).outputs == []
 
@@ -368,7 +368,7 @@ def test_a_running_simulation_numbers_tuples_that_do_not_say_when_they_arrive() 
     assert repr(running) == "<Simulation of Coral8, size 3, slide 1, by time: 2 tuples kept>"
 
 
-@pytest.mark.parametrize("aggregate", [statistics.mean, max, len, sd.avg(lambda e: e.value)])
+@pytest.mark.parametrize("aggregate", [statistics.mean, max, len, sd.avg(lambda e: e)])
 def test_an_engine_whose_outputs_are_aggregates_is_explained(aggregate: Any) -> None:
     """Some have no value of nothing, and settings that would report nothing are among those tried."""
     engine = lambda size, slide, tuples: secret.simulate(secret.STREAMBASE, size, slide, tuples, aggregate).outputs  # noqa: E731

@@ -48,7 +48,7 @@ WAITING += [
         ]
     )
 ]
-COUNTS = sd.source("s").where(lambda e: e.value > 0).tumbling_window(10).aggregate(n=sd.count())
+COUNTS = sd.source("s").where(lambda e: e > 0).tumbling_window(10).aggregate(n=sd.count())
 
 
 def at_once(query: Any) -> Session[Any]:
@@ -114,7 +114,7 @@ def test_a_row_waits_until_its_window_can_close() -> None:
 
 
 def test_an_id_that_comes_again_is_another_row() -> None:
-    session = sd.source("s").tumbling_window(10).aggregate(v=sd.median(lambda e: e.value)).open(emit="final")
+    session = sd.source("s").tumbling_window(10).aggregate(v=sd.median(lambda e: e)).open(emit="final")
     session.push([Cti(0)])
     for time, value in ((1, 5), (3, 7), (6, 9)):
         session.push([Insert("a", time, time + 1, value), Cti(time + 2)])
@@ -135,7 +135,7 @@ def test_who_looks_at_a_session_sees_the_rows_that_wait(tmp_path: Any) -> None:
 
 
 def test_an_exception_of_user_code_comes_when_its_row_runs() -> None:
-    session = sd.source("s").where(lambda e: 1 / e.value > 0).tumbling_window(10).aggregate(n=sd.count()).open(emit="final")
+    session = sd.source("s").where(lambda e: 1 / e > 0).tumbling_window(10).aggregate(n=sd.count()).open(emit="final")
     session.push([Cti(0)])
     assert session.push([sd.point("bad", 3, 0)]) == []
     with pytest.raises(UserCodeError, match="bad"):
@@ -146,7 +146,7 @@ def test_an_exception_of_user_code_comes_when_its_row_runs() -> None:
 
 
 def test_no_row_waits_when_a_session_ends_or_a_run_does() -> None:
-    query = sd.source("s").where(lambda e: 1 / e.value > 0).tumbling_window(10).aggregate(n=sd.count())
+    query = sd.source("s").where(lambda e: 1 / e > 0).tumbling_window(10).aggregate(n=sd.count())
     session = query.open(emit="final")
     session.push([Cti(0)])
     with pytest.raises(UserCodeError, match="bad"):

@@ -129,7 +129,7 @@ def test_the_values_of_a_choice_may_be_records_with_and_without_none() -> None:
 def test_a_count_without_an_expression_counts_rows_that_are_none_too() -> None:
     mixed = sd.CHT.from_rows([(1, 2, None), (1, 2, 3), (3, 4, None)])
     windows = stream().tumbling_window(10)
-    check(windows.aggregate(n=sd.count(), nones=sd.count(where=lambda e: sd.is_none(e.value))), {"s": mixed}, native=True)
+    check(windows.aggregate(n=sd.count(), nones=sd.count(where=lambda e: sd.is_none(e))), {"s": mixed}, native=True)
 
 
 def test_points_of_a_frame_without_ends_are_in_windows_as_rows_with_ends_are(spark: Any) -> None:

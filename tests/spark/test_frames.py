@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import streamdsl as sd
-from streamdsl.errors import QueryError, SchemaError, UnsupportedOnSpark, UserCodeError
+from streamdsl.errors import EventError, QueryError, SchemaError, UnsupportedOnSpark, UserCodeError
 from streamdsl.spark import OnSpark, explain_spark, translated
 from tests.spark.helpers import PYTHON, physical_plan
 
@@ -194,6 +194,29 @@ def test_a_row_without_a_start_is_an_error_whatever_a_filter_says_of_it(spark: S
     frame = spark.read.parquet(str(tmp_path / "rows"))
     with pytest.raises(Exception, match=r"EventError: .* its le is null"):
         OVER_NULLS[name].on_spark(spark).batch({"s": frame.drop("re") if name == "windows" else frame}, until=50).collect()
+
+
+START_IS_NULL = {
+    "rows": "select * from values (1L, 5L, 9), (null, 6L, 2) as t(le, re, v)",
+    "points": "select * from values (1L, 9), (null, 2) as t(le, v)",
+    "dates": "select * from values (timestamp'2020-01-01 00:00:00', 9), (null, 2) as t(le, v)",
+    "physical events": "select 'insert' as kind, 'a' as id, cast(null as bigint) as le, 5L as re, 9L as re_new, 1 as v",
+}
+
+
+@pytest.mark.parametrize("name", START_IS_NULL)
+def test_a_null_start_is_refused_as_the_local_engine_does(spark: SparkSession, name: str) -> None:
+    frame = spark.sql(START_IS_NULL[name])
+    with pytest.raises(EventError, match=r"its le is null(?s:.*)\nHint: "), translated():
+        sd.source("s").on_spark(spark).batch({"s": frame}).collect()
+    with pytest.raises(EventError, match=r"its start is null(?s:.*)\nHint: "):
+        sd.source("s").run({"s": frame.toPandas()}, engine="spark")
+
+
+@pytest.mark.parametrize("events", [[sd.Insert("a", None, 5, 1)], [sd.Cti(None)], [(None, 5, 1)], [(1, None, 1)]], ids=str)  # type: ignore[arg-type]
+def test_a_null_time_is_refused_before_spark_sees_it(events: Any) -> None:
+    with pytest.raises(EventError, match=r"is null \(None\)(?s:.*)\nHint: "):
+        sd.source("s").run({"s": events}, engine="spark")
 
 
 def test_names_may_differ_by_case_alone(spark: SparkSession) -> None:

@@ -57,7 +57,7 @@ SPAN_IN_PYTHON: dict[str, Query] = {
     "alter": lambda s: s.alter_duration(lambda e: len(e.k) + e.v),
     "to edges": lambda s: s.to_edges(lambda e: str(e.m)),
     "distinct": lambda s: s.distinct(lambda e: str(e.m)),
-    "after python": lambda s: s.select(lambda e: str(e.v)).where(lambda e: e.value != "1").shift(2),
+    "after python": lambda s: s.select(lambda e: str(e.v)).where(lambda e: e != "1").shift(2),
 }
 SCANNED: dict[str, Query] = {
     "scan": lambda s: s.select(k=lambda e: e.k, v=lambda e: e.v).scan(Since()),

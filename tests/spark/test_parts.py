@@ -229,6 +229,11 @@ def test_modules_declare_their_results() -> None:
 ERRORS: list[tuple[str, type[Exception], str]] = [
     ("[USER_RAISED_EXCEPTION] UnboundedOutputError: it never ends SQLSTATE: P0001", UnboundedOutputError, "it never ends"),
     (
+        "[USER_RAISED_EXCEPTION] EventError: its le is null\nHint: give it one SQLSTATE: P0001\n\nJVM stacktrace:\n\tat x",
+        EventError,
+        "its le is null\nHint: give it one",
+    ),
+    (
         "x\n[USER_RAISED_EXCEPTION] OverflowError: an integer leaves int64 SQLSTATE: P0001\n\tat x",
         OverflowError,
         "an integer leaves int64",
@@ -262,7 +267,7 @@ class Median2(sd.UDA[float, float]):
 
 def test_explain_says_what_runs_where_and_why() -> None:
     texts: Any = stream().where(lambda e: e.v > 0).select(lambda e: str(e.v))
-    said = explained(texts.group_by(lambda e: e.value).tumbling_window(5).aggregate(Median2()))
+    said = explained(texts.group_by(lambda e: e).tumbling_window(5).aggregate(Median2()))
     assert said["where_1"] == "native"
     assert said["select_1"] == "Python (Arrow), row by row: the opaque function <lambda> runs in Python"
     assert said["window_aggregate_1"].startswith("Python (Arrow), one call per group")

@@ -25,7 +25,7 @@ def test_what_is_not_exported_is_not_there() -> None:
 
 IMPORT = "import streamdsl as sd"
 QUERY = """
-query = sd.from_rows([(1, 5, 2)]).where(lambda e: e.value > 1).tumbling_window(5).aggregate(n=sd.count())
+query = sd.from_rows([(1, 5, 2)]).where(lambda e: e > 1).tumbling_window(5).aggregate(n=sd.count())
 assert len(query.run().cht()) == 1
 assert len(sd.from_events([sd.Insert("a", 1, 5, "x"), sd.Cti(3)]).snapshot_window().aggregate(n=sd.count()).run().cht()) == 1
 import streamdsl.io.frames, streamdsl.result

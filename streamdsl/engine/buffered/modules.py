@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from streamdsl.engine.buffered.buffer import Buffer, Members
 from streamdsl.engine.buffered.holistic import HOLISTIC, Segments
 from streamdsl.engine.buffered.rows import RowTable
+from streamdsl.engine.buffered.runs import Order
 from streamdsl.errors import StreamDslError
 from streamdsl.expr.table import Column, Rows, column_of, flatnonzero
 from streamdsl.expr.vocabulary import IMMUTABLE
+from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import Ticks
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.builtin import Builtin
-from streamdsl.udm.incremental import Held, detached, keeps_state
+from streamdsl.udm.incremental import Held, copied, detached, keeps_state
 from streamdsl.udm.invoke import as_result, empty_result, payloads_of, results_of
 
 
@@ -38,11 +40,24 @@ class Asked:
         numbers, groups, starts = (column[windows] for column in (self.numbers, self.groups, self.starts))
         return Asked(self.buffer, numbers, groups, starts, self.failed)
 
-    def members(self) -> Members:
-        """Return their members, which are looked for once."""
+    @property
+    def rows(self) -> RowTable:
+        """The rows that members are places of."""
+        return self.buffer.rows
+
+    def members(self, order: Order) -> Members:
+        """Return their members, which are looked for once, in the order of the buffer."""
         if self._members is None:
             self._members = self.buffer.members(self.groups, self.starts)
         return self._members
+
+    def period(self, window: int) -> Lifetime:
+        """Return one of them."""
+        return self.buffer.grid.window(int(self.numbers[window]))
+
+    def periods(self) -> tuple[Ticks, Ticks]:
+        """Return where each begins and ends."""
+        return self.starts, self.starts + self.buffer.grid.size
 
     def error(self, window: int, error: Exception) -> Exception:
         """Return what a user sees of an exception in one of them."""
@@ -65,12 +80,33 @@ class Values(NamedTuple):
         return zip(self.lo.tolist(), self.hi.tolist(), strict=True)
 
 
+class Windows(Protocol):
+    """Windows that aggregates are asked for: who is in them, and how an error in one of them is shown."""
+
+    @property
+    def rows(self) -> RowTable:
+        """The rows that members are places of."""
+
+    def members(self, order: Order) -> Members:
+        """Return their members, in an order that a module wants."""
+
+    def period(self, window: int) -> Lifetime:
+        """Return one of them."""
+
+    def periods(self) -> tuple[Ticks, Ticks]:
+        """Return where each begins and ends."""
+
+    def error(self, window: int, error: Exception) -> Exception:
+        """Return what a user sees of an exception in one of them."""
+
+
 class MemberAggregate:
     """An aggregate that is computed from the members of windows."""
 
     def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None) -> None:
         self.number = number
         self.function: Any = agg.function
+        self.order = order_of(agg.function)
         self._argument = argument
         self._where = where
 
@@ -80,9 +116,9 @@ class MemberAggregate:
         values = Values(rows.argument(self._argument)[places], lo, hi)
         return values if self._where is None else values.only(flatnonzero(rows.argument(self._where)[places]))
 
-    def results(self, asked: Asked) -> Column:
+    def results(self, asked: Windows) -> Column:
         """Return the results of windows. An exception of user code is raised as it is to be shown."""
-        values = self.values(asked.buffer.rows, asked.members())
+        values = self.values(asked.rows, asked.members(self.order))
         if isinstance(self.function, Builtin):
             found = self._of_columns(values)
             if found is not None:
@@ -107,7 +143,7 @@ class MemberAggregate:
             results[at] = value
         return column_of(results)
 
-    def _of_each(self, values: Values, asked: Asked) -> list[Any]:
+    def _of_each(self, values: Values, asked: Windows) -> list[Any]:
         function, found = self.function, []
         given = _given(function, values.column)
         finish = _results if function.returns_many else _result
@@ -128,15 +164,15 @@ class MemberAggregate:
 class StateAggregate(MemberAggregate):
     """An incremental module: each window has a state, which takes in what comes and what goes."""
 
-    def built(self, asked: Asked) -> list[Held]:
+    def built(self, asked: Windows) -> list[Held]:
         """Return the states of windows made from all of their members."""
-        members = asked.members()
+        members = asked.members(self.order)
         nothing = np.zeros(len(members.lo), dtype=np.intp)
         return self.advanced(asked, [None] * len(nothing), Members(members.places[:0], nothing, nothing), members)
 
-    def advanced(self, asked: Asked, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
+    def advanced(self, asked: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
         """Return the states of windows after a change; one that has none yet gets a new one."""
-        rows = asked.buffer.rows
+        rows = asked.rows
         module, after = self.function, []
         removed, added = self.values(rows, gone), self.values(rows, come)
         taken, given = _given(module, removed.column), _given(module, added.column)
@@ -154,7 +190,16 @@ class StateAggregate(MemberAggregate):
             raise asked.error(len(after), error) from error
         return after
 
-    def shown(self, asked: Asked, states: Sequence[Held]) -> Column:
+    def copied(self, held: Held, asked: Windows, window: int) -> Held:
+        """Return a state of its own, for a window that has the members of another."""
+        try:
+            return copied(self.function, held)
+        except StreamDslError:
+            raise
+        except Exception as error:
+            raise asked.error(window, error) from error
+
+    def shown(self, asked: Windows, states: Sequence[Held]) -> Column:
         """Return the results of windows from their states."""
         module, found = self.function, []
         finish = _results if module.returns_many else _result
@@ -171,10 +216,11 @@ class StateAggregate(MemberAggregate):
         return column_of(found)
 
 
-def member_aggregate(number: int, agg: BoundAgg, argument: int, where: int | None) -> MemberAggregate:
-    """Return how an aggregate is computed; its argument and which rows its `where` has chosen are columns with these numbers."""
-    kind = StateAggregate if keeps_state(agg.function) else MemberAggregate
-    return kind(number, agg, argument, where)
+def order_of(module: Any) -> Order:
+    """Return the order in which a module's members must stand."""
+    if not module.order_insensitive:
+        return Order.PAYLOAD
+    return Order.ANY if isinstance(module, Builtin) or keeps_state(module) else Order.END
 
 
 def _result(module: Any, value: Any, own: Callable[[Any], Any] = lambda value: value) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -88,13 +89,17 @@ class RowTable:
         return [ids, new.groups, new.le, new.re, np.ones(len(new.le), dtype=np.bool_), *new.arguments]
 
     def remove(self, ids: Ids, le: Ticks) -> Rows:
-        """Let rows go, found by id and LE, and return the places where they were. O(1) each, but for the first that goes."""
+        """Let rows go, found by id and LE, and return the places where they were, -1 for one that is not there.
+
+        O(1) each, but for the first that goes.
+        """
         if self._places is None:
             self._places = self._index()
         pairs = zip(ids.tolist(), le.tolist(), strict=True)
-        places = np.fromiter(map(self._places.pop, pairs), dtype=np.intp, count=len(le))
-        self.alive[places] = False
-        self.n_gone += len(places)
+        places = np.fromiter(map(self._places.pop, pairs, repeat(-1)), dtype=np.intp, count=len(le))
+        known = places[places >= 0]
+        self.alive[known] = False
+        self.n_gone += len(known)
         return places
 
     def at(self, places: Rows, re: Ticks) -> NewRows:

@@ -144,7 +144,7 @@ class GridNumbers:
     def _ends(self, first: Ticks, le: Ticks, re: Ticks) -> Ticks:
         """Return the number after the last window that a row with this RE belongs to."""
         present = re > le
-        ends = np.maximum(self._after_last(le, re), first)
+        ends = np.maximum(self.after_last(le, re), first)
         if not present.all():
             ends = np.where(present, ends, first)
         unending = present & (re == INFINITY)
@@ -152,7 +152,7 @@ class GridNumbers:
             ends[unending] = ENDLESS
         return self._shown(ends)
 
-    def _after_last(self, le: Ticks, re: Ticks) -> Ticks:
+    def after_last(self, le: Ticks, re: Ticks) -> Ticks:
         """Return the number after the last window that starts before each RE, or if that is not after LE, before some time."""
         grid = self.grid
         if self._is_safe(le):

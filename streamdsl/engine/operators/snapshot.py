@@ -7,6 +7,7 @@ results that are out goes on.
 from __future__ import annotations
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.columnar.accumulators import result_columns
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.swept import SweptOperator
 from streamdsl.engine.swept.endpoints import Changed
@@ -34,7 +35,7 @@ class SnapshotOperator(SweptOperator):
         """Return the results of rows that are all there ever is, as in a run: nothing need be kept."""
         spans = self.swept.spans(self._changed(batch), self.gate.until)
         groups = self.swept.codes.groups(spans.codes)
-        payloads = self._payloads(spans.le, spans.re, groups, spans.lanes)
+        payloads = self._payloads(spans.le, spans.re, groups, lambda: result_columns(self.accumulators, spans.lanes))
         return self._batch(groups, spans.le, spans.le, spans.re, payloads)
 
     def _changed(self, batch: Batch) -> Changed:

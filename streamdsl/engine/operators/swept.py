@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import heapq
 from abc import abstractmethod
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +13,15 @@ from numpy.typing import NDArray
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.codes import group_codes
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
-from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.operator import Gate, Operator, inputs_of
-from streamdsl.engine.swept.boundaries import Boundaries
 from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.timeline import Touched
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Key
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Rows, Table, flatnonzero
+from streamdsl.expr.table import Column, Rows, Table, flatnonzero
 from streamdsl.plan.node import WindowAggregate
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -32,8 +30,13 @@ from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 class Swept(Protocol):
     """The windows of all groups."""
 
-    boundaries: Boundaries
-    codes: GroupCodes
+    @property
+    def boundaries(self) -> Any:
+        """The windows, in slots."""
+
+    @property
+    def codes(self) -> GroupCodes:
+        """The codes of the groups."""
 
     def drop(self, gone: Rows) -> None:
         """Let windows go."""
@@ -53,7 +56,8 @@ class SweptOperator(Operator):
         super().__init__(label)
         self.node = node
         self.gate = gate
-        self.accumulators = [ACCUMULATORS[type(agg.function)](i) for i, agg in enumerate(node.aggregates)]  # type: ignore[index]
+        kinds = [(i, ACCUMULATORS.get(type(agg.function))) for i, agg in enumerate(node.aggregates)]  # type: ignore[arg-type]
+        self.accumulators = [kind(i) for i, kind in kinds if kind is not None]
         self.watermark = MIN_TIME
         self.hidden: list[tuple[int, int]] = []
         self._reads_key = any(isinstance(part, Key) for part in node.projection.walk())
@@ -108,29 +112,33 @@ class SweptOperator(Operator):
         le, re, has_rows = boundaries.le[slots], boundaries.re[slots], boundaries.rows[slots] > 0
         is_open = ((re if self.gate.by_end else le) <= self.watermark) & (re <= self.gate.until)
         shown: NDArray[np.bool_] = has_rows & (is_open | (was_out & (le < self.cti)))
-        if self.gate.by_end:
-            self._hide(slots[has_rows & ~shown])
+        self._hide(slots[has_rows & ~shown])
         return shown
 
     def _hide(self, slots: Rows) -> None:
         """Remember windows that wait for their ends."""
+        if not self.gate.by_end:
+            return
         for entry in zip(self.swept.boundaries.le[slots].tolist(), slots.tolist(), strict=True):
             heapq.heappush(self.hidden, entry)
-        if len(self.hidden) > self.swept.boundaries.lanes.size:
+        if len(self.hidden) > self.swept.boundaries.capacity:
             self.hidden = sorted(entry for entry in set(self.hidden) if self._is_hidden(*entry))
 
     def _results(self, slots: Rows) -> Table:
         """Return the payloads that windows have now."""
         boundaries = self.swept.boundaries
         groups = self.swept.codes.groups(boundaries.code[slots])
-        return self._payloads(boundaries.le[slots], boundaries.re[slots], groups, boundaries.lanes.take(slots))
+        lanes = boundaries.lanes.take(slots)
+        return self._payloads(
+            boundaries.le[slots], boundaries.re[slots], groups, lambda: result_columns(self.accumulators, lanes)
+        )
 
-    def _payloads(self, le: Ticks, re: Ticks, groups: Ticks, lanes: Lanes) -> Table:
-        """Return the results of sums. Raises `UserCodeError` naming the window."""
-        self.udm_calls += len(self.accumulators) * len(le)
+    def _payloads(self, le: Ticks, re: Ticks, groups: Ticks, compute: Callable[[], dict[str, Column]]) -> Table:
+        """Return the results of windows. Raises `UserCodeError` naming the window."""
+        self.udm_calls += len(self.node.aggregates) * len(le)
         keys = self.key_table.shown(groups) if self.key_table is not None and self._reads_key else None
         try:
-            columns = result_columns(self.accumulators, lanes)
+            columns = compute()
             table = Table(Schema.record(list(columns)), columns, len(le))
             return project(self.node.projection, Inputs((table,), len(le), keys=keys))
         except RowError as error:

@@ -22,7 +22,7 @@ def write_new(path: str | os.PathLike[str], data: bytes) -> None:
 
 def _path(path: object) -> Path:
     if not isinstance(path, (str, os.PathLike)):
-        raise QueryError(f"a checkpoint is a file, given by its path, not by {path!r}")
+        raise QueryError(f"a checkpoint is a file, given by its path, not by {path!r}", hint='checkpoint("folder/trips")')
     return Path(path)
 
 

@@ -28,6 +28,11 @@ class Boundaries:
         self._free: Rows = np.empty(0, dtype=np.intp)
 
     @property
+    def capacity(self) -> int:
+        """How many slots there are."""
+        return self.lanes.size
+
+    @property
     def rows(self) -> Ticks:
         """The number of rows in each window, or by how much it differs."""
         return self.lanes.counts(ROWS)

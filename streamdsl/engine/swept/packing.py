@@ -61,6 +61,13 @@ class Packing:
         last = (1 << self._bits) - 1
         return (codes << self._bits) | np.where(times == INFINITY, last, times - self._base)
 
+    def clipped(self, codes: Rows, times: Ticks) -> Column:
+        """Return numbers of any times: one too early gets the first of its code, one too late the last but one."""
+        if self._codes > 1 and not self._wide:
+            last = self._base + (1 << self._bits) - 2
+            times = np.where(times == INFINITY, times, np.minimum(np.maximum(times, self._base), last))
+        return self.numbers(codes, times)
+
     def places(self, numbers: Column) -> tuple[Rows, Ticks]:
         """Return the codes and the times of numbers.
 

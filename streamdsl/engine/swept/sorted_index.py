@@ -71,12 +71,20 @@ class SortedIndex:
         """Return all entries as one run."""
         return self._gathered([(0, len(self._pieces))])
 
-    def portion(self, low: Column, high: Column) -> Portion:
-        """Return the entries from each `low` to its `high`, the entry before and the entry after, and some around them."""
+    def portion(self, low: Column, high: Column, margin: int = 0) -> Portion:
+        """Return the entries from each `low` to its `high`, the entry before and the entry after, and some around them.
+
+        With a margin these are at least so many on each side.
+        """
         if len(self._pieces) <= 3:
             return self.all()
         first = np.maximum(np.searchsorted(self._firsts, low) - 1, 0)
         stop = np.minimum(np.searchsorted(self._firsts, high, side="right") + 1, len(self._pieces))
+        if margin:
+            ends = np.cumsum([len(slots) for _, slots in self._pieces])
+            begins = np.concatenate([[0], ends[:-1]])
+            first = np.maximum(np.searchsorted(begins, begins[first] - margin, side="right") - 1, 0)
+            stop = np.minimum(np.searchsorted(ends, ends[stop - 1] + margin) + 1, len(self._pieces))
         steps = np.bincount(first, minlength=len(self._pieces) + 1)
         steps -= np.bincount(stop, minlength=len(self._pieces) + 1)
         inside = np.concatenate([[False], np.cumsum(steps) > 0])

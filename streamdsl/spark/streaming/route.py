@@ -89,7 +89,7 @@ class SourceReader:
                 known = "insert, retract or cti"
                 raise SchemaError(f"a row of the source {name!r} is refused: its kind is {kind!r}, not {known}")
         for row in batch.filter(pc.and_(pc.not_equal(kinds, "cti"), pc.is_null(batch.column("le")))).slice(0, 1).to_pylist():
-            raise EventError(row, "its le is null", where=name)
+            raise EventError(row, "its le is null", where=name, hint="only an end may be null: it means INFINITY")
 
     def heard(self) -> Iterator[Parcel]:
         """Yield the largest CTI of the rows, and what the progress policy makes of their largest LE and their number."""

@@ -1,8 +1,12 @@
-"""The coverage table of the law, and the law itself, all failures told: `python -m tests.laws.doors [--run [n [row ...]]]`."""
+"""The coverage table of the law, and the law itself, all failures told: `python -m tests.laws.doors [--run [n [row ...]]]`.
+
+With `--chance 0` the cases are those of the tests, with another number others, the same each time; without it they are new.
+"""
 
 from __future__ import annotations
 
-import sys
+import os
+from argparse import ArgumentParser
 from collections import Counter, defaultdict
 from itertools import combinations
 
@@ -30,13 +34,14 @@ def _grid(a: str, b: str, counted: dict[frozenset[tuple[str, str]], int]) -> lis
     return lines
 
 
-def report(chosen: list[int], examples: int) -> int:
+def report(chosen: list[int], examples: int, chance: int) -> int:
     """Run rows, each with so many examples, and tell every kind of failure once, with its smallest example."""
+    print(f"{len(chosen)} rows with {examples} examples each, --chance {chance}", flush=True)
     found: dict[str, list[int]] = defaultdict(list)
     shown: dict[str, str] = {}
     for number in chosen:
         try:
-            law(number, examples)
+            law(number, examples, chance)
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
@@ -53,8 +58,17 @@ def report(chosen: list[int], examples: int) -> int:
     return 1 if found else 0
 
 
+def main() -> int:
+    parser = ArgumentParser(prog="python -m tests.laws.doors")
+    parser.add_argument("--run", nargs="*", type=int, metavar="n", help="how many examples, and of which rows")
+    parser.add_argument("--chance", type=int, default=int.from_bytes(os.urandom(3)))
+    said = parser.parse_args()
+    if said.run is None:
+        print(table(ROWS))
+        return 0
+    examples, *chosen = said.run or [2]
+    return report(chosen or list(range(len(ROWS))), examples, said.chance)
+
+
 if __name__ == "__main__":
-    if "--run" in sys.argv:
-        numbers = [int(each) for each in sys.argv[sys.argv.index("--run") + 1 :]]
-        sys.exit(report(numbers[1:] or list(range(len(ROWS))), numbers[0] if numbers else 2))
-    print(table(ROWS))
+    raise SystemExit(main())

@@ -113,15 +113,18 @@ TEXTS = [Name.PRICE, np.str_("size")]
 """Names that are texts by inheritance."""
 RESERVED = ["le", "re", "id", "kind", "re_new"]
 """Names that columns of frames have that come in, for something else."""
+ALIKE = ["v", "V"]
+"""Names that are one to a database."""
 
 
-def records(first: str, second: str) -> st.SearchStrategy[dict[str, Any]]:
-    """Return mappings with these two fields, in this order."""
-    return st.tuples(KEYS, INTS).map(lambda values: dict(zip((first, second), values, strict=True)))
+def records(first: str, second: str) -> st.SearchStrategy[Mapping[str, Any]]:
+    """Return mappings with these two fields, in this order: of each kind, in one stream."""
+    made = st.tuples(st.sampled_from([dict, sd.Record]), KEYS, INTS)
+    return made.map(lambda drawn: drawn[0](zip((first, second), drawn[1:], strict=True)))
 
 
 KV = {"k": pa.string(), "v": pa.int64()}
-OF_VALUE = (lambda e: e.value == 1, lambda e: e.value % 2, lambda e: e.value + 1)
+OF_VALUE = (lambda e: e == 1, lambda e: e % 2, lambda e: e + 1)
 """An int by the name that the one field of a bare payload has had, where it was declared: that works for a version more."""
 
 
@@ -208,7 +211,7 @@ def drawn(draw: Callable[[Any], Any], name: str, in_columns: bool) -> Kind:
     """Return the kind of payloads of this name; with hostile names the two that are drawn."""
     if name == "hostile":
         names = HOSTILE if in_columns else HOSTILE + RESERVED + TEXTS
-        return hostile(*draw(st.lists(st.sampled_from(names), min_size=2, max_size=2, unique=True)))
+        return hostile(*draw(st.lists(st.sampled_from(names), min_size=2, max_size=2, unique=True) | st.permutations(ALIKE)))
     kind = KINDS[name]
     if name == "int" and draw(st.integers(0, 3)) == 3:
         test, key, number = OF_VALUE

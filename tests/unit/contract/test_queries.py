@@ -14,12 +14,12 @@ from tests.unit.contract.common import Trip, X, Zone, cht_of, payloads_of, refus
 @pytest.mark.parametrize(
     "query",
     [
-        rows(1, 2).where(lambda e, life: life.le + e.value > 2),
-        rows(1, 2).where(lambda e, life: life.le + e.value > 2 and True),
+        rows(1, 2).where(lambda e, life: life.le + e > 2),
+        rows(1, 2).where(lambda e, life: life.le + e > 2 and True),
         rows(1, 2).select(lambda e, life: life.re - life.le).where(lambda e: e).shift(1).where(lambda e, life: life.le == 3),
         rows(1, 2).select(start=lambda e, life: life.le).where(lambda e: e.start == 2),
-        rows(1, 2).alter_duration(lambda e, life: (life.re - life.le) * (e.value - 1)),
-        rows(1, 2).alter_lifetime(lambda e, life: life.re, duration=lambda e: e.value - 1),
+        rows(1, 2).alter_duration(lambda e, life: (life.re - life.le) * (e - 1)),
+        rows(1, 2).alter_lifetime(lambda e, life: life.re, duration=lambda e: e - 1),
     ],
 )
 def test_where_select_and_alter_lifetime_take_the_lifetime_too(query: sd.Stream[Any]) -> None:

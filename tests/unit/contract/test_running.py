@@ -28,7 +28,7 @@ def test_until_ends_the_input_there_and_cuts_nothing_else() -> None:
     assert len(cht_of(forever.snapshot_window().aggregate(n=sd.count()), until=25)) == 1
 
 
-@pytest.mark.parametrize("aggregate", [sd.count(), sd.median(lambda e: e.value)])
+@pytest.mark.parametrize("aggregate", [sd.count(), sd.median(lambda e: e)])
 def test_windows_that_an_unending_event_would_fill_raise_with_the_event_and_a_hint(aggregate: Any) -> None:
     query = X.tumbling_window(10).aggregate(n=aggregate)
     with refused(UnboundedOutputError, "'forever'", "Hint:", "until"):
@@ -60,7 +60,7 @@ def test_each_piece_of_a_push_comes_before_the_cti_that_ends_it() -> None:
 
 FINAL: list[tuple[sd.Stream[Any], bool]] = [
     (X.to_points(), True),
-    (X.alter_duration(5).where(lambda e: True).shift(2).select(lambda e: e.value), True),
+    (X.alter_duration(5).where(lambda e: True).shift(2).select(lambda e: e), True),
     (X.tumbling_window(4).aggregate(n=sd.count()), True),
     (X.group_by("value").hopping_window(8, 4).aggregate(n=sd.count()), True),
     (X.snapshot_window(output=Output.POINT_AT_END).aggregate(n=sd.count()), True),
@@ -115,7 +115,7 @@ def test_output_ids_come_from_what_a_row_is() -> None:
 
 
 def test_stats_are_by_the_labels_of_explain() -> None:
-    query = X.where(lambda e: e.value > 0).group_by("value").tumbling_window(10).aggregate(n=sd.median(lambda e: e.value))
+    query = X.where(lambda e: e > 0).group_by("value").tumbling_window(10).aggregate(n=sd.median(lambda e: e))
     session = query.open()
     session.push([Insert("a", 1, 5, 1), Insert("b", 3, 12, -2), Cti(4)])
     stats = session.stats()

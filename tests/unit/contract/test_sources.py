@@ -151,7 +151,7 @@ def test_an_empty_input_gives_an_empty_output_everywhere(kind: str) -> None:
 
 
 def test_the_frames_of_an_empty_result_have_the_columns_that_the_query_names() -> None:
-    none = rows(1).where(lambda e: e.value > 5).tumbling_window(5).aggregate(n=sd.count(), top=sd.max(lambda e: e.value))
+    none = rows(1).where(lambda e: e > 5).tumbling_window(5).aggregate(n=sd.count(), top=sd.max(lambda e: e))
     for engine in ENGINES:
         result = none.run(engine=engine)
         assert list(result.to_pandas().columns) == result.to_arrow().column_names == result.to_polars().columns

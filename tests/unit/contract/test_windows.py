@@ -134,5 +134,5 @@ def test_a_count_without_an_expression_counts_rows_that_are_none_too(count: Call
 
 def test_a_count_of_an_expression_or_with_where_counts_what_they_leave() -> None:
     windows = MIXED.tumbling_window(10)
-    query = windows.aggregate(values=sd.count(lambda e: e.value), nones=sd.count(where=lambda e: sd.is_none(e.value)))
+    query = windows.aggregate(values=sd.count(lambda e: e), nones=sd.count(where=lambda e: sd.is_none(e)))
     assert cht_of(query).rows == [(0, 10, {"values": 1, "nones": 2})]

@@ -74,7 +74,7 @@ def test_equal_keys_make_one_group_that_shows_the_first(keys: list[Any], shown: 
 
 def test_nan_is_one_group() -> None:
     rows = [(1, 2, float("nan")), (3, 4, float("nan"))]
-    means(GroupApply(LEFT, of(lambda e: e.value), count(OUTER), PAIR), rows, gives=[(0, 10, (float("nan"), 2))])
+    means(GroupApply(LEFT, of(lambda e: e), count(OUTER), PAIR), rows, gives=[(0, 10, (float("nan"), 2))])
 
 
 def test_a_key_may_be_a_record() -> None:
@@ -92,4 +92,4 @@ def test_the_window_bound_holds_inside_groups_too() -> None:
 
 def test_a_key_that_raises_is_named() -> None:
     with pytest.raises(UserCodeError, match=r"operator group_apply_\d, event .*le=1"):
-        meaning(GroupApply(LEFT, of(lambda e: 1 / e.value), OUTER, PAIR), [(1, 2, 0)])
+        meaning(GroupApply(LEFT, of(lambda e: 1 / e), OUTER, PAIR), [(1, 2, 0)])

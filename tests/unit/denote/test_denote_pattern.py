@@ -30,7 +30,7 @@ def found(query: sd.Stream[Any], *rows: tuple[int, Any]) -> list[tuple[int, int,
 
 
 def letter(wanted: str) -> Any:
-    return lambda e: e.value == wanted
+    return lambda e: e == wanted
 
 
 def a_then_b(p: sd.Steps[Any]) -> sd.Pattern[Any]:
@@ -49,7 +49,7 @@ def test_what_starts_together_has_no_order() -> None:
 
 
 def test_of_what_starts_together_a_step_takes_the_first_in_payload_order_and_a_many_step_all() -> None:
-    query = ANY.match(lambda p: p.a.many().where(lambda e: e.value < "x").then(p.b).within(5))
+    query = ANY.match(lambda p: p.a.many().where(lambda e: e < "x").then(p.b).within(5))
     assert found(query, (1, "c"), (1, "b"), (1, "a"), (2, "z"), (2, "y")) == [(2, 6, (("a", "b", "c"), "y"))]
 
 
@@ -64,7 +64,7 @@ def test_a_match_that_is_complete_ends_the_runs_that_overlap_it() -> None:
 
 
 def test_the_run_that_is_complete_first_counts_though_another_began_before_it() -> None:
-    query = ANY.match(lambda p: p.a.then(p.b.where(lambda e, m: e.value == m.a + 1)).within(10))
+    query = ANY.match(lambda p: p.a.then(p.b.where(lambda e, m: e == m.a + 1)).within(10))
     assert found(query, (1, 1), (2, 5), (3, 6), (4, 2)) == [(3, 12, (5, 6))]
 
 
@@ -79,8 +79,8 @@ def test_a_run_goes_to_the_furthest_step_that_it_can_reach() -> None:
 def test_a_predicate_sees_what_was_taken_at_earlier_instants() -> None:
     query = ANY.match(
         lambda p: (
-            p.a.then(p.b.many().where(lambda e, m: e.value > (m.b[-1] if m.b else m.a)))
-            .then(p.c.where(lambda e, m: e.value < m.a and len(m.b) > 1))
+            p.a.then(p.b.many().where(lambda e, m: e > (m.b[-1] if m.b else m.a)))
+            .then(p.c.where(lambda e, m: e < m.a and len(m.b) > 1))
             .within(20)
         )
     )
@@ -113,10 +113,10 @@ def test_ends_do_not_count() -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        ANY.match(lambda p: p.a.where(lambda e: 1 / e.value > 0).within(5)),
-        ANY.match(lambda p: p.a.then(p.b.where(lambda e, m: m.a / e.value > 0)).within(5)),
-        ANY.match(lambda p: p.a.then(p.b.many().where(lambda e, m: m.b[-1] < e.value)).then(p.c).within(5)),
-        ANY.match(lambda p: p.a.then(p.b.where(lambda e, m: m.d or e.value)).within(5)),
+        ANY.match(lambda p: p.a.where(lambda e: 1 / e > 0).within(5)),
+        ANY.match(lambda p: p.a.then(p.b.where(lambda e, m: m.a / e > 0)).within(5)),
+        ANY.match(lambda p: p.a.then(p.b.many().where(lambda e, m: m.b[-1] < e)).then(p.c).within(5)),
+        ANY.match(lambda p: p.a.then(p.b.where(lambda e, m: m.d or e)).within(5)),
     ],
     ids=["alone", "over earlier", "nothing taken yet", "unknown step"],
 )
@@ -145,7 +145,7 @@ class Shows:
 
 
 def on_value(predicate: Any) -> Any:
-    return lambda e: predicate(e.value)
+    return lambda e: predicate(e)
 
 
 def written(steps: list[GalleryStep[str]], within: int) -> Any:

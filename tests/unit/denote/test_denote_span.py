@@ -64,7 +64,7 @@ def test_select_many_gives_a_row_for_each_item() -> None:
     tagged = [(1, 5, {"tags": ["x", "y", "x"]}), (2, 3, {"tags": []})]
     means(SelectMany(LEFT, of(lambda e: e.tags)), tagged, gives=[(1, 5, "x"), (1, 5, "x"), (1, 5, "y")])
     means(
-        SelectMany(LEFT, of(lambda e: ({"n": i} for i in range(e.value)))),
+        SelectMany(LEFT, of(lambda e: ({"n": i} for i in range(e)))),
         [(1, 5, 2)],
         gives=[(1, 5, {"n": 0}), (1, 5, {"n": 1})],
     )

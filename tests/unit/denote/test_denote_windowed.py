@@ -156,7 +156,7 @@ def test_time_sensitive_modules_see_clipped_lifetimes_in_original_order(clip: Cl
 
 def test_time_weighted_averages_are_always_clipped() -> None:
     means(
-        aggregate(BoundAgg(TimeWeightedAvg(), of(lambda e: e.value))),
+        aggregate(BoundAgg(TimeWeightedAvg(), of(lambda e: e))),
         [(-5, 5, 4), (5, 25, 8)],
         gives=[(-10, 0, 2), (0, 10, 6), (10, 20, 8), (20, 30, 4)],
     )

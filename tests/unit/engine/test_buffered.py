@@ -15,6 +15,7 @@ from streamdsl.engine.buffered.runs import Order
 from streamdsl.errors import UserCodeError
 from streamdsl.temporal import INFINITY, Cti, Event, Insert, Retract
 from streamdsl.windows import Hopping
+from tests.laws.modules import Ends
 
 
 class Spread(sd.UDA[int, int]):
@@ -34,7 +35,8 @@ def test_explain_says_which_operator_runs() -> None:
     windowed = sd.source("s").hopping_window(10, 5)
     assert "<window (buffered)>" in windowed.aggregate(Spread(), lambda e: e.v).explain()
     assert "<window (buffered)>" in windowed.top_k(2, by="v").explain()
-    assert "<window (general)>" in windowed.aggregate(mean=sd.time_weighted_avg(lambda e: e.v)).explain()
+    assert "<window (buffered)>" in windowed.aggregate(mean=sd.time_weighted_avg(lambda e: e.v)).explain()
+    assert "<window (general)>" in windowed.aggregate(Ends(), lambda e: e.v).explain()
 
 
 def test_a_module_may_not_change_the_array_that_it_is_given() -> None:

@@ -19,6 +19,7 @@ from streamdsl.engine.session import Session
 from streamdsl.errors import QueryError, TimeOverflow, UnboundedOutputError, UserCodeError
 from streamdsl.expr.table import Table, object_column
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, Retract
+from tests.laws.modules import Ends
 
 
 def windows_of(query: sd.Stream[Any]) -> Operator:
@@ -54,7 +55,7 @@ def each(values: Sequence[int]) -> Sequence[int]:
     [
         (lambda s: s.session_window(3, 9).aggregate(n=sd.count()), "its windows are session"),
         (lambda s: s.snapshot_window(output=sd.Output.POINT_AT_END).aggregate(n=sd.count()), "its results are points"),
-        (lambda s: s.tumbling_window(10).aggregate(m=sd.time_weighted_avg(lambda e: e.v)), "time_weighted_avg is time-sensitive"),
+        (lambda s: s.tumbling_window(10).aggregate(Ends(), lambda e: e.v), "Ends is time-sensitive"),
         (lambda s: s.session_window(10).apply(each, lambda e: e.v), "it runs an operator"),
     ],
 )

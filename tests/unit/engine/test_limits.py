@@ -141,6 +141,44 @@ def test_what_cannot_be_undone_fails_the_session_with_the_reason() -> None:
         session.push([])
 
 
+@pytest.mark.parametrize("name", [name for name in WINDOWS if name != "fill"])
+@pytest.mark.parametrize("emit", ["speculative", "watermark", "final"])
+@pytest.mark.parametrize("own", [True, False], ids=["of the source", "of another one"])
+def test_a_push_is_undone_with_a_tick_of_which_too_many_windows_come(name: str, emit: Any, own: bool) -> None:
+    now = [4]
+    clock = sd.Progress.wall_clock(1, clock=lambda: now[0] * 10**9)
+    if own:
+        query = WINDOWS[name](sd.source("s", unit="s", progress=clock))
+    else:
+        query = WINDOWS[name](sd.source("s", unit="s", progress=sd.Progress.imported_from("t"))).union(
+            sd.source("t", unit="s", progress=clock).select(n=lambda e: e.v)
+        )
+    sessions = [query.open(emit=emit, engine_options={"most_windows": 1000}) for _ in range(2)]
+    for each in sessions:
+        each.push([sd.interval("a", 4, 9, {"v": 1}), sd.interval("long", 5, FAR, {"v": 7})], "s")
+    session, twin = sessions
+    before = sections(session)
+    now[0] = FAR
+    for pushed in ([], [sd.interval("b", 6, 8, {"v": 1})]):
+        with pytest.raises(UnboundedOutputError, match="would make more than 1000"):
+            session.push(pushed, "s")
+        assert sections(session) == before
+    now[0] = 12
+    last = [sd.interval("b", 6, 8, {"v": 1}), sd.Retract("long", 5, FAR, 11)]
+    assert session.push(last, "s") == twin.push(last, "s")
+    assert figures(session) == figures(twin)
+
+
+def test_an_end_of_which_too_much_comes_fails_the_session_with_the_reason() -> None:
+    session = open_("tumbling", "speculative")
+    session.push([sd.interval("long", 4, FAR, {"v": 7})])
+    with pytest.raises(UnboundedOutputError):
+        session.close()
+    for use in (session.close, lambda: session.push([]), session.snapshot):
+        with pytest.raises(SessionError, match=r"has failed: window_aggregate_1 would make more than 1000(?s:.*)\nHint: "):
+            use()
+
+
 def test_a_bounded_run_has_the_limit_too() -> None:
     long = [sd.interval("long", 0, FAR, {"v": 7})]
     with pytest.raises(UnboundedOutputError, match="more than 1000000"):

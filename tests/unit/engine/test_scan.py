@@ -64,7 +64,7 @@ def test_a_late_row_computes_what_comes_after_it_and_little_before() -> None:
 
 
 def test_settled_rows_leave_and_empty_groups_with_them() -> None:
-    query = sd.source("s").group_by(lambda e: e.value % 3).apply(lambda g: g.select(lambda e: e.value - e.value % 3).scan(Total))
+    query = sd.source("s").group_by(lambda e: e % 3).apply(lambda g: g.select(lambda e: e - e % 3).scan(Total))
     session = query.open()
     session.push([sd.Insert(n, n, n + 2, n % 3 + 3 * (n % 3 == 1) * (-1) ** n) for n in range(120)])
     full = session.stats()["scan_1"]["state_bytes"]

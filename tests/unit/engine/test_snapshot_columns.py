@@ -35,7 +35,7 @@ def test_it_is_chosen_for_aggregates_that_can_be_taken_back() -> None:
     (operator,) = lower(summed(sd.source("s")).plan()).operators
     assert isinstance(operator, SnapshotOperator)
     query = sd.source("s").snapshot_window().aggregate(m=sd.median(lambda e: e.v))
-    assert "<window (general)>" in query.explain()
+    assert "<window (framed)>" in query.explain()
 
 
 @pytest.mark.parametrize("size", [1, 3, 512])

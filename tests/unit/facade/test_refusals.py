@@ -10,6 +10,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.errors import FieldNotFound, MethodNotFound, QueryError, SchemaError, SessionError, UnitError, UserCodeError
+from streamdsl.udm.bases import AnyUDO
 from streamdsl.windows import Output
 from tests.unit.contract.common import refused
 from tests.unit.facade.trips import Fares, Stats, Top, Trip, Zone, trips, zones
@@ -176,6 +177,16 @@ async def later(e: Any) -> AsyncIterator[float]:
     yield e.fare
 
 
+class Spread(sd.UDA[float, float]):
+    def compute_result(self, payloads: Sequence[float]) -> float:
+        return max(payloads) - min(payloads)
+
+
+class Several(sd.UDO[float, float]):
+    def compute_result(self, payloads: Sequence[float]) -> Iterator[float]:
+        yield from payloads
+
+
 class Checker:
     async def __call__(self, e: Any) -> bool:
         return True
@@ -197,6 +208,33 @@ QUERIES: dict[str, Callable[[Any], object]] = {
 }
 
 
+QUERIES |= {
+    "a lifetime's start": lambda f: trips.alter_lifetime(f, 5),
+    "a lifetime's duration": lambda f: trips.alter_lifetime(None, f),
+    "edges": lambda f: trips.to_edges(f),
+    "distinct": lambda f: trips.distinct(f),
+    "a condition of a join": lambda f: trips.join(trips, where=f),
+    "a select of a join": lambda f: trips.join(trips, select=f),
+    "a left join": lambda f: trips.left_join(trips, where=f),
+    "a full join": lambda f: trips.full_join(trips, select=f),
+    "an anti join": lambda f: trips.anti_join(trips, where=f),
+    "a semi join": lambda f: trips.semi_join(trips, where=f),
+    "a band join": lambda f: trips.band_join(trips, before=1, after=1, where=f),
+    "an asof join": lambda f: trips.asof_join(trips, where=f),
+    "clip_by": lambda f: trips.clip_by(trips, where=f),
+    "a pattern's rows by key": lambda f: trips.match(lambda p: p.a.within(5), by=f),
+    "a pattern's result": lambda f: trips.match(lambda p: p.a.within(5), select=f),
+    "a pattern itself": lambda f: trips.match(f),
+    "the query of groups": lambda f: trips.group_by("zone").apply(f),
+    "a multicast": lambda f: trips.multicast(f),
+    "top_k": lambda f: trips.tumbling_window(5).top_k(2, f),
+    "a module's argument": lambda f: trips.tumbling_window(5).aggregate(Spread, f),
+    "an operator's argument": lambda f: trips.tumbling_window(5).apply(Several, f),
+    "an aggregate of groups": lambda f: trips.group_by("zone").tumbling_window(5).aggregate(f),
+    "a clock": lambda f: sd.source("t", progress=sd.Progress.wall_clock("1s", clock=f)),
+}
+
+
 KINDS_OF_FUNCTIONS = ["async", "async generator", "generator", "partial async", "partial generator", "async call"]
 
 
@@ -208,6 +246,56 @@ def test_functions_that_give_no_value_are_refused_when_the_query_is_made(where: 
         match=r"is an? (async|generator) function, which gives a (coroutine|generator) for .* and no value|yields several",
     ):
         QUERIES[where](function)
+
+
+@pytest.mark.parametrize("function", [is_dear, later, fares, partial(is_dear), Checker()], ids=str)
+def test_the_line_of_such_a_function_is_named(function: Any) -> None:
+    with pytest.raises(QueryError, match=r"\n  at .* in test_refusals.py, line \d+\nHint: "):
+        trips.where(function)
+
+
+PARTS = {
+    sd.UDA: ["compute_result"],
+    sd.TimeSensitiveUDA: ["compute_result"],
+    sd.UDO: ["compute_result"],
+    sd.TimeSensitiveUDO: ["compute_result"],
+    sd.IncrementalUDA: ["create_state", "add_event_to_state", "remove_event_from_state", "compute_result", "merge_states"],
+    sd.IncrementalUDO: ["create_state", "copy_state", "add_events_to_state", "remove_events_from_state", "compute_result"],
+    sd.TimeSensitiveIncrementalUDA: ["create_state", "add_event_to_state", "remove_event_from_state", "compute_result"],
+    sd.TimeSensitiveIncrementalUDO: ["create_state", "add_event_to_state", "remove_event_from_state", "compute_result"],
+    sd.UDSO: ["create_state", "process", "copy_state", "is_empty"],
+}
+
+
+async def _later(*_: object) -> None: ...
+def _one_by_one(*_: object) -> Iterator[int]:
+    yield 1
+
+
+async def _later_one_by_one(*_: object) -> AsyncIterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize("method", [_later, _one_by_one, _later_one_by_one])
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in PARTS.items() for name in names])
+def test_a_method_of_a_module_that_gives_no_value_is_refused_when_the_query_is_made(kind: Any, name: str, method: Any) -> None:
+    parts = {each: lambda *_: None for each in kind.__abstractmethods__}
+    module: Any = type("Module", (kind,), {**parts, name: method})
+    windows: Any = trips.tumbling_window(5)
+    many, stream = issubclass(kind, AnyUDO), kind is sd.UDSO
+    queries = [lambda: trips.scan(module)] if stream else [lambda: windows.apply(module)] if many else [
+        lambda: windows.aggregate(module),
+        lambda: windows.aggregate(n=module().of(lambda e: e.fare)),
+        lambda: windows.aggregate(lambda w: w.udm(module(), lambda e: e.fare)),
+        lambda: trips.group_by("zone").tumbling_window(5).aggregate(module),
+    ]  # fmt: skip
+    for query in queries:
+        if many and name == "compute_result" and method is _one_by_one:
+            query()
+            continue
+        said = rf"{method.__name__} is an? .* function(?s:.*) in test_refusals.py, line \d+\nHint: "
+        with pytest.raises(QueryError, match=said):
+            query()
 
 
 def test_a_generator_function_gives_many_rows_and_an_operator_its_results() -> None:
@@ -249,11 +337,6 @@ def test_a_function_that_forgets_to_return_is_named_with_its_line() -> None:
         sd.from_rows([(1, 9, {"fare": 5})]).where(nothing).run()
     assert f"test_refusals.py, line {nothing.__code__.co_firstlineno}, payload Record(fare=5)" in str(caught.value)
     assert "a function returns its answer" in str(caught.value)
-
-
-class Spread(sd.UDA[float, float]):
-    def compute_result(self, payloads: Sequence[float]) -> float:
-        return max(payloads) - min(payloads)
 
 
 def test_an_aggregate_s_class_taken_of_an_expression_is_taught() -> None:

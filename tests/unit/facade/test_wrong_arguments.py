@@ -125,8 +125,8 @@ def outcome(subject: str, name: str, arguments: tuple[Any, ...], named: dict[str
         if isinstance(found, sd.Stream):
             found.explain()
             found.run({"s": ROWS}).cht()
-    except StreamDslError:
-        return None
+    except StreamDslError as error:
+        return None if "\nHint: " in str(error) else f"no hint: {type(error).__name__}: {str(error)[:150]}"
     except Exception as error:
         if is_of_signature(error):
             return None

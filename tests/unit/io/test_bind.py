@@ -146,7 +146,7 @@ def test_a_payload_alone_is_told_what_a_row_is() -> None:
 
 
 def test_a_generator_that_has_been_read_is_refused() -> None:
-    query = sd.source("s", unit="tick").select(lambda e: e.value)
+    query = sd.source("s", unit="tick").select(lambda e: e)
     rows = ((t, t + 1, t) for t in range(3))
     assert len(query.run({"s": rows}).cht()) == 3
     with pytest.raises(QueryError, match=r"read to its end\nHint: .*list"):

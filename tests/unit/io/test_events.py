@@ -102,7 +102,7 @@ def test_the_schema_is_the_payload_types_or_the_first_events() -> None:
     [
         (Insert("a7", 1.5, 5, "x"), UnitError),  # type: ignore[arg-type]
         (Insert("a7", True, 5, "x"), UnitError),
-        (Insert("a7", 1, None, "x"), UnitError),  # type: ignore[arg-type]
+        (Insert("a7", 1, None, "x"), EventError),  # type: ignore[arg-type]
         (Insert("a7", 1, "never", "x"), UnitError),
         (Insert("a7", 1, 2**63, "x"), TimeOverflow),
         (Retract("a7", 1, 5, 2**64), TimeOverflow),

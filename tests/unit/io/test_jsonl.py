@@ -48,7 +48,7 @@ def test_json_dates_are_text(tmp_path: Path) -> None:
         ('{"le": 2}', "line 2 lacks 'v'"),
         ('{"le": 2, "v": 1, "w": 1}', "line 2 has also 'w'"),
         ('{"le": 2,', "line 2 is no JSON"),
-        ("[1]", r"line 2 holds no JSON object: \[1\]$"),
+        ("[1]", r"line 2 holds no JSON object: \[1\]\n"),
     ],
 )
 def test_a_line_that_does_not_fit_is_refused_with_its_number(tmp_path: Path, line: str, message: str) -> None:

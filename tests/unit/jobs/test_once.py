@@ -152,6 +152,15 @@ def test_a_new_file_with_the_content_of_one_that_is_gone_is_new(folder: Path) ->
     assert sum(row[3] for row in found(folder / "out")) == 4 * 50
 
 
+def test_a_file_that_was_renamed_and_touched_between_runs_is_new(folder: Path) -> None:
+    """Nothing tells it from one that was written anew, with the content of one that is gone."""
+    assert run(query="counted") == 0
+    (folder / "in" / "0.csv").rename(folder / "in" / "again.csv")
+    os.utime(folder / "in" / "again.csv", (2 * 10**9, 2 * 10**9))
+    assert run(query="counted") == 0
+    assert sum(row[3] for row in found(folder / "out")) == 4 * 50
+
+
 def grown(path: Path) -> None:
     path.write_text(path.read_text() + path.read_text().splitlines()[-1] + "\n")
 

@@ -398,7 +398,7 @@ MUST_NOT_FIRE: dict[str, dict[str, Build]] = {
         ),
         "the module is not deterministic": lambda s: s.tumbling_window(5).apply(Sampled()).where(lambda e: e.k == "a"),
         "the results are read elsewhere too": lambda s: doubled(best(s)),
-        "results are aggregates": lambda s: s.tumbling_window(5).aggregate(Total()).where(lambda e: e.value == 1),
+        "results are aggregates": lambda s: s.tumbling_window(5).aggregate(Total()).where(lambda e: e == 1),
     },
     "push_filter_below_select": {
         "the condition is opaque": lambda s: s.select(k=lambda e: e.k).where(lambda e: e.k in ("a", "b")),

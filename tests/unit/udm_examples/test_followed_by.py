@@ -82,7 +82,7 @@ def test_in_a_query_the_order_of_arrival_does_not_matter(seed: int) -> None:
     policy = {"clip": rng.choice(list(sd.Clip)), "output": rng.choice(OUTPUTS)}
     windows, within, grouped = rng.choice(WINDOWS), rng.randint(1, 9), rng.random() < 0.3
     assert_law(
-        lambda s: windows(s.group_by(lambda e: e.value[-1]) if grouped else s, policy).apply(FollowedBy(is_a, is_b, within)),
+        lambda s: windows(s.group_by(lambda e: e[-1]) if grouped else s, policy).apply(FollowedBy(is_a, is_b, within)),
         random_rows(rng, name),
         rng,
     )

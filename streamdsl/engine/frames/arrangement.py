@@ -1,0 +1,172 @@
+"""The arrangement: the rows that windows may still need, in columns, found by their partition and their extent in time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.engine.batch import Batch
+from streamdsl.engine.buffered.rows import NewRows, RowTable
+from streamdsl.engine.buffered.runs import Order, SortedRows, spread
+from streamdsl.engine.frames.stretches import Stretches
+from streamdsl.expr.table import Column, Rows, flatnonzero
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
+
+_SPARE: Final = 256
+"""Rows that may be kept beyond those that are needed: to look for them costs something too."""
+_FEW: Final = 8192
+"""So few rows are looked through."""
+_SCANNED: Final = 16
+"""To look a stretch up costs as much as to look at so many rows more."""
+_STEP: Final = 2
+"""Rows are kept apart by duration, in powers of 2 ** _STEP."""
+
+
+PlacesOf: TypeAlias = Callable[[Rows, Ticks], Column]
+
+
+class Moves(NamedTuple):
+    """For each changed row its place before and after, -1 where it is not there."""
+
+    before: Rows
+    after: Rows
+
+
+class _ByEnd:
+    """Rows as they stand by RE."""
+
+    payloads = None
+
+    def __init__(self, rows: RowTable) -> None:
+        self._rows = rows
+
+    @property
+    def groups(self) -> Ticks:
+        return self._rows.groups
+
+    @property
+    def le(self) -> Ticks:
+        return self._rows.re
+
+    @property
+    def alive(self) -> Column:
+        return self._rows.alive
+
+    @property
+    def n_gone(self) -> int:
+        return self._rows.n_gone
+
+
+class Arrangement:
+    """Rows by partition and time. A row that changes its end is a new one; places stay until `forget` sweeps.
+
+    Rows are kept apart by the magnitude of their duration, so that one long row never makes the search for short ones long.
+    Few rows are looked through instead: then no order is kept up for them.
+    """
+
+    def __init__(self, n_arguments: int, has_payloads: bool, by_point: bool = False, by_end: bool = False) -> None:
+        self.rows = RowTable(n_arguments, has_payloads)
+        self._by_point = by_point
+        self._by_end = by_end
+        self._runs: dict[int, SortedRows] = {}
+        self._unsorted: list[Rows] = []
+        self._most = _SPARE
+
+    def __len__(self) -> int:
+        return len(self.rows) - self.rows.n_gone
+
+    def change(self, batch: Batch, codes: Rows, new_rows: Callable[[Batch, Rows], NewRows]) -> Moves:
+        """Let rows come, go, and end elsewhere; return where each row of the batch was, and where it is."""
+        rows, n_rows = self.rows, len(batch)
+        before, after = np.full(n_rows, -1, dtype=np.intp), np.full(n_rows, -1, dtype=np.intp)
+        is_known, stays = batch.re_old > batch.le, batch.re_new > batch.le
+        if is_known.any():
+            known = flatnonzero(is_known)
+            before[known] = rows.remove(batch.ids[known], batch.le[known])
+            # A row that no window needs any more may be gone already: its end may still change.
+            moved = flatnonzero(stays & (before >= 0))
+            if len(moved):
+                after[moved] = self._add(rows.at(before[moved], batch.re_new[moved]))
+        new = flatnonzero(stays & ~is_known)
+        if len(new):
+            after[new] = self._add(new_rows(batch.only(new), codes[new]))
+        return Moves(before, after)
+
+    def _add(self, new: NewRows) -> Rows:
+        places = self.rows.add(new)
+        self._unsorted.append(places)
+        return places
+
+    def extents(self, places: Rows) -> tuple[Ticks, Ticks]:
+        """Return from when to when rows are looked for: their lifetimes, or the chronon at their LE, or at their RE."""
+        return self.extents_of(self.rows.le[places], self.rows.re[places])
+
+    def extents_of(self, le: Ticks, re: Ticks) -> tuple[Ticks, Ticks]:
+        """Return the same of lifetimes; an empty one has no extent."""
+        if not self._by_point:
+            return le, re
+        return (re, np.where((re == INFINITY) | (re <= le), re, re + 1)) if self._by_end else (le, np.where(re > le, le + 1, le))
+
+    def overlapping(self, stretches: Stretches, places_of: PlacesOf) -> Rows:
+        """Return the rows that overlap some stretches, each once; these are merged. `places_of` says where times are."""
+        if len(self.rows) <= _FEW + _SCANNED * len(stretches):
+            return self._scanned(stretches, places_of)
+        if self._unsorted:
+            self._sort()
+        found = [np.empty(0, dtype=np.intp)]
+        for magnitude, rows in self._runs.items():
+            longest = 1 << min(_STEP * magnitude, 62)
+            first = np.where(stretches.lo < MIN_TIME + longest, MIN_TIME, stretches.lo - longest)
+            for run in rows.runs:
+                at, among = spread(*run.ranges(stretches.codes, first, stretches.hi))
+                places = run.places[among]
+                _, ends = self.extents(places)
+                found.append(places[flatnonzero(self.rows.alive[places] & (ends > stretches.lo[at]))])
+        places = np.concatenate(found)
+        return np.sort(places) if self._by_point else np.unique(places)
+
+    def _scanned(self, stretches: Stretches, places_of: PlacesOf) -> Rows:
+        alive = flatnonzero(self.rows.alive)
+        if not len(alive) or not len(stretches):
+            return alive[:0]
+        starts, ends = self.extents(alive)
+        codes = self.rows.groups[alive]
+        # Of stretches that begin before a row ends the last one reaches furthest; one of another partition ends before it begins.
+        at = np.searchsorted(stretches.low, places_of(codes, ends)) - 1
+        return alive[flatnonzero((at >= 0) & (stretches.high.take(at, mode="clip") > places_of(codes, starts)) & (starts < ends))]
+
+    def _sort(self) -> None:
+        places, self._unsorted = np.concatenate(self._unsorted), []
+        starts, ends = self.extents(places)
+        if self._by_point:
+            self._sorted_of(0).add(places[flatnonzero(starts != INFINITY)])
+            return
+        spans = (ends.astype(np.uint64) - starts.astype(np.uint64)).astype(np.float64)
+        magnitudes = np.where(ends == INFINITY, 64, (np.frexp(spans * (1 + 1e-12))[1] + _STEP - 1) // _STEP)
+        for magnitude in set(magnitudes.tolist()):
+            self._sorted_of(magnitude).add(places[flatnonzero(magnitudes == magnitude)])
+
+    def _sorted_of(self, magnitude: int) -> SortedRows:
+        known = self._runs.get(magnitude)
+        if known is None:
+            rows: Any = _ByEnd(self.rows) if self._by_end else self.rows
+            known = self._runs[magnitude] = SortedRows(rows, Order.ANY)
+        return known
+
+    def forget(self, is_needed: Callable[[Rows], NDArray[np.bool_]]) -> None:
+        """Drop the rows that are not needed, once they may be half of all; `is_needed` says of places which are."""
+        if len(self.rows) <= self._most:
+            return
+        alive = flatnonzero(self.rows.alive)
+        kept = alive[flatnonzero(is_needed(alive))]
+        renumbered = np.full(len(self.rows), -1, dtype=np.intp)
+        renumbered[kept] = np.arange(len(kept))
+        self.rows.keep(kept)
+        self._unsorted = [left for left in (renumbered[new][renumbered[new] >= 0] for new in self._unsorted) if len(left)]
+        for rows in self._runs.values():
+            rows.renumber(renumbered)
+        self._runs = {magnitude: rows for magnitude, rows in self._runs.items() if len(rows)}
+        self._most = 2 * len(kept) + _SPARE

@@ -1,0 +1,174 @@
+"""Count windows: N consecutive distinct starts, or ends, of a partition (paper 001, III.B.4)."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.engine.frames.arrangement import Arrangement
+from streamdsl.engine.frames.frame import Changed, Frame, Policy
+from streamdsl.engine.swept.sorted_index import Portion
+from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
+from streamdsl.expr.table import Column, Rows, flatnonzero
+from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks, add_time
+from streamdsl.windows import Count, Output
+
+
+class Points(NamedTuple):
+    """Points at which rows have changed, in order, and how many rows more there are."""
+
+    low: Column
+    codes: Rows
+    times: Ticks
+    more: Ticks
+
+
+class CountFrame(Frame):
+    """Every point is in the table; it is the start of a window, which has an end and rows once N - 1 points follow."""
+
+    by_point: ClassVar[bool] = True
+
+    def __init__(self, policy: Policy, windows: Count) -> None:
+        super().__init__(policy)
+        self._n = windows.n
+        self.by_end = windows.by == "end"
+
+    def change(self, changed: Changed, rows: Arrangement) -> Touched:
+        points = self._points(changed)
+        if not len(points.times):
+            return UNTOUCHED
+        portion, numbers, slots, at = self._counted(points)
+        table = self.table
+        is_bare = table.starting[slots] == 0
+        gone, left = slots[is_bare], flatnonzero(~is_bare)
+        # A window that starts at one of the N - 1 points before has changed; so has one at the point itself.
+        ranks = np.cumsum(~is_bare) - ~is_bare
+        last = ranks[at] - is_bare[at]
+        first = ranks[at] - (self._n - 1)
+        numbers, slots = numbers[left], slots[left]
+        steps = np.bincount(np.maximum(first, 0), minlength=len(slots) + 1) - np.bincount(last + 1, minlength=len(slots) + 1)
+        near = flatnonzero(np.cumsum(steps[:-1]) > 0)
+        re, sizes = self._windows(slots, near)
+        windows = slots[near]
+        stop = np.searchsorted(points.low, table.any_places(table.code[windows], re))
+        # Where a member ends does not matter to a window that has ended, unless a module sees that.
+        has_changed = (stop > np.searchsorted(points.low, numbers[near])) & (self.policy.sees_ends | (re > self.cti))
+        touched = windows[(table.re[windows] != re) | has_changed]
+        table.re[windows], table.rows[windows] = re, sizes
+        table.put(portion, numbers, slots)
+        return Touched(touched, np.ones(len(touched), dtype=np.bool_), gone)
+
+    def _points(self, changed: Changed) -> Points:
+        """Return the points that rows come to, or leave, or at which they change what a module sees of them."""
+        codes, times, more = [], [], []
+        for re, sign in ((changed.re_old, -1), (changed.re_new, 1)):
+            there = re > changed.le
+            there &= (re != INFINITY) if self.by_end else (True if self.policy.time_sensitive else ~changed.stay)
+            at = flatnonzero(there)
+            codes.append(changed.codes[at])
+            times.append((re if self.by_end else changed.le)[at])
+            more.append(np.full(len(at), sign))
+        all_codes, all_times = np.concatenate(codes), np.concatenate(times)
+        if not len(all_times):
+            return Points(all_times, all_codes, all_times, all_times)
+        spans = self.table.stretches(all_codes, all_times, all_times + CHRONON)
+        low, first, at = np.unique(spans.low, return_index=True, return_inverse=True)
+        sums = np.zeros(len(low), dtype=np.int64)
+        np.add.at(sums, at, np.concatenate(more))
+        return Points(low, all_codes[first], all_times[first], sums)
+
+    def _counted(self, points: Points) -> tuple[Portion, Column, Rows, Rows]:
+        """Return a portion, its entries with those for new points, and where the points are; rows are counted there."""
+        table = self.table
+        portion = table.index.portion(points.low, points.low, self._n + len(points.low))
+        numbers, slots = portion.numbers, portion.slots
+        at = np.searchsorted(numbers, points.low)
+        new = flatnonzero(numbers.take(at, mode="clip") != points.low) if len(numbers) else np.arange(len(points.low))
+        if len(new):
+            made = table.make(points.codes[new], points.times[new])
+            numbers, slots = np.insert(numbers, at[new], points.low[new]), np.insert(slots, at[new], made)
+            if not len(portion.numbers):
+                numbers, slots = points.low[new], made
+            at = np.searchsorted(numbers, points.low)
+        table.starting[slots[at]] += points.more
+        return portion, numbers, slots, at
+
+    def _windows(self, slots: Rows, near: Rows) -> tuple[Ticks, Ticks]:
+        """Return the ends of the windows that start at some entries, INFINITY where points are missing, and their sizes."""
+        table = self.table
+        last = near + self._n - 1
+        end = slots[np.minimum(last, len(slots) - 1)]
+        is_whole = (last < len(slots)) & (table.code[end] == table.code[slots[near]])
+        if is_whole.any():
+            add_time(int(table.le[end[is_whole]].max()), CHRONON)
+        re = np.where(is_whole, table.le[end] + is_whole, INFINITY)
+        sums = np.concatenate([[0], np.cumsum(table.starting[slots])])
+        sizes = sums[np.minimum(last + 1, len(slots))] - sums[near]
+        return re, np.where(is_whole, sizes, 0)
+
+    # Time
+
+    def _starts(self, codes: Rows, time: int | Ticks) -> tuple[Column, Rows, Rows]:
+        """Return all slots, and for each partition where its points begin and where those from a time on do."""
+        entries = self.table.index.all()
+        times = np.broadcast_to(np.asarray(time, dtype=np.int64), codes.shape)
+        begin = np.searchsorted(entries.numbers, self.table.any_places(codes, np.full(len(codes), MIN_TIME)))
+        return entries.slots, begin, np.searchsorted(entries.numbers, self.table.any_places(codes, times))
+
+    def _first_open(self, cti: int) -> Ticks:
+        """Return for each partition the first point that a window not closed yet, or not formed yet, can start at."""
+        codes = np.arange(max(1, len(self.table.codes)))
+        slots, begin, stop = self._starts(codes, cti)
+        first = np.full(len(codes), cti)
+        start = np.maximum(begin, stop - (self._n - 1))
+        some = flatnonzero(start < stop)
+        first[some] = self.table.le[slots[start[some]]]
+        return first
+
+    def _alive_windows(self, cti: int, rows: Arrangement) -> tuple[Rows, Rows]:
+        """Return the first window of partitions with a member whose RE a module sees and a change may still move, by code."""
+        first = self.first_alive(cti, rows)
+        codes = flatnonzero(first != INFINITY)
+        if self.by_end or not len(codes):
+            return codes[:0], codes[:0]
+        slots, begin, at = self._starts(codes, first[codes])
+        windows = slots[np.maximum(begin, at - (self._n - 1))]
+        whole = flatnonzero(self.table.rows[windows] > 0)
+        return codes[whole], windows[whole]
+
+    def settled(self, cti: int, rows: Arrangement) -> Ticks:
+        settled = np.full(max(1, len(self.table.codes)), cti)
+        codes, windows = self._alive_windows(cti, rows)
+        settled[codes] = np.minimum(cti, self.table.re[windows] - 1)
+        return settled
+
+    def _kept_from(self, cti: int, rows: Arrangement) -> Ticks:
+        """Return for each partition the first point that is needed."""
+        kept, slots = self._first_open(cti), self.open_windows(cti, rows)
+        np.minimum.at(kept, self.table.code[slots], self.table.le[slots])
+        return kept
+
+    def open_windows(self, cti: int, rows: Arrangement) -> Rows:
+        slots = super().open_windows(cti, rows)
+        return slots[self.table.rows[slots] > 0]
+
+    def is_kept(self, cti: int, rows: Arrangement, slots: Rows) -> NDArray[np.bool_]:
+        kept: NDArray[np.bool_] = self.table.le[slots] >= self._kept_from(cti, rows)[self.table.code[slots]]
+        return kept
+
+    def is_needed(self, cti: int, rows: Arrangement, places: Rows) -> NDArray[np.bool_]:
+        points = rows.rows.re[places] if self.by_end else rows.rows.le[places]
+        needed: NDArray[np.bool_] = points >= self._kept_from(cti, rows)[rows.rows.groups[places]]
+        return needed
+
+    def first_start(self, cti: int, rows: Arrangement) -> int:
+        slots = self.table.all()
+        return int(self.table.le[slots[self.is_kept(cti, rows, slots)]].min(initial=cti))
+
+    def output_cti(self, cti: int, rows: Arrangement) -> int:
+        _, alive = self._alive_windows(cti, rows)
+        if self.policy.output is Output.POINT_AT_END:
+            return int(self.table.re[alive].min(initial=cti))
+        return int(min(self._first_open(cti).min(), self.table.le[alive].min(initial=cti)))

@@ -1,0 +1,251 @@
+"""What a frame is: it keeps the windows of all partitions up to date, and knows what a CTI settles of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.engine.frames.arrangement import Arrangement
+from streamdsl.engine.frames.stretches import Stretches
+from streamdsl.engine.frames.table import WindowTable
+from streamdsl.engine.swept.sorted_index import Portion
+from streamdsl.engine.swept.timeline import Touched
+from streamdsl.expr.table import Column, Rows, flatnonzero
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
+from streamdsl.windows import Output
+
+_SPARE: Final = 256
+"""Windows that may be kept beyond those that are needed: to look for them costs something too."""
+
+
+class Changed(NamedTuple):
+    """Rows whose ends have changed, by the codes of their partitions; an end equal to LE means that a row is not there."""
+
+    codes: Rows
+    le: Ticks
+    re_old: Ticks
+    re_new: Ticks
+
+    @property
+    def stay(self) -> NDArray[np.bool_]:
+        """Which rows are there before and after."""
+        stay: NDArray[np.bool_] = (self.re_old > self.le) & (self.re_new > self.le)
+        return stay
+
+
+class Found(NamedTuple):
+    """Windows that must be, in order: where they are, and how many rows are in each."""
+
+    low: Column
+    codes: Rows
+    le: Ticks
+    re: Ticks
+    rows: Ticks
+
+    def take(self, at: Rows) -> Found:
+        """Return some of them, in their order."""
+        return Found(*(column[at] for column in self))
+
+
+class Pairs(NamedTuple):
+    """Windows and their members: the number of the window, and the place of the row."""
+
+    windows: Rows
+    places: Rows
+
+
+class Split(NamedTuple):
+    """New windows, and for each the one that it was part of before."""
+
+    new: Rows
+    before: Rows
+
+
+NO_SPLIT: Final = Split(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the rules of time depend on besides the windows."""
+
+    output: Output
+    time_sensitive: bool
+    sees_ends: bool
+    """Whether a module sees where a member ends outside of the window."""
+
+
+class Frame(ABC):
+    """The windows of one kind. `change` says which windows are not as before, `members` who is in them."""
+
+    by_point: ClassVar[bool] = False
+    """Whether a row belongs by its place in time, not by overlap."""
+    by_end = False
+    """Whether that place is its RE, not its LE."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.table = WindowTable()
+        self.is_grouped = True
+        self.split: Split = NO_SPLIT
+        """The windows of the last change that were part of others before."""
+        self.cti = MIN_TIME
+        self._most = _SPARE
+
+    @abstractmethod
+    def change(self, changed: Changed, rows: Arrangement) -> Touched:
+        """Let the windows be as the rows, which have changed, make them; what is gone is still to be dropped."""
+
+    def members(self, slots: Rows, rows: Arrangement) -> Pairs:
+        """Return who is in some windows, which are in order."""
+        table = self.table
+        windows = table.stretches(table.code[slots], table.le[slots], table.re[slots])
+        places = rows.overlapping(windows.merged(), table.any_places)
+        return self.pairs(windows, rows.rows.groups[places], rows.extents(places), places)
+
+    def pairs(self, windows: Stretches, codes: Rows, extents: tuple[Ticks, Ticks], places: Rows) -> Pairs:
+        """Return each of some windows, whose starts and ends are in order, with each of some rows that is in it."""
+        starts, ends = (self.table.any_places(codes, times) for times in extents)
+        first = np.searchsorted(windows.high, starts, side="right")
+        last = np.searchsorted(windows.low, ends, side="left")
+        lengths = np.where(ends > starts, np.maximum(last - first, 0), 0)
+        found = np.repeat(places, lengths)
+        at = np.arange(len(found)) + np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
+        return Pairs(at, found)
+
+    # Time
+
+    @abstractmethod
+    def output_cti(self, cti: int, rows: Arrangement) -> int:
+        """Return how far the results are settled."""
+
+    @abstractmethod
+    def is_needed(self, cti: int, rows: Arrangement, places: Rows) -> NDArray[np.bool_]:
+        """Say which rows changes from a CTI on can need."""
+
+    def open_windows(self, cti: int, rows: Arrangement) -> Rows:
+        """Return the windows that changes from a CTI on can alter, by partition and start."""
+        slots = self.table.all()
+        return slots[self.table.re[slots] > self.settled(cti, rows)[self.table.code[slots]]]
+
+    def first_start(self, cti: int, rows: Arrangement) -> int:
+        """Return the LE of the first window that is open at a CTI and has rows, that CTI if there is none before."""
+        slots = self.open_windows(cti, rows)
+        return int(self.table.le[slots[self.table.rows[slots] > 0]].min(initial=cti))
+
+    def held_codes(self, cti: int, rows: Arrangement) -> Rows:
+        """Return the codes of the partitions of which something is needed; a stream that is not grouped is one for ever."""
+        if not self.is_grouped:
+            return np.arange(len(self.table.codes))
+        places = flatnonzero(rows.rows.alive)
+        places = places[self.is_needed(cti, rows, places)]
+        codes = [self.table.code[self.open_windows(cti, rows)], rows.rows.groups[places]]
+        return np.unique(np.concatenate(codes))
+
+    def forget(self, cti: int, rows: Arrangement) -> None:
+        """Drop what no change from a CTI on can need, once it may be half of all."""
+        self.cti = cti
+        rows.forget(lambda places: self.is_needed(cti, rows, places))
+        table = self.table
+        if len(table) <= self._most:
+            return
+        table.keep(self.is_kept(cti, rows, table.all()))
+        self._most = 2 * len(table) + _SPARE
+        held = self.held_codes(cti, rows)
+        self.let_go(np.setdiff1d(np.arange(len(table.codes)), held))
+        alive = np.unique(rows.rows.groups[flatnonzero(rows.rows.alive)])
+        table.codes.keep(np.union1d(held, alive))
+
+    def is_kept(self, cti: int, rows: Arrangement, slots: Rows) -> NDArray[np.bool_]:
+        """Say which entries of the table changes from a CTI on can need."""
+        kept: NDArray[np.bool_] = self.table.re[slots] > self.settled(cti, rows)[self.table.code[slots]]
+        return kept
+
+    def let_go(self, codes: Rows) -> None:
+        """Forget what is known of partitions that are let go."""
+
+    def first_alive(self, cti: int, rows: Arrangement) -> Ticks:
+        """Return for each partition the smallest LE of a row whose RE may still change, INFINITY if there is none."""
+        first = np.full(max(len(self.table.codes), 1), INFINITY)
+        if self.policy.sees_ends:
+            alive = flatnonzero(rows.rows.alive & (rows.rows.re >= cti))
+            np.minimum.at(first, rows.rows.groups[alive], rows.rows.le[alive])
+        return first
+
+    def settled(self, cti: int, rows: Arrangement) -> Ticks:
+        """Return for each partition the time until which windows are closed: those with W.RE <= it are."""
+        return np.minimum(self.first_alive(cti, rows), cti)
+
+
+class DisjointFrame(Frame):
+    """Windows that do not overlap: those around a change are made anew."""
+
+    def change(self, changed: Changed, rows: Arrangement) -> Touched:
+        around = self.around(changed)
+        portion = self.table.portion(around)
+        found = self.windows(around, rows)
+        return self._replace(around, portion, found, self.differ(changed, found))
+
+    def _widened(self, codes: Rows, lo: Ticks, hi: Ticks, touching: bool) -> Stretches:
+        """Return stretches that windows which they overlap (or touch at their start) do not cross."""
+        table = self.table
+        spans = table.stretches(codes, lo, hi).merged()
+        portion = table.portion(spans)
+        slots = portion.slots
+        if not len(slots):
+            return spans
+        before = np.searchsorted(portion.numbers, spans.low) - 1
+        first = slots[np.maximum(before, 0)]
+        ends = table.re[first]
+        crosses = (before >= 0) & (table.code[first] == spans.codes) & ((ends >= spans.lo) if touching else (ends > spans.lo))
+        lo = np.where(crosses, table.le[first], spans.lo)
+        before = np.searchsorted(portion.numbers, spans.high) - 1
+        last = slots[np.maximum(before, 0)]
+        crosses = (before >= 0) & (table.code[last] == spans.codes) & (table.re[last] > spans.hi)
+        return table.stretches(spans.codes, lo, np.where(crosses, table.re[last], spans.hi)).merged()
+
+    @abstractmethod
+    def around(self, changed: Changed) -> Stretches:
+        """Return the stretches in which windows start that may not be as before, merged."""
+
+    @abstractmethod
+    def windows(self, around: Stretches, rows: Arrangement) -> Found:
+        """Return the windows that start in some stretches."""
+
+    @abstractmethod
+    def differ(self, changed: Changed, found: Found) -> NDArray[np.bool_]:
+        """Say in which windows there may be other members, or members that look otherwise to a module."""
+
+    def _replace(self, around: Stretches, portion: Portion, found: Found, differ: NDArray[np.bool_]) -> Touched:
+        """Put windows in the place of those that were, each in the slot of the one that started there."""
+        table = self.table
+        inside = flatnonzero(around.holds(portion.numbers))
+        numbers, slots = portion.numbers[inside], portion.slots[inside]
+        at = np.searchsorted(numbers, found.low)
+        is_known = numbers.take(at, mode="clip") == found.low if len(numbers) else np.zeros(len(found.low), dtype=np.bool_)
+        now = np.empty(len(found.low), dtype=np.intp)
+        known, new = flatnonzero(is_known), flatnonzero(~is_known)
+        now[known] = slots[at[known]]
+        now[new] = table.make(found.codes[new], found.le[new])
+        self.split = self._split(now[new], slots[np.maximum(at[new] - 1, 0)], at[new] > 0) if len(slots) else NO_SPLIT
+        moved = table.re[now] != found.re
+        # Rows that have not changed come into a window, or leave it, as its end moves: then it has more of them, or fewer.
+        summed = differ | ~is_known | (table.rows[now] != found.rows)
+        table.re[now], table.rows[now] = found.re, found.rows
+        if self.policy.time_sensitive:
+            summed |= moved
+        is_gone = np.ones(len(slots), dtype=np.bool_)
+        is_gone[at[known]] = False
+        table.replace(portion, around, found.low, now)
+        touched = flatnonzero(summed | moved)
+        return Touched(now[touched], summed[touched], slots[is_gone])
+
+    def _split(self, new: Rows, before: Rows, has_one: NDArray[np.bool_]) -> Split:
+        """Return the new windows that start inside of one that was there before."""
+        table = self.table
+        inside = has_one & (table.code[before] == table.code[new]) & (table.re[before] > table.le[new])
+        at = flatnonzero(inside)
+        return Split(new[at], before[at])

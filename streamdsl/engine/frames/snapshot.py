@@ -1,0 +1,108 @@
+"""Snapshot windows: between consecutive endpoints of a partition (paper 001, III.B.3)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.engine.frames.arrangement import Arrangement
+from streamdsl.engine.frames.frame import Changed, DisjointFrame, Found, Policy
+from streamdsl.engine.frames.stretches import Stretches
+from streamdsl.expr.table import Rows, flatnonzero
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
+from streamdsl.windows import Output
+
+
+class SnapshotFrame(DisjointFrame):
+    """A window is there while it has rows; so where one ends and none begins, there are no rows."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(policy)
+        self._last = np.empty(0, dtype=np.int64)
+        self._cti = MIN_TIME
+
+    def _span(self, changed: Changed) -> tuple[Ticks, Ticks]:
+        """Return from when to when a row is there only before or only after its change, or looks otherwise."""
+        lo, hi = np.minimum(changed.re_old, changed.re_new), np.maximum(changed.re_old, changed.re_new)
+        return np.where(changed.stay, changed.le, lo) if self.policy.sees_ends else lo, hi
+
+    def around(self, changed: Changed) -> Stretches:
+        # An endpoint that comes or goes may be where a window ends: windows that touch the change count too.
+        lo, hi = self._span(changed)
+        return self._widened(changed.codes, lo, np.where(hi == INFINITY, hi, hi + 1), touching=True)
+
+    def windows(self, around: Stretches, rows: Arrangement) -> Found:
+        table = self.table
+        places = rows.overlapping(around, table.any_places)
+        codes, (le, re) = rows.rows.groups[places], rows.extents(places)
+        starts, ends = table.any_places(codes, le), table.any_places(codes, re)
+        times = np.concatenate([around.lo, around.hi, le, re])
+        numbers = np.concatenate([around.low, around.high, starts, ends])
+        # Endpoints beyond the stretches, where windows stay as they are, do not count.
+        at = np.searchsorted(around.low, numbers, side="right") - 1
+        inside = flatnonzero((at >= 0) & (numbers <= around.high.take(at, mode="clip")))
+        numbers, first = np.unique(numbers[inside], return_index=True)
+        times, stretch = times[inside[first]], at[inside[first]]
+        are_windows = flatnonzero(stretch[1:] == stretch[:-1])
+        low, le = numbers[are_windows], times[are_windows]
+        steps = np.bincount(np.searchsorted(low, starts), minlength=len(low) + 1)
+        steps -= np.bincount(np.searchsorted(low, ends), minlength=len(low) + 1)
+        counts = np.cumsum(steps[:-1])
+        filled = flatnonzero(counts > 0)
+        found = Found(low, around.codes[stretch[are_windows]], le, times[are_windows + 1], counts)
+        return found if len(filled) == len(low) else found.take(filled)
+
+    def differ(self, changed: Changed, found: Found) -> NDArray[np.bool_]:
+        lo, hi = self._span(changed)
+        table = self.table
+        high = table.any_places(found.codes, found.re)
+        first = np.searchsorted(high, table.any_places(changed.codes, lo), side="right")
+        last = np.searchsorted(found.low, table.any_places(changed.codes, hi), side="left")
+        steps = np.bincount(first, minlength=len(high) + 1) - np.bincount(np.maximum(last, first), minlength=len(high) + 1)
+        differ: NDArray[np.bool_] = np.cumsum(steps[:-1]) > 0
+        return differ
+
+    def settled(self, cti: int, rows: Arrangement) -> Ticks:
+        # A window that ends at the CTI is open: the endpoint there may still go, and the window is then longer.
+        return np.minimum(self.first_alive(cti, rows), max(cti, MIN_TIME + 1) - 1)
+
+    def forget(self, cti: int, rows: Arrangement) -> None:
+        if self.policy.time_sensitive:
+            self._note_endpoints(cti, rows)
+        super().forget(cti, rows)
+
+    def _note_endpoints(self, cti: int, rows: Arrangement) -> None:
+        """Remember the last endpoint before the CTI of each partition: it is there for ever."""
+        self._grow()
+        alive = flatnonzero(rows.rows.alive)
+        for times in (rows.rows.le[alive], rows.rows.re[alive]):
+            passed = flatnonzero((times >= self._cti) & (times < cti))
+            np.maximum.at(self._last, rows.rows.groups[alive[passed]], times[passed])
+        self._cti = cti
+
+    def _grow(self) -> None:
+        n_codes = len(self.table.codes)
+        if len(self._last) < n_codes:
+            self._last = np.concatenate([self._last, np.full(2 * n_codes - len(self._last), MIN_TIME)])
+
+    def is_needed(self, cti: int, rows: Arrangement, places: Rows) -> NDArray[np.bool_]:
+        needed: NDArray[np.bool_] = rows.rows.re[places] > self.settled(cti, rows)[rows.rows.groups[places]]
+        return needed
+
+    def let_go(self, codes: Rows) -> None:
+        self._last[codes[codes < len(self._last)]] = MIN_TIME
+
+    def output_cti(self, cti: int, rows: Arrangement) -> int:
+        if not self.policy.time_sensitive:
+            return cti
+        first = self.first_alive(cti, rows)
+        if self.policy.output is Output.POINT_AT_END:
+            return min(cti, self._first_end(first))
+        self._grow()
+        last = self._last[self.held_codes(cti, rows)]
+        return int(min(np.where(last == MIN_TIME, cti, last).min(initial=cti), first.min(initial=cti)))
+
+    def _first_end(self, first: Ticks) -> int:
+        """Return the smallest RE of the windows that start at these times, one for each partition."""
+        slots = self.table.all()
+        return int(self.table.re[slots][self.table.le[slots] == first[self.table.code[slots]]].min(initial=INFINITY))

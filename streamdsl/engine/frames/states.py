@@ -1,0 +1,125 @@
+"""The states of windows: which rows have come into a window, and which have left it, since its states were made."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamdsl.engine.buffered.buffer import Members
+from streamdsl.engine.buffered.modules import StateAggregate, Windows
+from streamdsl.engine.frames.arrangement import Arrangement, Moves
+from streamdsl.engine.frames.frame import Changed, Frame, Pairs
+from streamdsl.expr.table import Column, Rows, flatnonzero, object_column
+from streamdsl.temporal.time import Ticks
+from streamdsl.udm.bases import can_remove
+from streamdsl.udm.incremental import Held
+
+
+class WindowStates:
+    """One column of states for each module, by slot; None where a state must be made of all members.
+
+    A state is as its window's result that is out: it takes in what one step changes, or it is dropped.
+    """
+
+    def __init__(self, frame: Frame, rows: Arrangement, modules: list[StateAggregate]) -> None:
+        self._frame = frame
+        self._rows = rows
+        self.modules = modules
+        frame.table.states = [object_column([]) for _ in modules]
+        self._changed: Changed | None = None
+        self._moves: Moves | None = None
+
+    def begin(self, changed: Changed | None, moves: Moves | None) -> None:
+        """Begin a step, in which these rows change."""
+        self._changed, self._moves = changed, moves
+
+    def of(self, module: StateAggregate, found: Windows, slots: Rows) -> list[Held]:
+        """Return the states of windows, which are in order, up to date."""
+        column = self._frame.table.states[self.modules.index(module)]
+        self._copy(module, column, found, slots)
+        is_known = column[slots] != None  # noqa: E711
+        gone, come = self._since(slots)
+        if not can_remove(module.function):
+            is_known &= gone.lo == gone.hi
+        known, new = flatnonzero(is_known), flatnonzero(~is_known)
+        held = column[slots]
+        if len(known):
+            states = module.advanced(found, held[known].tolist(), gone.at(known), come.at(known))
+            held[known] = object_column(states)
+        if len(new):
+            members = found.members(module.order)
+            nothing = Members(members.places, members.lo[new], members.lo[new])
+            held[new] = object_column(module.advanced(found, [None] * len(new), nothing, members.at(new)))
+        column[slots] = held
+        return list(held.tolist())
+
+    def _copy(self, module: StateAggregate, column: Column, found: Windows, slots: Rows) -> None:
+        """Let windows that were part of others before begin with copies of their states."""
+        new, before = self._frame.split
+        if self._frame.by_point or not len(new):
+            return
+        wanted = np.isin(new, slots) & (column[before] != None)  # noqa: E711
+        for slot, held in zip(new[wanted].tolist(), column[before[wanted]].tolist(), strict=True):
+            window = int(flatnonzero(slots == slot)[0])
+            column[slot] = module.copied(held, found, window)
+
+    def _ends(self, slots: Rows) -> Ticks:
+        """Return the ends of windows when their states, or those that they are copied from, were made."""
+        table, (new, before) = self._frame.table, self._frame.split
+        ends = np.where(table.results.is_out, table.results.re, table.re)
+        ends[new] = table.results.re[before]
+        return ends[slots]
+
+    def _since(self, slots: Rows) -> tuple[Members, Members]:
+        """Return who has left windows, and who has come into them."""
+        gone, come = self._of_changed(slots)
+        if self._frame.by_point:
+            out, into = self._of_moved(slots)
+            gone, come = (Pairs(*map(np.concatenate, zip(*pair, strict=True))) for pair in ((gone, out), (come, into)))
+        return _members(gone, len(slots)), _members(come, len(slots))
+
+    def _of_changed(self, slots: Rows) -> tuple[Pairs, Pairs]:
+        """Return the changed rows that have left windows, and those that have come into them."""
+        if self._changed is None or self._moves is None:
+            nothing = Pairs(slots[:0], slots[:0])
+            return nothing, nothing
+        changed, frame, rows, table = self._changed, self._frame, np.arange(len(self._changed.le)), self._frame.table
+        pairs = []
+        for ends, re in ((self._ends(slots), changed.re_old), (table.re[slots], changed.re_new)):
+            windows = table.stretches(table.code[slots], table.le[slots], ends)
+            found = frame.pairs(windows, changed.codes, self._rows.extents_of(changed.le, re), rows)
+            pairs.append(found.windows * len(rows) + found.places)
+        before, after = pairs
+        left, came = np.setdiff1d(before, after), np.setdiff1d(after, before)
+        return _unpacked(left, self._moves.before), _unpacked(came, self._moves.after)
+
+    def _of_moved(self, slots: Rows) -> tuple[Pairs, Pairs]:
+        """Return the other rows that have left windows as these end elsewhere, and those that have come into them."""
+        table, frame = self._frame.table, self._frame
+        re_old, re_new = table.results.re[slots], table.re[slots]
+        lo, hi = np.minimum(re_old, re_new), np.maximum(re_old, re_new)
+        windows = flatnonzero((lo < hi) & table.results.is_out[slots])
+        nothing = Pairs(slots[:0], slots[:0])
+        if not len(windows):
+            return nothing, nothing
+        stretches = table.stretches(table.code[slots[windows]], lo[windows], hi[windows])
+        rows = self._rows
+        places = rows.overlapping(stretches.merged(), table.any_places)
+        if self._moves is not None:
+            places = np.setdiff1d(places, self._moves.after)
+        found = frame.pairs(stretches, rows.rows.groups[places], rows.extents(places), places)
+        windows = windows[found.windows]
+        grows = re_new[windows] > re_old[windows]
+        return Pairs(windows[~grows], found.places[~grows]), Pairs(windows[grows], found.places[grows])
+
+
+def _unpacked(pairs: Rows, places: Rows) -> Pairs:
+    windows, rows = np.divmod(pairs, max(len(places), 1))
+    found = places[rows]
+    known = flatnonzero(found >= 0)
+    return Pairs(windows[known], found[known])
+
+
+def _members(pairs: Pairs, n_windows: int) -> Members:
+    order = np.argsort(pairs.windows, kind="stable")
+    stops = np.cumsum(np.bincount(pairs.windows, minlength=n_windows))
+    return Members(pairs.places[order], np.concatenate([[0], stops[:-1]]), stops)

@@ -1,0 +1,136 @@
+"""The windows that rows make, of all partitions: each has a slot, and is found by its partition and its start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from streamdsl.engine.frames.stretches import Stretches
+from streamdsl.engine.index.pair_index import longer
+from streamdsl.engine.swept.group_codes import GroupCodes
+from streamdsl.engine.swept.packing import Packing
+from streamdsl.engine.swept.results import EndingResults
+from streamdsl.engine.swept.sorted_index import Portion, SortedIndex
+from streamdsl.expr.table import Column, Rows, flatnonzero
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
+
+_LEAST: Final = 64
+
+
+class WindowTable:
+    """Windows `[le, re)` in slots: the code of the partition of each, how many rows are in it, and what has been sent of it."""
+
+    def __init__(self) -> None:
+        self.codes = GroupCodes()
+        self.capacity = 0
+        self.le: Ticks = np.empty(0, dtype=np.int64)
+        self.re: Ticks = np.empty(0, dtype=np.int64)
+        self.rows: Ticks = np.empty(0, dtype=np.int64)
+        self.starting: Ticks = np.empty(0, dtype=np.int64)
+        """How many rows count as starting with the window, where its frame asks for that."""
+        self.code: Rows = np.empty(0, dtype=np.intp)
+        self.results = EndingResults()
+        self.states: list[Column] = []
+        """Columns of what modules keep for each window, None where there is nothing."""
+        self._free: Rows = np.empty(0, dtype=np.intp)
+        self._packing = Packing()
+        self.index = SortedIndex()
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def make(self, codes: Rows, le: Ticks) -> Rows:
+        """Return slots for new windows, without rows and without an end; they are not in the index yet."""
+        if len(self._free) < len(le):
+            self._grow(max(_LEAST, 2 * self.capacity, self.capacity + 2 * len(le)))
+        slots, self._free = self._free[: len(le)], self._free[len(le) :]
+        self.code[slots], self.le[slots], self.re[slots] = codes, le, MIN_TIME
+        self.rows[slots] = self.starting[slots] = 0
+        return slots
+
+    def _grow(self, size: int) -> None:
+        self._free = np.concatenate([self._free, np.arange(self.capacity, size)])
+        columns = (self.le, self.re, self.rows, self.starting, self.code)
+        self.le, self.re, self.rows, self.starting, self.code = (longer(column, size) for column in columns)
+        self.results.grow(size)
+        self.states = [np.concatenate([column, np.full(size - len(column), None)]) for column in self.states]
+        self.capacity = size
+
+    def drop(self, slots: Rows) -> None:
+        """Let slots go that are in the index no more; they can then be used again."""
+        self.rows[slots] = 0
+        self.results.clear(slots)
+        self.forget_states(slots)
+        self._free = np.concatenate([slots, self._free])
+
+    def forget_states(self, slots: Rows) -> None:
+        """Drop what modules keep for windows."""
+        for column in self.states:
+            column[slots] = None
+
+    def stretches(self, codes: Rows, lo: Ticks, hi: Ticks) -> Stretches:
+        """Return periods of partitions with their places."""
+        ends = hi[hi != INFINITY]
+        high = max(int(lo.max()), int(ends.max(initial=MIN_TIME)))
+        if not self._packing.fits(len(self.codes), int(lo.min()), high):
+            self._repack(int(lo.min()), high)
+        return Stretches(codes, lo, hi, self.places(codes, lo), self.places(codes, hi))
+
+    def _repack(self, low: int, high: int) -> None:
+        slots = self.index.all().slots
+        if len(slots):
+            ends = self.re[slots]
+            low, high = (
+                min(low, int(self.le[slots].min())),
+                max(high, int(self.le[slots].max()), int(ends[ends != INFINITY].max(initial=high))),
+            )
+        self._packing.fit(len(self.codes), low, high)
+        self.index.renumber(self.places(self.code[slots], self.le[slots]))
+
+    def places(self, codes: Rows, times: Ticks) -> Column:
+        """Return the places of times that lie in stretches, or in windows, on the line of (code, time)."""
+        return self._packing.numbers(codes, times)
+
+    def any_places(self, codes: Rows, times: Ticks) -> Column:
+        """Return places of any times, which are right as far as stretches are compared with them."""
+        return self._packing.clipped(codes, times)
+
+    def portion(self, stretches: Stretches, margin: int = 0) -> Portion:
+        """Return the entries of windows around stretches, with a margin of so many more."""
+        return self.index.portion(stretches.low, stretches.high, margin)
+
+    def put(self, portion: Portion, numbers: Column, slots: Rows) -> None:
+        """Put windows, in order, in the place of a portion."""
+        self.index.put(Portion(numbers, slots, _runs_of(portion, numbers), portion.pieces))
+
+    def replace(self, portion: Portion, stretches: Stretches, low: Column, slots: Rows) -> None:
+        """Put windows, in order, in the place of those that start in the stretches; all of these are in the portion."""
+        stays = flatnonzero(~stretches.holds(portion.numbers))
+        numbers = np.concatenate([portion.numbers[stays], low])
+        order = np.argsort(numbers, kind="stable")
+        self.put(portion, numbers[order], np.concatenate([portion.slots[stays], slots])[order])
+
+    def all(self) -> Rows:
+        """Return the slots of all windows, by partition and start."""
+        return self.index.all().slots
+
+    def keep(self, is_kept: Column) -> None:
+        """Let all windows go but these of `all()`, and partitions without any but those that are told."""
+        entries = self.index.all()
+        gone = flatnonzero(~is_kept)
+        self.index.put(entries.without(gone))
+        self.drop(entries.slots[gone])
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the groups that have a code."""
+        return iter(self.codes)
+
+
+def _runs_of(portion: Portion, places: Column) -> Rows:
+    """Return to which run of a portion each of some places belongs."""
+    if len(portion.pieces) <= 1 or not len(portion.numbers):
+        return np.zeros(len(places), dtype=np.intp)
+    at = np.searchsorted(portion.numbers, places, side="right") - 1
+    return portion.run[np.maximum(at, 0)]

@@ -1,0 +1,272 @@
+"""The composed window operator: a frame says which windows a change touches, aggregates are computed of their members.
+
+What differs from the results that are out goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from streamdsl.engine.batch import Batch
+from streamdsl.engine.buffered.buffer import Members
+from streamdsl.engine.buffered.group_times import GroupTimes
+from streamdsl.engine.buffered.modules import MemberAggregate, StateAggregate, order_of
+from streamdsl.engine.buffered.rows import NewRows, RowTable
+from streamdsl.engine.buffered.runs import Order, in_order
+from streamdsl.engine.buffered.timed import member_aggregate
+from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
+from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.engine.columnar.terms import ROWS, Part, Terms
+from streamdsl.engine.frames import frame_of
+from streamdsl.engine.frames.arrangement import Arrangement
+from streamdsl.engine.frames.frame import NO_SPLIT, Changed, Frame, Pairs, Policy
+from streamdsl.engine.frames.states import WindowStates
+from streamdsl.engine.frames.table import WindowTable
+from streamdsl.engine.operator import Gate, inputs_of
+from streamdsl.engine.operators.swept import SweptOperator
+from streamdsl.engine.swept.agenda import Agenda
+from streamdsl.engine.swept.group_codes import GroupCodes
+from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
+from streamdsl.errors import UserCodeError
+from streamdsl.expr.nodes import Life
+from streamdsl.expr.table import Column, Rows, Table, flatnonzero
+from streamdsl.plan.node import WindowAggregate
+from streamdsl.temporal.lifetime import Lifetime
+from streamdsl.temporal.time import INFINITY, Ticks
+from streamdsl.udm.incremental import keeps_state
+from streamdsl.windows import Count, Output, Session, Snapshot
+
+_NONE: Final[Rows] = np.empty(0, dtype=np.intp)
+
+
+@dataclass(slots=True)
+class Computing:
+    """Windows that are computed: each pair of a window's number and the place of a row in it."""
+
+    rows: RowTable
+    operator: FramedWindowOperator
+    slots: Rows
+    pairs: Pairs
+
+    def members(self, order: Order) -> Members:
+        """Return the members of the windows, in an order that a module wants."""
+        at, places = self.pairs
+        if order is not Order.ANY and len(places):
+            times = self.rows.le[places]
+            places = in_order(self.rows, places, GroupTimes(at, times).pack(at, times), order)
+        # In each order the members of a window stand together, and windows as they are numbered.
+        stops = np.cumsum(np.bincount(at, minlength=len(self.slots)))
+        if order is Order.ANY:
+            places = places[np.argsort(at, kind="stable")]
+        return Members(places, np.concatenate([[0], stops[:-1]]), stops)
+
+    def error(self, window: int, error: Exception) -> Exception:
+        """Return what a user sees of an exception in one of them."""
+        return UserCodeError(error, operator=self.operator.label, window=self.period(window))
+
+    def period(self, window: int) -> Lifetime:
+        """Return one of the windows."""
+        table, slot = self.operator.table, self.slots[window]
+        return Lifetime(int(table.le[slot]), int(table.re[slot]))
+
+    def periods(self) -> tuple[Ticks, Ticks]:
+        """Return where each begins and ends."""
+        return self.operator.table.le[self.slots], self.operator.table.re[self.slots]
+
+
+class Composed:
+    """A frame over the rows that it needs."""
+
+    def __init__(self, frame: Frame, rows: Arrangement) -> None:
+        self.frame = frame
+        self.rows = rows
+
+    @property
+    def boundaries(self) -> WindowTable:
+        """The windows, in slots."""
+        return self.frame.table
+
+    @property
+    def codes(self) -> GroupCodes:
+        """The codes of the groups."""
+        return self.frame.table.codes
+
+    def drop(self, gone: Rows) -> None:
+        """Let windows go."""
+        if len(gone):
+            self.frame.table.drop(gone)
+
+    def forget(self, cti: int) -> None:
+        """Drop what no change from a CTI on can need."""
+        self.frame.forget(cti, self.rows)
+
+
+class FramedWindowOperator(SweptOperator):
+    """Any aggregates over windows whose ends depend on the rows."""
+
+    kind = "window (framed)"
+
+    def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
+        super().__init__(label, node, gate)
+        self.members: list[MemberAggregate] = []
+        self._arguments: dict[int, tuple[int, int | None]] = {}
+        n_columns = 0
+        for number, agg in enumerate(node.aggregates):
+            if agg.counts_rows:
+                continue
+            self._arguments[number] = argument, where = n_columns, None if agg.where is None else n_columns + 1
+            n_columns += 1 if agg.where is None else 2
+            if type(agg.function) not in ACCUMULATORS:
+                self.members.append(member_aggregate(number, agg, argument, where, node.clip))
+        self._orders = {order_of(agg.function) for agg in node.aggregates} - {Order.ANY}
+        frame = frame_of(node.windows, Policy(node.output, node.time_sensitive, node.sees_ends))
+        self.rows = Arrangement(n_columns, bool(self._orders), frame.by_point, frame.by_end)
+        self.swept: Composed = Composed(frame, self.rows)
+        self.frame = frame
+        self._timers = Agenda()
+        stateful = [module for module in self.members if isinstance(module, StateAggregate)]
+        self.states = WindowStates(frame, self.rows, stateful) if stateful else None
+        self._computed = _NONE
+
+    @property
+    def table(self) -> WindowTable:
+        """The windows."""
+        return self.frame.table
+
+    def _take(self, batch: Batch) -> Batch:
+        touched, changed, moves = UNTOUCHED, None, None
+        self.frame.is_grouped, self.frame.split = self.is_grouped, NO_SPLIT
+        if len(batch):
+            codes = self._codes(batch)
+            changed = Changed(codes, batch.le, batch.re_old, batch.re_new)
+            moves = self.rows.change(batch, codes, self._new_rows)
+            touched = self.frame.change(changed, self.rows)
+        touched = self._with_due(touched)
+        if self.states is not None:
+            self.states.begin(changed, moves)
+        out = self._emit(touched)
+        if self.states is not None:
+            self._drop_states(touched)
+        self.swept.drop(touched.gone)
+        return out
+
+    def _drop_states(self, touched: Touched) -> None:
+        """Let the states of windows go that have changed without a result."""
+        summed = touched.slots[touched.summed]
+        is_stale = np.zeros(self.table.capacity, dtype=np.bool_)
+        is_stale[summed] = True
+        is_stale[self._computed] = False
+        self.table.forget_states(flatnonzero(is_stale))
+        self._computed = _NONE
+
+    def _with_due(self, touched: Touched) -> Touched:
+        """Return also the windows that the watermark has reached."""
+        times, slots = self._timers.pop_until(self.watermark)
+        if not len(slots):
+            return touched
+        table = self.table
+        is_due = np.zeros(table.capacity, dtype=np.bool_)
+        is_due[slots[self._times(slots) == times]] = True
+        is_due &= (table.rows > 0) & ~table.results.is_out
+        is_due[touched.gone] = is_due[touched.slots] = False
+        due = flatnonzero(is_due)
+        summed = np.concatenate([touched.summed, np.ones(len(due), dtype=np.bool_)])
+        return Touched(np.concatenate([touched.slots, due]), summed, touched.gone)
+
+    def _times(self, slots: Rows) -> Ticks:
+        """Return the watermark at which windows may show."""
+        return (self.table.re if self.gate.by_end else self.table.le)[slots]
+
+    def _hide(self, slots: Rows) -> None:
+        super()._hide(slots)
+        times = self._times(slots)
+        waits = times > self.watermark
+        self._timers.add(times[waits], slots[waits])
+
+    def _new_rows(self, batch: Batch, codes: Rows) -> NewRows:
+        inputs = inputs_of(batch)
+        arguments: list[Column] = []
+        for agg in self.node.aggregates:
+            if agg.counts_rows:
+                continue
+            column, chosen = self.argument(agg.given, agg.where, batch, inputs)
+            arguments.append(column)
+            if agg.where is not None:
+                arguments.append(np.ones(len(batch), dtype=np.bool_) if chosen is None else chosen)
+        return NewRows(batch.ids, codes, batch.le, batch.re_new, arguments, batch.table if self._orders else None)
+
+    def _results(self, slots: Rows) -> Table:
+        table = self.table
+        order = np.lexsort((table.le[slots], table.code[slots]))
+        ordered = self._computed = slots[order]
+        groups = self.swept.codes.groups(table.code[ordered])
+        found = self._payloads(table.le[ordered], table.re[ordered], groups, lambda: self._columns(ordered))
+        back = np.empty(len(order), dtype=np.intp)
+        back[order] = np.arange(len(order))
+        return found.take(back)
+
+    def _columns(self, slots: Rows) -> dict[str, Column]:
+        """Return the aggregates of windows, which are in order."""
+        if not len(slots):
+            return {f"a{number}": np.empty(0, dtype=np.int64) for number in range(len(self.node.aggregates))}
+        found = Computing(self.rows.rows, self, slots, self.frame.members(slots, self.rows))
+        columns = {f"a{each.number}": self._column(each, found) for each in self.members}
+        return columns | (result_columns(self.accumulators, self._sums(found)) if self.accumulators else {})
+
+    def _column(self, module: MemberAggregate, found: Computing) -> Column:
+        if self.states is None or not isinstance(module, StateAggregate):
+            return module.results(found)
+        return module.shown(found, self.states.of(module, found, found.slots))
+
+    def _sums(self, found: Computing) -> Lanes:
+        """Return what the members of windows add up to."""
+        at, places = found.pairs
+        terms, lanes = Terms(len(at), [Part(ROWS, None, None, 1)]), Lanes(len(found.slots))
+        for accumulator in self.accumulators:
+            values = self._arguments.get(accumulator.number)
+            if values is not None:
+                column, where = values
+                rows = self.rows.rows
+                chosen = None if where is None else rows.argument(where)[places].astype(np.bool_)
+                accumulator.add_terms(rows.argument(column)[places], chosen, terms)
+        lanes.add(at, terms)
+        return lanes
+
+    def held_groups(self) -> Iterator[int]:
+        return iter(self.swept.codes)
+
+    def output_cti(self, ctis: list[int]) -> int:
+        settled = self.frame.output_cti(ctis[0], self.rows)
+        # In a bounded run a window that may grow beyond the bound is then not there.
+        return settled if self.gate.until == INFINITY else min(settled, self.frame.first_start(ctis[0], self.rows))
+
+    def slowest_group(self, cti: int) -> int | None:
+        """Return the group that holds the output CTI back, None if none does."""
+        table, slots = self.table, self.table.all()
+        slots = slots[table.le[slots] == self.frame.output_cti(cti, self.rows)]
+        return int(self.swept.codes.groups(table.code[slots[:1]])[0]) if len(slots) else None
+
+    def _sizes(self, cti: int) -> Ticks:
+        return self.table.rows[self.frame.open_windows(cti, self.rows)]
+
+    def _n_events(self, cti: int) -> int:
+        places = flatnonzero(self.rows.rows.alive)
+        return int(np.count_nonzero(self.frame.is_needed(cti, self.rows, places)))
+
+
+def why_not_framed(node: WindowAggregate) -> str | None:
+    """Say why the framed operator cannot run a node, None if it can."""
+    if not isinstance(node.windows, (Snapshot, Session, Count)) or getattr(node.windows, "max_duration", None):
+        return f"its windows are {node.windows.describe()}, not snapshots, whole sessions or counted"
+    if node.output is not Output.ALIGN:
+        return "its results are points at the ends of windows that may move"
+    if any(keeps_state(agg.function) and agg.function.time_sensitive for agg in node.aggregates):
+        return "a module keeps a state of lifetimes"
+    exprs = [expr for agg in node.aggregates for expr in (agg.argument, agg.where) if expr is not None]
+    if any(isinstance(part, Life) for expr in exprs for part in expr.walk()):
+        return "an aggregate reads lifetimes"
+    return None
