@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.operators.nearest import NearestOperator, as_points
-from streamdsl.engine.operators.nearness import NOTHING
+from streamdsl.engine.operators.nearest import NearestOperator
 from streamdsl.engine.sorted.columns import materialised
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.plan.asof import Nearness
@@ -15,15 +14,10 @@ from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
 
 class ClippingOperator(NearestOperator):
-    """Right rows are points just before their LE: what is not before a left row's LE then starts strictly after it."""
+    """Left rows are clipped where they note that the nearest right row starts: at INFINITY if there is none."""
 
     def __init__(self, label: str, matching: Matching) -> None:
-        super().__init__(label, matching, Nearness("forward"))
-
-    def clips(self, lefts: Rows) -> Ticks:
-        """Return where left rows are clipped, given what they note; INFINITY if nowhere."""
-        notes = self.left.rows.notes.take(lefts)
-        return np.where(notes == NOTHING, INFINITY, np.minimum(notes, INFINITY - 1) + 1)
+        super().__init__(label, matching, Nearness("forward", INFINITY - MIN_TIME), strictly=True)
 
     def clipped(self, lefts: Rows, re_old: Ticks, re_new: Ticks) -> Batch:
         """Return the left rows whose ends change, retractions before insertions."""
@@ -47,21 +41,13 @@ class ClipByOperator(ClippingOperator):
         super().__init__(label, node.matching)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
-        left, right = batches
-        self.take([left, just_before(right)])
+        self.take(batches)
         rows, changed, concerned = self.left.rows, self.left.changed, self.concerned()
         lefts = np.concatenate([changed, concerned[~np.isin(concerned, changed)]]) if len(concerned) else changed
-        le = rows.le.take(lefts)
-        before = np.maximum(le, np.minimum(rows.was.take(lefts), self.clips(lefts)))
+        le, clips = rows.le.take(lefts), rows.notes
+        before = np.maximum(le, np.minimum(rows.was.take(lefts), clips.take(lefts)))
         came = changed[flatnonzero(rows.was.take(changed) == rows.le.take(changed))]
         self.note(np.concatenate([came, concerned]))
-        out = self.clipped(lefts, before, np.maximum(le, np.minimum(rows.re.take(lefts), self.clips(lefts))))
+        out = self.clipped(lefts, before, np.maximum(le, np.minimum(rows.re.take(lefts), clips.take(lefts))))
         self.settle()
         return out
-
-
-def just_before(batch: Batch) -> Batch:
-    """Return rows as points just before they start; a row at the beginning of time clips none."""
-    rows = flatnonzero(batch.le > MIN_TIME)
-    batch = batch.only(rows)
-    return as_points(batch, batch.le - 1)

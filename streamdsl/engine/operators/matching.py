@@ -17,12 +17,12 @@ from streamdsl.plan.node import Matching
 
 
 class MatchingOperator(KeyedOperator):
-    """Takes the changes of both inputs, and says of pairs of slots whether they match."""
+    """Takes the changes of both inputs, and says of pairs of slots whether they match. One input may be on both sides."""
 
     def __init__(self, label: str, matching: Matching) -> None:
         super().__init__(label)
         self.where = matching.where
-        self.left, self.right = self.sides
+        self.left, self.right = self.sides[0], self.sides[-1]
         self._keys = (matching.left_key, matching.right_key)
 
     def take(self, batches: Sequence[Batch]) -> None:

@@ -11,6 +11,7 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.operators.matching import MatchingOperator
 from streamdsl.engine.operators.nearness import NOTHING, Reach
 from streamdsl.engine.sorted import Asked, PointRows, StoredRows, Walk
+from streamdsl.engine.sorted.side import both_of
 from streamdsl.engine.sorting import order_by
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.plan.asof import Nearness
@@ -25,14 +26,14 @@ class NearestOperator(MatchingOperator):
 
     rows_class: ClassVar[type[StoredRows]] = PointRows
 
-    def __init__(self, label: str, matching: Matching, near: Nearness) -> None:
+    def __init__(self, label: str, matching: Matching, near: Nearness, strictly: bool = False) -> None:
         super().__init__(label, matching)
-        self.reach = Reach(near)
+        self.reach = Reach(near, strictly)
         self.left.rows.keep_notes(NOTHING)
 
     def take(self, batches: Sequence[Batch]) -> None:
         left, right = batches
-        super().take([left, as_points(right, right.le) if len(right) else right])
+        super().take([left, _as_points(right) if len(right) else right])
 
     def concerned(self) -> Rows:
         """Return the left rows that were and are there, to which a right row that comes or goes is as near as what they have."""
@@ -40,12 +41,12 @@ class NearestOperator(MatchingOperator):
         if not len(slots) or not len(self.left.rows):
             return NO_ROWS
         numbers, le, previous, following = _between(rights.numbers.take(slots), rights.le.take(slots))
-        found = [NO_ROWS]
+        found = []
         if self.reach.looks_back:
             found += self._as_near(self.reach.touched_after(numbers, le, following), le, is_forward=True)
         if self.reach.looks_forward:
             found += self._as_near(self.reach.touched_before(numbers, le, previous), le, is_forward=False)
-        return distinct_rows(np.concatenate(found))
+        return distinct_rows(found[0] if len(found) == 1 else np.concatenate([NO_ROWS, *found]))
 
     def _as_near(self, asked: Asked, starts: Ticks, is_forward: bool) -> list[Rows]:
         """Walk away from the starts. What is nearer to a left row is nearer to all beyond it, unless it need not match them."""
@@ -53,7 +54,10 @@ class NearestOperator(MatchingOperator):
 
         def look(at: Rows, slots: Rows) -> tuple[Rows, Rows]:
             le = rows.le.take(slots)
-            there = (rows.was.take(slots) > le) & (rows.re.take(slots) > le) & (asked.lo[at] <= le) & (le < asked.hi[at])
+            there = rows.was.take(slots) > le
+            there &= rows.re.take(slots) > le
+            there &= asked.lo[at] <= le
+            there &= le < asked.hi[at]
             there &= self.left.has_key(asked, at, rows, slots)
             is_near = self.reach.is_as_near(le, starts[at], rows.notes.take(slots))
             return flatnonzero(there & is_near), NO_ROWS if self.where is not None else flatnonzero(there & ~is_near)
@@ -69,9 +73,12 @@ class NearestOperator(MatchingOperator):
             best, at, rights = self._nearest(lefts, self.reach.before(numbers, le), is_forward=False)
         if self.reach.looks_forward:
             nearer, later, others = self._nearest(lefts, self.reach.after(numbers, le, best), is_forward=True)
-            kept = flatnonzero(nearer[at] == NOTHING)
-            at, rights = np.concatenate([at[kept], later]), np.concatenate([rights[kept], others])
-            best = np.where(nearer == NOTHING, best, nearer)
+            if self.reach.looks_back:
+                kept = flatnonzero(nearer[at] == NOTHING)
+                at, rights = np.concatenate([at[kept], later]), np.concatenate([rights[kept], others])
+                best = np.where(nearer == NOTHING, best, nearer)
+            else:
+                best, at, rights = nearer, later, others
         rows.notes.put(lefts, best)
         return best, at, rights
 
@@ -87,9 +94,10 @@ class NearestOperator(MatchingOperator):
                 kept = kept[self.matching(lefts[at[kept]], slots[kept])]
             return kept, kept
 
-        found = list(Walk(self.right.index, asked, is_forward, look, self.where is None).found())
-        at, slots = found[0] if len(found) == 1 else map(np.concatenate, zip((NO_ROWS, NO_ROWS), *found, strict=True))
+        at, slots = both_of(list(Walk(self.right.index, asked, is_forward, look, self.where is None).found()))
         le, best = rights.le.take(slots), np.full(len(lefts), NOTHING)
+        if not len(slots):
+            return best, at, slots
         if is_forward:
             np.minimum.at(best, at, le)
         else:
@@ -99,9 +107,10 @@ class NearestOperator(MatchingOperator):
         return best, at[kept], slots[kept]
 
 
-def as_points(batch: Batch, le: Ticks) -> Batch:
-    """Return the rows as points at some times: only coming and going matters."""
-    return batch.with_lifetimes(le, le + (batch.re_old > batch.le), le + (batch.re_new > batch.le))
+def _as_points(batch: Batch) -> Batch:
+    """Return the rows as points: only coming and going matters."""
+    le = batch.le
+    return batch.with_lifetimes(le, le + (batch.re_old > le), le + (batch.re_new > le))
 
 
 def distinct_rows(rows: Rows) -> Rows:

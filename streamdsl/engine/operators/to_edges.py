@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import ClassVar
+
 import numpy as np
 
-from streamdsl.engine.batch import Batch
-from streamdsl.engine.operators.clip_by import ClippingOperator, just_before
+from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.operators.clip_by import ClippingOperator
 from streamdsl.plan.node import Matching, ToEdges
 from streamdsl.temporal.time import INFINITY
 
 
 class ToEdgesOperator(ClippingOperator):
-    """The rows are on both sides: each lasts for ever, and is clipped by the others. A left row's RE is the end that is out."""
+    """The rows are both sides: each lasts for ever, and is clipped by the others. A row's RE is the end that is out."""
 
     kind = "to_edges (sorted runs)"
+    n_sides: ClassVar[int] = 1
 
     def __init__(self, label: str, node: ToEdges) -> None:
         super().__init__(label, Matching(node.key, node.key))
+        self._key = node.key
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        self.take([_unending(batch), just_before(batch)])
+        if not len(batch):
+            return EMPTY
         side, rows = self.left, self.left.rows
+        side.take(_unending(batch), partial(self.numbers_of, self._key))
         changed, concerned = side.changed, self.concerned()
         there = changed[rows.re.take(changed) > rows.le.take(changed)]
-        self.note(np.concatenate([there, concerned]))
-        rows.re.put(there, self.clips(there))
-        side.end(concerned, self.clips(concerned))
+        best, _, _ = self.note(np.concatenate([there, concerned]) if len(concerned) else there)
+        rows.re.put(there, best[: len(there)])
+        side.end(concerned, best[len(there) :])
         out = self.clipped(side.changed, rows.was.take(side.changed), rows.re.take(side.changed))
         self.settle()
         return out

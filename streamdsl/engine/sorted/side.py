@@ -39,6 +39,16 @@ class Met(NamedTuple):
         return self._replace(mine=self.others, others=self.mine)
 
 
+def both_of(found: list[tuple[Rows, Rows]]) -> tuple[Rows, Rows]:
+    """Return pairs of columns, one behind the other, as one pair."""
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        return _NONE, _NONE
+    first, second = map(np.concatenate, zip(*found, strict=True))
+    return first, second
+
+
 class SortedSide:
     """Rows by slot. `take` brings the changes of a step, `settle` ends it; between them rows have both their old and new ends.
 
@@ -153,14 +163,15 @@ class SortedSide:
     def living(self, asked: Asked) -> tuple[Rows, Rows]:
         """Return which asked, and the slots of the rows with its number that now live some time in its period."""
         rows = self.rows
-        found = [(_NONE, _NONE)]
+        found = []
         for at, slots in self.index.candidates(asked) if len(asked.lo) and len(rows) else ():
             le, re = rows.le.take(slots), rows.re.take(slots)
-            meet = (le < re) & (le < asked.hi[at]) & (re > asked.lo[at])
+            meet = le < re
+            meet &= le < asked.hi[at]
+            meet &= re > asked.lo[at]
             meet &= self.has_key(asked, at, rows, slots)
             found.append((at[meet], slots[meet]))
-        at, slots = map(np.concatenate, zip(*found, strict=True))
-        return at, slots
+        return both_of(found)
 
     def untouched(self, slots: Rows) -> Rows:
         """Return which of some rows have not changed in this step."""
@@ -182,6 +193,8 @@ class SortedSide:
         was, re = rows.found_until(le, was), rows.found_until(le, re)
         left, indexed = re <= le, slots < self.index.indexed
         shorter = flatnonzero(indexed & ~left & (re < was))
+        if not len(shorter) and not left.any():
+            return
         moved = shorter[magnitudes(le[shorter], re[shorter]) < magnitudes(le[shorter], was[shorter])]
         if len(moved):
             self._again(slots[moved])
