@@ -67,8 +67,11 @@ class StitchOperator(KeyedOperator):
         numbers = distinct_rows(rows.numbers.take(changed))
         every = np.full(len(numbers), MIN_TIME), np.full(len(numbers), INFINITY)
         _, living = self.rows.living(Asked(numbers, *every))
-        gone = changed[flatnonzero(rows.re.take(changed) <= rows.le.take(changed))]
-        slots = self._rows.in_order(np.concatenate([living, gone]))
+        if self._meet_none(living):
+            slots = changed
+        else:
+            gone = changed[flatnonzero(rows.re.take(changed) <= rows.le.take(changed))]
+            slots = self._rows.in_order(np.concatenate([living, gone]))
         before, now = (self._found(slots, ends.take(slots)) for ends in (rows.was, rows.re))
         stays, again = in_step((before.numbers, before.le, before.re), (now.numbers, now.le, now.re))
         ids = np.full(len(now.le), -1)
@@ -76,25 +79,38 @@ class StitchOperator(KeyedOperator):
         come = flatnonzero(ids < 0)
         ids[come] = np.arange(self._chains, self._chains + len(come))
         self._chains += len(come)
-        left = np.ones(len(before.le), dtype=np.bool_)
-        left[stays] = False
-        left_over = before.take(flatnonzero(left))
-        moved = flatnonzero(before.re[stays] != now.re[again])
-        old, known = rows.notes.take(left_over.heads), now.take(again[moved])
+        out = []
+        if len(stays) < len(before.le):
+            left = np.ones(len(before.le), dtype=np.bool_)
+            left[stays] = False
+            left_over = before.take(flatnonzero(left))
+            out.append(self._batch(left_over, rows.notes.take(left_over.heads), left_over.re, left_over.le))
+        if len(stays):
+            moved = flatnonzero(before.re[stays] != now.re[again])
+            known = now.take(again[moved])
+            out.append(self._batch(known, ids[again[moved]], before.re[stays[moved]], known.re))
+        out.append(self._batch(now.take(come), ids[come], now.le[come], now.re[come]))
         rows.notes.put(now.heads, ids)
-        return Batch.concat(
-            [
-                self._batch(left_over, old, left_over.re, left_over.le),
-                self._batch(known, ids[again[moved]], before.re[stays[moved]], known.re),
-                self._batch(now.take(come), ids[come], now.le[come], now.re[come]),
-            ]
-        )
+        return Batch.concat(out)
+
+    def _meet_none(self, living: Rows) -> bool:
+        """Say whether a single row has changed, and none of its value ends where it starts, or starts where it ends or ended."""
+        rows, changed = self.rows.rows, self.rows.changed
+        if len(changed) > 1:
+            return False
+        le, ends = rows.le.take(living), rows.re.take(living)
+        meet = ends == rows.le.take(changed)
+        meet |= le == rows.re.take(changed)
+        meet |= (le == rows.was.take(changed)) & (living != changed)
+        return not meet.any()
 
     def _found(self, slots: Rows, ends: Ticks) -> Chains:
         """Return the chains of rows with these ends."""
         rows = self.rows.rows
         there = flatnonzero(ends > rows.le.take(slots))
         slots, ends = slots[there], ends[there]
+        if len(slots) < 2:  # no row meets itself
+            return Chains(rows.numbers.take(slots), slots, self._rows.starts.take(slots), ends)
         before, after = self._bonds(slots, ends)
         last = flatnonzero(after < 0)
         heads = slots[followed(before)[last]]

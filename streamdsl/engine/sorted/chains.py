@@ -13,6 +13,7 @@ from streamdsl.engine.sorted.rows import StoredRows
 from streamdsl.engine.sorting import order_by
 from streamdsl.expr.table import Column, Rows, flatnonzero
 
+NO_ROWS: Final = np.empty(0, dtype=np.intp)
 _FEW: Final = 64
 """So few rows are paired sooner as Python's own values."""
 
@@ -47,7 +48,7 @@ class ChainRows(StoredRows):
 
     def in_order(self, slots: Rows) -> Rows:
         """Return slots in the order in which the rows have come."""
-        order = order_by([self.came.take(slots)])
+        order = order_by([self.came.take(slots)]) if len(slots) > 1 else None
         return slots if order is None else slots[order]
 
 
@@ -58,6 +59,8 @@ def in_step(ones: Sequence[Column], others: Sequence[Column]) -> tuple[Rows, Row
     [[1], [0]]
     """
     size = len(ones[0])
+    if not size or not len(others[0]):
+        return NO_ROWS, NO_ROWS
     if size + len(others[0]) <= _FEW:
         return _few_in_step(ones, others)
     both = [np.concatenate(pair) for pair in zip(_placed(ones), _placed(others), strict=True)]
