@@ -54,9 +54,9 @@ def test_queries_of_a_thousand_levels_run(name: str) -> None:
 def test_queries_of_very_many_levels_are_refused_with_a_remedy() -> None:
     run(
         """
-e = functools.reduce(operator.add, [sd.col('value')] * 6000)
+e = functools.reduce(operator.add, [sd.col('value')] * 3000)
 try: s.select(e)
-except QueryError as error: assert "6000 levels deep, and 5000 are the most" in str(error) and "Hint" in str(error)
+except QueryError as error: assert "3000 levels deep, and 2000 are the most" in str(error) and "Hint" in str(error)
 else: raise AssertionError
 """
     )
@@ -74,5 +74,22 @@ for act in (lambda: t.bind(t=[(1, 5, p)]).run(), lambda: t.distinct().bind(t=[(1
     try: act()
     except SchemaError as error: assert "inside others, deeper than Python can look" in str(error)
     else: raise AssertionError
+"""
+    )
+
+
+def test_the_deepest_query_leaves_python_a_limit_with_which_deep_values_do_not_end_the_process() -> None:
+    run(
+        """
+import sys
+q = functools.reduce(lambda q, _: q.shift(1), range(1999), s)
+assert q.bind(s=rows).run().cht()
+assert 10_000 < sys.getrecursionlimit() <= 12_000
+value = functools.reduce(lambda inner, _: [inner], range(100_000), [])
+for act in (repr, lambda value: value == functools.reduce(lambda inner, _: [inner], range(100_000), [])):
+    try: act(value)
+    except RecursionError: pass
+sys.stdout.flush()
+__import__("os")._exit(0)
 """
     )

@@ -21,7 +21,7 @@ import streamdsl as sd
 trips = sd.from_rows([(1, 2, {"v": 1}), (3, 4, {"v": 5})])
 if "deep" in sys.argv:
     from streamdsl.expr.room import make_room
-    make_room(5_000, "a query")
+    make_room(2_000, "a query")
 text = sys.stdin.read()
 try:
     made = sd.sql(text, trips=trips) if sys.argv[1] == "sql" else sd.plan_from_json(text)
@@ -48,7 +48,7 @@ def read(kind: str, text: str, *more: str) -> list[str]:
         SELECT + " AND ".join(["v > 1"] * 5_000),
         SELECT + " OR ".join(["v > 1"] * 5_000),
         SELECT + "(" * 10_000 + "v > 1" + ")" * 10_000,
-        "SELECT v FROM trips WHERE v + " + "+".join(["0"] * 4_000) + " > 1",
+        "SELECT v FROM trips WHERE v + " + "+".join(["0"] * 1_900) + " > 1",
     ],
     ids=["and", "or", "parentheses", "sum"],
 )

@@ -248,7 +248,9 @@ def test_functions_that_give_no_value_are_refused_when_the_query_is_made(where: 
         QUERIES[where](function)
 
 
-@pytest.mark.parametrize("function", [is_dear, later, fares, partial(is_dear), Checker()], ids=str)
+@pytest.mark.parametrize(
+    "function", [is_dear, later, fares, partial(is_dear), Checker()], ids=["async", "async too", "generator", "partial", "method"]
+)
 def test_the_line_of_such_a_function_is_named(function: Any) -> None:
     with pytest.raises(QueryError, match=r"\n  at .* in test_refusals.py, line \d+\nHint: "):
         trips.where(function)
