@@ -22,10 +22,11 @@ class ClippingOperator(NearestOperator):
     def clipped(self, lefts: Rows, re_old: Ticks, re_new: Ticks) -> Batch:
         """Return the left rows whose ends change, retractions before insertions."""
         rows = self.left.rows
-        le, moved = rows.le.take(lefts), re_old != re_new
-        order = np.concatenate([flatnonzero(moved & (re_old > le)), flatnonzero(moved & (re_old == le))])
-        if not len(order):
+        le, moved = rows.le.take(lefts), flatnonzero(re_old != re_new)
+        if not len(moved):
             return EMPTY
+        comes = re_old[moved] == le[moved]
+        order = np.concatenate([moved[~comes], moved[comes]]) if len(moved) > 1 else moved
         lefts = lefts[order]
         groups = None if rows.groups is None else rows.groups.take(lefts)
         table = materialised(rows.table(lefts))

@@ -13,7 +13,7 @@ from streamdsl.engine.sorted.rows import StoredRows
 from streamdsl.engine.sorting import order_by
 from streamdsl.expr.table import Column, Rows, flatnonzero
 
-NO_ROWS: Final = np.empty(0, dtype=np.intp)
+_NO_ROWS: Final = np.empty(0, dtype=np.intp)
 _FEW: Final = 64
 """So few rows are paired sooner as Python's own values."""
 
@@ -60,7 +60,7 @@ def in_step(ones: Sequence[Column], others: Sequence[Column]) -> tuple[Rows, Row
     """
     size = len(ones[0])
     if not size or not len(others[0]):
-        return NO_ROWS, NO_ROWS
+        return _NO_ROWS, _NO_ROWS
     if size + len(others[0]) <= _FEW:
         return _few_in_step(ones, others)
     both = [np.concatenate(pair) for pair in zip(_placed(ones), _placed(others), strict=True)]

@@ -106,8 +106,11 @@ class SortedSide:
     def _change(self, slots: Rows, ends: Ticks) -> Rows:
         le, was = self.rows.le.take(slots), self.rows.re.take(slots)
         self.rows.re.put(slots, ends)
+        longer = flatnonzero((ends > was) & (slots < self.index.indexed))
+        if not len(longer):
+            return slots
         was, re = (self.rows.found_until(le, each) for each in (was, ends))
-        longer = flatnonzero((re > was) & (slots < self.index.indexed))
+        longer = longer[re[longer] > was[longer]]
         if len(longer):
             slots[longer] = self._again(slots[longer])
             self._gone += len(longer)
