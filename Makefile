@@ -22,10 +22,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 INSTALL_JAVA = Java 17 or newer (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)
 
-.PHONY: help environment java demo test laws lint format types doctest docs notebooks sabotage newest bench check ci clean
+.PHONY: help environment java demo test laws lint format types doctest docs notebooks sabotage newest bench bench-check check ci clean
 
 help: ## show what there is to make
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 environment: $(READY) ## the virtual environment, with everything
 
@@ -81,6 +81,9 @@ newest: ## the fast part of the tests on the newest Python there is (NEWEST=/pat
 bench: $(READY) ## streamdsl beside its peers, each answer checked (ARGS="tumbling --events 100000 --peers duckdb,polars")
 	@$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-check: $(READY) ## what an event costs by window and aggregate: no cell much dearer than recorded (ARGS="--record snapshot")
+	@$(BIN)/python -m benchmarks.studies.matrix $(if $(findstring --record,$(ARGS)),,--check) $(ARGS)
 
 check: lint types doctest notebooks sabotage test ## everything that CI does, in the environment at hand
 

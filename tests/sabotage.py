@@ -318,7 +318,7 @@ SABOTAGES = (
         "streamdsl/engine/state/objects.py",
         "list(map(itertools.count, checked(reader.column(content, size), int)))",
         "[itertools.count() for _ in reader.column(content, size)]",
-        "restored_session and stitch",
+        "restored_session and match",
     ),
     Sabotage(
         "a window that has lost its rows forgets how often its result has come back",
@@ -434,9 +434,9 @@ SABOTAGES = (
     ),
     Sabotage(
         "a dead row forgotten too early",
-        "streamdsl/engine/operators/sides.py",
-        "self._deaths[0][0] < cti",
-        "self._deaths[0][0] <= cti",
+        "streamdsl/engine/sorted/side.py",
+        "return max(self._cti, MIN_TIME + 1)",
+        "return max(self._cti + 1, MIN_TIME + 1)",
         "reference_says and clip_by",
     ),
     Sabotage(

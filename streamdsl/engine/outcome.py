@@ -22,7 +22,7 @@ from streamdsl.temporal import CHT, Event, Unit
 from streamdsl.temporal.frames import History, Memo, Values, payload_columns
 from streamdsl.temporal.time import Ticks
 
-_SHAPES = {Shape.RECORD: "record", Shape.CLASS: "record", Shape.TUPLE: "tuple"}
+_SHAPES = {Shape.RECORD: "record", Shape.CLASS: "record", Shape.TUPLE: "tuple", Shape.SCALAR: "scalar"}
 
 
 class Outcome:

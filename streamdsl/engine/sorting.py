@@ -5,6 +5,7 @@ Values are sorted faster than positions.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,14 +17,18 @@ from streamdsl.expr.table import Column, Rows
 Codes = NDArray[np.int64]
 
 _BITS: Final = 63
+_FEW: Final = 16
+"""So few rows are sorted sooner as Python's own values."""
 
 
 def order_by(columns: Sequence[Column]) -> Rows | None:
-    """Return the stable order by some columns of numbers, the first decides; None where the rows certainly are in it.
+    """Return the stable order by some columns of numbers, the first decides; None where the rows certainly are in it, none equal.
 
     >>> order_by([np.array([2, 1, 2]), np.array([0.5, 9.0, -3.0])]).tolist(), order_by([np.array([1, 2])])
     ([1, 2, 0], None)
     """
+    if len(columns[0]) <= _FEW and all(column.dtype.kind in "bi" for column in columns):
+        return _order_of_few(columns)
     if len(columns[0]) < 2 or _are_ordered(columns):
         return None
     codes = _packed(columns)
@@ -33,6 +38,13 @@ def order_by(columns: Sequence[Column]) -> Rows | None:
     for code, bits in reversed(codes):
         order = _ordered(code, bits, order)
     return np.arange(len(columns[0])) if order is None else order
+
+
+def _order_of_few(columns: Sequence[Column]) -> Rows | None:
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    if all(map(operator.lt, rows, rows[1:])):
+        return None
+    return np.array(sorted(range(len(rows)), key=rows.__getitem__), dtype=np.intp)
 
 
 def as_one(columns: Sequence[Column]) -> Codes | None:

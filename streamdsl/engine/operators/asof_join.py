@@ -12,16 +12,14 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operators.asof_state import AsofState
 from streamdsl.engine.operators.join import PAIR
+from streamdsl.engine.operators.nearest import NO_ROWS, distinct_rows
 from streamdsl.engine.operators.nearness import NOTHING
-from streamdsl.engine.sorted import Asked, Walk
 from streamdsl.engine.sorted.columns import materialised
-from streamdsl.engine.sorting import order_by, sorted_integers
+from streamdsl.engine.sorting import sorted_integers
 from streamdsl.expr import Inputs, RowError, project, without_row
-from streamdsl.expr.table import Column, Rows, Table, flatnonzero
+from streamdsl.expr.table import Rows, Table, flatnonzero
 from streamdsl.plan.node import AsofJoin
-from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
-
-_NO_ROWS = np.empty(0, dtype=np.intp)
+from streamdsl.temporal.time import Ticks
 
 
 class Matches(NamedTuple):
@@ -64,91 +62,32 @@ class AsofJoinOperator(AsofState):
         self.take(batches)
         changed, rows = self.left.changed, self.left.rows
         is_new = rows.was.take(changed) == rows.le.take(changed)
-        came, known, concerned = changed[flatnonzero(is_new)], changed[flatnonzero(~is_new)], self._concerned()
-        before = self._noted(_distinct(np.concatenate([known, concerned])))
+        came, known, concerned = changed[flatnonzero(is_new)], changed[flatnonzero(~is_new)], self.concerned()
+        before = self._noted(distinct_rows(np.concatenate([known, concerned])))
         now = self._found(np.concatenate([concerned, came]))
         out = self._batch(before, now, concerned) if len(before.lefts) or len(now.lefts) else EMPTY
         self.await_settling(came)
         self.settle()
         return out
 
-    def _concerned(self) -> Rows:
-        """Return the left rows that were and are there, to which a right row that comes or goes is as near as what they have."""
-        slots, rights = self.right.changed, self.right.rows
-        if not len(slots) or not len(self.left.rows):
-            return _NO_ROWS
-        numbers, le, previous, following = _between(rights.numbers.take(slots), rights.le.take(slots))
-        found = [_NO_ROWS]
-        if self.reach.looks_back:
-            found += self._as_near(self.reach.touched_after(numbers, le, following), le, is_forward=True)
-        if self.reach.looks_forward:
-            found += self._as_near(self.reach.touched_before(numbers, le, previous), le, is_forward=False)
-        return _distinct(np.concatenate(found))
-
-    def _as_near(self, asked: Asked, starts: Ticks, is_forward: bool) -> list[Rows]:
-        """Walk away from the starts. What is nearer to a left row is nearer to all beyond it, unless it need not match them."""
-        rows = self.left.rows
-
-        def look(at: Rows, slots: Rows) -> tuple[Rows, Rows]:
-            le = rows.le.take(slots)
-            there = (rows.was.take(slots) > le) & (rows.re.take(slots) > le) & (asked.lo[at] <= le) & (le < asked.hi[at])
-            there &= self.left.has_key(asked, at, rows, slots)
-            is_near = self.reach.is_as_near(le, starts[at], rows.notes.take(slots))
-            return flatnonzero(there & is_near), _NO_ROWS if self.where is not None else flatnonzero(there & ~is_near)
-
-        return [slots for _, slots in Walk(self.left.index, asked, is_forward, look, True).found()]
-
     def _noted(self, lefts: Rows) -> Matches:
         """Return the matches of left rows before this step."""
         if not len(lefts):
-            return Matches(_NO_ROWS, _NO_ROWS)
+            return Matches(NO_ROWS, NO_ROWS)
         at, rights = self.with_noted(lefts)
         kept = self.matching(lefts[at], rights)
         return self._with_alone(lefts, self.left.rows.notes.take(lefts), Matches(lefts[at[kept]], rights[kept]))
 
     def _with_alone(self, lefts: Rows, notes: Ticks, matches: Matches) -> Matches:
-        alone = lefts[flatnonzero(notes == NOTHING)] if self.node.outer else _NO_ROWS
+        alone = lefts[flatnonzero(notes == NOTHING)] if self.node.outer else NO_ROWS
         return matches.and_also(Matches(alone, np.full(len(alone), -1))) if len(alone) else matches
 
     def _found(self, lefts: Rows) -> Matches:
         """Find the matches of left rows anew, and note when they start."""
         if not len(lefts):
-            return Matches(_NO_ROWS, _NO_ROWS)
-        rows = self.left.rows
-        numbers, le = rows.numbers.take(lefts), rows.le.take(lefts)
-        best, at, rights = np.full(len(lefts), NOTHING), _NO_ROWS, _NO_ROWS
-        if self.reach.looks_back:
-            best, at, rights = self._nearest(lefts, self.reach.before(numbers, le), is_forward=False)
-        if self.reach.looks_forward:
-            nearer, later, others = self._nearest(lefts, self.reach.after(numbers, le, best), is_forward=True)
-            kept = flatnonzero(nearer[at] == NOTHING)
-            at, rights = np.concatenate([at[kept], later]), np.concatenate([rights[kept], others])
-            best = np.where(nearer == NOTHING, best, nearer)
-        rows.notes.put(lefts, best)
+            return Matches(NO_ROWS, NO_ROWS)
+        best, at, rights = self.note(lefts)
         return self._with_alone(lefts, best, Matches(lefts[at], rights))
-
-    def _nearest(self, lefts: Rows, asked: Asked, is_forward: bool) -> tuple[Ticks, Rows, Rows]:
-        """Return the LE of each row's matches in a period, and who has which."""
-        rights = self.right.rows
-
-        def look(at: Rows, slots: Rows) -> tuple[Rows, Rows]:
-            le = rights.le.take(slots)
-            fits = (rights.re.take(slots) > le) & (asked.lo[at] <= le) & (le < asked.hi[at])
-            kept = flatnonzero(fits & self.right.has_key(asked, at, rights, slots))
-            if self.where is not None:
-                kept = kept[self.matching(lefts[at[kept]], slots[kept])]
-            return kept, kept
-
-        found = list(Walk(self.right.index, asked, is_forward, look, self.where is None).found())
-        at, slots = found[0] if len(found) == 1 else map(np.concatenate, zip((_NO_ROWS, _NO_ROWS), *found, strict=True))
-        le, best = rights.le.take(slots), np.full(len(lefts), NOTHING)
-        if is_forward:
-            np.minimum.at(best, at, le)
-        else:
-            best[at] = MIN_TIME
-            np.maximum.at(best, at, le)
-        kept = flatnonzero(le == best[at])
-        return best, at[kept], slots[kept]
 
     def _batch(self, before: Matches, now: Matches, concerned: Rows) -> Batch:
         """Return the changes of rows, retractions before insertions; what is before and now only gets another end."""
@@ -194,15 +133,6 @@ class AsofJoinOperator(AsofState):
             raise self.pair_error(error, lefts, rights) from error.cause
 
 
-def _distinct(rows: Rows) -> Rows:
-    """Return the distinct ones of some rows, in order."""
-    if len(rows) < 2:
-        return rows
-    rows = np.sort(rows)
-    kept: Rows = rows[np.append(0, flatnonzero(rows[1:] != rows[:-1]) + 1)]
-    return kept
-
-
 def _is_in(rows: Rows, some: Rows) -> NDArray[np.bool_]:
     """Say which rows are among some, of which there is one at least, in order."""
     places = np.minimum(np.searchsorted(some, rows), len(some) - 1)
@@ -215,19 +145,3 @@ def _others(rows: Rows, size: int) -> Rows:
     others = np.ones(size, dtype=np.bool_)
     others[rows] = False
     return flatnonzero(others)
-
-
-def _between(numbers: Column, le: Ticks) -> tuple[Column, Ticks, Ticks, Ticks]:
-    """Return the distinct starts of each key, with the first time after the one before, and the one that follows."""
-    if len(le) == 1:
-        return numbers, le, np.array([MIN_TIME]), np.array([INFINITY])
-    order = order_by([numbers, le])
-    if order is not None:
-        numbers, le = numbers[order], le[order]
-        kept = np.append(0, flatnonzero((numbers[1:] != numbers[:-1]) | (le[1:] != le[:-1])) + 1)
-        numbers, le = numbers[kept], le[kept]
-    previous, following = np.full(len(le), MIN_TIME), np.full(len(le), INFINITY)
-    same = flatnonzero(numbers[1:] == numbers[:-1])
-    previous[same + 1] = le[same] + 1
-    following[same] = le[same + 1]
-    return numbers, le, previous, following

@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from heapq import heappop, heappush
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.batch import Batch
-from streamdsl.engine.operators.matching import MatchingOperator
-from streamdsl.engine.operators.nearness import NOTHING, Reach
-from streamdsl.engine.sorted import Asked, PointRows, StoredRows
+from streamdsl.engine.operators.nearest import NearestOperator
+from streamdsl.engine.operators.nearness import NOTHING
+from streamdsl.engine.sorted import Asked
 from streamdsl.engine.sorting import order_by
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.plan.node import AsofJoin
 from streamdsl.temporal.time import INFINITY, MIN_TIME
 
 
-class AsofState(MatchingOperator):
-    """Both sides are found by LE. A left row notes the LE of its matches, `NOTHING` if there is none."""
-
-    rows_class: ClassVar[type[StoredRows]] = PointRows
+class AsofState(NearestOperator):
+    """The left rows that wait to be settled, in order of LE."""
 
     def __init__(self, label: str, node: AsofJoin) -> None:
-        super().__init__(label, node.matching)
+        super().__init__(label, node.matching, node.near)
         self.node = node
-        self.reach = Reach(node.near)
-        self.left.rows.keep_notes(NOTHING)
         self._waiting: list[tuple[int, int]] = []
         self._moves = 0
         self._cti = MIN_TIME
-
-    def take(self, batches: Sequence[Batch]) -> None:
-        left, right = batches
-        super().take([left, _as_points(right) if len(right) else right])
 
     def await_settling(self, lefts: Rows) -> None:
         """Note left rows that have come: the CTI waits for those that look forward."""
@@ -127,9 +116,3 @@ class AsofState(MatchingOperator):
     def state(self) -> dict[str, int]:
         events = sum(int(np.count_nonzero(needed)) for needed in self._needed())
         return {**super().state(), "events": events}
-
-
-def _as_points(batch: Batch) -> Batch:
-    """Return the rows as points: only coming and going matters."""
-    le = batch.le
-    return batch.with_lifetimes(le, le + (batch.re_old > le), le + (batch.re_new > le))

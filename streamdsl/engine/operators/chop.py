@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable
 
-from streamdsl.engine.batch import Batch
+import numpy as np
+
+from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.columnar.numbers import GridNumbers
-from streamdsl.engine.index import EventIndex, EventRow
+from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operator import Gate, Operator
 from streamdsl.engine.room import Coming, Room
-from streamdsl.engine.store import PayloadStore, SlotChange
-from streamdsl.expr.table import flatnonzero
+from streamdsl.engine.sorted import Asked, Layout, SortedSide
+from streamdsl.engine.sorted.columns import materialised
+from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.plan.node import Chop
-from streamdsl.temporal import INFINITY, MIN_TIME, Lifetime
+from streamdsl.temporal import INFINITY, MIN_TIME
+from streamdsl.temporal.time import Ticks
 from streamdsl.windows import unending
-
-
-class Moved(NamedTuple):
-    """A row whose RE has changed."""
-
-    row: EventRow
-    group: int | None
-    re_old: int
-    re_new: int
 
 
 class ChopOperator(Operator):
     """The rows that may still be cut. The pieces of a cell come out when the watermark reaches it, as windows do."""
 
-    kind = "chop (indexed)"
+    kind = "chop (sorted runs)"
     takes_gate = True
 
     def __init__(self, label: str, node: Chop, gate: Gate) -> None:
@@ -37,82 +32,97 @@ class ChopOperator(Operator):
         self.gate = gate
         self.numbers = GridNumbers(node.cells, gate)
         self.cells = self.numbers.grid
-        self.rows = EventIndex()
+        self.rows = SortedSide(Layout())
         self.room = Room(label, "pieces", gate.most)
-        self.store = PayloadStore()
         self.watermark = MIN_TIME
         self.opened = self.numbers.last_open(MIN_TIME)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        self.room.open(len(batch) + len(self.rows))
-        moved = list(self._moved(batch))
-        changes = [change for move in moved for change in self._cut(move)]
+        self.room.open(len(batch) + self.rows.n_events)
+        out = []
+        if len(batch):
+            self.rows.take(batch, lambda rows: np.zeros(len(rows), dtype=np.int64))
+            out.append(self._cut())
         self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
-        changes += self._open(self.numbers.last_open(self.watermark))
-        out = self.store.batch(changes, self.is_grouped)
-        self.store.free([move.row.payload for move in moved if move.re_new == move.row.le])
-        return out
+        out.append(self._open(self.numbers.last_open(self.watermark)))
+        self.rows.settle()
+        return Batch.concat(out)
 
-    def _moved(self, batch: Batch) -> Iterator[Moved]:
-        batch = batch.changed()
-        slots = iter(self.store.put(batch.table.take(flatnonzero(batch.re_old == batch.le))))
-        columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.group_keys())
-        for id, le, re_old, re_new, group in zip(*columns, strict=True):
-            row = self.rows.remove(id, le) if re_old > le else EventRow(id, le, re_new, next(slots), group)
-            row.re = re_new
-            if re_new > le:
-                self.rows.add(row)
-            yield Moved(row, group, re_old, re_new)
+    def _cut(self) -> Batch:
+        """Return the changes of the pieces that are out, or were: those from the earlier of both ends on."""
+        rows, slots = self.rows.rows, self.rows.changed
+        le, was, re = rows.le.take(slots), rows.was.take(slots), rows.re.take(slots)
+        first = self._cell_of(np.maximum(le, np.maximum(np.minimum(was, re), MIN_TIME + 1) - 1))
+        last = np.minimum(self.opened, self._cell_of(np.maximum(was, re) - 1))
+        return self._pieces(slots, was, re, first, last)
 
-    def _cut(self, move: Moved) -> Iterator[SlotChange]:
-        """Yield the changes of the pieces that are out, or were: those from the earlier of both ends on."""
-        row = move.row
-        first = self.cells.first_ending_after(max(row.le, min(move.re_old, move.re_new) - 1))
-        last = min(self.opened, self.cells.last_starting_before(max(move.re_old, move.re_new)))
-        self.room.take(max(0, last - first + 1))
-        for number in range(first, last + 1):
-            cell = self.cells.window(number)
-            le = max(cell.le, row.le)
-            old, new = (max(le, min(re, cell.re)) for re in (move.re_old, move.re_new))
-            yield SlotChange((row.id, number), le, old, new, row.payload, move.group)
-
-    def _open(self, opened: int) -> Iterator[SlotChange]:
-        """Yield the pieces in the cells that open."""
+    def _open(self, opened: int) -> Batch:
+        """Return the pieces in the cells that open."""
         if opened <= self.opened:
-            return
-        lo, hi = max(MIN_TIME, self.cells.start(self.opened + 1)), min(INFINITY, self.cells.start(opened + 1))
-        rows = self.rows.overlapping(lo, hi)
-        endless = next((row.id for row in rows if row.re == INFINITY), None)
-        if opened == self.numbers.last_open(INFINITY) and self.gate.until == INFINITY and endless is not None:
-            raise unending(self.cells, endless)
-        for row in rows:
-            first = max(self.opened + 1, self.cells.first_ending_after(row.le))
-            last = min(opened, self.cells.last_starting_before(row.re))
-            self.room.take(max(0, last - first + 1))
-            for number in range(first, last + 1):
-                piece = self.cells.window(number).intersect(Lifetime(row.le, row.re))
-                yield SlotChange((row.id, number), piece.le, piece.le, piece.re, row.payload, row.arguments)
+            return EMPTY
+        slots = self._living(self.cells.start(opened + 1))
+        rows = self.rows.rows
+        le, re = rows.le.take(slots), rows.re.take(slots)
+        endless = flatnonzero(re == INFINITY)
+        if opened == self.numbers.last_open(INFINITY) and self.gate.until == INFINITY and len(endless):
+            raise unending(self.cells, rows.ids(slots[endless[:1]])[0])
+        first = np.maximum(self.opened + 1, self._cell_of(le))
         self.opened = opened
+        return self._pieces(slots, le, re, first, np.minimum(opened, self._cell_of(re - 1)))
+
+    def _next(self) -> int:
+        """Return where the next cell opens."""
+        return max(MIN_TIME, self.cells.start(self.opened + 1))
+
+    def _living(self, until: int) -> Rows:
+        """Return the rows that live from where the next cell opens on, and before some time."""
+        lo, hi = self._next(), min(INFINITY, until)
+        return self.rows.living(Asked(*np.array([[0], [lo], [hi]])))[1] if lo < hi else np.empty(0, dtype=np.intp)
+
+    def _cell_of(self, times: Ticks) -> Ticks:
+        """Return the number of the cell that each time is in."""
+        cells, behind = np.divmod(times, self.cells.size)
+        numbers: Ticks = cells - (behind < self.cells.offset)
+        return numbers
+
+    def _pieces(self, slots: Rows, was: Ticks, re: Ticks, first: Ticks, last: Ticks) -> Batch:
+        """Return what changes in some cells of rows with these ends before and now, retractions before insertions."""
+        stop = np.maximum(last + 1, first)
+        self.room.take(int((stop - first).sum(dtype=np.float64)))
+        at, numbers = spread(first, stop)
+        rows, slots = self.rows.rows, slots[at]
+        if not len(numbers):
+            return EMPTY
+        for outermost in (numbers.min(), numbers.max()):
+            self.cells.window(int(outermost))
+        starts = self.numbers.starts(numbers)
+        le, end = np.maximum(starts, rows.le.take(slots)), starts + self.cells.size
+        old, new = (np.maximum(le, np.minimum(each[at], end)) for each in (was, re))
+        order = np.concatenate([flatnonzero((old != new) & (old > le)), flatnonzero((old != new) & (old == le))])
+        if not len(order):
+            return EMPTY
+        slots, le = slots[order], le[order]
+        groups = None if rows.groups is None else rows.groups.take(slots)
+        ids = PairIds(rows.ids(slots), numbers[order])
+        return Batch(ids, le, old[order], new[order], materialised(rows.table(slots)), groups)
 
     def could_make(self, coming: Coming) -> float:
-        size, n = self.cells.size, len(self.rows)
+        size, n = self.cells.size, self.rows.n_events
         return coming.beyond(self.watermark if n else None, size, size, coming.rows, n)
 
     def forget(self, cti: int) -> None:
         """Drop the rows that can neither change nor wait for a cell to open."""
-        bound = min(cti, self.cells.start(self.opened + 1) + 1)
-        self.store.free([row.payload for row in self.rows.forget(max(bound, MIN_TIME))])
+        self.rows.forget(max(MIN_TIME, min(cti, self._next() + 1)))
 
     def held_back(self) -> int:
         if not self.gate.by_end:
             return INFINITY
-        lo = max(MIN_TIME, self.cells.start(self.opened + 1))
-        waiting = self.rows.overlapping(lo, min(INFINITY, lo + self.cells.size))
-        return min((max(row.le, lo) for row in waiting), default=INFINITY)
+        waiting = self._living(self._next() + self.cells.size)
+        return max(int(self.rows.rows.le.take(waiting).min(initial=INFINITY)), self._next()) if len(waiting) else INFINITY
 
     def held_groups(self) -> Iterable[int | None]:
-        return (row.arguments for row in self.rows)
+        return self.rows.groups()
 
     def state(self) -> dict[str, int]:
-        return {"windows": 0, "events": len(self.rows)}
+        return {"windows": 0, "events": self.rows.n_events}

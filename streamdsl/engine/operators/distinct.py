@@ -2,66 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import chain
-from typing import NamedTuple
+from functools import partial
 
-from streamdsl.engine.batch import Batch
-from streamdsl.engine.index import Pieces
-from streamdsl.engine.operator import MatchKey, Operator
-from streamdsl.engine.operators.sides import Side
-from streamdsl.engine.store import SlotChange
+import numpy as np
+
+from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.columnar.window_ids import WindowIds
+from streamdsl.engine.operators.keyed import KeyedOperator
+from streamdsl.engine.sorted import Asked, StoredRows
+from streamdsl.engine.sorted.columns import materialised
+from streamdsl.engine.sorted.periods import Patches, Periods, touching
 from streamdsl.expr.nodes import Whole
+from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.plan.node import Distinct
-from streamdsl.temporal import Lifetime
+from streamdsl.temporal.time import Ticks
 
 
-class Stretch(NamedTuple):
-    """The stretch of time in which a value may have changed, and the slot of a row that has it."""
+class DistinctOperator(KeyedOperator):
+    """The rows by value, and the pieces that are out; a change redoes only the stretch of its value that it touches."""
 
-    lo: int
-    hi: int
-    slot: int
-
-
-class DistinctOperator(Operator):
-    """Per value the rows that have it, and its pieces that are out; a change redoes only the stretch that it touches."""
-
-    kind = "distinct (indexed)"
+    kind = "distinct (sorted runs)"
 
     def __init__(self, label: str, node: Distinct) -> None:
         super().__init__(label)
-        self.rows = Side(self, Whole())
-        self.out: dict[MatchKey, Pieces] = {}
+        self.rows, self.pieces = self.sides
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        stretches: dict[MatchKey, Stretch] = {}
-        for row, value, re_old, re_new in self.rows.changes(batch):
-            known = stretches.get(value, Stretch(re_old, re_new, row.payload))
-            stretches[value] = Stretch(min(known.lo, re_old, re_new), max(known.hi, re_old, re_new), row.payload)
-        changes = [change for value, stretch in stretches.items() for change in self._redo(value, stretch)]
-        out = self.rows.store.batch(changes, self.is_grouped)
-        self.rows.release()
+        if not len(batch):
+            return EMPTY
+        self.rows.take(batch, partial(self.numbers_of, Whole()))
+        out = self._redone() if len(self.rows.changed) else EMPTY
+        self.settle()
         return out
 
-    def _redo(self, value: MatchKey, stretch: Stretch) -> list[SlotChange]:
-        inside = Lifetime(stretch.lo, stretch.hi)
-        lives = (Lifetime(row.le, row.re).intersect(inside) for row in self.rows.overlapping(value, *inside))
-        path = self.path(value[0])
-        pieces = self.out.setdefault(value, Pieces()).redo(*inside, lives)
-        return [SlotChange((self.label, (path, value[1]), piece[0]), *piece, stretch.slot, value[0]) for piece in pieces]
+    def _redone(self) -> Batch:
+        """Put the pieces of the stretches that have changed into their places, and return what changes."""
+        rows, slots = self.rows.rows, self.rows.changed
+        was, re = rows.was.take(slots), rows.re.take(slots)
+        stretches = Patches(rows.numbers.take(slots), np.minimum(was, re), np.maximum(was, re)).by_owner()
+        asked = Asked(*stretches)
+        at, living = self.rows.living(asked)
+        covered = Periods(at, rows.le.take(living), rows.re.take(living)).inside(stretches)
+        at, known = self.pieces.living(touching(asked))
+        pieces = self.pieces.rows
+        out = Periods(at, pieces.le.take(known), pieces.re.take(known))
+        now = out.outside(stretches).and_also(covered).merged()
+        stays, again = out.in_both(now)
+        ends = out.le.copy()
+        ends[stays] = now.re[again]
+        moved = flatnonzero(ends != out.re)
+        is_new = np.ones(len(now.at), dtype=np.bool_)
+        is_new[again] = False
+        come = now.take(flatnonzero(is_new))
+        like = slots[_some(rows.numbers.take(slots), stretches.owners)[come.at]]
+        return self._changed(known[moved], ends[moved], come, like)
 
-    def forget(self, cti: int) -> None:
-        self.rows.forget(cti)
-        for value, pieces in list(self.out.items()):
-            pieces.forget(cti)
-            if not len(pieces):
-                del self.out[value]
+    def _changed(self, moved: Rows, ends: Ticks, come: Periods, like: Rows) -> Batch:
+        """Let some pieces have other ends, and others come, whose values are those of some rows; return both."""
+        rows, pieces = self.rows.rows, self.pieces.rows
+        le = pieces.le.take(moved)
+        old = self._batch(pieces, moved, le, pieces.re.take(moved), ends)
+        new = self._batch(rows, like, come.le, come.le, come.re)
+        self.pieces.end(moved, ends)
+        self.pieces.put(new.with_ids(come.le), rows.numbers.take(like))
+        return Batch.concat([old, new])
 
-    def held_groups(self) -> Iterable[int | None]:
-        return chain(self.rows.groups(), (group for group, _ in self.out))
+    def _batch(self, rows: StoredRows, slots: Rows, le: Ticks, re_old: Ticks, re_new: Ticks) -> Batch:
+        """Return changes of pieces with the values of some rows."""
+        if not len(slots):
+            return EMPTY
+        groups = None if rows.groups is None else rows.groups.take(slots)
+        ids = WindowIds(self.label, self.key_numbers, le, *self.key_numbers.leaves(rows.numbers.take(slots)))
+        return Batch(ids, le, re_old, re_new, materialised(rows.table(slots)), groups)
 
     def state(self) -> dict[str, int]:
-        events = self.rows.n_events
-        return {"windows": 0, "events": events}
+        return {"windows": 0, "events": self.rows.n_events}
+
+
+def _some(numbers: Column, distinct: Column) -> Rows:
+    """Return a row for each of the distinct numbers, which are in order."""
+    rows = np.empty(len(distinct), dtype=np.intp)
+    rows[np.searchsorted(distinct, numbers)] = np.arange(len(numbers))
+    return rows

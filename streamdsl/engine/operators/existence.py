@@ -35,7 +35,7 @@ class ExistenceOperator(MatchingOperator):
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         self.take(batches)
         patches = self._patches()
-        out = self._batch(patches) if len(patches.slots) else EMPTY
+        out = self._batch(patches) if len(patches.owners) else EMPTY
         self.settle()
         return out
 
@@ -45,19 +45,19 @@ class ExistenceOperator(MatchingOperator):
         was, re = rows.was.take(slots), rows.re.take(slots)
         changed = Patches(slots, np.minimum(was, re), np.maximum(was, re))
         if not len(self.right.changed):
-            return changed.by_slot()
+            return changed.by_owner()
         rights, slots = self.right.rows, self.right.changed
         was, re = rights.was.take(slots), rights.re.take(slots)
         asked = Asked(rights.numbers.take(slots), np.minimum(was, re), np.maximum(was, re))
         at, met = self.left.living(asked)
         beside = Patches(met, np.maximum(asked.lo[at], rows.le.take(met)), np.minimum(asked.hi[at], rows.re.take(met)))
-        return changed.and_also(beside).by_slot()
+        return changed.and_also(beside).by_owner()
 
     def _covered(self, stretches: Patches) -> Periods:
         """Return the periods of each stretch in which matching right rows live."""
-        asked = Asked(self.left.rows.numbers.take(stretches.slots), stretches.lo, stretches.hi)
+        asked = Asked(self.left.rows.numbers.take(stretches.owners), stretches.lo, stretches.hi)
         at, rights = self.right.living(asked)
-        kept = self.matching(stretches.slots[at], rights)
+        kept = self.matching(stretches.owners[at], rights)
         at, rights = at[kept], rights[kept]
         rows = self.right.rows
         le, re = np.maximum(rows.le.take(rights), asked.lo[at]), np.minimum(rows.re.take(rights), asked.hi[at])
@@ -66,7 +66,7 @@ class ExistenceOperator(MatchingOperator):
     def _batch(self, patches: Patches) -> Batch:
         """Return the changes of pieces, retractions before insertions."""
         rows = self.left.rows
-        stretches = Patches(patches.slots, patches.lo, np.minimum(patches.hi, rows.re.take(patches.slots)))
+        stretches = Patches(patches.owners, patches.lo, np.minimum(patches.hi, rows.re.take(patches.owners)))
         there = flatnonzero(stretches.lo < stretches.hi)
         now = self.pieces(stretches.take(there), self._covered(stretches.take(there)))
         changes = list(self._repaired(patches, Periods(there[now.at], now.le, now.re)))
@@ -79,14 +79,14 @@ class ExistenceOperator(MatchingOperator):
 
     def _repaired(self, patches: Patches, now: Periods) -> Iterator[tuple[int, int, int, int]]:
         """Put the pieces of the patches into their places, and yield what changes: slot, LE, and the RE before and now."""
-        notes = self.left.rows.notes.take(patches.slots)
+        notes = self.left.rows.notes.take(patches.owners)
         bounds = np.searchsorted(now.at, np.arange(len(notes) + 1)).tolist()
         les, res = now.le.tolist(), now.re.tolist()
         for n, (slot, lo, hi) in enumerate(zip(*(column.tolist() for column in patches), strict=True)):
             mine = slice(bounds[n], bounds[n + 1])
             for piece in self._redone(notes, n, lo, hi, les[mine], res[mine]):
                 yield (slot, *piece)
-        self.left.rows.notes.put(patches.slots, notes)
+        self.left.rows.notes.put(patches.owners, notes)
 
     def _redone(self, notes: Column, n: int, lo: int, hi: int, les: list[int], res: list[int]) -> list[PieceChange]:
         known = notes[n]

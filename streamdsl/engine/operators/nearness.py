@@ -20,12 +20,17 @@ Durations: TypeAlias = NDArray[np.uint64]
 
 
 class Reach:
-    """Where the matches of left rows may start. The nearest of a period is its last start if it is before, else its first."""
+    """Where the matches of left rows may start. The nearest of a period is its last start if it is before, else its first.
 
-    def __init__(self, near: Nearness) -> None:
+    `strictly`: what starts with a left row is no match; that is for those that look forward only.
+    """
+
+    def __init__(self, near: Nearness, strictly: bool = False) -> None:
+        self._strictly = strictly
         self.looks_back = near.direction != "forward"
         self.looks_forward = near.direction != "back"
         self._tolerance = near.tolerance
+        self._is_unlimited = near.tolerance >= INFINITY - MIN_TIME
 
     def first(self, time: int) -> int:
         """Return where a row may start that is before what starts at a time."""
@@ -39,12 +44,14 @@ class Reach:
         """Return the period in which a row may start after these, or with these if that is not before, given the best before."""
         until = self._until(le)
         if not self.looks_back:
-            return Asked(numbers, le, until)
+            return Asked(numbers, le + self._strictly, until)
         nearer = np.where(best == NOTHING, INFINITY, later(le, apart(best, le)))
         return Asked(numbers, le + 1, np.minimum(until, nearer))
 
     def touched_before(self, numbers: Column, right: Ticks, previous: Ticks) -> Asked:
         """Return the period, after the previous changed right row, of the left rows before a right one that may be its."""
+        if self._strictly:  # what starts with the previous one is no match of it
+            return Asked(numbers, np.maximum(self._since(right), np.maximum(previous, MIN_TIME + 1) - 1), right)
         return Asked(numbers, np.maximum(self._since(right), previous), right + (not self.looks_back))
 
     def touched_after(self, numbers: Column, right: Ticks, following: Ticks) -> Asked:
@@ -53,11 +60,13 @@ class Reach:
 
     def _since(self, le: Ticks) -> Ticks:
         """Return the first time that is not too far before these, at least MIN_TIME."""
+        if self._is_unlimited:
+            return np.full(len(le), MIN_TIME)
         return np.where(le < MIN_TIME + self._tolerance, MIN_TIME, le - self._tolerance)
 
     def _until(self, le: Ticks) -> Ticks:
         """Return the first time that is too far after these, at most INFINITY."""
-        return later(le, self._tolerance + 1)
+        return np.full(len(le), INFINITY) if self._is_unlimited else later(le, self._tolerance + 1)
 
     def is_as_near(self, le: Ticks, right: Ticks, best: Ticks) -> NDArray[np.bool_]:
         """Say of left rows whether what starts at `right` is as near as the best that they have."""

@@ -2,218 +2,173 @@
 
 from __future__ import annotations
 
-import heapq
-import itertools
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import partial
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.operator import Operator, inputs_of
-from streamdsl.engine.store import PayloadStore, SlotChange
-from streamdsl.expr import key_values
+from streamdsl.engine.columnar.window_ids import WindowIds
+from streamdsl.engine.ids import VersionedIds
+from streamdsl.engine.operators.keyed import KeyedOperator
+from streamdsl.engine.operators.nearest import distinct_rows
+from streamdsl.engine.sorted import Asked, StoredRows
+from streamdsl.engine.sorted.chains import ChainRows, followed, in_step
+from streamdsl.engine.sorted.columns import materialised
 from streamdsl.expr.nodes import Whole
-from streamdsl.expr.table import flatnonzero
+from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.plan.node import Stitch
-from streamdsl.temporal import INFINITY
-from streamdsl.temporal.change import pair
-
-Value = tuple[Any, Hashable]
-"""The group that a row is in, and its payload's key."""
+from streamdsl.temporal import INFINITY, MIN_TIME
+from streamdsl.temporal.time import Ticks
 
 
-@dataclass(slots=True, eq=False)
-class Link:
-    """A row in its chain. The first one knows where the chain starts, and the id of the output row that stands for it.
+class Chains(NamedTuple):
+    """Chains of rows: the number of the value, the slot of the first row, and where the chain begins and ends."""
 
-    `joined` is the LE of the row before it that has left the chain, INFINITY if there was none.
+    numbers: Column
+    heads: Rows
+    le: Ticks
+    re: Ticks
+
+    def take(self, rows: Rows) -> Chains:
+        """Return these."""
+        return Chains(*(column[rows] for column in self))
+
+
+class StitchOperator(KeyedOperator):
+    """The rows by value. A change looks at the chains of its values before and now; a first row notes the number of its chain.
+
+    A row that can no longer change is kept as long as the one behind it in its chain can, and then knows where the chain begins.
     """
 
-    id: Hashable
-    le: int
-    re: int
-    slot: int
-    start: int
-    joined: int = INFINITY
-    before: Link | None = None
-    after: Link | None = None
-    out: Hashable = None
-
-
-class Chain(NamedTuple):
-    """A chain as an output row."""
-
-    le: int
-    re: int
-    key: None
-    head: Link
-    id: Hashable
-
-
-@dataclass(slots=True)
-class Line:
-    """The rows of one payload, by id and LE, and by where they start and end."""
-
-    rows: dict[tuple[Hashable, int], Link] = field(default_factory=dict)
-    starts: dict[int, list[Link]] = field(default_factory=dict)
-    ends: dict[int, list[Link]] = field(default_factory=dict)
-
-    def meeting(self, times: Iterable[int]) -> list[Link]:
-        """Return the rows that start or end at these times."""
-        return [link for time in times for link in (*self.ends.get(time, ()), *self.starts.get(time, ()))]
-
-    def add(self, link: Link) -> None:
-        """Add a row."""
-        self.rows[link.id, link.le] = link
-        self.starts.setdefault(link.le, []).append(link)
-        self.ends.setdefault(link.re, []).append(link)
-
-    def remove(self, link: Link) -> None:
-        """Remove a row, and its bonds with it."""
-        del self.rows[link.id, link.le]
-        _drop(self.starts, link.le, link)
-        _drop(self.ends, link.re, link)
-        if link.before is not None:
-            _part(link.before, link)
-        if link.after is not None:
-            _part(link, link.after)
-
-    def bind(self, time: int) -> None:
-        """Join the rows that end at a time, in order of LE, with those that start there, in order of RE."""
-        ending, starting = self.ends.get(time, []), sorted(self.starts.get(time, []), key=lambda link: link.re)
-        past = sorted((link.joined, link.start) for link in starting)
-        for link, (joined, start) in zip(starting, past, strict=True):
-            link.joined, link.start = joined, start
-        for link in ending:
-            if link.after is not None:
-                _part(link, link.after)
-        for link in starting:
-            if link.before is not None:
-                _part(link.before, link)
-        for earlier, later in zip(sorted(ending, key=lambda link: link.le), starting, strict=False):
-            earlier.after, later.before = later, earlier
-
-
-def _part(earlier: Link, later: Link) -> None:
-    earlier.after, later.before = None, None
-
-
-def _drop(places: dict[int, list[Link]], time: int, link: Link) -> None:
-    rows = places[time]
-    rows.remove(link)
-    if not rows:
-        del places[time]
-
-
-class StitchOperator(Operator):
-    """Per payload the chains of rows that meet. A change touches the chains that meet where it starts and ends.
-
-    Rows that can no longer change are taken out of their chain, whose next row then knows where the chain starts.
-    """
-
-    kind = "stitch (indexed)"
+    kind = "stitch (sorted runs)"
+    rows_class: ClassVar[type[StoredRows]] = ChainRows
+    n_sides: ClassVar[int] = 1
 
     def __init__(self, label: str, node: Stitch) -> None:
         super().__init__(label)
-        self.lines: dict[Value, Line] = {}
-        self.store = PayloadStore()
-        self._deaths: list[tuple[int, int, Value, Link]] = []
-        self._tickets = itertools.count()
-        self._numbers = itertools.count()
+        (self.rows,) = self.sides
+        self._chains = 0
+        self._cti = MIN_TIME
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        batch = batch.changed()
         if not len(batch):
             return EMPTY
-        slots = iter(self.store.put(batch.table.take(flatnonzero(batch.re_old == batch.le))))
-        columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist())
-        by_value: dict[Value, list[tuple[Hashable, int, int, int, int]]] = {}
-        keys = zip(batch.group_keys(), key_values(Whole(), inputs_of(batch)), strict=True)
-        for id, le, re_old, re_new, value in zip(*columns, keys, strict=True):
-            slot = next(slots) if re_old == le else -1
-            by_value.setdefault(value, []).append((id, le, re_old, re_new, slot))
-        freed: list[int] = []
-        changes = [change for value, moves in by_value.items() for change in self._redo(value, moves, freed)]
-        out = self.store.batch(changes, self.is_grouped)
-        self.store.free(freed)
+        self.rows.take(batch, partial(self.numbers_of, Whole()))
+        out = self._redone() if len(self.rows.changed) else EMPTY
+        self.settle()
         return out
 
-    def _redo(self, value: Value, moves: list[tuple[Hashable, int, int, int, int]], freed: list[int]) -> list[SlotChange]:
-        line = self.lines.setdefault(value, Line())
-        times = sorted({time for _, *ends, _ in moves for time in ends if time < INFINITY})
-        moved = [line.rows[id, le] for id, le, re_old, _, _ in moves if (id, le) in line.rows]
-        touched = [*line.meeting(times), *moved]
-        gone = _chains(touched)
-        for chain in gone:
-            chain.head.out = None
-        for id, le, re_old, re_new, slot in moves:
-            self._move(value, line, id, le, re_old, re_new, slot, freed)
-        for time in times:
-            line.bind(time)
-        there = [link for link in touched if line.rows.get((link.id, link.le)) is link]
-        fresh = _chains([*there, *line.meeting(times), *(line.rows[m[0], m[1]] for m in moves if (m[0], m[1]) in line.rows)])
-        if not line.rows:
-            del self.lines[value]
-        return [self._change(before, after, value[0]) for before, after in pair(gone, fresh)]
-
-    def _move(
-        self, value: Value, line: Line, id: Hashable, le: int, re_old: int, re_new: int, slot: int, freed: list[int]
-    ) -> None:
-        if re_old > le:
-            link = line.rows[id, le]
-            line.remove(link)
+    def _redone(self) -> Batch:
+        """Return what changes of the chains of the values that have changed."""
+        rows, changed = self.rows.rows, self.rows.changed
+        numbers = distinct_rows(rows.numbers.take(changed))
+        every = np.full(len(numbers), MIN_TIME), np.full(len(numbers), INFINITY)
+        _, living = self.rows.living(Asked(numbers, *every))
+        if self._meet_none(living):
+            slots = changed
         else:
-            link = Link(id, le, re_new, slot, le)
-        if re_new == le:
-            freed.append(link.slot)
-            return
-        link.re = re_new
-        line.add(link)
-        heapq.heappush(self._deaths, (re_new, next(self._tickets), value, link))
+            gone = changed[flatnonzero(rows.re.take(changed) <= rows.le.take(changed))]
+            slots = self._rows.in_order(np.concatenate([living, gone]))
+        before, now = (self._found(slots, ends.take(slots)) for ends in (rows.was, rows.re))
+        stays, again = in_step((before.numbers, before.le, before.re), (now.numbers, now.le, now.re))
+        ids = np.full(len(now.le), -1)
+        ids[again] = rows.notes.take(before.heads[stays])
+        come = flatnonzero(ids < 0)
+        ids[come] = np.arange(self._chains, self._chains + len(come))
+        self._chains += len(come)
+        out = []
+        if len(stays) < len(before.le):
+            left = np.ones(len(before.le), dtype=np.bool_)
+            left[stays] = False
+            left_over = before.take(flatnonzero(left))
+            out.append(self._batch(left_over, rows.notes.take(left_over.heads), left_over.re, left_over.le))
+        if len(stays):
+            moved = flatnonzero(before.re[stays] != now.re[again])
+            known = now.take(again[moved])
+            out.append(self._batch(known, ids[again[moved]], before.re[stays[moved]], known.re))
+        out.append(self._batch(now.take(come), ids[come], now.le[come], now.re[come]))
+        rows.notes.put(now.heads, ids)
+        return Batch.concat(out)
 
-    def _change(self, before: Chain | None, after: Chain | None, group: Any) -> SlotChange:
-        if after is None:
-            assert before is not None
-            return SlotChange(before.id, before.le, before.re, before.le, before.head.slot, group)
-        after.head.out = before.id if before else (self.label, next(self._numbers))
-        return SlotChange(after.head.out, after.le, before.re if before else after.le, after.re, after.head.slot, group)
+    def _meet_none(self, living: Rows) -> bool:
+        """Say whether a single row has changed, and none of its value ends where it starts, or starts where it ends or ended."""
+        rows, changed = self.rows.rows, self.rows.changed
+        if len(changed) > 1:
+            return False
+        le, ends = rows.le.take(living), rows.re.take(living)
+        meet = ends == rows.le.take(changed)
+        meet |= le == rows.re.take(changed)
+        meet |= (le == rows.was.take(changed)) & (living != changed)
+        return not meet.any()
+
+    def _found(self, slots: Rows, ends: Ticks) -> Chains:
+        """Return the chains of rows with these ends."""
+        rows = self.rows.rows
+        there = flatnonzero(ends > rows.le.take(slots))
+        slots, ends = slots[there], ends[there]
+        if len(slots) < 2:  # no row meets itself
+            return Chains(rows.numbers.take(slots), slots, self._rows.starts.take(slots), ends)
+        before, after = self._bonds(slots, ends)
+        last = flatnonzero(after < 0)
+        heads = slots[followed(before)[last]]
+        return Chains(rows.numbers.take(heads), heads, self._rows.starts.take(heads), ends[last])
+
+    def _bonds(self, slots: Rows, ends: Ticks) -> tuple[Rows, Rows]:
+        """Return for each row the one before it in its chain, and the one behind it, -1 if there is none.
+
+        At each time the rows that end there, in order of LE, are joined with those that start there, in order of RE.
+        """
+        numbers, le = self.rows.rows.numbers.take(slots), self.rows.rows.le.take(slots)
+        ending, starting = flatnonzero(ends < INFINITY), flatnonzero(self._rows.starts.take(slots) == le)
+        earlier, later = in_step((numbers[ending], ends[ending], le[ending]), (numbers[starting], le[starting], ends[starting]))
+        before, after = np.full(len(slots), -1), np.full(len(slots), -1)
+        before[starting[later]], after[ending[earlier]] = ending[earlier], starting[later]
+        return before, after
+
+    @property
+    def _rows(self) -> ChainRows:
+        rows = self.rows.rows
+        assert isinstance(rows, ChainRows)
+        return rows
+
+    def _batch(self, chains: Chains, ids: Ticks, re_old: Ticks, re_new: Ticks) -> Batch:
+        if not len(ids):
+            return EMPTY
+        rows = self.rows.rows
+        groups = None if rows.groups is None else rows.groups.take(chains.heads)
+        never_again = VersionedIds(WindowIds(self.label, None, ids), np.zeros(len(ids), dtype=np.int64))
+        return Batch(never_again, chains.le, re_old, re_new, materialised(rows.table(chains.heads)), groups)
 
     def forget(self, cti: int) -> None:
-        freed = []
-        while self._deaths and self._deaths[0][0] < cti:
-            re, _, value, link = heapq.heappop(self._deaths)
-            line = self.lines.get(value)
-            if line is None or link.re != re or line.rows.get((link.id, link.le)) is not link:
-                continue
-            after = link.after
-            if after is not None:
-                after.start, after.out, after.joined = link.start, link.out, link.le
-            line.remove(link)
-            freed.append(link.slot)
-            if not line.rows:
-                del self.lines[value]
-        self.store.free(freed)
+        self._cti = max(cti, self._cti)
+        rows = self.rows.rows
+        if self.rows.earned() >= len(rows) and 4 * self._can_change(slice(None)).sum() <= len(rows):  # at most half are kept
+            self._sweep()
+        self.forget_numbers()
 
-    def held_groups(self) -> Iterable[int | None]:
-        return (group for group, _ in self.lines)
+    def _sweep(self) -> None:
+        """Let go of rows that can no longer change, nor are just before one that can."""
+        rows = self._rows
+        slots = rows.in_order(flatnonzero(rows.re.values > rows.le.values))
+        before, after = self._bonds(slots, rows.re.take(slots))
+        can_change = self._can_change(slots)
+        kept = can_change | ((after >= 0) & can_change[after])
+        heads = slots[followed(before)]
+        cut = flatnonzero(kept & (before >= 0) & ~kept[before])
+        starts, notes = rows.starts.take(heads[cut]), rows.notes.take(heads[cut])
+        needed = np.zeros(len(rows), dtype=np.bool_)
+        needed[slots[kept]] = True
+        places = np.cumsum(needed)[slots[cut]] - 1
+        if self.rows.sweep(needed):
+            rows.starts.put(places, starts)
+            rows.notes.put(places, notes)
+
+    def _can_change(self, slots: Rows | slice) -> NDArray[np.bool_]:
+        can_change: NDArray[np.bool_] = self.rows.rows.re.take(slots) >= max(self._cti, MIN_TIME + 1)
+        return can_change
 
     def state(self) -> dict[str, int]:
-        events = sum(len(line.rows) for line in self.lines.values())
-        return {"windows": 0, "events": events}
-
-
-def _chains(links: Iterable[Link]) -> list[Chain]:
-    """Return the chains that some rows are in."""
-    heads: dict[int, Link] = {}
-    for link in links:
-        while link.before is not None:
-            link = link.before
-        heads[id(link)] = link
-    return [Chain(head.start, _end(head), None, head, head.out) for head in heads.values()]
-
-
-def _end(link: Link) -> int:
-    while link.after is not None:
-        link = link.after
-    return link.re
+        return {"windows": 0, "events": int(self._can_change(slice(None)).sum())}

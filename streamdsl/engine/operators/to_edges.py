@@ -2,98 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import ClassVar
 
-from sortedcontainers import SortedDict
+import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.operator import Operator
-from streamdsl.engine.store import PayloadStore, SlotChange
-from streamdsl.expr.table import flatnonzero
-from streamdsl.plan.node import ToEdges
+from streamdsl.engine.operators.clip_by import ClippingOperator
+from streamdsl.plan.node import Matching, ToEdges
 from streamdsl.temporal.time import INFINITY
 
 
-@dataclass(slots=True)
-class Sample:
-    """The rows of one key that start at one LE: by id the slot of the payload, and the end that is out for all of them."""
+class ToEdgesOperator(ClippingOperator):
+    """The rows are both sides: each lasts for ever, and is clipped by the others. A row's RE is the end that is out."""
 
-    re: int
-    rows: dict[Hashable, int] = field(default_factory=dict)
-
-
-class ToEdgesOperator(Operator):
-    """Per key the samples by LE; a sample that comes or goes changes the end of the one before it."""
-
-    kind = "to_edges (indexed)"
+    kind = "to_edges (sorted runs)"
+    n_sides: ClassVar[int] = 1
 
     def __init__(self, label: str, node: ToEdges) -> None:
-        super().__init__(label)
-        self.key = node.key
-        self.samples: dict[Any, Any] = {}
-        self.store = PayloadStore()
+        super().__init__(label, Matching(node.key, node.key))
+        self._key = node.key
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        came = (batch.re_old == batch.le) & (batch.re_new > batch.le)
-        went = (batch.re_new == batch.le) & (batch.re_old > batch.le)
-        batch = batch.take(flatnonzero(came | went))
         if not len(batch):
             return EMPTY
-        changes: list[SlotChange] = []
-        touched: dict[tuple[Any, int], None] = {}
-        slots = iter(self.store.put(batch.table.take(flatnonzero(batch.re_old == batch.le))))
-        freed, fresh = [], set()
-        rows = zip(batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), self.keys(self.key, batch), strict=True)
-        for id, le, re_old, key in rows:
-            line = self.samples.setdefault(key, SortedDict())
-            if re_old > le:
-                sample = line[le]
-                slot = sample.rows.pop(id)
-                freed.append(slot)
-                changes.append(SlotChange(id, le, sample.re, le, slot, key[0]))
-                if not sample.rows:
-                    del line[le]
-            else:
-                sample = line.setdefault(le, Sample(INFINITY))
-                sample.rows[id] = next(slots)
-                fresh.add((key, le, id))
-            touched[key, le] = None
-            touched.update({(key, earlier): None for earlier in _just_before(line, le)})
-        for key, le in touched:
-            changes += self._new_ends(key, le, fresh)
-        out = self.store.batch(changes, self.is_grouped)
-        self.store.free(freed)
+        side, rows = self.left, self.left.rows
+        side.take(_unending(batch), partial(self.numbers_of, self._key))
+        changed, concerned = side.changed, self.concerned()
+        there = changed[rows.re.take(changed) > rows.le.take(changed)]
+        best, _, _ = self.note(np.concatenate([there, concerned]) if len(concerned) else there)
+        rows.re.put(there, best[: len(there)])
+        side.end(concerned, best[len(there) :])
+        out = self.clipped(side.changed, rows.was.take(side.changed), rows.re.take(side.changed))
+        self.settle()
         return out
 
-    def _new_ends(self, key: Any, le: int, fresh: set[Any]) -> list[SlotChange]:
-        line = self.samples[key]
-        sample = line.get(le)
-        if sample is None:
-            return []
-        later = line.bisect_right(le)
-        re_old, sample.re = sample.re, (line.keys()[later] if later < len(line) else INFINITY)
-        ends = {id: le if (key, le, id) in fresh else re_old for id in sample.rows}
-        return [SlotChange(id, le, ends[id], sample.re, slot, key[0]) for id, slot in sample.rows.items()]
-
-    def forget(self, cti: int) -> None:
-        for key, line in list(self.samples.items()):
-            while line and line.peekitem(0)[1].re < cti:
-                _, sample = line.popitem(0)
-                self.store.free(list(sample.rows.values()))
-            if not line:
-                del self.samples[key]
-
-    def held_groups(self) -> Iterable[int | None]:
-        return (group for group, _ in self.samples)
-
     def state(self) -> dict[str, int]:
-        events = sum(len(sample.rows) for line in self.samples.values() for sample in line.values())
-        return {"windows": 0, "events": events}
+        return {"windows": 0, "events": self.left.n_events}
 
 
-def _just_before(line: Any, le: int) -> list[int]:
-    position = line.bisect_left(le)
-    return [line.keys()[position - 1]] if position else []
+def _unending(batch: Batch) -> Batch:
+    """Return the rows as if they lasted for ever: only coming and going matters."""
+    le = batch.le
+    return batch.with_lifetimes(le, np.where(batch.re_old > le, INFINITY, le), np.where(batch.re_new > le, INFINITY, le))

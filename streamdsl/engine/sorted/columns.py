@@ -75,7 +75,7 @@ class GrowingColumn:
 
     def take(self, rows: Rows | slice) -> Column:
         """Return the values of these rows."""
-        return self.values[rows]
+        return self._data[: self._size][rows]
 
     def clear(self, rows: Rows) -> None:
         """Let go of the objects of these rows."""

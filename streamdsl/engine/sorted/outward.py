@@ -15,6 +15,7 @@ from streamdsl.expr.table import Rows, flatnonzero
 Look: TypeAlias = Callable[[Rows, Rows], tuple[Rows, Rows]]
 """Given who asks and the slots of candidates: which of these are found, and beyond which nothing is."""
 
+_NO_RANGES: Final = Ranges(*np.empty((3, 0), dtype=np.intp))
 _LEAST: Final = np.iinfo(np.int64).min
 _MOST: Final = np.iinfo(np.int64).max
 
@@ -55,6 +56,8 @@ class Walk:
 
     def _that_go_on(self, run: SortedRun, ranges: Ranges) -> Ranges:
         """Return those ranges in which the next row is not beyond the limit."""
+        if not len(ranges.rows):
+            return ranges
         limits = self._limits[ranges.rows]
         if self._is_forward:
             on = flatnonzero(run.first[ranges.first] <= limits)
@@ -67,6 +70,8 @@ class Walk:
         rows, first, size = ranges
         near = np.minimum(size, width)
         far = size - near
+        if not far.any():
+            return ranges, _NO_RANGES
         if self._is_forward:
             parts = Ranges(rows, first, near), Ranges(rows, first + near, far)
         else:

@@ -88,13 +88,15 @@ class OverlapIndex:
         if not count:
             return _NONE, _NONE
         rows, last = self._rows, slice(self.indexed, None)
-        numbers, lo, hi = asked if len(asked.lo) == 1 else (column[:, None] for column in asked)
+        if len(asked.lo) == 1:
+            found = self.indexed + flatnonzero(rows.numbers.take(last) == asked.numbers)
+            if len(found):
+                found = found[(rows.le.take(found) < asked.hi) & (rows.ends(found) > asked.lo)]
+            return np.zeros(len(found), dtype=np.intp), found
+        numbers, lo, hi = (column[:, None] for column in asked)
         meet = rows.numbers.take(last) == numbers
         meet &= rows.le.take(last) < hi
         meet &= rows.ends(last) > lo
-        if len(asked.lo) == 1:
-            found = flatnonzero(meet)
-            return np.zeros(len(found), dtype=np.intp), found + self.indexed
         at, found = np.nonzero(meet)
         return at, found + self.indexed
 

@@ -39,6 +39,10 @@ class Ranges(NamedTuple):
         >>> [(rows.tolist(), places.tolist()) for rows, places in ranges.expanded()]
         [([4, 4, 7], [0, 1, 9])]
         """
+        if len(self.rows) == 1:
+            (row,), (first,), (size,) = self.rows.tolist(), self.first.tolist(), self.size.tolist()
+            yield np.full(size, row, dtype=np.intp), np.arange(first, first + size)
+            return
         stops = np.cumsum(self.size)
         start = 0
         while start < len(stops):

@@ -39,6 +39,16 @@ class Met(NamedTuple):
         return self._replace(mine=self.others, others=self.mine)
 
 
+def both_of(found: list[tuple[Rows, Rows]]) -> tuple[Rows, Rows]:
+    """Return pairs of columns, one behind the other, as one pair."""
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        return _NONE, _NONE
+    first, second = map(np.concatenate, zip(*found, strict=True))
+    return first, second
+
+
 class SortedSide:
     """Rows by slot. `take` brings the changes of a step, `settle` ends it; between them rows have both their old and new ends.
 
@@ -67,7 +77,8 @@ class SortedSide:
         if self._only_new:
             self.changed = self._add(batch, numbers_of)
             return
-        changed = self._change(batch.take(flatnonzero(~comes & changes)))
+        known = batch.take(flatnonzero(~comes & changes))
+        changed = self._change(self._find(known.ids), known.re_new) if len(known) else _NONE
         added = self._add(batch.take(flatnonzero(comes & changes)), numbers_of)
         self.changed = np.concatenate([changed, added])
 
@@ -82,17 +93,28 @@ class SortedSide:
             self._slots.update(zip(batch.ids.tolist(), slots.tolist(), strict=True))
         return slots
 
-    def _change(self, batch: Batch) -> Rows:
-        if not len(batch):
-            return _NONE
-        slots = self._find(batch.ids)
-        self.rows.re.put(slots, batch.re_new)
-        was, re = (self.rows.found_until(batch.le, ends) for ends in (batch.re_old, batch.re_new))
-        longer = flatnonzero((re > was) & (slots < self.index.indexed))
+    def put(self, batch: Batch, numbers: Column) -> None:
+        """Let other rows come in this step, too."""
+        self.changed = np.concatenate([self.changed, self._add(batch, lambda _: numbers)])
+
+    def end(self, slots: Rows, ends: Ticks) -> None:
+        """Let the rows in some other slots, which are there, end elsewhere in this step, too."""
+        if len(slots):
+            self._only_new = False
+            self.changed = np.concatenate([self.changed, self._change(slots, ends)])
+
+    def _change(self, slots: Rows, ends: Ticks) -> Rows:
+        le, was = self.rows.le.take(slots), self.rows.re.take(slots)
+        self.rows.re.put(slots, ends)
+        longer = flatnonzero((ends > was) & (slots < self.index.indexed))
+        if not len(longer):
+            return slots
+        was, re = (self.rows.found_until(le, each) for each in (was, ends))
+        longer = longer[re[longer] > was[longer]]
         if len(longer):
             slots[longer] = self._again(slots[longer])
             self._gone += len(longer)
-            self.index.gone(batch.le[longer], was[longer])
+            self.index.gone(le[longer], was[longer])
         return slots
 
     def _find(self, ids: Ids) -> Rows:
@@ -144,14 +166,15 @@ class SortedSide:
     def living(self, asked: Asked) -> tuple[Rows, Rows]:
         """Return which asked, and the slots of the rows with its number that now live some time in its period."""
         rows = self.rows
-        found = [(_NONE, _NONE)]
+        found = []
         for at, slots in self.index.candidates(asked) if len(asked.lo) and len(rows) else ():
             le, re = rows.le.take(slots), rows.re.take(slots)
-            meet = (le < re) & (le < asked.hi[at]) & (re > asked.lo[at])
+            meet = le < re
+            meet &= le < asked.hi[at]
+            meet &= re > asked.lo[at]
             meet &= self.has_key(asked, at, rows, slots)
             found.append((at[meet], slots[meet]))
-        at, slots = map(np.concatenate, zip(*found, strict=True))
-        return at, slots
+        return both_of(found)
 
     def untouched(self, slots: Rows) -> Rows:
         """Return which of some rows have not changed in this step."""
@@ -162,9 +185,10 @@ class SortedSide:
     def settle(self) -> None:
         """End a step: rows that have left go, rows that are much shorter now are indexed anew, and ends are what they are."""
         slots, rows, self.changed = self.changed, self.rows, _NONE
+        only_new, self._only_new = self._only_new, True
         if not len(slots):
             return
-        if self._only_new:
+        if only_new:
             rows.was.follow(rows.re, int(slots[0]))
             return
         le, was, re = rows.le.take(slots), rows.was.take(slots), rows.re.take(slots)
@@ -172,6 +196,8 @@ class SortedSide:
         was, re = rows.found_until(le, was), rows.found_until(le, re)
         left, indexed = re <= le, slots < self.index.indexed
         shorter = flatnonzero(indexed & ~left & (re < was))
+        if not len(shorter) and not left.any():
+            return
         moved = shorter[magnitudes(le[shorter], re[shorter]) < magnitudes(le[shorter], was[shorter])]
         if len(moved):
             self._again(slots[moved])
@@ -204,12 +230,14 @@ class SortedSide:
         is_needed: NDArray[np.bool_] = self.rows.re.values >= self._least_end
         return is_needed
 
-    def sweep(self, needed: NDArray[np.bool_]) -> None:
-        """Let go of the rows that are not needed, if they are half of all."""
+    def sweep(self, needed: NDArray[np.bool_]) -> bool:
+        """Let go of the rows that are not needed, if they are half of all; say whether they are."""
         self._earned = 0
         kept = flatnonzero(needed)
-        if 2 * len(kept) <= len(self.rows):
+        is_worth_it = 2 * len(kept) <= len(self.rows)
+        if is_worth_it:
             self._keep(kept)
+        return is_worth_it
 
     @property
     def _least_end(self) -> int:

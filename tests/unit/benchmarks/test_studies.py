@@ -1,8 +1,10 @@
 """The studies of parts of the engine still run."""
 
+from pathlib import Path
+
 import pytest
 
-from benchmarks.studies import modules, secret, windows
+from benchmarks.studies import matrix, modules, secret, windows
 from streamdsl.engine.operator import Gate
 
 
@@ -28,3 +30,20 @@ def test_a_simulation_keeps_no_more_of_many_tuples_than_of_few(engine: str) -> N
     assert many.reports > few.reports
     assert many.kept <= 2 * 20 + 4 * 5
     assert few.kept <= 2 * 20 + 4 * 5
+
+
+@pytest.mark.parametrize("row", matrix.MATRIX)
+def test_each_cell_of_the_matrix_answers_as_the_reference(row: str) -> None:
+    assert all(matrix.small(query).is_right("speculative") for query in matrix.MATRIX[row].values())
+
+
+def test_a_cell_that_has_become_dear_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(matrix, "MATRIX", {"operators": {"semi_join": matrix.OTHERS["semi_join"]}})
+    monkeypatch.setattr(matrix, "RECORD", tmp_path / "matrix.json")
+    assert matrix.main(["--record", "--repeat", "1"]) == 0
+    assert matrix.main(["--check", "--repeat", "1"]) == 0
+    matrix.RECORD.write_text('{"speculative": {"operators": {"semi_join": 0.01}}}')
+    assert matrix.main(["--check", "--repeat", "1"]) == 1
+    assert "operators semi_join" in capsys.readouterr().out

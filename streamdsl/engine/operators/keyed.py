@@ -1,0 +1,60 @@
+"""What operators share that find rows by the number of a key, and by time, in sorted runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import ClassVar
+
+import numpy as np
+
+from streamdsl.engine.batch import Batch
+from streamdsl.engine.keys import KeyTable
+from streamdsl.engine.operator import Operator, inputs_of
+from streamdsl.engine.sorted import Layout, SortedSide, StoredRows
+from streamdsl.expr.nodes import Expr, Whole
+from streamdsl.expr.table import Column
+
+
+class KeyedOperator(Operator):
+    """One set of rows or two, of inputs or of an input and the output, whose keys have numbers in common."""
+
+    rows_class: ClassVar[type[StoredRows]] = StoredRows
+    n_sides: ClassVar[int] = 2
+
+    def __init__(self, label: str) -> None:
+        super().__init__(label)
+        self.numbers: KeyTable | None = None
+        layout = Layout()
+        self.sides = [SortedSide(layout, self.rows_class()) for _ in range(self.n_sides)]
+
+    def numbers_of(self, key: Expr | None, batch: Batch) -> Column:
+        """Return the numbers of the rows' keys."""
+        if key is None:
+            return np.zeros(len(batch), dtype=np.int64) if batch.keys is None else batch.keys
+        return self.key_numbers.numbers([self.evaluate(key, inputs_of(batch), batch)], batch.keys)
+
+    @property
+    def key_numbers(self) -> KeyTable:
+        """The numbers of keys."""
+        if self.numbers is None:
+            self.numbers = KeyTable(Whole(), self.key_table)
+        return self.numbers
+
+    def settle(self) -> None:
+        """End a step."""
+        for side in self.sides:
+            side.settle()
+
+    def forget(self, cti: int) -> None:
+        for side in self.sides:
+            side.forget(cti)
+        self.forget_numbers()
+
+    def forget_numbers(self) -> None:
+        """Let go of the numbers of keys that no row has, now and then."""
+        if self.numbers is not None and self.numbers.is_due:
+            self.numbers.keep(np.concatenate([side.rows.numbers.values for side in self.sides]))
+
+    def held_groups(self) -> Iterable[int | None]:
+        return chain.from_iterable(side.groups() for side in self.sides)
