@@ -53,12 +53,11 @@ class SnapshotFrame(DisjointFrame):
         return found if len(filled) == len(low) else found.take(filled)
 
     def differ(self, changed: Changed, found: Found) -> NDArray[np.bool_]:
-        lo, hi = self._span(changed)
-        table = self.table
-        high = table.any_places(found.codes, found.re)
-        first = np.searchsorted(high, table.any_places(changed.codes, lo), side="right")
-        last = np.searchsorted(found.low, table.any_places(changed.codes, hi), side="left")
-        steps = np.bincount(first, minlength=len(high) + 1) - np.bincount(np.maximum(last, first), minlength=len(high) + 1)
+        # All members of a snapshot are there where it starts: who changes later only moves its end.
+        spans = (self.table.any_places(changed.codes, times) for times in self._span(changed))
+        first, last = (np.searchsorted(found.low, places, side="left") for places in spans)
+        n_steps = len(found.low) + 1
+        steps = np.bincount(first, minlength=n_steps) - np.bincount(last, minlength=n_steps)
         differ: NDArray[np.bool_] = np.cumsum(steps[:-1]) > 0
         return differ
 
@@ -78,6 +77,10 @@ class SnapshotFrame(DisjointFrame):
         for times in (rows.rows.le[alive], rows.rows.re[alive]):
             passed = flatnonzero((times >= self._cti) & (times < cti))
             np.maximum.at(self._last, rows.rows.groups[alive[passed]], times[passed])
+        # A partition of which nothing is needed any more begins anew, whether its rows are swept already or not.
+        held = self.held_codes(cti, rows)
+        last, self._last = self._last, np.full(len(self._last), MIN_TIME)
+        self._last[held] = last[held]
         self._cti = cti
 
     def _grow(self) -> None:

@@ -66,7 +66,9 @@ class WindowStates:
         """Return the ends of windows when their states, or those that they are copied from, were made."""
         table, (new, before) = self._frame.table, self._frame.split
         ends = np.where(table.results.is_out, table.results.re, table.re)
-        ends[new] = table.results.re[before]
+        # Of a window that is not out, and so has no state, there is no end from before.
+        known = flatnonzero(table.results.is_out[before])
+        ends[new[known]] = table.results.re[before[known]]
         return ends[slots]
 
     def _since(self, slots: Rows) -> tuple[Members, Members]:

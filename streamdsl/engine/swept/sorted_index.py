@@ -62,10 +62,10 @@ class SortedIndex:
     def __init__(self) -> None:
         self._pieces: list[tuple[Column, Rows]] = []
         self._firsts: Column = np.empty(0, dtype=np.int64)
-        self._size = 0
+        self._sizes: Rows = np.empty(0, dtype=np.intp)
 
     def __len__(self) -> int:
-        return self._size
+        return int(self._sizes.sum())
 
     def all(self) -> Portion:
         """Return all entries as one run."""
@@ -81,7 +81,7 @@ class SortedIndex:
         first = np.maximum(np.searchsorted(self._firsts, low) - 1, 0)
         stop = np.minimum(np.searchsorted(self._firsts, high, side="right") + 1, len(self._pieces))
         if margin:
-            ends = np.cumsum([len(slots) for _, slots in self._pieces])
+            ends = np.cumsum(self._sizes)
             begins = np.concatenate([[0], ends[:-1]])
             first = np.maximum(np.searchsorted(begins, begins[first] - margin, side="right") - 1, 0)
             stop = np.minimum(np.searchsorted(ends, ends[stop - 1] + margin) + 1, len(self._pieces))
@@ -98,7 +98,7 @@ class SortedIndex:
             return Portion(np.empty(0, dtype=self._firsts.dtype), nothing, nothing, runs)
         numbers = np.concatenate([piece[0] for piece in pieces])
         slots = np.concatenate([piece[1] for piece in pieces])
-        sizes = [sum(len(piece[1]) for piece in self._pieces[first:stop]) for first, stop in runs]
+        sizes = [int(self._sizes[first:stop].sum()) for first, stop in runs]
         return Portion(numbers, slots, np.repeat(np.arange(len(runs)), sizes), runs)
 
     def is_last(self, portion: Portion) -> bool:
@@ -111,12 +111,12 @@ class SortedIndex:
         is_few = len(portion.pieces) <= _FEW
         for (first, stop), low, high in reversed(list(zip(portion.pieces, bounds[:-1], bounds[1:], strict=True))):
             pieces = _cut(portion.numbers[low:high], portion.slots[low:high])
-            self._size += high - low - sum(len(slots) for _, slots in self._pieces[first:stop])
             self._pieces[first:stop] = pieces
             if is_few:
                 self._firsts = np.concatenate([self._firsts[:first], _firsts_of(pieces, portion), self._firsts[stop:]])
+                self._sizes = np.concatenate([self._sizes[:first], _sizes_of(pieces), self._sizes[stop:]])
         if not is_few:
-            self._firsts = _firsts_of(self._pieces, portion)
+            self._firsts, self._sizes = _firsts_of(self._pieces, portion), _sizes_of(self._pieces)
 
     def renumber(self, numbers: Column) -> None:
         """Give all entries other numbers, in the same order."""
@@ -136,3 +136,7 @@ def _cut(numbers: Column, slots: Rows) -> list[tuple[Column, Rows]]:
         return [(numbers, slots)] if size else []
     starts = range(0, size - PIECE + 1, PIECE)
     return [(numbers[start:stop], slots[start:stop]) for start, stop in zip(starts, [*starts[1:], size], strict=True)]
+
+
+def _sizes_of(pieces: list[tuple[Column, Rows]]) -> Rows:
+    return np.array([len(slots) for _, slots in pieces], dtype=np.intp)
