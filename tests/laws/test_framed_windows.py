@@ -16,7 +16,7 @@ from streamdsl.emit import EmitMode
 from streamdsl.engine.lower import lower
 from streamdsl.engine.session import Session
 from streamdsl.errors import StreamDslError, UserCodeError
-from streamdsl.temporal import CHT, INFINITY, Cti, Event, payload_order
+from streamdsl.temporal import CHT, INFINITY, Cti, Event, Insert, Record, Retract, payload_order
 from streamdsl.testing import assert_cht_equal
 from streamdsl.udm.bases import IntervalEvent, WindowDescriptor
 from tests.laws.fold import Fold
@@ -25,7 +25,7 @@ from tests.laws.modules import Ends
 from tests.laws.profiles import examples
 from tests.laws.test_buffered_windows import Adding, InOrder, Kept, Ordered, with_ids, without_ids
 from tests.laws.test_swept_operators import windows_of
-from tests.laws.test_window_operators import GROUPS, Outcome, Query, cti_of, pushes
+from tests.laws.test_window_operators import GROUPS, Outcome, Query, cti_of, pushes, small
 
 WINDOWS: list[Callable[[Any], Any]] = [
     lambda s: s.snapshot_window(),
@@ -36,7 +36,13 @@ WINDOWS: list[Callable[[Any], Any]] = [
     lambda s: s.count_window(2),
     lambda s: s.count_window(3, by="end"),
 ]
+STATES: list[Query] = [
+    lambda w: w.aggregate(Kept(), lambda e: e.v),
+    lambda w: w.aggregate(kept=Kept().of(lambda e: e.v), some=sd.Agg(Kept(), lambda e: e.v, lambda e: e.k == "a"), n=sd.count()),
+    lambda w: w.aggregate(adding=Adding().of(lambda e: e.k), kept=Kept().of(lambda e: e.v), low=sd.min(lambda e: e.k)),
+]
 RESULTS: list[Query] = [
+    *STATES,
     lambda w: w.aggregate(n=sd.count(), low=sd.min(lambda e: e.v), high=sd.max(lambda e: e.v)),
     lambda w: w.aggregate(mid=sd.median(lambda e: e.v), total=sd.sum(lambda e: e.v), mean=sd.avg(lambda e: e.v)),
     lambda w: w.aggregate(kinds=sd.count_distinct(lambda e: e.v), all=sd.count_distinct()),
@@ -44,9 +50,6 @@ RESULTS: list[Query] = [
     lambda w: w.aggregate(low=sd.min(lambda e: e.v, where=lambda e: e.k == "a"), n=sd.count(where=lambda e: e.k == "b")),
     lambda w: w.aggregate(total=sd.sum(lambda e: e.v, where=lambda e: e.k != "a"), high=sd.max(lambda e: e.v)),
     lambda w: w.aggregate(Ordered(), lambda e: e.v),
-    lambda w: w.aggregate(Kept(), lambda e: e.v),
-    lambda w: w.aggregate(kept=Kept().of(lambda e: e.v), some=sd.Agg(Kept(), lambda e: e.v, lambda e: e.k == "a"), n=sd.count()),
-    lambda w: w.aggregate(adding=Adding().of(lambda e: e.k), kept=Kept().of(lambda e: e.v), low=sd.min(lambda e: e.k)),
     lambda w: w.aggregate(InOrder(), lambda e: e.v),
     lambda w: w.aggregate(dev=sd.stddev(lambda e: e.v), total=sd.sum(lambda e: e.v)),
 ]
@@ -147,6 +150,41 @@ def test_it_gives_the_same_events_as_the_general_operator_after_every_push(
         assert (emit == "final" and isinstance(expected, type)) or framed.of(lambda session: session.close()) == expected
 
 
+@st.composite
+def dense_pushes(draw: st.DrawFn) -> list[list[Event[Any]]]:
+    """Few rows that are moved often, in few places."""
+    alive: dict[str, Insert[Any]] = {}
+    parts: list[list[Event[Any]]] = [[] for _ in range(draw(st.integers(2, 5)))]
+    cti = 0
+    for n, part in enumerate(part for part in parts for _ in range(draw(st.integers(1, 3)))):
+        movable = [row for row in alive.values() if row.re >= cti]
+        what = draw(st.sampled_from(["new", "moved", "moved", "cti"]))
+        if what == "cti":
+            cti = draw(st.integers(cti, 25))
+            part.append(Cti(cti))
+        elif what == "moved" and movable:
+            old = draw(st.sampled_from(movable))
+            ends = [re for re in [old.le, *range(old.le + 1, 27), INFINITY] if re >= cti]
+            part.append(Retract(old.id, old.le, old.re, re := draw(st.sampled_from(ends)), old.payload))
+            del alive[str(old.id)]
+            if re > old.le:
+                alive[str(old.id)] = Insert(old.id, old.le, re, old.payload)
+        else:
+            le = draw(st.integers(cti, 25))
+            row = Insert(f"e{n}", le, draw(st.sampled_from([*range(le + 1, 27), INFINITY])), Record(k="a", v=draw(small)))
+            alive[f"e{n}"] = row
+            part.append(row)
+    return parts
+
+
+@examples(300)
+@given(queries(STATES), dense_pushes(), st.sampled_from(["speculative", "watermark"]))
+def test_states_are_those_of_the_members(query: sd.Stream[Any], stream: list[list[Event[Any]]], emit: EmitMode) -> None:
+    framed, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
+    for part in stream:
+        assert framed.of(pushing(part)) == general.of(pushing(part))
+
+
 @examples(80)
 @given(st.one_of(queries(), timed_queries()), st.data())
 def test_it_gives_what_the_reference_gives(query: sd.Stream[Any], data: st.DataObject) -> None:
@@ -178,24 +216,51 @@ def test_it_makes_the_windows_that_end_by_then(query: sd.Stream[Any], data: st.D
     assert outcomes[0] == outcomes[1]
 
 
+def same_as_general(query: sd.Stream[Any], parts: list[list[Event[Any]]], emit: EmitMode) -> bool:
+    """Say whether the framed operator gives what the general one gives, push by push."""
+    framed, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
+    return all(framed.of(pushing(part)) == general.of(pushing(part)) for part in parts)
+
+
+def kept_of(windowed: Any) -> sd.Stream[Any]:
+    """Return a query with a state for each window."""
+    return windowed.aggregate(kept=Kept().of(lambda e: e.v))  # type: ignore[no-any-return]
+
+
+def rows(*lifetimes: tuple[int, int]) -> list[Event[Any]]:
+    """Return rows with their LE as payload and id."""
+    return [Insert(le, le, re, Record(v=le)) for le, re in lifetimes]
+
+
+def moved(le: int, re: int, re_new: int) -> Retract:
+    """Return what ends such a row elsewhere."""
+    return Retract(le, le, re, re_new, Record(v=le))
+
+
 def test_a_partition_that_comes_back_is_new_though_its_rows_are_not_swept_yet() -> None:
     query = sd.source("s").group_by("v").snapshot_window().aggregate(mean=sd.time_weighted_avg(lambda e: e.v))
-    parts: list[list[Event[Any]]] = [
-        [sd.Insert("gone", 0, 5, sd.Record(v=1)), sd.Insert("other", 3, 24, sd.Record(v=2)), Cti(20)],
-        [sd.Insert("back", 25, INFINITY, sd.Record(v=1)), Cti(25)],
-        [Cti(30)],
-    ]
-    framed, general = Outcome(query, "columnar", "watermark"), Outcome(query, "general", "watermark")
-    assert [framed.of(pushing(part)) for part in parts] == [general.of(pushing(part)) for part in parts]
+    gone, other, back = Insert("a", 0, 5, Record(v=1)), Insert("b", 3, 24, Record(v=2)), Insert("a", 25, INFINITY, Record(v=1))
+    assert same_as_general(query, [[gone, other, Cti(20)], [back, Cti(25)], [Cti(30)]], "watermark")
 
 
 def test_a_window_that_is_split_before_it_is_out_has_no_end_from_before() -> None:
-    query = sd.source("s").snapshot_window().aggregate(kept=Kept().of(lambda e: e.v))
-    a, b, c = (sd.Record(v=v) for v in "abc")
     parts: list[list[Event[Any]]] = [
-        [sd.Insert("a", 12, 24, a), sd.Insert("b", 7, 21, a), sd.Insert("c", 8, 15, b)],
-        [sd.Retract("c", 8, 15, 13, b), sd.Insert("d", 19, INFINITY, c)],
-        [sd.Retract("a", 12, 24, 15, a), sd.Insert("e", 19, 21, c)],
+        rows((12, 24), (7, 21), (8, 15)),
+        [moved(8, 15, 13), *rows((19, INFINITY))],
+        [moved(12, 24, 15), *rows((20, 21))],
     ]
-    framed, general = Outcome(query, "columnar", "speculative"), Outcome(query, "general", "speculative")
-    assert [framed.of(pushing(part)) for part in parts] == [general.of(pushing(part)) for part in parts]
+    assert same_as_general(kept_of(sd.source("s").snapshot_window()), parts, "speculative")
+
+
+def test_new_windows_between_others_do_not_hide_who_leaves_these() -> None:
+    parts: list[list[Event[Any]]] = [rows((20, 23), (8, 15), (22, 99)), [*rows((15, 19), (11, 20)), moved(20, 23, 90)]]
+    assert same_as_general(kept_of(sd.source("s").count_window(2)), parts, "speculative")
+
+
+def test_a_result_that_waits_again_has_no_state() -> None:
+    parts: list[list[Event[Any]]] = [
+        rows((5, 7), (15, 25)),
+        [moved(5, 7, 16)],
+        [moved(5, 16, 9), moved(15, 25, 16), *rows((6, 12))],
+    ]
+    assert same_as_general(kept_of(sd.source("s").session_window(3)), parts, "watermark")

@@ -62,14 +62,13 @@ class WindowStates:
             window = int(flatnonzero(slots == slot)[0])
             column[slot] = module.copied(held, found, window)
 
-    def _ends(self, slots: Rows) -> Ticks:
-        """Return the ends of windows when their states, or those that they are copied from, were made."""
+    def _ends(self, slots: Rows) -> tuple[Rows, Ticks]:
+        """Return the windows that have a state, or a copy of one, and where they ended when it was made; these are in order."""
         table, (new, before) = self._frame.table, self._frame.split
-        ends = np.where(table.results.is_out, table.results.re, table.re)
-        # Of a window that is not out, and so has no state, there is no end from before.
-        known = flatnonzero(table.results.is_out[before])
-        ends[new[known]] = table.results.re[before[known]]
-        return ends[slots]
+        ends, has_one = table.results.re.copy(), table.results.is_out.copy()
+        ends[new], has_one[new] = table.results.re[before], table.results.is_out[before]
+        known = flatnonzero(has_one[slots])
+        return known, ends[slots[known]]
 
     def _since(self, slots: Rows) -> tuple[Members, Members]:
         """Return who has left windows, and who has come into them."""
@@ -81,15 +80,18 @@ class WindowStates:
 
     def _of_changed(self, slots: Rows) -> tuple[Pairs, Pairs]:
         """Return the changed rows that have left windows, and those that have come into them."""
+        nothing = Pairs(slots[:0], slots[:0])
         if self._changed is None or self._moves is None:
-            nothing = Pairs(slots[:0], slots[:0])
             return nothing, nothing
         changed, frame, rows, table = self._changed, self._frame, np.arange(len(self._changed.le)), self._frame.table
-        pairs = []
-        for ends, re in ((self._ends(slots), changed.re_old), (table.re[slots], changed.re_new)):
+        known, ends_before = self._ends(slots)
+        if not len(known):
+            return nothing, nothing
+        slots, pairs = slots[known], []
+        for ends, re in ((ends_before, changed.re_old), (table.re[slots], changed.re_new)):
             windows = table.stretches(table.code[slots], table.le[slots], ends)
             found = frame.pairs(windows, changed.codes, self._rows.extents_of(changed.le, re), rows)
-            pairs.append(found.windows * len(rows) + found.places)
+            pairs.append(known[found.windows] * len(rows) + found.places)
         before, after = pairs
         left, came = np.setdiff1d(before, after), np.setdiff1d(after, before)
         return _unpacked(left, self._moves.before), _unpacked(came, self._moves.after)

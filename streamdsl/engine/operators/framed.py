@@ -155,11 +155,11 @@ class FramedWindowOperator(SweptOperator):
         return out
 
     def _drop_states(self, touched: Touched) -> None:
-        """Let the states of windows go that have changed without a result."""
-        summed = touched.slots[touched.summed]
+        """Let the states of windows go that have changed without a result, or whose result is not out any more."""
         is_stale = np.zeros(self.table.capacity, dtype=np.bool_)
-        is_stale[summed] = True
+        is_stale[touched.slots[touched.summed]] = True
         is_stale[self._computed] = False
+        is_stale[touched.slots] |= ~self.table.results.is_out[touched.slots]
         self.table.forget_states(flatnonzero(is_stale))
         self._computed = _NONE
 
