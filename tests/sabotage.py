@@ -30,7 +30,6 @@ import pytest
 import sortedcontainers  # noqa: F401
 
 ROOT = Path(__file__).parents[1]
-LAWS = ROOT / "tests" / "laws"
 LOG = "log.txt"
 FEW = "3"
 """The examples that a law is given where nothing is broken: they tell that it runs. That it holds, all the tests tell."""
@@ -51,6 +50,8 @@ class Sabotage:
     tests: str
     examples: str = SOME
     """How many are tried first."""
+    where: str = "laws"
+    """The folder of these tests."""
 
 
 SABOTAGES = (
@@ -685,6 +686,72 @@ SABOTAGES = (
         "if cls is None else cls",
         "in_the_sink",
     ),
+    Sabotage(
+        "a function that returns nothing lets no row through",
+        "streamdsl/expr/answers.py",
+        "if value is None or not (hasattr",
+        "if not (hasattr",
+        "what_is_no_answer",
+        where="unit/facade",
+    ),
+    Sabotage(
+        "an engine is believed to be a profile after the first inputs that it explains",
+        "streamdsl/secret/inference.py",
+        "        while self._windows:\n            window, count",
+        "        while False:\n            window, count",
+        "no_profile_is_none",
+    ),
+    Sabotage(
+        "modules are tried on numbers of one magnitude",
+        "streamdsl/testing/subject.py",
+        "WIDE if wide else VALUES",
+        "VALUES",
+        "until_numbers_windows",
+        where="unit/testing",
+    ),
+    Sabotage(
+        "ends that an id does not have any more are remembered",
+        "streamdsl/temporal/cti.py",
+        "        self._look_through_deaths()\n",
+        "",
+        "leaves_nothing_however_often",
+    ),
+    Sabotage(
+        "one long row makes as many windows as fit into memory",
+        "streamdsl/engine/limits.py",
+        "> max(self._most, PER_ROW * coming.rows)",
+        "> 10**18",
+        "too_many_windows_is_undone",
+        where="unit/engine",
+    ),
+    Sabotage(
+        "a result that waits again keeps its state",
+        "streamdsl/engine/operators/framed.py",
+        "        is_stale[touched.slots] |= ~self.table.results.is_out[touched.slots]\n",
+        "",
+        "waits_again",
+    ),
+    Sabotage(
+        "a window that was part of another before begins with the state of that one as it is now",
+        "streamdsl/engine/frames/states.py",
+        "ends[new], has_one[new] = table.results.re[before], table.results.is_out[before]",
+        "has_one[new] = table.results.is_out[before]",
+        "split_before_it_is_out or states_are",
+    ),
+    Sabotage(
+        "the end of a snapshot whose members stay moves only when its result changes",
+        "streamdsl/engine/frames/frame.py",
+        "touched = flatnonzero(summed | moved)",
+        "touched = flatnonzero(summed)",
+        "general_operator_after_every_push",
+    ),
+    Sabotage(
+        "a counted window that has ended changes with its members' ends",
+        "streamdsl/engine/frames/count.py",
+        "& (self.policy.sees_ends | (re > self.cti))",
+        "",
+        "make_a_well_formed_output or general_operator_after_every_push",
+    ),
 )
 
 
@@ -715,29 +782,36 @@ def attempt(whole: Path, sabotage: Sabotage) -> str | None:
             return f"its text is in {sabotage.file} {text.count(sabotage.old)} times, not once"
         target.unlink()
         target.write_text(text.replace(sabotage.old, sabotage.new))
-        code = run_laws(folder, sabotage.tests, sabotage.examples)
+        code = run_laws(folder, files_of(sabotage.tests, sabotage.where), sabotage.tests, sabotage.examples)
         if code == 0 and sabotage.examples != MANY:
-            code = run_laws(folder, sabotage.tests, MANY)
+            code = run_laws(folder, files_of(sabotage.tests, sabotage.where), sabotage.tests, MANY)
         if code == 0:
             return "the laws still pass"
         return None if code == 1 else f"the laws did not run:\n{report(folder)}"
 
 
-def control(whole: Path, tests: Sequence[str]) -> str | None:
+def control(whole: Path, chosen: Sequence[Sabotage]) -> str | None:
     """Return why the laws fail without any sabotage, or None if they pass, as they must: a few examples tell that they run."""
+    files = sorted({file for each in chosen for file in files_of(each.tests, each.where)})
     with copied(whole) as folder:
-        code = run_laws(folder, " or ".join(f"({expression})" for expression in sorted(set(tests))), FEW)
+        code = run_laws(
+            folder, files, " or ".join(f"({expression})" for expression in sorted({each.tests for each in chosen})), FEW
+        )
         return None if code == 0 else f"the laws fail without any sabotage:\n{report(folder)}"
 
 
-def files_of(tests: str) -> list[str]:
-    """Return the files with laws that an expression may choose: each of its alternatives begins with a part of a law's name."""
+def files_of(tests: str, where: str) -> list[str]:
+    """Return the files with tests that an expression may choose: each of its alternatives begins with a part of a test's name."""
     names = [re.findall(r"\w+", part)[0] for part in tests.split(" or ")]
     law = re.compile(rf"def test_\w*({'|'.join(names)})")
-    return [str(file.relative_to(ROOT)) for file in sorted(LAWS.rglob("test_*.py")) if law.search(file.read_text())]
+    return [
+        str(file.relative_to(ROOT))
+        for file in sorted((ROOT / "tests" / where).rglob("test_*.py"))
+        if law.search(file.read_text())
+    ]
 
 
-def run_laws(folder: Path, tests: str, examples: str) -> int:
+def run_laws(folder: Path, files: Sequence[str], tests: str, examples: str) -> int:
     """Return how a test run over the copy in a folder ends: in a child of this process, which has what the tests import.
 
     The child has nothing of the project itself: that comes from the folder.
@@ -755,7 +829,7 @@ def run_laws(folder: Path, tests: str, examples: str) -> int:
         os.chdir(folder)
         os.environ |= {"PYTHONPATH": str(folder), "LAW_EXAMPLES": examples}
         sys.path[:] = [str(folder), *(path for path in sys.path if path not in ("", str(ROOT)))]
-        code = int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *files_of(tests), "-k", tests]))
+        code = int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *files, "-k", tests]))
         import streamdsl
 
         code = code if Path(streamdsl.__file__).is_relative_to(folder) else 3
@@ -771,7 +845,7 @@ def report(folder: Path) -> str:
 def main(names: Sequence[str] = ()) -> int:
     chosen = [sabotage for sabotage in SABOTAGES if not names or sabotage.name in names]
     with compiled() as whole, ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
-        untouched = pool.submit(control, whole, [sabotage.tests for sabotage in chosen])
+        untouched = pool.submit(control, whole, chosen)
         problems = []
         for sabotage, problem in zip(chosen, pool.map(partial(attempt, whole), chosen), strict=True):
             print(f"{'MISSED' if problem else 'caught'}  {sabotage.name}", flush=True)

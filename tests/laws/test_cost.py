@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import streamdsl as sd
-from streamdsl.emit import EmitMode
+from streamdsl.emit import EMIT_MODES, EmitMode
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table
 from streamdsl.io.binding import Inserts
@@ -156,3 +156,15 @@ def test_state_holds_only_what_a_later_change_can_need(name: str) -> None:
     left = sum(figures["events"] + figures["windows"] for figures in session.stats().values())
     assert full > 100
     assert left <= 14
+
+
+@pytest.mark.parametrize("emit", EMIT_MODES)
+def test_an_id_that_has_ended_leaves_nothing_however_often_it_changed(emit: EmitMode) -> None:
+    session = sd.source("s").open(emit)
+    sizes = []
+    for start in range(0, 2_000, 500):
+        for le in range(start, start + 500):
+            ends = [(sd.INFINITY, 10**6), (10**6, le + 2)]
+            session.push([sd.Insert(le, le, sd.INFINITY, {"v": le}), *(sd.Retract(le, le, *end) for end in ends), sd.Cti(le)])
+        sizes.append(len(session.snapshot()))
+    assert max(sizes[1:]) < 1.1 * sizes[0], f"bytes after each 500 edges: {sizes}"
