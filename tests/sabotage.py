@@ -745,13 +745,6 @@ SABOTAGES = (
         "touched = flatnonzero(summed)",
         "general_operator_after_every_push",
     ),
-    Sabotage(
-        "a counted window that has ended changes with its members' ends",
-        "streamdsl/engine/frames/count.py",
-        "& (self.policy.sees_ends | (re > self.cti))",
-        "",
-        "make_a_well_formed_output or general_operator_after_every_push",
-    ),
 )
 
 
