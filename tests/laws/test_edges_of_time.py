@@ -37,6 +37,12 @@ ROWS: list[Rows] = [
 ]
 LONG: Rows = [(MIN_TIME, 4, 1)]
 """More windows of a grid than there is room for: of sessions it makes a few."""
+FAR: list[Rows] = [
+    [(MIN_TIME, INFINITY, 1), (5, 7, 1)],
+    [(MIN_TIME + 2, INFINITY - 2, 1), (MIN_TIME, INFINITY, 2), (5, 7, 1), (MIN_TIME + 1, 0, 2)],
+    [(MIN_TIME, MIN_TIME + 1, 1), (INFINITY - 3, INFINITY - 1, 1), (-5, 5, 1)],
+]
+"""Times that are further apart than int64 counts."""
 QUERIES: dict[str, Query] = {
     **{f"hopping{grid}": lambda s, grid=grid: s.hopping_window(*grid).aggregate(n=sd.count()) for grid in GRIDS},  # type: ignore[misc]
     "hopping, a point at the end": lambda s: s.hopping_window(10, 5, output=sd.Output.POINT_AT_END).aggregate(n=sd.count()),
@@ -63,6 +69,14 @@ SPANS: dict[str, Query] = {
     "alter_duration": lambda s: s.alter_duration(12),
     "match": lambda s: s.match(lambda p: p.a.within(12)),
     "to_points_at_end": lambda s: s.to_points_at_end(),
+}
+PIECES: dict[str, Query] = {
+    "distinct": lambda s: s.distinct(),
+    "stitch": lambda s: s.stitch(),
+    "to_edges": lambda s: s.to_edges(),
+    "clip_by": lambda s: s.clip_by(sd.from_rows([(INFINITY - 5, INFINITY - 3, {"v": 1}), (MIN_TIME + 1, 4, {"v": 2})])),
+    "join": lambda s: s.join(s, on="v"),
+    "anti_join": lambda s: s.anti_join(sd.from_rows([(-5, INFINITY - 3, {"v": 1}), (MIN_TIME + 1, 4, {"v": 2})]), on="v"),
 }
 NEVER_REFUSED = {
     "sequence by time",
@@ -113,3 +127,10 @@ def test_lifetimes_at_the_edges_of_time(name: str) -> None:
         seen[isinstance(expected, type)] += bool(expected)
     assert seen[False] >= 4, "there are rows too"
     assert bool(seen[True]) == (name not in NEVER_REFUSED)
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_rows_meet_however_far_their_ends_are_apart(name: str) -> None:
+    for rows in [*ROWS, *FAR]:
+        query = PIECES[name](sd.from_rows([(le, re, {"v": v}) for le, re, v in rows]))
+        assert outcome(query, None) == outcome(query, None, engine="reference"), rows
