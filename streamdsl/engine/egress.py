@@ -54,9 +54,6 @@ def in_order(rows: list[OutRow]) -> list[OutRow]:
 class SpeculativeEgress:
     """Sends every change at once."""
 
-    sees_input: ClassVar[bool] = False
-    """Whether it is told how far the input has come, and how many rows."""
-
     n_held: ClassVar[int] = 0
     """How many rows are held back."""
 
@@ -64,11 +61,8 @@ class SpeculativeEgress:
         self.cti = MIN_TIME
         self._versions = Versions(in_step)
 
-    def send(self, batch: Batch, cti: int, now: int = INFINITY, came: int = 0) -> Sent:
-        """Return what goes out of one piece, its CTI too if it has risen.
-
-        `now` is the largest LE or CTI of the input, `came` how many of its rows have changed.
-        """
+    def send(self, batch: Batch, cti: int) -> Sent:
+        """Return what goes out of one piece, its CTI too if it has risen."""
         rows = self._few(batch) if type(batch) is Few else self._rows(batch.changed())
         if cti <= self.cti:
             return Sent(rows, None)
@@ -111,20 +105,27 @@ class FinalEgress:
     """Holds each row back until it cannot change, so that no retraction is ever sent."""
 
     sees_input: ClassVar[bool] = False
+    """Whether it is told how far the input has come, and how many rows."""
 
-    def __init__(self, fixed_end: bool) -> None:
+    def __init__(self) -> None:
         self.cti = MIN_TIME
+        self.final = MIN_TIME
+        """The final frontier of the rows."""
+        self.known_at: list[int] = []
+        """The CTIs of the sources that it follows from."""
         self._settled = MIN_TIME
-        self.fixed_end = fixed_end
         self._held: dict[Hashable, OutRow] = {}
         self._by_re: list[tuple[int, int, Hashable]] = []
         self._by_le: list[tuple[int, int, Hashable]] = []
         self._tickets = itertools.count()
         self._versions = Versions()
 
-    def send(self, batch: Batch, cti: int, now: int = INFINITY, came: int = 0) -> Sent:
-        """Return the rows that the CTI makes final, and the CTI, as far as the first row that is still held."""
-        self._settled = max(self._settled, cti)
+    def send(self, batch: Batch, cti: int, final: int, now: int = INFINITY, came: int = 0) -> Sent:
+        """Return the rows that are final now, and the CTI, as far as the first row that is still held.
+
+        `final` is the final frontier, `now` the largest LE or CTI of the input, `came` how many of its rows have changed.
+        """
+        self._settle(cti, final)
         batch = batch.changed()
         if not len(batch) and not self._held:
             return self._with_cti([])
@@ -133,15 +134,18 @@ class FinalEgress:
             return self._with_cti(
                 batch if self._versions.keeps(recurs(batch.ids)) else batch.with_ids(_names(self._versions, batch))
             )
-        final = []
+        going = []
         for row in rows_of(batch):
             if row.is_insertion and self._is_final(row.re_new):
-                final.append(row)
+                going.append(row)
             else:
                 self._hold(row)
         held = self._release()
-        final = in_order(final + held) if held else final
-        return self._with_cti(self._inserted(final))
+        return self._with_cti(self._inserted(in_order(going + held) if held else going))
+
+    def _settle(self, cti: int, final: int) -> None:
+        self._settled = max(self._settled, cti)
+        self.final = max(self.final, final)
 
     def _inserted(self, rows: list[OutRow]) -> list[Event[Any]]:
         """Return rows as insertions, each of which goes out once."""
@@ -181,9 +185,7 @@ class FinalEgress:
         return final
 
     def _is_final(self, re: int) -> bool:
-        if self._settled == INFINITY:
-            return True
-        return re <= self._settled if self.fixed_end else re < self._settled
+        return re <= self.final
 
     def _first_held(self) -> int:
         while self._by_le:
@@ -199,13 +201,13 @@ class SmoothEgress(FinalEgress):
 
     sees_input = True
 
-    def __init__(self, fixed_end: bool, every: int, max_delay: int) -> None:
-        super().__init__(fixed_end)
+    def __init__(self, every: int, max_delay: int) -> None:
+        super().__init__()
         self._every = every
         self._max_delay = max_delay
         self._came = 0
 
-    def send(self, batch: Batch, cti: int, now: int = INFINITY, came: int = 0) -> Sent:
+    def send(self, batch: Batch, cti: int, final: int, now: int = INFINITY, came: int = 0) -> Sent:
         """Return the rows whose turn it is, and the CTI, as far as the first row that waits.
 
         The rows that came were there before the CTI: with them leave rows that were final before it.
@@ -214,7 +216,7 @@ class SmoothEgress(FinalEgress):
             self._hold(row)
         turns, self._came = divmod(self._came + came, self._every)
         going = self._leave(turns)
-        self._settled = max(self._settled, cti)
+        self._settle(cti, final)
         going = in_order(going + self._leave(0))
         return self._with_cti(self._inserted(going))
 
@@ -228,7 +230,7 @@ class SmoothEgress(FinalEgress):
         return going
 
     def _is_overdue(self, re: int) -> bool:
-        return self._settled == INFINITY or self._is_final(add_time(re, self._max_delay))
+        return self.final == INFINITY or self._is_final(add_time(re, self._max_delay))
 
 
 class HoldingEgress(FinalEgress):
@@ -236,11 +238,11 @@ class HoldingEgress(FinalEgress):
 
     sees_input = True
 
-    def __init__(self, fixed_end: bool, hold: int) -> None:
-        super().__init__(fixed_end)
+    def __init__(self, hold: int) -> None:
+        super().__init__()
         self._hold_for = hold
 
-    def send(self, batch: Batch, cti: int, now: int = INFINITY, came: int = 0) -> Sent:
+    def send(self, batch: Batch, cti: int, final: int, now: int = INFINITY, came: int = 0) -> Sent:
         """Return the corrections of rows that are out and the rows that need not wait any more, and the CTI."""
         going = []
         for row in rows_of(batch.changed()):
@@ -248,7 +250,7 @@ class HoldingEgress(FinalEgress):
                 self._hold(row)
             else:
                 going.append(row)
-        self._settled = max(self._settled, cti)
+        self._settle(cti, final)
         going += self._release() + self._ripe(now)
         return self._with_cti(_events(self._versions, in_order(going)))
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch, Sliced
 from streamdsl.engine.few import Few
+from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Gate, Operator, Passage, Piece, RowOperator, line_of, through
 from streamdsl.engine.operators.applied import BufferedApplyOperator
@@ -79,7 +80,7 @@ from streamdsl.plan.node import (
     WindowApply,
 )
 from streamdsl.plan.outputs import outputs_of
-from streamdsl.temporal.time import Ticks
+from streamdsl.temporal.time import INFINITY, Ticks
 from streamdsl.windows import Hopping, Session, Snapshot
 
 Options: TypeAlias = Mapping[str, str]
@@ -202,6 +203,21 @@ class Graph:
         for part in self.line:
             if type(part) is Passage:
                 part.settle()
+
+    def final_frontier(self, ctis: Mapping[str, int]) -> int:
+        """Return up to which RE the rows of the only output are final, after these CTIs of the sources."""
+        self.settle()
+        found: list[Frontier] = []
+        for stage in self.stages:
+            if stage.operator is None:
+                found.append(Frontier.of(ctis[stage.source]))
+            elif stage.operator.cti == INFINITY:
+                found.append(Frontier.of(INFINITY))
+            else:
+                known = stage.operator.final_frontier([found[i] for i in stage.inputs])
+                found.append(Frontier.of(stage.operator.cti, known))
+        (output,) = self.outputs
+        return found[output].final
 
     def _through(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
         self.settle()

@@ -21,7 +21,6 @@ from streamdsl.engine.sent import Sent
 from streamdsl.engine.why import Feed, Why
 from streamdsl.errors import SessionError, reason
 from streamdsl.plan.node import Node
-from streamdsl.plan.properties import fixed_end
 from streamdsl.temporal import INFINITY, MIN_TIME, Event, Unit, to_duration
 
 if TYPE_CHECKING:
@@ -212,7 +211,19 @@ class RunningQuery(ABC, Generic[T]):
         if self._publishes:
             self._publish(pieces, out)
         batch, cti = out
-        return self._egress.send(batch, cti, *self._seen(pieces)) if self._egress.sees_input else self._egress.send(batch, cti)
+        egress = self._egress
+        if isinstance(egress, SpeculativeEgress):
+            return egress.send(batch, cti)
+        final = self._final_frontier(egress)
+        return egress.send(batch, cti, final, *self._seen(pieces)) if egress.sees_input else egress.send(batch, cti, final)
+
+    def _final_frontier(self, egress: FinalEgress) -> int:
+        """Return up to which RE the rows of the output are final; it rises with the CTIs of the sources, and only then."""
+        ctis = list(self._ctis.values())
+        if ctis == egress.known_at:
+            return egress.final
+        egress.known_at = ctis
+        return self._graph.final_frontier(self._ctis)
 
     def _seen(self, pieces: Mapping[str, Piece]) -> tuple[int, int]:
         """Return the largest LE or CTI of the input, and how many of its rows have changed."""
@@ -249,10 +260,10 @@ def _egress(plan: Node, emit: EmitMode | Emit, in_step: bool) -> SpeculativeEgre
     if isinstance(emit, Emit):
         emit = emit.in_ticks(plan.unit)
         if emit.every is not None:
-            return SmoothEgress(fixed_end(plan), emit.every, to_duration(emit.max_delay))
+            return SmoothEgress(emit.every, to_duration(emit.max_delay))
         if mode_of(emit) != "final":
-            return HoldingEgress(fixed_end(plan), to_duration(emit.hold))
-    return FinalEgress(fixed_end(plan)) if mode_of(emit) == "final" else SpeculativeEgress(in_step)
+            return HoldingEgress(to_duration(emit.hold))
+    return FinalEgress() if mode_of(emit) == "final" else SpeculativeEgress(in_step)
 
 
 def _together(entered: dict[str, int] | None, left: dict[str, int]) -> dict[str, int]:

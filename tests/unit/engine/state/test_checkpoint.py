@@ -106,13 +106,14 @@ def test_another_format_and_another_version_are_refused(tmp_path: Path, monkeypa
         counts().restore(path)
 
 
-def test_a_file_of_the_format_before_is_refused_with_the_remedy() -> None:
-    """The file was written by the version that had format 1, of the same query."""
+@pytest.mark.parametrize("format", [1, 2])
+def test_a_file_of_a_format_before_is_refused_with_the_remedy(format: int) -> None:
+    """The files were written by the versions that had these formats, of the same query."""
     with pytest.raises(
         CheckpointError,
-        match=r"(?s)has format 1, this streamdsl reads format 2\nHint: let the version .* or begin anew",
+        match=rf"(?s)has format {format}, this streamdsl reads format 3\nHint: let the version .* or begin anew",
     ):
-        counts().restore(Path(__file__).with_name("format_1.checkpoint"))
+        counts().restore(Path(__file__).with_name(f"format_{format}.checkpoint"))
 
 
 def limit(n: int) -> Callable[[Any], bool]:
