@@ -475,6 +475,13 @@ SABOTAGES = (
         "what_final_sends_stays",
     ),
     Sabotage(
+        "a held row that is taken back stays in its column",
+        "streamdsl/engine/held_rows.py",
+        "        self._is_there[place] = False\n",
+        "",
+        "rows_in_columns",
+    ),
+    Sabotage(
         "pieces that are not maximal",
         "streamdsl/engine/index/pieces.py",
         "bisect_right(self._les, hi)",

@@ -182,6 +182,8 @@ class Graph:
     """Operators that rows pass slice by slice, by the stage that is the first of them; an empty chain is run with another."""
     line: list[Operator | Passage] = field(default_factory=list)
     """All operators, where each reads the one before it, and the first the only source, as few rows pass them."""
+    frontiers: list[Stage] = field(default_factory=list)
+    """The way to the only output by stages that have a final frontier of their own, the last one is the output's."""
 
     def step(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
         """Run one piece of every source through the plan, and return what comes of each output.
@@ -206,9 +208,8 @@ class Graph:
 
     def final_frontier(self, ctis: Mapping[str, int]) -> int:
         """Return up to which RE the rows of the only output are final, after these CTIs of the sources."""
-        self.settle()
         found: list[Frontier] = []
-        for stage in self.stages:
+        for stage in self.frontiers:
             if stage.operator is None:
                 found.append(Frontier.of(ctis[stage.source]))
             elif stage.operator.cti == INFINITY:
@@ -216,8 +217,7 @@ class Graph:
             else:
                 known = stage.operator.final_frontier([found[i] for i in stage.inputs])
                 found.append(Frontier.of(stage.operator.cti, known))
-        (output,) = self.outputs
-        return found[output].final
+        return found[-1].final
 
     def _through(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
         self.settle()
@@ -272,7 +272,22 @@ def lower(plan: Node, gate: Gate | None = None, options: Options | None = None) 
     graph.chains = _chains(graph)
     is_line = [stage.inputs for stage in graph.stages] == [(), *((n,) for n in range(len(graph.stages) - 1))]
     graph.line = line_of(graph.operators) if is_line and graph.outputs == [len(graph.stages) - 1] else []
+    graph.frontiers = _frontiers(graph)
     return graph
+
+
+def _frontiers(graph: Graph) -> list[Stage]:
+    """Return the stages without those that pass on what they are given; their inputs are places in what is returned."""
+    found: list[Stage] = []
+    places: list[int] = []
+    for stage in graph.stages[: max(graph.outputs) + 1]:
+        inputs = tuple(places[i] for i in stage.inputs)
+        if isinstance(stage.operator, RowOperator) and not stage.operator.reads_re:
+            places += inputs
+        else:
+            found.append(Stage(stage.operator, inputs, stage.source))
+            places.append(len(found) - 1)
+    return found
 
 
 def _chains(graph: Graph) -> dict[int, list[Operator]]:

@@ -242,6 +242,9 @@ class RowOperator(Operator):
     `change` is given rows only, and has no part in CTIs; so a step costs little besides.
     """
 
+    reads_re = False
+    """Whether what becomes of a row depends on its RE; of others CTIs and final frontiers are those of the input."""
+
     @property
     @abstractmethod
     def way(self) -> Step:

@@ -12,8 +12,8 @@ import numpy as np
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.few import Few
 from streamdsl.engine.held import Held
+from streamdsl.engine.left_over import rows_after
 from streamdsl.engine.operator import Piece
-from streamdsl.engine.outcome import rows_after
 from streamdsl.engine.together import Net
 from streamdsl.expr.table import flatnonzero, largest
 from streamdsl.temporal import MIN_TIME, Rejections
