@@ -343,7 +343,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a row is replayed as it came first",
-        "streamdsl/engine/outcome.py",
+        "streamdsl/engine/left_over.py",
         "ends[order[starts]] = changes.re_new[order[lasts]]",
         "ends[order[starts]] = changes.re_new[order[starts]]",
         "attached",

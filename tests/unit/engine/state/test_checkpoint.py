@@ -218,7 +218,7 @@ def test_a_failed_session_and_a_closed_one_cannot_be_saved(tmp_path: Path) -> No
 
 
 def test_attached_queries_are_named(tmp_path: Path) -> None:
-    session = counts().open()
+    session = counts().open(engine_options={"attach": "on"})
     attached = session.attach(counts().where(lambda e: e.n > 1))
     with pytest.raises(SessionError, match=r"(?s)not saved: where_2.*Hint: detach"):
         session.checkpoint(tmp_path / "trips")
@@ -246,8 +246,8 @@ def test_output_that_waits_for_the_first_push_is_in_the_checkpoint(tmp_path: Pat
 
 
 def test_a_query_can_be_attached_to_a_restored_session(tmp_path: Path) -> None:
-    path = saved(counts(), tmp_path / "trips")
-    whole, again = counts().open(), counts().restore(path)
+    path = saved(counts(), tmp_path / "trips", engine_options={"attach": "on"})
+    whole, again = counts().open(engine_options={"attach": "on"}), counts().restore(path)
     whole.push(TRIPS)
     dear = sd.source("trips").where(lambda e: e.fare > 8)
     assert again.attach(dear).pull() == whole.attach(dear).pull() != []
