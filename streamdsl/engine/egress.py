@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import operator
 from collections import Counter
-from collections.abc import Hashable
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.few import Few
+from streamdsl.engine.held_rows import FEW, HeldRows, RowHeap
 from streamdsl.engine.ids import Ids, VersionedIds, name, names, recurs
 from streamdsl.engine.order import ordered
 from streamdsl.engine.sent import Sent
 from streamdsl.engine.versions import Named, OutRow, Versions
-from streamdsl.expr.table import every, largest, object_column
+from streamdsl.expr.table import every, flatnonzero, object_column
 from streamdsl.temporal import INFINITY, MIN_TIME, Event, payload_order
 from streamdsl.temporal.time import add_time
-
-_FEW: Final = 32
-"""So many rows are ordered in columns; fewer one by one."""
 
 
 def rows_of(batch: Batch) -> list[OutRow]:
     """Return rows that change in the order in which they go out."""
     if isinstance(batch, Few):
         return in_order(batch.rows())
-    batch = batch if len(batch) < _FEW else ordered(batch)
+    batch = batch if len(batch) < FEW else ordered(batch)
     columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.table.payloads())
     rows = list(map(partial(tuple.__new__, OutRow), zip(*columns, strict=True)))
-    return in_order(rows) if len(rows) < _FEW else rows
+    return in_order(rows) if len(rows) < FEW else rows
 
 
 def in_order(rows: list[OutRow]) -> list[OutRow]:
@@ -54,9 +49,6 @@ def in_order(rows: list[OutRow]) -> list[OutRow]:
 class SpeculativeEgress:
     """Sends every change at once."""
 
-    sees_input: ClassVar[bool] = False
-    """Whether it is told how far the input has come, and how many rows."""
-
     n_held: ClassVar[int] = 0
     """How many rows are held back."""
 
@@ -64,11 +56,8 @@ class SpeculativeEgress:
         self.cti = MIN_TIME
         self._versions = Versions(in_step)
 
-    def send(self, batch: Batch, cti: int, now: int = INFINITY, came: int = 0) -> Sent:
-        """Return what goes out of one piece, its CTI too if it has risen.
-
-        `now` is the largest LE or CTI of the input, `came` how many of its rows have changed.
-        """
+    def send(self, batch: Batch, cti: int) -> Sent:
+        """Return what goes out of one piece, its CTI too if it has risen."""
         rows = self._few(batch) if type(batch) is Few else self._rows(batch.changed())
         if cti <= self.cti:
             return Sent(rows, None)
@@ -78,8 +67,8 @@ class SpeculativeEgress:
 
     def _rows(self, batch: Batch) -> list[Event[Any]] | Batch:
         if isinstance(batch.ids, VersionedIds):
-            return [row.event(row.id) for row in rows_of(batch)] if len(batch) < _FEW else ordered(batch)
-        if len(batch) < _FEW:
+            return [row.event(row.id) for row in rows_of(batch)] if len(batch) < FEW else ordered(batch)
+        if len(batch) < FEW:
             return _events(self._versions, rows_of(batch))
         batch = ordered(batch)
         if self._versions.keeps(recurs(batch.ids)) and every(batch.re_old == batch.le):
@@ -111,44 +100,72 @@ class FinalEgress:
     """Holds each row back until it cannot change, so that no retraction is ever sent."""
 
     sees_input: ClassVar[bool] = False
+    """Whether it is told how far the input has come, and how many rows."""
 
-    def __init__(self, fixed_end: bool) -> None:
+    def __init__(self) -> None:
         self.cti = MIN_TIME
+        self.final = MIN_TIME
+        """The final frontier of the rows."""
+        self.known_at: list[int] = []
+        """The CTIs of the sources that it follows from."""
         self._settled = MIN_TIME
-        self.fixed_end = fixed_end
-        self._held: dict[Hashable, OutRow] = {}
-        self._by_re: list[tuple[int, int, Hashable]] = []
-        self._by_le: list[tuple[int, int, Hashable]] = []
-        self._tickets = itertools.count()
+        self._held = HeldRows()
         self._versions = Versions()
 
-    def send(self, batch: Batch, cti: int, now: int = INFINITY, came: int = 0) -> Sent:
-        """Return the rows that the CTI makes final, and the CTI, as far as the first row that is still held."""
-        self._settled = max(self._settled, cti)
+    def send(self, batch: Batch, cti: int, final: int, now: int = INFINITY, came: int = 0) -> Sent:
+        """Return the rows that are final now, and the CTI, as far as the first row that is still held.
+
+        `final` is the final frontier, `now` the largest LE or CTI of the input, `came` how many of its rows have changed.
+        """
+        self._settle(cti, final)
         batch = batch.changed()
         if not len(batch) and not self._held:
             return self._with_cti([])
-        if not self._held and every(batch.re_old == batch.le) and self._is_final(largest(batch.re_new)):
-            batch = ordered(batch)
-            return self._with_cti(
-                batch if self._versions.keeps(recurs(batch.ids)) else batch.with_ids(_names(self._versions, batch))
-            )
-        final = []
-        for row in rows_of(batch):
+        if len(batch) < FEW:
+            return self._with_cti(self._going(batch))
+        are_final = batch.re_new <= self.final
+        are_final &= batch.re_old == batch.le
+        if not every(are_final):
+            self._held.take(batch.take(flatnonzero(~are_final)))
+            batch = batch.take(flatnonzero(are_final))
+        few, held = self._held.pop_ending(self.final)
+        return self._with_cti(self._together(few, batch if held is None else Batch.concat([batch, held])))
+
+    def _going(self, batch: Batch) -> list[Event[Any]] | Batch:
+        """Take few changes, and return the rows that are final."""
+        going = []
+        for row in rows_of(batch) if len(batch) else ():
             if row.is_insertion and self._is_final(row.re_new):
-                final.append(row)
+                going.append(row)
             else:
-                self._hold(row)
-        held = self._release()
-        final = in_order(final + held) if held else final
-        return self._with_cti(self._inserted(final))
+                self._held.put(row)
+        few, held = self._held.pop_ending(self.final)
+        if held is not None:
+            return self._together(going + few, held)
+        return self._inserted(in_order(going + few) if few else going)
+
+    def _together(self, few: list[OutRow], rows: Batch) -> list[Event[Any]] | Batch:
+        """Return rows that are final, and others in columns, as they go out."""
+        if few or len(rows) < FEW:
+            return self._inserted(in_order([*few, *rows_of(rows)]))
+        rows = ordered(rows)
+        return rows if self._versions.keeps(recurs(rows.ids)) else rows.with_ids(_names(self._versions, rows))
+
+    @property
+    def _few(self) -> RowHeap:
+        """The rows that are held one by one."""
+        return self._held.few
+
+    def _settle(self, cti: int, final: int) -> None:
+        self._settled = max(self._settled, cti)
+        self.final = max(self.final, final)
 
     def _inserted(self, rows: list[OutRow]) -> list[Event[Any]]:
         """Return rows as insertions, each of which goes out once."""
         return _events(self._versions, [row._replace(re_old=row.le) for row in rows])
 
     def _with_cti(self, rows: list[Event[Any]] | Batch) -> Sent:
-        cti = min(self._settled, self._first_held())
+        cti = min(self._settled, self._held.first_start())
         if cti <= self.cti:
             return Sent(rows, None)
         self.cti = cti
@@ -162,36 +179,10 @@ class FinalEgress:
 
     def held_ends(self) -> list[int]:
         """Return the REs of the rows that are held back."""
-        return [row.re_new for row in self._held.values()]
-
-    def _hold(self, row: OutRow) -> None:
-        if row.re_new == row.le:
-            self._held.pop(row.id, None)
-            return
-        self._held[row.id] = row._replace(re_old=row.le)
-        heapq.heappush(self._by_re, (row.re_new, next(self._tickets), row.id))
-        heapq.heappush(self._by_le, (row.le, next(self._tickets), row.id))
-
-    def _release(self) -> list[OutRow]:
-        final = []
-        while self._by_re and self._is_final(self._by_re[0][0]):
-            re, _, id = heapq.heappop(self._by_re)
-            if id in self._held and self._held[id].re_new == re:
-                final.append(self._held.pop(id))
-        return final
+        return self._held.ends()
 
     def _is_final(self, re: int) -> bool:
-        if self._settled == INFINITY:
-            return True
-        return re <= self._settled if self.fixed_end else re < self._settled
-
-    def _first_held(self) -> int:
-        while self._by_le:
-            le, _, id = self._by_le[0]
-            if id in self._held and self._held[id].le == le:
-                return le
-            heapq.heappop(self._by_le)
-        return INFINITY
+        return re <= self.final
 
 
 class SmoothEgress(FinalEgress):
@@ -199,36 +190,36 @@ class SmoothEgress(FinalEgress):
 
     sees_input = True
 
-    def __init__(self, fixed_end: bool, every: int, max_delay: int) -> None:
-        super().__init__(fixed_end)
+    def __init__(self, every: int, max_delay: int) -> None:
+        super().__init__()
         self._every = every
         self._max_delay = max_delay
         self._came = 0
 
-    def send(self, batch: Batch, cti: int, now: int = INFINITY, came: int = 0) -> Sent:
+    def send(self, batch: Batch, cti: int, final: int, now: int = INFINITY, came: int = 0) -> Sent:
         """Return the rows whose turn it is, and the CTI, as far as the first row that waits.
 
         The rows that came were there before the CTI: with them leave rows that were final before it.
         """
         for row in rows_of(batch.changed()):
-            self._hold(row)
+            self._few.put(row)
         turns, self._came = divmod(self._came + came, self._every)
         going = self._leave(turns)
-        self._settled = max(self._settled, cti)
+        self._settle(cti, final)
         going = in_order(going + self._leave(0))
         return self._with_cti(self._inserted(going))
 
     def _leave(self, turns: int) -> list[OutRow]:
         """Return the final rows with the least REs: those that are overdue, and as many as have their turn."""
         going: list[OutRow] = []
-        while self._by_re and self._is_final(re := self._by_re[0][0]) and (len(going) < turns or self._is_overdue(re)):
-            _, _, id = heapq.heappop(self._by_re)
-            if id in self._held and self._held[id].re_new == re:
-                going.append(self._held.pop(id))
+        while (re := self._few.first_end()) is not None and self._is_final(re):
+            if len(going) >= turns and not self._is_overdue(re):
+                break
+            going.append(self._few.pop_first_ending())
         return going
 
     def _is_overdue(self, re: int) -> bool:
-        return self._settled == INFINITY or self._is_final(add_time(re, self._max_delay))
+        return self.final == INFINITY or self._is_final(add_time(re, self._max_delay))
 
 
 class HoldingEgress(FinalEgress):
@@ -236,31 +227,22 @@ class HoldingEgress(FinalEgress):
 
     sees_input = True
 
-    def __init__(self, fixed_end: bool, hold: int) -> None:
-        super().__init__(fixed_end)
+    def __init__(self, hold: int) -> None:
+        super().__init__()
         self._hold_for = hold
 
-    def send(self, batch: Batch, cti: int, now: int = INFINITY, came: int = 0) -> Sent:
+    def send(self, batch: Batch, cti: int, final: int, now: int = INFINITY, came: int = 0) -> Sent:
         """Return the corrections of rows that are out and the rows that need not wait any more, and the CTI."""
         going = []
         for row in rows_of(batch.changed()):
-            if row.is_insertion or row.id in self._held:
-                self._hold(row)
+            if row.is_insertion or row.id in self._few:
+                self._few.put(row)
             else:
                 going.append(row)
-        self._settled = max(self._settled, cti)
-        going += self._release() + self._ripe(now)
+        self._settle(cti, final)
+        going += self._few.pop_ending(self.final) + self._few.pop_starting(now - self._hold_for)
         return self._with_cti(_events(self._versions, in_order(going)))
 
     def first_release(self) -> int:
         """Return the time of the input at which the next row goes out, if nothing else settles it."""
-        return min(self._first_held() + self._hold_for, INFINITY)
-
-    def _ripe(self, now: int) -> list[OutRow]:
-        """Return the rows that have waited for long enough."""
-        ripe = []
-        while self._by_le and self._by_le[0][0] <= now - self._hold_for:
-            le, _, id = heapq.heappop(self._by_le)
-            if id in self._held and self._held[id].le == le:
-                ripe.append(self._held.pop(id))
-        return ripe
+        return min(self._few.first_start() + self._hold_for, INFINITY)

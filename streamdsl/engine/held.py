@@ -59,7 +59,8 @@ class Held:
                 continue
             if isinstance(value, np.ndarray):
                 found += 112 + (value.nbytes if value.base is None else 0)
-                parts: Any = value.ravel() if value.dtype == object else ()
+                # Places without an object say nothing of the others.
+                parts: Any = [each for each in value.ravel().tolist() if each is not None] if value.dtype == object else ()
                 open_ += [] if value.base is None else [value.base]
             else:
                 size, each = _PER_ITEM.get(cls, (0, 0))

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch, Sliced
 from streamdsl.engine.few import Few
+from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Gate, Operator, Passage, Piece, RowOperator, line_of, through
 from streamdsl.engine.operators.applied import BufferedApplyOperator
@@ -79,7 +80,7 @@ from streamdsl.plan.node import (
     WindowApply,
 )
 from streamdsl.plan.outputs import outputs_of
-from streamdsl.temporal.time import Ticks
+from streamdsl.temporal.time import INFINITY, Ticks
 from streamdsl.windows import Hopping, Session, Snapshot
 
 Options: TypeAlias = Mapping[str, str]
@@ -181,6 +182,8 @@ class Graph:
     """Operators that rows pass slice by slice, by the stage that is the first of them; an empty chain is run with another."""
     line: list[Operator | Passage] = field(default_factory=list)
     """All operators, where each reads the one before it, and the first the only source, as few rows pass them."""
+    frontiers: list[Stage] = field(default_factory=list)
+    """The way to the only output by stages that have a final frontier of their own, the last one is the output's."""
 
     def step(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
         """Run one piece of every source through the plan, and return what comes of each output.
@@ -202,6 +205,19 @@ class Graph:
         for part in self.line:
             if type(part) is Passage:
                 part.settle()
+
+    def final_frontier(self, ctis: Mapping[str, int]) -> int:
+        """Return up to which RE the rows of the only output are final, after these CTIs of the sources."""
+        found: list[Frontier] = []
+        for stage in self.frontiers:
+            if stage.operator is None:
+                found.append(Frontier.of(ctis[stage.source]))
+            elif stage.operator.cti == INFINITY:
+                found.append(Frontier.of(INFINITY))
+            else:
+                known = stage.operator.final_frontier([found[i] for i in stage.inputs])
+                found.append(Frontier.of(stage.operator.cti, known))
+        return found[-1].final
 
     def _through(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
         self.settle()
@@ -256,7 +272,22 @@ def lower(plan: Node, gate: Gate | None = None, options: Options | None = None) 
     graph.chains = _chains(graph)
     is_line = [stage.inputs for stage in graph.stages] == [(), *((n,) for n in range(len(graph.stages) - 1))]
     graph.line = line_of(graph.operators) if is_line and graph.outputs == [len(graph.stages) - 1] else []
+    graph.frontiers = _frontiers(graph)
     return graph
+
+
+def _frontiers(graph: Graph) -> list[Stage]:
+    """Return the stages without those that pass on what they are given; their inputs are places in what is returned."""
+    found: list[Stage] = []
+    places: list[int] = []
+    for stage in graph.stages[: max(graph.outputs) + 1]:
+        inputs = tuple(places[i] for i in stage.inputs)
+        if isinstance(stage.operator, RowOperator) and not stage.operator.reads_re:
+            places += inputs
+        else:
+            found.append(Stage(stage.operator, inputs, stage.source))
+            places.append(len(found) - 1)
+    return found
 
 
 def _chains(graph: Graph) -> dict[int, list[Operator]]:

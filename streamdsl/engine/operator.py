@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.few import Few, size_of
+from streamdsl.engine.frontiers import UNKNOWN, Frontier
 from streamdsl.engine.ids import Ids, name
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.room import MOST, Coming
@@ -65,8 +66,8 @@ class Operator(ABC):
     """A running operator. `step` is called once per piece of a push, when all inputs have their part of it.
 
     Subclasses say how changes pass (`change`), what a CTI lets them forget (`forget`), how far it settles their output
-    (`output_cti`), and which rows they hold back (`held_back`), which their own CTI waits for. Between steps an operator keeps
-    only what a later legal change can still need.
+    (`output_cti`), up to which RE its rows are final (`final_frontier`), and which rows they hold back (`held_back`), which
+    their own CTI waits for. Between steps an operator keeps only what a later legal change can still need.
     """
 
     kind: str = ""
@@ -166,6 +167,10 @@ class Operator(ABC):
         """Return how far the output is settled after CTIs (semantics, section 2, liveliness)."""
         return min(ctis)
 
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        """Return up to which RE the output's rows are final, where that is later than what its CTI says."""
+        return UNKNOWN
+
     def held_back(self) -> int:
         """Return the first LE of the rows that wait to be shown, INFINITY if there are none."""
         return INFINITY
@@ -237,6 +242,9 @@ class RowOperator(Operator):
     `change` is given rows only, and has no part in CTIs; so a step costs little besides.
     """
 
+    reads_re = False
+    """Whether what becomes of a row depends on its RE; of others CTIs and final frontiers are those of the input."""
+
     @property
     @abstractmethod
     def way(self) -> Step:
@@ -245,6 +253,9 @@ class RowOperator(Operator):
     @functools.cached_property
     def _program(self) -> Program:
         return Program([self.way])
+
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        return inputs[0].final
 
     def step(self, inputs: Sequence[Piece]) -> Piece:
         ((batch, cti),) = inputs

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.egress import SpeculativeEgress
-from streamdsl.engine.ids import id_codes
+from streamdsl.engine.left_over import rows_after
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.order import by_lifetime
 from streamdsl.engine.sent import events_sent
-from streamdsl.engine.sorting import sorted_integers
 from streamdsl.expr.schema import Shape
-from streamdsl.expr.table import Table, flatnonzero
+from streamdsl.expr.table import Table
 from streamdsl.temporal import CHT, Event, Unit
 from streamdsl.temporal.frames import History, Memo, Values, payload_columns
 from streamdsl.temporal.time import Ticks
@@ -56,32 +52,6 @@ class Outcome:
         if order is None:
             return rows.le, rows.re_new, rows.table
         return rows.le[order], rows.re_new[order], rows.table.take(order)
-
-
-def rows_after(changes: Batch) -> Batch:
-    """Return the rows that are there after these changes, as insertions; a row may have been there before.
-
-    An id that is inserted again is another row: the one before it can no longer change.
-    """
-    changes = changes.changed()
-    is_insertion = changes.re_old == changes.le
-    if is_insertion.all():
-        return changes
-    ends = _last_ends(changes, is_insertion)
-    rows = flatnonzero(ends > changes.le)
-    found = changes.only(rows)
-    return found.with_lifetimes(found.le, found.le, ends[rows])
-
-
-def _last_ends(changes: Batch, is_insertion: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the last RE of each row, in the place of its first change, and LE in the places of the others."""
-    codes = id_codes(changes.ids)
-    order, ordered = sorted_integers(codes)
-    starts = flatnonzero(is_insertion[order] | np.append(True, ordered[1:] != ordered[:-1]))
-    lasts = np.append(starts[1:], len(order)) - 1
-    ends = changes.le.copy()
-    ends[order[starts]] = changes.re_new[order[lasts]]
-    return ends
 
 
 def payload_fields(table: Table, fields: Sequence[str]) -> tuple[dict[str, Values], Memo | None]:

@@ -10,10 +10,10 @@ from typing import Final
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.few import Few
+from streamdsl.engine.few import Few, size_of
 from streamdsl.engine.held import Held
+from streamdsl.engine.left_over import rows_after
 from streamdsl.engine.operator import Piece
-from streamdsl.engine.outcome import rows_after
 from streamdsl.engine.together import Net
 from streamdsl.expr.table import flatnonzero, largest
 from streamdsl.temporal import MIN_TIME, Rejections
@@ -53,6 +53,11 @@ class Published:
         self._new.append(batch)
         if len(self._new) >= NEW or type(batch) is not Few:
             self._take_new()
+
+    def count(self, piece: Piece) -> None:
+        """Take note of how much has come, and keep nothing: nobody will read it."""
+        batch, self.cti = piece
+        self._events_in += size_of(batch)
 
     def replay(self) -> Piece:
         """Return the live rows as insertions, and the CTI."""

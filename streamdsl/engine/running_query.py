@@ -19,9 +19,8 @@ from streamdsl.engine.operators.group import GroupEnterOperator
 from streamdsl.engine.published import Published
 from streamdsl.engine.sent import Sent
 from streamdsl.engine.why import Feed, Why
-from streamdsl.errors import SessionError, reason
+from streamdsl.errors import QueryError, SessionError, reason
 from streamdsl.plan.node import Node
-from streamdsl.plan.properties import fixed_end
 from streamdsl.temporal import INFINITY, MIN_TIME, Event, Unit, to_duration
 
 if TYPE_CHECKING:
@@ -35,10 +34,10 @@ U = TypeVar("U")
 
 
 class RunningQuery(ABC, Generic[T]):
-    """A plan that runs. Its sources and its output are published: other queries may be attached to them, and leave again.
+    """A plan that runs. Its sources and its output may be published: then other queries are attached to them, and leave again.
 
-    `plan` runs, `written` is the plan before it was rewritten; `published` (the sources, by name) and `output` hold what is live,
-    and their `stats()` say how much that is.
+    `plan` runs, `written` is the plan before it was rewritten; `published` (the sources, by name) and `output` hold what is live
+    if so, and their `stats()` say how much that is.
     """
 
     def __init__(
@@ -56,7 +55,7 @@ class RunningQuery(ABC, Generic[T]):
         self.written = written
         self.published = {name: Published() for name in self._graph.sources}
         self.output = Published()
-        self._publishes = (options or {}).get("attach") != "off"
+        self._publishes = _publishes(options or {})
         self._attached: list[Attached[Any]] = []
 
     def attach(
@@ -65,12 +64,14 @@ class RunningQuery(ABC, Generic[T]):
         """Start another query on the streams of this one as they stand, and return it.
 
         Its sources are this query's, by name; a part of it that equals this query reads this query's output. Each stream begins
-        at its current CTI, with its live rows (RE >= CTI) as insertions; LEs and REs stay. Raises `QueryError` or `SchemaError`
-        for a source that is not here or declares something else, `UnitError` for another unit of time (docs/composition.md).
+        at its current CTI, with its live rows (RE >= CTI) as insertions; LEs and REs stay. Raises `SessionError` where this
+        query was not opened with `engine_options={"attach": "on"}` (what it keeps for others costs something), `QueryError` or
+        `SchemaError` for a source that is not here or declares something else, `UnitError` for another unit of time
+        (docs/composition.md).
 
         >>> import streamdsl as sd
         >>> trips = sd.source("trips")
-        >>> session = trips.where(lambda e: e.fare > 5).open()
+        >>> session = trips.where(lambda e: e.fare > 5).open(engine_options={"attach": "on"})
         >>> _ = session.push([sd.interval("a", 1, 4, {"fare": 7}), sd.interval("b", 2, 9, {"fare": 12}), sd.Cti(5)])
         >>> dear = session.attach(trips.where(lambda e: e.fare > 10))
         >>> dear.pull()
@@ -86,7 +87,8 @@ class RunningQuery(ABC, Generic[T]):
         self._wake()
         if not self._publishes:
             raise SessionError(
-                'this session keeps nothing for other queries: it was opened with engine_options={"attach": "off"}'
+                "this session keeps nothing for other queries, so none can be attached to it",
+                hint='open it with engine_options={"attach": "on"}',
             )
         new = attached(self, query, emit, engine_options)
         self._attached.append(new)
@@ -209,10 +211,21 @@ class RunningQuery(ABC, Generic[T]):
     def _sent(self, pieces: Mapping[str, Piece], outputs: Sequence[Piece]) -> Sent:
         """Return what is sent of one step when it has been published."""
         (out,) = outputs
-        if self._publishes:
-            self._publish(pieces, out)
+        self._publish(pieces, out)
         batch, cti = out
-        return self._egress.send(batch, cti, *self._seen(pieces)) if self._egress.sees_input else self._egress.send(batch, cti)
+        egress = self._egress
+        if isinstance(egress, SpeculativeEgress):
+            return egress.send(batch, cti)
+        final = self._final_frontier(egress)
+        return egress.send(batch, cti, final, *self._seen(pieces)) if egress.sees_input else egress.send(batch, cti, final)
+
+    def _final_frontier(self, egress: FinalEgress) -> int:
+        """Return up to which RE the rows of the output are final; it rises with the CTIs of the sources, and only then."""
+        ctis = list(self._ctis.values())
+        if ctis == egress.known_at:
+            return egress.final
+        egress.known_at = ctis
+        return self._graph.final_frontier(self._ctis)
 
     def _seen(self, pieces: Mapping[str, Piece]) -> tuple[int, int]:
         """Return the largest LE or CTI of the input, and how many of its rows have changed."""
@@ -221,7 +234,12 @@ class RunningQuery(ABC, Generic[T]):
         return self._now, sum([size_of(batch) for batch, _ in pieces.values()])
 
     def _publish(self, pieces: Mapping[str, Piece], out: Piece) -> None:
-        """Keep what a query needs that is attached later, and hand the step on to those that are."""
+        """Keep what a query needs that is attached later, and hand the step on to those that are; else only count."""
+        if not self._publishes:
+            for name, piece in pieces.items():
+                self.published[name].count(piece)
+            self.output.count(out)
+            return
         for name, piece in pieces.items():
             self.published[name].take(piece)
         self.output.take(out)
@@ -245,14 +263,23 @@ class RunningQuery(ABC, Generic[T]):
             raise SessionError("the session is closed")
 
 
+def _publishes(options: Options) -> bool:
+    """Say whether a query is to keep what others need that are attached to it later."""
+    if (chosen := options.get("attach", "off")) not in ("on", "off"):
+        raise QueryError(
+            f'engine_options["attach"] is "on" or "off", not {chosen!r}', hint="leave it out for a session of its own"
+        )
+    return chosen == "on"
+
+
 def _egress(plan: Node, emit: EmitMode | Emit, in_step: bool) -> SpeculativeEgress | FinalEgress:
     if isinstance(emit, Emit):
         emit = emit.in_ticks(plan.unit)
         if emit.every is not None:
-            return SmoothEgress(fixed_end(plan), emit.every, to_duration(emit.max_delay))
+            return SmoothEgress(emit.every, to_duration(emit.max_delay))
         if mode_of(emit) != "final":
-            return HoldingEgress(fixed_end(plan), to_duration(emit.hold))
-    return FinalEgress(fixed_end(plan)) if mode_of(emit) == "final" else SpeculativeEgress(in_step)
+            return HoldingEgress(to_duration(emit.hold))
+    return FinalEgress() if mode_of(emit) == "final" else SpeculativeEgress(in_step)
 
 
 def _together(entered: dict[str, int] | None, left: dict[str, int]) -> dict[str, int]:

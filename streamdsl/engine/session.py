@@ -296,7 +296,7 @@ class Session(RunningQuery[T]):
 
     def _wait(self) -> None:
         if self._waiting is not None:
-            self._waiting.wait(min(self._ctis.values(), default=MIN_TIME))
+            self._waiting.wait(MIN_TIME if self._egress.n_held else min(self._ctis.values(), default=MIN_TIME))
 
     def _settle(self) -> None:
         super()._settle()

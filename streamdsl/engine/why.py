@@ -78,8 +78,7 @@ class Why:
                 return (
                     f'emit="final" holds back {what} without end until the session is closed (hint: clip_duration(d) ends rows)'
                 )
-            until = "reaches" if self.egress.fixed_end else "passes"
-            return f'emit="final" holds back {what}, the first until the CTI {until} {self._time(first)}'
+            return f'emit="final" holds back {what}, of which the first ends at {self._time(first)}'
         for operator in self.graph.operators:
             if (first := operator.held_back()) < INFINITY:
                 watermark = self._time(getattr(operator, "watermark", MIN_TIME))

@@ -157,7 +157,7 @@ class LocalStream:
             return self._session
         query, own = self._job.query, {**self._job.query._bindings, **bound}
         if not batch:
-            return running.open_session(query._node, own, self._job.emit, {"attach": "off"})
+            return running.open_session(query._node, own, self._job.emit, {})
         # It is that of the job's own checkpoint, which nobody but the job writes.
         try:
             session = restored(settled(query._node), own, read_whole(self._folder / "state" / str(batch - 1)), trust=True)

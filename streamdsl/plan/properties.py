@@ -75,22 +75,6 @@ def _inside(value: object) -> Iterator[Expr]:
             yield from _inside(getattr(value, field.name))
 
 
-def fixed_end(node: Node) -> bool:
-    """Say whether the plan fixes each row's RE when it fixes its LE, so that a row is final once a CTI reaches its RE.
-
-    So it is for hopping and tumbling windows, points at the end of windows, and constant durations, and what keeps lifetimes.
-    """
-    if isinstance(node, Windowed):
-        return node.output is Output.POINT_AT_END or (isinstance(node.windows, Hopping) and node.output is Output.ALIGN)
-    if isinstance(node, AlterLifetime):
-        return node.start is None and isinstance(node.duration, Constant)
-    if isinstance(node, (Where, Select, Shift)):
-        return not reads_re(node) and fixed_end(node.inputs[0])
-    if isinstance(node, GroupApply):
-        return fixed_end(node.body)
-    return isinstance(node, ToPointsAtEnd) or (isinstance(node, Union) and all(map(fixed_end, node.parts)))
-
-
 def reads_re(node: Node) -> bool:
     """Say whether some expression of a node may read RE.
 

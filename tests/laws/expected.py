@@ -9,9 +9,7 @@ from typing import Any
 
 from streamdsl.denote import denote
 from streamdsl.expr.evaluate import key_row
-from streamdsl.expr.nodes import Constant
 from streamdsl.plan.node import (
-    AlterLifetime,
     Chop,
     ClipInterval,
     Group,
@@ -21,15 +19,13 @@ from streamdsl.plan.node import (
     SelectMany,
     Shift,
     Source,
-    ToPointsAtEnd,
-    Union,
     Where,
     WindowAggregate,
     WindowApply,
     Windowed,
 )
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, CHTRow, Cti, Event, Lifetime, add_time
-from streamdsl.windows import Clip, Hopping, Output, Session, Snapshot, Windows
+from streamdsl.windows import Clip, Hopping, Session, Snapshot, Windows
 from streamdsl.windows.liveliness import output_cti
 from streamdsl.windows.spec import R
 from tests.laws.fold import Fold, Slot
@@ -136,19 +132,6 @@ def gate(plan: Node, watermarks: Mapping[int, int], by_end: bool, before: int = 
     if isinstance(plan, GroupApply) and isinstance(changed, GroupApply):
         return dataclasses.replace(changed, body=gate(plan.body, watermarks, by_end, before))
     return changed
-
-
-def fixes_ends(plan: Node) -> bool:
-    """Say whether the plan fixes the RE of its rows when they come, so that RE <= CTI settles them."""
-    if isinstance(plan, Windowed):
-        return plan.output is Output.POINT_AT_END or (isinstance(plan.windows, Hopping) and not plan.output.keeps_stamps)
-    if isinstance(plan, AlterLifetime):
-        return isinstance(plan.duration, Constant) and plan.start is None
-    if isinstance(plan, (Where, Select, Shift)):
-        return fixes_ends(plan.input)
-    if isinstance(plan, GroupApply):
-        return fixes_ends(plan.body)
-    return isinstance(plan, ToPointsAtEnd) or (isinstance(plan, Union) and all(map(fixes_ends, plan.parts)))
 
 
 def is_window_over_source(plan: Node) -> bool:

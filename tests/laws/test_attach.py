@@ -75,7 +75,7 @@ def _check(rng: Random) -> None:
     variant = rng.choice(VARIANTS)
     query = variant.query()
     pushes = pushes_for(query, scenario(rng, variant.inputs, variant.unending))
-    host = Run(query, rng.choice(EMITS))
+    host = Run(query, rng.choice(EMITS), {"attach": "on"})
     folds: dict[str, Fold] = {name: Fold() for name in host.session.sources}
     published = Run(query, "speculative" if host.emit == "final" else host.emit)
     readings = []

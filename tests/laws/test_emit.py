@@ -11,7 +11,6 @@ from hypothesis import given, note
 
 import streamdsl as sd
 from streamdsl.errors import QueryError
-from streamdsl.plan.properties import fixed_end
 from streamdsl.temporal import CHT, INFINITY, MIN_TIME, Cti, Insert
 from streamdsl.testing import assert_cht_equal
 from tests.laws.harness import Run, pushes_for
@@ -30,17 +29,13 @@ def test_a_row_is_out_once_it_has_waited_or_is_final(seed: int) -> None:
     variant, hold = rng.choice(VARIANTS), rng.choice(HOLDS)
     note(f"{variant.name}, hold={hold}")
     at_once, held = Run(variant.query(), "speculative"), Run(variant.query(), sd.Emit(hold))
-    now, ends = MIN_TIME, fixed_end(variant.query().plan())
+    now = MIN_TIME
     for source, events in pushes_for(variant.query(), scenario(rng, variant.inputs, variant.unending)):
         for run in (at_once, held):
             run.push(source, events)
         now = max([now, *(event.time if isinstance(event, Cti) else event.le for event in events)])
         cti = at_once.output.cti
-        expected = [
-            row
-            for row in at_once.output.cht()
-            if row.le + hold <= now or cti == INFINITY or row.re < cti or (ends and row.re == cti)
-        ]
+        expected = [row for row in at_once.output.cht() if row.le + hold <= now or row.re <= held.final]
         assert_cht_equal(held.output.cht(), CHT(expected))
         waiting = [row.le for row in at_once.output.cht() if row not in expected]
         assert held.output.cti == min([cti, *waiting])
@@ -56,15 +51,15 @@ def test_smooth_results_are_final_ones_that_leave_a_few_at_a_time(seed: int) -> 
     variant, every, delay = rng.choice(VARIANTS), rng.choice((1, 2, 5)), rng.choice((0, 3, 20, INFINITY))
     note(f"{variant.name}, every={every}, max_delay={delay}")
     smooth = Run(variant.query(), sd.Emit(every=every, max_delay=delay))
-    at_once, ends = Run(variant.query(), "speculative"), fixed_end(variant.query().plan())
+    at_once = Run(variant.query(), "speculative")
     for source, events in pushes_for(variant.query(), scenario(rng, variant.inputs, variant.unending)):
         before = len(smooth.output.cht())
         for run in (at_once, smooth):
             run.push(source, events)
         cti, out = at_once.output.cti, list(smooth.output.cht())
 
-        def is_final(re: int, cti: int = cti) -> bool:
-            return cti == INFINITY or re < cti or (ends and re == cti)
+        def is_final(re: int, final: int = smooth.final) -> bool:
+            return re <= final
 
         rows = list(at_once.output.cht())
         overdue = [row for row in rows if is_final(row.re) and is_final(min(row.re + delay, INFINITY))]

@@ -47,7 +47,7 @@ def test_output_means_what_the_reference_says_after_every_push(name: str) -> Non
         rng = Random(seed)
         variant, emit = rng.choice(OPERATORS[name]), rng.choice(EMITS)
         note(variant.name)
-        in_bulk = patch("streamdsl.engine.egress._FEW", 1 if seed % 2 else 32)
+        in_bulk = patch("streamdsl.engine.egress.FEW", 1 if seed % 2 else 32)
         with patch.object(KeyTable, "is_due", rng.choice([True, KeyTable.is_due])), patch(SLICE, rng.choice([2, 2**15])), in_bulk:
             check_law(variant.query(), scenario(rng, variant.inputs, variant.unending), emit, rng.choice([None, GENERAL]))
 

@@ -124,7 +124,7 @@ def test_an_id_that_comes_again_is_another_row() -> None:
 
 
 def test_who_looks_at_a_session_sees_the_rows_that_wait(tmp_path: Any) -> None:
-    session = COUNTS.open(emit="final")
+    session = COUNTS.open(emit="final", engine_options={"attach": "on"})
     for n in range(5):
         session.push([sd.point(n, n, 1), Cti(n)])
     session.checkpoint(tmp_path / "saved")

@@ -37,7 +37,7 @@ def outputs() -> None:
 
 
 def attaching() -> None:
-    session = trips.open()
+    session = trips.open(engine_options={"attach": "on"})
     attached = session.attach(trips.select(lambda e: e.fare), emit="final")
     assert_type(attached, Attached[float])
     assert_type(attached.pull(), list[sd.Event[float]])

@@ -175,6 +175,10 @@ class Frame(ABC):
             np.minimum.at(first, rows.rows.groups[alive], rows.rows.le[alive])
         return first
 
+    def closed(self, cti: int, rows: Arrangement) -> int:
+        """Return the time until which windows are closed in all partitions, also in those to come."""
+        return int(self.settled(cti, rows).min())
+
     def settled(self, cti: int, rows: Arrangement) -> Ticks:
         """Return for each partition the time until which windows are closed: those with W.RE <= it are."""
         return np.minimum(self.first_alive(cti, rows), cti)

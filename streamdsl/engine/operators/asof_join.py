@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operators.asof_state import AsofState
 from streamdsl.engine.operators.join import PAIR
@@ -57,6 +58,9 @@ class AsofJoinOperator(AsofState):
         super().__init__(label, node)
         self.pair = node.projection or PAIR
         self.alone = without_row(self.pair, 1)
+
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        return of_same_ends(inputs[0], self.cti)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         self.take(batches)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sortedcontainers import SortedDict
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.operator import Operator
 from streamdsl.engine.store import PayloadStore, SlotChange
 from streamdsl.expr.table import Table
@@ -68,6 +69,10 @@ class CalendarOperator(Operator):
         lost = [] if was is None else [SlotChange((self.label, self.path(group), was), was, end, was, self.slot, group)]
         came = [] if now is None else [SlotChange((self.label, self.path(group), now), now, now, end, self.slot, group)]
         return [*lost, *came]
+
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        """No change moves the end of a row that begins before it."""
+        return self.cti
 
     def forget(self, cti: int) -> None:
         """Let go of the LEs of groups whose first row can no longer go, and of groups whose calendar is over."""

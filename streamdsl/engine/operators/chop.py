@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.columnar.numbers import GridNumbers
+from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operator import Gate, Operator
 from streamdsl.engine.room import Coming, Room
@@ -114,6 +115,9 @@ class ChopOperator(Operator):
     def forget(self, cti: int) -> None:
         """Drop the rows that can neither change nor wait for a cell to open."""
         self.rows.forget(max(MIN_TIME, min(cti, self._next() + 1)))
+
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        return of_same_ends(inputs[0], self.cti)
 
     def held_back(self) -> int:
         if not self.gate.by_end:

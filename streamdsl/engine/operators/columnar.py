@@ -6,7 +6,7 @@ are open have their sums in *cells*, later ones in the *delta ring*. What differ
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
 from typing import Final
 
@@ -22,6 +22,7 @@ from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.ring import DeltaRing, Opened
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.columnar.window_ids import WindowIds
+from streamdsl.engine.frontiers import Frontier, of_windows
 from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.room import Coming, Room
@@ -363,6 +364,9 @@ class ColumnarWindowOperator(Operator):
             opened = self._closes - self.windows.size
             return cti if cti < opened else opened
         return grid_cti(self.windows, self.node.output, cti, cti)
+
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        return of_windows(self.node.output, inputs[0].cti)
 
     @property
     def shows_at_ends(self) -> bool:

@@ -5,7 +5,7 @@ What differs from the results that are out goes on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,6 +26,7 @@ from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.frame import NO_SPLIT, Changed, Frame, Pairs, Policy
 from streamdsl.engine.frames.states import WindowStates
 from streamdsl.engine.frames.table import WindowTable
+from streamdsl.engine.frontiers import Frontier, of_windows
 from streamdsl.engine.operator import Gate, inputs_of
 from streamdsl.engine.operators.swept import SweptOperator
 from streamdsl.engine.swept.agenda import Agenda
@@ -243,6 +244,9 @@ class FramedWindowOperator(SweptOperator):
         settled = self.frame.output_cti(ctis[0], self.rows)
         # In a bounded run a window that may grow beyond the bound is then not there.
         return settled if self.gate.until == INFINITY else min(settled, self.frame.first_start(ctis[0], self.rows))
+
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        return of_windows(self.node.output, self.frame.closed(inputs[0].cti, self.rows))
 
     def slowest_group(self, cti: int) -> int | None:
         """Return the group that holds the output CTI back, None if none does."""

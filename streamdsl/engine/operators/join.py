@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operators.cross import CrossJoinGuard
 from streamdsl.engine.operators.matching import MatchingOperator
@@ -31,6 +32,9 @@ class JoinOperator(MatchingOperator):
         self.projection = node.projection or PAIR
         self.reads_starts = any(isinstance(part, Life) for part in self.projection.walk())
         self.guard = CrossJoinGuard(label, node)
+
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        return min([of_same_ends(each, self.cti) for each in inputs])
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         self.take(batches)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.frontiers import UNKNOWN, Frontier, before, moved, of_same_ends
 from streamdsl.engine.ids import Ids
 from streamdsl.engine.operator import Operator
 from streamdsl.engine.operators.span import reads_re, where_present
@@ -100,6 +101,15 @@ class AlterLifetimeOperator(LifetimeOperator):
     def output_cti(self, ctis: list[int]) -> int:
         return MIN_TIME if self.moves_start or self.reads_re else ctis[0]
 
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        """The LE fixes the RE, and no change reaches a row that begins before the CTI."""
+        ((cti, _),) = inputs
+        if self.moves_start or self.reads_re:
+            return UNKNOWN
+        if isinstance(self.duration, Constant):
+            return moved(before(cti), max(to_duration(self.duration.value, self.unit), 0))
+        return cti
+
 
 class ShiftOperator(LifetimeOperator):
     """Moves both ends by a duration."""
@@ -116,6 +126,9 @@ class ShiftOperator(LifetimeOperator):
     def output_cti(self, ctis: list[int]) -> int:
         return ctis[0] if ctis[0] == MIN_TIME else add_time(ctis[0], self.duration)
 
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        return moved(inputs[0].final, self.duration)
+
 
 class ClipIntervalOperator(LifetimeOperator):
     """Intersects each lifetime with a fixed period."""
@@ -128,6 +141,11 @@ class ClipIntervalOperator(LifetimeOperator):
 
     def lifetimes(self, batch: Batch, re: Ticks) -> tuple[Ticks, Ticks]:
         return np.maximum(batch.le, self.lo), np.minimum(re, self.hi)
+
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        """A row that is cut where the period ends may still be ended there or earlier, until the CTI is there."""
+        ((cti, final),) = inputs
+        return INFINITY if cti >= self.hi else min(final, self.hi - CHRONON)
 
 
 class ExtendOperator(LifetimeOperator):
@@ -146,6 +164,9 @@ class ExtendOperator(LifetimeOperator):
         """A longer row may still be ended where it ends in the input; a shorter one, that much earlier."""
         return ctis[0] if ctis[0] == MIN_TIME else add_time(ctis[0], min(self.duration, 0))
 
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        return moved(inputs[0].final, self.duration)
+
 
 class ClipDurationOperator(LifetimeOperator):
     """Ends each row a duration after its LE at the latest."""
@@ -161,6 +182,9 @@ class ClipDurationOperator(LifetimeOperator):
             end = batch.le + np.int64(self.duration)
         return batch.le, np.where(end < batch.le, re, np.minimum(re, end))
 
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        return of_same_ends(inputs[0], self.cti)
+
 
 class ToPointsAtEndOperator(LifetimeOperator):
     """Makes a point of each end."""
@@ -174,6 +198,9 @@ class ToPointsAtEndOperator(LifetimeOperator):
         ends = (re > batch.le) & (re < INFINITY)
         start = np.where(ends, re, batch.le)
         return start, add_times(start, np.where(ends, CHRONON, 0))
+
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        return moved(inputs[0].final, CHRONON)
 
 
 class QuantizeOperator(LifetimeOperator):
@@ -200,3 +227,6 @@ class QuantizeOperator(LifetimeOperator):
         if ctis[0] in (MIN_TIME, INFINITY):
             return ctis[0]
         return max(MIN_TIME, ctis[0] - (ctis[0] - self.offset) % self.period)
+
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        return inputs[0].final

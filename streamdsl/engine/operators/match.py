@@ -13,6 +13,7 @@ import numpy as np
 from sortedcontainers import SortedDict
 
 from streamdsl.engine.batch import EMPTY, Batch, Changes
+from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.ids import name
 from streamdsl.engine.operator import MatchKey, Operator, inputs_of
 from streamdsl.errors import StreamDslError, UserCodeError
@@ -249,6 +250,10 @@ class MatchOperator(Operator):
                 after.id = before.id if before else (self.label, next(self._numbers))
                 changes.add(after.id, time, before.re if before else time, after.re, self._record(after.run), group)
         instant.out = fresh
+
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        """No change moves the end of a row that begins before it."""
+        return self.cti
 
     def forget(self, cti: int) -> None:
         """Drop the instants before a CTI, and of the runs those that no later event can move."""

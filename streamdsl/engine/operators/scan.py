@@ -5,13 +5,14 @@ from __future__ import annotations
 import bisect
 import heapq
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from sortedcontainers import SortedDict
 
 from streamdsl.engine.batch import EMPTY, Batch, payload_table
+from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.operator import Operator
 from streamdsl.engine.store import PayloadStore, SlotChange
 from streamdsl.errors import StreamDslError, UserCodeError
@@ -83,6 +84,9 @@ class ScanOperator(Operator):
         self._unsettled: set[int | None] = set()
         self._deaths: list[tuple[int, int, int | None, Place]] = []
         self._tickets = itertools.count()
+
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        return of_same_ends(inputs[0], self.cti)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches

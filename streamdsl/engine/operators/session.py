@@ -5,7 +5,10 @@ New rows make sessions, or let them grow and merge. One that loses a row is made
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.swept import SweptOperator
 from streamdsl.engine.swept.sessions import SessionTable
@@ -35,6 +38,9 @@ class SessionOperator(SweptOperator):
 
     def output_cti(self, ctis: list[int]) -> int:
         return self.swept.first_start(ctis[0])
+
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        return inputs[0].cti
 
     def _sizes(self, cti: int) -> Ticks:
         return self.swept.boundaries.rows[self.swept.open_slots(cti)]

@@ -6,8 +6,11 @@ results that are out goes on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.columnar.accumulators import result_columns
+from streamdsl.engine.frontiers import Frontier, before
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.swept import SweptOperator
 from streamdsl.engine.swept.endpoints import Changed
@@ -44,6 +47,10 @@ class SnapshotOperator(SweptOperator):
     def output_cti(self, ctis: list[int]) -> int:
         # In a bounded run a window that may grow beyond the bound is then not there.
         return ctis[0] if self.gate.until == INFINITY else self.swept.first_start(ctis[0])
+
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        """A window that ends at the CTI may still end elsewhere."""
+        return before(inputs[0].cti)
 
     def _sizes(self, cti: int) -> Ticks:
         return self.swept.sizes(cti)

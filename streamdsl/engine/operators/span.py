@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch, payload_table
+from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operator import Operator, RowOperator, inputs_of
 from streamdsl.errors import StreamDslError
@@ -105,6 +106,9 @@ class SelectManyOperator(Operator):
     def __init__(self, label: str, node: SelectMany) -> None:
         super().__init__(label)
         self.items = node.items
+
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        return inputs[0].final
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches

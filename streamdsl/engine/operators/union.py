@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operator import Operator
 from streamdsl.plan.node import Union
@@ -17,6 +20,9 @@ class UnionOperator(Operator):
 
     def __init__(self, label: str, node: Union) -> None:
         super().__init__(label)
+
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        return min([each.final for each in inputs])
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         return Batch.concat(

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamdsl.engine.batch import Batch, Changes
+from streamdsl.engine.frontiers import Frontier, of_windows
 from streamdsl.engine.index import EventRow, OutputRow, WindowEntry
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.room import Coming, Room
@@ -212,6 +213,14 @@ class WindowOperator(Operator):
             growing = (group for group in self.groups.values() if group.windows_grow)
             settled = min([settled, *(group.earliest_start(ctis[0]) for group in growing)])
         return settled
+
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+        return of_windows(self.node.output, self._closed(inputs[0].cti))
+
+    def _closed(self, cti: int) -> int:
+        """Return the time until which the windows of all groups are closed."""
+        unseen = group_windows(self.node.windows, self.setting).closed(cti)
+        return min([unseen, *(group.closed(cti) for group in self.groups.values())]) if self.node.sees_ends else unseen
 
     def held_back(self) -> int:
         if not self.setting.gate.by_end or self.node.output is Output.POINT_AT_END:

@@ -26,8 +26,8 @@ from streamdsl.temporal import to_duration
 if TYPE_CHECKING:
     from streamdsl.engine.session import Session
 
-FORMAT: Final = 2
-"""Format 1 named functions and any loaded class, so it is not read any more."""
+FORMAT: Final = 3
+"""Format 1 named functions and any loaded class, format 2 held rows back by another rule; neither is read any more."""
 _REMEDY: Final = (
     "let the version of streamdsl that has written it end the session (restore(path), push what is left, close()), "
     "or begin anew with open() and push the input again"

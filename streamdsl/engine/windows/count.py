@@ -119,10 +119,12 @@ class CountWindows(HiddenWindows):
             return None
         return next(iter(self._containing(self.earliest_alive(cti))), None)
 
-    def forget(self, cti: int) -> list[WindowEntry]:
+    def closed(self, cti: int) -> int:
         alive = self._first_alive(cti)
-        settled = min(cti, alive.re - 1) if alive else cti
-        closed = self.close(settled)
+        return min(cti, alive.re - 1) if alive else cti
+
+    def forget(self, cti: int) -> list[WindowEntry]:
+        closed = self.close(self.closed(cti))
         keep = min(self._first_open(cti), min((entry.le for entry in self.windows), default=INFINITY))
         self.points.forget(keep)
         return closed

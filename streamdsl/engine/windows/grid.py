@@ -117,7 +117,7 @@ class GridWindows(GroupWindows):
         return (WindowEntry(*self.grid.window(k)) for k in sorted(numbers))
 
     def earliest_start(self, cti: int) -> int:
-        return min(cti, self.grid.start(self.grid.first_ending_after(self._settled(cti))))
+        return min(cti, self.grid.start(self.grid.first_ending_after(self.closed(cti))))
 
     def members(self, entry: WindowEntry) -> list[EventRow]:
         return self.events.overlapping(entry.le, entry.re)
@@ -128,12 +128,11 @@ class GridWindows(GroupWindows):
             return super().whole_state(position, entry, build)
         return panes.state(self.setting.stateful[position], entry, build)
 
-    def _settled(self, cti: int) -> int:
-        """Return the time until which windows are closed: those with W.RE <= it are."""
+    def closed(self, cti: int) -> int:
         return min(cti, self.earliest_alive(cti)) if self.setting.sees_ends else cti
 
     def forget(self, cti: int) -> list[WindowEntry]:
-        settled = self._settled(cti)
+        settled = self.closed(cti)
         closed = self.windows.forget(settled)
         first_kept = self.grid.start(self.grid.first_ending_after(settled))
         self.events.forget(min(first_kept + 1, cti))
@@ -142,7 +141,7 @@ class GridWindows(GroupWindows):
         return closed
 
     def output_cti(self, cti: int) -> int:
-        return grid_cti(self.grid, self.setting.output, cti, self._settled(cti))
+        return grid_cti(self.grid, self.setting.output, cti, self.closed(cti))
 
 
 def grid_cti(grid: Hopping, output: Output, cti: int, settled: int) -> int:

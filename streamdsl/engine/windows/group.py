@@ -122,6 +122,10 @@ class GroupWindows(ABC):
     def output_cti(self, cti: int) -> int:
         """Return how far this group's results are settled."""
 
+    def closed(self, cti: int) -> int:
+        """Return the time until which windows are closed: those with W.RE <= it are."""
+        return MIN_TIME
+
     @abstractmethod
     def hidden_windows(self, watermark: int) -> Iterator[WindowEntry]:
         """Yield the windows with members that have begun by the watermark but are not open yet."""

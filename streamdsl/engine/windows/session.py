@@ -222,13 +222,12 @@ class SessionWindows(HiddenWindows):
 
     # CTIs: windows close, and sessions end.
 
-    def _settled(self, cti: int) -> int:
-        """Return the time until which windows are closed: those with W.RE <= it are."""
+    def closed(self, cti: int) -> int:
         return min(cti, self.earliest_alive(cti)) if self.setting.sees_ends else cti
 
     def _first_open(self, cti: int) -> Lifetime | None:
         """Return the earliest window that has begun before the CTI and is not closed, empty or not."""
-        settled = self._settled(cti)
+        settled = self.closed(cti)
         session = self._around(settled)
         return None if session is None else self.spec.window(session, self.spec.number(session, settled))
 
@@ -237,7 +236,7 @@ class SessionWindows(HiddenWindows):
         return cti if window is None else window.le
 
     def forget(self, cti: int) -> list[WindowEntry]:
-        closed = self.close(self._settled(cti))
+        closed = self.close(self.closed(cti))
         self.sessions.forget(cti)
         dead = self.events.forget(min(self.earliest_start(cti) + 1, cti))
         self.forgotten = max([self.forgotten, *(self.spec.reach(row.re) for row in dead)])

@@ -6,7 +6,7 @@ import itertools
 
 from streamdsl.engine.index import EventRow, WindowEntry
 from streamdsl.engine.windows.group import HiddenWindows
-from streamdsl.temporal.time import INFINITY
+from streamdsl.temporal.time import INFINITY, MIN_TIME
 from streamdsl.udm.incremental import MemberChange
 from streamdsl.windows import Output
 
@@ -74,11 +74,13 @@ class SnapshotWindows(HiddenWindows):
     def members(self, entry: WindowEntry) -> list[EventRow]:
         return self.events.overlapping(entry.le, entry.re)
 
-    def forget(self, cti: int) -> list[WindowEntry]:
+    def closed(self, cti: int) -> int:
         # A window that ends at the CTI stays: an endpoint there may still go, and the window is then longer.
-        settled = cti - 1
-        if self.setting.sees_ends:
-            settled = min(settled, self.earliest_alive(cti))
+        settled = max(cti, MIN_TIME + 1) - 1
+        return min(settled, self.earliest_alive(cti)) if self.setting.sees_ends else settled
+
+    def forget(self, cti: int) -> list[WindowEntry]:
+        settled = self.closed(cti)
         closed = self.close(settled)
         self.events.forget(settled + 1)
         return closed

@@ -60,7 +60,7 @@ class ShardStage:
 
         Raises `CheckpointError` for the state of another query, or of one that emits otherwise.
         """
-        session = open_session(self.plan, {}, self.emit, {"attach": "off"})
+        session = open_session(self.plan, {}, self.emit)
         if state is None:
             return Shard(self, session, self.own.get(shard, ()))
         size = int.from_bytes(state[:_HEAD], "little")

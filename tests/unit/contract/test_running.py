@@ -58,22 +58,31 @@ def test_each_piece_of_a_push_comes_before_the_cti_that_ends_it() -> None:
     assert out == [Insert("a", 3, 9, "a"), Insert("b", 3, 9, "b"), Cti(3), Retract("b", 3, 9, 4, "b"), Insert("c", 3, 4, "c")]
 
 
-FINAL: list[tuple[sd.Stream[Any], bool]] = [
-    (X.to_points(), True),
-    (X.alter_duration(5).where(lambda e: True).shift(2).select(lambda e: e), True),
-    (X.tumbling_window(4).aggregate(n=sd.count()), True),
-    (X.group_by("value").hopping_window(8, 4).aggregate(n=sd.count()), True),
-    (X.snapshot_window(output=Output.POINT_AT_END).aggregate(n=sd.count()), True),
-    (X.to_points().union(X.alter_duration(3)), True),
-    (X, False),
-    (X.snapshot_window().aggregate(n=sd.count()), False),
-    (X.to_points().union(X), False),
-    (X.join(X), False),
+FINAL: list[tuple[sd.Stream[Any], int]] = [
+    (X, -1),
+    (X.where(lambda e, life: life.re > 6), -1),
+    (X.to_points(), 0),
+    (X.to_points_at_end(), 0),
+    (X.alter_duration(5), 4),
+    (X.alter_duration(5).where(lambda e: True).shift(2).select(lambda e: e), 6),
+    (X.extend(3), 2),
+    (X.clip_duration(5), -1),
+    (X.tumbling_window(4).aggregate(n=sd.count()), 0),
+    (X.group_by("value").hopping_window(8, 4).aggregate(n=sd.count()), 0),
+    (X.hopping_window(8, 4).aggregate(n=sd.max(lambda e: e)).shift(3), 3),
+    (X.count_window(2).aggregate(n=sd.count()), 0),
+    (X.session_window(2).aggregate(n=sd.count()), 0),
+    (X.snapshot_window().aggregate(n=sd.count()), -1),
+    (X.snapshot_window(output=Output.POINT_AT_END).aggregate(n=sd.count()), 0),
+    (X.to_points().union(X.alter_duration(3)), 0),
+    (X.to_points().union(X), -1),
+    (X.join(X), -1),
 ]
+"""Queries, and how far after the CTI the last RE is with which a row is final."""
 
 
-@pytest.mark.parametrize(("query", "fixes_ends"), FINAL)
-def test_final_sends_a_row_once_it_cannot_change(query: sd.Stream[Any], fixes_ends: bool) -> None:
+@pytest.mark.parametrize(("query", "beyond"), FINAL)
+def test_final_sends_a_row_once_it_cannot_change(query: sd.Stream[Any], beyond: int) -> None:
     final, speculative = query.open("final"), query.open()
     events = [Insert("a", 0, 6, 1), Insert("b", 2, 9, 2), Insert("c", 3, 30, 3)]
     assert final.push(events) == []
@@ -84,7 +93,7 @@ def test_final_sends_a_row_once_it_cannot_change(query: sd.Stream[Any], fixes_en
         shown += speculative.push([Cti(c)])
         table = max((event.time for event in shown if isinstance(event, Cti)), default=MIN_TIME)
         rows_now = CHT.from_events(event for event in shown if not isinstance(event, Cti)).rows
-        held = [row for row in rows_now if not (row.re <= table if fixes_ends else row.re < table)]
+        held = [row for row in rows_now if row.re > c + beyond]
         assert len(CHT.from_events(event for event in sent if not isinstance(event, Cti))) == len(rows_now) - len(held)
         reached = max((event.time for event in sent if isinstance(event, Cti)), default=MIN_TIME)
         assert reached == min([table, *(row.le for row in held)])

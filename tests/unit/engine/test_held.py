@@ -97,7 +97,7 @@ def test_the_bytes_of_a_session_are_those_that_it_holds(name: str) -> None:
 def test_what_waits_to_be_sent_is_counted_as_the_outputs(emit: Any) -> None:
     session, real = held(S.select(v=lambda e: e.v), emit)
     figures = session.stats()["(output)"]
-    assert real / 5 < figures["state_bytes"] < real
+    assert real / 8 < figures["state_bytes"] < real  # the ids are the source's, and the rest may be in columns
     assert figures["events"] == 2400
     assert real / 2 < sum(each["state_bytes"] for each in session.stats().values()) < 2 * real
 

@@ -133,7 +133,7 @@ def test_many_rows_may_make_many_windows() -> None:
 
 
 def test_what_cannot_be_undone_fails_the_session_with_the_reason() -> None:
-    session = WINDOWS["tumbling"](S).open(engine_options={"most_windows": 1000})
+    session = WINDOWS["tumbling"](S).open(engine_options={"most_windows": 1000, "attach": "on"})
     session.attach(S.where(lambda e: e.v > 1))
     with pytest.raises(UnboundedOutputError):
         session.push(pushes_of("tumbling")[0])

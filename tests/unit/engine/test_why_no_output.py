@@ -44,7 +44,7 @@ def test_nothing_has_come() -> None:
 def test_no_cti_has_come() -> None:
     session = pushed(S.tumbling_window(10).aggregate(**COUNT), "final", s=[row(1, 3)])
     assert "source 's' has sent no CTI yet" in session.why_no_output()
-    assert 'emit="final" holds back 1 row, the first until the CTI reaches 10' in session.why_no_output()
+    assert 'emit="final" holds back 1 row, of which the first ends at 10' in session.why_no_output()
     assert inserts(session.push([sd.Cti(10)])) == 1
     assert session.why_no_output() is None
 
@@ -88,7 +88,7 @@ def test_a_window_that_has_not_ended(engine: str) -> None:
 def test_final_rows_wait_until_they_cannot_change() -> None:
     session = pushed(S, "final", s=[row(1, 3, 100), sd.Cti(75)])
     assert session.why_no_output() == (
-        "emit=\"final\" holds back 1 row, the first until the CTI passes 100; source 's' has only reached the CTI 75"
+        "emit=\"final\" holds back 1 row, of which the first ends at 100; source 's' has only reached the CTI 75"
     )
     assert inserts(session.push([sd.Cti(100)])) == 0
     assert inserts(session.push([sd.Cti(101)])) == 1
@@ -164,7 +164,7 @@ def test_lifetimes_that_no_cti_passes() -> None:
 
 def test_times_are_shown_as_dates_where_they_are_dates() -> None:
     told = reason(sd.source("s", unit="s"), "final", s=[row(1, 3, 100), sd.Cti(75)])
-    assert "until the CTI passes 1970-01-01T00:01:40Z" in told
+    assert "of which the first ends at 1970-01-01T00:01:40Z" in told
 
 
 def test_a_session_that_has_failed_or_is_closed_has_no_reason() -> None:

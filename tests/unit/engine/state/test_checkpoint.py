@@ -106,13 +106,14 @@ def test_another_format_and_another_version_are_refused(tmp_path: Path, monkeypa
         counts().restore(path)
 
 
-def test_a_file_of_the_format_before_is_refused_with_the_remedy() -> None:
-    """The file was written by the version that had format 1, of the same query."""
+@pytest.mark.parametrize("format", [1, 2])
+def test_a_file_of_a_format_before_is_refused_with_the_remedy(format: int) -> None:
+    """The files were written by the versions that had these formats, of the same query."""
     with pytest.raises(
         CheckpointError,
-        match=r"(?s)has format 1, this streamdsl reads format 2\nHint: let the version .* or begin anew",
+        match=rf"(?s)has format {format}, this streamdsl reads format 3\nHint: let the version .* or begin anew",
     ):
-        counts().restore(Path(__file__).with_name("format_1.checkpoint"))
+        counts().restore(Path(__file__).with_name(f"format_{format}.checkpoint"))
 
 
 def limit(n: int) -> Callable[[Any], bool]:
@@ -217,7 +218,7 @@ def test_a_failed_session_and_a_closed_one_cannot_be_saved(tmp_path: Path) -> No
 
 
 def test_attached_queries_are_named(tmp_path: Path) -> None:
-    session = counts().open()
+    session = counts().open(engine_options={"attach": "on"})
     attached = session.attach(counts().where(lambda e: e.n > 1))
     with pytest.raises(SessionError, match=r"(?s)not saved: where_2.*Hint: detach"):
         session.checkpoint(tmp_path / "trips")
@@ -245,8 +246,8 @@ def test_output_that_waits_for_the_first_push_is_in_the_checkpoint(tmp_path: Pat
 
 
 def test_a_query_can_be_attached_to_a_restored_session(tmp_path: Path) -> None:
-    path = saved(counts(), tmp_path / "trips")
-    whole, again = counts().open(), counts().restore(path)
+    path = saved(counts(), tmp_path / "trips", engine_options={"attach": "on"})
+    whole, again = counts().open(engine_options={"attach": "on"}), counts().restore(path)
     whole.push(TRIPS)
     dear = sd.source("trips").where(lambda e: e.fare > 8)
     assert again.attach(dear).pull() == whole.attach(dear).pull() != []

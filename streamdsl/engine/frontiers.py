@@ -1,0 +1,64 @@
+"""Final frontiers: as far as the rows of a stream stay as they are (semantics, when answers come).
+
+A row of a stream is *final* if no legal continuation of the inputs can withdraw it or move its RE. The final frontier of a stream
+is a time: its rows with RE <= it are final. The output CTI c alone gives the last time before c, as a row that ends at c may
+still be lengthened; an operator may know better.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME
+from streamdsl.windows import Output
+
+
+class Frontier(NamedTuple):
+    """How far a stream is settled: changes have sync times >= `cti`, and its rows with RE <= `final` stay as they are."""
+
+    cti: int
+    final: int
+
+    @classmethod
+    def of(cls, cti: int, final: int = MIN_TIME) -> Frontier:
+        """Return the frontier of a stream with this CTI, of which more may be known.
+
+        >>> Frontier.of(60), Frontier.of(20, 60), Frontier.of(INFINITY)
+        (Frontier(cti=60, final=59), Frontier(cti=20, final=60), Frontier(cti=9223372036854775807, final=9223372036854775807))
+        """
+        return cls(cti, max(final, before(cti)))
+
+
+UNKNOWN: Final = MIN_TIME
+"""No row has so early an end: nothing is known to be final beyond what the output CTI says."""
+
+
+def before(cti: int) -> int:
+    """Return the last RE that no change with sync time >= `cti` reaches."""
+    return cti if cti in (MIN_TIME, INFINITY) else cti - CHRONON
+
+
+def moved(frontier: int, duration: int) -> int:
+    """Return a frontier that much later, or earlier; rows without end are final at the end of time only.
+
+    >>> moved(60, 5), moved(60, -5), moved(INFINITY, -5) == INFINITY, moved(INFINITY - 2, 7) == INFINITY - 1
+    (65, 55, True, True)
+    """
+    if frontier in (MIN_TIME, INFINITY):
+        return frontier
+    return min(max(frontier + duration, MIN_TIME), INFINITY - CHRONON)
+
+
+def of_windows(output: Output, closed: int) -> int:
+    """Return how far the results of windows are final, given that all windows with W.RE <= `closed` are closed."""
+    if output is Output.ALIGN:
+        return closed
+    return moved(closed, CHRONON) if output is Output.POINT_AT_END else UNKNOWN
+
+
+def of_same_ends(rows: Frontier, cti: int) -> int:
+    """Return how far rows are final that end where those of an input do, or are cut earlier at times that are fixed.
+
+    Nothing else changes them before the CTI; so one that ends at the CTI, and does not where its row may be lengthened, stays.
+    """
+    return min(rows.final, cti)

@@ -1,0 +1,270 @@
+"""Rows that wait to be sent: those that come many at a time in columns, those that come few at a time one by one.
+
+A row is taken back, or gets another end, by its id. In columns ids are numbers, or made of columns, and become Python objects
+only where few rows of many change.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Hashable
+from typing import Any, Final
+
+import numpy as np
+
+from streamdsl.engine.batch import Batch
+from streamdsl.engine.left_over import rows_after
+from streamdsl.engine.versions import OutRow
+from streamdsl.expr.table import Rows, every, flatnonzero
+from streamdsl.temporal import INFINITY
+
+FEW: Final = 32
+"""So many rows that come at a time are held in columns; fewer one by one."""
+_RARE: Final = 16
+"""Where fewer than one row in so many changes, they are looked for one by one."""
+_AT_ONCE: Final = 1024
+"""So many rows are looked through at once for one that is there."""
+
+
+class RowHeap:
+    """Rows one by one, by RE and by LE; a row that changes stands in a heap once more, and where it was counts no more."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Hashable, OutRow] = {}
+        self._by_re: list[tuple[int, int, Hashable]] = []
+        self._by_le: list[tuple[int, int, Hashable]] = []
+        self._tickets = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, id: Hashable) -> bool:
+        return id in self._rows
+
+    def put(self, row: OutRow) -> None:
+        """Hold a row as it is after a change; one that is there no more is let go."""
+        if row.re_new == row.le:
+            self._rows.pop(row.id, None)
+            return
+        self._rows[row.id] = row._replace(re_old=row.le)
+        heapq.heappush(self._by_re, (row.re_new, next(self._tickets), row.id))
+        heapq.heappush(self._by_le, (row.le, next(self._tickets), row.id))
+
+    def first_end(self) -> int | None:
+        """Return the least RE, None if no row is held."""
+        while self._by_re:
+            re, _, id = self._by_re[0]
+            if id in self._rows and self._rows[id].re_new == re:
+                return re
+            heapq.heappop(self._by_re)
+        return None
+
+    def first_start(self) -> int:
+        """Return the least LE, INFINITY if no row is held."""
+        while self._by_le:
+            le, _, id = self._by_le[0]
+            if id in self._rows and self._rows[id].le == le:
+                return le
+            heapq.heappop(self._by_le)
+        return INFINITY
+
+    def pop_first_ending(self) -> OutRow:
+        """Let go of the row with the least RE, which `first_end` has just looked up, and return it."""
+        return self._rows.pop(heapq.heappop(self._by_re)[2])
+
+    def pop_ending(self, until: int) -> list[OutRow]:
+        """Let go of the rows with RE <= `until`, and return them."""
+        found: list[OutRow] = []
+        while self._by_re and self._by_re[0][0] <= until:
+            re, _, id = heapq.heappop(self._by_re)
+            if id in self._rows and self._rows[id].re_new == re:
+                found.append(self._rows.pop(id))
+        return found
+
+    def pop_starting(self, until: int) -> list[OutRow]:
+        """Let go of the rows with LE <= `until`, and return them."""
+        found: list[OutRow] = []
+        while self._by_le and self._by_le[0][0] <= until:
+            le, _, id = heapq.heappop(self._by_le)
+            if id in self._rows and self._rows[id].le == le:
+                found.append(self._rows.pop(id))
+        return found
+
+    def ends(self) -> list[int]:
+        """Return the REs."""
+        return [row.re_new for row in self._rows.values()]
+
+
+class HeldRun:
+    """Rows in columns, in order of RE. Those before `start` have been sent; of the others some may be there no more."""
+
+    def __init__(self, rows: Batch) -> None:
+        ends = rows.re_new
+        self._rows = rows if every(ends[1:] >= ends[:-1]) else rows.take(np.argsort(ends, kind="stable"))
+        self._is_there = np.ones(len(rows), dtype=np.bool_)
+        self._by_start = np.argsort(self._rows.le, kind="stable")
+        self._first = 0
+        self._start = 0
+        self._size = len(rows)
+        self._first_end = int(self._rows.re_new[0])
+        self._places: dict[Hashable, int] | None = None
+
+    def __len__(self) -> int:
+        return self._size
+
+    def pop_ending(self, until: int) -> Batch | None:
+        """Let go of the rows with RE <= `until`, and return them, None if there are none."""
+        if until < self._first_end:
+            return None
+        start, stop = self._start, int(np.searchsorted(self._rows.re_new, until, side="right"))
+        self._start = stop
+        self._first_end = int(self._rows.re_new[stop]) if stop < len(self._rows) else INFINITY
+        rows = start + flatnonzero(self._is_there[start:stop])
+        self._is_there[start:stop] = False
+        self._size -= len(rows)
+        return self._rows.only(rows) if len(rows) else None
+
+    def first_start(self) -> int:
+        """Return the least LE, INFINITY if no row is there."""
+        by_start = self._by_start
+        while self._first < len(by_start):
+            there = self._is_there[by_start[self._first : self._first + _AT_ONCE]]
+            place = int(there.argmax())
+            if there[place]:
+                self._first += place
+                return int(self._rows.le[by_start[self._first]])
+            self._first += len(there)
+        return INFINITY
+
+    def drop(self, id: Hashable) -> bool:
+        """Let go of a row, if it is here."""
+        if self._places is None:
+            places = self._living()
+            self._places = dict(zip(self._rows.ids[places].tolist(), places.tolist(), strict=True))
+        place = self._places.pop(id, None)
+        if place is None or not self._is_there[place]:
+            return False
+        self._is_there[place] = False
+        self._size -= 1
+        return True
+
+    def packed(self) -> HeldRun:
+        """Return the rows that are there without the others, once these are the most."""
+        return HeldRun(self.rows()) if 2 * self._size < len(self._rows) else self
+
+    def rows(self) -> Batch:
+        """Return the rows that are there."""
+        return self._rows.only(self._living())
+
+    def ends(self) -> list[int]:
+        """Return the REs of the rows that are there."""
+        found: list[int] = self._rows.re_new[self._living()].tolist()
+        return found
+
+    def _living(self) -> Rows:
+        return flatnonzero(self._is_there)
+
+
+class HeldRows:
+    """Rows that wait, in runs of columns, each at least twice as long as the next, and besides one by one.
+
+    >>> from streamdsl.engine.batch import Changes
+    >>> changes, held = Changes(), HeldRows()
+    >>> for n in range(100):
+    ...     changes.add(n, n, n, n + 10, None)
+    >>> held.take(changes.batch(keyed=False))
+    >>> len(held), held.first_start(), held.pop_ending(19)[1].ids.tolist(), held.first_start()
+    (100, 0, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], 10)
+    """
+
+    def __init__(self) -> None:
+        self.few = RowHeap()
+        self._runs: list[HeldRun] = []
+
+    def __len__(self) -> int:
+        return len(self.few) + self._n_in_runs() if self._runs else len(self.few)
+
+    def put(self, row: OutRow) -> None:
+        """Take the change of a row."""
+        if not row.is_insertion and row.id not in self.few:
+            self._drop(row.id)
+        self.few.put(row)
+
+    def take(self, changes: Batch) -> None:
+        """Take the changes of many rows."""
+        retracted = flatnonzero(changes.re_old != changes.le)
+        if not len(retracted):
+            self._add(changes)
+            return
+        alone = self._held_alone(changes, retracted)
+        if len(alone):
+            self._put_each(changes.take(alone))
+            changes = changes.take(_others(alone, len(changes)))
+        if _RARE * (len(retracted) - len(alone)) >= self._n_in_runs():
+            rows = rows_after(Batch.concat([*(run.rows() for run in self._runs), changes]))
+            self._runs = []
+            self._add(rows)
+            return
+        is_retraction = changes.re_old != changes.le
+        self._put_each(changes.take(flatnonzero(is_retraction)))
+        self._add(changes.take(flatnonzero(~is_retraction)))
+
+    def pop_ending(self, until: int) -> tuple[list[OutRow], Batch | None]:
+        """Let go of the rows with RE <= `until`, and return those held one by one, and those in columns."""
+        few = self.few.pop_ending(until)
+        if not self._runs:
+            return few, None
+        parts = [rows for run in self._runs if (rows := run.pop_ending(until)) is not None]
+        if parts:
+            self._runs = [run.packed() for run in self._runs if len(run)]
+        return few, Batch.concat(parts) if parts else None
+
+    def first_start(self) -> int:
+        """Return the least LE, INFINITY if no row is held."""
+        if not self._runs:
+            return self.few.first_start()
+        return min([self.few.first_start(), *(run.first_start() for run in self._runs)])
+
+    def ends(self) -> list[int]:
+        """Return the REs."""
+        return [*self.few.ends(), *(end for run in self._runs for end in run.ends())]
+
+    def _held_alone(self, changes: Batch, retracted: Rows) -> Rows:
+        """Return which of the rows that change are held one by one."""
+        if not len(self.few):
+            return retracted[:0]
+        ids = changes.ids[retracted].tolist()
+        return retracted[[id in self.few for id in ids]]
+
+    def _put_each(self, changes: Batch) -> None:
+        columns: tuple[list[Any], ...] = (changes.ids.tolist(), changes.le.tolist(), changes.re_old.tolist())
+        for row in zip(*columns, changes.re_new.tolist(), changes.table.payloads(), strict=True):
+            self.put(OutRow(*row))
+
+    def _drop(self, id: Hashable) -> None:
+        """Let go of a row in columns."""
+        if not any(run.drop(id) for run in self._runs):
+            raise AssertionError(f"the row {id!r} changes, and has been sent")
+        self._runs = [run for run in self._runs if len(run)]
+
+    def _add(self, rows: Batch) -> None:
+        """Hold new rows in a run; runs that are not much longer become one with it."""
+        if not len(rows):
+            return
+        parts, size = [rows], len(rows)
+        while self._runs and len(self._runs[-1]) < 2 * size:
+            run = self._runs.pop()
+            parts.append(run.rows())
+            size += len(run)
+        self._runs.append(HeldRun(Batch.concat(parts)))
+
+    def _n_in_runs(self) -> int:
+        return sum(map(len, self._runs))
+
+
+def _others(rows: Rows, size: int) -> Rows:
+    """Return the rows of so many that are not among some."""
+    is_other = np.ones(size, dtype=np.bool_)
+    is_other[rows] = False
+    return flatnonzero(is_other)
