@@ -21,8 +21,9 @@ from streamdsl.engine.ids import Ids, PairIds, VersionedIds
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.versions import RowVersion
 from streamdsl.errors import SchemaError
+from streamdsl.expr.held import Held
 from streamdsl.expr.table import Column, Rows, flatnonzero, largest, least
-from streamdsl.temporal.payload import fields_of, is_dataclass, is_nan, plain
+from streamdsl.temporal.payload import fields_of, is_dataclass, is_nan, payload_key, plain
 
 _NAME: Final = re.compile(r"[^\W\d][\w.:/ -]*")
 _WORDS: Final = frozenset({"None", "True", "False", "nan", "inf", "Ellipsis"})
@@ -133,9 +134,12 @@ def id_texts(ids: Ids) -> Any:
 
 
 def _written(ids: Ids) -> Parts | None:
-    """Return the `repr`s of ids that are made of columns of integers; None of others."""
+    """Return the texts of ids that are made of columns of integers, and of held ones; None of others."""
     if isinstance(ids, np.ndarray):
         return [_integer_texts(ids)] if ids.dtype.kind == "i" else None
+    if isinstance(ids, Held):
+        codes, values = ids.known()
+        return [Chosen([_text(payload_key(value)) for value in values.tolist()], codes)]
     if isinstance(ids, PairIds):
         return _tuple([_written(column) for column in ids.columns])
     if type(ids) is not WindowIds:

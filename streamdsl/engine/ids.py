@@ -18,7 +18,8 @@ import numpy as np
 from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.engine.sorting import as_one
 from streamdsl.engine.versions import RowVersion, row_versions
-from streamdsl.expr.table import Column, concat_columns, flatnonzero, object_column
+from streamdsl.expr.held import Held
+from streamdsl.expr.table import Column, concat_columns, concat_parts, flatnonzero, object_column
 from streamdsl.temporal.time import Ticks
 
 
@@ -186,4 +187,6 @@ def concat_ids(parts: Sequence[Ids]) -> Ids:
     if isinstance(first, DeferredIds) and all(first.is_like(part) for part in parts):
         columns = zip(*(part.columns for part in parts if isinstance(part, DeferredIds)), strict=True)
         return first.with_columns(*map(concat_ids, columns))
+    if any(isinstance(part, Held) for part in parts):
+        return concat_parts(parts)  # type: ignore[arg-type, return-value]
     return concat_columns([object_column(part.tolist()) if isinstance(part, DeferredIds) else part for part in parts])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from streamdsl.expr.held import AnyColumn
 from streamdsl.expr.table import Column
 from streamdsl.io.columns import check_names
 from streamdsl.io.times import TimeColumn
@@ -33,6 +34,12 @@ class ArrowColumns:
     def values(self, name: str) -> Column:
         """Return a column as payload values; a null is None, a NaN stays."""
         return arrow_values(self._table.column(name))
+
+    def held(self, name: str) -> AnyColumn:
+        """Return a column as payload values, which may be made where they are read."""
+        from streamdsl.io.arrow_held import held_values
+
+        return held_values(self._table.column(name))
 
     def times(self, name: str) -> TimeColumn:
         """Return a column as times: dates in UTC, integers, or text."""

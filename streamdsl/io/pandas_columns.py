@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from streamdsl.errors import SchemaError
+from streamdsl.expr.held import AnyColumn
 from streamdsl.expr.table import Column, object_column
 from streamdsl.io.columns import check_names
 from streamdsl.io.times import TimeColumn
@@ -52,6 +53,10 @@ class PandasColumns:
             texts: Column = column.to_numpy(dtype=object, na_value=None)
             return texts
         return value_column(column.to_numpy(dtype=object, na_value=None).tolist())
+
+    def held(self, name: str) -> AnyColumn:
+        """Return a column as payload values, which may be made where they are read."""
+        return self.values(name)
 
     def times(self, name: str) -> TimeColumn:
         """Return a column as times: dates in UTC, integers (also as floats, which nulls make of them), or text."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from streamdsl.expr.held import AnyColumn
 from streamdsl.expr.table import Column, object_column
 from streamdsl.io.columns import check_names
 from streamdsl.io.times import TimeColumn
@@ -38,6 +39,10 @@ class PolarsColumns:
         if dtype in (pl.Datetime("ns"), pl.Duration("ns")) or (isinstance(dtype, pl.Datetime) and dtype.time_unit == "ns"):
             return value_column(_with_nanoseconds(column))
         return value_column(column.to_list())
+
+    def held(self, name: str) -> AnyColumn:
+        """Return a column as payload values, which may be made where they are read."""
+        return self.values(name)
 
     def times(self, name: str) -> TimeColumn:
         """Return a column as times: dates in UTC, integers, or text."""

@@ -18,6 +18,7 @@ from streamdsl.engine.state.objects import Objects
 from streamdsl.engine.state.outside import Outside
 from streamdsl.engine.state.unfolded import unfolded
 from streamdsl.engine.state.values import Write
+from streamdsl.expr.held import Held, HeldColumns
 
 
 class _Known:
@@ -113,6 +114,10 @@ class Writer:
     def _within(self, cls: type, values: Sequence[Any], inside: bool = True) -> list[Any]:
         if not inside:
             return ["outside", list(map(self._outside.name, values))]
+        if cls is Held:
+            return self.column([each.column for each in values])
+        if cls is HeldColumns:
+            return self.column(list(map(dict, values)))
         kind = self._kinds.get(cls)
         if kind is None:
             kind = self._kinds[cls] = kind_of(cls, self.classes)
