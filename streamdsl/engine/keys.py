@@ -16,9 +16,8 @@ from uuid import UUID
 
 import numpy as np
 
-from streamdsl.engine.codes import coded, integer_codes
-from streamdsl.engine.columnar.kernels import MANY
 from streamdsl.engine.index.pair_index import PairIndex
+from streamdsl.expr.coding import MANY, coded, integer_codes
 from streamdsl.expr.held import AnyColumn, Coded, Held, Known, with_parts
 from streamdsl.expr.nodes import Constant, Expr, Make
 from streamdsl.expr.schema import Schema, as_payload
@@ -76,11 +75,15 @@ class PartNumbers:
         """Return each value's number, equal where `payload_key`s are."""
         if isinstance(column, Held):
             return self._of_held(column)
+        if column.dtype.kind in "fb" and len(column) >= MANY:
+            return self._of_held(Held(coded(column)))
+        return self._of_each(column)
+
+    def _of_each(self, column: Column) -> Ticks:
+        """Return the numbers of values, each of which is looked at."""
         if column.dtype.kind == "i" and (self._are_own or not len(self)):
             self._are_own = True
             return self._of_integers(column)
-        if column.dtype != object and len(column) >= MANY:
-            return self._of_held(Held(coded(column)))
         values = column.tolist()
         if values and not len(self) and type(values[0]) is int and -(2**63) <= values[0] < 2**63:
             self._are_own = True  # as if they came one by one
@@ -103,7 +106,7 @@ class PartNumbers:
         numbers = known.numbers[codes]
         if known.n_missing and len(unknown := flatnonzero(numbers < 0)):
             new = _in_order(codes[unknown], source.n_codes)
-            known.numbers[new] = self.of(source.coded(new))
+            known.numbers[new] = self._of_each(source.coded(new))
             # Where there was no room for more, what is shown has moved.
             source.numbers = Known(self._shown, known.numbers, known.n_missing - len(new))
             numbers[unknown] = known.numbers[codes[unknown]]

@@ -18,6 +18,8 @@ Column: TypeAlias = NDArray[Any]
 """One-dimensional: `int64`, `float64` or `bool` where every value is exactly that, else `object`."""
 Rows: TypeAlias = NDArray[np.intp]
 
+FEW: Final = 64
+"""Of so few rows the values are made at once."""
 _WHOLE: Final = slice(None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -9,12 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamdsl.engine.codes import integer_codes
-from streamdsl.expr.held import AnyColumn, Column, Held, Rows, Source
+from streamdsl.expr.coding import integer_codes
+from streamdsl.expr.held import FEW, AnyColumn, Column, Held, Rows, Source
 from streamdsl.io.arrow_columns import arrow_values
-
-_FEW = 64
-"""Of so few rows the values are made at once."""
 
 
 class ArrowSource(Source):
@@ -29,19 +27,10 @@ class ArrowSource(Source):
         self.array = array
         self.size = len(array)
 
-    def taken(self, rows: Rows | slice) -> Any:
-        """Return some rows as a chunked array."""
-        if not isinstance(rows, slice):
-            return self.array.take(pa.array(rows))
-        here = range(self.size)[rows]
-        if here.step != 1:
-            return self.array.take(pa.array(np.arange(self.size)[rows]))
-        return self.array if len(here) == self.size else self.array.slice(here.start, len(here))
-
     def values(self, rows: Rows | slice) -> Column:
-        if "_all" in self.__dict__ or isinstance(rows, slice):
+        if isinstance(rows, slice) or "_all" in self.__dict__ or pa.types.is_dictionary(self.array.type):
             return self._all[rows]
-        return arrow_values(self.taken(rows))
+        return arrow_values(self.array.take(pa.array(rows)))
 
     @cached_property
     def _all(self) -> Column:
@@ -62,7 +51,7 @@ class ArrowSource(Source):
         """The codes, and the value of each as an array."""
         kind = self.array.type
         if pa.types.is_dictionary(kind):
-            return _with_null(self.array.unify_dictionaries().combine_chunks())
+            return _in_dictionaries(self.array.chunks, kind.value_type)
         array = self.array.combine_chunks()
         if pa.types.is_floating(kind) and not array.null_count:
             codes, known = integer_codes(array.cast(pa.float64()).to_numpy().view(np.int64))
@@ -71,13 +60,28 @@ class ArrowSource(Source):
         return encoded.indices.to_numpy(), encoded.dictionary
 
 
-def _with_null(array: Any) -> tuple[Rows, Any]:
-    """Return the codes of a dictionary array, and the values; what has no value has the null behind them."""
-    codes, known = array.indices, array.dictionary
-    if not codes.null_count:
-        return codes.to_numpy(), known
-    filled = codes.cast(pa.int64()).fill_null(len(known)).to_numpy()
-    return filled, pa.concat_arrays([known, pa.nulls(1, known.type)])
+def _in_dictionaries(chunks: Sequence[Any], kind: Any) -> tuple[Rows, Any]:
+    """Return the codes of chunks with dictionaries, and the values of all of these, with a null behind them."""
+    first: dict[Any, int] = {}
+    known: list[Any] = []
+    codes = [np.empty(0, dtype=np.intp)]
+    stop = sum(len(chunk.dictionary) for chunk in chunks)
+    for chunk in chunks:
+        place = _place_of(chunk.dictionary)
+        if place not in first:
+            first[place] = sum(map(len, known))
+            known.append(chunk.dictionary)
+        indices = chunk.indices.cast(pa.int64())
+        if first[place]:
+            indices = pc.add(indices, first[place])
+        codes.append((indices.fill_null(stop) if indices.null_count else indices).to_numpy())
+    missing = stop - sum(map(len, known))
+    return np.concatenate(codes), pa.concat_arrays([*known, pa.nulls(missing + 1, kind)])
+
+
+def _place_of(array: Any) -> tuple[Any, ...]:
+    """Return what arrays have in common that are the same in memory."""
+    return (len(array), array.offset, *(None if buffer is None else buffer.address for buffer in array.buffers()))
 
 
 def held_values(array: Any) -> AnyColumn:
@@ -86,7 +90,7 @@ def held_values(array: Any) -> AnyColumn:
     >>> type(held_values(pa.chunked_array([["a"] * 100]))).__name__, type(held_values(pa.chunked_array([[1] * 100]))).__name__
     ('Held', 'ndarray')
     """
-    return Held(ArrowSource(array)) if len(array) >= _FEW and _can_be_held(array) else arrow_values(array)
+    return Held(ArrowSource(array)) if len(array) >= FEW and _can_be_held(array) else arrow_values(array)
 
 
 def _can_be_held(array: Any) -> bool:

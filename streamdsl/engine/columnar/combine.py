@@ -8,13 +8,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.codes import integer_codes
-from streamdsl.engine.columnar.kernels import MANY
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.terms import ROWS, Terms
 from streamdsl.engine.pairs import counted_runs, distinct_pairs, span_of
 from streamdsl.engine.room import Room
+from streamdsl.expr.coding import MANY, integer_codes
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 

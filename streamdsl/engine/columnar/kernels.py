@@ -7,18 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any, Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.expr.coding import compiled
 from streamdsl.expr.table import Rows
 from streamdsl.temporal.time import Ticks
-
-MANY: Final = 2**14
-"""So many rows are worth a compiled loop."""
 
 DigitAdder: TypeAlias = Callable[[NDArray[np.float64], Rows, tuple[Ticks, ...], NDArray[np.float64], NDArray[np.float64]], None]
 
@@ -28,29 +24,16 @@ DigitSummer: TypeAlias = Callable[
 ]
 
 
-IntegerCoder: TypeAlias = Callable[[Ticks, NDArray[np.int32], Ticks, Rows], int]
-
-
-@cache
-def integer_coder() -> IntegerCoder | None:
-    """Return `code_integers`, compiled; None without numba."""
-    return _compiled(code_integers)  # type: ignore[no-any-return]
-
-
 @cache
 def digit_adder() -> DigitAdder | None:
     """Return `add_digits`, compiled; None without numba."""
-    return _compiled(add_digits)  # type: ignore[no-any-return]
+    return compiled(add_digits)  # type: ignore[no-any-return]
 
 
 @cache
 def digit_summer() -> DigitSummer | None:
     """Return `sum_digits`, compiled; None without numba."""
-    return _compiled(sum_digits)  # type: ignore[no-any-return]
-
-
-def _compiled(loop: Callable[..., Any]) -> Any:
-    return None if find_spec("numba") is None else import_module("numba").njit(cache=True, nogil=True)(loop)
+    return compiled(sum_digits)  # type: ignore[no-any-return]
 
 
 def add_digits(
@@ -75,32 +58,6 @@ def add_digits(
             lanes[weight][place] += digit
             rest -= digit * ups[weight]
         lanes[last][place] += np.int64(rest * downs[last])
-
-
-def code_integers(values: Ticks, table: NDArray[np.int32], found: Ticks, codes: Rows) -> int:
-    """Write a number for each integer, in order of first appearance, and which integer each number is of; return how many.
-
-    `table` is full of -1, and has room for twice as many places as there are rows: a power of two.
-
-    >>> found, codes = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.intp)
-    >>> code_integers(np.array([70, 50, 70]), np.full(8, -1, dtype=np.int32), found, codes)
-    2
-    >>> found[:2].tolist(), codes.tolist()
-    ([70, 50], [0, 1, 0])
-    """
-    last, number = len(table) - 1, 0
-    for row in range(len(values)):
-        value = values[row]
-        mixed = (value ^ (value >> 31)) * 0x2545F491
-        place = (mixed ^ (mixed >> 29)) & last
-        while table[place] >= 0 and found[table[place]] != value:
-            place = (place + 1) & last
-        if table[place] < 0:
-            table[place] = number
-            found[number] = value
-            number += 1
-        codes[row] = table[place]
-    return number
 
 
 def sum_digits(
