@@ -33,6 +33,8 @@ _SELF: Final = frozenset({int, bool, str, type(None)})
 """The types of values that are their own `payload_key`, and most of all keys."""
 _AS_THEY_ARE: Final = frozenset({*_SELF, bytes, date, datetime, time, timedelta, UUID})
 """The types of values that are their own `payload_key`."""
+_PLAIN: Final = PLAIN | _AS_THEY_ARE
+_NUMBERS: Final = frozenset({int, bool, float, Decimal, Fraction})
 _MANY: Final = 64
 """So many values are worth a look at all of them."""
 
@@ -75,9 +77,19 @@ class PartNumbers:
         """Return each value's number, equal where `payload_key`s are."""
         if isinstance(column, Held):
             return self._of_held(column)
-        if column.dtype.kind in "fb" and len(column) >= MANY:
+        if column.dtype.kind == "b" and len(column) >= _MANY:
+            return self._of_bools(column)
+        if column.dtype.kind == "f" and len(column) >= MANY:
             return self._of_held(Held(coded(column)))
         return self._of_each(column)
+
+    def _of_bools(self, column: Column) -> Ticks:
+        """Return the numbers of bools, the first of which comes first."""
+        numbers = np.empty(2, dtype=np.int64)
+        for value in (column.item(0), not column.item(0)):
+            if (column == value).any():
+                numbers[int(value)] = self._numbers[value]
+        return numbers[column.view(np.int8)]
 
     def _of_each(self, column: Column) -> Ticks:
         """Return the numbers of values, each of which is looked at."""
@@ -88,14 +100,14 @@ class PartNumbers:
         if values and not len(self) and type(values[0]) is int and -(2**63) <= values[0] < 2**63:
             self._are_own = True  # as if they came one by one
         kinds = unique(map(type, values))
-        if not kinds <= _AS_THEY_ARE:
-            return np.fromiter(map(self.number, map(payload_key, values), values), dtype=np.int64, count=len(values))
-        if len(values) >= _MANY:
-            if not self._are_own or kinds.isdisjoint((int, bool)):
-                return self._remembered(values, kinds)
-            if int in kinds:
+        if len(values) >= _MANY and kinds <= _PLAIN:
+            if not self._are_own or kinds.isdisjoint(_NUMBERS):
+                return self._remembered(_plain_keys(values, kinds), values, kinds)
+            if kinds <= _AS_THEY_ARE and int in kinds:
                 return self._of_mixed(column, values)
-        return np.fromiter(map(self._numbers.__getitem__, values), dtype=np.int64, count=len(values))
+        if kinds <= _AS_THEY_ARE:
+            return np.fromiter(map(self._numbers.__getitem__, values), dtype=np.int64, count=len(values))
+        return np.fromiter(map(self.number, map(payload_key, values), values), dtype=np.int64, count=len(values))
 
     def _of_held(self, column: Held) -> Ticks:
         """Return the numbers of held values, each of which is looked at once; of those that no row has none is remembered."""
@@ -124,22 +136,22 @@ class PartNumbers:
             numbers[are_integers] = list(map(self._numbers.__getitem__, column[are_integers].tolist()))
         return numbers
 
-    def _remembered(self, values: list[Any], kinds: set[type]) -> Ticks:
-        """Return the numbers of many values, all of which are remembered from now on."""
+    def _remembered(self, keys: list[Any], values: list[Any], kinds: set[type]) -> Ticks:
+        """Return the numbers of many values, given their `payload_key`s: all of them are remembered from now on."""
         while len(self._free) < len(values):
             self._grow()
         first = len(self._free) - len(values)
         places = np.array(self._free[first:], dtype=np.int64)
         del self._free[first:]
         given = self.limit + 2 * places
-        numbers = np.fromiter(map(self._numbers.setdefault, values, given.tolist()), dtype=np.int64, count=len(values))
+        numbers = np.fromiter(map(self._numbers.setdefault, keys, given.tolist()), dtype=np.int64, count=len(values))
         is_new = numbers == given
         new, taken = flatnonzero(is_new), places[is_new]
         self._free.extend(places[~is_new].tolist())
         self._shown[taken] = object_column(values)[new]
         for place, row in zip(taken.tolist(), new.tolist(), strict=True):
-            self._keys[place] = values[row]
-        self._typed = self._typed or (len(new) > 0 and not kinds.isdisjoint((int, bool)))
+            self._keys[place] = keys[row]
+        self._typed = self._typed or (len(new) > 0 and not kinds.isdisjoint((int, bool, float)))
         return numbers
 
     def of_one(self, value: Any) -> int:
@@ -244,6 +256,21 @@ def _spelled(column: AnyColumn) -> list[Hashable]:
         return [*column.tolist()]
     values: list[Any] = column.tolist()
     return values if column.dtype.kind in "bi" else list(map(payload_key, values))
+
+
+def _is_plain(column: Column) -> bool:
+    return column.dtype != object or unique(map(type, column.tolist())) <= _PLAIN
+
+
+def _made(column: AnyColumn) -> Column:
+    return column.column if isinstance(column, Held) else column
+
+
+def _plain_keys(values: list[Any], kinds: set[type]) -> list[Any]:
+    """Return the `payload_key`s of plain values."""
+    if Decimal in kinds and any(type(value) is Decimal and value.is_nan() for value in values):
+        return list(map(payload_key, values))
+    return [value if value == value else payload_key(value) for value in values] if float in kinds else values
 
 
 def _in_order(codes: Rows, size: int) -> Rows:
@@ -358,19 +385,16 @@ class KeyTable:
         return parts if self.around is None else parts[1:]
 
     def _held_parts(self, numbers: Ticks) -> list[AnyColumn]:
-        """Return what `_parts` does; where rows are many, plain values that are no numbers are held, each once for each group."""
+        """Return what `_parts` does; where rows are many, plain values are held, each once for each group."""
         if len(numbers) < _MANY or (not self._firsts and largest(numbers) < self._only.limit):
             return [*self._parts(numbers)]
         codes, known = integer_codes(numbers)
-        return [
-            Held(Coded(codes, part)) if part.dtype == object and unique(map(type, part.tolist())) <= PLAIN else part[codes]
-            for part in self._parts(known)
-        ]
+        return [Held(Coded(codes, part)) if _is_plain(part) else part[codes] for part in self._parts(known)]
 
     def leaves(self, numbers: Ticks) -> list[AnyColumn]:
         """Return all parts of keys, those of the groups around them first: `spell` makes paths of them."""
         parts = self._held_parts(numbers)
-        outer = [] if self.around is None else self.around.leaves(parts[0])  # type: ignore[arg-type]
+        outer = [] if self.around is None else self.around.leaves(_made(parts[0]))
         return [*outer, *self._own(parts)]
 
     def leaves_of(self, number: int) -> tuple[Any, ...]:

@@ -71,7 +71,7 @@ def _integers(column: AnyColumn) -> Column | None:
 
 def _ranks(values: Column) -> Column:
     ranked = _ranked(values)
-    return np.unique(ranked, return_inverse=True)[1] if ranked.dtype.kind == "f" else ranked
+    return np.unique(ranked, return_inverse=True)[1]
 
 
 def _tied(columns: Sequence[Column]) -> NDArray[np.bool_]:
@@ -127,15 +127,30 @@ def _arrow_ranks(values: list[Any], kinds: set[type]) -> Column | None:
     arrow, (kind, *others) = sys.modules.get("pyarrow"), kinds - {type(None)} or {type(None)}
     if arrow is None or others or kind not in (*_BY_VALUE, *_BY_REPR):
         return None
+    if kind is Decimal:
+        return None if None in values else _float_ranks(values)
     if kind in _BY_REPR:
         values = [None if value is None else repr(value) for value in values]
     try:
         array = arrow.array(values)
     except (arrow.ArrowException, ValueError, OverflowError):  # a lone surrogate, or an integer beyond int64
         return None
-    if kind is Decimal and not all(value is None or value.is_finite() for value in values):
-        return None
     ranks: Column = import_module("pyarrow.compute").rank(array, tiebreaker="dense").to_numpy().astype(np.int64)
     if array.null_count:
         ranks[array.is_null().to_numpy(zero_copy_only=False)] = 0
+    return ranks
+
+
+def _float_ranks(values: list[Any]) -> Column | None:
+    """Return the ranks of numbers that are different floats too, which are in the same order; else None."""
+    try:
+        floats = np.array(list(map(float, values)))
+    except (ValueError, OverflowError):  # a signalling NaN
+        return None
+    order = np.argsort(floats)
+    ordered = floats[order]
+    if not (np.isfinite(floats).all() and (ordered[1:] != ordered[:-1]).all()):
+        return None
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.arange(len(order))
     return ranks

@@ -17,6 +17,8 @@ from streamdsl.temporal.time import Ticks
 
 MANY: Final = 2**14
 """So many rows are worth a compiled loop."""
+_PLACES: Final = 2**16
+"""The places of a table of integers, at first: few different ones are found in the cache."""
 
 IntegerCoder: TypeAlias = Callable[[Ticks, NDArray[np.int32], Ticks, Rows], int]
 
@@ -138,9 +140,12 @@ def _hashed(values: Ticks) -> tuple[Rows, Ticks] | None:
     """Return what `integer_codes` does, in order of first appearance; None where nothing that hashes is there."""
     coder = integer_coder()
     if coder is not None:
-        table = np.full(2 << len(values).bit_length(), -1, dtype=np.int32)
-        found, codes = np.empty(len(values), dtype=np.int64), np.empty(len(values), dtype=np.intp)
-        return codes, found[: coder(values, table, found, codes)].copy()
+        codes, size, number = np.empty(len(values), dtype=np.intp), _PLACES, -1
+        while number < 0:
+            found = np.empty(size // 2, dtype=np.int64)
+            number = coder(values, np.full(size, -1, dtype=np.int32), found, codes)
+            size *= 8
+        return codes, found[:number].copy()
     if (arrow := sys.modules.get("pyarrow")) is None:
         return None
     encoded = arrow.array(values).dictionary_encode()
@@ -159,9 +164,9 @@ def _sorted(values: Ticks) -> tuple[Rows, Ticks]:
 def code_integers(values: Ticks, table: NDArray[np.int32], found: Ticks, codes: Rows) -> int:
     """Write a number for each integer, in order of first appearance, and which integer each number is of; return how many.
 
-    `table` is full of -1, and has room for twice as many places as there are rows: a power of two.
+    `table` is full of -1, and has a power of two of places. It returns -1 where that leaves no room: half of them stay empty.
 
-    >>> found, codes = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.intp)
+    >>> found, codes = np.zeros(4, dtype=np.int64), np.zeros(3, dtype=np.intp)
     >>> code_integers(np.array([70, 50, 70]), np.full(8, -1, dtype=np.int32), found, codes)
     2
     >>> found[:2].tolist(), codes.tolist()
@@ -175,6 +180,8 @@ def code_integers(values: Ticks, table: NDArray[np.int32], found: Ticks, codes: 
         while table[place] >= 0 and found[table[place]] != value:
             place = (place + 1) & last
         if table[place] < 0:
+            if number == len(found):
+                return -1
             table[place] = number
             found[number] = value
             number += 1

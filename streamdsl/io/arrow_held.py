@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamdsl.expr.coding import integer_codes
+from streamdsl.expr.coding import Typed, integer_codes
 from streamdsl.expr.held import FEW, AnyColumn, Column, Held, Rows, Source
 from streamdsl.io.arrow_columns import arrow_values
+
+_SMALL: Final = 2**30
 
 
 class ArrowSource(Source):
@@ -90,7 +92,17 @@ def held_values(array: Any) -> AnyColumn:
     >>> type(held_values(pa.chunked_array([["a"] * 100]))).__name__, type(held_values(pa.chunked_array([[1] * 100]))).__name__
     ('Held', 'ndarray')
     """
-    return Held(ArrowSource(array)) if len(array) >= FEW and _can_be_held(array) else arrow_values(array)
+    if len(array) < FEW:
+        return arrow_values(array)
+    if _can_be_held(array):
+        return Held(ArrowSource(array))
+    values = arrow_values(array)
+    return Held(Typed(values)) if values.dtype.kind == "i" and not _are_small(values) else values
+
+
+def _are_small(integers: Column) -> bool:
+    """Say whether integers are numbers of groups as they stand, also as one of two parts of a key."""
+    return int(integers.min()) >= 0 and int(integers.max()) < _SMALL
 
 
 def _can_be_held(array: Any) -> bool:
