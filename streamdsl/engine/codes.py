@@ -9,7 +9,8 @@ import numpy as np
 
 from streamdsl.expr.coding import integer_codes
 from streamdsl.expr.table import Column, Rows
-from streamdsl.temporal.payload import payload_key
+from streamdsl.temporal.alike import unique
+from streamdsl.temporal.payload import AS_THEY_ARE, payload_key
 
 
 def factorise(column: Column) -> Rows:
@@ -22,7 +23,7 @@ def factorise(column: Column) -> Rows:
     if column.dtype.kind in "bi":
         return integer_codes(column.astype(np.int64, copy=False))[0]
     values = column.tolist()
-    if not set(map(type, values)) <= {str, int, bool, type(None)}:
+    if not unique(map(type, values)) <= AS_THEY_ARE:
         values = list(map(payload_key, values))
     return hashed_codes(values)
 

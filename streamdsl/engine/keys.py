@@ -8,11 +8,9 @@ side by side in one integer.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
-from uuid import UUID
 
 import numpy as np
 
@@ -23,7 +21,7 @@ from streamdsl.expr.nodes import Constant, Expr, Make
 from streamdsl.expr.schema import Schema, as_payload
 from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero, largest, object_column
 from streamdsl.temporal.alike import unique
-from streamdsl.temporal.payload import PLAIN, payload_key
+from streamdsl.temporal.payload import AS_THEY_ARE, PLAIN, payload_key
 from streamdsl.temporal.time import Ticks
 
 BITS: Final = 62
@@ -31,9 +29,7 @@ BITS: Final = 62
 _HALF: Final = BITS // 2
 _SELF: Final = frozenset({int, bool, str, type(None)})
 """The types of values that are their own `payload_key`, and most of all keys."""
-_AS_THEY_ARE: Final = frozenset({*_SELF, bytes, date, datetime, time, timedelta, UUID})
-"""The types of values that are their own `payload_key`."""
-_PLAIN: Final = PLAIN | _AS_THEY_ARE
+_PLAIN: Final = PLAIN | AS_THEY_ARE
 _NUMBERS: Final = frozenset({int, bool, float, Decimal, Fraction})
 _MANY: Final = 64
 """So many values are worth a look at all of them."""
@@ -103,9 +99,9 @@ class PartNumbers:
         if len(values) >= _MANY and kinds <= _PLAIN:
             if not self._are_own or kinds.isdisjoint(_NUMBERS):
                 return self._remembered(_plain_keys(values, kinds), values, kinds)
-            if kinds <= _AS_THEY_ARE and int in kinds:
+            if kinds <= AS_THEY_ARE and int in kinds:
                 return self._of_mixed(column, values)
-        if kinds <= _AS_THEY_ARE:
+        if kinds <= AS_THEY_ARE:
             return np.fromiter(map(self._numbers.__getitem__, values), dtype=np.int64, count=len(values))
         return np.fromiter(map(self.number, map(payload_key, values), values), dtype=np.int64, count=len(values))
 
