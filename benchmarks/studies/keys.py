@@ -1,8 +1,8 @@
 """Keys as users have them: tumbling count and mean by keys of each kind, beside DuckDB and the loop one would write by hand.
 
-A line for each kind of key: CPU nanoseconds an event of a whole run over an Arrow table, to an Arrow table; of DuckDB (one thread,
-its own table, to an Arrow table); of a dict loop over Python's tuples; and of sessions that are fed the table in pushes of 16k rows,
-speculative and final. All take turns, the best of some rounds each, and every answer is compared with the loop's:
+A line for each kind of key: CPU nanoseconds an event of a whole run over an Arrow table, to an Arrow table; of DuckDB (one
+thread, its own table, to an Arrow table); of a dict loop over Python's tuples; and of sessions that are fed the table in pushes
+of 16k rows, speculative and final. All take turns, the best of some rounds each, and every answer is compared with the loop's:
 `python -m benchmarks.studies.keys [--rounds N] [--run-only] [KIND...]`.
 """
 

@@ -113,7 +113,7 @@ def coded(column: Column) -> Coded:
 def integer_codes(values: Ticks) -> tuple[Rows, Ticks]:
     """Return a small number for each integer, equal where they are, and the integer of each number.
 
-    Many are hashed. Few are marked in an array where they lie close together, else sorted.
+    Where integers lie close together they are marked in an array. Others are hashed if they are many, else sorted.
 
     >>> codes, known = integer_codes(np.array([2**60, 5, 2**60]))
     >>> known[codes].tolist(), len(known)
@@ -121,11 +121,11 @@ def integer_codes(values: Ticks) -> tuple[Rows, Ticks]:
     """
     if not len(values):
         return values.astype(np.intp), values
-    hashed = _hashed(values) if len(values) >= MANY else None
-    if hashed is not None:
-        return hashed
     low, high = int(values.min()), int(values.max())
-    return _marked(values - low, high - low + 1, low) if high - low <= 4 * len(values) + 1024 else _sorted(values)
+    if high - low < len(values) + 1024:
+        return _marked(values - low, high - low + 1, low)
+    hashed = _hashed(values) if len(values) >= MANY else None
+    return _sorted(values) if hashed is None else hashed
 
 
 def _marked(places: Ticks, size: int, low: int) -> tuple[Rows, Ticks]:

@@ -85,6 +85,11 @@ class Held:
         return Held(self.source, taken)
 
     @property
+    def rows(self) -> Rows | slice:
+        """Which rows of the source they are."""
+        return self._rows
+
+    @property
     def column(self) -> Column:
         """The values."""
         if self._column is None:

@@ -15,6 +15,10 @@ from streamdsl.expr.held import FEW, AnyColumn, Column, Held, Rows, Source
 from streamdsl.io.arrow_columns import arrow_values
 
 _SMALL: Final = 2**30
+_MOST: Final = 4
+"""So many values for each row a dictionary may have to be looked at whole."""
+
+_RANGED: Final = (pa.types.is_date, pa.types.is_timestamp, pa.types.is_time, pa.types.is_duration, pa.types.is_decimal)
 
 
 class ArrowSource(Source):
@@ -58,8 +62,18 @@ class ArrowSource(Source):
         if pa.types.is_floating(kind) and not array.null_count:
             codes, known = integer_codes(array.cast(pa.float64()).to_numpy().view(np.int64))
             return codes, pa.array(known.view(np.float64))
-        encoded = array.dictionary_encode(null_encoding="encode")
+        try:
+            encoded = array.dictionary_encode(null_encoding="encode")
+        except pa.ArrowNotImplementedError:  # then each row has a code of its own
+            return np.arange(self.size), array
         return encoded.indices.to_numpy(), encoded.dictionary
+
+    def passed(self, rows: Rows | slice) -> Any:
+        """Return some rows as an Arrow array of texts, None if they are not of that type."""
+        if self.array.type != pa.string():
+            return None
+        found = self.array.take(pa.array(np.arange(self.size)[rows] if isinstance(rows, slice) else rows)).combine_chunks()
+        return None if found.null_count == len(found) else found
 
 
 def _in_dictionaries(chunks: Sequence[Any], kind: Any) -> tuple[Rows, Any]:
@@ -94,6 +108,8 @@ def held_values(array: Any) -> AnyColumn:
     """
     if len(array) < FEW:
         return arrow_values(array)
+    if pa.types.is_dictionary(array.type) and sum(len(chunk.dictionary) for chunk in array.chunks) > _MOST * len(array):
+        return held_values(array.cast(array.type.value_type))  # of a large dictionary few values are there
     if _can_be_held(array):
         return Held(ArrowSource(array))
     values = arrow_values(array)
@@ -112,7 +128,7 @@ def _can_be_held(array: Any) -> bool:
         return is_dictionary or bool(array.null_count)
     if _is_text(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
         return True
-    return (pa.types.is_temporal(kind) or pa.types.is_decimal(kind)) and _is_in_range(array)
+    return any(test(kind) for test in _RANGED) and _is_in_range(array)
 
 
 def _is_text(kind: Any) -> bool:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from streamdsl.errors import SchemaError
 from streamdsl.expr.held import Held
+from streamdsl.io.arrow_held import ArrowSource
 from streamdsl.io.arrow_types import common_type, declared_type
 from streamdsl.io.values import unnested
 from streamdsl.temporal.frames import Values
@@ -33,6 +34,9 @@ def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
     (DataType(double), DataType(int64), DataType(double))
     """
     if isinstance(values, Held):
+        texts = values.source.passed(values.rows) if isinstance(values.source, ArrowSource) else None
+        if texts is not None and (hint is None or declared_type(hint) == texts.type):
+            return texts
         codes, known = values.known()
         return arrow_array(name, known, hint).take(pa.array(codes))
     if isinstance(values, np.ndarray) and values.dtype != object:

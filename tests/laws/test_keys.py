@@ -224,6 +224,19 @@ def test_a_run_over_keys_of_any_kind_means_what_its_events_mean(seed: int) -> No
     assert_cht_equal(found, denote(query.plan(), {"s": sd.CHT.from_events(events)}))
 
 
+@examples(60)
+@given(SEEDS)
+def test_a_frame_that_is_bound_once_gives_the_same_in_each_run(seed: int) -> None:
+    rng = Random(seed)
+    key, other, name = chosen(rng)
+    frame = table_of(rng, key, other, 0)
+    with small_limits(rng):
+        source = sd.from_arrow(frame)
+        queries = [KEYS[name](source), KEYS[rng.choice(list(KEYS))](source), KEYS[name](source)]
+        first, _, again = [repr(query.run().cht().rows) for query in queries]
+    assert first == again
+
+
 def to_arrow(result: Any) -> Any:
     """Return a table with its types, or what is wrong with making one."""
     try:

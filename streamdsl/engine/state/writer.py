@@ -70,7 +70,11 @@ class Writer:
     def column(self, values: Sequence[Any]) -> list[Any]:
         """Return values as a column."""
         self.out.charge(len(values))
-        return self.split(list(map(type, values)), values, self._typed)
+        kinds = list(map(type, values))
+        if Held in kinds or HeldColumns in kinds:
+            values = list(map(_read, values))
+            kinds = list(map(type, values))
+        return self.split(kinds, values, self._typed)
 
     def split(
         self, keys: Sequence[Hashable], values: Sequence[Any], write: Callable[[Any, Sequence[Any]], list[Any]]
@@ -114,11 +118,14 @@ class Writer:
     def _within(self, cls: type, values: Sequence[Any], inside: bool = True) -> list[Any]:
         if not inside:
             return ["outside", list(map(self._outside.name, values))]
-        if cls is Held:
-            return self.column([each.column for each in values])
-        if cls is HeldColumns:
-            return self.column(list(map(dict, values)))
         kind = self._kinds.get(cls)
         if kind is None:
             kind = self._kinds[cls] = kind_of(cls, self.classes)
         return self.references(kind, values) if isinstance(kind, Objects) else kind(values, self)
+
+
+def _read(value: Any) -> Any:
+    """Return what is held as what it is when it has been read."""
+    if type(value) is Held:
+        return value.column
+    return dict(value) if type(value) is HeldColumns else value
