@@ -71,6 +71,8 @@ def _integers(column: AnyColumn) -> Column | None:
 
 def _ranks(values: Column) -> Column:
     ranked = _ranked(values)
+    if ranked.dtype.kind == "i" and len(ranked) and int(ranked.max()) - int(ranked.min()) <= len(ranked):
+        return ranked
     return np.unique(ranked, return_inverse=True)[1]
 
 
@@ -135,7 +137,12 @@ def _arrow_ranks(values: list[Any], kinds: set[type]) -> Column | None:
         array = arrow.array(values)
     except (arrow.ArrowException, ValueError, OverflowError):  # a lone surrogate, or an integer beyond int64
         return None
-    ranks: Column = import_module("pyarrow.compute").rank(array, tiebreaker="dense").to_numpy().astype(np.int64)
+    compute = import_module("pyarrow.compute")
+    order = compute.sort_indices(array)
+    ordered = array.take(order)
+    is_first = compute.not_equal(ordered[1:], ordered[:-1]).fill_null(True).to_numpy(zero_copy_only=False)
+    ranks = np.empty(len(values), dtype=np.int64)
+    ranks[order.to_numpy()] = np.cumsum(np.append(True, is_first))
     if array.null_count:
         ranks[array.is_null().to_numpy(zero_copy_only=False)] = 0
     return ranks
