@@ -34,6 +34,9 @@ _NUMBERS: Final = frozenset({int, bool, float, Decimal, Fraction})
 _MANY: Final = 64
 """So many values are worth a look at all of them."""
 
+_LARGE: Final = 2**16
+"""So many keys are ordered sooner by the ranks of their values, though these are integers."""
+
 
 class _Numbers(dict[Hashable, int]):
     """Number by `payload_key`; an unknown key gets one."""
@@ -68,6 +71,11 @@ class PartNumbers:
 
     def __len__(self) -> int:
         return len(self._numbers) + len(self._wide)
+
+    @property
+    def remembers_values(self) -> bool:
+        """Whether it remembers others than integers."""
+        return len(self._numbers) > 0
 
     def of(self, column: AnyColumn) -> Ticks:
         """Return each value's number, equal where `payload_key`s are."""
@@ -383,6 +391,8 @@ class KeyTable:
     def _held_parts(self, numbers: Ticks) -> list[AnyColumn]:
         """Return what `_parts` does; where rows are many, plain values are held, each once for each group."""
         if len(numbers) < _MANY or (not self._firsts and largest(numbers) < self._only.limit):
+            return [*self._parts(numbers)]
+        if len(numbers) < _LARGE and not any(part.remembers_values for part in [self._only, *self._firsts, *self._lasts]):
             return [*self._parts(numbers)]
         codes, known = integer_codes(numbers)
         return [Held(Coded(codes, part)) if _is_plain(part) else part[codes] for part in self._parts(known)]
