@@ -56,6 +56,41 @@ class Sabotage:
 
 SABOTAGES = (
     Sabotage(
+        "what another table of keys knows of codes is taken for one's own",
+        "streamdsl/engine/keys.py",
+        "source.numbers is None or source.numbers.shown is not self._shown",
+        "source.numbers is None",
+        "bound_once",
+    ),
+    Sabotage(
+        "rows without a place in a dictionary have its first value",
+        "streamdsl/io/arrow_held.py",
+        "indices.fill_null(stop)",
+        "indices.fill_null(0)",
+        "keys_of_any_kind",
+    ),
+    Sabotage(
+        "the dictionary of a later chunk is read in the first one's place",
+        "streamdsl/io/arrow_held.py",
+        "        if first[place]:\n",
+        "        if False:\n",
+        "keys_of_any_kind",
+    ),
+    Sabotage(
+        "zeros of both signs have one code",
+        "streamdsl/expr/coding.py",
+        "else column.view(np.int64)",
+        "else (column + 0).view(np.int64)",
+        "keys_of_any_kind",
+    ),
+    Sabotage(
+        "many values that are remembered at once are shown in the places of others",
+        "streamdsl/engine/keys.py",
+        "self._shown[taken] = object_column(values)[new]",
+        "self._shown[taken] = object_column(values)[new][::-1]",
+        "keys_of_any_kind",
+    ),
+    Sabotage(
         "points that are left by a filter keep the first ids",
         "streamdsl/engine/batch.py",
         "self.rows + self.first",

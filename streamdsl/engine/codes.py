@@ -7,9 +7,10 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from streamdsl.expr.coding import integer_codes
 from streamdsl.expr.table import Column, Rows
-from streamdsl.temporal.payload import payload_key
-from streamdsl.temporal.time import Ticks
+from streamdsl.temporal.alike import unique
+from streamdsl.temporal.payload import AS_THEY_ARE, payload_key
 
 
 def factorise(column: Column) -> Rows:
@@ -20,9 +21,9 @@ def factorise(column: Column) -> Rows:
     True
     """
     if column.dtype.kind in "bi":
-        return _ranks(column.astype(np.int64, copy=False))
+        return integer_codes(column.astype(np.int64, copy=False))[0]
     values = column.tolist()
-    if not set(map(type, values)) <= {str, int, bool, type(None)}:
+    if not unique(map(type, values)) <= AS_THEY_ARE:
         values = list(map(payload_key, values))
     return hashed_codes(values)
 
@@ -32,40 +33,3 @@ def hashed_codes(values: Sequence[Hashable]) -> Rows:
     numbers: defaultdict[Hashable, int] = defaultdict()
     numbers.default_factory = numbers.__len__
     return np.fromiter(map(numbers.__getitem__, values), dtype=np.intp, count=len(values))
-
-
-def _ranks(values: Column) -> Rows:
-    """Return the ranks of integers, from 0."""
-    if not len(values):
-        return values.astype(np.intp)
-    low, high = int(values.min()), int(values.max())
-    if high - low > 4 * len(values) + 1024:
-        order = np.argsort(values)
-        ordered = values[order]
-        ranks = np.empty(len(values), dtype=np.intp)
-        ranks[order] = np.cumsum(np.concatenate([[False], ordered[1:] != ordered[:-1]]))
-        return ranks
-    used = np.zeros(high - low + 1, dtype=np.intp)
-    used[values - low] = 1
-    counted: Rows = (np.cumsum(used) - 1)[values - low]
-    return counted
-
-
-def first_rows(codes: Rows) -> Rows:
-    """Return the first row of each number; of one that no row has, row 0."""
-    if not len(codes):
-        return codes
-    first = np.zeros(int(codes.max()) + 1, dtype=np.intp)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    return first
-
-
-def group_codes(groups: Ticks) -> tuple[Rows, Ticks]:
-    """Return a small number for each row, equal where the groups are, and the group of each number.
-
-    >>> codes, groups = group_codes(np.array([30, 20, 30]))
-    >>> groups[codes].tolist()
-    [30, 20, 30]
-    """
-    codes = factorise(groups)
-    return codes, groups[first_rows(codes)]

@@ -21,12 +21,16 @@ from streamdsl.engine.ids import Ids, PairIds, VersionedIds
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.versions import RowVersion
 from streamdsl.errors import SchemaError
+from streamdsl.expr.held import Held
 from streamdsl.expr.table import Column, Rows, flatnonzero, largest, least
-from streamdsl.temporal.payload import fields_of, is_dataclass, is_nan, plain
+from streamdsl.temporal.alike import unique
+from streamdsl.temporal.payload import fields_of, is_dataclass, is_nan, payload_key, plain
 
 _NAME: Final = re.compile(r"[^\W\d][\w.:/ -]*")
 _WORDS: Final = frozenset({"None", "True", "False", "nan", "inf", "Ellipsis"})
 
+_AS_PYTHON: Final = frozenset({str, int, type(None), date, timedelta, bytes, UUID})
+"""The types of values whose texts are their `repr`s."""
 _FEW: Final = 16
 """So many rows for each run of equal numbers are worth writing these alone."""
 _KNOWN: Final = 2**14
@@ -133,9 +137,12 @@ def id_texts(ids: Ids) -> Any:
 
 
 def _written(ids: Ids) -> Parts | None:
-    """Return the `repr`s of ids that are made of columns of integers; None of others."""
+    """Return the texts of ids that are made of columns of integers, and of held ones; None of others."""
     if isinstance(ids, np.ndarray):
         return [_integer_texts(ids)] if ids.dtype.kind == "i" else None
+    if isinstance(ids, Held):
+        codes, values = ids.known()
+        return [Chosen(_texts(values.tolist()), codes)]
     if isinstance(ids, PairIds):
         return _tuple([_written(column) for column in ids.columns])
     if type(ids) is not WindowIds:
@@ -143,6 +150,11 @@ def _written(ids: Ids) -> Parts | None:
     starts, *leaves = ids.columns
     path = [] if ids.keys is None else [_path(ids.keys, leaves)]
     return _tuple([[repr(ids.label)], *path, _written(starts), ["0"]])
+
+
+def _texts(values: list[Any]) -> list[str]:
+    """Return the texts of the `payload_key`s of values."""
+    return list(map(repr, values)) if unique(map(type, values)) <= _AS_PYTHON else [_text(payload_key(value)) for value in values]
 
 
 def _path(keys: KeyTable, leaves: Sequence[Column]) -> Parts | None:

@@ -15,18 +15,27 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.engine.index.pair_index import PairIndex
+from streamdsl.expr.coding import MANY, coded, integer_codes
+from streamdsl.expr.held import AnyColumn, Coded, Held, Known, with_parts
 from streamdsl.expr.nodes import Constant, Expr, Make
 from streamdsl.expr.schema import Schema, as_payload
-from streamdsl.expr.table import Column, Table, column_of, flatnonzero, largest, object_column
+from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero, largest, object_column
 from streamdsl.temporal.alike import unique
-from streamdsl.temporal.payload import payload_key
+from streamdsl.temporal.payload import AS_THEY_ARE, PLAIN, payload_key
 from streamdsl.temporal.time import Ticks
 
 BITS: Final = 62
 """The bits of a group number; numbers are not negative."""
 _HALF: Final = BITS // 2
 _SELF: Final = frozenset({int, bool, str, type(None)})
-"""The types of values that are their own `payload_key`."""
+"""The types of values that are their own `payload_key`, and most of all keys."""
+_PLAIN: Final = PLAIN | AS_THEY_ARE
+_NUMBERS: Final = frozenset({int, bool, float, Decimal, Fraction})
+_MANY: Final = 64
+"""So many values are worth a look at all of them."""
+
+_LARGE: Final = 2**16
+"""So many keys are ordered sooner by the ranks of their values, though these are integers."""
 
 
 class _Numbers(dict[Hashable, int]):
@@ -63,17 +72,91 @@ class PartNumbers:
     def __len__(self) -> int:
         return len(self._numbers) + len(self._wide)
 
-    def of(self, column: Column) -> Ticks:
+    @property
+    def remembers_values(self) -> bool:
+        """Whether it remembers others than integers."""
+        return len(self._numbers) > 0
+
+    def of(self, column: AnyColumn) -> Ticks:
         """Return each value's number, equal where `payload_key`s are."""
+        if isinstance(column, Held):
+            return self._of_held(column)
+        if column.dtype.kind == "b" and len(column) >= _MANY:
+            return self._of_bools(column)
+        if column.dtype.kind == "f" and len(column) >= MANY:
+            return self._of_held(Held(coded(column)))
+        return self._of_each(column)
+
+    def _of_bools(self, column: Column) -> Ticks:
+        """Return the numbers of bools, the first of which comes first."""
+        numbers = np.empty(2, dtype=np.int64)
+        for value in (column.item(0), not column.item(0)):
+            if (column == value).any():
+                numbers[int(value)] = self._numbers[value]
+        return numbers[column.view(np.int8)]
+
+    def _of_each(self, column: Column) -> Ticks:
+        """Return the numbers of values, each of which is looked at."""
         if column.dtype.kind == "i" and (self._are_own or not len(self)):
             self._are_own = True
             return self._of_integers(column)
         values = column.tolist()
         if values and not len(self) and type(values[0]) is int and -(2**63) <= values[0] < 2**63:
             self._are_own = True  # as if they came one by one
-        if unique(map(type, values)) <= _SELF:
+        kinds = unique(map(type, values))
+        if len(values) >= _MANY and kinds <= _PLAIN:
+            if not self._are_own or kinds.isdisjoint(_NUMBERS):
+                return self._remembered(_plain_keys(values, kinds), values, kinds)
+            if kinds <= AS_THEY_ARE and int in kinds:
+                return self._of_mixed(column, values)
+        if kinds <= AS_THEY_ARE:
             return np.fromiter(map(self._numbers.__getitem__, values), dtype=np.int64, count=len(values))
         return np.fromiter(map(self.number, map(payload_key, values), values), dtype=np.int64, count=len(values))
+
+    def _of_held(self, column: Held) -> Ticks:
+        """Return the numbers of held values, each of which is looked at once; of those that no row has none is remembered."""
+        codes, source = column.codes, column.source
+        if source.numbers is None or source.numbers.shown is not self._shown:
+            source.numbers = Known(self._shown, np.full(source.n_codes, -1, dtype=np.int64), source.n_codes)
+        known = source.numbers
+        numbers = known.numbers[codes]
+        if known.n_missing and len(unknown := flatnonzero(numbers < 0)):
+            new = _in_order(codes[unknown], source.n_codes)
+            known.numbers[new] = self._of_each(source.coded(new))
+            # Where there was no room for more, what is shown has moved.
+            source.numbers = Known(self._shown, known.numbers, known.n_missing - len(new))
+            numbers[unknown] = known.numbers[codes[unknown]]
+        return numbers
+
+    def _of_mixed(self, column: Column, values: list[Any]) -> Ticks:
+        """Return the numbers of values some of which are integers, that are their own numbers."""
+        are_integers = np.fromiter((type(value) is int for value in values), dtype=np.bool_, count=len(values))
+        rest = flatnonzero(~are_integers)
+        numbers = np.empty(len(values), dtype=np.int64)
+        numbers[rest] = list(map(self._numbers.__getitem__, column[rest].tolist()))
+        try:
+            numbers[are_integers] = self._of_integers(column[are_integers].astype(np.int64))
+        except OverflowError:
+            numbers[are_integers] = list(map(self._numbers.__getitem__, column[are_integers].tolist()))
+        return numbers
+
+    def _remembered(self, keys: list[Any], values: list[Any], kinds: set[type]) -> Ticks:
+        """Return the numbers of many values, given their `payload_key`s: all of them are remembered from now on."""
+        while len(self._free) < len(values):
+            self._grow()
+        first = len(self._free) - len(values)
+        places = np.array(self._free[first:], dtype=np.int64)
+        del self._free[first:]
+        given = self.limit + 2 * places
+        numbers = np.fromiter(map(self._numbers.setdefault, keys, given.tolist()), dtype=np.int64, count=len(values))
+        is_new = numbers == given
+        new, taken = flatnonzero(is_new), places[is_new]
+        self._free.extend(places[~is_new].tolist())
+        self._shown[taken] = object_column(values)[new]
+        for place, row in zip(taken.tolist(), new.tolist(), strict=True):
+            self._keys[place] = keys[row]
+        self._typed = self._typed or (len(new) > 0 and not kinds.isdisjoint((int, bool, float)))
+        return numbers
 
     def of_one(self, value: Any) -> int:
         """Return the number of a single value: what `of` gives for a column of it."""
@@ -95,6 +178,12 @@ class PartNumbers:
         return numbers
 
     def _of_wide(self, integers: Ticks) -> Ticks:
+        if len(integers) >= MANY:
+            codes, known = integer_codes(integers)
+            return self._of_wide(known)[codes] if 2 * len(known) < len(codes) else self._found(integers)
+        return self._found(integers)
+
+    def _found(self, integers: Ticks) -> Ticks:
         return self.limit + 2 * self._wide.find(np.zeros(len(integers), dtype=np.int64), integers) + 1
 
     def number(self, key: Hashable, value: Any) -> int:
@@ -150,7 +239,11 @@ class PartNumbers:
 
     def keep(self, numbers: Ticks) -> None:
         """Forget the values of all other numbers."""
+        self._shown = self._shown.copy()  # what has been known of held values is known no more
         kept = set(numbers[numbers >= self.limit].tolist())
+        if not kept:
+            self._numbers.clear()
+            self._keys, self._shown, self._free = [], object_column([]), []
         for number in [number for number in self._numbers.values() if number not in kept]:
             place = (number - self.limit) >> 1
             del self._numbers[self._keys[place]]
@@ -158,6 +251,42 @@ class PartNumbers:
             self._free.append(place)
         wide = self._wide.slots()
         self._wide.release(wide[flatnonzero(~np.isin(self.limit + 2 * wide + 1, numbers))])
+
+
+def _spelled(column: AnyColumn) -> list[Hashable]:
+    """Return the `payload_key` of each value."""
+    if isinstance(column, Held):
+        column = column.mapped(lambda values: object_column(_spelled(values)))
+        return [*column.tolist()]
+    values: list[Any] = column.tolist()
+    return values if column.dtype.kind in "bi" else list(map(payload_key, values))
+
+
+def _is_plain(column: Column) -> bool:
+    return column.dtype != object or unique(map(type, column.tolist())) <= _PLAIN
+
+
+def _made(column: AnyColumn) -> Column:
+    return column.column if isinstance(column, Held) else column
+
+
+def _plain_keys(values: list[Any], kinds: set[type]) -> list[Any]:
+    """Return the `payload_key`s of plain values."""
+    if Decimal in kinds and any(type(value) is Decimal and value.is_nan() for value in values):
+        return list(map(payload_key, values))
+    return [value if value == value else payload_key(value) for value in values] if float in kinds else values
+
+
+def _in_order(codes: Rows, size: int) -> Rows:
+    """Return the different ones of some codes in order of first appearance.
+
+    >>> _in_order(np.array([3, 1, 3]), 4).tolist()
+    [3, 1]
+    """
+    first = np.full(size, -1, dtype=np.intp)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    found = flatnonzero(first >= 0)
+    return found[np.argsort(first[found])]
 
 
 def _whole(key: Hashable) -> int | None:
@@ -190,15 +319,15 @@ class KeyTable:
         self._only = PartNumbers(BITS)
         self._due = self.least
 
-    def numbers(self, columns: Sequence[Column], around: Ticks | None) -> Ticks:
+    def numbers(self, columns: Sequence[AnyColumn], around: Ticks | None) -> Ticks:
         """Return the group of each row, given the values of `exprs` and the group around it."""
-        parts = [*([] if around is None else [around]), *columns]
+        parts: list[AnyColumn] = [*([] if around is None else [around]), *columns]
         if len(parts) == 1:
             return self._only.of(parts[0])
-        number = parts[0]
+        number: AnyColumn = parts[0]
         for first, last, column in zip(self._firsts, self._lasts, parts[1:], strict=True):
             number = first.of(number) << _HALF | last.of(column)
-        return number
+        return number  # type: ignore[return-value]
 
     def number(self, values: Sequence[Any], around: int | None) -> int:
         """Return the group of a single row: what `numbers` gives for columns of it."""
@@ -247,22 +376,31 @@ class KeyTable:
         """Return the groups around these, None if there are none."""
         return None if self.around is None else self._parts(numbers)[0]
 
-    def shown(self, numbers: Ticks) -> Table:
-        """Return the keys as users see them."""
-        columns = self._own(self._parts(numbers))
+    def shown(self, numbers: Ticks, leaves: list[AnyColumn] | None = None) -> Table:
+        """Return the keys as users see them; `leaves` are what `leaves` gives, where that is known."""
+        columns = self._own(self._held_parts(numbers)) if leaves is None else leaves[len(leaves) - len(self.exprs) :]
         if self.schema is not None:
-            return Table(self.schema, dict(zip(self.schema.names, columns, strict=False)), len(numbers))
-        if columns[0].dtype != object:
-            return Table(Schema.scalar(), {"value": columns[0]}, len(numbers))
+            return Table(self.schema, with_parts(dict(zip(self.schema.names, columns, strict=False))), len(numbers))
+        if type(columns[0]) is Held or columns[0].dtype != object:
+            return Table(Schema.scalar(), with_parts({"value": columns[0]}), len(numbers))
         return Table.of_objects(columns[0].tolist())
 
-    def _own(self, parts: list[Column]) -> list[Column]:
+    def _own(self, parts: list[AnyColumn]) -> list[AnyColumn]:
         return parts if self.around is None else parts[1:]
 
-    def leaves(self, numbers: Ticks) -> list[Column]:
+    def _held_parts(self, numbers: Ticks) -> list[AnyColumn]:
+        """Return what `_parts` does; where rows are many, plain values are held, each once for each group."""
+        if len(numbers) < _MANY or (not self._firsts and largest(numbers) < self._only.limit):
+            return [*self._parts(numbers)]
+        if len(numbers) < _LARGE and not any(part.remembers_values for part in [self._only, *self._firsts, *self._lasts]):
+            return [*self._parts(numbers)]
+        codes, known = integer_codes(numbers)
+        return [Held(Coded(codes, part)) if _is_plain(part) else part[codes] for part in self._parts(known)]
+
+    def leaves(self, numbers: Ticks) -> list[AnyColumn]:
         """Return all parts of keys, those of the groups around them first: `spell` makes paths of them."""
-        parts = self._parts(numbers)
-        outer = [] if self.around is None else self.around.leaves(parts[0])
+        parts = self._held_parts(numbers)
+        outer = [] if self.around is None else self.around.leaves(_made(parts[0]))
         return [*outer, *self._own(parts)]
 
     def leaves_of(self, number: int) -> tuple[Any, ...]:
@@ -281,10 +419,10 @@ class KeyTable:
         own: Hashable = mine[0] if self.schema is None else mine
         return own if self.around is None else (self.around.spell_one(leaves[:first]), own)
 
-    def spell(self, leaves: Sequence[Column]) -> list[Hashable]:
+    def spell(self, leaves: Sequence[AnyColumn]) -> list[Hashable]:
         """Return the paths of groups: key by key, hashable, the outermost first."""
         mine = leaves[len(leaves) - len(self.exprs) :]
-        columns = [column.tolist() if column.dtype.kind in "bi" else list(map(payload_key, column.tolist())) for column in mine]
+        columns = list(map(_spelled, mine))
         own: list[Hashable] = columns[0] if self.schema is None else list(zip(*columns, strict=True))
         return own if self.around is None else list(zip(self.around.spell(leaves[: -len(columns)]), own, strict=True))
 

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from importlib import import_module
+from typing import Any, Final
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.sorting import order_by
+from streamdsl.expr.held import AnyColumn, Coded, Held, parts_of
 from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero
 from streamdsl.temporal import payload_order
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.time import Ticks
+
+_MANY: Final = 256
+"""So many values are ranked by Arrow, where it is there."""
+_BY_VALUE: Final = (str, int, bool, Decimal)
+_BY_REPR: Final = (date, datetime, time, timedelta, bytes, UUID)
+"""The types of values whose order is that of their `repr`s."""
 
 
 def ordered(batch: Batch) -> Batch:
@@ -41,13 +54,26 @@ def by_lifetime(table: Table, le: Ticks, re: Ticks) -> Rows | None:
 
 def _order(table: Table, *columns: Column) -> Rows | None:
     """Return the order by some columns, the first decides, then by payload; None: as they are."""
-    payloads = list(table.columns.values())
-    integers = list(itertools.takewhile(lambda column: column.dtype.kind == "i", payloads))
-    known = [*columns, *integers]
+    integers = list(itertools.takewhile(lambda column: column is not None, map(_integers, parts_of(table.columns).values())))
+    known = [*columns, *(column for column in integers if column is not None)]
     order = order_by(known)
-    if order is None or len(integers) == len(payloads):
+    if order is None or len(integers) == len(table.columns):
         return order
     return _with_ties_by_payload(order, _tied([column[order] for column in known]), table)
+
+
+def _integers(column: AnyColumn) -> Column | None:
+    """Return integers with the order of a column's values: those that it has, or of codes the ranks; None of others."""
+    if isinstance(column, Held):
+        return column.mapped(_ranks) if type(column.source) is Coded else None
+    return column if column.dtype.kind == "i" else None
+
+
+def _ranks(values: Column) -> Column:
+    ranked = _ranked(values)
+    if ranked.dtype.kind == "i" and len(ranked) and int(ranked.max()) - int(ranked.min()) <= len(ranked):
+        return ranked
+    return np.unique(ranked, return_inverse=True)[1]
 
 
 def _tied(columns: Sequence[Column]) -> NDArray[np.bool_]:
@@ -89,6 +115,49 @@ def _ranked(column: Column) -> Column:
     typed = column_of(values) if values else column
     if typed.dtype != object:
         return typed
-    keys = values if unique(map(type, values)) == {str} else list(map(payload_order, values))
+    kinds = unique(map(type, values))
+    found = _arrow_ranks(values, kinds) if len(values) >= _MANY else None
+    if found is not None:
+        return found
+    keys = values if kinds == {str} else list(map(payload_order, values))
     ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
     return np.fromiter(map(ranks.__getitem__, keys), dtype=np.int64, count=len(keys))
+
+
+def _arrow_ranks(values: list[Any], kinds: set[type]) -> Column | None:
+    """Return the ranks of many values of one type and None, where Arrow is there and has them in the same order; else None."""
+    arrow, (kind, *others) = sys.modules.get("pyarrow"), kinds - {type(None)} or {type(None)}
+    if arrow is None or others or kind not in (*_BY_VALUE, *_BY_REPR):
+        return None
+    if kind is Decimal:
+        return None if None in values else _float_ranks(values)
+    if kind in _BY_REPR:
+        values = [None if value is None else repr(value) for value in values]
+    try:
+        array = arrow.array(values)
+    except (arrow.ArrowException, ValueError, OverflowError):  # a lone surrogate, or an integer beyond int64
+        return None
+    compute = import_module("pyarrow.compute")
+    order = compute.sort_indices(array)
+    ordered = array.take(order)
+    is_first = compute.not_equal(ordered[1:], ordered[:-1]).fill_null(True).to_numpy(zero_copy_only=False)
+    ranks = np.empty(len(values), dtype=np.int64)
+    ranks[order.to_numpy()] = np.cumsum(np.append(True, is_first))
+    if array.null_count:
+        ranks[array.is_null().to_numpy(zero_copy_only=False)] = 0
+    return ranks
+
+
+def _float_ranks(values: list[Any]) -> Column | None:
+    """Return the ranks of numbers that are different floats too, which are in the same order; else None."""
+    try:
+        floats = np.array(list(map(float, values)))
+    except (ValueError, OverflowError):  # a signalling NaN
+        return None
+    order = np.argsort(floats)
+    ordered = floats[order]
+    if not (np.isfinite(floats).all() and (ordered[1:] != ordered[:-1]).all()):
+        return None
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.arange(len(order))
+    return ranks

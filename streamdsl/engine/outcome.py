@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streamdsl.engine.batch import Batch
@@ -54,10 +54,10 @@ class Outcome:
         return rows.le[order], rows.re_new[order], rows.table.take(order)
 
 
-def payload_fields(table: Table, fields: Sequence[str]) -> tuple[dict[str, Values], Memo | None]:
+def payload_fields(table: Table, fields: Sequence[str]) -> tuple[Mapping[str, Values], Memo | None]:
     """Return payloads field by field, and the memo of their shape."""
     shape = _SHAPES.get(table.schema.shape)
     if shape is None or not table.size or not table.schema.names:
         columns, memo = payload_columns(table.payloads(), fields)
-        return dict(columns), memo
-    return dict(table.columns), Memo(shape=shape, fields=list(table.schema.names))
+        return columns, memo
+    return table.columns, Memo(shape=shape, fields=list(table.schema.names))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from streamdsl.expr.called import called, shown_otherwise
 from streamdsl.expr.functions import plain_function
+from streamdsl.expr.held import AnyColumn, Held, HeldColumns, with_parts
 from streamdsl.expr.nodes import (
     Attribute,
     Binary,
@@ -224,16 +225,41 @@ def _column_of_field(table: Table, name: str) -> Column | None:
     return column if column.dtype != object or unique(map(type, column.tolist())) <= IMMUTABLE else None
 
 
+def held(expr: Expr, inputs: Inputs) -> AnyColumn:
+    """Return what `evaluate` does, held where it is a column that is."""
+    found = _held(expr, inputs)
+    return evaluate(expr, inputs) if found is None else found
+
+
+def _held(expr: Expr, inputs: Inputs) -> Held | None:
+    """Return the held column that an expression is as it stands, None if it is none."""
+    if type(expr) is Field:
+        table = inputs.tables[expr.side]
+        return None if table.schema.shape in (Shape.SCALAR, Shape.OBJECT) else _held_part(table, expr.name)
+    if inputs.keys is None:
+        return None
+    if type(expr) is Key and inputs.keys.schema.shape is Shape.SCALAR:
+        return _held_part(inputs.keys, "value")
+    if type(expr) is Attribute and type(expr.operand) is Key and inputs.keys.schema.shape is Shape.RECORD:
+        return _held_part(inputs.keys, expr.name)
+    return None
+
+
+def _held_part(table: Table, name: str) -> Held | None:
+    part = table.columns.parts.get(name) if type(table.columns) is HeldColumns else None
+    return part if type(part) is Held else None
+
+
 def _made(expr: Make, inputs: Inputs) -> Table:
-    found = []
+    found: list[AnyColumn] = []
+    columns: _Columns | None = None
     for value in expr.values:
-        if (column := _picked(value, inputs)) is None:
-            break
+        column: AnyColumn | None = _held(value, inputs)
+        if column is None and (column := _picked(value, inputs)) is None:
+            columns = columns or _Columns(inputs)
+            column = columns.column(value)
         found.append(column)
-    else:
-        return Table(expr.schema, dict(zip(expr.schema.names, found, strict=True)), inputs.size)
-    columns = _Columns(inputs)
-    return Table(expr.schema, dict(zip(expr.schema.names, map(columns.column, expr.values), strict=True)), inputs.size)
+    return Table(expr.schema, with_parts(dict(zip(expr.schema.names, found, strict=True))), inputs.size)
 
 
 class _Columns:
@@ -419,6 +445,7 @@ __all__ = [
     "RowError",
     "evaluate",
     "evaluate_row",
+    "held",
     "holds_row",
     "key_row",
     "key_values",

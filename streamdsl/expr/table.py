@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter, itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.expr.held import AnyColumn, Coded, Held, HeldColumns, parts_of, with_parts
+from streamdsl.expr.held import Column as Column
+from streamdsl.expr.held import Rows as Rows
 from streamdsl.expr.schema import Schema, Shape, is_positional, row_view
 from streamdsl.temporal.alike import packed, unique
 from streamdsl.temporal.payload import PLAIN, Record, plain, plains, records
 from streamdsl.temporal.time import Ticks
-
-Column: TypeAlias = NDArray[Any]
-"""One-dimensional: `int64`, `float64` or `bool` where every value is exactly that, else `object`."""
-Rows: TypeAlias = NDArray[np.intp]
 
 _FEW: Final = 16
 """So many values are looked at in columns; fewer one by one."""
@@ -99,9 +98,22 @@ def concat_columns(columns: Sequence[Column]) -> Column:
     return np.concatenate([column.astype(object) for column in columns]) if columns else object_column([])
 
 
+def concat_parts(parts: Sequence[AnyColumn]) -> AnyColumn:
+    """Return columns one after the other; where all are held as codes they stay so."""
+    if all(type(part) is Held and type(part.source) is Coded for part in parts):
+        return _concat_coded([part.known() for part in parts if isinstance(part, Held)])
+    return concat_columns([part.column if isinstance(part, Held) else part for part in parts])
+
+
+def _concat_coded(parts: Sequence[tuple[Rows, Column]]) -> Held:
+    firsts = np.cumsum([0, *(len(values) for _, values in parts)]).tolist()
+    codes = np.concatenate([codes + first for (codes, _), first in zip(parts, firsts, strict=False)])
+    return Held(Coded(codes, concat_columns([values for _, values in parts])))
+
+
 @dataclass(slots=True)
 class Table:
-    """The payloads of a batch: a schema and its columns, all of length `size`.
+    """The payloads of a batch: a schema and its columns, all of length `size`; some may be held, and are made when they are read.
 
     >>> table = Table.from_payloads([{"k": "a", "v": 1}, {"k": "b", "v": 2}])
     >>> table.columns["v"].tolist(), table.payloads()[1]
@@ -163,7 +175,10 @@ class Table:
     def take(self, rows: Rows | slice) -> Table:
         """Return these rows, in this order; those of a slice are not copied."""
         size = len(range(self.size)[rows]) if isinstance(rows, slice) else len(rows)
-        return Table(self.schema, {name: column[rows] for name, column in self.columns.items()}, size)
+        columns = self.columns
+        if type(columns) is HeldColumns:
+            return Table(self.schema, HeldColumns({name: part[rows] for name, part in columns.parts.items()}), size)
+        return Table(self.schema, {name: column[rows] for name, column in columns.items()}, size)
 
     @staticmethod
     def concat(tables: Iterable[Table]) -> Table:
@@ -174,5 +189,6 @@ class Table:
         schema = parts[0].schema
         if [part.schema for part in parts].count(schema) < len(parts):
             return Table.of_objects([payload for part in parts for payload in part.payloads()])
-        columns = {name: concat_columns([part.columns[name] for part in parts]) for name in schema.columns}
+        held = [parts_of(part.columns) for part in parts]
+        columns = with_parts({name: concat_parts([each[name] for each in held]) for name in schema.columns})
         return Table(schema, columns, sum([part.size for part in parts]))

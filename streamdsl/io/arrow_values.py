@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from streamdsl.errors import SchemaError
+from streamdsl.expr.held import Held
+from streamdsl.io.arrow_held import ArrowSource
 from streamdsl.io.arrow_types import common_type, declared_type
 from streamdsl.io.values import unnested
 from streamdsl.temporal.frames import Values
@@ -22,7 +24,7 @@ _INT64: Final = range(-(2**63), 2**63)
 _FAMILIES: Final[dict[type, type]] = {float: int, Decimal: int}
 
 
-def arrow_array(name: str, values: Values, hint: Any = None) -> Any:
+def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
     """Return the values of a field as an Arrow array, of the type that is declared for them where they fit it without a loss.
 
     Nested records become structs, sets lists in order, integers beyond int64 decimals, members of an enum their names (their
@@ -31,6 +33,12 @@ def arrow_array(name: str, values: Values, hint: Any = None) -> Any:
     >>> arrow_array("v", [1, None], float).type, arrow_array("v", [None], int).type, arrow_array("v", [2.5], int).type
     (DataType(double), DataType(int64), DataType(double))
     """
+    if isinstance(values, Held):
+        texts = values.source.passed(values.rows) if isinstance(values.source, ArrowSource) else None
+        if texts is not None and (hint is None or declared_type(hint) == texts.type):
+            return texts
+        codes, known = values.known()
+        return arrow_array(name, known, hint).take(pa.array(codes))
     if isinstance(values, np.ndarray) and values.dtype != object:
         array = pa.array(values)
     else:

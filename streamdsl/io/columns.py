@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from streamdsl.errors import SchemaError
+from streamdsl.expr.held import AnyColumn
 from streamdsl.expr.table import Column, column_of
 from streamdsl.io.times import TimeColumn
 
@@ -31,6 +32,9 @@ class Columns(Protocol):
     def values(self, name: str) -> Column:
         """Return a column as payload values."""
 
+    def held(self, name: str) -> AnyColumn:
+        """Return a column as payload values, which may be made where they are read."""
+
     def times(self, name: str) -> TimeColumn:
         """Return a column as times."""
 
@@ -52,6 +56,8 @@ class RowColumns:
     def values(self, name: str) -> Column:
         """Return a column as payload values."""
         return column_of([row[name] for row in self._rows])
+
+    held = values
 
     def times(self, name: str) -> TimeColumn:
         """Return a column as times."""

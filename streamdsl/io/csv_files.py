@@ -86,6 +86,8 @@ class CsvColumns:
             return column
         return column_of([self._value(convert, text, name, row) for row, text in enumerate(column.tolist())])
 
+    held = values
+
     def _value(self, convert: Callable[[str], Any], text: Any, name: str, row: int) -> Any:
         try:
             return convert(text) if isinstance(text, str) else text

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.errors import SchemaError, TimeOverflow
+from streamdsl.expr.held import HeldColumns
 from streamdsl.expr.schema import Schema
 from streamdsl.extras import need, need_pyarrow
 from streamdsl.io.layout import PHYSICAL
@@ -183,7 +184,8 @@ def _arrow_table(arrays: Mapping[str, Any], memo: Memo | None) -> Any:
 def _arrow_arrays(fields: Mapping[str, Values], types: Hints) -> list[Any]:
     from streamdsl.io.arrow_values import arrow_array
 
-    return [arrow_array(name, values, types.get(name)) for name, values in fields.items()]
+    parts: Mapping[str, Any] = fields.parts if isinstance(fields, HeldColumns) else fields
+    return [arrow_array(name, values, types.get(name)) for name, values in parts.items()]
 
 
 def _arrow_times(times: Ticks, unit: Unit | None) -> Any:

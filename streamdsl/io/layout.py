@@ -8,6 +8,7 @@ from types import UnionType
 from typing import Any, Final, NewType, TypeAlias, Union, get_origin
 
 from streamdsl.errors import QueryError, SchemaError, UserCodeError
+from streamdsl.expr.held import with_parts
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Column, Table, largest, object_column
 from streamdsl.io.binding import Inserts
@@ -29,12 +30,12 @@ class Payloads:
     schema: Schema
     columns: tuple[str, ...]
 
-    def values(self, columns: Columns, file: str | None = None) -> dict[str, Column]:
-        """Return the fields' values, by field."""
+    def values(self, columns: Columns, file: str | None = None) -> Mapping[str, Column]:
+        """Return the fields' values, by field; some may be held."""
         missing = [name for name in self.columns if name not in columns.names]
         if missing:
             raise _no_columns(missing, columns.names, file)
-        return {field: columns.values(column) for field, column in zip(self.schema.names, self.columns, strict=True)}
+        return with_parts({field: columns.held(column) for field, column in zip(self.schema.names, self.columns, strict=True)})
 
     def table(self, values: Mapping[str, Column], size: int) -> Table:
         """Return payloads made of the fields' values."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
 from streamdsl.errors import SchemaError
+from streamdsl.expr.coding import Rowwise, Typed, integer_codes
+from streamdsl.expr.held import FEW, AnyColumn, Held
 from streamdsl.expr.table import Column, object_column
 from streamdsl.io.columns import check_names
 from streamdsl.io.times import TimeColumn
@@ -53,6 +57,23 @@ class PandasColumns:
             return texts
         return value_column(column.to_numpy(dtype=object, na_value=None).tolist())
 
+    def held(self, name: str) -> AnyColumn:
+        """Return a column as payload values, which may be made where they are read."""
+        column: Any = self._frame[name]
+        dtype = column.dtype
+        if self.size < FEW:
+            return self.values(name)
+        if dtype.kind in "fb" and isinstance(dtype, np.dtype):
+            return Held(Typed(self.values(name)))
+        if dtype.kind in "Mm" and not isinstance(dtype, pd.ArrowDtype):
+            return _held_times(column, name)
+        if _is_alike_in_arrow(column) and find_spec("pyarrow") is not None:
+            from streamdsl.io.arrow_held import held_values
+
+            with suppress(ValueError):  # a lone surrogate
+                return held_values(_arrow_array(column))
+        return self.values(name)
+
     def times(self, name: str) -> TimeColumn:
         """Return a column as times: dates in UTC, integers (also as floats, which nulls make of them), or text."""
         column: Any = self._frame[name]
@@ -70,6 +91,26 @@ class PandasColumns:
             nulls = column.isna().to_numpy(dtype=np.bool_)
             return TimeColumn.of_floats(column.to_numpy(dtype=np.float64, na_value=np.nan), nulls)
         return TimeColumn.of_values(column.to_numpy(dtype=object, na_value=None).tolist())
+
+
+def _is_alike_in_arrow(column: Any) -> bool:
+    """Say whether the values of a column are the same when they are Arrow's."""
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return isinstance(dtype.categories.dtype, pd.StringDtype) or dtype.categories.dtype.kind == "i"
+    if isinstance(dtype, (pd.ArrowDtype, pd.StringDtype)):
+        return True
+    return isinstance(dtype, pd.api.extensions.ExtensionDtype) and dtype.kind in "ib" and bool(column.isna().any())
+
+
+def _held_times(column: Any, name: str) -> AnyColumn:
+    """Return dates or durations held; at once where some have nanoseconds, or Python has none of some."""
+    integers = column.to_numpy(dtype=f"{column.dtype.kind}8[{column.dt.unit}]").view(np.int64)
+    null = column.isna().to_numpy()
+    if null.all() or (column.dt.unit == "ns" and (integers[~null] % 1000).any()):
+        return _python_times(column, name)
+    _python_times(pd.Series([column.min(), column.max()]), name)
+    return Held(Rowwise(len(column), lambda: integer_codes(integers)[0], lambda rows: _python_times(column.iloc[rows], name)))
 
 
 def _categories(column: Any) -> Column:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from streamdsl.expr.coding import Rowwise, Typed, integer_codes
+from streamdsl.expr.held import FEW, AnyColumn, Held, Rows
 from streamdsl.expr.table import Column, object_column
 from streamdsl.io.columns import check_names
 from streamdsl.io.times import TimeColumn
@@ -29,15 +33,20 @@ class PolarsColumns:
 
     def values(self, name: str) -> Column:
         """Return a column as payload values; a null is None, a NaN stays."""
+        return _values(self._frame.get_column(name))
+
+    def held(self, name: str) -> AnyColumn:
+        """Return a column as payload values, which may be made where they are read."""
         column = self._frame.get_column(name)
         dtype = column.dtype
-        if column.null_count() == 0 and (_is_fixed_integer(dtype) or dtype.is_float() or dtype == pl.Boolean):
-            return number_column(column.to_numpy())
-        if dtype == pl.String:
-            return object_column(column.to_list())
-        if dtype in (pl.Datetime("ns"), pl.Duration("ns")) or (isinstance(dtype, pl.Datetime) and dtype.time_unit == "ns"):
-            return value_column(_with_nanoseconds(column))
-        return value_column(column.to_list())
+        if self.size < FEW or (column.null_count() == 0 and (_is_fixed_integer(dtype) or dtype == pl.Boolean)):
+            return self.values(name)
+        if dtype.is_float() and column.null_count() == 0:
+            return Held(Typed(self.values(name)))
+        encode = _encoder(column)
+        if encode is None:
+            return self.values(name)
+        return Held(Rowwise(self.size, encode, lambda rows: _values(column[rows])))
 
     def times(self, name: str) -> TimeColumn:
         """Return a column as times: dates in UTC, integers, or text."""
@@ -52,6 +61,45 @@ class PolarsColumns:
         if column.dtype.is_float():
             return TimeColumn.of_floats(_filled(column).astype(np.float64), nulls)
         return TimeColumn.of_values(column.to_list())
+
+
+def _values(column: pl.Series) -> Column:
+    dtype = column.dtype
+    if column.null_count() == 0 and (_is_fixed_integer(dtype) or dtype.is_float() or dtype == pl.Boolean):
+        return number_column(column.to_numpy())
+    if dtype == pl.String:
+        return object_column(column.to_list())
+    if dtype in (pl.Datetime("ns"), pl.Duration("ns")) or (isinstance(dtype, pl.Datetime) and dtype.time_unit == "ns"):
+        return value_column(_with_nanoseconds(column))
+    return value_column(column.to_list())
+
+
+def _encoder(column: pl.Series) -> Callable[[], Rows] | None:
+    """Return what gives the codes of values that have an integer each, or that Arrow codes; None of others."""
+    dtype = column.dtype
+    if dtype.is_temporal() or _is_fixed_integer(dtype) or dtype == pl.Boolean:
+        try:
+            if dtype.is_temporal():
+                _values(pl.Series([column.min(), column.max()], dtype=dtype))
+            integers = column.to_physical().cast(pl.Int64)
+        except (ValueError, OverflowError, pl.exceptions.PolarsError):  # Python has none of them, or they are too large
+            return None
+        return None if integers.min() == -(2**63) else lambda: integer_codes(integers.fill_null(-(2**63)).to_numpy())[0]
+    if find_spec("pyarrow") is None or not (dtype in (pl.String, pl.Binary, pl.Categorical, pl.Enum) or dtype.is_decimal()):
+        return None
+    return lambda: _arrow_codes(column)
+
+
+def _arrow_codes(column: pl.Series) -> Rows:
+    from streamdsl.io.arrow_held import ArrowSource
+
+    return ArrowSource(_chunked(column.to_arrow())).codes()
+
+
+def _chunked(array: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.chunked_array([array])
 
 
 def _is_fixed_integer(dtype: pl.DataType) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from streamdsl.errors import QueryError, UnitError
+from streamdsl.expr.held import AnyColumn, Held
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.expr.table import Column, Table
 from streamdsl.extras import need_pyarrow
@@ -207,13 +208,18 @@ class _Converted:
         self.names, self.size, self.memo = columns.names, columns.size, columns.memo
         self.times = columns.times
         self._columns = columns
-        self._values: dict[str, Column] = {}
+        self._held: dict[str, AnyColumn] = {}
 
     def values(self, name: str) -> Column:
         """Return a column as payload values."""
-        if name not in self._values:
-            self._values[name] = self._columns.values(name)
-        return self._values[name]
+        part = self.held(name)
+        return part.column if isinstance(part, Held) else part
+
+    def held(self, name: str) -> AnyColumn:
+        """Return a column as payload values, which may be made where they are read."""
+        if name not in self._held:
+            self._held[name] = self._columns.held(name)
+        return self._held[name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,7 +242,7 @@ class EventTable:
 
     def _unwrite_all(self, ids: Sequence[Hashable]) -> None:
         for id in ids:
-            del self._known[id]
+            self._known.pop(id, None)  # an interrupt may have come before they were written
 
     def _insert(self, event: Insert[Any], is_numbered: bool = False) -> Insert[Any] | None:
         if event.le == INFINITY:

@@ -23,6 +23,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import chain, repeat
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar
+from uuid import UUID
 
 import numpy as np
 
@@ -34,6 +35,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 _NAN: Final = ("NaN",)
 PLAIN: Final = frozenset({int, float, bool, str, bytes, type(None), datetime, date, time, timedelta, Decimal, Fraction})
 """The types of values that are plain and hold no others."""
+AS_THEY_ARE: Final = frozenset({int, bool, str, bytes, type(None), datetime, date, time, timedelta, UUID})
+"""The types of values that are their own `payload_key`."""
 _PANDAS_UNITS: Final = frozenset({"W", "D", "h", "m", "s", "ms", "us", "ns"})
 
 

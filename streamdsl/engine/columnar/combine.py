@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.codes import group_codes
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.terms import ROWS, Terms
 from streamdsl.engine.pairs import counted_runs, distinct_pairs, span_of
 from streamdsl.engine.room import Room
-from streamdsl.expr.table import flatnonzero
+from streamdsl.expr.coding import MANY, integer_codes
+from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 _BITS: Final = 63
@@ -35,6 +36,9 @@ def combine_windows(parts: Sequence[Pending], room: Room) -> Combined:
     are_single = all(part.is_single for part in parts)
     if are_single and block.is_packable and all(part.terms.counts_rows for part in parts):
         return _counted(parts, block)
+    found = _spread(parts, block) if block.rows >= MANY and all(map(_is_plain, parts)) else None
+    if found is not None:
+        return found
     rows = Pending.concat(parts)
     if are_single:
         pairs = distinct_pairs(rows.lo, rows.groups)
@@ -60,6 +64,10 @@ class _Block(NamedTuple):
         n = max(part.stop for part in parts) - first + 1
         return _Block(sum(len(part.lo) for part in parts), first, n, *span_of([part.groups for part in parts]))
 
+    def of_codes(self, n: int) -> _Block:
+        """Return the block of groups that are so many codes."""
+        return self._replace(lowest=0, width=n)
+
     @property
     def is_dense(self) -> bool:
         """Whether there are not many more places in it than rows."""
@@ -76,8 +84,8 @@ class _Block(NamedTuple):
         return self.n.bit_length() + self.bits < _BITS
 
 
-def _dense(parts: Sequence[Pending], block: _Block) -> Combined:
-    """Add rows up in a place for each window and group."""
+def _dense(parts: Sequence[Pending], block: _Block, order: Rows | None = None) -> Combined:
+    """Add rows up in a place for each window and group; in each window groups come in some order (None: as they are)."""
     lanes = Lanes((block.n + 1) * block.width)
     is_single = all(part.is_single for part in parts)
     for part in parts:
@@ -86,8 +94,36 @@ def _dense(parts: Sequence[Pending], block: _Block) -> Combined:
             lanes.add(_flat(part.hi, part.groups, block), -part.terms)
     if not is_single:
         lanes.cumulate(block.width)
-    found = flatnonzero(lanes.counts(ROWS))
+    counts = lanes.counts(ROWS)
+    if order is None:
+        found = flatnonzero(counts)
+    else:
+        found = flatnonzero((counts.reshape(-1, block.width)[:, order] != 0).ravel())
+        places = found % block.width
+        found += order[places] - places
     return Combined(found % block.width + block.lowest, found // block.width + block.first, lanes.take(found))
+
+
+def _spread(parts: Sequence[Pending], block: _Block) -> Combined | None:
+    """Add up rows of groups that lie far apart, by their codes: in a place for each, or for each pair that there is.
+
+    None where windows overlap and places would be too many.
+    """
+    codes, groups = integer_codes(np.concatenate([part.groups for part in parts]))
+    coded = block.of_codes(len(groups))
+    stops = np.cumsum([len(part.lo) for part in parts]).tolist()
+    near = [replace(part, groups=codes[stop - len(part.lo) : stop]) for part, stop in zip(parts, stops, strict=True)]
+    if coded.is_dense:
+        found = _dense(near, coded, np.argsort(groups))
+    elif all(part.is_single for part in parts):
+        index, cells = integer_codes(np.concatenate([_flat(part.lo, part.groups, coded) for part in near]))
+        lanes = Lanes(len(cells))
+        for part, stop in zip(parts, stops, strict=True):
+            lanes.add(index[stop - len(part.lo) : stop], part.terms)
+        found = Combined(cells % coded.width, cells // coded.width + coded.first, lanes)
+    else:
+        return None
+    return found._replace(groups=groups[found.groups])
 
 
 def _flat(numbers: Ticks, groups: Ticks, block: _Block) -> Ticks:
@@ -124,7 +160,7 @@ def _is_plain(part: Pending) -> bool:
 
 def _between_deltas(groups: Ticks, lo: Ticks, hi: Ticks, terms: Terms, room: Room) -> Combined:
     """Sum up the deltas of each group: between two of them all windows are alike."""
-    codes, known = group_codes(groups)
+    codes, known = integer_codes(groups)
     pairs = distinct_pairs(np.concatenate([codes, codes]), np.concatenate([lo, hi]))
     starting, ending = pairs.index[: len(lo)], pairs.index[len(lo) :]
     lanes = Lanes(len(pairs))

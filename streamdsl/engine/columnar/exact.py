@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.columnar.kernels import MANY, digit_summer
+from streamdsl.engine.columnar.kernels import digit_summer
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import DIGIT, SAFE_WEIGHTS
+from streamdsl.expr.coding import MANY
 from streamdsl.expr.table import Column, column_of, flatnonzero
 from streamdsl.temporal.time import Ticks
 

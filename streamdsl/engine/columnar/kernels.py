@@ -7,18 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any, Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.expr.coding import compiled
 from streamdsl.expr.table import Rows
 from streamdsl.temporal.time import Ticks
-
-MANY: Final = 2**14
-"""So many rows are worth a compiled loop."""
 
 DigitAdder: TypeAlias = Callable[[NDArray[np.float64], Rows, tuple[Ticks, ...], NDArray[np.float64], NDArray[np.float64]], None]
 
@@ -31,17 +27,13 @@ DigitSummer: TypeAlias = Callable[
 @cache
 def digit_adder() -> DigitAdder | None:
     """Return `add_digits`, compiled; None without numba."""
-    return _compiled(add_digits)  # type: ignore[no-any-return]
+    return compiled(add_digits)  # type: ignore[no-any-return]
 
 
 @cache
 def digit_summer() -> DigitSummer | None:
     """Return `sum_digits`, compiled; None without numba."""
-    return _compiled(sum_digits)  # type: ignore[no-any-return]
-
-
-def _compiled(loop: Callable[..., None]) -> Any:
-    return None if find_spec("numba") is None else import_module("numba").njit(cache=True, nogil=True)(loop)
+    return compiled(sum_digits)  # type: ignore[no-any-return]
 
 
 def add_digits(

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.bag import Bag
 from streamdsl.engine.columnar.digits import LARGEST, digit_weights, real_parts
-from streamdsl.engine.columnar.kernels import MANY, digit_adder
+from streamdsl.engine.columnar.kernels import digit_adder
 from streamdsl.engine.columnar.terms import DIGIT, ROWS, LaneKey, Part, Reals, Terms
+from streamdsl.expr.coding import MANY
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from streamdsl.engine.ids import DeferredIds
 from streamdsl.engine.keys import KeyTable
-from streamdsl.expr.table import Column
+from streamdsl.expr.held import AnyColumn
 
 
 class WindowIds(DeferredIds):
@@ -16,12 +16,12 @@ class WindowIds(DeferredIds):
 
     __slots__ = ("keys", "label")
 
-    def __init__(self, label: str, keys: KeyTable | None, *columns: Column) -> None:
+    def __init__(self, label: str, keys: KeyTable | None, *columns: AnyColumn) -> None:
         super().__init__(*columns)
         self.label = label
         self.keys = keys
 
-    def with_columns(self, *columns: Column) -> WindowIds:
+    def with_columns(self, *columns: AnyColumn) -> WindowIds:
         """Return the ids of other results."""
         return WindowIds(self.label, self.keys, *columns)
 

@@ -13,6 +13,7 @@ from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.terms import ROWS
 from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.operators.buffered import BufferedWindowOperator
+from streamdsl.expr.held import AnyColumn
 from streamdsl.expr.table import Column, Rows
 from streamdsl.temporal.payload import payload_key
 
@@ -38,7 +39,7 @@ class ResultIds(WindowIds):
 
     __slots__ = ()
 
-    def with_columns(self, *columns: Column) -> ResultIds:
+    def with_columns(self, *columns: AnyColumn) -> ResultIds:
         return ResultIds(self.label, self.keys, *columns)
 
     def is_like(self, other: object) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.columnar.window_ids import WindowIds
+from streamdsl.engine.ids import Ids, VersionedIds
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import RowOperator, inputs_of
-from streamdsl.expr import Inputs, RowError, evaluate, project
+from streamdsl.expr import Inputs, RowError, held, project
+from streamdsl.expr.held import AnyColumn
 from streamdsl.expr.scalars import Enter, Leave
-from streamdsl.expr.table import Column
 from streamdsl.plan.node import GroupApply
 
 
@@ -33,11 +35,11 @@ class GroupEnterOperator(RowOperator):
     def way(self) -> Enter:
         return Enter(self.inside.exprs, self.inside)
 
-    def _parts(self, batch: Batch) -> list[Column]:
+    def _parts(self, batch: Batch) -> list[AnyColumn]:
         """Return the parts of each row's key. An error is that of the first row whose key fails, whichever part of it."""
         inputs = inputs_of(batch)
         try:
-            return [evaluate(part, inputs) for part in self.inside.exprs]
+            return [held(part, inputs) for part in self.inside.exprs]
         except RowError:
             self.evaluate(self.key, inputs, batch)
             raise AssertionError("a key fails where one of its parts does") from None
@@ -56,12 +58,17 @@ class GroupExitOperator(RowOperator):
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
         assert batch.keys is not None
-        keys = self.inside.shown(batch.keys)
+        keys = self.inside.shown(batch.keys, self._leaves(batch.ids))
         try:
             table = project(self.projection, Inputs((batch.table,), batch.table.size, keys=keys))
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
         return batch.with_table(table, self.inside.outer(batch.keys))
+
+    def _leaves(self, ids: Ids) -> list[AnyColumn] | None:
+        """Return the parts of the rows' keys, where their ids have them."""
+        ids = ids.columns[0] if type(ids) is VersionedIds else ids
+        return list(ids.columns[1:]) if isinstance(ids, WindowIds) and ids.keys is self.inside else None
 
     @property
     def way(self) -> Leave:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.codes import group_codes
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.columnar.window_ids import WindowIds
@@ -19,6 +18,7 @@ from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.timeline import Touched
 from streamdsl.expr import Inputs, RowError, project
+from streamdsl.expr.coding import integer_codes
 from streamdsl.expr.nodes import Key
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, flatnonzero
@@ -75,7 +75,7 @@ class SweptOperator(Operator):
         """Return a small number for the group of each row."""
         if batch.keys is None:
             return np.repeat(self.swept.codes.of(np.zeros(1, dtype=np.int64)), len(batch))
-        codes, groups = group_codes(batch.keys)
+        codes, groups = integer_codes(batch.keys)
         return self.swept.codes.of(groups)[codes]
 
     def _terms(self, batch: Batch) -> Terms:

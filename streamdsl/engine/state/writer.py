@@ -18,6 +18,7 @@ from streamdsl.engine.state.objects import Objects
 from streamdsl.engine.state.outside import Outside
 from streamdsl.engine.state.unfolded import unfolded
 from streamdsl.engine.state.values import Write
+from streamdsl.expr.held import Held, HeldColumns
 
 
 class _Known:
@@ -69,7 +70,11 @@ class Writer:
     def column(self, values: Sequence[Any]) -> list[Any]:
         """Return values as a column."""
         self.out.charge(len(values))
-        return self.split(list(map(type, values)), values, self._typed)
+        kinds = list(map(type, values))
+        if Held in kinds or HeldColumns in kinds:
+            values = list(map(_read, values))
+            kinds = list(map(type, values))
+        return self.split(kinds, values, self._typed)
 
     def split(
         self, keys: Sequence[Hashable], values: Sequence[Any], write: Callable[[Any, Sequence[Any]], list[Any]]
@@ -117,3 +122,10 @@ class Writer:
         if kind is None:
             kind = self._kinds[cls] = kind_of(cls, self.classes)
         return self.references(kind, values) if isinstance(kind, Objects) else kind(values, self)
+
+
+def _read(value: Any) -> Any:
+    """Return what is held as what it is when it has been read."""
+    if type(value) is Held:
+        return value.column
+    return dict(value) if type(value) is HeldColumns else value

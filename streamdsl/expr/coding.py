@@ -1,0 +1,190 @@
+"""Coding: a small number for each of many values, equal where they are."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache, cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.expr.held import Coded, Column, Rows, Source
+from streamdsl.temporal.time import Ticks
+
+MANY: Final = 2**14
+"""So many rows are worth a compiled loop."""
+_PLACES: Final = 2**16
+"""The places of a table of integers, at first: few different ones are found in the cache."""
+
+IntegerCoder: TypeAlias = Callable[[Ticks, NDArray[np.int32], Ticks, Rows], int]
+
+
+def compiled(loop: Callable[..., Any]) -> Any:
+    """Return a loop over rows as numba compiles it, None where numba (the extra `fast`) is not installed."""
+    return None if find_spec("numba") is None else import_module("numba").njit(cache=True, nogil=True)(loop)
+
+
+@cache
+def integer_coder() -> IntegerCoder | None:
+    """Return `code_integers`, compiled; None without numba."""
+    return compiled(code_integers)  # type: ignore[no-any-return]
+
+
+class Typed(Source):
+    """A column of integers, floats or bools, whose codes are found where somebody asks for them."""
+
+    def __init__(self, column: Column) -> None:
+        self.size = len(column)
+        self._column = column
+
+    def values(self, rows: Rows | slice) -> Column:
+        return self._column[rows]
+
+    @cached_property
+    def _coded(self) -> Coded:
+        return coded(self._column)
+
+    def codes(self) -> Rows:
+        return self._coded.codes()
+
+    def coded(self, codes: Rows) -> Column:
+        return self._coded.coded(codes)
+
+    @property
+    def n_codes(self) -> int:
+        return self._coded.n_codes
+
+
+class Rowwise(Source):
+    """Values that somebody makes of rows, and codes that he finds, where they are asked for.
+
+    >>> from streamdsl.expr.held import Held
+    >>> texts = ["b", "a", "b"]
+    >>> source = Rowwise(3, lambda: np.array([1, 0, 1]), lambda rows: np.array(texts, dtype=object)[rows])
+    >>> Held(source).known()[1].tolist(), Held(source)[1:].tolist()
+    (['a', 'b'], ['a', 'b'])
+    """
+
+    def __init__(self, size: int, encode: Callable[[], Rows], make: Callable[[Rows | slice], Column]) -> None:
+        self.size = size
+        self._encode = encode
+        self._make = make
+
+    def values(self, rows: Rows | slice) -> Column:
+        return self._all[rows] if "_all" in self.__dict__ or isinstance(rows, slice) else self._make(rows)
+
+    @cached_property
+    def _all(self) -> Column:
+        return self._make(slice(None))
+
+    @cached_property
+    def _encoded(self) -> tuple[Rows, Rows]:
+        """The codes, and a row of each."""
+        codes = self._encode()
+        rows = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.intp)
+        rows[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+        return codes, rows
+
+    def codes(self) -> Rows:
+        return self._encoded[0]
+
+    def coded(self, codes: Rows) -> Column:
+        return self._make(self._encoded[1][codes])
+
+    @property
+    def n_codes(self) -> int:
+        return len(self._encoded[1])
+
+
+def coded(column: Column) -> Coded:
+    """Return integers, floats or bools as codes: of floats each that has bits of its own has a code of its own.
+
+    >>> codes = coded(np.array([0.0, -0.0, 0.0])).codes()
+    >>> bool(codes[0] == codes[2] != codes[1])
+    True
+    """
+    codes, known = integer_codes(column.astype(np.int64) if column.dtype.kind == "b" else column.view(np.int64))
+    return Coded(codes, known.astype(np.bool_) if column.dtype.kind == "b" else known.view(column.dtype))
+
+
+def integer_codes(values: Ticks) -> tuple[Rows, Ticks]:
+    """Return a small number for each integer, equal where they are, and the integer of each number.
+
+    Where integers lie close together they are marked in an array. Others are hashed if they are many, else sorted.
+
+    >>> codes, known = integer_codes(np.array([2**60, 5, 2**60]))
+    >>> known[codes].tolist(), len(known)
+    ([1152921504606846976, 5, 1152921504606846976], 2)
+    """
+    if not len(values):
+        return values.astype(np.intp), values
+    low, high = int(values.min()), int(values.max())
+    if high - low < len(values) + 1024:
+        return _marked(values - low, high - low + 1, low)
+    hashed = _hashed(values) if len(values) >= MANY else None
+    return _sorted(values) if hashed is None else hashed
+
+
+def _marked(places: Ticks, size: int, low: int) -> tuple[Rows, Ticks]:
+    used = np.zeros(size, dtype=np.intp)
+    used[places] = 1
+    found = used.nonzero()[0]
+    used[found] = np.arange(len(found))
+    return used[places], found + low
+
+
+def _hashed(values: Ticks) -> tuple[Rows, Ticks] | None:
+    """Return what `integer_codes` does, in order of first appearance; None where nothing that hashes is there."""
+    coder = integer_coder()
+    if coder is not None:
+        codes, size, number = np.empty(len(values), dtype=np.intp), _PLACES, -1
+        while number < 0:
+            found = np.empty(size // 2, dtype=np.int64)
+            number = coder(values, np.full(size, -1, dtype=np.int32), found, codes)
+            size *= 8
+        return codes, found[:number].copy()
+    if (arrow := sys.modules.get("pyarrow")) is None:
+        return None
+    encoded = arrow.array(values).dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.intp), encoded.dictionary.to_numpy()
+
+
+def _sorted(values: Ticks) -> tuple[Rows, Ticks]:
+    order = np.argsort(values)
+    ordered = values[order]
+    is_first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    codes = np.empty(len(values), dtype=np.intp)
+    codes[order] = np.cumsum(is_first) - 1
+    return codes, ordered[is_first.nonzero()[0]]
+
+
+def code_integers(values: Ticks, table: NDArray[np.int32], found: Ticks, codes: Rows) -> int:
+    """Write a number for each integer, in order of first appearance, and which integer each number is of; return how many.
+
+    `table` is full of -1, and has a power of two of places. It returns -1 where that leaves no room: half of them stay empty.
+
+    >>> found, codes = np.zeros(4, dtype=np.int64), np.zeros(3, dtype=np.intp)
+    >>> code_integers(np.array([70, 50, 70]), np.full(8, -1, dtype=np.int32), found, codes)
+    2
+    >>> found[:2].tolist(), codes.tolist()
+    ([70, 50], [0, 1, 0])
+    """
+    last, number = len(table) - 1, 0
+    for row in range(len(values)):
+        value = values[row]
+        mixed = (value ^ (value >> 31)) * 0x2545F491
+        place = (mixed ^ (mixed >> 29)) & last
+        while table[place] >= 0 and found[table[place]] != value:
+            place = (place + 1) & last
+        if table[place] < 0:
+            if number == len(found):
+                return -1
+            table[place] = number
+            found[number] = value
+            number += 1
+        codes[row] = table[place]
+    return number

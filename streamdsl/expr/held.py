@@ -1,0 +1,188 @@
+"""Columns that are held as they have come, or as codes: values are made of them only where somebody reads them.
+
+Whoever asks a table for a column gets it in numpy, as ever. Who knows of held columns takes rows of one without a look at its
+values, and asks for its *codes*: a small number for each row, equal only where values are the same, and the value of each number.
+So each value is touched once, however many rows have it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Column: TypeAlias = NDArray[Any]
+"""One-dimensional: `int64`, `float64` or `bool` where every value is exactly that, else `object`."""
+Rows: TypeAlias = NDArray[np.intp]
+
+FEW: Final = 64
+"""Of so few rows the values are made at once."""
+_WHOLE: Final = slice(None)
+
+
+class Known(NamedTuple):
+    """Numbers of codes (-1: not known yet), as long as those who give them show these values; so many are missing."""
+
+    shown: Column
+    numbers: Column
+    n_missing: int
+
+
+class Source(ABC):
+    """What held columns are rows of."""
+
+    size: int
+    """How many rows there are."""
+
+    @abstractmethod
+    def values(self, rows: Rows | slice) -> Column:
+        """Return the values of some rows."""
+
+    @abstractmethod
+    def codes(self) -> Rows:
+        """Return a code for each row; different values have different codes."""
+
+    @abstractmethod
+    def coded(self, codes: Rows) -> Column:
+        """Return the values of some codes."""
+
+    @property
+    @abstractmethod
+    def n_codes(self) -> int:
+        """What comes after the largest code."""
+
+    numbers: Known | None = None
+    """What was known of the codes when last somebody asked for numbers."""
+
+
+class Held:
+    """Some rows of a source, as a column.
+
+    >>> held = Held(Coded(np.array([0, 1, 0]), np.array([7, 5])))
+    >>> held[1:].tolist(), held[np.array([2])].tolist(), len(held)
+    ([5, 7], [7], 3)
+    """
+
+    __slots__ = ("_column", "_rows", "source")
+
+    def __init__(self, source: Source, rows: Rows | slice = _WHOLE) -> None:
+        self.source = source
+        self._rows = rows
+        self._column: Column | None = None
+
+    def __len__(self) -> int:
+        return len(range(self.source.size)[self._rows]) if isinstance(self._rows, slice) else len(self._rows)
+
+    def __getitem__(self, rows: Rows | slice) -> Held:
+        if isinstance(self._rows, slice):
+            here = range(self.source.size)[self._rows]
+            taken = _as_slice(here[rows]) if isinstance(rows, slice) else rows if not here.start else rows + here.start
+        else:
+            taken = self._rows[rows]
+        return Held(self.source, taken)
+
+    @property
+    def rows(self) -> Rows | slice:
+        """Which rows of the source they are."""
+        return self._rows
+
+    @property
+    def column(self) -> Column:
+        """The values."""
+        if self._column is None:
+            self._column = self.source.values(self._rows)
+        return self._column
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the values' column."""
+        return self.column.dtype
+
+    def tolist(self) -> list[Any]:
+        """Return the values."""
+        values: list[Any] = self.column.tolist()
+        return values
+
+    @property
+    def codes(self) -> Rows:
+        """A code for each row."""
+        return self.source.codes()[self._rows]
+
+    def known(self) -> tuple[Rows, Column]:
+        """Return a number for each row, and the value of each number; each number is some row's."""
+        codes = self.codes
+        used = np.zeros(self.source.n_codes, dtype=np.intp)
+        used[codes] = 1
+        found = used.nonzero()[0]
+        if len(found) < len(used):
+            used[found] = np.arange(len(found))
+            codes = used[codes]
+        return codes, self.source.coded(found)
+
+    def mapped(self, function: Callable[[Column], Column]) -> Column:
+        """Return a function of a column of values for all rows; it is told each value once."""
+        codes, values = self.known()
+        return function(values)[codes]
+
+
+class Coded(Source):
+    """Codes, and the value of each."""
+
+    def __init__(self, codes: Rows, values: Column) -> None:
+        self.size = len(codes)
+        self._codes = codes
+        self._values = values
+
+    def values(self, rows: Rows | slice) -> Column:
+        return self._values[self._codes[rows]]
+
+    def codes(self) -> Rows:
+        return self._codes
+
+    def coded(self, codes: Rows) -> Column:
+        return self._values[codes]
+
+    @property
+    def n_codes(self) -> int:
+        return len(self._values)
+
+
+AnyColumn: TypeAlias = Column | Held
+
+
+class HeldColumns(Mapping[str, Column]):
+    """The columns of a table, of which some are held: what is read is made."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: Mapping[str, AnyColumn]) -> None:
+        self.parts = parts
+
+    def __getitem__(self, name: str) -> Column:
+        part = self.parts[name]
+        return part.column if type(part) is Held else part  # type: ignore[return-value]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.parts)
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+
+def _as_slice(rows: range) -> slice:
+    return slice(rows.start, rows.stop) if rows.step == 1 else slice(rows.start, rows.stop if rows.stop >= 0 else None, rows.step)
+
+
+def parts_of(columns: Mapping[str, Column]) -> Mapping[str, AnyColumn]:
+    """Return the columns of a table as they are held."""
+    return columns.parts if type(columns) is HeldColumns else columns
+
+
+def with_parts(parts: Mapping[str, AnyColumn]) -> Mapping[str, Column]:
+    """Return the columns of a table, of which some may be held."""
+    if any(type(part) is Held for part in parts.values()):
+        return HeldColumns(parts)
+    return parts  # type: ignore[return-value]

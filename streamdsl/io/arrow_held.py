@@ -1,0 +1,147 @@
+"""Columns of Arrow that stay what they are until somebody reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamdsl.expr.coding import Typed, integer_codes
+from streamdsl.expr.held import FEW, AnyColumn, Column, Held, Rows, Source
+from streamdsl.io.arrow_columns import arrow_values
+
+_SMALL: Final = 2**30
+_MOST: Final = 4
+"""So many values for each row a dictionary may have to be looked at whole."""
+
+_RANGED: Final = (pa.types.is_date, pa.types.is_timestamp, pa.types.is_time, pa.types.is_duration, pa.types.is_decimal)
+
+
+class ArrowSource(Source):
+    """A chunked array.
+
+    >>> held = Held(ArrowSource(pa.chunked_array([["a", None, "a"]])))
+    >>> held.codes.tolist(), held[1:].tolist(), held.known()[1].tolist()
+    ([0, 1, 0], [None, 'a'], ['a', None])
+    """
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.size = len(array)
+
+    def values(self, rows: Rows | slice) -> Column:
+        if isinstance(rows, slice) or "_all" in self.__dict__ or pa.types.is_dictionary(self.array.type):
+            return self._all[rows]
+        return arrow_values(self.array.take(pa.array(rows)))
+
+    @cached_property
+    def _all(self) -> Column:
+        return arrow_values(self.array)
+
+    def codes(self) -> Rows:
+        return self._encoded[0]
+
+    @property
+    def n_codes(self) -> int:
+        return len(self._encoded[1])
+
+    def coded(self, codes: Rows) -> Column:
+        return arrow_values(pa.chunked_array([self._encoded[1].take(pa.array(codes))]))
+
+    @cached_property
+    def _encoded(self) -> tuple[Rows, Any]:
+        """The codes, and the value of each as an array."""
+        kind = self.array.type
+        if pa.types.is_dictionary(kind):
+            return _in_dictionaries(self.array.chunks, kind.value_type)
+        array = self.array.combine_chunks()
+        if pa.types.is_floating(kind) and not array.null_count:
+            codes, known = integer_codes(array.cast(pa.float64()).to_numpy().view(np.int64))
+            return codes, pa.array(known.view(np.float64))
+        try:
+            encoded = array.dictionary_encode(null_encoding="encode")
+        except pa.ArrowNotImplementedError:  # then each row has a code of its own
+            return np.arange(self.size), array
+        return encoded.indices.to_numpy(), encoded.dictionary
+
+    def passed(self, rows: Rows | slice) -> Any:
+        """Return some rows as an Arrow array of texts, None if they are not of that type."""
+        if self.array.type != pa.string():
+            return None
+        found = self.array.take(pa.array(np.arange(self.size)[rows] if isinstance(rows, slice) else rows)).combine_chunks()
+        return None if found.null_count == len(found) else found
+
+
+def _in_dictionaries(chunks: Sequence[Any], kind: Any) -> tuple[Rows, Any]:
+    """Return the codes of chunks with dictionaries, and the values of all of these, with a null behind them."""
+    first: dict[Any, int] = {}
+    known: list[Any] = []
+    codes = [np.empty(0, dtype=np.intp)]
+    stop = sum(len(chunk.dictionary) for chunk in chunks)
+    for chunk in chunks:
+        place = _place_of(chunk.dictionary)
+        if place not in first:
+            first[place] = sum(map(len, known))
+            known.append(chunk.dictionary)
+        indices = chunk.indices.cast(pa.int64())
+        if first[place]:
+            indices = pc.add(indices, first[place])
+        codes.append((indices.fill_null(stop) if indices.null_count else indices).to_numpy())
+    missing = stop - sum(map(len, known))
+    return np.concatenate(codes), pa.concat_arrays([*known, pa.nulls(missing + 1, kind)])
+
+
+def _place_of(array: Any) -> tuple[Any, ...]:
+    """Return what arrays have in common that are the same in memory."""
+    return (len(array), array.offset, *(None if buffer is None else buffer.address for buffer in array.buffers()))
+
+
+def held_values(array: Any) -> AnyColumn:
+    """Return a chunked array as payload values, held if it can be and is worth it: all values are known to be Python's.
+
+    >>> type(held_values(pa.chunked_array([["a"] * 100]))).__name__, type(held_values(pa.chunked_array([[1] * 100]))).__name__
+    ('Held', 'ndarray')
+    """
+    if len(array) < FEW:
+        return arrow_values(array)
+    if pa.types.is_dictionary(array.type) and sum(len(chunk.dictionary) for chunk in array.chunks) > _MOST * len(array):
+        return held_values(array.cast(array.type.value_type))  # of a large dictionary few values are there
+    if _can_be_held(array):
+        return Held(ArrowSource(array))
+    values = arrow_values(array)
+    return Held(Typed(values)) if values.dtype.kind == "i" and not _are_small(values) else values
+
+
+def _are_small(integers: Column) -> bool:
+    """Say whether integers are numbers of groups as they stand, also as one of two parts of a key."""
+    return int(integers.min()) >= 0 and int(integers.max()) < _SMALL
+
+
+def _can_be_held(array: Any) -> bool:
+    is_dictionary = pa.types.is_dictionary(array.type)
+    kind = array.type.value_type if is_dictionary else array.type
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return is_dictionary or bool(array.null_count)
+    if _is_text(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
+        return True
+    return any(test(kind) for test in _RANGED) and _is_in_range(array)
+
+
+def _is_text(kind: Any) -> bool:
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return any(test(kind) for test in tests) or pa.types.is_fixed_size_binary(kind)
+
+
+def _is_in_range(array: Any) -> bool:
+    """Say whether Python has all of some dates or decimals: those between two that it has."""
+    parts = [chunk.dictionary for chunk in array.chunks] if pa.types.is_dictionary(array.type) else [array]
+    try:
+        for part in parts:
+            pc.min_max(part).as_py()
+    except (ValueError, OverflowError, ArithmeticError, pa.ArrowException):
+        return False
+    return True
