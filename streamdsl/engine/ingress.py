@@ -242,8 +242,9 @@ class Ingress:
                 pieces.append(self._piece(net, is_numbered))
                 net = {}
                 continue
+            is_again = self.progress is not None and isinstance(event, Insert) and self.table.knows(event.id)
             admitted = self.table.admit(event, is_numbered)
-            if isinstance(admitted, Insert) and admitted.id in net:
+            if is_again and admitted is not None:
                 # A CTI of the progress policy has let the id go: the plan must see it before the id comes again.
                 pieces.append(self._piece(net, is_numbered))
                 net = {}

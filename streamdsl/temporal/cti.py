@@ -78,8 +78,8 @@ class EventTable:
         return len(self._known)
 
     def knows(self, id: Hashable) -> bool:
-        """Say whether an event with this id can still change."""
-        return id in self._known
+        """Say whether an event with this id can still change, or could since the last commit."""
+        return _is_hashable(id) and id in self._known
 
     @property
     def rejected(self) -> Rejections:
@@ -167,7 +167,7 @@ class EventTable:
     @staticmethod
     def _unwrite(entries: dict[Hashable, Any], id: Hashable, old: Any) -> None:
         if old is MISSING:
-            del entries[id]
+            entries.pop(id, None)  # an interrupt may have come before it was written
         else:
             entries[id] = old
 

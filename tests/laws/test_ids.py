@@ -103,3 +103,12 @@ def test_a_number_that_a_row_has_is_an_id_like_any_other() -> None:
     last = session.push(pd.DataFrame({"le": [3], "re": [9], "v": [3]}))
     cht = CHT.from_events([*first, *then, *last])
     assert [(row.le, row.re) for row in cht] == [(1, 9), (2, 5), (3, 9)]
+
+
+def test_an_id_that_the_progress_policy_lets_go_comes_again_after_the_cti_that_did() -> None:
+    """Of the row that moves the CTI nothing may go out, and the id may come again in the same push."""
+    rows = [("a", 3, 4), ("empty", 5, 5), ("a", 5, 6)]
+    events: list[Event[Any]] = [sd.Insert(id, le, re, Record(v=1)) for id, le, re in rows]
+    events.insert(1, sd.Cti(4))
+    session = sd.source("s", progress=sd.Progress.ordered()).open()
+    assert session.push(events) == [*events[:2], sd.Cti(5), events[-1]]
