@@ -15,7 +15,8 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.engine.index.pair_index import PairIndex
-from streamdsl.expr.coding import MANY, coded, integer_codes
+from streamdsl.expr import kernel
+from streamdsl.expr.coding import coded, integer_codes
 from streamdsl.expr.held import AnyColumn, Coded, Held, Known, with_parts
 from streamdsl.expr.nodes import Constant, Expr, Make
 from streamdsl.expr.schema import Schema, as_payload
@@ -83,7 +84,7 @@ class PartNumbers:
             return self._of_held(column)
         if column.dtype.kind == "b" and len(column) >= _MANY:
             return self._of_bools(column)
-        if column.dtype.kind == "f" and len(column) >= MANY:
+        if column.dtype.kind == "f" and len(column) >= kernel.MANY:
             return self._of_held(Held(coded(column)))
         return self._of_each(column)
 
@@ -178,7 +179,7 @@ class PartNumbers:
         return numbers
 
     def _of_wide(self, integers: Ticks) -> Ticks:
-        if len(integers) >= MANY:
+        if len(integers) >= kernel.MANY:
             codes, known = integer_codes(integers)
             return self._of_wide(known)[codes] if 2 * len(known) < len(codes) else self._found(integers)
         return self._found(integers)

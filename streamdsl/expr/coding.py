@@ -4,34 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import cache, cached_property
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any, Final, TypeAlias
+from functools import cached_property
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.expr import kernel
 from streamdsl.expr.held import Coded, Column, Rows, Source
 from streamdsl.temporal.time import Ticks
 
-MANY: Final = 2**14
-"""So many rows are worth a compiled loop."""
 _PLACES: Final = 2**16
 """The places of a table of integers, at first: few different ones are found in the cache."""
-
-IntegerCoder: TypeAlias = Callable[[Ticks, NDArray[np.int32], Ticks, Rows], int]
-
-
-def compiled(loop: Callable[..., Any]) -> Any:
-    """Return a loop over rows as numba compiles it, None where numba (the extra `fast`) is not installed."""
-    return None if find_spec("numba") is None else import_module("numba").njit(cache=True, nogil=True)(loop)
-
-
-@cache
-def integer_coder() -> IntegerCoder | None:
-    """Return `code_integers`, compiled; None without numba."""
-    return compiled(code_integers)  # type: ignore[no-any-return]
 
 
 class Typed(Source):
@@ -125,7 +109,7 @@ def integer_codes(values: Ticks) -> tuple[Rows, Ticks]:
     low, high = int(values.min()), int(values.max())
     if high - low < len(values) + 1024:
         return _marked(values - low, high - low + 1, low)
-    hashed = _hashed(values) if len(values) >= MANY else None
+    hashed = _hashed(values) if len(values) >= kernel.MANY else None
     return _sorted(values) if hashed is None else hashed
 
 
@@ -139,7 +123,7 @@ def _marked(places: Ticks, size: int, low: int) -> tuple[Rows, Ticks]:
 
 def _hashed(values: Ticks) -> tuple[Rows, Ticks] | None:
     """Return what `integer_codes` does, in order of first appearance; None where nothing that hashes is there."""
-    coder = integer_coder()
+    coder = INTEGER_CODER.over(len(values))
     if coder is not None:
         codes, size, number = np.empty(len(values), dtype=np.intp), _PLACES, -1
         while number < 0:
@@ -188,3 +172,6 @@ def code_integers(values: Ticks, table: NDArray[np.int32], found: Ticks, codes: 
             number += 1
         codes[row] = table[place]
     return number
+
+
+INTEGER_CODER: Final = kernel.Kernel(code_integers)

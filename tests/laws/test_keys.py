@@ -22,11 +22,10 @@ from hypothesis import given, note
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.engine import batch, keys, order
-from streamdsl.engine.columnar import combine
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.starting import restored
 from streamdsl.errors import SchemaError
-from streamdsl.expr import coding
+from streamdsl.expr import coding, kernel
 from streamdsl.io import arrow_held, pandas_columns, polars_columns
 from streamdsl.io.columns import columns_of
 from streamdsl.temporal import Cti, Event, Insert
@@ -174,15 +173,16 @@ def small_limits(rng: Random) -> Iterator[None]:
     many = rng.choice([2, 16, 10_000])
     few = rng.choice([1, 64])
     with ExitStack() as stack:
-        for module in (coding, keys, combine):
-            stack.enter_context(patch.object(module, "MANY", many))
+        stack.enter_context(patch.object(kernel, "MANY", many))
         for reader in (arrow_held, pandas_columns, polars_columns):
             stack.enter_context(patch.object(reader, "FEW", few))
         stack.enter_context(patch.object(keys, "_MANY", rng.choice([1, 64])))
         stack.enter_context(patch.object(order, "_MANY", rng.choice([1, 256])))
         stack.enter_context(patch.object(batch, "SLICE", rng.choice([3, 17, 2**15])))
         if rng.random() < 0.3:
-            stack.enter_context(patch.object(coding, "integer_coder", lambda: None))
+            stack.enter_context(patch.object(coding.INTEGER_CODER, "over", lambda _: None))
+        else:
+            coding.INTEGER_CODER.load()
         yield
 
 
@@ -190,8 +190,7 @@ def small_limits(rng: Random) -> Iterator[None]:
 def row_by_row() -> Iterator[None]:
     """Let each value be looked at for itself."""
     with ExitStack() as stack:
-        for module in (coding, keys, combine):
-            stack.enter_context(patch.object(module, "MANY", 2**40))
+        stack.enter_context(patch.object(kernel, "MANY", 2**40))
         for module, name in ((keys, "_MANY"), (order, "_MANY")):
             stack.enter_context(patch.object(module, name, 2**40))
         yield
@@ -327,9 +326,10 @@ def test_keys_of_mixed_types_are_the_same_groups_many_at_once_as_one_by_one(seed
 @pytest.mark.parametrize("compiled", [True, False])
 def test_codes_of_integers_are_equal_where_they_are(many: int, compiled: bool) -> None:
     rng = np.random.default_rng(3)
-    with patch.object(coding, "MANY", many), ExitStack() as stack:
+    with patch.object(kernel, "MANY", many), ExitStack() as stack:
+        coding.INTEGER_CODER.load()
         if not compiled:
-            stack.enter_context(patch.object(coding, "integer_coder", lambda: None))
+            stack.enter_context(patch.object(coding.INTEGER_CODER, "over", lambda _: None))
         for known in (
             np.arange(50),
             np.arange(50) << 40,

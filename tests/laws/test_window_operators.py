@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import streamdsl as sd
 from streamdsl.denote import denote
+from streamdsl.engine.columnar.kernels import DIGIT_ADDER
 from streamdsl.engine.session import Session
 from streamdsl.errors import StreamDslError
 from streamdsl.temporal import CHT, INFINITY, Cti, Event, Insert, Record, Retract, fields_of, payload_key
@@ -134,7 +135,8 @@ def kind_of(event: Event[Any]) -> object:
 def test_both_operators_give_the_same_events_after_every_push(query: sd.Stream[Any], data: st.DataObject) -> None:
     emit, stream = data.draw(st.sampled_from(EMITS)), data.draw(pushes())
     slices = patch("streamdsl.engine.batch.SLICE", data.draw(st.sampled_from([2, 2**14])))
-    compiled = patch("streamdsl.engine.columnar.lanes.MANY", data.draw(st.sampled_from([1, 2**14])))
+    compiled = patch("streamdsl.expr.kernel.MANY", data.draw(st.sampled_from([1, 2**14])))
+    DIGIT_ADDER.load()
     with slices, compiled:
         columnar, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
         for step in [*(lambda session, part=part: session.push(part) for part in stream), lambda session: session.close()]:

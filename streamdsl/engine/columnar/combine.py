@@ -13,7 +13,8 @@ from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.terms import ROWS, Terms
 from streamdsl.engine.pairs import counted_runs, distinct_pairs, span_of
 from streamdsl.engine.room import Room
-from streamdsl.expr.coding import MANY, integer_codes
+from streamdsl.expr import kernel
+from streamdsl.expr.coding import integer_codes
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
@@ -36,7 +37,7 @@ def combine_windows(parts: Sequence[Pending], room: Room) -> Combined:
     are_single = all(part.is_single for part in parts)
     if are_single and block.is_packable and all(part.terms.counts_rows for part in parts):
         return _counted(parts, block)
-    found = _spread(parts, block) if block.rows >= MANY and all(map(_is_plain, parts)) else None
+    found = _spread(parts, block) if block.rows >= kernel.MANY and all(map(_is_plain, parts)) else None
     if found is not None:
         return found
     rows = Pending.concat(parts)

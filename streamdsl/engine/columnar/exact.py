@@ -9,10 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.columnar.kernels import digit_summer
+from streamdsl.engine.columnar.kernels import DIGIT_SUMMER
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import DIGIT, SAFE_WEIGHTS
-from streamdsl.expr.coding import MANY
 from streamdsl.expr.table import Column, column_of, flatnonzero
 from streamdsl.temporal.time import Ticks
 
@@ -57,7 +56,7 @@ def floats(lanes: Lanes, aggregate: int) -> Reals:
 
 def _sums(digits: Sequence[Ticks], scales: Sequence[float], size: int) -> tuple[Reals, Reals, Reals]:
     """Return the sums of scaled digits, what rounding them lost, and a bound of what rounding that lost."""
-    adder = digit_summer() if size >= MANY and digits else None
+    adder = DIGIT_SUMMER.over(size) if digits else None
     if adder is not None:
         total, error, doubt = (np.empty(size) for _ in range(3))
         adder(tuple(digits), np.array(scales), total, error, doubt)

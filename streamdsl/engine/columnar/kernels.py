@@ -1,39 +1,16 @@
-"""Kernels: loops over rows that numba compiles, where it is installed (the extra `fast`) and rows are many.
-
-Each gives exactly what numpy's columns give, which are there without numba and for few rows.
-"""
+"""The kernels of sums of floats: each gives exactly what numpy's columns give."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.expr.coding import compiled
+from streamdsl.expr.kernel import Kernel
 from streamdsl.expr.table import Rows
 from streamdsl.temporal.time import Ticks
-
-DigitAdder: TypeAlias = Callable[[NDArray[np.float64], Rows, tuple[Ticks, ...], NDArray[np.float64], NDArray[np.float64]], None]
-
-
-DigitSummer: TypeAlias = Callable[
-    [tuple[Ticks, ...], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]], None
-]
-
-
-@cache
-def digit_adder() -> DigitAdder | None:
-    """Return `add_digits`, compiled; None without numba."""
-    return compiled(add_digits)  # type: ignore[no-any-return]
-
-
-@cache
-def digit_summer() -> DigitSummer | None:
-    """Return `sum_digits`, compiled; None without numba."""
-    return compiled(sum_digits)  # type: ignore[no-any-return]
 
 
 def add_digits(
@@ -87,3 +64,7 @@ def sum_digits(
             lost += abs((low - (added - part)) + (rest - part))
             low = added
         total[place], error[place], doubt[place] = high, low, lost
+
+
+DIGIT_ADDER: Final = Kernel(add_digits)
+DIGIT_SUMMER: Final = Kernel(sum_digits)

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.bag import Bag
 from streamdsl.engine.columnar.digits import LARGEST, digit_weights, real_parts
-from streamdsl.engine.columnar.kernels import digit_adder
+from streamdsl.engine.columnar.kernels import DIGIT_ADDER
 from streamdsl.engine.columnar.terms import DIGIT, ROWS, LaneKey, Part, Reals, Terms
-from streamdsl.expr.coding import MANY
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
@@ -144,7 +143,7 @@ class Lanes:
             _add_at(lane, at, _ONE if part.amounts is None else part.amounts)
 
     def _add_reals(self, index: Rows, reals: Reals) -> None:
-        adder = digit_adder() if len(reals.values) >= MANY else None
+        adder = DIGIT_ADDER.over(len(reals.values))
         weights = digit_weights(np.abs(reals.values)) if adder is not None else None
         if adder is None or not weights:
             for part in real_parts(reals):

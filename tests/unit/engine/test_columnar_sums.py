@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdsl.engine.columnar import exact as exact_module
 from streamdsl.engine.columnar import lanes as lanes_module
 from streamdsl.engine.columnar.accumulators import AvgAccumulator, CountAccumulator, SumAccumulator
 from streamdsl.engine.columnar.exact import integers
-from streamdsl.engine.columnar.kernels import add_digits, digit_summer, sum_digits
+from streamdsl.engine.columnar.kernels import DIGIT_ADDER, DIGIT_SUMMER, add_digits, sum_digits
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, LaneKey, Part, Reals, Terms
+from streamdsl.expr import kernel
 from streamdsl.expr.table import column_of
 from streamdsl.udm.builtin import Avg, Count, Sum
 
@@ -68,9 +68,10 @@ def test_compiled_loops_add_what_columns_add(values: list[float], data: st.DataO
     terms = Terms(len(values), reals=[Reals(0, None, column)]).times(signs[: len(values)])
     by_columns, by_loop, by_compiled = Lanes(3), Lanes(3), Lanes(3)
     by_columns.add(index, terms)
-    with patch.object(lanes_module, "MANY", 1):
+    DIGIT_ADDER.load()
+    with patch.object(kernel, "MANY", 1):
         by_compiled.add(index, terms)
-        with patch.object(lanes_module, "digit_adder", lambda: add_digits):
+        with patch.object(DIGIT_ADDER, "over", lambda _: add_digits):
             by_loop.add(index, terms)
     counted: list[LaneKey] = [(0, "floats"), (0, "nan"), (0, "inf"), (0, "-inf")]
     for lane in [*counted, *((0, weight) for weight in range(-40, 40))]:
@@ -87,8 +88,10 @@ def test_float_sums_are_rounded_once(values: list[float]) -> None:
     except OverflowError:
         expected = math.inf if sum(map(Fraction, values)) > 0 else -math.inf
     assert result(total, lanes_of(total, values)) == expected
-    for summer in (digit_summer, lambda: sum_digits):
-        with patch.object(exact_module, "MANY", 1), patch.object(exact_module, "digit_summer", summer):
+    DIGIT_SUMMER.load()
+    with patch.object(kernel, "MANY", 1):
+        assert result(total, lanes_of(total, values)) == expected
+        with patch.object(DIGIT_SUMMER, "over", lambda _: sum_digits):
             assert result(total, lanes_of(total, values)) == expected
 
 
