@@ -86,7 +86,17 @@ def over(query: Query, data: Data, progress: Any = None) -> Any:
     """Return the query over sources named like the inputs."""
     import streamdsl as sd
 
+    load_kernels()
     return query(*(sd.source(name, progress=progress) for name in data))
+
+
+def load_kernels() -> None:
+    """Load the compiled loops, as they are in a process through which many rows have come."""
+    from streamdsl.engine.columnar.kernels import DIGIT_ADDER, DIGIT_SUMMER
+    from streamdsl.expr.coding import INTEGER_CODER
+
+    for kernel in (DIGIT_ADDER, DIGIT_SUMMER, INTEGER_CODER):
+        kernel.load()
 
 
 def state_of(query: Query) -> Callable[[Data], int]:
