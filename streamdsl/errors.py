@@ -155,12 +155,17 @@ class SqlError(QueryError):
 class FieldNotFound(QueryError, AttributeError):
     """An expression names a field that its stream does not have."""
 
-    def __init__(self, name: str, available: Iterable[str]) -> None:
-        fields = list(available)
+    def __init__(self, name: str, available: Iterable[str], *, bare: type | None = None) -> None:
+        """`bare` is the class of payloads that are bare values, which have attributes in place of fields."""
+        fields = list(available) if bare is None else [known for known in dir(bare) if not known.startswith("_")]
         close = closest(name, fields)
+        if bare is None:
+            what, otherwise = f"there is no field {name!r}", "a field is written as e.name, or e['name']"
+        else:
+            what, otherwise = f"{bare.__name__!r} payloads have no attribute {name!r}", "a bare payload is e itself"
         super().__init__(
-            f"there is no field {name!r}; the fields are: {', '.join(fields) or '(none)'}",
-            hint=f"did you mean {close!r}?" if close else "a field is written as e.name, or e['name']",
+            f"{what}; the {'fields' if bare is None else 'attributes'} are: {', '.join(fields) or '(none)'}",
+            hint=f"did you mean {close!r}?" if close else otherwise,
         )
         self.field = name
 

@@ -126,7 +126,7 @@ class BareE(E):
             warn_of_value(sys._getframe(1))
             return E(self._node, self._hint)
         if self._kind is not None and not hasattr(self._kind, name) and not is_private(name):
-            raise FieldNotFound(name, ())
+            raise FieldNotFound(name, (), bare=self._kind)
         return super().__getattr__(name)
 
     def __getitem__(self, item: Any) -> Any:

@@ -79,10 +79,10 @@ SCALARS: list[Lambda] = [
     lambda e: kind((e, 1)[0]),
     lambda e: kind(when(e).then(e).otherwise(e)),
     lambda e: e.numerator,
-    lambda e: e.upper(),
     lambda e: e[0],
     lambda e: e.real if e else e.imag,
 ]
+OF_TEXTS: list[Lambda] = [lambda e: e.upper()]
 OF_VALUE: list[Lambda] = [
     lambda e: e.value,
     lambda e: e.value + 1,
@@ -216,8 +216,14 @@ BARE: list[list[Any]] = [[1, 0], [1.5, math.nan], [None, 2, "x"], ["a", "b"], [T
 @pytest.mark.parametrize("schema", [Schema.scalar(), None, int], ids=["scalar", "unknown", "declared"])
 @pytest.mark.parametrize("payloads", BARE, ids=str)
 def test_a_bare_payload_is_itself_in_every_lambda(payloads: list[Any], schema: Schema | type | None) -> None:
-    for function in SCALARS:
+    for function in SCALARS if schema is int else [*SCALARS, *OF_TEXTS]:
         check(function, Schema.of_type(schema) if isinstance(schema, type) else schema, payloads)
+
+
+@pytest.mark.parametrize("function", OF_TEXTS)
+def test_an_attribute_that_a_declared_bare_payload_has_not_is_refused_when_the_query_is_made(function: Lambda) -> None:
+    with pytest.raises(FieldNotFound, match="'int' payloads have no attribute 'upper'; the attributes are: as_integer_ratio, "):
+        traced(function, Schema.of_type(int))
 
 
 @pytest.mark.parametrize("kind", [int, float, str, bool])

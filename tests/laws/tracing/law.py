@@ -17,8 +17,13 @@ from streamdsl.expr.table import Table
 from tests.laws.tracing.names import Lambda
 
 
-@cache
 def traced(function: Lambda, schema: Schema | None) -> Expr:
+    return _traced(function, schema, None if schema is None else schema.kind)
+
+
+@cache
+def _traced(function: Lambda, schema: Schema | None, _kind: type | None) -> Expr:
+    # Schemas of bare values are equal whatever class is declared, but the class decides which attributes there are.
     return trace(function, (schema,))
 
 

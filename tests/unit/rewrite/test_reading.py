@@ -13,7 +13,7 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.errors import StreamDslError
-from streamdsl.expr.table import Column
+from streamdsl.expr.held import AnyColumn
 from streamdsl.io.arrow_columns import ArrowColumns
 from streamdsl.io.pandas_columns import PandasColumns
 
@@ -105,17 +105,17 @@ def test_a_csv_file_may_hold_what_is_no_number_in_a_column_that_nothing_uses(tmp
 
 @pytest.fixture
 def converted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The columns of frames that are made payload values."""
+    """The columns of frames that are made columns of payloads."""
     names: list[str] = []
     for columns in (ArrowColumns, PandasColumns):
-        convert = columns.values
+        convert = columns.held
 
-        def values(self: Any, name: str, convert: Any = convert) -> Column:
+        def held(self: Any, name: str, convert: Any = convert) -> AnyColumn:
             names.append(name)
-            column: Column = convert(self, name)
+            column: AnyColumn = convert(self, name)
             return column
 
-        monkeypatch.setattr(columns, "values", values)
+        monkeypatch.setattr(columns, "held", held)
     return names
 
 
