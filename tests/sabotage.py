@@ -649,7 +649,7 @@ SABOTAGES = (
         "streamdsl/sinks/net.py",
         'CONTROL: Final = ("kind", "re_new")',
         'CONTROL: Final = ("kind", "re_new", "shard")',
-        "in_the_sink",
+        "what_a_table_of_files_holds",
     ),
     Sabotage(
         "a column whose type is not known yet is one of texts",
@@ -719,7 +719,8 @@ SABOTAGES = (
         "streamdsl/io/times.py",
         "        if self.nulls.any():\n",
         "        if False:\n",
-        "in_the_sink",
+        "a_null_start_in_a_frame",
+        where="unit/contract",
     ),
     Sabotage(
         "a column re of a frame is a field",
@@ -747,7 +748,8 @@ SABOTAGES = (
         "streamdsl/engine/state/classes.py",
         "if cls is None and self._anywhere else cls",
         "if cls is None else cls",
-        "in_the_sink",
+        "a_class_that_the_query_does_not_declare",
+        where="unit/engine/state",
     ),
     Sabotage(
         "a function that returns nothing lets no row through",
