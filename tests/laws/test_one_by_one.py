@@ -206,7 +206,7 @@ def test_scalars_send_what_columns_send_of_any_query(seed: int) -> None:
 def test_rows_of_simple_queries_pass_in_scalars() -> None:
     s = sd.source("s", progress=sd.Progress.ordered())
     by_key = s.where(lambda e: e.v > 0).group_by("k").hopping_window(60, 10).aggregate(n=sd.count(), t=sd.sum(lambda e: e.v))
-    session = by_key.where(lambda e: e.t > 3).select(k=lambda e: e.k, t=lambda e: e.t / e.n).open()
+    session = by_key.where(lambda e: e.t > 3).select(k=lambda e: e.k, t=lambda e: e.t / e.n).open(engine_options={"attach": "on"})
     for n in range(6):
         assert session.push([sd.point(n, n, {"k": "a", "v": 2.5})])
     assert type(session.output._new[-1]) is Few
