@@ -142,7 +142,7 @@ class Frame(ABC):
             return np.arange(len(self.table.codes))
         places = flatnonzero(rows.rows.alive)
         places = places[self.is_needed(cti, rows, places)]
-        codes = [self.table.code[self.open_windows(cti, rows)], rows.rows.groups[places]]
+        codes = [self.table.code[self.open_windows(cti, rows)], rows.rows.groups[places], self.table.results.codes_of_gone]
         return np.unique(np.concatenate(codes))
 
     def forget(self, cti: int, rows: Arrangement) -> None:
@@ -150,10 +150,11 @@ class Frame(ABC):
         self.cti = cti
         rows.forget(lambda places: self.is_needed(cti, rows, places))
         table = self.table
-        if len(table) <= self._most:
+        if len(table) + table.results.n_gone <= self._most:
             return
         table.keep(self.is_kept(cti, rows, table.all()))
-        self._most = 2 * len(table) + _SPARE
+        table.results.forget(cti)
+        self._most = 2 * (len(table) + table.results.n_gone) + _SPARE
         held = self.held_codes(cti, rows)
         self.let_go(np.setdiff1d(np.arange(len(table.codes)), held))
         alive = np.unique(rows.rows.groups[flatnonzero(rows.rows.alive)])

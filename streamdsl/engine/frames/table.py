@@ -47,6 +47,7 @@ class WindowTable:
         slots, self._free = self._free[: len(le)], self._free[len(le) :]
         self.code[slots], self.le[slots], self.re[slots] = codes, le, MIN_TIME
         self.rows[slots] = self.starting[slots] = 0
+        self.results.enter(slots, codes, le)
         return slots
 
     def _grow(self, size: int) -> None:
@@ -61,6 +62,7 @@ class WindowTable:
         """Let slots go that are in the index no more; they can then be used again."""
         self.rows[slots] = 0
         self.results.clear(slots)
+        self.results.leave(slots, self.code[slots], self.le[slots])
         self.forget_states(slots)
         self._free = np.concatenate([slots, self._free])
 

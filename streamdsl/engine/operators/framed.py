@@ -146,6 +146,8 @@ class FramedWindowOperator(SweptOperator):
             changed = Changed(codes, batch.le, batch.re_old, batch.re_new)
             moves = self.rows.change(batch, codes, self._new_rows)
             touched = self.frame.change(changed, self.rows)
+        if self.gate.final and not self.ending:  # rows that have just come may keep windows open
+            self.watermark = max(self.watermark, self._closed(self.input_ctis[0]))
         touched = self._with_due(touched)
         if self.states is not None:
             self.states.begin(changed, moves)
@@ -182,11 +184,31 @@ class FramedWindowOperator(SweptOperator):
         """Return the watermark at which windows may show."""
         return (self.table.re if self.gate.by_end else self.table.le)[slots]
 
+    def _now(self, batch: Batch, cti: int) -> int:
+        return self.watermark if self.gate.final else super()._now(batch, cti)
+
+    def _closed(self, cti: int) -> int:
+        return INFINITY if cti == INFINITY else self.frame.closed(cti, self.rows)
+
     def _hide(self, slots: Rows) -> None:
-        super()._hide(slots)
         times = self._times(slots)
         waits = times > self.watermark
         self._timers.add(times[waits], slots[waits])
+
+    def _hidden(self) -> Rows:
+        """Return the windows that wait for their ends; a closed one ends beyond the bound of the run."""
+        if not self.gate.by_end:
+            return _NONE
+        table, slots = self.table, self.table.all()
+        waits = (table.rows[slots] > 0) & ~table.results.is_out[slots] & (table.re[slots] >= self.input_ctis[0])
+        return slots[waits]
+
+    def held_back(self) -> int:
+        return int(self.table.le[self._hidden()].min(initial=INFINITY))
+
+    def held_ends(self) -> list[int]:
+        ends: list[int] = self.table.re[self._hidden()].tolist() if self.gate.final else []
+        return ends
 
     def _new_rows(self, batch: Batch, codes: Rows) -> NewRows:
         inputs = inputs_of(batch)

@@ -24,7 +24,7 @@ class SessionOperator(SweptOperator):
     def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
         super().__init__(label, node, gate)
         assert isinstance(node.windows, Session)
-        self.swept: SessionTable = SessionTable(node.windows, gate.by_end)
+        self.swept: SessionTable = SessionTable(node.windows, self.gate.by_end)
 
     def _take(self, batch: Batch) -> Batch:
         touched = self.swept.take(batch, self._codes(batch), self._terms(batch), self.watermark, self.ending)
@@ -38,6 +38,9 @@ class SessionOperator(SweptOperator):
 
     def output_cti(self, ctis: list[int]) -> int:
         return self.swept.first_start(ctis[0])
+
+    def _closed(self, cti: int) -> int:
+        return cti
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
         return inputs[0].cti

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.columnar.accumulators import result_columns
 from streamdsl.engine.frontiers import Frontier, before
@@ -24,7 +26,7 @@ class SnapshotOperator(SweptOperator):
 
     def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
         super().__init__(label, node, gate)
-        self.swept: Timeline = Timeline(gate.by_end)
+        self.swept: Timeline = Timeline(self.gate.by_end)
 
     def _take(self, batch: Batch) -> Batch:
         if self.ending and self.swept.is_empty and len(batch):
@@ -39,7 +41,7 @@ class SnapshotOperator(SweptOperator):
         spans = self.swept.spans(self._changed(batch), self.gate.until)
         groups = self.swept.codes.groups(spans.codes)
         payloads = self._payloads(spans.le, spans.re, groups, lambda: result_columns(self.accumulators, spans.lanes))
-        return self._batch(groups, spans.le, spans.le, spans.re, payloads)
+        return self._batch(groups, spans.le, spans.le, spans.re, payloads, np.zeros(len(spans.le), dtype=np.int64))
 
     def _changed(self, batch: Batch) -> Changed:
         return Changed.of(batch, self._codes(batch), self._terms(batch))
@@ -48,8 +50,11 @@ class SnapshotOperator(SweptOperator):
         # In a bounded run a window that may grow beyond the bound is then not there.
         return ctis[0] if self.gate.until == INFINITY else self.swept.first_start(ctis[0])
 
-    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
+    def _closed(self, cti: int) -> int:
         """A window that ends at the CTI may still end elsewhere."""
+        return before(cti)
+
+    def final_frontier(self, inputs: Sequence[Frontier]) -> int:
         return before(inputs[0].cti)
 
     def _sizes(self, cti: int) -> Ticks:

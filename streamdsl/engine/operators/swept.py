@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.columnar.window_ids import WindowIds
+from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.timeline import Touched
@@ -55,7 +57,8 @@ class SweptOperator(Operator):
     def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
         super().__init__(label)
         self.node = node
-        self.gate = gate
+        # Where only final results are wanted, windows wait for their ends by the clock of the CTI, not of the watermark.
+        self.gate = replace(gate, by_end=gate.by_end or gate.final)
         kinds = [(i, ACCUMULATORS.get(type(agg.function))) for i, agg in enumerate(node.aggregates)]  # type: ignore[arg-type]
         self.accumulators = [kind(i) for i, kind in kinds if kind is not None]
         self.watermark = MIN_TIME
@@ -64,8 +67,16 @@ class SweptOperator(Operator):
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        self.watermark = INFINITY if self.ending else max(self.watermark, batch.watermark, ctis[0])
+        self.watermark = INFINITY if self.ending else max(self.watermark, self._now(batch, ctis[0]))
         return self._take(batch.changed())
+
+    def _now(self, batch: Batch, cti: int) -> int:
+        """Return the time that windows wait for: the watermark, or the end of the windows that are closed."""
+        return self._closed(cti) if self.gate.final else max(batch.watermark, cti)
+
+    @abstractmethod
+    def _closed(self, cti: int) -> int:
+        """Return the time until which windows are closed."""
 
     @abstractmethod
     def _take(self, batch: Batch) -> Batch:
@@ -155,14 +166,15 @@ class SweptOperator(Operator):
         re_old = np.concatenate([results.re[old], boundaries.le[new]])
         re_new = np.concatenate([boundaries.le[gone], boundaries.re[moved], boundaries.re[new]])
         table = Table.concat([results.payloads(old), payloads])
+        versions = np.concatenate([results.retracted(gone), results.versions[slots[len(gone) :]]])
         results.clear(gone)
         results.re[moved] = boundaries.re[moved]
         results.put_until(new, boundaries.re[new], payloads)
-        return self._batch(self.swept.codes.groups(boundaries.code[slots]), boundaries.le[slots], re_old, re_new, table)
+        return self._batch(self.swept.codes.groups(boundaries.code[slots]), boundaries.le[slots], re_old, re_new, table, versions)
 
-    def _batch(self, groups: Ticks, le: Ticks, re_old: Ticks, re_new: Ticks, table: Table) -> Batch:
+    def _batch(self, groups: Ticks, le: Ticks, re_old: Ticks, re_new: Ticks, table: Table, versions: Ticks) -> Batch:
         ids = WindowIds(self.label, self.key_table, le, *(self.key_table.leaves(groups) if self.key_table is not None else []))
-        return Batch(ids, le, re_old, re_new, table, groups if self.is_grouped else None)
+        return Batch(VersionedIds(ids, versions), le, re_old, re_new, table, groups if self.is_grouped else None)
 
     def held_groups(self) -> Iterator[int]:
         return iter(self.swept.codes)
@@ -178,6 +190,13 @@ class SweptOperator(Operator):
                 return le
             heapq.heappop(self.hidden)
         return INFINITY
+
+    def held_ends(self) -> list[int]:
+        if not self.gate.final:
+            return []
+        slots = [slot for le, slot in self.hidden if self._is_hidden(le, slot)]
+        ends: list[int] = self.swept.boundaries.re[slots].tolist()
+        return ends
 
     def _is_hidden(self, le: int, slot: int) -> bool:
         """Say whether a slot is still that of a window that waits for its end; a closed one ends beyond the bound of the run."""

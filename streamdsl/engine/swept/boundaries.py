@@ -44,6 +44,7 @@ class Boundaries:
             self._grow(max(64, 2 * self.lanes.size, self.lanes.size + 2 * n))
         slots, self._free = self._free[:n], self._free[n:]
         self.le[slots], self.code[slots], self.re[slots], self.endpoints[slots] = le, codes, MIN_TIME, 0
+        self.results.enter(slots, codes, le)
         return slots
 
     def _grow(self, size: int) -> None:
@@ -58,4 +59,5 @@ class Boundaries:
         """Let slots go; they can then be used again."""
         self.lanes.clear(slots)
         self.results.clear(slots)
+        self.results.leave(slots, self.code[slots], self.le[slots])
         self._free = np.concatenate([slots, self._free])

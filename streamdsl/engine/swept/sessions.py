@@ -220,18 +220,20 @@ class SessionTable:
 
     def forget(self, cti: int) -> None:
         """Drop sessions that have ended and their events, once they may be half of all."""
-        if len(self._index) <= self._most and len(self.log) <= self._most_logged:
+        results = self.boundaries.results
+        if len(self._index) + results.n_gone <= self._most and len(self.log) <= self._most_logged:
             return
         entries = self._index.all()
         ended = flatnonzero(self.boundaries.re[entries.slots] <= cti)
         kept = entries.without(ended)
         self._index.put(kept)
         self.boundaries.drop(entries.slots[ended])
-        self.codes.keep(self.boundaries.code[kept.slots])
+        results.forget(cti)
+        self.codes.keep(np.concatenate([self.boundaries.code[kept.slots], results.codes_of_gone]))
         numbers, slots = self.log.all()
         low, high = self._stretches(kept.slots)
         self.log.keep(_inside(numbers, low, high) & (self.log.counts(numbers, slots) != 0))
-        self._most, self._most_logged = 2 * len(kept.slots) + _SPARE, 2 * len(self.log) + _SPARE
+        self._most, self._most_logged = 2 * (len(kept.slots) + results.n_gone) + _SPARE, 2 * len(self.log) + _SPARE
 
     def open_slots(self, cti: int) -> Rows:
         """Return the sessions that have not ended."""

@@ -156,7 +156,8 @@ class Timeline:
 
     def forget(self, cti: int) -> None:
         """Drop the other boundaries, once they may be half of all."""
-        if len(self._index) <= self._most:
+        results = self.boundaries.results
+        if len(self._index) + results.n_gone <= self._most:
             return
         entries, kept = self._index.all(), self.kept(cti)
         is_kept = np.zeros(self.boundaries.lanes.size, dtype=np.bool_)
@@ -164,8 +165,9 @@ class Timeline:
         at = flatnonzero(~is_kept[entries.slots])
         self._index.put(entries.without(at))
         self.boundaries.drop(entries.slots[at])
-        self.codes.keep(self.boundaries.code[kept])
-        self._most = 2 * len(kept) + _SPARE
+        results.forget(cti)
+        self.codes.keep(np.concatenate([self.boundaries.code[kept], results.codes_of_gone]))
+        self._most = 2 * (len(kept) + results.n_gone) + _SPARE
 
     def sizes(self, cti: int) -> Ticks:
         """Return the number of rows in each window that is kept."""
