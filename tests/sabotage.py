@@ -804,6 +804,27 @@ SABOTAGES = (
         "split_before_it_is_out or states_are",
     ),
     Sabotage(
+        "a window that is gone forgets how often its result has come back",
+        "streamdsl/engine/swept/results.py",
+        "        self._gone.update(zip(windows, self.versions[slots[at]].tolist(), strict=True))\n",
+        "",
+        "both_operators_give_the_same_events or general_operator_after_every_push",
+    ),
+    Sabotage(
+        "versions of windows that may come back are forgotten with the others",
+        "streamdsl/engine/swept/results.py",
+        "if window[1] >= cti}",
+        "if window[1] > cti}",
+        "both_operators_give_the_same_events or general_operator_after_every_push",
+    ),
+    Sabotage(
+        "a final row of a window that has just been opened by a long row is sent",
+        "streamdsl/engine/operators/framed.py",
+        "        return self.watermark if self.gate.final else super()._now(batch, cti)",
+        "        return super()._now(batch, cti)",
+        "what_final_sends or general_operator_after_every_push",
+    ),
+    Sabotage(
         "the end of a snapshot whose members stay moves only when its result changes",
         "streamdsl/engine/frames/frame.py",
         "touched = flatnonzero(summed | moved)",

@@ -21,7 +21,7 @@ from streamdsl.temporal import INFINITY
 
 FEW: Final = 32
 """So many rows that come at a time are held in columns; fewer one by one."""
-_RARE: Final = 16
+_RARE: Final = 64
 """Where fewer than one row in so many changes, they are looked for one by one."""
 _AT_ONCE: Final = 1024
 """So many rows are looked through at once for one that is there."""
