@@ -112,6 +112,7 @@ class Ingress:
         self.table.commit()
         self.numbers.forget(self.table.knows, len(self.table))
         came, changes = self._staged
+        self._staged = (0, 0)
         self.events_in += came
         self.changes_out += changes
         self._before = None
@@ -121,6 +122,7 @@ class Ingress:
         if self._is_taken:
             return False
         self.table.rollback()
+        self._staged = (0, 0)
         if self._before is not None:
             self.progress, self.reader, self.schema, self.numbers = self._before
             self._before = None

@@ -132,6 +132,15 @@ def test_many_rows_may_make_many_windows() -> None:
     assert len(query.open(engine_options={"most_windows": 1000}).feed(frame).to_pandas()) >= 140_000
 
 
+@pytest.mark.parametrize("emit", ["speculative", "watermark", "final"])
+def test_a_session_that_has_undone_a_push_is_saved_as_before(emit: Any) -> None:
+    session = open_("tumbling", emit)
+    before = session.snapshot()
+    with pytest.raises(UnboundedOutputError):
+        session.push([*(sd.point(n, 5, {"v": 1}) for n in "cde"), sd.interval("long", 6, FAR, {"v": 7}), sd.Cti(FAR)])
+    assert session.snapshot() == before
+
+
 def test_what_cannot_be_undone_fails_the_session_with_the_reason() -> None:
     session = WINDOWS["tumbling"](S).open(engine_options={"most_windows": 1000, "attach": "on"})
     session.attach(S.where(lambda e: e.v > 1))
