@@ -10,7 +10,7 @@ from streamdsl.errors import QueryError, SinkError
 from streamdsl.sinks.batches import Taken
 from streamdsl.sinks.folder import LOST
 from streamdsl.sinks.names import LONGEST
-from streamdsl.sinks.net import net, plain, rows_of
+from streamdsl.sinks.net import net, physical, plain, rows_of
 from streamdsl.sinks.schemas import columns_of, widened
 from streamdsl.sinks.statements import BATCHES, TABLES, Driver, Made, Statements, speaking
 
@@ -34,8 +34,8 @@ class DatabaseTable:
     >>> session = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).open()
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     table = DatabaseTable(lambda: sqlite3.connect(f"{folder}/trips.db"), "trips")
-    ...     table.write(session.feed([sd.point("a", 3, "A"), sd.point("b", 4, "B")]).to_arrow(), 0)
-    ...     table.write(session.feed([sd.point("late", 5, "C"), sd.Cti(20)]).to_arrow(), 1)
+    ...     table.write(session.feed([sd.point("a", 3, "A"), sd.point("b", 4, "B")]), 0)
+    ...     table.write(session.feed([sd.point("late", 5, "C"), sd.Cti(20)]), 1)
     ...     sqlite3.connect(f"{folder}/trips.db").execute("SELECT le, re, n FROM trips").fetchall()
     [(0, 10, 3)]
     """
@@ -53,7 +53,7 @@ class DatabaseTable:
         return f"DatabaseTable({self.table!r})"
 
     def write(self, events: Any, batch: int, stream: str | None = None) -> None:
-        """Take a micro-batch as an Arrow table of physical events; `stream` tells its stream from others."""
+        """Take a micro-batch: what `session.feed` gives, or an Arrow table of events; `stream` tells its stream from others."""
         self.take(lambda: events, batch, stream)
 
     def take(self, events: Callable[[], Any], batch: int, stream: str | None) -> None:
@@ -82,7 +82,7 @@ class DatabaseTable:
         is_due, made = taken.misses(batch, stream, self.table), self._made(sql, taken)
         if not is_due:
             return
-        found = plain(events())
+        found = plain(physical(events()))
         rows, schema = rows_of(found), columns_of(found.schema)
         made = self._widened(sql, made, schema, comes=rows.num_rows > 0)
         more = sql.put(net(rows), made) if rows.num_rows else 0

@@ -17,7 +17,7 @@ from streamdsl.io.locks import Lock
 from streamdsl.sinks.batches import NOTED, Taken
 from streamdsl.sinks.folder import COLUMNS, LOST, OWN
 from streamdsl.sinks.guard import failing, read_note, write_note
-from streamdsl.sinks.net import plain, rows_of
+from streamdsl.sinks.net import physical, plain, rows_of
 from streamdsl.sinks.paths import local_path
 from streamdsl.sinks.schemas import fitted, widened
 
@@ -36,14 +36,14 @@ class ParquetEvents:
         self.path = local_path(path).absolute()
 
     def write(self, events: Any, batch: int, stream: str | None = None) -> None:
-        """Take a micro-batch as an Arrow table of physical events; `stream` tells its stream from others."""
+        """Take a micro-batch: what `session.feed` gives, or an Arrow table of events; `stream` tells its stream from others."""
         self.take(lambda: events, batch, stream)
 
     def take(self, events: Callable[[], Any], batch: int, stream: str | None) -> None:
         """Take a micro-batch, which is asked for only if the folder has yet to take it."""
         with self._taking(batch, stream) as note:
             if note is not None:
-                files = self._put(plain(events()), batch, f"the folder {self.path}")
+                files = self._put(plain(physical(events())), batch, f"the folder {self.path}")
                 note = {"batch": batch, "stream": stream or note["stream"], "files": files}
                 write_note(self.path / OWN / _COMMIT, note)
 

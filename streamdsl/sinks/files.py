@@ -19,7 +19,7 @@ from streamdsl.io.locks import Lock
 from streamdsl.sinks.batches import NOTED, Taken
 from streamdsl.sinks.folder import COLUMNS, LOST, OWN, Folder
 from streamdsl.sinks.guard import failing, read_note, write_note
-from streamdsl.sinks.net import plain, rows_of
+from streamdsl.sinks.net import physical, plain, rows_of
 from streamdsl.sinks.paths import local_path
 from streamdsl.sinks.schemas import columns_of, widened
 from streamdsl.temporal import to_duration
@@ -43,8 +43,8 @@ class ParquetTable:
     >>> session = sd.source("trips").tumbling_window(10).aggregate(n=sd.count()).open()
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     table = ParquetTable(f"{folder}/trips", every=100)
-    ...     table.write(session.feed([sd.point("a", 3, "A"), sd.point("b", 4, "B")]).to_arrow(), 0)
-    ...     table.write(session.feed([sd.point("late", 5, "C"), sd.Cti(20)]).to_arrow(), 1)
+    ...     table.write(session.feed([sd.point("a", 3, "A"), sd.point("b", 4, "B")]), 0)
+    ...     table.write(session.feed([sd.point("late", 5, "C"), sd.Cti(20)]), 1)
     ...     pq.read_table(table.path).select(["le", "re", "n"]).to_pylist()
     [{'le': 0, 're': 10, 'n': 3}]
     """
@@ -59,10 +59,10 @@ class ParquetTable:
         return f"ParquetTable({str(self.path)!r}, every={self.every!r})"
 
     def write(self, events: Any, batch: int, stream: str | None = None) -> None:
-        """Take a micro-batch as an Arrow table of physical events; `stream` tells its stream from others."""
+        """Take a micro-batch: what `session.feed` gives, or an Arrow table of events; `stream` tells its stream from others."""
         with self.taking(batch, stream) as last:
             if last is not None:
-                events = plain(events)
+                events = plain(physical(events))
                 rows = rows_of(events)
                 folder = self.folder(last, events.schema, comes=rows.num_rows > 0)
                 staged = {folder.name(place): folder.stage(place, part) for place, part in folder.parts(rows)}

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamdsl.errors import EventError
+from streamdsl.errors import EventError, SinkError
 from streamdsl.io.arrow_types import settled_type
 from streamdsl.temporal.frames import MEMO
 
@@ -16,6 +16,7 @@ KEY: Final = ("id", "le")
 """What names a row for ever: an id may be used again, for rows that begin later."""
 CONTROL: Final = ("kind", "re_new")
 """The columns of events that rows of a table do not have."""
+_EVENTS: Final = (*KEY, "re", *CONTROL)
 
 
 class Net(NamedTuple):
@@ -85,6 +86,25 @@ def net(events: Any) -> Net:
     net = Net(rows, is_there, found.column("was"))
     matters = pc.or_(is_there, net.lives)
     return Net(*(each.filter(matters) for each in net))
+
+
+def physical(events: Any) -> Any:
+    """Return a micro-batch as an Arrow table: what `session.feed` gives, or physical events of another library.
+
+    Raises `SinkError` for anything else.
+    """
+    to_arrow = getattr(events, "to_arrow", None)
+    table = to_arrow() if callable(to_arrow) else events
+    if not isinstance(table, pa.Table):
+        what = f"not {type(events).__name__}"
+    elif missing := [name for name in _EVENTS if name not in table.column_names]:
+        what = f"and this one has no column {', '.join(missing)}; its columns are {', '.join(table.column_names) or '(none)'}"
+    else:
+        return table
+    raise SinkError(
+        f"a micro-batch is what session.feed(...) gives, or an Arrow table of physical events, {what}",
+        hint="table.write(session.feed(rows), number)",
+    )
 
 
 def rows_of(events: Any) -> Any:
