@@ -101,9 +101,24 @@ class Buffer:
             self.by_start.tidy()
             found = self._ranges(groups, starts)
         windows, places = self._reaching(groups, starts)
-        if not len(places) and self.by_start.is_tidy:
-            return _shared(*found[0]) if found else _none(len(starts))
+        if self.by_start.is_tidy:
+            if not found:
+                return self._in_order(windows, places, len(starts))
+            return self._after(*found[0], self._in_order(windows, places, len(starts))) if len(places) else _shared(*found[0])
         return self._gathered(found, windows, places, len(starts))
+
+    def _after(self, run: Run, start: Rows, stop: Rows, reaching: Members) -> Members:
+        """Return as members of windows those that have begun before, and after these ranges of a run without rows that are gone."""
+        run.settle()
+        sizes, before = stop - start, reaching.hi - reaching.lo
+        stops = np.cumsum(sizes + before)
+        lo = stops - sizes - before
+        places = np.empty(len(reaching.places) + int(sizes.sum()), dtype=np.intp)
+        is_own = np.ones(len(places), dtype=np.bool_)
+        at = np.arange(len(reaching.places)) + np.repeat(lo - reaching.lo, before)
+        places[at], is_own[at] = reaching.places, False
+        places[is_own] = run.places[spread(start, stop)[1]]
+        return Members(places, lo, stops)
 
     def _looked_through(self, groups: Ticks, starts: Ticks) -> Members:
         """Return the members of a few windows, found among all rows."""
@@ -139,8 +154,10 @@ class Buffer:
 
     def _in_order(self, windows: Rows, places: Rows, n_windows: int) -> Members:
         """Return rows as members of windows, each window's in order."""
-        if len(places):
-            times = self.rows.le[places] if self.order is not Order.ANY else np.zeros(1, dtype=np.int64)
+        if self.order is Order.ANY:
+            places = places[np.argsort(windows, kind="stable")]
+        elif len(places):
+            times = self.rows.le[places]
             places = in_order(self.rows, places, GroupTimes(windows, times).pack(windows, times), self.order)
         stops = np.cumsum(np.bincount(windows, minlength=n_windows))
         return Members(places, np.concatenate([[0], stops[:-1]]), stops)
@@ -182,9 +199,9 @@ class Buffer:
 
 
 def _magnitudes(le: Ticks, re: Ticks) -> Rows:
-    """Return for each lifetime an m with RE - LE < 2 ** m, about the smallest."""
+    """Return for each lifetime an even m with RE - LE < 2 ** m, about the smallest."""
     spans = (re.astype(np.uint64) - le.astype(np.uint64)).astype(np.float64)
-    magnitudes: Rows = np.where((re == INFINITY) | (spans >= 2.0**61), _UNENDING, np.frexp(spans * (1 + 1e-12))[1])
+    magnitudes: Rows = np.where((re == INFINITY) | (spans >= 2.0**61), _UNENDING, (np.frexp(spans * (1 + 1e-12))[1] + 1) & ~1)
     return magnitudes
 
 
