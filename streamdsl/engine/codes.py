@@ -19,9 +19,13 @@ def factorise(column: Column) -> Rows:
     >>> codes = factorise(np.array([7, 5, 7]))
     >>> bool(codes[0] == codes[2] != codes[1])
     True
+    >>> factorise(np.array([0.0, np.nan, -0.0, -np.nan])).tolist()
+    [0, 1, 0, 1]
     """
     if column.dtype.kind in "bi":
         return integer_codes(column.astype(np.int64, copy=False))[0]
+    if column.dtype.kind == "f":
+        return integer_codes(np.where(column != column, np.nan, column + 0.0).view(np.int64))[0]
     values = column.tolist()
     if not unique(map(type, values)) <= AS_THEY_ARE:
         values = list(map(payload_key, values))

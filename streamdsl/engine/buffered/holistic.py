@@ -11,10 +11,19 @@ from numpy.typing import NDArray
 from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.codes import factorise
 from streamdsl.expr.table import Column, Rows, column_of, flatnonzero, object_column
+from streamdsl.temporal.alike import unique
 from streamdsl.udm.builtin import Builtin, Collect, CountDistinct, First, Last, Max, Median, Min, Quantile
 
+_ROOM: Final = 2**62
 LONG: Final = 256
 """With so many members, a window by itself costs less than windows together."""
+
+
+class Chosen(NamedTuple):
+    """Which of some rows values are of; a row is there more than once where it is in several windows."""
+
+    column: Column
+    places: Rows
 
 
 class Segments(NamedTuple):
@@ -23,17 +32,32 @@ class Segments(NamedTuple):
     values: Column
     lo: Rows
     hi: Rows
+    chosen: Chosen | None = None
 
     @property
     def are_long(self) -> bool:
         """Whether windows have many values, or share them."""
-        n_members = int((self.hi - self.lo).sum())
-        return n_members > max(LONG * len(self.lo), 2 * len(self.values))
+        return self.n_members > max(LONG * len(self.lo), 2 * len(self.values))
 
-    def apart(self) -> tuple[Rows, Column]:
-        """Return each window's values by themselves, with the number of the window."""
+    @property
+    def n_members(self) -> int:
+        """How many values all windows have together."""
+        return int((self.hi - self.lo).sum())
+
+    def numbered(self, number: Callable[[Column], Rows]) -> Rows:
+        """Return a number for each value, found once for each row where many are in several windows."""
+        if self.chosen is None or len(self.chosen.column) > len(self.values):
+            return number(self.values)
+        numbers: Rows = number(self.chosen.column)[self.chosen.places]
+        return numbers
+
+    def packed(self, numbers: Rows) -> tuple[Column, Column]:
+        """Return numbers that are not negative in order, window after window, and what is to be taken from each of a window."""
         at, places = spread(self.lo, self.hi)
-        return at, self.values[places]
+        span = int(numbers.max()) + 1
+        kind: type = np.uint32 if span * len(self.lo) < 2**32 else np.int64  # half as wide is sorted in half the time
+        bases = at.astype(kind) * kind(span)
+        return np.sort(bases + numbers[places].astype(kind)), bases
 
 
 Holistic: TypeAlias = Callable[[Any, Segments], Column | None]
@@ -57,7 +81,7 @@ def largest(function: Max, found: Segments) -> Column | None:
 
 
 def _reduced(best: np.ufunc, found: Segments) -> Column:
-    values, lo, hi = found
+    values, lo, hi, _ = found
     if int((hi - lo).sum()) > 16 * len(values):
         return _from_blocks(best, found)
     order = np.argsort(lo)  # what is between windows is reduced too
@@ -69,7 +93,7 @@ def _reduced(best: np.ufunc, found: Segments) -> Column:
 
 def _from_blocks(best: np.ufunc, found: Segments) -> Column:
     """Put each window together from two blocks of 2 ** n values, which may overlap."""
-    blocks, lo, hi = found
+    blocks, lo, hi, _ = found
     levels = np.frexp((hi - lo).astype(np.float64))[1] - 1
     results = np.empty(len(lo), dtype=blocks.dtype)
     for level in range(int(levels.max()) + 1):
@@ -109,15 +133,17 @@ def _is_wide(values: Column) -> bool:
 
 def _positions(function: Quantile, sizes: Rows) -> tuple[Rows, NDArray[np.float64]]:
     """Return where in order each window's quantile is, and how far on the way to the next value."""
-    known = {size: function.position(size) for size in set(sizes.tolist())}
-    found = [known[size] for size in sizes.tolist()]
-    places = np.array([place for place, _ in found], dtype=np.intp)
-    return places, np.array([float(share) for _, share in found])
+    known = unique(sizes.tolist())
+    places, shares = np.zeros(max(known) + 1, dtype=np.intp), np.zeros(max(known) + 1)
+    for size in known:
+        place, share = function.position(size)
+        places[size], shares[size] = place, float(share)
+    return places[sizes], shares[sizes]
 
 
 def _ordered_at(found: Segments, places: Rows, with_next: NDArray[np.bool_]) -> tuple[Column, Column]:
     """Return the values at some place in the order of each window, and those after them where they are asked for."""
-    values, lo, hi = found
+    values, lo, hi, _ = found
     if not found.are_long:
         ordered, first = _sorted_apart(found)
         at = first + places
@@ -135,15 +161,23 @@ def _ordered_at(found: Segments, places: Rows, with_next: NDArray[np.bool_]) -> 
 
 def _sorted_apart(found: Segments) -> tuple[Column, Rows]:
     """Return the values of each window in order, window after window, and where each begins."""
-    at, values = found.apart()
     sizes = found.hi - found.lo
     first = np.cumsum(sizes) - sizes
-    if values.dtype.kind == "i":
-        low, span = int(values.min()), int(values.max()) - int(values.min()) + 1
-        if span * len(sizes) < 2**62:
-            packed = np.sort(at * span + (values - low))
-            return packed - at * span + low, first
-    return values[np.lexsort((values, at))], first
+    known = found.values if found.chosen is None or len(found.chosen.column) > len(found.values) else found.chosen.column
+    if known.dtype.kind == "i" and (int(known.max()) - int(known.min()) + 1) * len(sizes) < _ROOM:
+        low = int(known.min())
+        packed, bases = found.packed(found.values - low)
+        return (packed - bases).astype(np.int64) + low, first
+    order = np.argsort(known)
+    packed, bases = found.packed(found.numbered(lambda column: _ranks(order)))
+    return known[order[packed - bases]], first
+
+
+def _ranks(order: Rows) -> Rows:
+    """Return the rank of each value, given an order of all."""
+    ranks = np.empty_like(order)
+    ranks[order] = np.arange(len(order))
+    return ranks
 
 
 def distinct_counts(function: CountDistinct, found: Segments) -> Column:
@@ -152,12 +186,17 @@ def distinct_counts(function: CountDistinct, found: Segments) -> Column:
     >>> distinct_counts(CountDistinct(), Segments(np.array([1, 2, 1]), np.array([0, 1]), np.array([3, 3]))).tolist()
     [2, 2]
     """
-    before = _places_before(factorise(found.values))
+    codes = found.numbered(factorise)
+    if found.n_members <= 2 * len(codes):
+        packed, bases = found.packed(codes)
+        is_new = np.concatenate([[True], packed[1:] != packed[:-1]])
+        return np.add.reduceat(is_new, np.cumsum(found.hi - found.lo) - (found.hi - found.lo), dtype=np.int64)
+    before = _places_before(codes)
     if found.are_long:
         spans = zip(found.lo.tolist(), found.hi.tolist(), strict=True)
         return np.array([np.count_nonzero(before[lo:hi] < lo) for lo, hi in spans], dtype=np.int64)
-    at, places = Segments(before, found.lo, found.hi).apart()
-    return np.bincount(at[flatnonzero(places < found.lo[at])], minlength=len(found.lo)).astype(np.int64)
+    at, places = spread(found.lo, found.hi)
+    return np.bincount(at[flatnonzero(before[places] < found.lo[at])], minlength=len(found.lo)).astype(np.int64)
 
 
 def _places_before(codes: Rows) -> Rows:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from streamdsl.engine.buffered.buffer import Buffer, Members
-from streamdsl.engine.buffered.holistic import HOLISTIC, Segments
+from streamdsl.engine.buffered.holistic import HOLISTIC, Chosen, Segments
 from streamdsl.engine.buffered.rows import RowTable
 from streamdsl.engine.buffered.runs import Order
 from streamdsl.errors import StreamDslError
@@ -70,10 +70,13 @@ class Values(NamedTuple):
     column: Column
     lo: Rows
     hi: Rows
+    rows: Chosen | None = None
+    """Which rows they are of, where that is known."""
 
     def only(self, chosen: Rows) -> Values:
         """Return the values at some places, which are in order."""
-        return Values(self.column[chosen], np.searchsorted(chosen, self.lo), np.searchsorted(chosen, self.hi))
+        rows = None if self.rows is None else self.rows._replace(places=self.rows.places[chosen])
+        return Values(self.column[chosen], np.searchsorted(chosen, self.lo), np.searchsorted(chosen, self.hi), rows)
 
     def spans(self) -> Iterable[tuple[int, int]]:
         """Return from where to where each window's values are."""
@@ -113,7 +116,8 @@ class MemberAggregate:
     def values(self, rows: RowTable, members: Members) -> Values:
         """Return what the module is given of windows."""
         places, lo, hi = members
-        values = Values(rows.argument(self._argument)[places], lo, hi)
+        column = rows.argument(self._argument)
+        values = Values(column[places], lo, hi, Chosen(column, places))
         return values if self._where is None else values.only(flatnonzero(rows.argument(self._where)[places]))
 
     def results(self, asked: Windows) -> Column:
@@ -135,7 +139,7 @@ class MemberAggregate:
         filled = flatnonzero(values.lo < values.hi)
         if not len(filled):
             return column_of([empty_result(self.function) for _ in values.lo])
-        found = together(self.function, Segments(values.column, values.lo[filled], values.hi[filled]))
+        found = together(self.function, Segments(values.column, values.lo[filled], values.hi[filled], values.rows))
         if found is None or len(filled) == len(values.lo):
             return found
         results = [empty_result(self.function) for _ in values.lo]
@@ -243,7 +247,7 @@ def _known(values: Values) -> Values:
     if type(None) in set(map(type, items)):
         values = values.only(flatnonzero(np.array([item is not None for item in items])))
         items = values.column.tolist()
-    return values._replace(column=column_of(items))
+    return values._replace(column=column_of(items), rows=None)
 
 
 def _given(module: Any, column: Column) -> Callable[[int, int], Any]:
