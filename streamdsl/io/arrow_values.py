@@ -17,6 +17,7 @@ from streamdsl.expr.held import Held
 from streamdsl.io.arrow_held import ArrowSource
 from streamdsl.io.arrow_types import common_type, declared_type
 from streamdsl.io.values import unnested
+from streamdsl.temporal.alike import unique
 from streamdsl.temporal.frames import Values
 from streamdsl.temporal.payload import PLAIN, plain
 
@@ -43,7 +44,7 @@ def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
         array = pa.array(values)
     else:
         listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
-        if not PLAIN.issuperset(map(type, listed)):
+        if not _are_flat(listed):
             listed = [unnested(value, _leaf) for value in listed]
         try:
             _check_alike(listed)
@@ -54,6 +55,14 @@ def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
                 hint="to_pandas keeps any value; or select what Arrow can hold",
             ) from None
     return array if hint is None else _as_declared(array, declared_type(hint))
+
+
+def _are_flat(values: list[Any]) -> bool:
+    """Say whether all are plain values, or lists of these: Arrow takes them as they are."""
+    kinds = unique(map(type, values))
+    if kinds <= {list, type(None)}:
+        kinds = unique(map(type, chain.from_iterable(value for value in values if value is not None)))
+    return kinds <= PLAIN
 
 
 def _as_declared(array: Any, kind: Any) -> Any:
@@ -80,10 +89,13 @@ def _exact(values: list[Any]) -> list[Any]:
 
 def _check_alike(values: Iterable[Any]) -> None:
     """Raise `TypeError` for values that Arrow would take for others: text for bytes, times for dates, times without a zone."""
-    values = [value for value in values if value is not None]
-    families = {_FAMILIES.get(kind, kind) for kind in set(map(type, values))}
+    values = list(values)
+    families = {_FAMILIES.get(kind, kind) for kind in unique(map(type, values)) if kind is not type(None)}
     if len(families) > 1:
         raise TypeError(f"they are of several types: {', '.join(sorted(kind.__name__ for kind in families))}")
+    if not families & {datetime, time, list, dict}:
+        return
+    values = [value for value in values if value is not None]
     if families & {datetime, time} and len({value.tzinfo is None for value in values}) > 1:
         raise TypeError("some have a zone and some have none")
     if families == {time} and values[0].tzinfo is not None:

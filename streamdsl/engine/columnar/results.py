@@ -187,4 +187,6 @@ def are_same(left: Values, right: Values) -> bool:
 def _same(a: object, b: object) -> bool:
     if type(a) is type(b) and isinstance(a, (int, str)):
         return a == b
+    if isinstance(a, list) and isinstance(b, list) and len(a) != len(b):
+        return False
     return payload_key(a) == payload_key(b)
