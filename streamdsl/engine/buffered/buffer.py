@@ -108,7 +108,7 @@ class Buffer:
         return self._gathered(found, windows, places, len(starts))
 
     def _after(self, run: Run, start: Rows, stop: Rows, reaching: Members) -> Members:
-        """Return as members of windows those that have begun before, and after these ranges of a run without rows that are gone."""
+        """Return as members those that have begun before, then these ranges of a run, without rows that are gone."""
         run.settle()
         sizes, before = stop - start, reaching.hi - reaching.lo
         stops = np.cumsum(sizes + before)

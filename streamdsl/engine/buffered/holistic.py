@@ -188,7 +188,7 @@ def distinct_counts(function: CountDistinct, found: Segments) -> Column:
     """
     codes = found.numbered(factorise)
     if found.n_members <= 2 * len(codes):
-        packed, bases = found.packed(codes)
+        packed, _ = found.packed(codes)
         is_new = np.concatenate([[True], packed[1:] != packed[:-1]])
         return np.add.reduceat(is_new, np.cumsum(found.hi - found.lo) - (found.hi - found.lo), dtype=np.int64)
     before = _places_before(codes)
