@@ -85,6 +85,8 @@ def _recorded(function: FunctionType, schemas: Schemas, takes_life: bool) -> Exp
     if expr is None:
         return None
     say_where(attempt, function)
+    if expr.written is None:  # it reads no row
+        object.__setattr__(expr, "written", _place(function))
     return expr if _is_faithful(attempt, function, expr) else None
 
 

@@ -334,10 +334,15 @@ def test_what_is_no_answer_is_refused_at_the_first_row_traced_called_and_in_the_
         assert "flag" in str(caught.value)
 
 
-def test_a_function_that_forgets_to_return_is_named_with_its_line() -> None:
+def unwritten(e: Any) -> None:
+    """It reads nothing of its row either."""
+
+
+@pytest.mark.parametrize("predicate", [nothing, unwritten])
+def test_a_function_that_forgets_to_return_is_named_with_its_line(predicate: Any) -> None:
     with pytest.raises(UserCodeError) as caught:
-        sd.from_rows([(1, 9, {"fare": 5})]).where(nothing).run()
-    assert f"test_refusals.py, line {nothing.__code__.co_firstlineno}, payload Record(fare=5)" in str(caught.value)
+        sd.from_rows([(1, 9, {"fare": 5})]).where(predicate).run()
+    assert f"test_refusals.py, line {predicate.__code__.co_firstlineno}, payload Record(fare=5)" in str(caught.value)
     assert "a function returns its answer" in str(caught.value)
 
 
