@@ -6,6 +6,7 @@ import contextlib
 import os
 import socket
 import sys
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -15,6 +16,10 @@ from streamdsl.errors import StreamDslError
 
 _BYTE: Final = 1 << 20
 """Where Windows locks a byte: after all that is read, for it keeps others from reading what is locked."""
+_PAUSE: Final = 0.02
+"""Seconds between two looks at a lock that somebody holds."""
+SHORT: Final = 2.0
+"""Seconds of patience with a lock that is held for one micro-batch: who only looks must not make fail who writes."""
 _held: WeakSet[Lock] = WeakSet()
 
 
@@ -22,8 +27,8 @@ class Lock:
     """The lock file at `path`, held until `release`, or the end of a `with`, or the end of the process.
 
     `what` is what it guards, for the message of the `error` that is raised where another process, or another user in this one,
-    holds it. The file stays when the lock is freed, with the last holder's name: whoever removed it could remove a lock that is
-    just being taken. A process that is forked has no part in the lock.
+    holds it, and still does after so many seconds of `patience`. The file stays when the lock is freed, with the last holder's
+    name: whoever removed it could remove a lock that is just being taken. A process that is forked has no part in the lock.
 
     >>> import tempfile
     >>> from streamdsl.errors import CheckpointError
@@ -36,8 +41,9 @@ class Lock:
     Hint: wait until that process has ended, or stop it
     """
 
-    def __init__(self, path: str | os.PathLike[str], what: str, error: type[StreamDslError]) -> None:
+    def __init__(self, path: str | os.PathLike[str], what: str, error: type[StreamDslError], patience: float = 0) -> None:
         self.path = Path(path)
+        self._until = time.monotonic() + patience
         self._what = what
         self._error = error
         self._number = self._taken()
@@ -88,8 +94,11 @@ class Lock:
 
     def _lock(self, number: int) -> None:
         try:
-            _lock_file(number)
-        except (BlockingIOError, PermissionError):
+            while not _is_locked(number):
+                if time.monotonic() >= self._until:
+                    raise BlockingIOError
+                time.sleep(_PAUSE)
+        except BlockingIOError:
             holder = self.path.read_text(errors="replace") or "another process"
             raise self._error(
                 f"{self._what} is in use by {holder}", hint="wait until that process has ended, or stop it"
@@ -104,6 +113,15 @@ class Lock:
         with contextlib.suppress(FileNotFoundError):
             return os.path.samestat(os.fstat(number), self.path.stat())
         return False
+
+
+def _is_locked(number: int) -> bool:
+    """Lock an open file, and say whether that was possible, or raise `OSError`; it is freed when the file is closed."""
+    try:
+        _lock_file(number)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
 
 
 def _lock_file(number: int) -> None:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from streamdsl.engine.state.files import write_whole
 from streamdsl.errors import SinkError
-from streamdsl.io.locks import Lock
+from streamdsl.io.locks import SHORT, Lock
 from streamdsl.sinks.batches import NOTED, Taken
 from streamdsl.sinks.folder import COLUMNS, LOST, OWN
 from streamdsl.sinks.guard import failing, read_note, write_note
@@ -58,7 +58,7 @@ class ParquetEvents:
         what, own = f"the folder {self.path}", self.path / OWN
         if not own.exists():
             Taken().misses(batch, stream, str(self.path))
-        with failing(what), Lock(own / "lock", what, SinkError):
+        with failing(what), Lock(own / "lock", what, SinkError, SHORT):
             note = read_note(own / _COMMIT, NOTED) or {"batch": -1, "stream": None}
             self._check(note)
             yield note if Taken(note["batch"], note["stream"]).misses(batch, stream, str(self.path)) else None

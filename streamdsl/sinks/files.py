@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from streamdsl.engine.state.files import sync_folder
 from streamdsl.errors import QueryError, SchemaError, SinkError
-from streamdsl.io.locks import Lock
+from streamdsl.io.locks import SHORT, Lock
 from streamdsl.sinks.batches import NOTED, Taken
 from streamdsl.sinks.folder import COLUMNS, LOST, OWN, Folder
 from streamdsl.sinks.guard import failing, read_note, write_note
@@ -82,7 +82,7 @@ class ParquetTable:
         own, what = self.path / OWN, f"the table {self.path}"
         if not own.exists():
             Taken().misses(batch, stream, str(self.path))
-        with failing(what), Lock(own / "lock", what, SinkError):
+        with failing(what), Lock(own / "lock", what, SinkError, SHORT):
             last = self._last()
             if not Taken(last["batch"], last["stream"]).misses(batch, stream, str(self.path)):
                 yield None

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,15 @@ def test_a_lock_is_free_when_it_is_released_or_forgotten(tmp_path: Path) -> None
         lock.release()
         forgotten = Lock(path, "the table", SinkError)
         del forgotten
+
+
+def test_a_lock_that_is_freed_in_time_is_had_by_who_has_patience(tmp_path: Path) -> None:
+    held = Lock(tmp_path / "lock", "the table", SinkError)
+    freeing = threading.Timer(0.1, held.release)
+    freeing.start()
+    with Lock(held.path, "the table", SinkError, patience=30), pytest.raises(SinkError, match="in use"):
+        Lock(held.path, "the table", SinkError, patience=0.05)
+    freeing.join()
 
 
 def test_a_child_that_is_forked_does_not_keep_the_lock(tmp_path: Path) -> None:
