@@ -190,8 +190,8 @@ class Session(RunningQuery[T]):
 
         What is restored gives the same output as what was never stopped, event by event. The file is written whole or not at all.
         Raises `SessionError` for a session that has failed, is closed, or has queries attached to it, and `CheckpointError` for
-        values that cannot be saved: also of classes that the query does not declare, and that are not in `types`, which `restore`
-        must then be given too (docs/checkpoints.md).
+        a file that cannot be written and for values that cannot be saved: also of classes that the query does not declare, and that
+        are not in `types`, which `restore` must then be given too (docs/checkpoints.md).
 
         >>> import streamdsl as sd, tempfile
         >>> query = sd.source("trips").tumbling_window(10).aggregate(n=sd.count())
@@ -204,9 +204,9 @@ class Session(RunningQuery[T]):
         >>> again.push([sd.point("b", 4, {"fare": 9})])[0]
         Retract(id=('window_aggregate_1', 0, 0), le=0, re=10, re_new=0, payload=Record(n=1))
         """
-        from streamdsl.engine.state.files import write_whole
+        from streamdsl.engine.state.files import write_checkpoint
 
-        write_whole(path, self.snapshot(types))
+        write_checkpoint(path, self.snapshot(types))
 
     def snapshot(self, types: Iterable[type] = (), trust: bool = False) -> bytes:
         """Return what `checkpoint` writes to a file; where it will be restored with `trust`, values of any class."""

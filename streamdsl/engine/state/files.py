@@ -15,6 +15,20 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     _write(_path(path), data, os.replace)
 
 
+def write_checkpoint(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a session's checkpoint as a whole; raises `CheckpointError` where that cannot be, and what was there before stays."""
+    target = _path(path)
+    if target.exists() and not target.is_file():
+        raise CheckpointError(f"there is something at {str(target)!r} that is no file", hint='checkpoint("folder/trips")')
+    try:
+        _write(target, data, os.replace)
+    except OSError as error:
+        raise CheckpointError(
+            f"the checkpoint {str(target)!r} cannot be written: {error.strerror or error}",
+            hint="its folder must be there and have room; the session goes on, and what was there before is as it was",
+        ) from error
+
+
 def write_new(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file that nobody has written before, as a whole; raises `FileExistsError` if somebody has."""
     _write(_path(path), data, move_new)
@@ -72,3 +86,7 @@ def read_whole(path: str | os.PathLike[str]) -> bytes:
         raise CheckpointError(
             f"there is no checkpoint at {os.fspath(path)!r}", hint="session.checkpoint(path) writes one"
         ) from None
+    except OSError as error:
+        raise CheckpointError(
+            f"the checkpoint {os.fspath(path)!r} cannot be read: {error.strerror or error}", hint="is it a file of yours?"
+        ) from error

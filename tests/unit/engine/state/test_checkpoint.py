@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +53,47 @@ def test_a_file_is_there_as_a_whole_and_nothing_else_is(tmp_path: Path) -> None:
         failing(path)
     assert path.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == ["trips"]
+
+
+FULL = """
+import resource, signal, sys
+import streamdsl as sd
+from streamdsl.errors import CheckpointError
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+session = sd.source("trips").open()
+session.push([sd.point("a", 3, {"fare": 7})])
+session.checkpoint(sys.argv[1])
+session.push([sd.point("b", 4, {"fare": 9})])
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+try:
+    session.checkpoint(sys.argv[1])
+except CheckpointError as error:
+    print(error)
+print(session.push([sd.point("c", 5, {"fare": 9})])[0].id)
+"""
+
+
+def test_a_disk_that_is_full_is_said_and_the_file_and_the_session_are_as_before(tmp_path: Path) -> None:
+    path = tmp_path / "trips"
+    done = subprocess.run([sys.executable, "-c", FULL, str(path)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(rf"(?s)the checkpoint '{path}' cannot be written: File too large\nHint: .*\nc\n", done.stdout)
+    assert [each.name for each in tmp_path.iterdir()] == ["trips"]
+    assert sd.source("trips").restore(path).stats()["source:trips"]["events"] == 1
+
+
+def test_a_place_where_no_file_can_be_is_refused(tmp_path: Path) -> None:
+    session = counts().open()
+    with pytest.raises(
+        CheckpointError, match=r"(?s)cannot be written: No such file or directory\nHint: its folder must be there"
+    ):
+        session.checkpoint(tmp_path / "nowhere" / "trips")
+    for place in (tmp_path, Path("/dev/null")):
+        with pytest.raises(CheckpointError, match="that is no file"):
+            session.checkpoint(place)
+    with pytest.raises(CheckpointError, match="cannot be read: Is a directory"):
+        counts().restore(tmp_path)
 
 
 class Keeping(sd.UDSO[Any, Any, Any]):
