@@ -189,9 +189,9 @@ class Session(RunningQuery[T]):
         """Save the session as it stands to a file, from which `query.restore(path)` goes on; the session goes on too.
 
         What is restored gives the same output as what was never stopped, event by event. The file is written whole or not at all.
-        Raises `SessionError` for a session that has failed, is closed, or has queries attached to it, and `CheckpointError` for
-        a file that cannot be written and for values that cannot be saved: also of classes that the query does not declare, and that
-        are not in `types`, which `restore` must then be given too (docs/checkpoints.md).
+        Raises `SessionError` for a session that has failed, is closed, or has queries attached to it, and `CheckpointError` for a
+        file that cannot be written, and for values that cannot be saved: also of classes that the query does not declare, and
+        that are not in `types`, which `restore` must then be given too (docs/checkpoints.md).
 
         >>> import streamdsl as sd, tempfile
         >>> query = sd.source("trips").tumbling_window(10).aggregate(n=sd.count())
