@@ -818,11 +818,11 @@ SABOTAGES = (
         "both_operators_give_the_same_events or general_operator_after_every_push",
     ),
     Sabotage(
-        "a final row of a window that has just been opened by a long row is sent",
+        "windows of modules that see ends wait for all partitions, and their rows are let go before",
         "streamdsl/engine/operators/framed.py",
-        "        return self.watermark if self.gate.final else super()._now(batch, cti)",
-        "        return super()._now(batch, cti)",
-        "what_final_sends or general_operator_after_every_push",
+        "gate.final and not node.sees_ends",
+        "gate.final",
+        "general_operator_after_every_push",
     ),
     Sabotage(
         "the end of a snapshot whose members stay moves only when its result changes",

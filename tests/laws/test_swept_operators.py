@@ -58,6 +58,8 @@ def test_both_operators_give_the_same_events_after_every_push(query: sd.Stream[A
         columnar, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
         for step in [*(lambda session, part=part: session.push(part) for part in stream), lambda session: session.close()]:
             expected = general.of(step)
+            if emit == "final" and isinstance(expected, type):
+                return  # of a result that is not final
             assert columnar.of(step) == expected
             if isinstance(expected, type):
                 return

@@ -12,6 +12,7 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.buffered.rows import NewRows, RowTable
 from streamdsl.engine.buffered.runs import Order, SortedRows, spread
 from streamdsl.engine.frames.stretches import Stretches
+from streamdsl.engine.sorting import sorted_integers
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
@@ -111,7 +112,10 @@ class Arrangement:
         return (re, np.where((re == INFINITY) | (re <= le), re, re + 1)) if self._by_end else (le, np.where(re > le, le + 1, le))
 
     def overlapping(self, stretches: Stretches, places_of: PlacesOf) -> Rows:
-        """Return the rows that overlap some stretches, each once; these are merged. `places_of` says where times are."""
+        """Return the rows that overlap some stretches, each once, by partition and start; the stretches are merged.
+
+        `places_of` says where times are. Numbers that are looked for in order are found several times as fast as any.
+        """
         if len(self.rows) <= _FEW + _SCANNED * len(stretches):
             return self._scanned(stretches, places_of)
         if self._unsorted:
@@ -125,18 +129,26 @@ class Arrangement:
                 places = run.places[among]
                 _, ends = self.extents(places)
                 found.append(places[flatnonzero(self.rows.alive[places] & (ends > stretches.lo[at]))])
-        places = np.concatenate(found)
-        return np.sort(places) if self._by_point else np.unique(places)
+        places = np.sort(np.concatenate(found))
+        if not self._by_point:  # else each is found once
+            places = places[flatnonzero(np.diff(places, prepend=-1))]
+        return places[sorted_integers(places_of(self.rows.groups[places], self.extents(places)[0]))[0]]
 
     def _scanned(self, stretches: Stretches, places_of: PlacesOf) -> Rows:
         alive = flatnonzero(self.rows.alive)
         if not len(alive) or not len(stretches):
             return alive[:0]
-        starts, ends = self.extents(alive)
-        codes = self.rows.groups[alive]
+        if len(stretches) == 1:
+            alive = alive[flatnonzero(self.rows.groups[alive] == stretches.codes)]
+            lo, hi = self.extents(alive)
+            found = flatnonzero((lo < stretches.hi) & (hi > stretches.lo) & (lo < hi))
+            return alive[found[np.argsort(lo[found], kind="stable")]]
+        order, starts = sorted_integers(places_of(self.rows.groups[alive], self.extents(alive)[0]))
+        alive = alive[order]
+        lo, hi = self.extents(alive)
         # Of stretches that begin before a row ends the last one reaches furthest; one of another partition ends before it begins.
-        at = np.searchsorted(stretches.low, places_of(codes, ends)) - 1
-        return alive[flatnonzero((at >= 0) & (stretches.high.take(at, mode="clip") > places_of(codes, starts)) & (starts < ends))]
+        at = np.searchsorted(stretches.low, places_of(self.rows.groups[alive], hi)) - 1
+        return alive[flatnonzero((at >= 0) & (stretches.high.take(at, mode="clip") > starts) & (lo < hi))]
 
     def _sort(self) -> None:
         places, self._unsorted = np.concatenate(self._unsorted), []

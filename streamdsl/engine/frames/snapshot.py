@@ -36,13 +36,13 @@ class SnapshotFrame(DisjointFrame):
         places = rows.overlapping(around, table.any_places)
         codes, (le, re) = rows.rows.groups[places], rows.extents(places)
         starts, ends = table.any_places(codes, le), table.any_places(codes, re)
-        times = np.concatenate([around.lo, around.hi, le, re])
-        numbers = np.concatenate([around.low, around.high, starts, ends])
+        numbers = np.sort(np.concatenate([around.low, around.high, starts, ends]))
+        numbers = numbers[flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))]
         # Endpoints beyond the stretches, where windows stay as they are, do not count.
-        at = np.searchsorted(around.low, numbers, side="right") - 1
-        inside = flatnonzero((at >= 0) & (numbers <= around.high.take(at, mode="clip")))
-        numbers, first = np.unique(numbers[inside], return_index=True)
-        times, stretch = times[inside[first]], at[inside[first]]
+        stretch = np.searchsorted(around.low, numbers, side="right") - 1
+        inside = flatnonzero((stretch >= 0) & (numbers <= around.high.take(stretch, mode="clip")))
+        numbers, stretch = numbers[inside], stretch[inside]
+        times = table.times(numbers)
         are_windows = flatnonzero(stretch[1:] == stretch[:-1])
         low, le = numbers[are_windows], times[are_windows]
         steps = np.bincount(np.searchsorted(low, starts), minlength=len(low) + 1)
@@ -55,7 +55,7 @@ class SnapshotFrame(DisjointFrame):
     def differ(self, changed: Changed, found: Found) -> NDArray[np.bool_]:
         # All members of a snapshot are there where it starts: who changes later only moves its end.
         spans = (self.table.any_places(changed.codes, times) for times in self._span(changed))
-        first, last = (np.searchsorted(found.low, places, side="left") for places in spans)
+        first, last = (np.searchsorted(found.low, np.sort(places), side="left") for places in spans)
         n_steps = len(found.low) + 1
         steps = np.bincount(first, minlength=n_steps) - np.bincount(last, minlength=n_steps)
         differ: NDArray[np.bool_] = np.cumsum(steps[:-1]) > 0

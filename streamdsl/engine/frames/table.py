@@ -94,6 +94,10 @@ class WindowTable:
         """Return the places of times that lie in stretches, or in windows, on the line of (code, time)."""
         return self._packing.numbers(codes, times)
 
+    def times(self, places: Column) -> Ticks:
+        """Return the times of places that lie in stretches."""
+        return self._packing.places(places)[1]
+
     def any_places(self, codes: Rows, times: Ticks) -> Column:
         """Return places of any times, which are right as far as stretches are compared with them."""
         return self._packing.clipped(codes, times)

@@ -6,7 +6,7 @@ What differs from the results that are out goes on.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -29,12 +29,13 @@ from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.frontiers import Frontier, of_windows
 from streamdsl.engine.operator import Gate, inputs_of
 from streamdsl.engine.operators.swept import SweptOperator
+from streamdsl.engine.sorting import sorted_integers
 from streamdsl.engine.swept.agenda import Agenda
 from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
 from streamdsl.errors import UserCodeError
 from streamdsl.expr.nodes import Life
-from streamdsl.expr.table import Column, Rows, Table, flatnonzero
+from streamdsl.expr.table import Column, Rows, Table, every, flatnonzero
 from streamdsl.plan.node import WindowAggregate
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, Ticks
@@ -112,7 +113,8 @@ class FramedWindowOperator(SweptOperator):
     kind = "window (framed)"
 
     def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
-        super().__init__(label, node, gate)
+        # Where modules see ends, each partition is settled, and lets its rows go, in its own time: no window waits for others.
+        super().__init__(label, node, replace(gate, final=gate.final and not node.sees_ends))
         self.members: list[MemberAggregate] = []
         self._arguments: dict[int, tuple[int, int | None]] = {}
         n_columns = 0
@@ -146,8 +148,6 @@ class FramedWindowOperator(SweptOperator):
             changed = Changed(codes, batch.le, batch.re_old, batch.re_new)
             moves = self.rows.change(batch, codes, self._new_rows)
             touched = self.frame.change(changed, self.rows)
-        if self.gate.final and not self.ending:  # rows that have just come may keep windows open
-            self.watermark = max(self.watermark, self._closed(self.input_ctis[0]))
         touched = self._with_due(touched)
         if self.states is not None:
             self.states.begin(changed, moves)
@@ -183,9 +183,6 @@ class FramedWindowOperator(SweptOperator):
     def _times(self, slots: Rows) -> Ticks:
         """Return the watermark at which windows may show."""
         return (self.table.re if self.gate.by_end else self.table.le)[slots]
-
-    def _now(self, batch: Batch, cti: int) -> int:
-        return self.watermark if self.gate.final else super()._now(batch, cti)
 
     def _closed(self, cti: int) -> int:
         return INFINITY if cti == INFINITY else self.frame.closed(cti, self.rows)
@@ -224,13 +221,19 @@ class FramedWindowOperator(SweptOperator):
 
     def _results(self, slots: Rows) -> Table:
         table = self.table
-        order = np.lexsort((table.le[slots], table.code[slots]))
-        ordered = self._computed = slots[order]
-        groups = self.swept.codes.groups(table.code[ordered])
-        found = self._payloads(table.le[ordered], table.re[ordered], groups, lambda: self._columns(ordered))
+        places = table.places(table.code[slots], table.le[slots])
+        if every(places[1:] > places[:-1]):
+            return self._in_order(slots)
+        order, _ = sorted_integers(places)
         back = np.empty(len(order), dtype=np.intp)
         back[order] = np.arange(len(order))
-        return found.take(back)
+        return self._in_order(slots[order]).take(back)
+
+    def _in_order(self, slots: Rows) -> Table:
+        """Return the payloads of windows that stand in order of partition and start."""
+        table, self._computed = self.table, slots
+        groups = self.swept.codes.groups(table.code[slots])
+        return self._payloads(table.le[slots], table.re[slots], groups, lambda: self._columns(slots))
 
     def _columns(self, slots: Rows) -> dict[str, Column]:
         """Return the aggregates of windows, which are in order."""
