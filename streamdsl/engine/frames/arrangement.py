@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.buffered.rows import NewRows, RowTable
-from streamdsl.engine.buffered.runs import Order, SortedRows, spread
+from streamdsl.engine.buffered.runs import SortedRows, spread
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -73,6 +73,11 @@ class Arrangement:
         self._by_end = by_end
         self._runs: dict[int, SortedRows] = {}
         self._unsorted: list[Rows] = []
+        self._marked: list[Rows] = []
+        self._seen = 0
+        """How many rows there were when some were looked for."""
+        self.marks_new = False
+        """Whether rows that come are marked."""
         self._most = _SPARE
 
     def __len__(self) -> int:
@@ -98,6 +103,28 @@ class Arrangement:
     def _add(self, new: NewRows) -> Rows:
         places = self.rows.add(new)
         self._unsorted.append(places)
+        if self.marks_new:
+            self.mark(places)
+        return places
+
+    def mark(self, places: Rows) -> None:
+        """Mark rows, until somebody takes them."""
+        if len(places):
+            self._marked.append(places)
+
+    @property
+    def n_marked(self) -> int:
+        """How many rows have been marked, with those that have gone since."""
+        return sum(map(len, self._marked))
+
+    def marked(self) -> Rows:
+        """Return the rows that are marked."""
+        places = np.concatenate([np.empty(0, dtype=np.intp), *self._marked])
+        return places[flatnonzero(self.rows.alive[places])]
+
+    def take_marked(self) -> Rows:
+        """Return the rows that are marked, which then are not any more."""
+        places, self._marked = self.marked(), []
         return places
 
     def extents(self, places: Rows) -> tuple[Ticks, Ticks]:
@@ -112,7 +139,9 @@ class Arrangement:
 
     def overlapping(self, stretches: Stretches, places_of: PlacesOf) -> Rows:
         """Return the rows that overlap some stretches, each once; these are merged. `places_of` says where times are."""
-        if len(self.rows) <= _FEW + _SCANNED * len(stretches):
+        seen, self._seen = min(self._seen, len(self.rows)), len(self.rows)
+        # To sort rows that are looked for once would cost more than to look at all.
+        if len(self.rows) <= _FEW + _SCANNED * len(stretches) or (2 * seen < len(self.rows) and not self._runs):
             return self._scanned(stretches, places_of)
         if self._unsorted:
             self._sort()
@@ -125,8 +154,8 @@ class Arrangement:
                 places = run.places[among]
                 _, ends = self.extents(places)
                 found.append(places[flatnonzero(self.rows.alive[places] & (ends > stretches.lo[at]))])
-        places = np.concatenate(found)
-        return np.sort(places) if self._by_point else np.unique(places)
+        places = np.sort(np.concatenate(found))
+        return places if self._by_point else places[flatnonzero(np.diff(places, prepend=-1))]
 
     def _scanned(self, stretches: Stretches, places_of: PlacesOf) -> Rows:
         alive = flatnonzero(self.rows.alive)
@@ -153,7 +182,7 @@ class Arrangement:
         known = self._runs.get(magnitude)
         if known is None:
             rows: Any = _ByEnd(self.rows) if self._by_end else self.rows
-            known = self._runs[magnitude] = SortedRows(rows, Order.ANY)
+            known = self._runs[magnitude] = SortedRows(rows)
         return known
 
     def forget(self, is_needed: Callable[[Rows], NDArray[np.bool_]]) -> None:
@@ -165,7 +194,10 @@ class Arrangement:
         renumbered = np.full(len(self.rows), -1, dtype=np.intp)
         renumbered[kept] = np.arange(len(kept))
         self.rows.keep(kept)
-        self._unsorted = [left for left in (renumbered[new][renumbered[new] >= 0] for new in self._unsorted) if len(left)]
+        self._unsorted, self._marked = (
+            [left for left in (renumbered[new][renumbered[new] >= 0] for new in parts) if len(left)]
+            for parts in (self._unsorted, self._marked)
+        )
         for rows in self._runs.values():
             rows.renumber(renumbered)
         self._runs = {magnitude: rows for magnitude, rows in self._runs.items() if len(rows)}
