@@ -14,9 +14,8 @@ from streamdsl.engine.few import Few
 from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Gate, Operator, Passage, Piece, RowOperator, line_of, through
-from streamdsl.engine.operators.applied import BufferedApplyOperator
+from streamdsl.engine.operators.applied import GridApplyOperator
 from streamdsl.engine.operators.asof_join import AsofJoinOperator
-from streamdsl.engine.operators.buffered import BufferedWindowOperator, why_not_buffered
 from streamdsl.engine.operators.calendar import CalendarOperator
 from streamdsl.engine.operators.chop import ChopOperator
 from streamdsl.engine.operators.clip_by import ClipByOperator
@@ -24,6 +23,7 @@ from streamdsl.engine.operators.columnar import why_not_columnar
 from streamdsl.engine.operators.distinct import DistinctOperator
 from streamdsl.engine.operators.existence import AntiJoinOperator, SemiJoinOperator
 from streamdsl.engine.operators.framed import FramedWindowOperator, why_not_framed
+from streamdsl.engine.operators.grid import GridWindowOperator, why_not_grid
 from streamdsl.engine.operators.group import GroupEnterOperator, GroupExitOperator
 from streamdsl.engine.operators.join import JoinOperator
 from streamdsl.engine.operators.lifetimes import (
@@ -107,7 +107,7 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
     if isinstance(node, WindowAggregate) and why_not_framed(node) is None:
         return FramedWindowOperator
     if isinstance(node.windows, Hopping):
-        reason = why_not_buffered(node)
+        reason = why_not_grid(node)
     if forced == "columnar" and reason is not None:
         raise QueryError(
             f"{node.name} cannot run on a columnar window operator: {reason}",
@@ -115,7 +115,7 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
         )
     if reason is not None:
         return WindowOperator
-    return BufferedWindowOperator if isinstance(node, WindowAggregate) else BufferedApplyOperator
+    return GridWindowOperator if isinstance(node, WindowAggregate) else GridApplyOperator
 
 
 OPERATORS: dict[type[Node], type[Any]] = {

@@ -7,15 +7,18 @@ run together, in columns, when that CTI comes, when they are many, or when someb
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.few import size_of
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator
+from streamdsl.engine.operators.grid import GridWindowOperator
 from streamdsl.engine.together import joined
 from streamdsl.temporal import MIN_TIME
+
+FinalWindow: TypeAlias = ColumnarWindowOperator | GridWindowOperator
 
 _MOST: Final = 4096
 """So many rows wait at most: with more, none would cost less."""
@@ -66,9 +69,9 @@ class Waiting:
         self._until = min((window.quiet_until(cti) for window in self._windows), default=MIN_TIME)
 
 
-def final_windows(graph: Graph) -> list[ColumnarWindowOperator]:
+def final_windows(graph: Graph) -> list[FinalWindow]:
     """Return windows of final results that see the CTIs of the only source, one at least on each way to the output; else none."""
-    found: dict[int, ColumnarWindowOperator] = {}
+    found: dict[int, FinalWindow] = {}
     sees_source: set[int] = set()
     is_behind: set[int] = set()
     for number, (operator, inputs) in enumerate((stage.operator, stage.inputs) for stage in graph.stages):
@@ -76,7 +79,7 @@ def final_windows(graph: Graph) -> list[ColumnarWindowOperator]:
             sees_source.add(number)
         if operator is not None and is_behind.issuperset(inputs):
             is_behind.add(number)
-        elif isinstance(operator, ColumnarWindowOperator) and operator.shows_at_ends and sees_source.issuperset(inputs):
+        elif isinstance(operator, FinalWindow) and operator.shows_at_ends and sees_source.issuperset(inputs):
             found[number] = operator
             is_behind.add(number)
     is_all = len(graph.sources) == 1 and is_behind.issuperset(graph.outputs)

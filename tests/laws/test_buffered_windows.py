@@ -1,4 +1,4 @@
-"""The law of the buffered window operator: after every push the same events as the general one, and what the reference says."""
+"""The law of composed windows on a grid: after every push the same events as the general ones, and what the reference says."""
 
 from __future__ import annotations
 
@@ -197,11 +197,11 @@ def test_modules_see_members_as_those_of_the_general_operator_do(
 
 def check_both(query: sd.Stream[Any], data: st.DataObject, emit: EmitMode) -> None:
     """Compare the operators, under limits so small that rows are in runs, and windows apart."""
-    assert "window (buffered)" in [operator.kind for operator in lower(query.plan()).operators]
+    assert "window (framed)" in [operator.kind for operator in lower(query.plan()).operators]
     stream, common = data.draw(pushes()), without_ids if emit == "final" else with_ids
     slices = patch("streamdsl.engine.batch.SLICE", data.draw(st.sampled_from([2, 2**14])))
-    few = patch("streamdsl.engine.buffered.buffer.FEW", data.draw(st.sampled_from([0, 256])))
-    little = patch("streamdsl.engine.buffered.buffer.LITTLE", data.draw(st.sampled_from([0, 40, 512])))
+    few = patch("streamdsl.engine.frames.arrangement._SPARE", data.draw(st.sampled_from([0, 256])))
+    little = patch("streamdsl.engine.frames.arrangement._FEW", data.draw(st.sampled_from([0, 8192])))
     short = patch("streamdsl.engine.buffered.runs.SHORT", data.draw(st.sampled_from([0, 256])))
     long = patch("streamdsl.engine.buffered.holistic.LONG", data.draw(st.sampled_from([0, 256])))
     with slices, few, little, short, long, patch("tests.laws.test_window_operators.in_common", common):

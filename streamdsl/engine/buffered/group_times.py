@@ -19,16 +19,20 @@ class GroupTimes:
 
     >>> times = GroupTimes(np.array([4, 8]), np.array([5, 9]))
     >>> times.pack(np.array([4, 4, 8]), np.array([5, 9, 5])).tolist()
-    [0, 4, 16]
+    [64, 68, 128]
     """
 
     __slots__ = ("_bits", "_groups", "_low", "_times")
 
     def __init__(self, groups: Ticks, times: Ticks) -> None:
-        self._groups = _distinct(groups)
         self._times: Ticks | None = None
         self._low = int(times.min())
         self._bits = (int(times.max()) - self._low + 1).bit_length() + 1
+        self._groups: Ticks | None = None
+        """The groups, of which ranks are packed; None: they are small, and packed themselves."""
+        if int(groups.min()) >= 0 and (int(groups.max()) + 1) << self._bits <= ROOM:
+            return
+        self._groups = _distinct(groups)
         if len(self._groups) << self._bits > ROOM:
             self._times = _distinct(times)
             self._low, self._bits = 0, (len(self._times) + 1).bit_length()
@@ -50,10 +54,14 @@ class GroupTimes:
         return first, np.where(self._knows(ranks, groups), last, first)
 
     def _ranks(self, groups: Ticks) -> Rows:
+        if self._groups is None:
+            return np.clip(groups, -1, ROOM >> self._bits)
         ranks: Rows = (groups > self._groups[0]).astype(np.intp) if len(self._groups) == 1 else self._groups.searchsorted(groups)
         return ranks
 
     def _knows(self, ranks: Rows, groups: Ticks) -> NDArray[np.bool_]:
+        if self._groups is None:
+            return (ranks >= 0) & (ranks < ROOM >> self._bits)
         known: NDArray[np.bool_] = self._groups[np.minimum(ranks, len(self._groups) - 1)] == groups
         return known
 

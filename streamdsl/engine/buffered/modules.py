@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from streamdsl.engine.buffered.buffer import Buffer, Members
 from streamdsl.engine.buffered.holistic import HOLISTIC, Chosen, Segments
+from streamdsl.engine.buffered.members import Members
 from streamdsl.engine.buffered.rows import RowTable
 from streamdsl.engine.buffered.runs import Order
 from streamdsl.errors import StreamDslError
@@ -22,46 +21,6 @@ from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.builtin import Builtin
 from streamdsl.udm.incremental import Held, copied, detached, keeps_state
 from streamdsl.udm.invoke import as_result, empty_result, payloads_of, results_of
-
-
-@dataclass(slots=True)
-class Asked:
-    """The windows that are asked for, where their members are, and how an error in one of them is shown."""
-
-    buffer: Buffer
-    numbers: Ticks
-    groups: Ticks
-    starts: Ticks
-    failed: Callable[[int, Exception], Exception]
-    _members: Members | None = None
-
-    def at(self, windows: Rows) -> Asked:
-        """Return some of them."""
-        numbers, groups, starts = (column[windows] for column in (self.numbers, self.groups, self.starts))
-        return Asked(self.buffer, numbers, groups, starts, self.failed)
-
-    @property
-    def rows(self) -> RowTable:
-        """The rows that members are places of."""
-        return self.buffer.rows
-
-    def members(self, order: Order) -> Members:
-        """Return their members, which are looked for once, in the order of the buffer."""
-        if self._members is None:
-            self._members = self.buffer.members(self.groups, self.starts)
-        return self._members
-
-    def period(self, window: int) -> Lifetime:
-        """Return one of them."""
-        return self.buffer.grid.window(int(self.numbers[window]))
-
-    def periods(self) -> tuple[Ticks, Ticks]:
-        """Return where each begins and ends."""
-        return self.starts, self.starts + self.buffer.grid.size
-
-    def error(self, window: int, error: Exception) -> Exception:
-        """Return what a user sees of an exception in one of them."""
-        return self.failed(int(self.numbers[window]), error)
 
 
 class Values(NamedTuple):
@@ -167,12 +126,6 @@ class MemberAggregate:
 
 class StateAggregate(MemberAggregate):
     """An incremental module: each window has a state, which takes in what comes and what goes."""
-
-    def built(self, asked: Windows) -> list[Held]:
-        """Return the states of windows made from all of their members."""
-        members = asked.members(self.order)
-        nothing = np.zeros(len(members.lo), dtype=np.intp)
-        return self.advanced(asked, [None] * len(nothing), Members(members.places[:0], nothing, nothing), members)
 
     def advanced(self, asked: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
         """Return the states of windows after a change; one that has none yet gets a new one."""

@@ -46,6 +46,11 @@ class RowTable:
         return self._le.size
 
     @property
+    def ids(self) -> Column:
+        """Each row's id."""
+        return self._ids.values
+
+    @property
     def groups(self) -> Ticks:
         """The number of each row's group."""
         return self._groups.values

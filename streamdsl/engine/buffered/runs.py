@@ -103,16 +103,14 @@ def _as_integers(column: Column) -> Ticks:
 
 
 class Run:
-    """Some rows in order of (group, LE); those with equal keys come into order when someone asks for it."""
+    """Some rows in order of (group, LE)."""
 
-    __slots__ = ("_loose", "_rows", "_times", "keys", "order", "places")
+    __slots__ = ("_rows", "_times", "keys", "places")
 
-    def __init__(self, rows: RowTable, places: Rows, order: Order) -> None:
+    def __init__(self, rows: RowTable, places: Rows) -> None:
         self._rows = rows
-        self.order = order
         self._times = GroupTimes(rows.groups[places], rows.le[places])
         self.places, self.keys = by_keys(places, self._times.pack(rows.groups[places], rows.le[places]))
-        self._loose = [self.keys]
 
     def __len__(self) -> int:
         return len(self.places)
@@ -122,29 +120,12 @@ class Run:
         rows = self._rows
         groups, le = rows.groups[places], rows.le[places]
         if not self._times.fits(groups, le):
-            self.settle()
             known = rows.groups[self.places], rows.le[self.places]
             self._times = GroupTimes(np.concatenate([known[0], groups]), np.concatenate([known[1], le]))
             self.keys = self._times.pack(*known)
         places, keys = by_keys(places, self._times.pack(groups, le))
         at = np.searchsorted(self.keys, keys, "right") + np.arange(len(keys))
         self.places, self.keys = _inserted(self.places, places, at), _inserted(self.keys, keys, at)
-        self._loose.append(keys)
-
-    def settle(self) -> None:
-        """Put rows with equal keys in order."""
-        loose, self._loose = self._loose, []
-        if not loose or self.order is Order.ANY:
-            return
-        keys = loose[0] if len(loose) == 1 else np.sort(np.concatenate(loose))
-        keys = keys[flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))]
-        first, last = np.searchsorted(self.keys, keys), np.searchsorted(self.keys, keys, "right") - 1
-        tied = flatnonzero(first < last)
-        self.places = _untied(self._rows, self.places, self.keys, spread(first[tied], last[tied])[1], self.order)
-
-    def keep(self, chosen: Rows) -> None:
-        """Keep only some rows."""
-        self.places, self.keys = self.places[chosen], self.keys[chosen]
 
     def ranges(self, groups: Ticks, lo: Ticks, hi: Ticks) -> tuple[Rows, Rows]:
         """Return from where to where the rows of some groups stand whose LE is in `[lo, hi)`."""
@@ -177,12 +158,10 @@ def spread(start: Rows, stop: Rows) -> tuple[Rows, Rows]:
 class SortedRows:
     """Places of a table in runs; what has come since the last look stands in none yet."""
 
-    def __init__(self, rows: RowTable, order: Order) -> None:
+    def __init__(self, rows: RowTable) -> None:
         self._rows = rows
-        self._order = order
         self._new: list[Rows] = []
         self._runs: list[Run] = []
-        self._n_gone = 0
 
     def __len__(self) -> int:
         return sum(map(len, self._new)) + sum(map(len, self._runs))
@@ -204,7 +183,7 @@ class SortedRows:
         if self._runs and len(self._runs[-1]) < max(2 * len(places), SHORT):
             self._runs[-1].merge(places)
         else:
-            self._runs.append(Run(self._rows, places, self._order))
+            self._runs.append(Run(self._rows, places))
         while len(self._runs) > 1 and len(self._runs[-2]) < max(2 * len(self._runs[-1]), SHORT):
             self._merge_last()
 
@@ -215,24 +194,9 @@ class SortedRows:
         large.merge(small.places)
         self._runs.append(large)
 
-    @property
-    def is_tidy(self) -> bool:
-        """Whether there is one run at most, and no row in it is gone."""
-        return len(self.runs) <= 1 and self._n_gone == self._rows.n_gone
-
-    def tidy(self) -> None:
-        """Make one run of all rows that are alive."""
-        if self._n_gone != self._rows.n_gone:
-            for run in self._runs:
-                run.keep(flatnonzero(self._rows.alive[run.places]))
-            self._runs = [run for run in self._runs if len(run)]
-            self._n_gone = self._rows.n_gone
-        while len(self._runs) > 1:
-            self._merge_last()
-
     def renumber(self, places: Rows) -> None:
         """Let the rows that are left have other places; `places[i]` is that of row i, -1 if it is not left."""
         old = [*self._new, *(run.places for run in self._runs)]
         left = places[np.concatenate([np.empty(0, dtype=np.intp), *old])]
-        self._new, self._runs, self._n_gone = [], [], 0
+        self._new, self._runs = [], []
         self.add(left[flatnonzero(left >= 0)])

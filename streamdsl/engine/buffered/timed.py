@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from streamdsl.engine.buffered.buffer import Members
+from streamdsl.engine.buffered.members import Members
 from streamdsl.engine.buffered.modules import MemberAggregate, StateAggregate, Values, Windows
 from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.columnar.accumulators import SumAccumulator

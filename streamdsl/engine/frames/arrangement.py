@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.buffered.rows import NewRows, RowTable
-from streamdsl.engine.buffered.runs import Order, SortedRows, spread
+from streamdsl.engine.buffered.runs import SortedRows, spread
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.sorting import sorted_integers
 from streamdsl.expr.table import Column, Rows, flatnonzero
@@ -74,6 +74,11 @@ class Arrangement:
         self._by_end = by_end
         self._runs: dict[int, SortedRows] = {}
         self._unsorted: list[Rows] = []
+        self._marked: list[Rows] = []
+        self._seen = 0
+        """How many rows there were when some were looked for."""
+        self.marks_new = False
+        """Whether rows that come are marked."""
         self._most = _SPARE
 
     def __len__(self) -> int:
@@ -99,6 +104,28 @@ class Arrangement:
     def _add(self, new: NewRows) -> Rows:
         places = self.rows.add(new)
         self._unsorted.append(places)
+        if self.marks_new:
+            self.mark(places)
+        return places
+
+    def mark(self, places: Rows) -> None:
+        """Mark rows, until somebody takes them."""
+        if len(places):
+            self._marked.append(places)
+
+    @property
+    def n_marked(self) -> int:
+        """How many rows have been marked, with those that have gone since."""
+        return sum(map(len, self._marked))
+
+    def marked(self) -> Rows:
+        """Return the rows that are marked."""
+        places = np.concatenate([np.empty(0, dtype=np.intp), *self._marked])
+        return places[flatnonzero(self.rows.alive[places])]
+
+    def take_marked(self) -> Rows:
+        """Return the rows that are marked, which then are not any more."""
+        places, self._marked = self.marked(), []
         return places
 
     def extents(self, places: Rows) -> tuple[Ticks, Ticks]:
@@ -116,7 +143,9 @@ class Arrangement:
 
         `places_of` says where times are. Numbers that are looked for in order are found several times as fast as any.
         """
-        if len(self.rows) <= _FEW + _SCANNED * len(stretches):
+        seen, self._seen = min(self._seen, len(self.rows)), len(self.rows)
+        # To sort rows that are looked for once would cost more than to look at all.
+        if len(self.rows) <= _FEW + _SCANNED * len(stretches) or (2 * seen < len(self.rows) and not self._runs):
             return self._scanned(stretches, places_of)
         if self._unsorted:
             self._sort()
@@ -165,7 +194,7 @@ class Arrangement:
         known = self._runs.get(magnitude)
         if known is None:
             rows: Any = _ByEnd(self.rows) if self._by_end else self.rows
-            known = self._runs[magnitude] = SortedRows(rows, Order.ANY)
+            known = self._runs[magnitude] = SortedRows(rows)
         return known
 
     def forget(self, is_needed: Callable[[Rows], NDArray[np.bool_]]) -> None:
@@ -177,7 +206,10 @@ class Arrangement:
         renumbered = np.full(len(self.rows), -1, dtype=np.intp)
         renumbered[kept] = np.arange(len(kept))
         self.rows.keep(kept)
-        self._unsorted = [left for left in (renumbered[new][renumbered[new] >= 0] for new in self._unsorted) if len(left)]
+        self._unsorted, self._marked = (
+            [left for left in (renumbered[new][renumbered[new] >= 0] for new in parts) if len(left)]
+            for parts in (self._unsorted, self._marked)
+        )
         for rows in self._runs.values():
             rows.renumber(renumbered)
         self._runs = {magnitude: rows for magnitude, rows in self._runs.items() if len(rows)}

@@ -9,6 +9,8 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.engine.buffered.members import Members
+from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.frames.table import WindowTable
@@ -116,6 +118,9 @@ class Frame(ABC):
         at = np.arange(len(found)) + np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
         return Pairs(at, found)
 
+    def ordered(self, slots: Rows, rows: Arrangement, order: Order) -> Members | None:
+        """Return the same with the members of each window in an order, None where that is not cheaper than to sort them."""
+
     # Time
 
     @abstractmethod
@@ -153,12 +158,16 @@ class Frame(ABC):
         if len(table) + table.results.n_gone <= self._most:
             return
         table.keep(self.is_kept(cti, rows, table.all()))
-        table.results.forget(cti)
+        table.results.forget(self.first_return(cti, rows))
         self._most = 2 * (len(table) + table.results.n_gone) + _SPARE
         held = self.held_codes(cti, rows)
         self.let_go(np.setdiff1d(np.arange(len(table.codes)), held))
         alive = np.unique(rows.rows.groups[flatnonzero(rows.rows.alive)])
         table.codes.keep(np.union1d(held, alive))
+
+    def first_return(self, cti: int, rows: Arrangement) -> int:
+        """Return the first start of a window that may come back."""
+        return cti
 
     def is_kept(self, cti: int, rows: Arrangement, slots: Rows) -> NDArray[np.bool_]:
         """Say which entries of the table changes from a CTI on can need."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdsl.engine.buffered.buffer import Members
+from streamdsl.engine.buffered.members import Members
 from streamdsl.engine.buffered.modules import StateAggregate, Windows
 from streamdsl.engine.frames.arrangement import Arrangement, Moves
 from streamdsl.engine.frames.frame import Changed, Frame, Pairs
@@ -93,7 +93,7 @@ class WindowStates:
             found = frame.pairs(windows, changed.codes, self._rows.extents_of(changed.le, re), rows)
             pairs.append(known[found.windows] * len(rows) + found.places)
         before, after = pairs
-        left, came = np.setdiff1d(before, after), np.setdiff1d(after, before)
+        left, came = np.setdiff1d(before, after, True), np.setdiff1d(after, before, True)
         return _unpacked(left, self._moves.before), _unpacked(came, self._moves.after)
 
     def _of_moved(self, slots: Rows) -> tuple[Pairs, Pairs]:

@@ -64,6 +64,10 @@ class WindowTable:
         self.results.clear(slots)
         self.results.leave(slots, self.code[slots], self.le[slots])
         self.forget_states(slots)
+        self.release(slots)
+
+    def release(self, slots: Rows) -> None:
+        """Let slots be used again."""
         self._free = np.concatenate([slots, self._free])
 
     def forget_states(self, slots: Rows) -> None:

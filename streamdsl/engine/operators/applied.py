@@ -1,4 +1,4 @@
-"""The buffered window operator for time-insensitive operators: each window has any number of results, which keep their ids."""
+"""The composed window operator for time-insensitive operators: each window has any number of results, which keep their ids."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch, payload_table
-from streamdsl.engine.columnar.pending import Pending
-from streamdsl.engine.columnar.terms import ROWS
 from streamdsl.engine.columnar.window_ids import WindowIds
-from streamdsl.engine.operators.buffered import BufferedWindowOperator
+from streamdsl.engine.operator import Gate
+from streamdsl.engine.operators.grid import GridWindowOperator
+from streamdsl.engine.swept.timeline import Touched
 from streamdsl.expr.held import AnyColumn
-from streamdsl.expr.table import Column, Rows
+from streamdsl.expr.table import Column, object_column
+from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.payload import payload_key
 
 
@@ -51,32 +52,29 @@ class ResultIds(WindowIds):
         return ((*id[:-1], ordinal) for id, ordinal in zip(ids, ordinals.tolist(), strict=True))  # type: ignore[index]
 
 
-class BufferedApplyOperator(BufferedWindowOperator):
+class GridApplyOperator(GridWindowOperator):
     """Operators over the payloads of windows."""
 
-    n_columns = 1
-
-    def _pass(self, pending: list[Pending], cti: int) -> tuple[list[Pending], Batch]:
-        return pending, EMPTY
-
-    def _emit(self, touched: Rows) -> Batch:
-        if not len(touched):
-            return EMPTY
-        cells = self.cells
-        is_empty = cells.lanes.counts(ROWS)[touched] == 0
-        alive, dead = touched[~is_empty], touched[is_empty]
-        self.udm_calls += len(alive)
-        found = self._columns(cells.number[alive], cells.group[alive], cells.lanes.take(alive), alive)["a0"]
-        gone, come = self._difference(alive.tolist(), found.tolist())
-        gone += [Change(slot, ordinal, payload) for slot in dead.tolist() for ordinal, payload, _ in self._out[slot] or ()]
-        out = self._batch(gone, come)
-        cells.drop(dead)
-        return out
+    def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
+        super().__init__(label, node, gate)
+        self.table.states.append(object_column([]))
 
     @property
     def _out(self) -> Column:
-        """The results of each cell that are out."""
-        return self.cells.columns[-1]
+        """The results of each window that are out."""
+        return self.table.states[-1]
+
+    def _emit(self, touched: Touched) -> Batch:
+        slots, _, dead = touched
+        if not len(slots) and not len(dead):
+            return EMPTY
+        order = np.lexsort((self.table.le[slots], self.table.code[slots]))
+        slots = self._computed = slots[order]
+        self.udm_calls += len(slots)
+        self.table.results.is_out[slots], self.table.results.re[slots] = True, self.table.re[slots]
+        gone, come = self._difference(slots.tolist(), self._columns(slots)["a0"].tolist())
+        gone += [Change(slot, ordinal, payload) for slot in dead.tolist() for ordinal, payload, _ in self._out[slot] or ()]
+        return self._changes(gone, come)
 
     def _difference(self, slots: Sequence[int], results: Sequence[list[Any]]) -> tuple[list[Change], list[Change]]:
         """Note the results that cells have now, and return what goes and what comes."""
@@ -89,18 +87,17 @@ class BufferedApplyOperator(BufferedWindowOperator):
             self._out[slot] = [each for each, _ in now]
         return gone, come
 
-    def _batch(self, gone: list[Change], come: list[Change]) -> Batch:
+    def _changes(self, gone: list[Change], come: list[Change]) -> Batch:
         if not gone and not come:
             return EMPTY
         slots, ordinals, payloads = zip(*gone, *come, strict=True)
         rows, table = np.array(slots, dtype=np.intp), payload_table(payloads)
-        numbers, groups = self.cells.number[rows], self.cells.group[rows]
-        out = self._changes(numbers, groups, np.arange(0), table, np.zeros(len(rows), dtype=np.int64))
-        is_gone = np.arange(len(rows)) < len(gone)
-        old, new = np.where(is_gone, out.re_new, out.le), np.where(is_gone, out.le, out.re_new)
-        window = self._ids(self.numbers.starts(numbers), groups)
+        is_gone, le, re = np.arange(len(rows)) < len(gone), self.table.le[rows], self.table.re[rows]
+        groups, versions = self.swept.codes.groups(self.table.code[rows]), np.zeros(len(rows), dtype=np.int64)
+        out = self._batch(groups, le, np.where(is_gone, re, le), np.where(is_gone, le, re), table, versions)
+        window = self._ids(le, groups)
         ids = ResultIds(self.label, self.key_table, *window.columns, np.array(ordinals))
-        return Batch(ids, out.le, old, new, table, out.keys)
+        return Batch(ids, out.le, out.re_old, out.re_new, table, out.keys)
 
 
 def paired(out: Sequence[Out], payloads: Sequence[Any]) -> tuple[list[Out], list[tuple[Out, bool]]]:

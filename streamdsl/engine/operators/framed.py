@@ -6,14 +6,15 @@ What differs from the results that are out goes on.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.buffered.buffer import Members
 from streamdsl.engine.buffered.group_times import GroupTimes
+from streamdsl.engine.buffered.members import Members
 from streamdsl.engine.buffered.modules import MemberAggregate, StateAggregate, order_of
 from streamdsl.engine.buffered.rows import NewRows, RowTable
 from streamdsl.engine.buffered.runs import Order, in_order
@@ -29,14 +30,14 @@ from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.frontiers import Frontier, of_windows
 from streamdsl.engine.operator import Gate, inputs_of
 from streamdsl.engine.operators.swept import SweptOperator
-from streamdsl.engine.sorting import sorted_integers
+from streamdsl.engine.sorting import order_by
 from streamdsl.engine.swept.agenda import Agenda
 from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
 from streamdsl.errors import UserCodeError
 from streamdsl.expr.nodes import Life
-from streamdsl.expr.table import Column, Rows, Table, every, flatnonzero
-from streamdsl.plan.node import WindowAggregate
+from streamdsl.expr.table import Column, Rows, Table, flatnonzero
+from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, Ticks
 from streamdsl.udm.incremental import keeps_state
@@ -45,17 +46,28 @@ from streamdsl.windows import Count, Output, Session, Snapshot
 _NONE: Final[Rows] = np.empty(0, dtype=np.intp)
 
 
-@dataclass(slots=True)
+@dataclass
 class Computing:
-    """Windows that are computed: each pair of a window's number and the place of a row in it."""
+    """Windows that are computed."""
 
     rows: RowTable
     operator: FramedWindowOperator
     slots: Rows
-    pairs: Pairs
+    known: dict[Order, Members] = field(default_factory=dict)
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """Each pair of a window's number and the place of a row in it."""
+        return self.operator.frame.members(self.slots, self.operator.rows)
 
     def members(self, order: Order) -> Members:
         """Return the members of the windows, in an order that a module wants."""
+        if order not in self.known:
+            found = self.operator.frame.ordered(self.slots, self.operator.rows, order)
+            self.known[order] = self._sorted(order) if found is None else found
+        return self.known[order]
+
+    def _sorted(self, order: Order) -> Members:
         at, places = self.pairs
         if order is not Order.ANY and len(places):
             times = self.rows.le[places]
@@ -112,21 +124,21 @@ class FramedWindowOperator(SweptOperator):
 
     kind = "window (framed)"
 
-    def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
+    def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         # Where modules see ends, each partition is settled, and lets its rows go, in its own time: no window waits for others.
         super().__init__(label, node, replace(gate, final=gate.final and not node.sees_ends))
         self.members: list[MemberAggregate] = []
         self._arguments: dict[int, tuple[int, int | None]] = {}
         n_columns = 0
-        for number, agg in enumerate(node.aggregates):
+        for number, agg in enumerate(self.aggregates):
             if agg.counts_rows:
                 continue
             self._arguments[number] = argument, where = n_columns, None if agg.where is None else n_columns + 1
             n_columns += 1 if agg.where is None else 2
             if type(agg.function) not in ACCUMULATORS:
                 self.members.append(member_aggregate(number, agg, argument, where, node.clip))
-        self._orders = {order_of(agg.function) for agg in node.aggregates} - {Order.ANY}
-        frame = frame_of(node.windows, Policy(node.output, node.time_sensitive, node.sees_ends))
+        self._orders = {order_of(agg.function) for agg in self.aggregates} - {Order.ANY}
+        frame = self._frame(Policy(node.output, node.time_sensitive, node.sees_ends))
         self.rows = Arrangement(n_columns, bool(self._orders), frame.by_point, frame.by_end)
         self.swept: Composed = Composed(frame, self.rows)
         self.frame = frame
@@ -134,6 +146,9 @@ class FramedWindowOperator(SweptOperator):
         stateful = [module for module in self.members if isinstance(module, StateAggregate)]
         self.states = WindowStates(frame, self.rows, stateful) if stateful else None
         self._computed = _NONE
+
+    def _frame(self, policy: Policy) -> Frame:
+        return frame_of(self.node.windows, policy)
 
     @property
     def table(self) -> WindowTable:
@@ -210,7 +225,7 @@ class FramedWindowOperator(SweptOperator):
     def _new_rows(self, batch: Batch, codes: Rows) -> NewRows:
         inputs = inputs_of(batch)
         arguments: list[Column] = []
-        for agg in self.node.aggregates:
+        for agg in self.aggregates:
             if agg.counts_rows:
                 continue
             column, chosen = self.argument(agg.given, agg.where, batch, inputs)
@@ -220,11 +235,9 @@ class FramedWindowOperator(SweptOperator):
         return NewRows(batch.ids, codes, batch.le, batch.re_new, arguments, batch.table if self._orders else None)
 
     def _results(self, slots: Rows) -> Table:
-        table = self.table
-        places = table.places(table.code[slots], table.le[slots])
-        if every(places[1:] > places[:-1]):
+        order = order_by([self.table.code[slots], self.table.le[slots]])
+        if order is None:
             return self._in_order(slots)
-        order, _ = sorted_integers(places)
         back = np.empty(len(order), dtype=np.intp)
         back[order] = np.arange(len(order))
         return self._in_order(slots[order]).take(back)
@@ -238,8 +251,8 @@ class FramedWindowOperator(SweptOperator):
     def _columns(self, slots: Rows) -> dict[str, Column]:
         """Return the aggregates of windows, which are in order."""
         if not len(slots):
-            return {f"a{number}": np.empty(0, dtype=np.int64) for number in range(len(self.node.aggregates))}
-        found = Computing(self.rows.rows, self, slots, self.frame.members(slots, self.rows))
+            return {f"a{number}": np.empty(0, dtype=np.int64) for number in range(len(self.aggregates))}
+        found = Computing(self.rows.rows, self, slots)
         columns = {f"a{each.number}": self._column(each, found) for each in self.members}
         return columns | (result_columns(self.accumulators, self._sums(found)) if self.accumulators else {})
 

@@ -17,14 +17,15 @@ from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operator import Gate, Operator, inputs_of
+from streamdsl.engine.operators.columnar import aggregates_of
 from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.timeline import Touched
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.coding import integer_codes
-from streamdsl.expr.nodes import Key
+from streamdsl.expr.nodes import Key, Whole
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, flatnonzero
-from streamdsl.plan.node import WindowAggregate
+from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
@@ -54,16 +55,18 @@ class SweptOperator(Operator):
     takes_gate = True
     swept: Swept
 
-    def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
+    def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         super().__init__(label)
         self.node = node
         # Where only final results are wanted, windows wait for their ends by the clock of the CTI, not of the watermark.
         self.gate = replace(gate, by_end=gate.by_end or gate.final)
-        kinds = [(i, ACCUMULATORS.get(type(agg.function))) for i, agg in enumerate(node.aggregates)]  # type: ignore[arg-type]
+        self.aggregates = aggregates_of(node)
+        kinds = [(i, ACCUMULATORS.get(type(agg.function))) for i, agg in enumerate(self.aggregates)]  # type: ignore[arg-type]
         self.accumulators = [kind(i) for i, kind in kinds if kind is not None]
         self.watermark = MIN_TIME
         self.hidden: list[tuple[int, int]] = []
-        self._reads_key = any(isinstance(part, Key) for part in node.projection.walk())
+        self._projection = node.projection if isinstance(node, WindowAggregate) else Whole()
+        self._reads_key = any(isinstance(part, Key) for part in self._projection.walk())
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
@@ -92,7 +95,7 @@ class SweptOperator(Operator):
     def _terms(self, batch: Batch) -> Terms:
         terms = Terms(len(batch), [Part(ROWS, None, None, 1)])
         inputs = inputs_of(batch)
-        for accumulator, agg in zip(self.accumulators, self.node.aggregates, strict=True):
+        for accumulator, agg in zip(self.accumulators, self.aggregates, strict=True):
             column, chosen = self.argument(agg.given, agg.where, batch, inputs)
             accumulator.add_terms(column, chosen, terms)
         return terms
@@ -146,12 +149,12 @@ class SweptOperator(Operator):
 
     def _payloads(self, le: Ticks, re: Ticks, groups: Ticks, compute: Callable[[], dict[str, Column]]) -> Table:
         """Return the results of windows. Raises `UserCodeError` naming the window."""
-        self.udm_calls += len(self.node.aggregates) * len(le)
+        self.udm_calls += len(self.aggregates) * len(le)
         keys = self.key_table.shown(groups) if self.key_table is not None and self._reads_key else None
         try:
             columns = compute()
             table = Table(Schema.record(list(columns)), columns, len(le))
-            return project(self.node.projection, Inputs((table,), len(le), keys=keys))
+            return project(self._projection, Inputs((table,), len(le), keys=keys))
         except RowError as error:
             window = Lifetime(int(le[error.row]), int(re[error.row]))
             raise self.user_error(error, window=window) from error.cause
@@ -173,8 +176,12 @@ class SweptOperator(Operator):
         return self._batch(self.swept.codes.groups(boundaries.code[slots]), boundaries.le[slots], re_old, re_new, table, versions)
 
     def _batch(self, groups: Ticks, le: Ticks, re_old: Ticks, re_new: Ticks, table: Table, versions: Ticks) -> Batch:
-        ids = WindowIds(self.label, self.key_table, le, *(self.key_table.leaves(groups) if self.key_table is not None else []))
-        return Batch(VersionedIds(ids, versions), le, re_old, re_new, table, groups if self.is_grouped else None)
+        return Batch(
+            VersionedIds(self._ids(le, groups), versions), le, re_old, re_new, table, groups if self.is_grouped else None
+        )
+
+    def _ids(self, le: Ticks, groups: Ticks) -> WindowIds:
+        return WindowIds(self.label, self.key_table, le, *(self.key_table.leaves(groups) if self.key_table is not None else []))
 
     def held_groups(self) -> Iterator[int]:
         return iter(self.swept.codes)

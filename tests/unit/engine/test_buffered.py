@@ -1,4 +1,4 @@
-"""The buffered window operator: what modules are given, what is kept, and its errors."""
+"""Composed windows on a grid: what modules are given, what is kept, and its errors."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ import numpy as np
 import pytest
 
 import streamdsl as sd
-from streamdsl.engine.buffered.buffer import Buffer
 from streamdsl.engine.buffered.rows import NewRows
 from streamdsl.engine.buffered.runs import Order
+from streamdsl.engine.frames.arrangement import Arrangement
+from streamdsl.engine.frames.frame import Policy
+from streamdsl.engine.frames.grid import GridFrame
+from streamdsl.engine.operator import Gate
+from streamdsl.engine.room import Room
 from streamdsl.errors import UserCodeError
 from streamdsl.temporal import INFINITY, Cti, Event, Insert, Retract
 from streamdsl.windows import Hopping
-from tests.laws.modules import Ends
+from tests.laws.modules import Ends, Through
 
 
 class Spread(sd.UDA[int, int]):
@@ -33,10 +37,11 @@ def stats(session: Any) -> dict[str, int]:
 
 def test_explain_says_which_operator_runs() -> None:
     windowed = sd.source("s").hopping_window(10, 5)
-    assert "<window (buffered)>" in windowed.aggregate(Spread(), lambda e: e.v).explain()
-    assert "<window (buffered)>" in windowed.top_k(2, by="v").explain()
-    assert "<window (buffered)>" in windowed.aggregate(mean=sd.time_weighted_avg(lambda e: e.v)).explain()
-    assert "<window (general)>" in windowed.aggregate(Ends(), lambda e: e.v).explain()
+    assert "<window (framed)>" in windowed.aggregate(Spread(), lambda e: e.v).explain()
+    assert "<window (framed)>" in windowed.top_k(2, by="v").explain()
+    assert "<window (framed)>" in windowed.aggregate(mean=sd.time_weighted_avg(lambda e: e.v)).explain()
+    assert "<window (framed)>" in windowed.aggregate(Ends(), lambda e: e.v).explain()
+    assert "<window (general)>" in windowed.apply(Through(), lambda e: e.v).explain()
 
 
 def test_a_module_may_not_change_the_array_that_it_is_given() -> None:
@@ -89,29 +94,24 @@ def test_equal_results_of_an_operator_keep_their_ids() -> None:
     assert (gone.payload.v, come.payload.v) == (5, 6)
 
 
-def buffer_of(lives: Sequence[tuple[int, int]], grid: Hopping) -> Buffer:
-    buffer = Buffer(grid, 1, Order.ANY)
-    for n, (le, re) in enumerate(lives):
-        life = np.array([le]), np.array([re])
-        buffer.add(NewRows(np.array([n]), np.zeros(1, dtype=np.int64), *life, [np.array([n])], None))
-    return buffer
-
-
-def members_of(buffer: Buffer, start: int) -> list[int]:
-    places, lo, hi = buffer.members(np.zeros(1, dtype=np.int64), np.array([start]))
-    return sorted(places[lo[0] : hi[0]].tolist())
-
-
-@pytest.mark.parametrize("little", [0, 10**6])
-def test_members_are_the_rows_that_overlap_a_window(little: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamdsl.engine.buffered.buffer.LITTLE", little)
+@pytest.mark.parametrize("few", [-(10**6), 10**6])
+def test_members_are_the_rows_that_overlap_a_window(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamdsl.engine.frames.arrangement._FEW", few)
     rng = np.random.default_rng(7)
     starts = rng.integers(-(10**6), 10**6, 200)
     lives = [(int(le), int(le) + int(2.0 ** rng.uniform(0, 20)) + 1) for le in starts]
     lives += [(5, INFINITY), (-(2**62), 2**62), (INFINITY - 3, INFINITY - 1)]
-    buffer = buffer_of(lives, Hopping(100, 10))
-    buffer.remove(np.arange(0, 200, 7), np.array([lives[n][0] for n in range(0, 200, 7)]))
+    frame = GridFrame(Policy(sd.Output.ALIGN, False, False), Hopping(100, 10), Gate(), Room("windows", "windows", 100))
+    rows, ids = Arrangement(0, False), np.arange(len(lives))
+    frame.table.codes.of(np.zeros(1, dtype=np.int64))
+    le, re = (np.array(times) for times in zip(*lives, strict=True))
+    rows._add(NewRows(ids, np.zeros(len(lives), dtype=np.int64), le, re, [], None))
     gone = set(range(0, 200, 7))
-    for start in [*range(-(10**6), 10**6, 77_770), 0, 2**61, INFINITY - 100]:
+    rows.rows.remove(np.array(sorted(gone)), le[sorted(gone)])
+    asked = [*range(-(10**6), 10**6, 77_770), 0, 2**61 // 10 * 10]
+    slots = frame.table.find(np.zeros(len(asked), dtype=np.intp), np.array(asked) // 10)
+    order = np.argsort(frame.table.le[slots])
+    places, lo, hi = frame.ordered(slots[order], rows, Order.ANY)
+    for start, first, last in zip(np.array(asked)[order].tolist(), lo.tolist(), hi.tolist(), strict=True):
         expected = [n for n, (le, re) in enumerate(lives) if n not in gone and le < start + 100 and re > start]
-        assert members_of(buffer, start) == expected
+        assert sorted(places[first:last].tolist()) == expected

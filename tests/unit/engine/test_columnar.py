@@ -19,7 +19,7 @@ from streamdsl.engine.session import Session
 from streamdsl.errors import QueryError, TimeOverflow, UnboundedOutputError, UserCodeError
 from streamdsl.expr.table import Table, object_column
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, Retract
-from tests.laws.modules import Ends
+from tests.laws.modules import Through
 
 
 def windows_of(query: sd.Stream[Any]) -> Operator:
@@ -42,7 +42,7 @@ def counted(**settings: Any) -> sd.Stream[Any]:
 def test_the_plan_chooses_and_explain_says_so() -> None:
     assert windows_of(counted()).kind == "window (columnar)"
     assert "<window (columnar)>" in counted().explain()
-    assert windows_of(sd.source("s").tumbling_window(10).aggregate(m=sd.median(lambda e: e.v))).kind == "window (buffered)"
+    assert windows_of(sd.source("s").tumbling_window(10).aggregate(m=sd.median(lambda e: e.v))).kind == "window (framed)"
 
 
 @sd.udo
@@ -55,7 +55,7 @@ def each(values: Sequence[int]) -> Sequence[int]:
     [
         (lambda s: s.session_window(3, 9).aggregate(n=sd.count()), "its windows are session"),
         (lambda s: s.snapshot_window(output=sd.Output.POINT_AT_END).aggregate(n=sd.count()), "its results are points"),
-        (lambda s: s.tumbling_window(10).aggregate(Ends(), lambda e: e.v), "Ends is time-sensitive"),
+        (lambda s: s.tumbling_window(10).apply(Through(), lambda e: e.v), "Through is time-sensitive"),
         (lambda s: s.session_window(10).apply(each, lambda e: e.v), "it runs an operator"),
     ],
 )

@@ -1,0 +1,282 @@
+"""The windows of a grid: hopping and tumbling ones. They stay where they are; rows only enter and leave them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.engine.buffered.group_times import GroupTimes
+from streamdsl.engine.buffered.members import Members
+from streamdsl.engine.buffered.runs import Order, by_keys, in_order, spread
+from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
+from streamdsl.engine.frames.arrangement import Arrangement
+from streamdsl.engine.frames.frame import Changed, Frame, Pairs, Policy
+from streamdsl.engine.frames.table import WindowTable
+from streamdsl.engine.index.pair_index import PairIndex
+from streamdsl.engine.operator import Gate
+from streamdsl.engine.pairs import distinct_pairs
+from streamdsl.engine.room import Room
+from streamdsl.engine.sorting import sorted_integers
+from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
+from streamdsl.engine.windows.grid import grid_cti
+from streamdsl.expr.table import Rows, flatnonzero
+from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
+from streamdsl.udm.invoke import stamp
+from streamdsl.windows import Hopping, unending
+
+
+class _Slots(PairIndex):
+    """A slot for each window, by its number and the code of its partition; `new` are those made since somebody looked."""
+
+    def __init__(self) -> None:
+        self.new: list[Rows] = []
+        super().__init__()
+
+    def made(self, slots: Rows) -> None:
+        self.new.append(slots)
+
+
+class GridTable(WindowTable):
+    """Windows in slots, found by hashing: there may be many partitions, of which a change touches a few."""
+
+    def __init__(self, grid: Hopping) -> None:
+        super().__init__()
+        self._grid = grid
+        self._slots = _Slots()
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def find(self, codes: Rows, numbers: Ticks) -> Rows:
+        """Return the slots of windows, which are made where there are none."""
+        slots = self._slots.find(numbers, codes)
+        made, self._slots.new = self._slots.new, []
+        if made:
+            self._begin(np.concatenate(made))
+        return slots
+
+    def _begin(self, new: Rows) -> None:
+        if self._slots.size > self.capacity:
+            self._grow(max(self._slots.size, 2 * self.capacity))
+        self.code[new] = self._slots.group[new]
+        self.le[new] = self._grid.offset + self._slots.number[new] * self._grid.hop
+        self.re[new] = self.le[new] + self._grid.size
+        self.rows[new] = 0
+        self.results.enter(new, self.code[new], self.le[new])
+
+    def release(self, slots: Rows) -> None:
+        self._slots.release(slots)
+
+    def all(self) -> Rows:
+        slots = self._slots.slots()
+        return slots[np.lexsort((self.le[slots], self.code[slots]))]
+
+    def keep(self, is_kept: NDArray[np.bool_]) -> None:
+        self.drop(self.all()[~is_kept])
+
+
+class Covered(NamedTuple):
+    """Stretches of windows that rows enter or leave: so many from a number on, and how many rows more each of them has then."""
+
+    codes: Rows
+    first: Ticks
+    lengths: Ticks
+    more: Ticks
+
+    def spread(self) -> tuple[Rows, Ticks]:
+        """Return the number of each window, after that of its stretch."""
+        return spread(self.first, self.first + self.lengths)
+
+
+class GridFrame(Frame):
+    """A window is in the table once it may show; until then rows wait for it, marked in the arrangement."""
+
+    table: GridTable
+
+    def __init__(self, policy: Policy, windows: Hopping, gate: Gate, room: Room) -> None:
+        super().__init__(policy)
+        self.grid = windows
+        self.numbers = GridNumbers(windows, gate)
+        self.room = room
+        self.table = GridTable(windows)
+        self.last = MIN_TIME
+        """The number of the last window that may show."""
+        self._latest = MIN_TIME
+
+    # Which windows change
+
+    def change(self, changed: Changed, rows: Arrangement) -> Touched:
+        if self.last == MIN_TIME:
+            return UNTOUCHED
+        first = self.numbers.first_ending_after(changed.le)
+        old, new = (self._stops(first, changed.le, re) for re in (changed.re_old, changed.re_new))
+        signs = np.where(new < old, -1, 1)
+        parts = [self._covered(changed.codes, np.minimum(old, new), np.maximum(old, new), signs)]
+        if self.policy.time_sensitive and changed.stay.any():
+            parts.append(self._seen_otherwise(changed, first))
+        return self._touched(parts)
+
+    def open(self, watermark: int, rows: Arrangement) -> Touched:
+        """Open the windows that a watermark lets show."""
+        last = self.numbers.last_open(watermark)
+        if last <= self.last:
+            return UNTOUCHED
+        places = rows.take_marked()
+        if watermark == INFINITY and self.numbers.gate.until == INFINITY:
+            self._refuse_unending(rows, places)
+        codes, le, re = rows.rows.groups[places], rows.rows.le[places], rows.rows.re[places]
+        stop = self._after_last(le, re)
+        rows.mark(places[flatnonzero(stop > last + 1)])
+        opened = self._between(codes, le, stop, last)
+        self.last = last
+        return self._touched([opened])
+
+    def waiting(self, watermark: int, rows: Arrangement) -> Covered:
+        """Return the windows that have begun, and may not show yet."""
+        places = rows.marked()
+        le = rows.rows.le[places]
+        stop = self._after_last(le, rows.rows.re[places])
+        return self._between(rows.rows.groups[places], le, stop, self.numbers.last_begun(watermark))
+
+    def reserve(self, changed: Changed, watermark: int) -> None:
+        """Raise `UnboundedOutputError` if there is no room for windows that have begun, which rows come into."""
+        last, first = self.numbers.last_begun(watermark), self.numbers.first_ending_after(changed.le)
+        stop = np.minimum(self._after_last(changed.le, changed.re_new), last + 1)
+        if float((stop - first).sum(dtype=np.float64)) > self.room.left:
+            self.room.take(int(self._between(changed.codes, changed.le, stop, last).lengths.sum()))
+
+    def _between(self, codes: Rows, le: Ticks, stop: Ticks, last: int) -> Covered:
+        """Return the windows of rows up to a number that are not open yet."""
+        first = np.maximum(self.numbers.first_ending_after(le), self.last + 1)
+        return self._covered(codes, first, np.minimum(stop, last + 1), np.ones(len(le), dtype=np.int64))
+
+    def _refuse_unending(self, rows: Arrangement, places: Rows) -> None:
+        endless = places[flatnonzero(rows.rows.re[places] == INFINITY)]
+        if len(endless):
+            raise unending(self.grid, rows.rows.ids[endless[np.argmin(rows.rows.le[endless])]])
+
+    def _after_last(self, le: Ticks, re: Ticks) -> Ticks:
+        """Return what comes after the last window of each row."""
+        is_endless = re == INFINITY
+        return np.where(is_endless, ENDLESS, self.numbers.after_last(le, np.where(is_endless, le, re)))
+
+    def _stops(self, first: Ticks, le: Ticks, re: Ticks) -> Ticks:
+        """Return what comes after the last window of each row that is open."""
+        stops = np.minimum(self._after_last(le, re), self.last + 1)
+        return np.where(re > le, np.maximum(stops, first), first)
+
+    def _seen_otherwise(self, changed: Changed, first: Ticks) -> Covered:
+        """Return the windows in which rows stay that look otherwise there to a module."""
+        at = flatnonzero(changed.stay)
+        le, earlier = changed.le[at], np.minimum(changed.re_old, changed.re_new)[at]
+        # What is clipped to the window looks otherwise only where the earlier of both ends is inside.
+        lo = first[at] if self.policy.sees_ends else self.numbers.first_ending_after(earlier)
+        return self._covered(changed.codes[at], lo, self._stops(first[at], le, earlier), np.zeros(len(at), dtype=np.int64))
+
+    def _covered(self, codes: Rows, lo: Ticks, hi: Ticks, more: Ticks) -> Covered:
+        """Return the windows `[lo, hi)` of rows, each of which counts for so many: between two of these numbers all are alike."""
+        at = flatnonzero(lo < hi)
+        if not len(at):
+            return Covered(codes[:0], lo[:0], lo[:0], lo[:0])
+        if len(at) < len(lo):
+            codes, lo, hi, more = codes[at], lo[at], hi[at], more[at]
+        pairs = distinct_pairs(np.concatenate([codes, codes]), np.concatenate([lo, hi]))
+        begins, ends = pairs.index[: len(lo)], pairs.index[len(lo) :]
+        counts = np.zeros(len(pairs), dtype=np.int64)
+        np.add.at(counts, begins, more)
+        np.subtract.at(counts, ends, more)
+        covers = np.bincount(begins, minlength=len(pairs)) - np.bincount(ends, minlength=len(pairs))
+        filled = flatnonzero(np.cumsum(covers))
+        lengths = pairs.second[filled + 1] - pairs.second[filled]
+        return Covered(pairs.first[filled], pairs.second[filled], lengths, np.cumsum(counts)[filled])
+
+    def _touched(self, parts: list[Covered]) -> Touched:
+        """Note how many rows windows have now, and return these."""
+        found = Covered(*map(np.concatenate, zip(*parts, strict=True))) if len(parts) > 1 else parts[0]
+        if not len(found.codes):
+            return UNTOUCHED
+        self.room.take(int(found.lengths.sum()))
+        at, numbers = found.spread()
+        self._check(int(numbers.max()))
+        table, slots = self.table, self.table.find(found.codes[at], numbers)
+        np.add.at(table.rows, slots, found.more[at])
+        slots = np.unique(slots) if len(parts) > 1 else slots
+        is_empty = table.rows[slots] == 0
+        touched = slots[~is_empty]
+        return Touched(touched, np.ones(len(touched), dtype=np.bool_), slots[is_empty])
+
+    def _check(self, last: int) -> None:
+        """Raise `TimeOverflow` if a window, or its results, end beyond the range of times."""
+        if last > self._latest:
+            stamp(self.grid.window(last), self.policy.output)
+            self._latest = last
+
+    # Who is in them
+
+    def ordered(self, slots: Rows, rows: Arrangement, order: Order) -> Members:
+        """Return the members of windows, which are in order: those that begin in a window follow those that reach into it."""
+        table = self.table
+        codes, starts, ends = table.code[slots], table.le[slots], table.re[slots]
+        places = rows.overlapping(table.stretches(codes, starts, ends).merged(), table.any_places)
+        if not len(places):
+            return Members(places, *np.zeros((2, len(slots)), dtype=np.intp))
+        times = GroupTimes(rows.rows.groups[places], rows.rows.le[places])
+        places, keys = by_keys(places, times.pack(rows.rows.groups[places], rows.rows.le[places]))
+        places = in_order(rows.rows, places, keys, order)
+        lo, hi = times.ranges(keys, codes, starts, ends)
+        windows, reaching = self._reaching(codes, starts, rows, places)
+        return _after(windows, reaching, places, lo, hi) if len(windows) else Members(places, lo, hi)
+
+    def _reaching(self, codes: Rows, starts: Ticks, rows: Arrangement, places: Rows) -> tuple[Rows, Rows]:
+        """Return the rows that begin before a window and end in it or after it, window by window."""
+        le, re = rows.rows.le[places], rows.rows.re[places]
+        crosses = flatnonzero(self._after_last(le, re) > self.numbers.after_last(le, le + CHRONON))
+        le, re, places = le[crosses], re[crosses], places[crosses]
+        times = GroupTimes(codes, starts)
+        at, windows = spread(*times.ranges(times.pack(codes, starts), rows.rows.groups[places], le + CHRONON, re))
+        order, windows = sorted_integers(windows)
+        return windows, places[at[order]]
+
+    def members(self, slots: Rows, rows: Arrangement) -> Pairs:
+        places, lo, hi = self.ordered(slots, rows, Order.ANY)
+        at, among = spread(lo, hi)
+        return Pairs(at, places[among])
+
+    # Time
+
+    def output_cti(self, cti: int, rows: Arrangement) -> int:
+        return grid_cti(self.grid, self.policy.output, cti, self.closed(cti, rows))
+
+    def closed(self, cti: int, rows: Arrangement) -> int:
+        return super().closed(cti, rows) if self.policy.sees_ends else cti
+
+    def is_needed(self, cti: int, rows: Arrangement, places: Rows) -> NDArray[np.bool_]:
+        re, settled = rows.rows.re[places], self.settled(cti, rows)
+        needed: NDArray[np.bool_] = re >= cti
+        if cti == INFINITY:
+            return needed
+        size, hop, offset = self.grid.size, self.grid.hop, self.grid.offset
+        is_early = settled < MIN_TIME + size + hop
+        first = np.where(is_early, MIN_TIME, ((np.where(is_early, 0, settled) - size - offset) // hop + 1) * hop + offset)
+        return needed | (re > first[rows.rows.groups[places]])
+
+    def first_start(self, cti: int, rows: Arrangement) -> int:
+        return cti
+
+    def first_return(self, cti: int, rows: Arrangement) -> int:
+        return self.grid.start(self.grid.first_ending_after(self.closed(cti, rows)))
+
+
+def _after(windows: Rows, reaching: Rows, places: Rows, lo: Rows, hi: Rows) -> Members:
+    """Return as members of windows the rows that reach into them, given window by window, and then some ranges of places."""
+    before, sizes = np.bincount(windows, minlength=len(lo)), hi - lo
+    stops = np.cumsum(before + sizes)
+    starts = stops - before - sizes
+    found = np.empty(len(reaching) + int(sizes.sum()), dtype=np.intp)
+    is_own = np.ones(len(found), dtype=np.bool_)
+    at = np.arange(len(reaching)) + (starts - (np.cumsum(before) - before))[windows]
+    found[at], is_own[at] = reaching, False
+    found[is_own] = places[spread(lo, hi)[1]]
+    return Members(found, starts, stops)

@@ -1,0 +1,115 @@
+"""The composed window operator over a grid, which a row may be in any number of windows of, most of them not begun yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from streamdsl.engine.batch import Batch
+from streamdsl.engine.frames.frame import Changed, Frame, Policy
+from streamdsl.engine.frames.grid import GridFrame
+from streamdsl.engine.operator import Gate
+from streamdsl.engine.operators.columnar import aggregates_of
+from streamdsl.engine.operators.framed import FramedWindowOperator
+from streamdsl.engine.room import Coming, Room
+from streamdsl.engine.swept.timeline import Touched
+from streamdsl.engine.windows.panes import use_panes
+from streamdsl.expr.nodes import Life
+from streamdsl.expr.table import Rows, Table
+from streamdsl.plan.node import WindowAggregate, WindowApply
+from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
+from streamdsl.udm.incremental import keeps_state
+from streamdsl.windows import Hopping, Output
+
+
+class GridWindowOperator(FramedWindowOperator):
+    """Any aggregates over hopping and tumbling windows."""
+
+    frame: GridFrame
+
+    def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
+        self.room = Room(label, f"{node.windows.describe()} windows", gate.most)
+        super().__init__(label, node, gate)
+        self.rows.marks_new = True
+        self._clock = MIN_TIME
+
+    def _frame(self, policy: Policy) -> Frame:
+        assert isinstance(self.node.windows, Hopping)
+        return GridFrame(policy, self.node.windows, self.gate, self.room)
+
+    def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
+        self._clock = max(self._clock, batches[0].watermark, ctis[0])
+        return super().change(batches, ctis)
+
+    def _take(self, batch: Batch) -> Batch:
+        self.room.open(len(batch) + self.rows.n_marked)
+        if self.gate.final and len(batch):
+            self.frame.reserve(Changed(self._codes(batch), batch.le, batch.re_old, batch.re_new), self._clock)
+        return super()._take(batch)
+
+    def _with_due(self, touched: Touched) -> Touched:
+        opened = self.frame.open(self.watermark, self.rows)
+        if not len(opened.slots):
+            return touched
+        slots, summed = np.concatenate([touched.slots, opened.slots]), np.concatenate([touched.summed, opened.summed])
+        return Touched(slots, summed, touched.gone)
+
+    def _batch(self, groups: Ticks, le: Ticks, re_old: Ticks, re_new: Ticks, table: Table, versions: Ticks) -> Batch:
+        out = super()._batch(groups, le, re_old, re_new, table, versions)
+        if self.node.output is not Output.POINT_AT_END:
+            return out
+        ends = le + self.frame.grid.size
+        before, after = (np.where(re > le, ends + CHRONON, ends) for re in (re_old, re_new))
+        return Batch(out.ids, ends, before, after, table, out.keys)
+
+    def _hidden(self) -> Rows:
+        return np.empty(0, dtype=np.intp)
+
+    def held_ends(self) -> list[int]:
+        if not self.gate.final:
+            return []
+        _, numbers = self.frame.waiting(self._clock, self.rows).spread()
+        ends: list[int] = (self.frame.numbers.starts(numbers) + self.frame.grid.size).tolist()
+        return ends
+
+    def _sizes(self, cti: int) -> Ticks:
+        if not self.gate.final:
+            return super()._sizes(cti)
+        return np.ones(int(self.frame.waiting(self._clock, self.rows).lengths.sum()), dtype=np.int64)
+
+    def held_groups(self) -> Iterator[int]:
+        held = self.frame.held_codes(min(self.input_ctis, default=MIN_TIME), self.rows)
+        return iter(self.swept.codes.groups(held).tolist())
+
+    @property
+    def shows_at_ends(self) -> bool:
+        """Whether a window shows its result when a CTI passes its end, and then only."""
+        node = self.node
+        return self.gate.final and node.output is Output.ALIGN and isinstance(node, WindowAggregate) and not node.sees_ends
+
+    def quiet_until(self, cti: int) -> int:
+        """Return the CTI below which it sends nothing and its own CTI stays, whatever insertions come; MIN_TIME if none."""
+        grid = self.frame.grid
+        le = grid.start(grid.first_ending_after(cti))
+        return le + grid.size if self.shows_at_ends and le <= cti <= INFINITY - grid.size else MIN_TIME
+
+    def could_make(self, coming: Coming) -> float:
+        held, grid = self.rows.n_marked, self.frame.grid
+        opened = min(self.watermark, grid.start(self.frame.last + 1)) if held else None
+        groups, held = (coming.rows, held) if self.is_grouped else (1, min(held, 1))
+        return coming.beyond(opened, grid.size, grid.hop, groups, held)
+
+
+def why_not_grid(node: WindowAggregate | WindowApply) -> str | None:
+    """Say why the framed operator cannot run windows of a grid, None if it can."""
+    if not isinstance(node.windows, Hopping):
+        return f"its windows are {node.windows.describe()}, not hopping or tumbling"
+    for agg in aggregates_of(node):
+        if agg.function.time_sensitive and (keeps_state(agg.function) or isinstance(node, WindowApply)):
+            return f"{agg.function.label} is time-sensitive"
+        if keeps_state(agg.function) and use_panes(node.windows, agg.function):
+            return f"the states of {agg.function.label} are merged"
+        if any(isinstance(part, Life) for expr in (agg.argument, agg.where) if expr is not None for part in expr.walk()):
+            return "an aggregate reads lifetimes"
+    return None
