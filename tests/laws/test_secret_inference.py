@@ -12,13 +12,41 @@ import pandas as pd
 import pytest
 
 from streamdsl import secret
-from streamdsl.secret import Profile
+from streamdsl.secret import Profile, Report, Tick
 from streamdsl.secret.inference import WINDOWS, _candidates
+from streamdsl.secret.start import At
 from tests.laws.profiles import MANY
 
 EXPRESSIBLE = [replace(each, name="") for each in _candidates()]
 CHOSEN = Random(0).sample(EXPRESSIBLE, min(len(EXPRESSIBLE), MANY or 6))
+AT_A_TIME = [
+    Profile("", At(0), Report(content_change=True), Tick.BATCH),
+    Profile("", At(-1), Report(True, False, True, 3), Tick.TIME),
+    Profile("", At(0), Report(window_close=True, non_empty=True, periodic=3), Tick.BATCH),
+]
+"""Before their first window has begun they answer otherwise than those with a grid."""
 Engine = Callable[[int, int, list[Any]], list[Any]]
+
+
+def chance(rng: Random, size: int) -> list[tuple[int, int]]:
+    """Return an input that nothing has been chosen by, often with tuples before a window that starts at 0 is whole."""
+    time, found = 0, list[tuple[int, int]]()
+    for value in range(rng.randint(1, 9)):
+        time += rng.choice([0, 0, 1, 1, 2, 3, size - 1, size, size + 2])
+        found.append((value, time))
+    return found
+
+
+@pytest.mark.parametrize("given", [*AT_A_TIME, *CHOSEN], ids=str)
+def test_what_is_believed_answers_as_the_hidden_profile_does_on_inputs_that_nothing_was_chosen_by(given: Profile) -> None:
+    """`LAW_EXAMPLES=400` tries so many profiles."""
+    found = secret.infer(partial(secret.simulate, given), ended=False).profile
+    assert found is not None
+    rng = Random(str(given))
+    for size, slide in WINDOWS:
+        for tuples in (chance(rng, size) for _ in range(60)):
+            outputs = [secret.simulate(each, size, slide, tuples).outputs for each in (given, found)]
+            assert list(map(sorted, outputs[0])) == list(map(sorted, outputs[1])), (size, slide, tuples, found)
 
 
 @pytest.mark.parametrize("given", CHOSEN, ids=str)

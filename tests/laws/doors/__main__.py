@@ -39,7 +39,9 @@ def report(chosen: list[int], examples: int, chance: int) -> int:
     print(f"{len(chosen)} rows with {examples} examples each, --chance {chance}", flush=True)
     found: dict[str, list[int]] = defaultdict(list)
     shown: dict[str, str] = {}
-    for number in chosen:
+    for at, number in enumerate(chosen):
+        if at and at % 50 == 0:
+            print(f"{at} rows tried, {at * examples} examples", flush=True)
         try:
             law(number, examples, chance)
         except BaseException as error:
