@@ -825,6 +825,20 @@ SABOTAGES = (
         "general_operator_after_every_push",
     ),
     Sabotage(
+        "engines are asked only when all windows have begun, where a first one is as good as a grid",
+        "streamdsl/secret/search.py",
+        "range(size) if number % 3 == 0 else firsts",
+        "firsts",
+        "what_is_believed_answers",
+    ),
+    Sabotage(
+        "late events are kept, all of them",
+        "streamdsl/temporal/rejected.py",
+        "deque(maxlen=kept)",
+        "deque()",
+        "late_events_leave",
+    ),
+    Sabotage(
         "the end of a snapshot whose members stay moves only when its result changes",
         "streamdsl/engine/frames/frame.py",
         "touched = flatnonzero(summed | moved)",

@@ -168,3 +168,28 @@ def test_an_id_that_has_ended_leaves_nothing_however_often_it_changed(emit: Emit
             session.push([sd.Insert(le, le, sd.INFINITY, {"v": le}), *(sd.Retract(le, le, *end) for end in ends), sd.Cti(le)])
         sizes.append(len(session.snapshot()))
     assert max(sizes[1:]) < 1.1 * sizes[0], f"bytes after each 500 edges: {sizes}"
+
+
+@pytest.mark.parametrize("policy", ["drop", "adjust"])
+def test_a_policy_for_late_events_takes_frames_no_step_more_for_each_row(policy: Any) -> None:
+    def calls(rows: int, **policies: Any) -> int:
+        session = sd.source("s", progress=sd.Progress.slack(5), **policies).where(lambda e: e.v > 2).open()
+        session.push(_points(0, 100))
+        return _calls(lambda: session.push(_points(100, rows)))
+
+    few, many = (calls(rows, on_violation=policy) - calls(rows) for rows in (1_000, 20_000))
+    assert many <= few + 20
+    assert many < 200
+
+
+def test_late_events_leave_their_numbers_and_a_sample_that_is_bounded() -> None:
+    session = sd.source("s", on_violation="drop").where(lambda e: e.v > 2).open()
+    session.push([sd.Cti(10**6)])
+    sizes = []
+    for _ in range(3):
+        session.push(_points(0, 12_000))
+        session.push([sd.Insert(f"late {n}", n, n + 1, {"v": 5}) for n in range(12_000)])
+        rejected = session.rejected()
+        sizes.append((len(list(rejected)), session.stats()["source:s"]["state_bytes"] // 2**20, len(session.snapshot()) // 2**16))
+    assert sizes[0] == sizes[1] == sizes[2]
+    assert (len(rejected), len(list(rejected))) == (72_000, 10_000)
