@@ -839,6 +839,13 @@ SABOTAGES = (
         "late_events_leave",
     ),
     Sabotage(
+        "frames of a source that drops late events are judged row by row",
+        "streamdsl/engine/ingress.py",
+        'if ctis is not None and self.source.on_violation == "error":',
+        'if ctis is not None or self.source.on_violation != "error":',
+        "a_policy_for_late_events",
+    ),
+    Sabotage(
         "the end of a snapshot whose members stay moves only when its result changes",
         "streamdsl/engine/frames/frame.py",
         "touched = flatnonzero(summed | moved)",
