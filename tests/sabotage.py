@@ -846,6 +846,13 @@ SABOTAGES = (
         "a_policy_for_late_events",
     ),
     Sabotage(
+        "a key of several parts is matched by one of them where the other side has a key of one",
+        "streamdsl/engine/operators/matching.py",
+        "if isinstance(left, Make) and isinstance(right, Make) and left.schema == right.schema:",
+        "if isinstance(left, Make) or isinstance(right, Make):",
+        "rows_are_matched_by_keys",
+    ),
+    Sabotage(
         "the end of a snapshot whose members stay moves only when its result changes",
         "streamdsl/engine/frames/frame.py",
         "touched = flatnonzero(summed | moved)",

@@ -300,6 +300,11 @@ def _whole(key: Hashable) -> int | None:
         return None
 
 
+def parts_of(key: Expr) -> tuple[Expr, ...]:
+    """Return the expressions that a key is made of: each part has numbers of its own."""
+    return (key.values or (Constant(None),)) if isinstance(key, Make) else (key,)
+
+
 class KeyTable:
     """The groups of a group-apply: their numbers, and what is known of each number.
 
@@ -311,7 +316,7 @@ class KeyTable:
 
     def __init__(self, key: Expr, around: KeyTable | None = None) -> None:
         self.schema = key.schema if isinstance(key, Make) else None
-        self.exprs: tuple[Expr, ...] = (key.values or (Constant(None),)) if isinstance(key, Make) else (key,)
+        self.exprs = parts_of(key)
         self.around = around
         n = len(self.exprs) + (around is not None)
         # Of three parts and more, the first two make one, that and the third one, and so on.

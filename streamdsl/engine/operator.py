@@ -16,10 +16,11 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.few import Few, size_of
 from streamdsl.engine.frontiers import UNKNOWN, Frontier
 from streamdsl.engine.ids import Ids, name
-from streamdsl.engine.keys import KeyTable
+from streamdsl.engine.keys import KeyTable, parts_of
 from streamdsl.engine.room import MOST, Coming
 from streamdsl.errors import UserCodeError
-from streamdsl.expr import Inputs, RowError, evaluate, key_values, truth
+from streamdsl.expr import Inputs, RowError, evaluate, held, key_values, truth
+from streamdsl.expr.held import AnyColumn
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.scalars import Program, RowFunction, Step, left_to_columns
 from streamdsl.expr.schema import Schema
@@ -229,6 +230,15 @@ class Operator(ABC):
             return list(zip(groups, key_values(key, inputs_of(batch)), strict=True))
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
+
+    def key_parts(self, key: Expr, batch: Batch) -> list[AnyColumn]:
+        """Return the parts of each row's key. An error is that of the first row whose key fails, whichever part of it."""
+        inputs = inputs_of(batch)
+        try:
+            return [held(part, inputs) for part in parts_of(key)]
+        except RowError:
+            self.evaluate(key, inputs, batch)
+            raise AssertionError("a key fails where one of its parts does") from None
 
     def user_error(self, error: RowError, ids: Ids | None = None, window: Hashable = None) -> UserCodeError:
         """Return what a user sees of an error in row `error.row`."""

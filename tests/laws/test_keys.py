@@ -28,7 +28,7 @@ from streamdsl.errors import SchemaError
 from streamdsl.expr import coding, kernel
 from streamdsl.io import arrow_held, pandas_columns, polars_columns
 from streamdsl.io.columns import columns_of
-from streamdsl.temporal import Cti, Event, Insert
+from streamdsl.temporal import CHT, Cti, Event, Insert
 from streamdsl.testing import assert_cht_equal
 from tests.laws.harness import EMITS
 from tests.laws.profiles import examples
@@ -304,6 +304,38 @@ MIXED: Sequence[Any] = (
     date(2024, 1, 1),
     b"1",
 )
+
+JOINS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "join": lambda s, t, on: s.join(t, on=on, select=lambda a, b: {"k": a.k, "v": a.v, "w": b.v}),
+    "semi_join": lambda s, t, on: s.semi_join(t, on=on),
+    "anti_join": lambda s, t, on: s.anti_join(t, on=on),
+    "left_join": lambda s, t, on: s.left_join(
+        t, on=on, select=lambda a, b: {"v": a.v, "w": sd.when(sd.is_none(b)).then(0).otherwise(1)}
+    ),
+    "asof_join": lambda s, t, on: s.asof_join(t, on=on, select=lambda a, b: {"v": a.v, "w": b.v}),
+}
+MATCHED: list[Any] = [
+    "k",
+    ["k", "l"],
+    ["k"],
+    (lambda a: (a.k, a.l), lambda b: (b.k, b.l)),
+    (lambda a: (a.k, a.l), lambda b: b.k),
+    (lambda a: a.k, lambda b: (b.k,)),
+]
+
+
+@examples(250)
+@given(SEEDS)
+def test_rows_are_matched_by_keys_of_any_kind_and_of_several_parts(seed: int) -> None:
+    rng = Random(seed)
+    kinds = rng.choice(list(KINDS)), rng.choice(list(KINDS))
+    name, on, door = rng.choice(list(JOINS)), rng.choice(MATCHED), rng.choice(list(DOORS))
+    note(f"{name}, {kinds}, {MATCHED.index(on)}, {door}")
+    with small_limits(rng):
+        frames = {source: frame_of(table_of(rng, *kinds, 0), door) for source in "st"}
+        query = JOINS[name](sd.source("s").extend(5), sd.source("t").extend(5), on)
+        given = {source: CHT.from_events(events_of(frame, 0)) for source, frame in frames.items()}
+        assert_cht_equal(query.run(frames).cht(), denote(query.plan(), given))
 
 
 @examples(150)

@@ -128,6 +128,8 @@ class GridFrame(Frame):
             self._refuse_unending(rows, places)
         codes, le, re = rows.rows.groups[places], rows.rows.le[places], rows.rows.re[places]
         stop = self._after_last(le, re)
+        if watermark == INFINITY:  # a window that would end beyond the range of times never does
+            self._check(int(stop[stop < ENDLESS].max(initial=self._latest + 1)) - 1)
         rows.mark(places[flatnonzero(stop > last + 1)])
         opened = self._between(codes, le, stop, last)
         self.last = last

@@ -44,7 +44,7 @@ class GridWindowOperator(FramedWindowOperator):
 
     def _take(self, batch: Batch) -> Batch:
         self.room.open(len(batch) + self.rows.n_marked)
-        if self.gate.final and len(batch):
+        if self.gate.final and len(batch) and self._clock < INFINITY:  # then all windows open, and there is room or not
             self.frame.reserve(Changed(self._codes(batch), batch.le, batch.re_old, batch.re_new), self._clock)
         return super()._take(batch)
 

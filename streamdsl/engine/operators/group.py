@@ -6,8 +6,8 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.ids import Ids, VersionedIds
 from streamdsl.engine.keys import KeyTable
-from streamdsl.engine.operator import RowOperator, inputs_of
-from streamdsl.expr import Inputs, RowError, held, project
+from streamdsl.engine.operator import RowOperator
+from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.held import AnyColumn
 from streamdsl.expr.scalars import Enter, Leave
 from streamdsl.plan.node import GroupApply
@@ -29,20 +29,11 @@ class GroupEnterOperator(RowOperator):
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
-        return batch.with_table(batch.table, self.inside.numbers(self._parts(batch), batch.keys))
+        return batch.with_table(batch.table, self.inside.numbers(self.key_parts(self.key, batch), batch.keys))
 
     @property
     def way(self) -> Enter:
         return Enter(self.inside.exprs, self.inside)
-
-    def _parts(self, batch: Batch) -> list[AnyColumn]:
-        """Return the parts of each row's key. An error is that of the first row whose key fails, whichever part of it."""
-        inputs = inputs_of(batch)
-        try:
-            return [held(part, inputs) for part in self.inside.exprs]
-        except RowError:
-            self.evaluate(self.key, inputs, batch)
-            raise AssertionError("a key fails where one of its parts does") from None
 
 
 class GroupExitOperator(RowOperator):

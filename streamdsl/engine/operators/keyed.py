@@ -12,7 +12,7 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Operator, inputs_of
 from streamdsl.engine.sorted import Layout, SortedSide, StoredRows
-from streamdsl.expr.nodes import Expr, Whole
+from streamdsl.expr.nodes import Expr, Make, Whole
 from streamdsl.expr.table import Column
 
 
@@ -21,6 +21,8 @@ class KeyedOperator(Operator):
 
     rows_class: ClassVar[type[StoredRows]] = StoredRows
     n_sides: ClassVar[int] = 2
+    key: Expr = Whole()
+    """What keys are made of: that of one side, if those of all have as many parts; else each is one value."""
 
     def __init__(self, label: str) -> None:
         super().__init__(label)
@@ -32,13 +34,15 @@ class KeyedOperator(Operator):
         """Return the numbers of the rows' keys."""
         if key is None:
             return np.zeros(len(batch), dtype=np.int64) if batch.keys is None else batch.keys
-        return self.key_numbers.numbers([self.evaluate(key, inputs_of(batch), batch)], batch.keys)
+        is_whole = isinstance(key, Make) and not isinstance(self.key, Make)
+        parts = [self.evaluate(key, inputs_of(batch), batch)] if is_whole else self.key_parts(key, batch)
+        return self.key_numbers.numbers(parts, batch.keys)
 
     @property
     def key_numbers(self) -> KeyTable:
         """The numbers of keys."""
         if self.numbers is None:
-            self.numbers = KeyTable(Whole(), self.key_table)
+            self.numbers = KeyTable(self.key, self.key_table)
         return self.numbers
 
     def settle(self) -> None:

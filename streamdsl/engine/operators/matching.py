@@ -12,6 +12,7 @@ from streamdsl.engine.ids import name
 from streamdsl.engine.operators.keyed import KeyedOperator
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, truth
+from streamdsl.expr.nodes import Make
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.plan.node import Matching
 
@@ -23,7 +24,9 @@ class MatchingOperator(KeyedOperator):
         super().__init__(label)
         self.where = matching.where
         self.left, self.right = self.sides[0], self.sides[-1]
-        self._keys = (matching.left_key, matching.right_key)
+        self._keys = left, right = matching.left_key, matching.right_key
+        if isinstance(left, Make) and isinstance(right, Make) and left.schema == right.schema:
+            self.key = left
 
     def take(self, batches: Sequence[Batch]) -> None:
         """Take the changes of a step."""

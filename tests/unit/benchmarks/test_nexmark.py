@@ -4,6 +4,8 @@ import pytest
 
 import streamdsl as sd
 from benchmarks.nexmark import QUERIES, answer, defined, generate
+from benchmarks.studies.nexmark import Fed
+from streamdsl.emit import EMIT_MODES, EmitMode
 
 DATA = generate(1_500)
 TABLES = DATA.tables()
@@ -14,3 +16,9 @@ def test_a_query_is_answered_as_defined(name: str) -> None:
     expected = defined(name, DATA)
     assert len(expected) > 0
     sd.testing.assert_cht_equal(answer(name, DATA, TABLES), expected)
+
+
+@pytest.mark.parametrize("emit", EMIT_MODES)
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_session_that_is_fed_columns_answers_alike(name: str, emit: EmitMode) -> None:
+    sd.testing.assert_cht_equal(Fed(name, DATA, 1_500, 200).history(emit), defined(name, DATA))

@@ -225,13 +225,13 @@ def test_an_unknown_option_is_answered_with_those_that_there_are() -> None:
 def test_explain_shows_what_runs_then_the_rules_then_what_was_written() -> None:
     text = filtered(source()).explain()
     assert text.splitlines() == [
-        "window_apply_1 tumbling(5), Best() [duration 5]  <window (buffered)>",
+        "window_apply_1 tumbling(5), Best() [duration 5]  <window (framed)>",
         "└─ where_1 e.k == 'a'  (k, v)  <where (columnar)>",
         "   └─ source:s0  (k, v)",
         'rewritten by push_filter_below_module (in sessions: emit="final")',
         'as written, and with engine_options={"rewrite": "off"}:',
         "where_1 e.k == 'a' [duration 5]  <where (columnar)>",
-        "└─ window_apply_1 tumbling(5), Best() [duration 5]  <window (buffered)>",
+        "└─ window_apply_1 tumbling(5), Best() [duration 5]  <window (framed)>",
         "   └─ source:s0  (k, v)",
     ]
 
