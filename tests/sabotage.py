@@ -491,10 +491,10 @@ SABOTAGES = (
     ),
     Sabotage(
         "a snapshot that ends at the CTI is taken for final",
-        "streamdsl/engine/operators/snapshot.py",
-        "return before(inputs[0].cti)",
-        "return inputs[0].cti",
-        "nothing_that_is_final",
+        "streamdsl/engine/frontiers.py",
+        "else cti - CHRONON",
+        "else cti",
+        "nothing_that_is_final or what_final_sends",
     ),
     Sabotage(
         "final results of windows wait for the output CTI",
@@ -689,8 +689,8 @@ SABOTAGES = (
     Sabotage(
         "two processes use one checkpoint",
         "streamdsl/io/locks.py",
-        "            _lock_file(number)\n",
-        "            pass\n",
+        "            while not _is_locked(number):\n",
+        "            while False:\n",
         "each_once or two_processes",
     ),
     Sabotage(
@@ -758,13 +758,6 @@ SABOTAGES = (
         "if not (hasattr",
         "what_is_no_answer",
         where="unit/facade",
-    ),
-    Sabotage(
-        "an engine is believed to be a profile after the first inputs that it explains",
-        "streamdsl/secret/inference.py",
-        "        while self._windows:\n            window, count",
-        "        while False:\n            window, count",
-        "no_profile_is_none",
     ),
     Sabotage(
         "modules are tried on numbers of one magnitude",
