@@ -448,6 +448,16 @@ class WindowApply(Windowed):
         return (self.module,)
 
     @property
+    def aggregates(self) -> tuple[BoundAgg, ...]:
+        """What is computed for each window: one aggregate, whose values are the lists of the results."""
+        return (BoundAgg(self.module, self.argument),)  # type: ignore[arg-type]
+
+    @property
+    def projection(self) -> Expr:
+        """What becomes of that."""
+        return Whole()
+
+    @property
     def time_sensitive(self) -> bool:
         """Whether the module reads lifetimes."""
         return self.module.time_sensitive

@@ -22,8 +22,6 @@ class Pending:
     terms: Terms
     signs: Ticks | None = None
     """Which rows are taken out (-1); None: none."""
-    rows: Rows | None = None
-    """Which rows of the input they are, where someone asks for it."""
     each: int = 0
     """How many windows every row is in, where that is known."""
     _first: int | None = None
@@ -76,9 +74,8 @@ class Pending:
     def take(self, rows: Rows) -> Pending:
         """Return these rows, in this order."""
         signs = None if self.signs is None else self.signs[rows]
-        which = None if self.rows is None else self.rows[rows]
         hi = None if self.each else self.hi[rows]
-        return Pending(self.groups[rows], self.lo[rows], hi, self.terms.take(rows), signs, which, self.each)
+        return Pending(self.groups[rows], self.lo[rows], hi, self.terms.take(rows), signs, self.each)
 
     @staticmethod
     def concat(parts: Sequence[Pending]) -> Pending:

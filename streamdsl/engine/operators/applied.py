@@ -60,6 +60,10 @@ class GridApplyOperator(GridWindowOperator):
         self.table.states.append(object_column([]))
 
     @property
+    def shows_at_ends(self) -> bool:
+        return False
+
+    @property
     def _out(self) -> Column:
         """The results of each window that are out."""
         return self.table.states[-1]

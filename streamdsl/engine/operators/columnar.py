@@ -28,9 +28,9 @@ from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.room import Coming, Room
 from streamdsl.engine.windows.grid import grid_cti
 from streamdsl.expr import Inputs, RowError, project
-from streamdsl.expr.nodes import Key, Life, Whole
+from streamdsl.expr.nodes import Key, Life
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Column, Rows, Table, every, flatnonzero
+from streamdsl.expr.table import Rows, Table, every, flatnonzero
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
@@ -51,13 +51,13 @@ class ColumnarWindowOperator(Operator):
     takes_gate = True
     takes_slices = True
 
-    def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
+    def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
         super().__init__(label)
         assert isinstance(node.windows, Hopping)
         self.node = node
         self.windows = node.windows
         self.numbers = GridNumbers(node.windows, gate)
-        self.aggregates = aggregates_of(node)
+        self.aggregates = node.aggregates
         kinds = [(i, ACCUMULATORS.get(type(agg.function))) for i, agg in enumerate(self.aggregates)]  # type: ignore[arg-type]
         self.accumulators = [kind(i) for i, kind in kinds if kind is not None]
         self._reading = [accumulator for accumulator in self.accumulators if not self.aggregates[accumulator.number].counts_rows]
@@ -71,7 +71,7 @@ class ColumnarWindowOperator(Operator):
         self._unending: dict[Hashable, int] = {}
         self._latest = MIN_TIME
         self._computed: Schema | None = None
-        self._projection = node.projection if isinstance(node, WindowAggregate) else Whole()
+        self._projection = node.projection
         self._reads_key = any(isinstance(part, Key) for part in self._projection.walk())
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
@@ -92,12 +92,7 @@ class ColumnarWindowOperator(Operator):
             self.ring.add(part)
         touched = [self._open(found) for found in self.ring.open(last, self.room)]
         touched += map(self._enter, early)
-        touched += self._seen_otherwise(batch)
         return Batch.concat([self._emit(self._due(distinct(touched), ctis[0])), passed])
-
-    def _seen_otherwise(self, batch: Batch) -> list[Rows]:
-        """Return the cells of windows in which changed rows stay, where a module sees the change."""
-        return []
 
     def _last_cell(self) -> int:
         """Return the number of the last window that has cells: later ones are in the ring."""
@@ -118,7 +113,7 @@ class ColumnarWindowOperator(Operator):
             return None
         self.ring.next = max(self.ring.next, last + 1)
         lo = np.array([number])
-        return Pending(self._groups(batch), lo, lo + 1, self._terms(batch), None, self._rows_of(batch))
+        return Pending(self._groups(batch), lo, lo + 1, self._terms(batch))
 
     def _due(self, touched: Rows, cti: int) -> Rows:
         """Return the cells whose results are wanted: those that have changed and may show, or only those that the CTI closes."""
@@ -134,16 +129,11 @@ class ColumnarWindowOperator(Operator):
             touched = touched[may_show]
         if self._shown == before:
             return touched
-        showing = self.cells.between(before + 1, self._shown)
-        self._show(showing)
-        return distinct([touched, showing])
+        return distinct([touched, self.cells.between(before + 1, self._shown)])
 
     def _drop_empty(self, cells: Rows) -> None:
         """Let go cells without rows, whose results have never been out."""
         self.cells.drop(cells[self.cells.lanes.counts(ROWS)[cells] == 0])
-
-    def _show(self, cells: Rows) -> None:
-        """Take note of cells of windows that may show from now on."""
 
     def held_ends(self) -> list[int]:
         slots = self.cells.slots() if self.numbers.gate.final else np.arange(0)
@@ -169,11 +159,11 @@ class ColumnarWindowOperator(Operator):
         points = self.numbers.of_points(batch) if len(batch) > 1 else None
         if points is not None:
             lo, each, first, stop = points
-            return Pending(self._groups(batch), lo, None, self._terms(batch), None, self._rows_of(batch), each, first, stop)
+            return Pending(self._groups(batch), lo, None, self._terms(batch), None, each, first, stop)
         lo, hi, signs = self.numbers.ranges(batch)
         terms = self._terms(batch)
         terms = terms if signs is None else terms.times(signs)
-        pending = Pending(self._groups(batch), lo, hi, terms, signs, self._rows_of(batch))
+        pending = Pending(self._groups(batch), lo, hi, terms, signs)
         return pending if every(lo < hi) else pending.take(flatnonzero(lo < hi))
 
     def _groups(self, batch: Batch) -> Ticks:
@@ -187,10 +177,6 @@ class ColumnarWindowOperator(Operator):
             for accumulator in self._reading:
                 self._add_terms(accumulator, self.aggregates[accumulator.number], batch, inputs, terms)
         return terms
-
-    def _rows_of(self, batch: Batch) -> Rows | None:
-        """Return which rows of the input those of a slice are, if that will be asked for."""
-        return None
 
     def _add_terms(self, accumulator: Accumulator, agg: BoundAgg, batch: Batch, inputs: Inputs, terms: Terms) -> None:
         column, chosen = self.argument(agg.given, agg.where, batch, inputs)
@@ -266,7 +252,7 @@ class ColumnarWindowOperator(Operator):
             return self._emit_one(touched)
         is_empty = cells.lanes.counts(ROWS)[touched] == 0
         alive, dead = (touched[~is_empty], touched[is_empty]) if is_empty.any() else (touched, touched[:0])
-        results = self._results(cells.number[alive], cells.group[alive], cells.lanes.take(alive), alive)
+        results = self._results(cells.number[alive], cells.group[alive], cells.lanes.take(alive))
         is_out = cells.results.are(alive, results)
         if is_out.any():
             changed = flatnonzero(~is_out)
@@ -287,7 +273,7 @@ class ColumnarWindowOperator(Operator):
     def _emit_one(self, slot: Rows) -> Batch:
         """Return what `_emit` does for a single cell that has rows: a number at a time costs less than columns of one."""
         number, group, sent = self.cells.number[slot], self.cells.group[slot], self.cells.results
-        table = self._results(number, group, self.cells.lanes.take(slot), slot)
+        table = self._results(number, group, self.cells.lanes.take(slot))
         start = self.numbers.grid.start(number.item())
         end = start + self.windows.size
         le, re = (end, end + CHRONON) if self.node.output is Output.POINT_AT_END else (start, end)
@@ -304,22 +290,18 @@ class ColumnarWindowOperator(Operator):
         ids = VersionedIds(self._ids(np.array([start] * rows), groups), versions)
         return Batch(ids, np.array([le] * rows), np.array(before), np.array(after), table, groups if self.is_grouped else None)
 
-    def _results(self, numbers: Ticks, groups: Ticks, lanes: Lanes, slots: Rows | None = None) -> Table:
+    def _results(self, numbers: Ticks, groups: Ticks, lanes: Lanes) -> Table:
         """Return the payloads that windows, with these cells if they have some, have now. Raises `UserCodeError` naming one."""
         self.udm_calls += len(self.aggregates) * len(numbers)
         keys = self.key_table.shown(groups) if self.key_table is not None and self._reads_key else None
         try:
-            columns = self._columns(numbers, groups, lanes, slots)
+            columns = result_columns(self.accumulators, lanes)
             self._computed = self._computed or Schema.record(list(columns))
             table = Table(self._computed, columns, len(numbers))
             return project(self._projection, Inputs((table,), len(numbers), keys=keys))
         except RowError as error:
             window = self._period(int(numbers[error.row]))
             raise self.user_error(error, window=window) from error.cause
-
-    def _columns(self, numbers: Ticks, groups: Ticks, lanes: Lanes, slots: Rows | None) -> dict[str, Column]:
-        """Return the aggregates of windows as the columns that the projection reads."""
-        return result_columns(self.accumulators, lanes)
 
     def _changes(self, numbers: Ticks, groups: Ticks, gone: Rows, table: Table, versions: Ticks) -> Batch:
         """Return the retractions of the results of `gone` windows, then the insertions of those of the first windows."""
@@ -371,7 +353,7 @@ class ColumnarWindowOperator(Operator):
     @property
     def shows_at_ends(self) -> bool:
         """Whether a window shows its result when a CTI passes its end, and then only."""
-        return self.numbers.gate.final and self.node.output is Output.ALIGN and isinstance(self.node, WindowAggregate)
+        return self.numbers.gate.final and self.node.output is Output.ALIGN
 
     def quiet_until(self, cti: int) -> int:
         """Return the CTI below which it sends nothing and its own CTI stays, whatever insertions come; MIN_TIME if none."""
@@ -383,11 +365,6 @@ class ColumnarWindowOperator(Operator):
         if self.numbers.gate.by_end:
             n_open = int(np.count_nonzero(self.cells.number[self.cells.slots()] <= self._shown))
         return {"windows": n_open, "events": len(self.ring)}
-
-
-def aggregates_of(node: WindowAggregate | WindowApply) -> tuple[BoundAgg, ...]:
-    """Return what is computed for each window; an operator counts as one aggregate, whose values are lists."""
-    return node.aggregates if isinstance(node, WindowAggregate) else (BoundAgg(node.module, node.argument),)  # type: ignore[arg-type]
 
 
 def why_not_columnar(node: WindowAggregate | WindowApply) -> str | None:

@@ -10,7 +10,6 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.frames.frame import Changed, Frame, Policy
 from streamdsl.engine.frames.grid import GridFrame
 from streamdsl.engine.operator import Gate
-from streamdsl.engine.operators.columnar import aggregates_of
 from streamdsl.engine.operators.framed import FramedWindowOperator
 from streamdsl.engine.room import Coming, Room
 from streamdsl.engine.swept.timeline import Touched
@@ -86,7 +85,7 @@ class GridWindowOperator(FramedWindowOperator):
     def shows_at_ends(self) -> bool:
         """Whether a window shows its result when a CTI passes its end, and then only."""
         node = self.node
-        return self.gate.final and node.output is Output.ALIGN and isinstance(node, WindowAggregate) and not node.sees_ends
+        return self.gate.final and node.output is Output.ALIGN and not node.sees_ends
 
     def quiet_until(self, cti: int) -> int:
         """Return the CTI below which it sends nothing and its own CTI stays, whatever insertions come; MIN_TIME if none."""
@@ -105,7 +104,7 @@ def why_not_grid(node: WindowAggregate | WindowApply) -> str | None:
     """Say why the framed operator cannot run windows of a grid, None if it can."""
     if not isinstance(node.windows, Hopping):
         return f"its windows are {node.windows.describe()}, not hopping or tumbling"
-    for agg in aggregates_of(node):
+    for agg in node.aggregates:
         if agg.function.time_sensitive and (keeps_state(agg.function) or isinstance(node, WindowApply)):
             return f"{agg.function.label} is time-sensitive"
         if keeps_state(agg.function) and use_panes(node.windows, agg.function):

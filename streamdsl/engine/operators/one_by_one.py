@@ -18,7 +18,7 @@ from streamdsl.engine.operators.columnar import ColumnarWindowOperator
 from streamdsl.expr.nodes import Choose, Constant, Expr, Make
 from streamdsl.expr.scalars import Program, Project, Values
 from streamdsl.expr.schema import Schema
-from streamdsl.plan.node import WindowAggregate, WindowApply
+from streamdsl.plan.node import WindowAggregate
 from streamdsl.temporal.time import CHRONON, INFINITY
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.windows import Output
@@ -40,7 +40,7 @@ Touched: TypeAlias = dict[int, tuple[int, int, int]]
 class OneByOneWindowOperator(ColumnarWindowOperator):
     """Count, sum and avg over hopping and tumbling windows, also of rows that come one by one."""
 
-    def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
+    def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
         super().__init__(label, node, gate)
         read = [self.aggregates[accumulator.number] for accumulator in self._reading]
         arguments = tuple(map(_argument, read))

@@ -17,12 +17,11 @@ from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operator import Gate, Operator, inputs_of
-from streamdsl.engine.operators.columnar import aggregates_of
 from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.timeline import Touched
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.coding import integer_codes
-from streamdsl.expr.nodes import Key, Whole
+from streamdsl.expr.nodes import Key
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, flatnonzero
 from streamdsl.plan.node import WindowAggregate, WindowApply
@@ -60,12 +59,12 @@ class SweptOperator(Operator):
         self.node = node
         # Where only final results are wanted, windows wait for their ends by the clock of the CTI, not of the watermark.
         self.gate = replace(gate, by_end=gate.by_end or gate.final)
-        self.aggregates = aggregates_of(node)
+        self.aggregates = node.aggregates
         kinds = [(i, ACCUMULATORS.get(type(agg.function))) for i, agg in enumerate(self.aggregates)]  # type: ignore[arg-type]
         self.accumulators = [kind(i) for i, kind in kinds if kind is not None]
         self.watermark = MIN_TIME
         self.hidden: list[tuple[int, int]] = []
-        self._projection = node.projection if isinstance(node, WindowAggregate) else Whole()
+        self._projection = node.projection
         self._reads_key = any(isinstance(part, Key) for part in self._projection.walk())
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
