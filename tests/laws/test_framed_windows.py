@@ -25,7 +25,7 @@ from tests.laws.modules import Ends
 from tests.laws.profiles import examples
 from tests.laws.test_buffered_windows import Adding, InOrder, Kept, Ordered, with_ids, without_ids
 from tests.laws.test_swept_operators import windows_of
-from tests.laws.test_window_operators import GROUPS, Outcome, Query, cti_of, pushes, small
+from tests.laws.test_window_operators import GROUPS, Outcome, Query, cti_of, pushes, pushing, small
 
 WINDOWS: list[Callable[[Any], Any]] = [
     lambda s: s.snapshot_window(),
@@ -122,11 +122,6 @@ def in_small_parts(data: st.DataObject) -> Iterator[None]:
         patch("streamdsl.engine.buffered.runs.SHORT", data.draw(st.sampled_from([0, 256]))),
     ):
         yield
-
-
-def pushing(part: list[Event[Any]]) -> Callable[[Session[Any]], list[Event[Any]]]:
-    """Return the step that pushes some events."""
-    return lambda session: session.push(part)
 
 
 @examples(200)
@@ -264,3 +259,10 @@ def test_a_result_that_waits_again_has_no_state() -> None:
         [moved(5, 16, 9), moved(15, 25, 16), *rows((6, 12))],
     ]
     assert same_as_general(kept_of(sd.source("s").group_by(lambda e: e.v < 10).session_window(3)), parts, "watermark")
+
+
+def test_windows_of_modules_that_see_ends_are_out_before_their_rows_are_let_go() -> None:
+    first, again = rows((-2, 0)), moved(-2, 0, -1)
+    query = sd.source("s").snapshot_window().aggregate(Lifetimes(), lambda e: e.v)
+    with patch("tests.laws.test_window_operators.in_common", without_ids):
+        assert same_as_general(query, [[*first, Cti(-1), again, Cti(0)]], "final")

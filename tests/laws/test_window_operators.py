@@ -94,6 +94,11 @@ def pushes(draw: st.DrawFn, unending: bool = True, failing: bool = True) -> list
     return [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
 
 
+def pushing(part: list[Event[Any]]) -> Callable[[Session[Any]], list[Event[Any]]]:
+    """Return the step that pushes some events."""
+    return lambda session: session.push(part)
+
+
 class Outcome:
     """What a session gives, or the error that ends it."""
 
@@ -139,7 +144,7 @@ def test_both_operators_give_the_same_events_after_every_push(query: sd.Stream[A
     DIGIT_ADDER.load()
     with slices, compiled:
         columnar, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
-        for step in [*(lambda session, part=part: session.push(part) for part in stream), lambda session: session.close()]:
+        for step in [*map(pushing, stream), lambda session: session.close()]:
             expected = general.of(step)
             if emit == "final" and isinstance(expected, type):
                 return  # of a result that is not final
