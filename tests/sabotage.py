@@ -130,7 +130,7 @@ SABOTAGES = (
         "streamdsl/engine/operators/one_by_one.py",
         "(id, version + 1, start, start, end)",
         "(id, version, start, start, end)",
-        "scalars_send",
+        "results_of_a_window_that_has_lost_its_rows",
     ),
     Sabotage(
         "an insertion that ends in the window behind the last is in the last one only",
@@ -361,7 +361,7 @@ SABOTAGES = (
         "streamdsl/engine/columnar/cells.py",
         "emptied[self.group.item(slot)] = self._versions.item(slot)",
         "emptied[self.group.item(slot)] = 0",
-        "both_window_operators",
+        "results_of_a_window_that_has_lost_its_rows",
     ),
     Sabotage(
         "a result shown before its window has ended",

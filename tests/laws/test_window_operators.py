@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -187,3 +188,14 @@ def test_both_operators_make_the_windows_that_end_by_then(query: sd.Stream[Any],
 
 def cti_of(stream: list[list[Event[Any]]]) -> int:
     return max((event.time for part in stream for event in part if isinstance(event, Cti)), default=-INFINITY)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_results_of_a_window_that_has_lost_its_rows_have_versions_of_their_own(size: int) -> None:
+    payload = Record(k="a", v=0)
+    back: list[Event[Any]] = [Insert("b", 1, 2, payload), Insert("c", 2, 3, payload), Retract("b", 1, 2, 1, payload)]
+    stream: list[Event[Any]] = [Insert("a", 1, 2, payload), Retract("a", 1, 2, 1, payload), *back]
+    query = sd.source("s").group_by("k").tumbling_window(5).aggregate(n=sd.count())
+    columnar, general = Outcome(query, "columnar", "speculative"), Outcome(query, "general", "speculative")
+    for part in (stream[at : at + size] for at in range(0, len(stream), size)):
+        assert columnar.of(pushing(part)) == general.of(pushing(part))
