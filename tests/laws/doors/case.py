@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,11 @@ from streamdsl.denote import denote
 from streamdsl.engine.outgoing import Outgoing
 from streamdsl.engine.session import Session
 from streamdsl.engine.starting import restored
-from streamdsl.errors import CheckpointError, SessionError, StreamDslError
+from streamdsl.engine.state.classes import name_of
+from streamdsl.errors import CheckpointError, SessionError, SinkError, StreamDslError, UserCodeError
 from streamdsl.temporal import INFINITY, Cti, Event, Insert, Retract, fields_of
 from tests.laws.doors.covering import Choice, covering
-from tests.laws.doors.faults import FAULTS, Interrupt, traced
+from tests.laws.doors.faults import FAULTS, OF_TABLES, Forgetful, Interrupt, full_disk, traced
 from tests.laws.doors.fold import Fold, Refused
 from tests.laws.doors.history import Draw, Rules, late_of, pushes
 from tests.laws.doors.payloads import NAMES, Kind, drawn
@@ -41,6 +43,7 @@ DIMENSIONS = {
 }
 NO_COLUMNS = ("None", "Enum", "tuple", "nested")
 """Payloads that no column holds as they are."""
+NOWHERE: Any = None
 UNBOUNDED = [f"{name} of identity" for name in ("tumbling", "grouped hopping", "chop")]
 """Queries that would make very much of one long row."""
 
@@ -64,6 +67,8 @@ def _legal(name: str, value: str, other: str, choice: str) -> bool:
         return not (value.startswith("CSV") and choice == "list") and not (
             value.startswith("JSONL") and choice in ("Decimal", "datetime")
         )
+    if other == "fault" and choice in OF_TABLES and (name, value) in (("sink", "events"), ("payload", "Enum")):
+        return False
     # What has an enumeration in it is no column of a table.
     return not (name == "payload" and value == "Enum" and other == "sink" and choice != "events")
 
@@ -71,20 +76,14 @@ def _legal(name: str, value: str, other: str, choice: str) -> bool:
 ROWS = covering(DIMENSIONS, legal)
 
 
-CALLED: list[Any] = []
+class Theirs:
+    """A class that is loaded, and that no query declares."""
 
 
-def called(*given: Any) -> Any:
-    """Take note of a call, by whoever calls it."""
-    CALLED.append(given)
-
-
-def naming(checkpoint: bytes, name: str) -> bytes:
-    """Return a checkpoint, under a right checksum, that names a function to sort by."""
+def naming(checkpoint: bytes, cls: type) -> bytes:
+    """Return a checkpoint, under a right checksum, that names a class."""
     apart = Apart(checkpoint)
-    text = apart.texts["session"]
-    text["chunks"].append(["sorted key list", 1, [[1], ["int", [7]], ["class", [name]]]])
-    text["root"]["_now"] = ["refs", "sorted key list", [0, 1]]
+    apart.texts["session"]["root"]["_now"] = ["class", [name_of(cls)]]
     return apart.whole()
 
 
@@ -109,10 +108,12 @@ class Case:
         ids = row["ids"]
         self.rules = Rules(ids, row["late"], bounded, row["source"] == "frames and objects")
         streams = [self.stream(f"s{number}") for number in range(OPERATORS[row["operator"]].inputs)]
-        self.made, self.query = query(draw, row["operator"], self.kind, streams[0][0], streams[-1][0])
+        self.predicate = Forgetful()
+        read = [stream.where(self.predicate) if row["fault"] == "no answer" else stream for stream, _ in streams]
+        self.made, self.query = query(draw, row["operator"], self.kind, read[0], read[-1])
         self.plan = self.query.plan()
-        read = sources_of(self.plan)
-        self.inputs = [self.input(f"s{n}", *stream) for n, stream in enumerate(streams) if f"s{n}" in read]
+        names = sources_of(self.plan)
+        self.inputs = [self.input(f"s{n}", *stream) for n, stream in enumerate(streams) if f"s{n}" in names]
         note(f"{dict(row)}\n{self.made}; dates: {self.dates}")
         self.session: Session[Any] = self.query.open(emit=row["emit"])  # type: ignore[arg-type]
         self.sink: Sink = sink(row["sink"], folder, self.dates)
@@ -156,69 +157,87 @@ class Case:
     def push(self, input: Input, events: Sequence[Event[Any]]) -> None:
         """Push events, which are refused if the fold says so."""
         self.note(f"{input.name}> {', '.join(map(str, events))}")
-        if self.row["fault"] == "refused" and self.draw(st.integers(0, 1)):
+        if self.happens("refused"):
             self.refused(input, [*events, *self.not_taken(input, events)])
         try:
             input.fold.take_all(events)
         except Refused:
             self.refused(input, events)
         else:
+            if self.happens("null time"):
+                id = 10**9 if self.rules.numbered else "odd"
+                row = Insert(id, NOWHERE, self.after(input, events), self.draw(self.kind.values))
+                self.refused(input, [*events, row], "start is null|None is no time|LE .*None")
             self.send(input, lambda: input.door.value(events))
+
+    def happens(self, fault: str) -> bool:
+        """Say whether this is the case's fault, and its time has come; in the simplest case it always has."""
+        return self.row["fault"] == fault and self.draw(st.integers(0, 1)) == 0
+
+    def after(self, input: Input, events: Sequence[Event[Any]]) -> int:
+        """Return a time after these events and all that came before."""
+        return max([input.fold.cti, EPOCH if self.dates else 0, *(e.le for e in events if not isinstance(e, Cti))]) + 100
 
     def not_taken(self, input: Input, events: Sequence[Event[Any]]) -> list[Event[Any]]:
         """Return what is refused after these events, whatever the policy: one more, or a row of which too much would come."""
-        time = max([input.fold.cti, EPOCH if self.dates else 0, *(e.le for e in events if not isinstance(e, Cti))]) + 100
-        payload = self.draw(self.kind.values)
-        if self.made in UNBOUNDED and self.row["source"] in ("objects", "edges") and self.draw(st.integers(0, 1)):
+        time, payload = self.after(input, events), self.draw(self.kind.values)
+        if self.made in UNBOUNDED and self.row["source"] in ("objects", "edges") and self.draw(st.integers(0, 1)) == 0:
             return [Insert("long", time, time + 10**8, payload), Cti(time + 10**8)]
         return [self.malformed(input, events, time, payload)]
 
     def malformed(self, input: Input, events: Sequence[Event[Any]], time: int, payload: Any) -> Event[Any]:
         """Return an event that is refused after these, whatever the policy."""
-        nowhere: Any = None
         if self.rules.ids == "rows" or self.row["source"] == "frames and objects":
-            return Insert(10**9, self.draw(st.sampled_from([time, nowhere])), time - 1, payload)
+            return Insert(10**9, time, time - 1, payload)
         inserted = [event for event in events if isinstance(event, Insert)]
         last = events[-1]
         wrong: list[Event[Any]] = [
             Insert("odd", time, time - 1, payload),
             Retract("nobody", time, time + 5, time + 2),
-            Insert("nowhere", nowhere, time, payload),
         ]
         if inserted and last is inserted[-1] and not isinstance(last, Cti) and last.le >= input.fold.cti:
             wrong.append(Retract(last.id, last.le, last.re, last.le - 1))
         found: Event[Any] = self.draw(st.sampled_from(wrong))
         return found
 
-    def refused(self, input: Input, events: Sequence[Event[Any]]) -> None:
-        """Push what is refused: it raises an error of ours, and nothing changes."""
+    def refused(self, input: Input, events: Sequence[Event[Any]], why: str = ".") -> None:
+        """Push what is refused: it raises an error of ours, which says why, and nothing changes."""
         before = self.session.snapshot()
-        with pytest.raises(StreamDslError) as caught:
+        with pytest.raises(StreamDslError, match=why) as caught:
             self.session.feed(input.door.value(events), input.name)
         assert self.session.snapshot() == before, f"a push that was refused has changed the session: {caught.value}"
 
     def send(self, input: Input, value: Callable[[], Any]) -> None:
         """Push what is taken, and write what comes of it."""
-        if self.row["fault"] == "restart" and self.draw(st.integers(0, 1)):
-            self.restart(self.folder / "checkpoint")
-        if self.row["fault"] == "interrupt" and self.draw(st.integers(0, 1)):
-            out = self.interrupted(input, value)
-        else:
-            out = self.session.feed(value(), input.name)
+        path = self.folder / "checkpoint"
+        if self.row["fault"] in ("restart", "forged checkpoint") and self.draw(st.integers(0, 1)) == 0:
+            self.session.checkpoint(path)
+            if self.row["fault"] == "forged checkpoint":
+                self.forged(path, self.folder / "forged")
+            self.session = self.query.restore(path)
+        if self.happens("no answer"):
+            self.unanswered(input, value)
+        out = self.interrupted(input, value) if self.happens("interrupt") else self.session.feed(value(), input.name)
         self.check(out.events())
         self.write(out)
 
-    def restart(self, path: Path) -> None:
-        """Go on from a checkpoint; first from one, perhaps, that somebody has changed so that it names a function of theirs."""
-        self.session.checkpoint(path)
-        if self.draw(st.integers(0, 3)) == 3:
-            whole = path.read_bytes()
-            path.write_bytes(naming(whole, f"{__name__}:{called.__name__}"))
-            with pytest.raises(CheckpointError):
-                self.query.restore(path)
-            assert not CALLED, "what a checkpoint names is called when it is restored"
-            path.write_bytes(whole)
-        self.session = self.query.restore(path)
+    def forged(self, path: Path, copy: Path) -> None:
+        """See that a checkpoint is refused that somebody has changed so that it names a class of theirs."""
+        copy.write_bytes(naming(path.read_bytes(), Theirs))
+        with pytest.raises(CheckpointError, match="which the query does not declare"):
+            self.query.restore(copy)
+
+    def unanswered(self, input: Input, value: Callable[[], Any]) -> None:
+        """Push while the predicate forgets to return: if it is asked that is an error; and go on from before."""
+        saved, asked, failed = self.session.snapshot(), self.predicate.asked, False
+        self.predicate.forgets = True
+        try:
+            self.session.feed(value(), input.name)
+        except UserCodeError:
+            failed = True
+        self.predicate.forgets = False
+        assert failed == (self.predicate.asked > asked), "a row got through a predicate that has returned nothing"
+        self.session = restored(self.query.plan(), None, saved)
 
     def interrupted(self, input: Input, value: Callable[[], Any]) -> Outgoing[Any]:
         """Push, be interrupted at some line, and push again: into the session, or if that has failed into one restored."""
@@ -252,10 +271,12 @@ class Case:
                 raise AssertionError(f"the output has an event that nobody can take: {event}, CTI {self.output.cti}") from None
 
     def write(self, out: Outgoing[Any]) -> None:
-        fault = self.row["fault"]
-        if fault == "cut off" and self.draw(st.integers(0, 1)):
+        if self.happens("cut off"):
             self.sink.cut(out, self.batch, self.draw(st.integers(0, 59)))
-        for _ in range(2 if fault == "written twice" and self.draw(st.integers(0, 1)) and self.row["sink"] != "events" else 1):
+        if self.happens("full disk"):
+            with full_disk(self.draw(st.sampled_from([0, 100, 5_000]))), suppress(SinkError):
+                self.sink.write(out, self.batch)
+        for _ in range(2 if self.happens("written twice") else 1):
             self.sink.write(out, self.batch)
         self.batch += 1
 

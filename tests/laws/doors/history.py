@@ -64,11 +64,28 @@ class Writer:
         if self.rules.ids in ("again", "edges"):
             acts += [self.again, self.again]
         self.cut()
+        if self.number(0, 3) < 3:
+            self.begin()
         for _ in range(self.draw(st.integers(0, most))):
             self.draw(st.sampled_from(acts))()
         if self.rules.finite:
             self.finish()
         return [push for push in self.pushes if push]
+
+    def begin(self) -> None:
+        """Let the first events be what the rules are for, so that the simplest history has it."""
+        if self.rules.numbered:
+            self.as_rows = True
+            self.insert()
+            self.leave_rows()
+        self.insert()
+        if self.rules.ids == "corrected":
+            self.retract()
+        if self.rules.ids in ("again", "edges"):
+            self.again()
+        if self.rules.late != "none":
+            self.cti()
+            self.late()
 
     def add(self, event: Event[Any]) -> None:
         """Send an event that is taken, perhaps as one that is late."""

@@ -83,24 +83,14 @@ EXACT = pa.decimal128(38, 20)
 MOMENT = pa.timestamp("us", "UTC")
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 TIMES = st.sampled_from([datetime(2024, 1, day, 7, tzinfo=UTC) + timedelta(microseconds=day) for day in (1, 2, 5)])
-HOSTILE = [
-    "items",
-    "keys",
-    "values",
-    "get",
-    "shard",
-    "v",
-    "V",
-    "a b",
-    "q\"uo'te",
-    "class",
-    "ä.b",
-    "count",
-    "_items",
-    "_0",
-    "payload_le",
-]
-"""Names of fields that methods, columns of the engine and of sinks, SQL, or Python have too."""
+METHODS = ["items", "keys", "values", "get", "count", "_items"]
+"""Names of fields that methods of a record have too."""
+COLUMNS = ["shard", "v", "_0", "payload_le"]
+"""Names that columns of the engine and of sinks have."""
+ALIKE = ["v", "V"]
+"""Names that are one to a database."""
+RESERVED = ["le", "re", "id", "kind", "re_new"]
+"""Names that columns of frames have that come in, for something else."""
 
 
 class Name(enum.StrEnum):
@@ -109,12 +99,11 @@ class Name(enum.StrEnum):
     PRICE = "price"
 
 
-TEXTS = [Name.PRICE, np.str_("size")]
-"""Names that are texts by inheritance."""
-RESERVED = ["le", "re", "id", "kind", "re_new"]
-"""Names that columns of frames have that come in, for something else."""
-ALIKE = ["v", "V"]
-"""Names that are one to a database."""
+TEXTS = ["q\"uo'te", "a b", "class", "ä.b"]
+"""Names that are no names to SQL and to Python."""
+INHERITING = [Name.PRICE, np.str_("size"), ""]
+"""Names that are texts by inheritance, or empty, which no frame keeps."""
+HOSTILE = {"names of methods": METHODS, "names of columns": COLUMNS, "names in two cases": ALIKE, "names that are texts": TEXTS}
 
 
 def records(first: str, second: str) -> st.SearchStrategy[Mapping[str, Any]]:
@@ -185,29 +174,31 @@ def of_optional(e: Any) -> Any:
     return sd.when(sd.is_none(e.v)).then(0.0).otherwise(e.v)
 
 
-def hostile(first: str, second: str) -> Kind:
+def hostile(name: str, first: str, second: str) -> Kind:
     """Return records with fields of these names."""
-    names = {first: pa.string(), second: pa.int64()}
-    values = records(first, second)
     return Kind(
-        "hostile",
-        values,
+        name,
+        records(first, second),
         lambda e: e[first] == "a",
         lambda e: e[first],
         lambda e: e[second],
         lambda p: int(p[second]),
         None,
-        names,
+        {first: pa.string(), second: pa.int64()},
     )
 
 
 KINDS = {kind.name: kind for kind in [*bare_kinds(), *kinds()]}
-NAMES = [*KINDS, "hostile"]
+NAMES = [*KINDS, *HOSTILE]
 
 
 def drawn(draw: Callable[[Any], Any], name: str, in_columns: bool) -> Kind:
-    """Return the kind of payloads of this name; with hostile names the two that are drawn."""
-    if name == "hostile":
-        names = HOSTILE if in_columns else HOSTILE + RESERVED + TEXTS
-        return hostile(*draw(st.lists(st.sampled_from(names), min_size=2, max_size=2, unique=True) | st.permutations(ALIKE)))
-    return KINDS[name]
+    """Return the kind of payloads of this name; with hostile names two that are drawn."""
+    if name not in HOSTILE:
+        return KINDS[name]
+    names = HOSTILE[name]
+    if not in_columns and name == "names of columns":
+        names = RESERVED + names
+    if not in_columns and name == "names that are texts":
+        names = INHERITING + names
+    return hostile(name, *draw(st.permutations(names))[:2])
