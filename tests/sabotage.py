@@ -814,6 +814,13 @@ SABOTAGES = (
         "windows_of_modules_that_see_ends_are_out",
     ),
     Sabotage(
+        "settings are believed that explain what they were chosen by",
+        "streamdsl/secret/inference.py",
+        "        while self._windows:\n",
+        "        while False:\n",
+        "an_engine_that_is_no_profile",
+    ),
+    Sabotage(
         "engines are asked only when all windows have begun, where a first one is as good as a grid",
         "streamdsl/secret/search.py",
         "range(size) if number % 3 == 0 else firsts",

@@ -87,6 +87,11 @@ def every_other(size: int, slide: int, tuples: list[Any]) -> list[Any]:
     return secret.simulate(secret.CORAL8, size, slide, tuples).outputs[::2]
 
 
+def keeps_four(size: int, slide: int, tuples: list[Any]) -> list[Any]:
+    """STREAM, but that it has room for four: only inputs that have much in them tell, which settings are not told apart by."""
+    return [values[-4:] for values in secret.simulate(secret.STREAM, size, slide, tuples).outputs]
+
+
 def polars_rolling(size: int, slide: int, tuples: list[Any]) -> list[Any]:
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"v": [each[0] for each in tuples], "t": [each[1] for each in tuples]})
@@ -108,9 +113,10 @@ def polars_dynamic(size: int, slide: int, tuples: list[Any]) -> list[Any]:
         (rows_rolling, [(3, 1)]),
         (forgets_late, [(5, 1)]),
         (every_other, WINDOWS),
+        (keeps_four, WINDOWS),
         (polars_rolling, WINDOWS),
     ],
-    ids=["pandas sum", "pandas max", "pandas lists", "rows", "forgets", "every other", "polars"],
+    ids=["pandas sum", "pandas max", "pandas lists", "rows", "forgets", "every other", "keeps four", "polars"],
 )
 def test_an_engine_that_is_no_profile_is_none_and_the_witness_shows_it(engine: Engine, windows: Any) -> None:
     found = secret.infer(engine, windows)
