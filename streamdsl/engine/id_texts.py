@@ -29,8 +29,10 @@ from streamdsl.temporal.payload import fields_of, is_dataclass, is_nan, payload_
 _NAME: Final = re.compile(r"[^\W\d][\w.:/ -]*")
 _WORDS: Final = frozenset({"None", "True", "False", "nan", "inf", "Ellipsis"})
 
-_AS_PYTHON: Final = frozenset({str, int, type(None), date, timedelta, bytes, UUID})
-"""The types of values whose texts are their `repr`s."""
+_AS_PYTHON: Final = frozenset({str, int, type(None), bytes})
+"""The types of values whose texts are their `repr`s, which are made in no time."""
+_REMEMBERED: Final = 2**16
+"""So many texts of other values are kept: the same keys come in each push."""
 _FEW: Final = 16
 """So many rows for each run of equal numbers are worth writing these alone."""
 _KNOWN: Final = 2**14
@@ -139,7 +141,8 @@ def id_texts(ids: Ids) -> Any:
 def _written(ids: Ids) -> Parts | None:
     """Return the texts of ids that are made of columns of integers, and of held ones; None of others."""
     if isinstance(ids, np.ndarray):
-        return [_integer_texts(ids)] if ids.dtype.kind == "i" else None
+        kind = ids.dtype.kind
+        return [_integer_texts(ids)] if kind == "i" else [_float_texts(ids)] if kind == "f" else None
     if isinstance(ids, Held):
         codes, values = ids.known()
         return [Chosen(_texts(values.tolist()), codes)]
@@ -154,7 +157,21 @@ def _written(ids: Ids) -> Parts | None:
 
 def _texts(values: list[Any]) -> list[str]:
     """Return the texts of the `payload_key`s of values."""
-    return list(map(repr, values)) if unique(map(type, values)) <= _AS_PYTHON else [_text(payload_key(value)) for value in values]
+    return list(map(repr if unique(map(type, values)) <= _AS_PYTHON else _text_of_key, values))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _text_of_key(value: Any) -> str:
+    """Return the text of the `payload_key` of a value, which all values have that are equal to it."""
+    return _text(payload_key(value))
+
+
+def _float_texts(floats: Column) -> Chosen:
+    """Return floats as texts, of which equal ones are written once."""
+    import pyarrow as pa
+
+    encoded = pa.array(floats).dictionary_encode()
+    return Chosen(_texts(encoded.dictionary.to_pylist()), encoded.indices.to_numpy())
 
 
 def _path(keys: KeyTable, leaves: Sequence[Column]) -> Parts | None:
