@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from numbers import Number, Rational
 from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
@@ -47,10 +47,10 @@ class Chosen(NamedTuple):
 
 
 class Known(NamedTuple):
-    """The texts of small numbers, between other texts."""
+    """Texts that are kept, between other texts: `between` gives those of all numbers as an Arrow array."""
 
     numbers: Any
-    bits: int
+    between: Callable[[str, str], Any]
     before: str = ""
     behind: str = ""
 
@@ -144,8 +144,7 @@ def _written(ids: Ids) -> Parts | None:
         kind = ids.dtype.kind
         return [_integer_texts(ids)] if kind == "i" else [_float_texts(ids)] if kind == "f" else None
     if isinstance(ids, Held):
-        codes, values = ids.known()
-        return [Chosen(_texts(values.tolist()), codes)]
+        return [_held_texts(ids)]
     if isinstance(ids, PairIds):
         return _tuple([_written(column) for column in ids.columns])
     if type(ids) is not WindowIds:
@@ -153,6 +152,19 @@ def _written(ids: Ids) -> Parts | None:
     starts, *leaves = ids.columns
     path = [] if ids.keys is None else [_path(ids.keys, leaves)]
     return _tuple([[repr(ids.label)], *path, _written(starts), ["0"]])
+
+
+def _held_texts(column: Held) -> Chosen | Known:
+    if (dictionary := column.dictionary) is not None:
+        return Known(column.codes, partial(dictionary.of_all, _texts_of_all))
+    codes, values = column.known()
+    return Chosen(_texts(values.tolist()), codes)
+
+
+def _texts_of_all(values: Column, before: str, behind: str) -> Any:
+    import pyarrow as pa
+
+    return pa.array([before + text + behind for text in _texts(values.tolist())], pa.string())
 
 
 def _texts(values: list[Any]) -> list[str]:
@@ -200,7 +212,7 @@ def _integer_texts(integers: Column) -> Any:
         return Chosen(list(map(str, integers[firsts].tolist())), places)
     column = pa.array(integers)
     if len(column) and least(integers) >= 0 and (last := largest(integers)) < min(4 * len(column), _KNOWN):
-        return Known(column, last.bit_length())
+        return Known(column, partial(_texts_until, last.bit_length()))
     return column.cast(pa.string())
 
 
@@ -239,7 +251,7 @@ def _column(part: Any) -> Any:
 
     if isinstance(part, Chosen):
         return pa.array(part.texts).take(pa.array(part.places))
-    return _texts_until(*part[1:]).take(part.numbers) if isinstance(part, Known) else part
+    return part.between(part.before, part.behind).take(pa.array(part.numbers)) if isinstance(part, Known) else part
 
 
 def _together(one: Any, other: Any) -> str | Chosen | Known | None:

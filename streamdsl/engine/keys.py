@@ -7,7 +7,7 @@ side by side in one integer.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
@@ -17,10 +17,10 @@ import numpy as np
 from streamdsl.engine.index.pair_index import PairIndex
 from streamdsl.expr import kernel
 from streamdsl.expr.coding import coded, integer_codes
-from streamdsl.expr.held import AnyColumn, Coded, Held, Known, with_parts
+from streamdsl.expr.held import AnyColumn, Coded, Dictionary, Held, Known, with_parts
 from streamdsl.expr.nodes import Constant, Expr, Make
 from streamdsl.expr.schema import Schema, as_payload
-from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero, largest, object_column
+from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero, largest, least, object_column
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import AS_THEY_ARE, PLAIN, payload_key
 from streamdsl.temporal.time import Ticks
@@ -31,6 +31,7 @@ _HALF: Final = BITS // 2
 _SELF: Final = frozenset({int, bool, str, type(None)})
 """The types of values that are their own `payload_key`, and most of all keys."""
 _PLAIN: Final = PLAIN | AS_THEY_ARE
+_TYPED: Final = frozenset({int, float, bool})
 _NUMBERS: Final = frozenset({int, bool, float, Decimal, Fraction})
 _MANY: Final = 64
 """So many values are worth a look at all of them."""
@@ -64,9 +65,8 @@ class PartNumbers:
         self.limit: int = 2 ** (bits - 1)
         self._are_own = False
         self._numbers = _Numbers(self)
-        self._keys: list[Hashable] = []
-        self._shown = object_column([])
-        self._typed = False
+        self._shown = Dictionary()
+        self._is_plain = True
         self._free: list[int] = []
         self._wide = PairIndex()
 
@@ -117,14 +117,13 @@ class PartNumbers:
     def _of_held(self, column: Held) -> Ticks:
         """Return the numbers of held values, each of which is looked at once; of those that no row has none is remembered."""
         codes, source = column.codes, column.source
-        if source.numbers is None or source.numbers.shown is not self._shown:
+        if source.numbers is None or source.numbers.dictionary is not self._shown:
             source.numbers = Known(self._shown, np.full(source.n_codes, -1, dtype=np.int64), source.n_codes)
         known = source.numbers
         numbers = known.numbers[codes]
         if known.n_missing and len(unknown := flatnonzero(numbers < 0)):
             new = _in_order(codes[unknown], source.n_codes)
             known.numbers[new] = self._of_each(source.coded(new))
-            # Where there was no room for more, what is shown has moved.
             source.numbers = Known(self._shown, known.numbers, known.n_missing - len(new))
             numbers[unknown] = known.numbers[codes[unknown]]
         return numbers
@@ -143,21 +142,16 @@ class PartNumbers:
 
     def _remembered(self, keys: list[Any], values: list[Any], kinds: set[type]) -> Ticks:
         """Return the numbers of many values, given their `payload_key`s: all of them are remembered from now on."""
-        while len(self._free) < len(values):
-            self._grow()
-        first = len(self._free) - len(values)
-        places = np.array(self._free[first:], dtype=np.int64)
-        del self._free[first:]
-        given = self.limit + 2 * places
-        numbers = np.fromiter(map(self._numbers.setdefault, keys, given.tolist()), dtype=np.int64, count=len(values))
-        is_new = numbers == given
-        new, taken = flatnonzero(is_new), places[is_new]
-        self._free.extend(places[~is_new].tolist())
-        self._shown[taken] = object_column(values)[new]
-        for place, row in zip(taken.tolist(), new.tolist(), strict=True):
-            self._keys[place] = keys[row]
-        self._typed = self._typed or (len(new) > 0 and not kinds.isdisjoint((int, bool, float)))
-        return numbers
+        if None in map(self._numbers.get, keys):
+            new = [key for key in dict.fromkeys(keys) if key not in self._numbers]
+            firsts = {} if keys is values else dict(zip(reversed(keys), reversed(values), strict=True))
+            places = np.array([self._free.pop() for _ in new[: len(self._free)]], dtype=np.int64)
+            stop = self._shown.size + len(new) - len(places)
+            places = np.append(places, np.arange(self._shown.size, stop))
+            self._shown.put(places, object_column([firsts.get(key, key) for key in new]), stop)
+            self._numbers.update(zip(new, (self.limit + 2 * places).tolist(), strict=True))
+            self._shown.is_typed |= not kinds.isdisjoint(_TYPED)
+        return np.fromiter(map(self._numbers.__getitem__, keys), dtype=np.int64, count=len(keys))
 
     def of_one(self, value: Any) -> int:
         """Return the number of a single value: what `of` gives for a column of it."""
@@ -198,20 +192,12 @@ class PartNumbers:
         return own if 0 <= own < self.limit else int(self._of_wide(np.array([own]))[0])
 
     def _remember(self, key: Hashable, shown: Any) -> int:
-        if not self._free:
-            self._grow()
-        place = self._free.pop()
-        self._keys[place], self._shown[place] = key, shown
-        self._typed = self._typed or isinstance(shown, (int, float))
+        place = self._free.pop() if self._free else self._shown.size
+        self._shown.put(place, shown, max(place + 1, self._shown.size))
+        self._shown.is_typed |= type(shown) in _TYPED
+        self._is_plain &= type(shown) in _PLAIN
         number = self._numbers[key] = self.limit + 2 * place
         return number
-
-    def _grow(self) -> None:
-        size = len(self._keys)
-        added = max(16, size)
-        self._free.extend(range(size + added - 1, size - 1, -1))
-        self._keys.extend([None] * added)
-        self._shown = np.concatenate([self._shown, np.full(added, None, dtype=object)])
 
     def values(self, numbers: Ticks) -> Column:
         """Return the values that have these numbers."""
@@ -221,8 +207,7 @@ class PartNumbers:
         is_wide = (places >= 0) & (places & 1 == 1)
         known = flatnonzero((places >= 0) & ~is_wide)
         if len(known) == len(numbers):
-            shown = self._shown[places >> 1]
-            return column_of(shown.tolist()) if self._typed else shown
+            return self._shown[places >> 1]
         integers = numbers.copy()
         integers[is_wide] = self._wide.group[places[is_wide] >> 1]
         if not len(known):
@@ -231,12 +216,19 @@ class PartNumbers:
         shown[known] = self._shown[places[known] >> 1]
         return column_of(shown.tolist())
 
+    def held(self, numbers: Ticks) -> AnyColumn:
+        """Return what `values` does, held where they are plain values that are remembered."""
+        places = numbers - self.limit
+        if least(places) < 0 or (places & 1).any() or not self._is_plain:
+            return self.values(numbers)
+        return Held(Coded(places >> 1, self._shown))
+
     def value(self, number: int) -> Any:
         """Return the value that has a number."""
         place = number - self.limit
         if place < 0:
             return number
-        return self._wide.group.item(place >> 1) if place & 1 else self._shown[place >> 1]
+        return self._wide.group.item(place >> 1) if place & 1 else self._shown.one(place >> 1)
 
     def keep(self, numbers: Ticks) -> None:
         """Forget the values of all other numbers."""
@@ -244,11 +236,11 @@ class PartNumbers:
         kept = set(numbers[numbers >= self.limit].tolist())
         if not kept:
             self._numbers.clear()
-            self._keys, self._shown, self._free = [], object_column([]), []
-        for number in [number for number in self._numbers.values() if number not in kept]:
+            self._shown, self._free = Dictionary(), []
+        for key, number in [(key, number) for key, number in self._numbers.items() if number not in kept]:
             place = (number - self.limit) >> 1
-            del self._numbers[self._keys[place]]
-            self._keys[place] = self._shown[place] = None
+            del self._numbers[key]
+            self._shown.put(place, None, self._shown.size)
             self._free.append(place)
         wide = self._wide.slots()
         self._wide.release(wide[flatnonzero(~np.isin(self.limit + 2 * wide + 1, numbers))])
@@ -257,10 +249,13 @@ class PartNumbers:
 def _spelled(column: AnyColumn) -> list[Hashable]:
     """Return the `payload_key` of each value."""
     if isinstance(column, Held):
-        column = column.mapped(lambda values: object_column(_spelled(values)))
-        return [*column.tolist()]
+        return [*column.mapped(_payload_keys).tolist()]
     values: list[Any] = column.tolist()
     return values if column.dtype.kind in "bi" else list(map(payload_key, values))
+
+
+def _payload_keys(values: Column) -> Column:
+    return object_column(_spelled(values))
 
 
 def _is_plain(column: Column) -> bool:
@@ -369,18 +364,20 @@ class KeyTable:
         """Return the parts of a key as users see them, without the groups around it."""
         return tuple(self.parts(number)[self.around is not None :]) if self._firsts else (self._only.value(number),)
 
-    def _parts(self, numbers: Ticks) -> list[Column]:
+    def _parts(self, numbers: Ticks, show: Callable[[PartNumbers, Ticks], AnyColumn] = PartNumbers.values) -> list[AnyColumn]:
         if not self._firsts:
-            return [self._only.values(numbers)]
-        found: list[Column] = []
+            return [show(self._only, numbers)]
+        found: list[AnyColumn] = []
+        part: AnyColumn = numbers
         for first, last in zip(reversed(self._firsts), reversed(self._lasts), strict=True):
-            found.append(last.values(numbers & (2**_HALF - 1)))
-            numbers = first.values(numbers >> _HALF)
-        return [*found, numbers][::-1]
+            column = _made(part)
+            found.append(show(last, column & (2**_HALF - 1)))
+            part = show(first, column >> _HALF)
+        return [*found, part][::-1]
 
     def outer(self, numbers: Ticks) -> Ticks | None:
         """Return the groups around these, None if there are none."""
-        return None if self.around is None else self._parts(numbers)[0]
+        return None if self.around is None else _made(self._parts(numbers)[0])
 
     def shown(self, numbers: Ticks, leaves: list[AnyColumn] | None = None) -> Table:
         """Return the keys as users see them; `leaves` are what `leaves` gives, where that is known."""
@@ -397,11 +394,13 @@ class KeyTable:
     def _held_parts(self, numbers: Ticks) -> list[AnyColumn]:
         """Return what `_parts` does; where rows are many, plain values are held, each once for each group."""
         if len(numbers) < _MANY or (not self._firsts and largest(numbers) < self._only.limit):
-            return [*self._parts(numbers)]
-        if len(numbers) < _LARGE and not any(part.remembers_values for part in [self._only, *self._firsts, *self._lasts]):
-            return [*self._parts(numbers)]
+            return self._parts(numbers)
+        parts = self._parts(numbers, PartNumbers.held)
+        if all(isinstance(part, Held) or (part.dtype != object and len(numbers) < _LARGE) for part in parts):
+            return parts
         codes, known = integer_codes(numbers)
-        return [Held(Coded(codes, part)) if _is_plain(part) else part[codes] for part in self._parts(known)]
+        each = [part if isinstance(part, Held) else _made(shown) for part, shown in zip(parts, self._parts(known), strict=True)]
+        return [part if isinstance(part, Held) else Held(Coded(codes, part)) if _is_plain(part) else part[codes] for part in each]
 
     def leaves(self, numbers: Ticks) -> list[AnyColumn]:
         """Return all parts of keys, those of the groups around them first: `spell` makes paths of them."""

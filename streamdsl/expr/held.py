@@ -8,25 +8,105 @@ So each value is touched once, however many rows have it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
+
+from streamdsl.temporal.alike import packed, unique
+from streamdsl.temporal.payload import plain
 
 Column: TypeAlias = NDArray[Any]
 """One-dimensional: `int64`, `float64` or `bool` where every value is exactly that, else `object`."""
 Rows: TypeAlias = NDArray[np.intp]
 
+T = TypeVar("T")
+
 FEW: Final = 64
 """Of so few rows the values are made at once."""
 _WHOLE: Final = slice(None)
+_NONE: Final[Column] = np.empty(0, dtype=object)
+_WORTH: Final = 4
+"""So many values of a dictionary are worth a look for each row."""
+
+
+def column_of(values: Sequence[Any]) -> Column:
+    """Return values as a column: typed where all are exactly `int` (in int64), `float` or `bool`, else `object`.
+
+    >>> column_of([1, 2]).dtype, column_of([1, 2.0]).dtype, column_of([1, None]).dtype, column_of([2**64]).dtype
+    (dtype('int64'), dtype('O'), dtype('O'), dtype('O'))
+    """
+    kinds = unique(map(type, values))
+    column = packed(values, next(iter(kinds))) if len(kinds) == 1 else None
+    if column is not None:
+        return column
+    if any(issubclass(kind, np.generic) for kind in kinds):
+        return column_of([plain(value) for value in values])
+    return object_column(values)
+
+
+def object_column(values: Sequence[Any]) -> Column:
+    """Return values as an `object` column, never looking into them."""
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+class Dictionary:
+    """Different values, behind which more may come, and what is known of all of them.
+
+    >>> dictionary = Dictionary()
+    >>> dictionary.put(0, "b", 1)
+    >>> dictionary.of_all(np.argsort).tolist(), dictionary.put(1, "a", 2), dictionary.of_all(np.argsort).tolist()
+    ([0], None, [1, 0])
+    """
+
+    __slots__ = ("__weakref__", "_column", "is_typed", "size")
+
+    def __init__(self, values: Column = _NONE, is_typed: bool = False) -> None:
+        self._column = values
+        self.size = len(values)
+        self.is_typed = is_typed
+        """Whether there may be integers, floats or bools among objects."""
+
+    def __getitem__(self, codes: Rows | slice) -> Column:
+        """Return the values of some codes."""
+        values = self._column[: self.size][codes]
+        return column_of(values.tolist()) if self.is_typed else values
+
+    def one(self, code: int) -> Any:
+        """Return the value of a code."""
+        return self._column[code]
+
+    def put(self, places: Rows | int, values: Any, stop: int) -> None:
+        """Put values at places of their own, all of which are before `stop`."""
+        if stop > len(self._column):
+            self._column = np.concatenate([self._column, np.full(max(16, stop), None, dtype=object)])
+        self._column[places] = values
+        _FOUND.pop(self, None)
+        self.size = max(self.size, stop)
+
+    def copy(self) -> Dictionary:
+        """Return another with these values."""
+        return Dictionary(self._column[: self.size].copy(), self.is_typed)
+
+    def of_all(self, function: Callable[..., T], *args: Hashable) -> T:
+        """Return a function of all values: it is found once for as long as no more come."""
+        known = _FOUND.setdefault(self, {})
+        if (function, args) not in known:
+            known[function, args] = function(self[:], *args)
+        found: T = known[function, args]
+        return found
+
+
+_FOUND: Final[WeakKeyDictionary[Dictionary, dict[Any, Any]]] = WeakKeyDictionary()
+"""What is found of all values of dictionaries, which is no part of what they are."""
 
 
 class Known(NamedTuple):
-    """Numbers of codes (-1: not known yet), as long as those who give them show these values; so many are missing."""
+    """Numbers of codes (-1: not known yet), as long as those who give them have this dictionary; so many are missing."""
 
-    shown: Column
+    dictionary: Dictionary
     numbers: Column
     n_missing: int
 
@@ -122,32 +202,40 @@ class Held:
             codes = used[codes]
         return codes, self.source.coded(found)
 
+    @property
+    def dictionary(self) -> Dictionary | None:
+        """The dictionary of codes, where what is found of all its values is worth it for the rows."""
+        source = self.source
+        return source.dictionary if isinstance(source, Coded) and source.dictionary.size <= _WORTH * len(self) else None
+
     def mapped(self, function: Callable[[Column], Column]) -> Column:
         """Return a function of a column of values for all rows; it is told each value once."""
+        if (dictionary := self.dictionary) is not None:
+            return dictionary.of_all(function)[self.codes]
         codes, values = self.known()
         return function(values)[codes]
 
 
 class Coded(Source):
-    """Codes, and the value of each."""
+    """Codes, and the value of each in a dictionary."""
 
-    def __init__(self, codes: Rows, values: Column) -> None:
+    def __init__(self, codes: Rows, values: Column | Dictionary) -> None:
         self.size = len(codes)
         self._codes = codes
-        self._values = values
+        self.dictionary = values if isinstance(values, Dictionary) else Dictionary(values)
 
     def values(self, rows: Rows | slice) -> Column:
-        return self._values[self._codes[rows]]
+        return self.dictionary[self._codes[rows]]
 
     def codes(self) -> Rows:
         return self._codes
 
     def coded(self, codes: Rows) -> Column:
-        return self._values[codes]
+        return self.dictionary[codes]
 
     @property
     def n_codes(self) -> int:
-        return len(self._values)
+        return self.dictionary.size
 
 
 AnyColumn: TypeAlias = Column | Held

@@ -13,28 +13,15 @@ from numpy.typing import NDArray
 from streamdsl.expr.held import AnyColumn, Coded, Held, HeldColumns, parts_of, with_parts
 from streamdsl.expr.held import Column as Column
 from streamdsl.expr.held import Rows as Rows
+from streamdsl.expr.held import column_of as column_of
+from streamdsl.expr.held import object_column as object_column
 from streamdsl.expr.schema import Schema, Shape, is_positional, row_view
-from streamdsl.temporal.alike import packed, unique
+from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import PLAIN, Record, plain, plains, records
 from streamdsl.temporal.time import Ticks
 
 _FEW: Final = 16
 """So many values are looked at in columns; fewer one by one."""
-
-
-def column_of(values: Sequence[Any]) -> Column:
-    """Return values as a column: typed where all are exactly `int` (in int64), `float` or `bool`, else `object`.
-
-    >>> column_of([1, 2]).dtype, column_of([1, 2.0]).dtype, column_of([1, None]).dtype, column_of([2**64]).dtype
-    (dtype('int64'), dtype('O'), dtype('O'), dtype('O'))
-    """
-    kinds = unique(map(type, values))
-    column = packed(values, next(iter(kinds))) if len(kinds) == 1 else None
-    if column is not None:
-        return column
-    if any(issubclass(kind, np.generic) for kind in kinds):
-        return column_of([plain(value) for value in values])
-    return object_column(values)
 
 
 def plain_column_of(values: Sequence[Any]) -> Column:
@@ -56,11 +43,6 @@ def _getters(schema: Schema, payloads: Sequence[Any], kinds: set[type]) -> dict[
     if is_alike:
         return {name: itemgetter(place) for place, name in enumerate(schema.names)}
     return {name: attrgetter(name) for name in schema.names} if kinds == {schema.cls} else None
-
-
-def object_column(values: Sequence[Any]) -> Column:
-    """Return values as an `object` column, never looking into them."""
-    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def flatnonzero(holds: NDArray[Any]) -> Rows:
@@ -100,8 +82,12 @@ def concat_columns(columns: Sequence[Column]) -> Column:
 
 def concat_parts(parts: Sequence[AnyColumn]) -> AnyColumn:
     """Return columns one after the other; where all are held as codes they stay so."""
-    if all(type(part) is Held and type(part.source) is Coded for part in parts):
-        return _concat_coded([part.known() for part in parts if isinstance(part, Held)])
+    sources = [part.source for part in parts if isinstance(part, Held) and isinstance(part.source, Coded)]
+    if len(sources) == len(parts):
+        held = [part for part in parts if isinstance(part, Held)]
+        if len({id(source.dictionary) for source in sources}) == 1:
+            return Held(Coded(np.concatenate([part.codes for part in held]), sources[0].dictionary))
+        return _concat_coded([part.known() for part in held])
     return concat_columns([part.column if isinstance(part, Held) else part for part in parts])
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamdsl.errors import SchemaError
-from streamdsl.expr.held import Held
+from streamdsl.expr.held import Column, Held
 from streamdsl.io.arrow_held import ArrowSource
 from streamdsl.io.arrow_types import common_type, declared_type
 from streamdsl.io.values import unnested
@@ -38,6 +38,10 @@ def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
         texts = values.source.passed(values.rows) if isinstance(values.source, ArrowSource) else None
         if texts is not None and (hint is None or declared_type(hint) == texts.type):
             return texts
+        whole = None if values.dictionary is None else values.dictionary.of_all(_array_of_all)
+        found = None if whole is None else whole.take(pa.array(values.codes))
+        if found is not None and found.null_count < len(found):
+            return found if hint is None else _as_declared(found, declared_type(hint))
         codes, known = values.known()
         return arrow_array(name, known, hint).take(pa.array(codes))
     if isinstance(values, np.ndarray) and values.dtype != object:
@@ -55,6 +59,18 @@ def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
                 hint="to_pandas keeps any value; or select what Arrow can hold",
             ) from None
     return array if hint is None else _as_declared(array, declared_type(hint))
+
+
+def _array_of_all(values: Column) -> Any:
+    """Return values as an Arrow array, None where some of them may be an array of another type."""
+    try:
+        array = arrow_array("", values)
+    except SchemaError:
+        return None
+    if pa.types.is_null(array.type) or pa.types.is_decimal(array.type):
+        return None
+    zoned = pa.types.is_timestamp(array.type) and array.type.tz is not None
+    return None if zoned and len({value.tzinfo for value in values.tolist() if value is not None}) > 1 else array
 
 
 def _are_flat(values: list[Any]) -> bool:
