@@ -58,7 +58,7 @@ SABOTAGES = (
     Sabotage(
         "what another table of keys knows of codes is taken for one's own",
         "streamdsl/engine/keys.py",
-        "source.numbers is None or source.numbers.shown is not self._shown",
+        "source.numbers is None or source.numbers.dictionary is not self._shown",
         "source.numbers is None",
         "bound_once",
     ),
@@ -86,8 +86,15 @@ SABOTAGES = (
     Sabotage(
         "many values that are remembered at once are shown in the places of others",
         "streamdsl/engine/keys.py",
-        "self._shown[taken] = object_column(values)[new]",
-        "self._shown[taken] = object_column(values)[new][::-1]",
+        "object_column([firsts.get(key, key) for key in new])",
+        "object_column([firsts.get(key, key) for key in reversed(new)])",
+        "keys_of_any_kind",
+    ),
+    Sabotage(
+        "texts of one fingerprint are taken for each other",
+        "streamdsl/engine/known_values.py",
+        "numbers[~self._are_same(given.texts, self._places[slots])] = -1",
+        "pass",
         "keys_of_any_kind",
     ),
     Sabotage(

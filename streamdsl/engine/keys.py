@@ -11,13 +11,15 @@ from collections.abc import Callable, Hashable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from streamdsl.engine.index.pair_index import PairIndex
+from streamdsl.engine.known_values import KnownValues
 from streamdsl.expr import kernel
 from streamdsl.expr.coding import coded, integer_codes
-from streamdsl.expr.held import AnyColumn, Coded, Dictionary, Held, Known, with_parts
+from streamdsl.expr.held import AnyColumn, Coded, Dictionary, Held, Known, Source, with_parts
 from streamdsl.expr.nodes import Constant, Expr, Make
 from streamdsl.expr.schema import Schema, as_payload
 from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero, largest, least, object_column
@@ -38,6 +40,10 @@ _MANY: Final = 64
 
 _LARGE: Final = 2**16
 """So many keys are ordered sooner by the ranks of their values, though these are integers."""
+
+
+_KNOWN: Final[WeakKeyDictionary[Dictionary, dict[str, KnownValues]]] = WeakKeyDictionary()
+"""What is known of values, as long as those that are shown have their places: all of it can be found again."""
 
 
 class _Numbers(dict[Hashable, int]):
@@ -84,7 +90,8 @@ class PartNumbers:
             return self._of_held(column)
         if column.dtype.kind == "b" and len(column) >= _MANY:
             return self._of_bools(column)
-        if column.dtype.kind == "f" and len(column) >= kernel.MANY:
+        is_many = len(column) >= kernel.MANY
+        if is_many and (column.dtype.kind == "f" or (column.dtype.kind == "i" and not self._are_own and len(self))):
             return self._of_held(Held(coded(column)))
         return self._of_each(column)
 
@@ -102,8 +109,6 @@ class PartNumbers:
             self._are_own = True
             return self._of_integers(column)
         values = column.tolist()
-        if values and not len(self) and type(values[0]) is int and -(2**63) <= values[0] < 2**63:
-            self._are_own = True  # as if they came one by one
         kinds = unique(map(type, values))
         if len(values) >= _MANY and kinds <= _PLAIN:
             if not self._are_own or kinds.isdisjoint(_NUMBERS):
@@ -123,9 +128,21 @@ class PartNumbers:
         numbers = known.numbers[codes]
         if known.n_missing and len(unknown := flatnonzero(numbers < 0)):
             new = _in_order(codes[unknown], source.n_codes)
-            known.numbers[new] = self._of_each(source.coded(new))
+            known.numbers[new] = self._of_codes(source, new)
             source.numbers = Known(self._shown, known.numbers, known.n_missing - len(new))
             numbers[unknown] = known.numbers[codes[unknown]]
+        return numbers
+
+    def _of_codes(self, source: Source, codes: Rows) -> Ticks:
+        """Return the numbers of the values of codes: those that are not known by their fingerprints are looked at."""
+        given = source.fingerprints(codes)
+        if given is None or len(codes) < _MANY:
+            return self._of_each(source.coded(codes))
+        known = _KNOWN.setdefault(self._shown, {}).setdefault(given.kind, KnownValues())
+        numbers, slots = known.numbers(given)
+        if len(new := flatnonzero(numbers < 0)):
+            numbers[new] = self._of_each(source.coded(codes[new]))
+            known.learn(given, new, slots[new], numbers[new])
         return numbers
 
     def _of_mixed(self, column: Column, values: list[Any]) -> Ticks:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from streamdsl.temporal.alike import packed, unique
 from streamdsl.temporal.payload import plain
+from streamdsl.temporal.time import Ticks
 
 Column: TypeAlias = NDArray[Any]
 """One-dimensional: `int64`, `float64` or `bool` where every value is exactly that, else `object`."""
@@ -111,6 +112,19 @@ class Known(NamedTuple):
     n_missing: int
 
 
+class Fingerprints(NamedTuple):
+    """Integers by which the values of codes are known again among others of their kind.
+
+    Values that are the same have the same, and others do not; of texts others may, which are then compared.
+    """
+
+    kind: str
+    are_null: Ticks
+    """1 for each null, else 0."""
+    integers: Ticks
+    texts: Any
+
+
 class Source(ABC):
     """What held columns are rows of."""
 
@@ -133,6 +147,10 @@ class Source(ABC):
     @abstractmethod
     def n_codes(self) -> int:
         """What comes after the largest code."""
+
+    def fingerprints(self, codes: Rows) -> Fingerprints | None:
+        """Return the fingerprints of some codes, None if there are none: their values are then looked at, each time they come."""
+        return None
 
     numbers: Known | None = None
     """What was known of the codes when last somebody asked for numbers."""
@@ -232,6 +250,12 @@ class Coded(Source):
 
     def coded(self, codes: Rows) -> Column:
         return self.dictionary[codes]
+
+    def fingerprints(self, codes: Rows) -> Fingerprints | None:
+        values = self.coded(codes)
+        if values.dtype.kind not in "if":
+            return None
+        return Fingerprints(values.dtype.name.rstrip("64"), np.zeros(len(codes), dtype=np.int64), values.view(np.int64), None)
 
     @property
     def n_codes(self) -> int:

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamdsl.expr.coding import Typed, integer_codes
-from streamdsl.expr.held import FEW, AnyColumn, Column, Held, Rows, Source
+from streamdsl.expr.held import FEW, AnyColumn, Column, Fingerprints, Held, Rows, Source
 from streamdsl.io.arrow_columns import arrow_values
+from streamdsl.io.arrow_fingerprints import bits, fingerprints
 
 _SMALL: Final = 2**30
 _MOST: Final = 4
@@ -50,7 +51,14 @@ class ArrowSource(Source):
         return len(self._encoded[1])
 
     def coded(self, codes: Rows) -> Column:
-        return arrow_values(pa.chunked_array([self._encoded[1].take(pa.array(codes))]))
+        return arrow_values(pa.chunked_array([self._taken(codes)]))
+
+    def fingerprints(self, codes: Rows) -> Fingerprints | None:
+        return fingerprints(self._taken(codes))
+
+    def _taken(self, codes: Rows) -> Any:
+        """Return the values of some codes as an array."""
+        return self._encoded[1].take(pa.array(codes))
 
     @cached_property
     def _encoded(self) -> tuple[Rows, Any]:
@@ -59,9 +67,8 @@ class ArrowSource(Source):
         if pa.types.is_dictionary(kind):
             return _in_dictionaries(self.array.chunks, kind.value_type)
         array = self.array.combine_chunks()
-        if pa.types.is_floating(kind) and not array.null_count:
-            codes, known = integer_codes(array.cast(pa.float64()).to_numpy().view(np.int64))
-            return codes, pa.array(known.view(np.float64))
+        if (integers := bits(array)) is not None:
+            return _by_bits(array, integers)
         try:
             encoded = array.dictionary_encode(null_encoding="encode")
         except pa.ArrowNotImplementedError:  # then each row has a code of its own
@@ -74,6 +81,18 @@ class ArrowSource(Source):
             return None
         found = self.array.take(pa.array(np.arange(self.size)[rows] if isinstance(rows, slice) else rows)).combine_chunks()
         return None if found.null_count == len(found) else found
+
+
+def _by_bits(array: Any, integers: Column) -> tuple[Rows, Any]:
+    """Return the codes of an array whose values are integers, and the value of each, with a null behind them."""
+    codes, known = integer_codes(integers)
+    n_codes = len(known)
+    if array.null_count:
+        codes[array.is_null().to_numpy(zero_copy_only=False)] = n_codes
+        n_codes += 1
+    rows = np.zeros(n_codes, dtype=np.intp)
+    rows[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return codes, array.take(pa.array(rows))
 
 
 def _in_dictionaries(chunks: Sequence[Any], kind: Any) -> tuple[Rows, Any]:

@@ -1,0 +1,64 @@
+"""Values that are known again by their fingerprints, and the number of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.engine.index.pair_index import PairIndex, longer
+from streamdsl.expr.held import Fingerprints
+from streamdsl.expr.table import Rows
+from streamdsl.temporal.time import Ticks
+
+
+class KnownValues:
+    """The numbers of values of one kind.
+
+    >>> known = KnownValues()
+    >>> two = Fingerprints("int", np.array([0, 1]), np.array([7, 0]), None)
+    >>> numbers, slots = known.numbers(two)
+    >>> known.learn(two, np.array([0, 1]), slots, np.array([70, 80]))
+    >>> numbers.tolist(), known.numbers(two)[0].tolist()
+    ([-1, -1], [70, 80])
+    """
+
+    def __init__(self) -> None:
+        self._index = PairIndex()
+        self._numbers: Ticks = np.empty(0, dtype=np.int64)
+        self._places: Rows = np.empty(0, dtype=np.intp)
+        self._texts: Any = None
+        """Where values are texts, those that are known, each at its place: different ones may have equal fingerprints."""
+
+    def numbers(self, given: Fingerprints) -> tuple[Ticks, Rows]:
+        """Return the number of each value, -1 where it is not known, and where `learn` puts it."""
+        slots = self._index.find(given.are_null, given.integers)
+        if (more := self._index.size - len(self._numbers)) > 0:
+            self._numbers = np.append(self._numbers, np.full(more, -1))
+            self._places = longer(self._places, self._index.size)
+        numbers = self._numbers[slots]
+        if self._texts is not None:
+            numbers[~self._are_same(given.texts, self._places[slots])] = -1
+        return numbers, slots
+
+    def _are_same(self, texts: Any, places: Rows) -> NDArray[np.bool_]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        same = pc.equal(texts, self._texts.take(pa.array(places)))
+        found: NDArray[np.bool_] = same.fill_null(True).to_numpy(zero_copy_only=False)
+        return found
+
+    def learn(self, given: Fingerprints, rows: Rows, slots: Rows, numbers: Ticks) -> None:
+        """Remember the numbers of the values in some rows, but of those that are taken for others."""
+        is_free = self._numbers[slots] < 0
+        rows, slots = rows[is_free], slots[is_free]
+        self._numbers[slots] = numbers[is_free]
+        if given.texts is None:
+            return
+        import pyarrow as pa
+
+        known = [] if self._texts is None else [self._texts]
+        self._places[slots] = np.arange(len(slots)) + sum(map(len, known))
+        self._texts = pa.concat_arrays([*known, given.texts.take(pa.array(rows))])

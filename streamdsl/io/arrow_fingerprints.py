@@ -1,0 +1,95 @@
+"""Fingerprints of Arrow's values: integers by which they are known again, so that no Python object is made of one twice."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from streamdsl.expr.held import Column, Fingerprints
+
+_FACTOR: Final = 0x9E3779B97F4A7C15
+_MOST: Final = 2**22
+"""So many bytes of texts are worth it."""
+
+
+def fingerprints(array: Any) -> Fingerprints | None:
+    """Return integers by which the values of an Arrow array are known again; None of other types than these.
+
+    >>> found = fingerprints(pa.array(["a", None, "a"]))
+    >>> found.kind, found.are_null.tolist(), found.integers.tolist(), found.texts is None
+    ('string', [0, 1, 0], [97, 0, 97], False)
+    """
+    integers = bits(array)
+    texts = array if integers is None and _is_text(array.type) else None
+    if texts is not None:
+        integers = _hashes(texts)
+    if integers is None:
+        return None
+    are_null = array.is_null().to_numpy(zero_copy_only=False).astype(np.int64)
+    return Fingerprints(_name(array.type), are_null, np.where(are_null, 0, integers), texts)
+
+
+def bits(array: Any) -> Column | None:
+    """Return values of Arrow as integers that say what they are, those of nulls mean nothing; None where not all have such.
+
+    >>> from datetime import date
+    >>> bits(pa.array([date(1970, 1, 3)])).tolist(), bits(pa.array([2**63], pa.uint64())), bits(pa.array(["a"]))
+    ([2], None, None)
+    """
+    kind = array.type
+    if pa.types.is_decimal128(kind):
+        halves = np.frombuffer(array.buffers()[1], dtype=np.int64)[2 * array.offset : 2 * (array.offset + len(array))]
+        return halves[::2].copy() if (halves[1::2] == halves[::2] >> 63).all() else None
+    if pa.types.is_float32(kind) or pa.types.is_float64(kind):
+        floats: Column = array.cast(pa.float64()).fill_null(0).to_numpy()
+        return floats.view(np.int64)
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        array = array.view(pa.int32())
+    elif pa.types.is_temporal(kind):
+        array = array.view(pa.int64()) if kind.bit_width == 64 else array
+    if not pa.types.is_integer(array.type):
+        return None
+    try:
+        integers: Column = array.cast(pa.int64()).fill_null(0).to_numpy()
+    except pa.ArrowInvalid:
+        return None
+    return integers
+
+
+def _name(kind: Any) -> str:
+    return "int" if pa.types.is_integer(kind) else "float" if pa.types.is_floating(kind) else str(kind)
+
+
+def _is_text(kind: Any) -> bool:
+    return any(
+        test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    )
+
+
+def _hashes(texts: Any) -> Column | None:
+    """Return for each text the sum of its bytes, each times a power of a factor; None where they are too long."""
+    _, offsets, data = texts.buffers()
+    wide = pa.types.is_large_string(texts.type) or pa.types.is_large_binary(texts.type)
+    starts = np.frombuffer(offsets, dtype=np.int64 if wide else np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    first, last = int(starts[0]), int(starts[-1])
+    if last - first > _MOST:
+        return None
+    starts = starts.astype(np.int64) - first
+    bytes_ = np.zeros(last - first + 1, dtype=np.uint64)
+    if last > first:
+        bytes_[:-1] = np.frombuffer(data, dtype=np.uint8)[first:last]
+        bytes_[:-1] *= _powers(_FACTOR, (last - first - 1).bit_length())[: last - first]
+    sums = np.add.reduceat(bytes_, starts[:-1])
+    sums *= _powers(pow(_FACTOR, -1, 2**64), (last - first).bit_length())[starts[:-1]]
+    return np.where(starts[1:] > starts[:-1], sums.view(np.int64), 0)
+
+
+@lru_cache(maxsize=32)
+def _powers(factor: int, bit_length: int) -> Column:
+    """Return the first powers of a factor, in 64 bits."""
+    factors = np.full(1 << bit_length, factor, dtype=np.uint64)
+    factors[0] = 1
+    return np.multiply.accumulate(factors)
