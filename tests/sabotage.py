@@ -98,6 +98,13 @@ SABOTAGES = (
         "keys_of_any_kind",
     ),
     Sabotage(
+        "keys are shown in the type that keys of another push have",
+        "streamdsl/io/arrow_values.py",
+        'array = arrow_array("", values) if len(kinds) == 1 else None',
+        'array = arrow_array("", values)',
+        "keys_of_any_kind",
+    ),
+    Sabotage(
         "points that are left by a filter keep the first ids",
         "streamdsl/engine/batch.py",
         "self.rows + self.first",

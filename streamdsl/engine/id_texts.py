@@ -156,15 +156,23 @@ def _written(ids: Ids) -> Parts | None:
 
 def _held_texts(column: Held) -> Chosen | Known:
     if (dictionary := column.dictionary) is not None:
-        return Known(column.codes, partial(dictionary.of_all, _texts_of_all))
+        return Known(column.codes, partial(dictionary.of_all, _texts_of_all, join=_one_behind_the_other))
     codes, values = column.known()
     return Chosen(_texts(values.tolist()), codes)
 
 
 def _texts_of_all(values: Column, before: str, behind: str) -> Any:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    return pa.array([before + text + behind for text in _texts(values.tolist())], pa.string())
+    texts = pa.array(values).cast(pa.string()) if values.dtype.kind == "i" else pa.array(_texts(values.tolist()), pa.string())
+    return pc.binary_join_element_wise(before, texts, behind, "")
+
+
+def _one_behind_the_other(one: Any, other: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.concat_arrays([one, other])
 
 
 def _texts(values: list[Any]) -> list[str]:

@@ -84,23 +84,30 @@ class Dictionary:
         if stop > len(self._column):
             self._column = np.concatenate([self._column, np.full(max(16, stop), None, dtype=object)])
         self._column[places] = values
-        _FOUND.pop(self, None)
+        if (places if isinstance(places, int) else places.min()) < self.size:
+            _FOUND.pop(self, None)
         self.size = max(self.size, stop)
 
     def copy(self) -> Dictionary:
         """Return another with these values."""
         return Dictionary(self._column[: self.size].copy(), self.is_typed)
 
-    def of_all(self, function: Callable[..., T], *args: Hashable) -> T:
-        """Return a function of all values: it is found once for as long as no more come."""
+    def of_all(self, function: Callable[..., T], *args: Hashable, join: Callable[[T, T], T | None] | None = None) -> T:
+        """Return a function of all values: it is found once for as long as no more come.
+
+        What it is of values one by one `join` puts together, and gives None where that is not what it is of all of them.
+        """
         known = _FOUND.setdefault(self, {})
-        if (function, args) not in known:
-            known[function, args] = function(self[:], *args)
-        found: T = known[function, args]
-        return found
+        size, found = known.get((function, args), (0, None))
+        if size < self.size:
+            found = join(found, function(self[size:], *args)) if size and join is not None else None
+            if found is None:
+                found = function(self[:], *args)
+            known[function, args] = self.size, found
+        return found  # type: ignore[no-any-return]
 
 
-_FOUND: Final[WeakKeyDictionary[Dictionary, dict[Any, Any]]] = WeakKeyDictionary()
+_FOUND: Final[WeakKeyDictionary[Dictionary, dict[Any, tuple[int, Any]]]] = WeakKeyDictionary()
 """What is found of all values of dictionaries, which is no part of what they are."""
 
 

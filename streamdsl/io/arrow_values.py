@@ -7,13 +7,14 @@ from datetime import datetime, time
 from decimal import Decimal
 from enum import Enum
 from itertools import chain
+from types import NoneType
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from streamdsl.errors import SchemaError
-from streamdsl.expr.held import Column, Held
+from streamdsl.expr.held import Column, Dictionary, Held, Rows
 from streamdsl.io.arrow_held import ArrowSource
 from streamdsl.io.arrow_types import common_type, declared_type
 from streamdsl.io.values import unnested
@@ -38,9 +39,8 @@ def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
         texts = values.source.passed(values.rows) if isinstance(values.source, ArrowSource) else None
         if texts is not None and (hint is None or declared_type(hint) == texts.type):
             return texts
-        whole = None if values.dictionary is None else values.dictionary.of_all(_array_of_all)
-        found = None if whole is None else whole.take(pa.array(values.codes))
-        if found is not None and found.null_count < len(found):
+        found = None if values.dictionary is None else _taken(values.dictionary, values.codes)
+        if found is not None:
             return found if hint is None else _as_declared(found, declared_type(hint))
         codes, known = values.known()
         return arrow_array(name, known, hint).take(pa.array(codes))
@@ -61,16 +61,48 @@ def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
     return array if hint is None else _as_declared(array, declared_type(hint))
 
 
+def _taken(dictionary: Dictionary, codes: Rows) -> Any:
+    """Return the values of codes as the array that these alone make; None where others of the dictionary change its type."""
+    whole = dictionary.of_all(_array_of_all, join=_joined)
+    found = None if whole is None else whole.take(pa.array(codes))
+    if found is None or found.null_count == len(found):
+        return None
+    if pa.types.is_decimal(found.type):
+        before, behind = dictionary.of_all(_digits, join=_side_by_side)[:, codes].max(axis=1).tolist()
+        found = found.cast(pa.decimal128(max(1, before + behind), behind))
+    return found
+
+
+def _joined(one: Any, other: Any) -> Any:
+    return None if one is None or other is None or one.type != other.type else pa.concat_arrays([one, other])
+
+
+def _side_by_side(one: Column, other: Column) -> Column:
+    return np.concatenate([one, other], axis=1)
+
+
 def _array_of_all(values: Column) -> Any:
     """Return values as an Arrow array, None where some of them may be an array of another type."""
+    kinds = unique(map(type, values.tolist())) - {NoneType}
     try:
-        array = arrow_array("", values)
+        array = arrow_array("", values) if len(kinds) == 1 else None
     except SchemaError:
         return None
-    if pa.types.is_null(array.type) or pa.types.is_decimal(array.type):
+    if array is None or pa.types.is_decimal256(array.type) or (pa.types.is_decimal(array.type) and kinds != {Decimal}):
         return None
     zoned = pa.types.is_timestamp(array.type) and array.type.tz is not None
     return None if zoned and len({value.tzinfo for value in values.tolist() if value is not None}) > 1 else array
+
+
+def _digits(decimals: Column) -> Rows:
+    """Return how many digits each decimal has before the point, and how many behind it: Arrow's type has the most of each."""
+    found = np.zeros((2, len(decimals)), dtype=np.int64)
+    for place, decimal in enumerate(decimals.tolist()):
+        if decimal is not None:
+            _, digits, exponent = decimal.as_tuple()
+            behind = max(-exponent, 0)
+            found[:, place] = max(len(digits) + exponent, 0), behind
+    return found
 
 
 def _are_flat(values: list[Any]) -> bool:
