@@ -86,8 +86,8 @@ SABOTAGES = (
     Sabotage(
         "many values that are remembered at once are shown in the places of others",
         "streamdsl/engine/keys.py",
-        "object_column([firsts.get(key, key) for key in new])",
-        "object_column([firsts.get(key, key) for key in reversed(new)])",
+        "object_column(new if firsts is None else",
+        "object_column(new[::-1] if firsts is None else",
         "keys_of_any_kind",
     ),
     Sabotage(

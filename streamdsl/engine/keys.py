@@ -42,7 +42,7 @@ _LARGE: Final = 2**16
 """So many keys are ordered sooner by the ranks of their values, though these are integers."""
 
 
-_KNOWN: Final[WeakKeyDictionary[Dictionary, dict[str, KnownValues]]] = WeakKeyDictionary()
+_KNOWN: Final[WeakKeyDictionary[Dictionary, KnownValues]] = WeakKeyDictionary()
 """What is known of values, as long as those that are shown have their places: all of it can be found again."""
 
 
@@ -135,15 +135,9 @@ class PartNumbers:
 
     def _of_codes(self, source: Source, codes: Rows) -> Ticks:
         """Return the numbers of the values of codes: those that are not known by their fingerprints are looked at."""
-        given = source.fingerprints(codes)
-        if given is None or len(codes) < _MANY:
+        if len(codes) < _MANY:
             return self._of_each(source.coded(codes))
-        known = _KNOWN.setdefault(self._shown, {}).setdefault(given.kind, KnownValues())
-        numbers, slots = known.numbers(given)
-        if len(new := flatnonzero(numbers < 0)):
-            numbers[new] = self._of_each(source.coded(codes[new]))
-            known.learn(given, new, slots[new], numbers[new])
-        return numbers
+        return _KNOWN.setdefault(self._shown, KnownValues()).find(source, codes, self._of_each)
 
     def _of_mixed(self, column: Column, values: list[Any]) -> Ticks:
         """Return the numbers of values some of which are integers, that are their own numbers."""
@@ -161,11 +155,11 @@ class PartNumbers:
         """Return the numbers of many values, given their `payload_key`s: all of them are remembered from now on."""
         if None in map(self._numbers.get, keys):
             new = [key for key in dict.fromkeys(keys) if key not in self._numbers]
-            firsts = {} if keys is values else dict(zip(reversed(keys), reversed(values), strict=True))
+            firsts = None if keys is values else dict(zip(reversed(keys), reversed(values), strict=True))
             places = np.array([self._free.pop() for _ in new[: len(self._free)]], dtype=np.int64)
             stop = self._shown.size + len(new) - len(places)
             places = np.append(places, np.arange(self._shown.size, stop))
-            self._shown.put(places, object_column([firsts.get(key, key) for key in new]), stop)
+            self._shown.put(places, object_column(new if firsts is None else list(map(firsts.__getitem__, new))), stop)
             self._numbers.update(zip(new, (self.limit + 2 * places).tolist(), strict=True))
             self._shown.is_typed |= not kinds.isdisjoint(_TYPED)
         return np.fromiter(map(self._numbers.__getitem__, keys), dtype=np.int64, count=len(keys))

@@ -2,21 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.index.pair_index import PairIndex, longer
-from streamdsl.expr.held import Fingerprints
-from streamdsl.expr.table import Rows
+from streamdsl.expr.held import Fingerprints, Source
+from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 
 class KnownValues:
+    """The numbers of values, of each kind those that have come.
+
+    Those of the first source are not asked for before there is another: a table as a whole comes once.
+    """
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, _OneKind] = {}
+        self._first: Source | None = None
+        self._codes: list[Rows] = []
+
+    def find(self, source: Source, codes: Rows, look: Callable[[Column], Ticks]) -> Ticks:
+        """Return the numbers of the values of codes that were not asked for yet; `look` gives those of unknown values."""
+        if self._first is None or self._first is source:
+            self._first = source
+            self._codes.append(codes)
+            return look(source.coded(codes))
+        if self._codes and self._first.numbers is not None:
+            first, self._codes = np.concatenate(self._codes), []
+            numbers = self._first.numbers.numbers[first]
+            self._found(self._first, first, lambda rows: numbers[rows])
+        return self._found(source, codes, lambda rows: look(source.coded(codes[rows])))
+
+    def _found(self, source: Source, codes: Rows, look: Callable[[Rows], Ticks]) -> Ticks:
+        given = source.fingerprints(codes)
+        if given is None:
+            return look(np.arange(len(codes)))
+        known = self._kinds.setdefault(given.kind, _OneKind())
+        numbers, slots = known.numbers(given)
+        if len(new := flatnonzero(numbers < 0)):
+            numbers[new] = look(new)
+            known.learn(given, new, slots[new], numbers[new])
+        return numbers
+
+
+class _OneKind:
     """The numbers of values of one kind.
 
-    >>> known = KnownValues()
+    >>> known = _OneKind()
     >>> two = Fingerprints("int", np.array([0, 1]), np.array([7, 0]), None)
     >>> numbers, slots = known.numbers(two)
     >>> known.learn(two, np.array([0, 1]), slots, np.array([70, 80]))
