@@ -243,18 +243,23 @@ class PartNumbers:
 
     def keep(self, numbers: Ticks) -> None:
         """Forget the values of all other numbers."""
+        wide = self._wide.slots()
+        wide = wide[flatnonzero(~np.isin(self.limit + 2 * wide + 1, numbers))]
+        known = np.fromiter(self._numbers.values(), dtype=np.int64, count=len(self._numbers))
+        gone = flatnonzero(~np.isin(known, numbers))
+        if not len(wide) + len(gone):
+            return
+        self._wide.release(wide)
         self._shown = self._shown.copy()  # what has been known of held values is known no more
-        kept = set(numbers[numbers >= self.limit].tolist())
-        if not kept:
+        if len(gone) == len(known):
             self._numbers.clear()
             self._shown, self._free = Dictionary(), []
-        for key, number in [(key, number) for key, number in self._numbers.items() if number not in kept]:
-            place = (number - self.limit) >> 1
-            del self._numbers[key]
-            self._shown.put(place, None, self._shown.size)
-            self._free.append(place)
-        wide = self._wide.slots()
-        self._wide.release(wide[flatnonzero(~np.isin(self.limit + 2 * wide + 1, numbers))])
+        elif len(gone):
+            keys, places = list(self._numbers), (known[gone] - self.limit) >> 1
+            for row in gone.tolist():
+                del self._numbers[keys[row]]
+            self._shown.put(places, None, self._shown.size)
+            self._free.extend(places.tolist())
 
 
 def _spelled(column: AnyColumn) -> list[Hashable]:
