@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from itertools import chain
@@ -23,6 +23,8 @@ from streamdsl.temporal.frames import Values
 from streamdsl.temporal.payload import PLAIN, plain
 
 _INT64: Final = range(-(2**63), 2**63)
+_AS_THEY_ARE: Final = frozenset({str, bytes, float, bool, Decimal, date, timedelta})
+"""The types whose values, if no other type is among them, Arrow takes for what they are."""
 _FAMILIES: Final[dict[type, type]] = {float: int, Decimal: int}
 
 
@@ -48,11 +50,14 @@ def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
         array = pa.array(values)
     else:
         listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
-        if not _are_flat(listed):
+        kinds = unique(map(type, listed)) - {NoneType}
+        if not _are_flat(listed, kinds):
             listed = [unnested(value, _leaf) for value in listed]
         try:
-            _check_alike(listed)
-            array = pa.array(_exact(listed))
+            if len(kinds) > 1 or not kinds <= _AS_THEY_ARE:
+                _check_alike(listed)
+                listed = _exact(listed)
+            array = pa.array(listed)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise SchemaError(
                 f"Arrow has no type for the values of the field {name!r}: {error}",
@@ -105,10 +110,9 @@ def _digits(decimals: Column) -> Rows:
     return found
 
 
-def _are_flat(values: list[Any]) -> bool:
-    """Say whether all are plain values, or lists of these: Arrow takes them as they are."""
-    kinds = unique(map(type, values))
-    if kinds <= {list, type(None)}:
+def _are_flat(values: list[Any], kinds: set[type]) -> bool:
+    """Say whether values of these types and None are plain values, or lists of these: Arrow takes them as they are."""
+    if kinds <= {list}:
         kinds = unique(map(type, chain.from_iterable(value for value in values if value is not None)))
     return kinds <= PLAIN
 
