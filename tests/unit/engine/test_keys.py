@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -34,3 +35,22 @@ def test_groups_that_nothing_holds_are_forgotten(
         out += sum(isinstance(event, sd.Insert) for event in session.push([*rows, sd.Cti(start + 10)]))
         assert all(table.remembered <= 100 for table in tables)
     assert out >= 1000
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ([n / 2 for n in range(100)], range(100, 200)),
+        ([2**63 + n for n in range(100)], range(100)),
+        ([Decimal(n) / 1000 for n in range(100)], [Decimal(n + 1000) for n in range(100)]),
+    ],
+)
+def test_keys_have_the_types_that_they_have_without_those_of_other_pushes(first: Sequence[Any], then: Sequence[Any]) -> None:
+    def sent(pushes: Sequence[Sequence[Any]]) -> Any:
+        session = sd.source("s").group_by("k").tumbling_window(10).aggregate(n=sd.count()).open()
+        for number, keys in enumerate(pushes):
+            out = session.feed([sd.point((number, i), 10 * number, {"k": key}) for i, key in enumerate(keys)])
+        return out.to_arrow().column("k")
+
+    found, expected = sent([first, first, then]), sent([[], [], then])
+    assert (found.type, found.to_pylist()) == (expected.type, expected.to_pylist())
