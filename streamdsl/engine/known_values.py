@@ -69,7 +69,7 @@ class _OneKind:
 
     def numbers(self, given: Fingerprints) -> tuple[Ticks, Rows]:
         """Return the number of each value, -1 where it is not known, and where `learn` puts it."""
-        slots = self._index.find(given.are_null, given.integers)
+        slots = self._index.find_different(given.are_null, given.integers)
         if (more := self._index.size - len(self._numbers)) > 0:
             self._numbers = np.append(self._numbers, np.full(more, -1))
             self._places = longer(self._places, self._index.size)

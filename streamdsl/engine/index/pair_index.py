@@ -66,7 +66,7 @@ class PairIndex:
         if len(numbers) == 1:
             return np.array([self.find_one(int(numbers[0]), int(groups[0]))])
         pairs = few_pairs(numbers, groups)
-        return self._find(numbers, groups) if pairs is None else self._find(pairs.first, pairs.second)[pairs.index]
+        return self.find_different(numbers, groups) if pairs is None else self.find_different(pairs.first, pairs.second)[pairs.index]
 
     def find_one(self, number: int, group: int) -> int:
         """Return the slot of a single pair: where events come one by one, a few are asked for again and again."""
@@ -88,7 +88,7 @@ class PairIndex:
             place = (place + 1) & (len(table) - 1)
             slot = table.item(place)
         if 2 * (self._n_taken + 1) > len(table) or not (self._n_released or self._fresh < self.size):
-            return int(self._find(np.array([number]), np.array([group]))[0])
+            return int(self.find_different(np.array([number]), np.array([group]))[0])
         slot = self._take_one()
         table[place], self._places[slot] = slot, place
         self.number.put(slot, number)
@@ -97,7 +97,8 @@ class PairIndex:
         self.made_one(slot, number, group)
         return slot
 
-    def _find(self, numbers: Ticks, groups: Ticks) -> Rows:
+    def find_different(self, numbers: Ticks, groups: Ticks) -> Rows:
+        """Return what `find` does, sooner where most of the pairs are different."""
         places = self._home(numbers, groups)
         slots = self._seek(numbers, groups, places)
         missing = flatnonzero(slots < 0)
