@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,34 +18,23 @@ from streamdsl.temporal.time import Ticks
 class KnownValues:
     """The numbers of values, of each kind those that have come.
 
-    Those of the first source are not asked for before there is another: a table as a whole comes once.
+    Those of the first source are not looked for: a table as a whole comes once.
     """
 
     def __init__(self) -> None:
         self._kinds: dict[str, _OneKind] = {}
-        self._first: Source | None = None
-        self._codes: list[Rows] = []
+        self._first: ref[Source] | None = None
 
     def find(self, source: Source, codes: Rows, look: Callable[[Column], Ticks]) -> Ticks:
         """Return the numbers of the values of codes that were not asked for yet; `look` gives those of unknown values."""
-        if self._first is None or self._first is source:
-            self._first = source
-            self._codes.append(codes)
-            return look(source.coded(codes))
-        if self._codes and self._first.numbers is not None:
-            first, self._codes = np.concatenate(self._codes), []
-            numbers = self._first.numbers.numbers[first]
-            self._found(self._first, first, lambda rows: numbers[rows])
-        return self._found(source, codes, lambda rows: look(source.coded(codes[rows])))
-
-    def _found(self, source: Source, codes: Rows, look: Callable[[Rows], Ticks]) -> Ticks:
-        given = source.fingerprints(codes)
+        self._first = self._first or ref(source)
+        given = None if self._first() is source else source.fingerprints(codes)
         if given is None:
-            return look(np.arange(len(codes)))
+            return look(source.coded(codes))
         known = self._kinds.setdefault(given.kind, _OneKind())
         numbers, slots = known.numbers(given)
         if len(new := flatnonzero(numbers < 0)):
-            numbers[new] = look(new)
+            numbers[new] = look(source.coded(codes[new]))
             known.learn(given, new, slots[new], numbers[new])
         return numbers
 

@@ -66,7 +66,9 @@ class PairIndex:
         if len(numbers) == 1:
             return np.array([self.find_one(int(numbers[0]), int(groups[0]))])
         pairs = few_pairs(numbers, groups)
-        return self.find_different(numbers, groups) if pairs is None else self.find_different(pairs.first, pairs.second)[pairs.index]
+        return (
+            self.find_different(numbers, groups) if pairs is None else self.find_different(pairs.first, pairs.second)[pairs.index]
+        )
 
     def find_one(self, number: int, group: int) -> int:
         """Return the slot of a single pair: where events come one by one, a few are asked for again and again."""
