@@ -13,6 +13,7 @@ from streamdsl.engine.columnar.bag import Bag
 from streamdsl.engine.columnar.digits import LARGEST, digit_weights, real_parts
 from streamdsl.engine.columnar.kernels import DIGIT_ADDER
 from streamdsl.engine.columnar.terms import DIGIT, ROWS, LaneKey, Part, Reals, Terms
+from streamdsl.engine.sorting import ascending
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
@@ -371,5 +372,5 @@ def distinct(slots: Iterable[Rows]) -> Rows:
     columns = list(slots)
     if len(columns) == 1 and len(columns[0]) == 1:
         return columns[0]
-    found = np.sort(np.concatenate([np.empty(0, dtype=np.intp), *columns]))
+    found = ascending(np.concatenate([np.empty(0, dtype=np.intp), *columns]))
     return found[flatnonzero(np.concatenate([[True], found[1:] != found[:-1]]))] if len(found) else found

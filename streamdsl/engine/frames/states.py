@@ -8,6 +8,7 @@ from streamdsl.engine.buffered.members import Members
 from streamdsl.engine.buffered.modules import StateAggregate, Windows
 from streamdsl.engine.frames.arrangement import Arrangement, Moves
 from streamdsl.engine.frames.frame import Changed, Frame, Pairs
+from streamdsl.engine.sorting import stable_order
 from streamdsl.expr.table import Column, Rows, flatnonzero, object_column
 from streamdsl.temporal.time import Ticks
 from streamdsl.udm.bases import can_remove
@@ -124,6 +125,6 @@ def _unpacked(pairs: Rows, places: Rows) -> Pairs:
 
 
 def _members(pairs: Pairs, n_windows: int) -> Members:
-    order = np.argsort(pairs.windows, kind="stable")
+    order = stable_order(pairs.windows)
     stops = np.cumsum(np.bincount(pairs.windows, minlength=n_windows))
     return Members(pairs.places[order], np.concatenate([[0], stops[:-1]]), stops)

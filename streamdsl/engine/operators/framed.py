@@ -30,7 +30,7 @@ from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.frontiers import Frontier, of_windows
 from streamdsl.engine.operator import Gate, inputs_of
 from streamdsl.engine.operators.swept import SweptOperator
-from streamdsl.engine.sorting import order_by
+from streamdsl.engine.sorting import order_by, stable_order
 from streamdsl.engine.swept.agenda import Agenda
 from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
@@ -75,7 +75,7 @@ class Computing:
         # In each order the members of a window stand together, and windows as they are numbered.
         stops = np.cumsum(np.bincount(at, minlength=len(self.slots)))
         if order is Order.ANY:
-            places = places[np.argsort(at, kind="stable")]
+            places = places[stable_order(at)]
         return Members(places, np.concatenate([[0], stops[:-1]]), stops)
 
     def error(self, window: int, error: Exception) -> Exception:
