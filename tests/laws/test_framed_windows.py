@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.emit import EmitMode
+from streamdsl.engine.buffered.modules import BestAggregate
 from streamdsl.engine.lower import lower
 from streamdsl.engine.session import Session
 from streamdsl.errors import StreamDslError, UserCodeError
@@ -120,6 +121,7 @@ def in_small_parts(data: st.DataObject) -> Iterator[None]:
         patch("streamdsl.engine.frames.arrangement._SCANNED", few),
         patch("streamdsl.engine.frames.frame._SPARE", data.draw(spare)),
         patch("streamdsl.engine.buffered.runs.SHORT", data.draw(st.sampled_from([0, 256]))),
+        patch.object(BestAggregate, "least_rows", data.draw(st.sampled_from([0, 2, 64]))),
     ):
         yield
 

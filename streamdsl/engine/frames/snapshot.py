@@ -9,6 +9,7 @@ from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.frame import Changed, DisjointFrame, Found, Policy
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.sorting import ascending
+from streamdsl.engine.swept.sorted_index import Portion
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Output
@@ -32,7 +33,7 @@ class SnapshotFrame(DisjointFrame):
         lo, hi = self._span(changed)
         return self._widened(changed.codes, lo, np.where(hi == INFINITY, hi, hi + 1), touching=True)
 
-    def windows(self, around: Stretches, rows: Arrangement) -> Found:
+    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> Found:
         table = self.table
         places = rows.overlapping(around, table.any_places)
         codes, (le, re) = rows.rows.groups[places], rows.extents(places)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 import numpy as np
 
 from streamdsl.engine.buffered.members import Members
@@ -12,7 +14,13 @@ from streamdsl.engine.sorting import stable_order
 from streamdsl.expr.table import Column, Rows, flatnonzero, object_column
 from streamdsl.temporal.time import Ticks
 from streamdsl.udm.bases import can_remove
-from streamdsl.udm.incremental import Held
+
+
+class Asked(Windows, Protocol):
+    """Windows that aggregates are asked for, of which some can be asked for alone."""
+
+    def at(self, windows: Rows) -> Windows:
+        """Return some of them."""
 
 
 class WindowStates:
@@ -33,9 +41,9 @@ class WindowStates:
         """Begin a step, in which these rows change."""
         self._changed, self._moves = changed, moves
 
-    def of(self, module: StateAggregate, found: Windows, slots: Rows) -> list[Held]:
+    def of(self, module: StateAggregate, found: Asked, slots: Rows) -> list[Any]:
         """Return the states of windows, which are in order, up to date."""
-        column = self._frame.table.states[self.modules.index(module)]
+        column = self._column(module)
         self._copy(module, column, found, slots)
         is_known = column[slots] != None  # noqa: E711
         gone, come = self._since(slots)
@@ -44,14 +52,22 @@ class WindowStates:
         known, new = flatnonzero(is_known), flatnonzero(~is_known)
         held = column[slots]
         if len(known):
-            states = module.advanced(found, held[known].tolist(), gone.at(known), come.at(known))
-            held[known] = object_column(states)
+            asked = found.at(known)
+            held[known] = object_column(module.advanced(asked, held[known].tolist(), gone.at(known), come.at(known)))
         if len(new):
-            members = found.members(module.order)
-            nothing = Members(members.places, members.lo[new], members.lo[new])
-            held[new] = object_column(module.advanced(found, [None] * len(new), nothing, members.at(new)))
+            asked = found.at(new)
+            members = asked.members(module.order)
+            nothing = Members(members.places, members.lo, members.lo)
+            held[new] = object_column(module.advanced(asked, [None] * len(new), nothing, members))
         column[slots] = held
         return list(held.tolist())
+
+    def forget(self, module: StateAggregate, slots: Rows) -> None:
+        """Drop the states that windows have of a module."""
+        self._column(module)[slots] = None
+
+    def _column(self, module: StateAggregate) -> Column:
+        return self._frame.table.states[self.modules.index(module)]
 
     def _copy(self, module: StateAggregate, column: Column, found: Windows, slots: Rows) -> None:
         """Let windows that were part of others before begin with copies of their states."""
@@ -59,9 +75,11 @@ class WindowStates:
         if self._frame.by_point or not len(new):
             return
         wanted = np.isin(new, slots) & (column[before] != None)  # noqa: E711
-        for slot, held in zip(new[wanted].tolist(), column[before[wanted]].tolist(), strict=True):
-            window = int(flatnonzero(slots == slot)[0])
-            column[slot] = module.copied(held, found, window)
+        if not wanted.any():
+            return
+        window_of = np.empty(self._frame.table.capacity, dtype=np.intp)
+        window_of[slots] = np.arange(len(slots))
+        column[new[wanted]] = module.copied(column[before[wanted]], found, window_of[new[wanted]])
 
     def _ends(self, slots: Rows) -> tuple[Rows, Ticks]:
         """Return the windows that have a state, or a copy of one, and where they ended when it was made; these are in order."""

@@ -36,7 +36,7 @@ from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
 from streamdsl.errors import UserCodeError
 from streamdsl.expr.nodes import Life
-from streamdsl.expr.table import Column, Rows, Table, flatnonzero
+from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero, object_column
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, Ticks
@@ -54,6 +54,10 @@ class Computing:
     operator: FramedWindowOperator
     slots: Rows
     known: dict[Order, Members] = field(default_factory=dict)
+
+    def at(self, windows: Rows) -> Computing:
+        """Return some of the windows."""
+        return self if len(windows) == len(self.slots) else Computing(self.rows, self.operator, self.slots[windows])
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -259,7 +263,17 @@ class FramedWindowOperator(SweptOperator):
     def _column(self, module: MemberAggregate, found: Computing) -> Column:
         if self.states is None or not isinstance(module, StateAggregate):
             return module.results(found)
-        return module.shown(found, self.states.of(module, found, found.slots))
+        has_state = self.table.rows[found.slots] >= module.least_rows
+        if has_state.all():
+            return module.shown(found, self.states.of(module, found, found.slots))
+        self.states.forget(module, found.slots[~has_state])
+        if not has_state.any():
+            return module.results(found)
+        results = object_column([None] * len(found.slots))
+        few, many = found.at(flatnonzero(~has_state)), found.at(flatnonzero(has_state))
+        results[~has_state] = object_column(module.results(few).tolist())
+        results[has_state] = object_column(module.shown(many, self.states.of(module, many, many.slots)).tolist())
+        return column_of(results.tolist())
 
     def _sums(self, found: Computing) -> Lanes:
         """Return what the members of windows add up to."""
