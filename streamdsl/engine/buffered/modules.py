@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.builtin import Builtin
 from streamdsl.udm.incremental import Held, copied, detached, keeps_state
 from streamdsl.udm.invoke import as_result, empty_result, payloads_of, results_of
+
+LONG: Final = 64
+"""Windows with so many rows are not looked through anew where what comes tells their results."""
 
 
 class Values(NamedTuple):
@@ -182,7 +185,7 @@ class StateAggregate(MemberAggregate):
 class BestAggregate(StateAggregate):
     """The smallest or the largest value, which is the state itself: of a long window that grows only what comes is looked at."""
 
-    least_rows = 64
+    least_rows = LONG
 
     def advanced(self, asked: Windows, states: Sequence[Any], gone: Members, come: Members) -> list[Any]:
         values = self.values(asked.rows, come)

@@ -1,13 +1,17 @@
-"""The states of windows: which rows have come into a window, and which have left it, since its states were made."""
+"""What is kept of the members of windows: states of modules, and sums, which take in who comes and who leaves."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
 from streamdsl.engine.buffered.members import Members
 from streamdsl.engine.buffered.modules import StateAggregate, Windows
+from streamdsl.engine.buffered.runs import spread
+from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.engine.columnar.terms import Terms
 from streamdsl.engine.frames.arrangement import Arrangement, Moves
 from streamdsl.engine.frames.frame import Changed, Frame, Pairs
 from streamdsl.engine.sorting import stable_order
@@ -19,8 +23,92 @@ from streamdsl.udm.bases import can_remove
 class Asked(Windows, Protocol):
     """Windows that aggregates are asked for, of which some can be asked for alone."""
 
-    def at(self, windows: Rows) -> Windows:
+    def at(self, windows: Rows) -> Asked:
         """Return some of them."""
+
+    @property
+    def pairs(self) -> Pairs:
+        """Return each pair of a window's number and the place of a row in it."""
+
+
+class Changes:
+    """What a step changes of windows whose results are out: which rows come into them, and which leave them."""
+
+    def __init__(self, frame: Frame, rows: Arrangement) -> None:
+        self.frame = frame
+        self._rows = rows
+        self._changed: Changed | None = None
+        self._moves: Moves | None = None
+
+    def begin(self, changed: Changed | None, moves: Moves | None) -> None:
+        """Begin a step, in which these rows change."""
+        self._changed, self._moves = changed, moves
+
+    @property
+    def n_changed(self) -> int:
+        """How many rows change."""
+        return 0 if self._changed is None else len(self._changed.le)
+
+    def copies(self, slots: Rows) -> tuple[Rows, Rows]:
+        """Return which of some windows were part of others before, and of which: at first they have the members of these."""
+        new, before = self.frame.split
+        if self.frame.by_point or not len(new):
+            return new[:0], before[:0]
+        wanted = np.isin(new, slots)
+        return new[wanted], before[wanted]
+
+    def _ends(self, slots: Rows) -> tuple[Rows, Ticks]:
+        """Return the windows that have a state, or a copy of one, and where they ended when it was made; these are in order."""
+        table, (new, before) = self.frame.table, self.frame.split
+        ends, has_one = table.results.re.copy(), table.results.is_out.copy()
+        ends[new], has_one[new] = table.results.re[before], table.results.is_out[before]
+        known = flatnonzero(has_one[slots])
+        return known, ends[slots[known]]
+
+    def since(self, slots: Rows) -> tuple[Members, Members]:
+        """Return who has left windows, and who has come into them."""
+        gone, come = self._of_changed(slots)
+        if self.frame.by_point:
+            out, into = self._of_moved(slots)
+            gone, come = (Pairs(*map(np.concatenate, zip(*pair, strict=True))) for pair in ((gone, out), (come, into)))
+        return _members(gone, len(slots)), _members(come, len(slots))
+
+    def _of_changed(self, slots: Rows) -> tuple[Pairs, Pairs]:
+        """Return the changed rows that have left windows, and those that have come into them."""
+        nothing = Pairs(slots[:0], slots[:0])
+        if self._changed is None or self._moves is None:
+            return nothing, nothing
+        changed, frame, rows, table = self._changed, self.frame, np.arange(len(self._changed.le)), self.frame.table
+        known, ends_before = self._ends(slots)
+        if not len(known):
+            return nothing, nothing
+        slots, pairs = slots[known], []
+        for ends, re in ((ends_before, changed.re_old), (table.re[slots], changed.re_new)):
+            windows = table.stretches(table.code[slots], table.le[slots], ends)
+            found = frame.pairs(windows, changed.codes, self._rows.extents_of(changed.le, re), rows)
+            pairs.append(known[found.windows] * len(rows) + found.places)
+        before, after = pairs
+        left, came = np.setdiff1d(before, after, True), np.setdiff1d(after, before, True)
+        return _unpacked(left, self._moves.before), _unpacked(came, self._moves.after)
+
+    def _of_moved(self, slots: Rows) -> tuple[Pairs, Pairs]:
+        """Return the other rows that have left windows as these end elsewhere, and those that have come into them."""
+        table, frame = self.frame.table, self.frame
+        re_old, re_new = table.results.re[slots], table.re[slots]
+        lo, hi = np.minimum(re_old, re_new), np.maximum(re_old, re_new)
+        windows = flatnonzero((lo < hi) & table.results.is_out[slots])
+        nothing = Pairs(slots[:0], slots[:0])
+        if not len(windows):
+            return nothing, nothing
+        stretches = table.stretches(table.code[slots[windows]], lo[windows], hi[windows])
+        rows = self._rows
+        places = rows.overlapping(stretches.merged(), table.any_places)
+        if self._moves is not None:
+            places = np.setdiff1d(places, self._moves.after)
+        found = frame.pairs(stretches, rows.rows.groups[places], rows.extents(places), places)
+        windows = windows[found.windows]
+        grows = re_new[windows] > re_old[windows]
+        return Pairs(windows[~grows], found.places[~grows]), Pairs(windows[grows], found.places[grows])
 
 
 class WindowStates:
@@ -29,24 +117,18 @@ class WindowStates:
     A state is as its window's result that is out: it takes in what one step changes, or it is dropped.
     """
 
-    def __init__(self, frame: Frame, rows: Arrangement, modules: list[StateAggregate]) -> None:
-        self._frame = frame
-        self._rows = rows
+    def __init__(self, changes: Changes, modules: list[StateAggregate]) -> None:
+        self._changes = changes
+        self._table = changes.frame.table
         self.modules = modules
-        frame.table.states = [object_column([]) for _ in modules]
-        self._changed: Changed | None = None
-        self._moves: Moves | None = None
-
-    def begin(self, changed: Changed | None, moves: Moves | None) -> None:
-        """Begin a step, in which these rows change."""
-        self._changed, self._moves = changed, moves
+        self._table.states = [object_column([]) for _ in modules]
 
     def of(self, module: StateAggregate, found: Asked, slots: Rows) -> list[Any]:
         """Return the states of windows, which are in order, up to date."""
         column = self._column(module)
         self._copy(module, column, found, slots)
         is_known = column[slots] != None  # noqa: E711
-        gone, come = self._since(slots)
+        gone, come = self._changes.since(slots)
         if not can_remove(module.function):
             is_known &= gone.lo == gone.hi
         known, new = flatnonzero(is_known), flatnonzero(~is_known)
@@ -67,72 +149,45 @@ class WindowStates:
         self._column(module)[slots] = None
 
     def _column(self, module: StateAggregate) -> Column:
-        return self._frame.table.states[self.modules.index(module)]
+        return self._table.states[self.modules.index(module)]
 
     def _copy(self, module: StateAggregate, column: Column, found: Windows, slots: Rows) -> None:
-        """Let windows that were part of others before begin with copies of their states."""
-        new, before = self._frame.split
-        if self._frame.by_point or not len(new):
-            return
-        wanted = np.isin(new, slots) & (column[before] != None)  # noqa: E711
-        if not wanted.any():
-            return
-        window_of = np.empty(self._frame.table.capacity, dtype=np.intp)
-        window_of[slots] = np.arange(len(slots))
-        column[new[wanted]] = module.copied(column[before[wanted]], found, window_of[new[wanted]])
+        new, before = self._changes.copies(slots)
+        known = flatnonzero(column[before] != None)  # noqa: E711
+        if len(known):
+            window_of = np.empty(self._table.capacity, dtype=np.intp)
+            window_of[slots] = np.arange(len(slots))
+            column[new[known]] = module.copied(column[before[known]], found, window_of[new[known]])
 
-    def _ends(self, slots: Rows) -> tuple[Rows, Ticks]:
-        """Return the windows that have a state, or a copy of one, and where they ended when it was made; these are in order."""
-        table, (new, before) = self._frame.table, self._frame.split
-        ends, has_one = table.results.re.copy(), table.results.is_out.copy()
-        ends[new], has_one[new] = table.results.re[before], table.results.is_out[before]
-        known = flatnonzero(has_one[slots])
-        return known, ends[slots[known]]
 
-    def _since(self, slots: Rows) -> tuple[Members, Members]:
-        """Return who has left windows, and who has come into them."""
-        gone, come = self._of_changed(slots)
-        if self._frame.by_point:
-            out, into = self._of_moved(slots)
-            gone, come = (Pairs(*map(np.concatenate, zip(*pair, strict=True))) for pair in ((gone, out), (come, into)))
-        return _members(gone, len(slots)), _members(come, len(slots))
+class WindowSums:
+    """What the members of windows add up to, by slot: it takes in what one step changes, as states do."""
 
-    def _of_changed(self, slots: Rows) -> tuple[Pairs, Pairs]:
-        """Return the changed rows that have left windows, and those that have come into them."""
-        nothing = Pairs(slots[:0], slots[:0])
-        if self._changed is None or self._moves is None:
-            return nothing, nothing
-        changed, frame, rows, table = self._changed, self._frame, np.arange(len(self._changed.le)), self._frame.table
-        known, ends_before = self._ends(slots)
-        if not len(known):
-            return nothing, nothing
-        slots, pairs = slots[known], []
-        for ends, re in ((ends_before, changed.re_old), (table.re[slots], changed.re_new)):
-            windows = table.stretches(table.code[slots], table.le[slots], ends)
-            found = frame.pairs(windows, changed.codes, self._rows.extents_of(changed.le, re), rows)
-            pairs.append(known[found.windows] * len(rows) + found.places)
-        before, after = pairs
-        left, came = np.setdiff1d(before, after, True), np.setdiff1d(after, before, True)
-        return _unpacked(left, self._moves.before), _unpacked(came, self._moves.after)
+    def __init__(self, changes: Changes, terms: Callable[[Rows], Terms]) -> None:
+        self._changes = changes
+        self._terms = terms
 
-    def _of_moved(self, slots: Rows) -> tuple[Pairs, Pairs]:
-        """Return the other rows that have left windows as these end elsewhere, and those that have come into them."""
-        table, frame = self._frame.table, self._frame
-        re_old, re_new = table.results.re[slots], table.re[slots]
-        lo, hi = np.minimum(re_old, re_new), np.maximum(re_old, re_new)
-        windows = flatnonzero((lo < hi) & table.results.is_out[slots])
-        nothing = Pairs(slots[:0], slots[:0])
-        if not len(windows):
-            return nothing, nothing
-        stretches = table.stretches(table.code[slots[windows]], lo[windows], hi[windows])
-        rows = self._rows
-        places = rows.overlapping(stretches.merged(), table.any_places)
-        if self._moves is not None:
-            places = np.setdiff1d(places, self._moves.after)
-        found = frame.pairs(stretches, rows.rows.groups[places], rows.extents(places), places)
-        windows = windows[found.windows]
-        grows = re_new[windows] > re_old[windows]
-        return Pairs(windows[~grows], found.places[~grows]), Pairs(windows[grows], found.places[grows])
+    def of(self, found: Asked, slots: Rows) -> Lanes:
+        """Return the sums of windows, which are in order, up to date."""
+        table = self._changes.frame.table
+        lanes = table.lanes
+        new, before = self._changes.copies(slots)
+        copied = flatnonzero(table.has_lanes[before])
+        lanes.copy(new[copied], before[copied])
+        table.has_lanes[new[copied]] = True
+        known, unknown = flatnonzero(table.has_lanes[slots]), flatnonzero(~table.has_lanes[slots])
+        gone, come = self._changes.since(slots)
+        for members, sign in ((gone, -1), (come, 1)):
+            at, among = spread(members.lo[known], members.hi[known])
+            if len(at):
+                terms = self._terms(members.places[among])
+                lanes.add(slots[known[at]], terms if sign == 1 else -terms)
+        if len(unknown):
+            lanes.clear(slots[unknown])
+            pairs = found.at(unknown).pairs
+            lanes.add(slots[unknown[pairs.windows]], self._terms(pairs.places))
+        table.has_lanes[slots] = True
+        return lanes.take(slots)
 
 
 def _unpacked(pairs: Rows, places: Rows) -> Pairs:
