@@ -38,7 +38,6 @@ from streamdsl.engine.operators.lifetimes import (
 from streamdsl.engine.operators.match import MatchOperator
 from streamdsl.engine.operators.one_by_one import OneByOneWindowOperator
 from streamdsl.engine.operators.scan import ScanOperator
-from streamdsl.engine.operators.session import SessionOperator
 from streamdsl.engine.operators.snapshot import SnapshotOperator
 from streamdsl.engine.operators.span import SelectManyOperator, SelectOperator, WhereOperator
 from streamdsl.engine.operators.stitch import StitchOperator
@@ -81,7 +80,7 @@ from streamdsl.plan.node import (
 )
 from streamdsl.plan.outputs import outputs_of
 from streamdsl.temporal.time import INFINITY, Ticks
-from streamdsl.windows import Hopping, Session, Snapshot
+from streamdsl.windows import Hopping, Snapshot
 
 Options: TypeAlias = Mapping[str, str]
 
@@ -103,7 +102,7 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
         return WindowOperator
     reason = why_not_columnar(node)
     if reason is None:
-        return {Snapshot: SnapshotOperator, Session: SessionOperator}.get(type(node.windows), OneByOneWindowOperator)
+        return SnapshotOperator if isinstance(node.windows, Snapshot) else OneByOneWindowOperator
     if isinstance(node, WindowAggregate) and why_not_framed(node) is None:
         return FramedWindowOperator
     if isinstance(node.windows, Hopping):

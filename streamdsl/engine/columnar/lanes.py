@@ -237,14 +237,6 @@ class Lanes:
                 if source in bags:
                     bags.setdefault(slot, Bag()).merge(bags[source])
 
-    def add_lanes(self, index: Rows, other: Lanes) -> None:
-        """Add another's position i at position `index[i]`."""
-        for key, array in self._lanes_for(other):
-            _add_at(self._lane(key), index, array)
-        for aggregate, bags in other._bags.items():
-            for position, bag in bags.items():
-                self._bag(aggregate, int(index[position])).merge(bag)
-
     def run_up(self, slots: Rows, starts: Rows) -> None:
         """Make each of `slots` the sum of those before it and itself, from the last position in `starts` on."""
         lengths = np.diff(starts, append=len(slots))

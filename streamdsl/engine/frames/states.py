@@ -163,12 +163,11 @@ class WindowStates:
 class WindowSums:
     """What the members of windows add up to, by slot: it takes in what one step changes, as states do."""
 
-    def __init__(self, changes: Changes, terms: Callable[[Rows], Terms]) -> None:
+    def __init__(self, changes: Changes) -> None:
         self._changes = changes
-        self._terms = terms
 
-    def of(self, found: Asked, slots: Rows) -> Lanes:
-        """Return the sums of windows, which are in order, up to date."""
+    def of(self, found: Asked, slots: Rows, terms_of: Callable[[Rows], Terms]) -> Lanes:
+        """Return the sums of windows, which are in order, up to date; `terms_of` says what rows add."""
         table = self._changes.frame.table
         lanes = table.lanes
         new, before = self._changes.copies(slots)
@@ -180,12 +179,12 @@ class WindowSums:
         for members, sign in ((gone, -1), (come, 1)):
             at, among = spread(members.lo[known], members.hi[known])
             if len(at):
-                terms = self._terms(members.places[among])
+                terms = terms_of(members.places[among])
                 lanes.add(slots[known[at]], terms if sign == 1 else -terms)
         if len(unknown):
             lanes.clear(slots[unknown])
             pairs = found.at(unknown).pairs
-            lanes.add(slots[unknown[pairs.windows]], self._terms(pairs.places))
+            lanes.add(slots[unknown[pairs.windows]], terms_of(pairs.places))
         table.has_lanes[slots] = True
         return lanes.take(slots)
 

@@ -150,7 +150,7 @@ class FramedWindowOperator(SweptOperator):
         self._timers = Agenda()
         self.changes = Changes(frame, self.rows)
         self.states = WindowStates(self.changes, [module for module in self.members if isinstance(module, StateAggregate)])
-        self.sums = WindowSums(self.changes, self._terms_at)
+        self.sums = WindowSums(self.changes)
         self._keeps = False
         """Whether states or sums of windows have ever been kept."""
         self._computed = _NONE
@@ -297,7 +297,7 @@ class FramedWindowOperator(SweptOperator):
         few, many = self._by_size(found.slots, LONG)
         if len(many):
             asked = found.at(many)
-            lanes.merge(many, self.sums.of(asked, asked.slots))
+            lanes.merge(many, self.sums.of(asked, asked.slots, self._terms_at))
         if len(few):
             self.table.has_lanes[found.slots[few]] = False
             pairs = found.at(few).pairs
