@@ -842,6 +842,13 @@ SABOTAGES = (
         "a_window_that_grows",
     ),
     Sabotage(
+        "a look at a table that is cut short tells that the table is gone",
+        "streamdsl/sinks/statements.py",
+        "            if not _names_nothing(error.__cause__):\n",
+        "            if False:\n",
+        "a_look_at_a_table_that_is_cut_short",
+    ),
+    Sabotage(
         "a bad file is passed though nobody has asked for it",
         "streamdsl/jobs/bad_files.py",
         'if job.bad_files != "skip":',
