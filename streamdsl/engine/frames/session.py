@@ -37,10 +37,13 @@ class SessionFrame(DisjointFrame):
 
     def _reach(self, re: Ticks) -> Ticks:
         """Return the times before which a next row must start to join rows that end then."""
-        ends = re[re != INFINITY]
+        gap, is_endless = self._spec.gap, re == INFINITY
+        if gap == INFINITY:
+            return np.full(len(re), INFINITY, dtype=np.int64)
+        ends = re[~is_endless]
         if len(ends):
             self._spec.reach(int(ends.max()))
-        return np.where(re == INFINITY, INFINITY, re + np.where(re == INFINITY, 0, self._spec.gap))
+        return np.where(is_endless, INFINITY, re + np.where(is_endless, 0, gap))
 
     def around(self, changed: Changed) -> Stretches:
         reach = self._reach(np.maximum(changed.re_old, changed.re_new))
