@@ -294,6 +294,10 @@ class FramedWindowOperator(SweptOperator):
     def _sums(self, found: Computing) -> Lanes:
         """Return what the members of windows add up to."""
         lanes = Lanes(len(found.slots))
+        if not any(accumulator.number in self._arguments for accumulator in self.accumulators):
+            rows = self.table.rows[found.slots]  # which the frame has counted
+            lanes.add_sums(ROWS, rows, int(rows.sum()))
+            return lanes
         few, many = self._by_size(found.slots, LONG)
         if len(many):
             asked = found.at(many)
