@@ -14,7 +14,7 @@ from streamdsl.engine.few import Few
 from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Gate, Operator, Passage, Piece, RowOperator, line_of, through
-from streamdsl.engine.operators.applied import GridApplyOperator
+from streamdsl.engine.operators.applied import FramedApplyOperator, GridApplyOperator
 from streamdsl.engine.operators.asof_join import AsofJoinOperator
 from streamdsl.engine.operators.calendar import CalendarOperator
 from streamdsl.engine.operators.chop import ChopOperator
@@ -104,8 +104,8 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
     reason = why_not_columnar(node)
     if reason is None:
         return {Snapshot: SnapshotOperator, Session: SessionOperator}.get(type(node.windows), OneByOneWindowOperator)
-    if isinstance(node, WindowAggregate) and why_not_framed(node) is None:
-        return FramedWindowOperator
+    if why_not_framed(node) is None:
+        return FramedWindowOperator if isinstance(node, WindowAggregate) else FramedApplyOperator
     if isinstance(node.windows, Hopping):
         reason = why_not_grid(node)
     if forced == "columnar" and reason is not None:

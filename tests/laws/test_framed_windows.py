@@ -23,7 +23,7 @@ from tests.laws.fold import Fold
 from tests.laws.harness import EMITS
 from tests.laws.modules import Ends
 from tests.laws.profiles import examples
-from tests.laws.test_buffered_windows import Adding, InOrder, Kept, Ordered, with_ids, without_ids
+from tests.laws.test_buffered_windows import Adding, Each, InOrder, Kept, Ordered, Twice, with_ids, without_ids
 from tests.laws.test_swept_operators import windows_of
 from tests.laws.test_window_operators import GROUPS, Outcome, Query, cti_of, pushes, pushing, small
 
@@ -52,6 +52,10 @@ RESULTS: list[Query] = [
     lambda w: w.aggregate(Ordered(), lambda e: e.v),
     lambda w: w.aggregate(InOrder(), lambda e: e.v),
     lambda w: w.aggregate(dev=sd.stddev(lambda e: e.v), total=sd.sum(lambda e: e.v)),
+    lambda w: w.apply(Twice(), lambda e: e.v),
+    lambda w: w.apply(Each(), lambda e: e.v),
+    lambda w: w.top_k(2, by=lambda e: e.v),
+    lambda w: w.top_k(1, by="k", rank=True),
 ]
 
 
