@@ -104,10 +104,8 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
     reason = why_not_columnar(node)
     if reason is None:
         return {Snapshot: SnapshotOperator, Session: SessionOperator}.get(type(node.windows), OneByOneWindowOperator)
-    if why_not_framed(node) is None:
-        return FramedWindowOperator if isinstance(node, WindowAggregate) else FramedApplyOperator
-    if isinstance(node.windows, Hopping):
-        reason = why_not_grid(node)
+    on_grid = isinstance(node.windows, Hopping)
+    reason = why_not_grid(node) if on_grid else why_not_framed(node)
     if forced == "columnar" and reason is not None:
         raise QueryError(
             f"{node.name} cannot run on a columnar window operator: {reason}",
@@ -115,7 +113,9 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
         )
     if reason is not None:
         return WindowOperator
-    return GridWindowOperator if isinstance(node, WindowAggregate) else GridApplyOperator
+    if isinstance(node, WindowApply):
+        return GridApplyOperator if on_grid else FramedApplyOperator
+    return GridWindowOperator if on_grid else FramedWindowOperator
 
 
 OPERATORS: dict[type[Node], type[Any]] = {

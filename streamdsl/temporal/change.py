@@ -50,7 +50,8 @@ def pair(old: Iterable[A], new: Iterable[B]) -> list[tuple[A | None, B | None]]:
     [(_Row(le=0, re=9, payload='n=1', key='n=1'), _Row(le=0, re=5, payload='n=1', key='n=1'))]
     """
     waiting: dict[tuple[int, Hashable], list[A]] = {}
-    for row in sorted([*old][::-1], key=lambda row: -row.re):
+    last_first = [*old][::-1]
+    for row in sorted(last_first, key=lambda row: -row.re):
         waiting.setdefault((row.le, row.key), []).append(row)
     met: list[tuple[A | None, B | None]] = []
     for after in sorted(new, key=lambda row: row.re):
