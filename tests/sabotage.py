@@ -793,6 +793,13 @@ SABOTAGES = (
         "split_before_it_is_out or states_are",
     ),
     Sabotage(
+        "an operator's results that end elsewhere are remembered as they were",
+        "streamdsl/engine/operators/applied.py",
+        "        results.re[moved] = table.re[moved]\n",
+        "",
+        "results_of_operators_end",
+    ),
+    Sabotage(
         "a window that is gone forgets how often its result has come back",
         "streamdsl/engine/swept/results.py",
         "        self._gone.update(zip(windows, self.versions[slots[at]].tolist(), strict=True))\n",

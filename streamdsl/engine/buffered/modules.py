@@ -100,14 +100,24 @@ class MemberAggregate:
             values = _known(values)
         filled = flatnonzero(values.lo < values.hi)
         if not len(filled):
-            return column_of([empty_result(self.function) for _ in values.lo])
+            return self._of_none(len(values.lo))
         found = together(self.function, Segments(values.column, values.lo[filled], values.hi[filled], values.rows))
         if found is None or len(filled) == len(values.lo):
             return found
-        results = [empty_result(self.function) for _ in values.lo]
-        for at, value in zip(filled.tolist(), found.tolist(), strict=True):
-            results[at] = value
-        return column_of(results)
+        results = self._of_none(len(values.lo))
+        if results.dtype == found.dtype != object:
+            results[filled] = found
+            return results
+        results = results.astype(object)
+        results[filled] = found
+        return column_of(results.tolist())
+
+    def _of_none(self, count: int) -> Column:
+        """Return the results of so many windows without values; what may be changed is made for each."""
+        empty = empty_result(self.function)
+        if type(empty) in IMMUTABLE:
+            return np.repeat(column_of([empty]), count)
+        return object_column([empty_result(self.function) for _ in range(count)])
 
     def _of_each(self, values: Values, asked: Windows) -> list[Any]:
         function, found = self.function, []

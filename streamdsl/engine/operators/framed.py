@@ -344,12 +344,14 @@ class FramedWindowOperator(SweptOperator):
         return int(np.count_nonzero(self.frame.is_needed(cti, self.rows, places)))
 
 
-def why_not_framed(node: WindowAggregate) -> str | None:
+def why_not_framed(node: WindowAggregate | WindowApply) -> str | None:
     """Say why the framed operator cannot run a node, None if it can."""
     if not isinstance(node.windows, (Snapshot, Session, Count)) or getattr(node.windows, "max_duration", None):
         return f"its windows are {node.windows.describe()}, not snapshots, whole sessions or counted"
     if node.output is not Output.ALIGN:
         return "its results are points at the ends of windows that may move"
+    if isinstance(node, WindowApply) and node.time_sensitive:
+        return f"{node.module.label} is time-sensitive"
     if any(keeps_state(agg.function) and agg.function.time_sensitive for agg in node.aggregates):
         return "a module keeps a state of lifetimes"
     exprs = [expr for agg in node.aggregates for expr in (agg.argument, agg.where) if expr is not None]
