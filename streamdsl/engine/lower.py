@@ -14,7 +14,7 @@ from streamdsl.engine.few import Few
 from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Gate, Operator, Passage, Piece, RowOperator, line_of, through
-from streamdsl.engine.operators.applied import GridApplyOperator
+from streamdsl.engine.operators.applied import FramedApplyOperator, GridApplyOperator
 from streamdsl.engine.operators.asof_join import AsofJoinOperator
 from streamdsl.engine.operators.calendar import CalendarOperator
 from streamdsl.engine.operators.chop import ChopOperator
@@ -38,7 +38,6 @@ from streamdsl.engine.operators.lifetimes import (
 from streamdsl.engine.operators.match import MatchOperator
 from streamdsl.engine.operators.one_by_one import OneByOneWindowOperator
 from streamdsl.engine.operators.scan import ScanOperator
-from streamdsl.engine.operators.session import SessionOperator
 from streamdsl.engine.operators.snapshot import SnapshotOperator
 from streamdsl.engine.operators.span import SelectManyOperator, SelectOperator, WhereOperator
 from streamdsl.engine.operators.stitch import StitchOperator
@@ -81,7 +80,7 @@ from streamdsl.plan.node import (
 )
 from streamdsl.plan.outputs import outputs_of
 from streamdsl.temporal.time import INFINITY, Ticks
-from streamdsl.windows import Hopping, Session, Snapshot
+from streamdsl.windows import Hopping, Snapshot
 
 Options: TypeAlias = Mapping[str, str]
 
@@ -103,11 +102,9 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
         return WindowOperator
     reason = why_not_columnar(node)
     if reason is None:
-        return {Snapshot: SnapshotOperator, Session: SessionOperator}.get(type(node.windows), OneByOneWindowOperator)
-    if isinstance(node, WindowAggregate) and why_not_framed(node) is None:
-        return FramedWindowOperator
-    if isinstance(node.windows, Hopping):
-        reason = why_not_grid(node)
+        return SnapshotOperator if isinstance(node.windows, Snapshot) else OneByOneWindowOperator
+    on_grid = isinstance(node.windows, Hopping)
+    reason = why_not_grid(node) if on_grid else why_not_framed(node)
     if forced == "columnar" and reason is not None:
         raise QueryError(
             f"{node.name} cannot run on a columnar window operator: {reason}",
@@ -115,7 +112,9 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
         )
     if reason is not None:
         return WindowOperator
-    return GridWindowOperator if isinstance(node, WindowAggregate) else GridApplyOperator
+    if isinstance(node, WindowApply):
+        return GridApplyOperator if on_grid else FramedApplyOperator
+    return GridWindowOperator if on_grid else FramedWindowOperator
 
 
 OPERATORS: dict[type[Node], type[Any]] = {

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.engine.sorting import stable_order
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
@@ -112,7 +113,7 @@ def _marked(flat: Ticks, size: int) -> tuple[Rows, Ticks]:
 
 
 def _sorted(flat: Ticks) -> tuple[Rows, Ticks]:
-    order = np.argsort(flat)
+    order = stable_order(flat)
     ordered = flat[order]
     is_first = _is_first(ordered)
     index = np.empty(len(flat), dtype=np.intp)

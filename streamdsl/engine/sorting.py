@@ -1,6 +1,6 @@
-"""Sorting by integers: columns as one where they fit into 64 bits together, with the places of rows in the low bits.
+"""Sorting by integers: columns as one where they fit into 64 bits together, digit by digit.
 
-Values are sorted faster than positions.
+numpy sorts 16 bits by counting, in a few nanoseconds a number; a sort that compares takes thirty, on some processors.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from streamdsl.expr.table import Column, Rows
 Codes = NDArray[np.int64]
 
 _BITS: Final = 63
+_DIGIT: Final = 16
 _FEW: Final = 16
 """So few rows are sorted sooner as Python's own values."""
 _ROOM: Final = 8
@@ -74,17 +75,11 @@ def _are_ordered(columns: Sequence[Column]) -> bool:
     return False
 
 
-def _ordered(code: Codes, bits: int, order: Rows | None) -> Rows | None:
-    """Return rows that are in some order, sorted stably by a code: as many of its bits at a time as the place of a row leaves."""
-    row_bits = (len(code) - 1).bit_length()
-    width = _BITS - row_bits
-    for shift in range(0, bits, width):
-        part = (code >> shift) & ((1 << width) - 1) if bits > width else code
-        packed = (part if order is None else part[order]) << row_bits
-        packed |= np.arange(len(code))
-        packed.sort()
-        packed &= (1 << row_bits) - 1
-        order = packed if order is None else order[packed]
+def _ordered(codes: Codes, bits: int, order: Rows | None) -> Rows | None:
+    """Return rows that are in some order, sorted stably by a code of so many bits: digit by digit, the last one first."""
+    for shift in range(0, bits, _DIGIT):
+        digits = (codes >> shift).astype(np.uint16)
+        order = np.argsort(digits, kind="stable") if order is None else order[np.argsort(digits[order], kind="stable")]
     return order
 
 
@@ -134,20 +129,29 @@ def sorted_integers(numbers: Column) -> tuple[Rows, Column]:
     >>> sorted_integers(np.array([7, 5, 7]))
     (array([1, 0, 2]), array([5, 7, 7]))
     """
-    bits = len(numbers).bit_length()
-    if numbers.dtype == object or not len(numbers):
-        return _slowly(numbers)
-    low = int(numbers.min())
-    if int(numbers.max()) - low >= 1 << (63 - bits):
-        return _slowly(numbers)
-    packed = ((numbers - low) << bits) | np.arange(len(numbers))
-    packed.sort()
-    order = packed & ((1 << bits) - 1)
-    packed >>= bits
-    packed += low
-    return order, packed
+    order = stable_order(numbers)
+    return order, numbers[order]
 
 
-def _slowly(numbers: Column) -> tuple[Rows, Column]:
-    order = np.argsort(numbers, kind="stable") if numbers.dtype == object else order_by([numbers])
-    return (np.arange(len(numbers)), numbers) if order is None else (order, numbers[order])
+def stable_order(numbers: Column) -> Rows:
+    """Return the order of integers, equal ones as they stand.
+
+    >>> stable_order(np.array([7, -5, 7])).tolist()
+    [1, 0, 2]
+    """
+    if numbers.dtype == object:
+        return np.argsort(numbers, kind="stable")
+    if not len(numbers):
+        return np.empty(0, dtype=np.intp)
+    least = int(numbers.min())
+    order = _ordered(numbers - least, (int(numbers.max()) - least).bit_length(), None)
+    return np.arange(len(numbers)) if order is None else order
+
+
+def ascending(numbers: Column) -> Column:
+    """Return integers in order.
+
+    >>> ascending(np.array([7, -5, 7])).tolist()
+    [-5, 7, 7]
+    """
+    return numbers[stable_order(numbers)]

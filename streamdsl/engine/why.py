@@ -17,7 +17,6 @@ from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Operator
 from streamdsl.engine.operators.framed import FramedWindowOperator
 from streamdsl.engine.operators.lifetimes import ExtendOperator, QuantizeOperator, ShiftOperator
-from streamdsl.engine.operators.session import SessionOperator
 from streamdsl.engine.operators.span import WhereOperator
 from streamdsl.engine.operators.window import WindowOperator
 from streamdsl.expr import describe
@@ -174,9 +173,7 @@ def _slowest_group(operator: Any) -> str:
     if operator.key_table is None:
         return ""
     key = None
-    if isinstance(operator, SessionOperator):
-        key = operator.swept.slowest_group(operator.input_ctis[0])
-    elif isinstance(operator, FramedWindowOperator):
+    if isinstance(operator, FramedWindowOperator):
         key = operator.slowest_group(operator.input_ctis[0])
     elif isinstance(operator, WindowOperator) and operator.groups:
         cti = operator.input_ctis[0]

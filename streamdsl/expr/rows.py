@@ -195,7 +195,7 @@ def settle(value: Any, evaluate: Callable[[Expr], Any] = _no_row) -> Any:
     ((1, 2), [2])
     """
     kind = type(value)
-    if kind in IMMUTABLE:
+    if kind in IMMUTABLE or (kind is Record and IMMUTABLE.issuperset(map(type, value.__items__.values()))):
         return value
     if isinstance(value, np.generic):
         return plain(value)

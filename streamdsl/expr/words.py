@@ -138,6 +138,7 @@ _METHODS: Final = (
     *(_method(name, _STRIP, takes_none=True) for name in ("strip", "lstrip", "rstrip")),
     *(_method(name, _of("bool", _STR, _STR), gives="bool") for name in ("startswith", "endswith")),
     _method("find", _of("int", _STR, _STR)),
+    _method("split"),
     _method("replace", _of("str", _STR, _STR, _STR)),
 )
 

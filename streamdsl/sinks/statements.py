@@ -65,6 +65,21 @@ def speaking(table: str) -> Iterator[None]:
         raise _both(kind)(f"the table {table} cannot be read or written: {error}", hint=AGAIN) from error
 
 
+def _names_nothing(error: Any) -> bool:
+    """Say whether a driver's error is about a table or a column that is not there, not about a lost connection, or a time limit.
+
+    >>> import sqlite3
+    >>> _names_nothing(sqlite3.OperationalError("no such table: trips")), _names_nothing(sqlite3.OperationalError("interrupted"))
+    (True, False)
+    """
+    told = error.args[0] if error.args else None
+    code = getattr(error, "sqlstate", None) or (told.get("C") if isinstance(told, dict) else None)
+    if code:
+        return str(code).startswith("42")  # SQLSTATE: a syntax error, or an access rule, of which an unknown name is one
+    is_operational = any(kind.__name__ == "OperationalError" for kind in type(error).__mro__)
+    return not is_operational or "no such" in str(error)
+
+
 @cache
 def _both(kind: Any) -> type[SinkError]:
     return type(SinkError.__name__, (SinkError, kind), {})
@@ -269,12 +284,15 @@ class Statements:
         return zip(*(sql_values(column, not self._driver.is_sqlite) for column in rows.columns), strict=True)
 
     def _tried(self, statement: str) -> list[Any] | None:
-        """Return what a statement finds, None if it cannot be run; the transaction goes on."""
+        """Return what a statement finds, None if it names what is not there; the transaction goes on."""
         self._run("SAVEPOINT streamdsl")
         try:
             self._run(statement)
-            found = list(self._cursor.fetchall())
-        except SinkError:
+            with speaking(self._name):
+                found = list(self._cursor.fetchall())
+        except SinkError as error:
+            if not _names_nothing(error.__cause__):
+                raise
             found = None
             self._run("ROLLBACK TO SAVEPOINT streamdsl")
         self._run("RELEASE SAVEPOINT streamdsl")

@@ -44,13 +44,14 @@ class _Row(NamedTuple):
 
 
 def pair(old: Iterable[A], new: Iterable[B]) -> list[tuple[A | None, B | None]]:
-    """Pair old and new rows by (LE, payload) in order of RE; what has no partner is paired with None, old rows first.
+    """Pair old and new rows by (LE, payload) in order of RE, equal ones as they stand; what has no partner is paired with None.
 
     >>> pair([_Row(0, 9, "n=1", "n=1")], [_Row(0, 5, "n=1", "n=1")])
     [(_Row(le=0, re=9, payload='n=1', key='n=1'), _Row(le=0, re=5, payload='n=1', key='n=1'))]
     """
     waiting: dict[tuple[int, Hashable], list[A]] = {}
-    for row in sorted(old, key=lambda row: -row.re):
+    last_first = [*old][::-1]
+    for row in sorted(last_first, key=lambda row: -row.re):
         waiting.setdefault((row.le, row.key), []).append(row)
     met: list[tuple[A | None, B | None]] = []
     for after in sorted(new, key=lambda row: row.re):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.emit import EmitMode
+from streamdsl.engine.buffered.modules import BestAggregate
 from streamdsl.engine.lower import lower
 from streamdsl.engine.session import Session
 from streamdsl.errors import StreamDslError, UserCodeError
@@ -23,9 +24,10 @@ from tests.laws.fold import Fold
 from tests.laws.harness import EMITS
 from tests.laws.modules import Ends
 from tests.laws.profiles import examples
-from tests.laws.test_buffered_windows import Adding, InOrder, Kept, Ordered, with_ids, without_ids
+from tests.laws.test_buffered_windows import Adding, Each, InOrder, Kept, Ordered, Twice, with_ids, without_ids
 from tests.laws.test_swept_operators import windows_of
 from tests.laws.test_window_operators import GROUPS, Outcome, Query, cti_of, pushes, pushing, small
+from tests.laws.test_window_operators import RESULTS as SUMS
 
 WINDOWS: list[Callable[[Any], Any]] = [
     lambda s: s.snapshot_window(),
@@ -41,8 +43,15 @@ STATES: list[Query] = [
     lambda w: w.aggregate(kept=Kept().of(lambda e: e.v), some=sd.Agg(Kept(), lambda e: e.v, lambda e: e.k == "a"), n=sd.count()),
     lambda w: w.aggregate(adding=Adding().of(lambda e: e.k), kept=Kept().of(lambda e: e.v), low=sd.min(lambda e: e.k)),
 ]
+MANY: list[Query] = [
+    lambda w: w.apply(Twice(), lambda e: e.v),
+    lambda w: w.apply(Each(), lambda e: e.v),
+    lambda w: w.top_k(2, by=lambda e: e.v),
+    lambda w: w.top_k(1, by="k", rank=True),
+]
 RESULTS: list[Query] = [
     *STATES,
+    *MANY,
     lambda w: w.aggregate(n=sd.count(), low=sd.min(lambda e: e.v), high=sd.max(lambda e: e.v)),
     lambda w: w.aggregate(mid=sd.median(lambda e: e.v), total=sd.sum(lambda e: e.v), mean=sd.avg(lambda e: e.v)),
     lambda w: w.aggregate(kinds=sd.count_distinct(lambda e: e.v), all=sd.count_distinct()),
@@ -105,6 +114,8 @@ def timed_queries(draw: st.DrawFn) -> sd.Stream[Any]:
 @st.composite
 def queries(draw: st.DrawFn, results: list[Query] = RESULTS) -> sd.Stream[Any]:
     group, window, result = draw(st.sampled_from(GROUPS)), draw(st.sampled_from(WINDOWS)), draw(st.sampled_from(results))
+    if draw(st.integers(0, 3)) == 3:  # sums alone; those of snapshots have an operator of their own
+        window, result = draw(st.sampled_from(WINDOWS[1:])), draw(st.sampled_from(SUMS))
     return group(sd.source("s"), lambda s: result(window(s)))  # type: ignore[no-any-return]
 
 
@@ -120,6 +131,9 @@ def in_small_parts(data: st.DataObject) -> Iterator[None]:
         patch("streamdsl.engine.frames.arrangement._SCANNED", few),
         patch("streamdsl.engine.frames.frame._SPARE", data.draw(spare)),
         patch("streamdsl.engine.buffered.runs.SHORT", data.draw(st.sampled_from([0, 256]))),
+        patch.object(BestAggregate, "least_rows", least := data.draw(st.sampled_from([0, 2, 64]))),
+        patch("streamdsl.engine.operators.framed.LONG", least),
+        patch("streamdsl.engine.operators.framed._MANY_MORE", data.draw(st.sampled_from([0, 1, 16]))),
     ):
         yield
 
@@ -178,6 +192,17 @@ def test_states_are_those_of_the_members(query: sd.Stream[Any], stream: list[lis
     framed, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
     for part in stream:
         assert framed.of(pushing(part)) == general.of(pushing(part))
+
+
+@examples(150)
+@given(queries(MANY), dense_pushes(), st.sampled_from(["speculative", "watermark"]))
+def test_results_of_operators_end_where_their_windows_do(
+    query: sd.Stream[Any], stream: list[list[Event[Any]]], emit: EmitMode
+) -> None:
+    framed, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
+    for part in stream:
+        with patch("tests.laws.test_window_operators.in_common", with_ids):
+            assert framed.of(pushing(part)) == general.of(pushing(part))
 
 
 @examples(80)

@@ -105,6 +105,24 @@ def test_what_is_lost_is_an_error_before_anything_is_written(kind: str, loss: st
     assert bytes_of(tmp_path / "t") == before
 
 
+def test_a_look_at_a_table_that_is_cut_short_does_not_say_that_the_table_is_lost(tmp_path: Path) -> None:
+    """The database stops the statement that looks whether the table is as it was left, as a time limit does."""
+    running = [""]
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(tmp_path / "t.db")
+        connection.set_trace_callback(running.append)
+        connection.set_progress_handler(lambda: running[-1].startswith("SELECT") and running[-1].endswith("LIMIT 1"), 1)
+        return connection
+
+    first, second, *_ = three_batches()
+    table_of("database", tmp_path).write(first, 0)
+    with pytest.raises(SinkError, match="cannot be read or written: interrupted"):
+        DatabaseTable(connect, "t").write(second, 1)
+    table_of("database", tmp_path).write(second, 1)
+    assert ids_in("database", tmp_path) == ["a", "c", "d"]
+
+
 def test_files_of_events_that_are_lost_are_an_error(tmp_path: Path) -> None:
     for loss in ("events_0000000000.parquet", "columns.parquet", "_streamdsl/events.json"):
         shutil.rmtree(tmp_path / "t", ignore_errors=True)

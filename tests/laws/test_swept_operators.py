@@ -1,13 +1,12 @@
-"""The law of the two operators of snapshots and sessions: the same output after every push, and what the reference says."""
+"""The law of the two operators of snapshots: the same output after every push, and what the reference says."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,18 +24,10 @@ from tests.laws.test_window_operators import GROUPS, RESULTS, Outcome, cti_of, i
 INNER = "streamdsl.engine.swept"
 
 
-WINDOWS: list[Callable[[Any], Any]] = [
-    lambda s: s.snapshot_window(),
-    lambda s: s.session_window(1),
-    lambda s: s.session_window(3),
-    lambda s: s.session_window(20),
-]
-
-
 @st.composite
 def queries(draw: st.DrawFn) -> sd.Stream[Any]:
-    group, window, result = draw(st.sampled_from(GROUPS)), draw(st.sampled_from(WINDOWS)), draw(st.sampled_from(RESULTS))
-    return group(sd.source("s"), lambda s: result(window(s)))  # type: ignore[no-any-return]
+    group, result = draw(st.sampled_from(GROUPS)), draw(st.sampled_from(RESULTS))
+    return group(sd.source("s"), lambda s: result(s.snapshot_window()))  # type: ignore[no-any-return]
 
 
 @contextmanager
@@ -44,8 +35,7 @@ def in_small_parts(data: st.DataObject) -> Iterator[None]:
     """Let what needs many rows happen with few: an index of many pieces, state that is looked through often, wide numbers."""
     with (
         patch(f"{INNER}.sorted_index.PIECE", data.draw(st.sampled_from([1, 2, 512]))),
-        patch(f"{INNER}.timeline._SPARE", data.draw(spare := st.sampled_from([0, 1024]))),
-        patch(f"{INNER}.sessions._SPARE", data.draw(spare)),
+        patch(f"{INNER}.timeline._SPARE", data.draw(st.sampled_from([0, 1024]))),
         patch(f"{INNER}.packing._BITS", data.draw(st.sampled_from([8, 10, 62]))),
     ):
         yield
@@ -100,12 +90,11 @@ def test_both_operators_make_the_windows_that_end_by_then(query: sd.Stream[Any],
     assert outcomes[0] == outcomes[1]
 
 
-@pytest.mark.parametrize("window", [WINDOWS[0], WINDOWS[1]])
-def test_a_window_that_comes_back_at_a_cti_has_a_version_of_its_own(window: Callable[[Any], Any]) -> None:
+def test_a_window_that_comes_back_at_a_cti_has_a_version_of_its_own() -> None:
     payload = Record(k="a", v=0)
     stream: list[Event[Any]] = [Insert("a", 5, 9, payload), Retract("a", 5, 9, 5, payload), Cti(5), Insert("b", 5, 9, payload)]
-    query = window(sd.source("s")).aggregate(n=sd.sum(lambda e: e.v))
-    with patch(f"{INNER}.timeline._SPARE", 0), patch(f"{INNER}.sessions._SPARE", 0):
+    query = sd.source("s").snapshot_window().aggregate(n=sd.sum(lambda e: e.v))
+    with patch(f"{INNER}.timeline._SPARE", 0):
         columnar, general = Outcome(query, "columnar", "speculative"), Outcome(query, "general", "speculative")
         for event in stream:
             assert columnar.of(pushing([event])) == general.of(pushing([event]))

@@ -23,7 +23,7 @@ from streamdsl.expr.words import WORDS, Word
 from tests.laws.tracing.law import canon, outcome
 from tests.laws.words import OTHERS, VALUES, fields, node, rows
 
-ARITIES = {"**": 2, ".removeprefix": 2, ".removesuffix": 2, ".zfill": 2, "local_time": 3, "truncate": 3}
+ARITIES = {"**": 2, ".removeprefix": 2, ".removesuffix": 2, ".zfill": 2, ".split": 2, "local_time": 3, "truncate": 3}
 SMALL: list[Any] = [0, 1, 2, 3, -2, True, 0.5, None]
 MIXED: list[Any] = [*VALUES["int"], *VALUES["float"], True, None, *VALUES["str"][:8], *OTHERS]
 COLUMNS: dict[str, list[Any]] = {**VALUES, "mixed": MIXED, "others": OTHERS, "small": SMALL}

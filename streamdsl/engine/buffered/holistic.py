@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.codes import factorise
+from streamdsl.engine.sorting import ascending, sorted_integers, stable_order
 from streamdsl.expr.table import Column, Rows, column_of, flatnonzero, object_column
 from streamdsl.temporal.alike import unique
 from streamdsl.udm.builtin import Builtin, Collect, CountDistinct, First, Last, Max, Median, Min, Quantile
@@ -57,7 +58,7 @@ class Segments(NamedTuple):
         span = int(numbers.max()) + 1
         kind: type = np.uint32 if span * len(self.lo) < 2**32 else np.int64  # half as wide is sorted in half the time
         bases = at.astype(kind) * kind(span)
-        return np.sort(bases + numbers[places].astype(kind)), bases
+        return ascending(bases + numbers[places].astype(kind)), bases
 
 
 Holistic: TypeAlias = Callable[[Any, Segments], Column | None]
@@ -84,7 +85,7 @@ def _reduced(best: np.ufunc, found: Segments) -> Column:
     values, lo, hi, _ = found
     if int((hi - lo).sum()) > 16 * len(values):
         return _from_blocks(best, found)
-    order = np.argsort(lo)  # what is between windows is reduced too
+    order = stable_order(lo)  # what is between windows is reduced too
     bounds = np.stack([lo[order], hi[order]], axis=1).reshape(-1)
     results = np.empty(len(lo), dtype=values.dtype)
     results[order] = best.reduceat(np.concatenate([values, values[:1]]), bounds)[::2]
@@ -201,7 +202,7 @@ def distinct_counts(function: CountDistinct, found: Segments) -> Column:
 
 def _places_before(codes: Rows) -> Rows:
     """Return for each value the place of the last equal one before it, -1 where there is none."""
-    ordered, order = np.divmod(np.sort(codes * len(codes) + np.arange(len(codes))), len(codes))
+    order, ordered = sorted_integers(codes)
     before = np.full(len(codes), -1, dtype=np.intp)
     same = flatnonzero(ordered[1:] == ordered[:-1])
     before[order[same + 1]] = order[same]

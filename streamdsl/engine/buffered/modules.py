@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from streamdsl.engine.buffered.members import Members
 from streamdsl.engine.buffered.rows import RowTable
 from streamdsl.engine.buffered.runs import Order
 from streamdsl.errors import StreamDslError
-from streamdsl.expr.table import Column, Rows, column_of, flatnonzero
+from streamdsl.expr.table import Column, Rows, column_of, flatnonzero, object_column
 from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import Ticks
@@ -21,6 +21,9 @@ from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.builtin import Builtin
 from streamdsl.udm.incremental import Held, copied, detached, keeps_state
 from streamdsl.udm.invoke import as_result, empty_result, payloads_of, results_of
+
+LONG: Final = 64
+"""Windows with so many rows are not looked through anew where what comes tells their results."""
 
 
 class Values(NamedTuple):
@@ -97,14 +100,24 @@ class MemberAggregate:
             values = _known(values)
         filled = flatnonzero(values.lo < values.hi)
         if not len(filled):
-            return column_of([empty_result(self.function) for _ in values.lo])
+            return self._of_none(len(values.lo))
         found = together(self.function, Segments(values.column, values.lo[filled], values.hi[filled], values.rows))
         if found is None or len(filled) == len(values.lo):
             return found
-        results = [empty_result(self.function) for _ in values.lo]
-        for at, value in zip(filled.tolist(), found.tolist(), strict=True):
-            results[at] = value
-        return column_of(results)
+        results = self._of_none(len(values.lo))
+        if results.dtype == found.dtype != object:
+            results[filled] = found
+            return results
+        results = results.astype(object)
+        results[filled] = found
+        return column_of(results.tolist())
+
+    def _of_none(self, count: int) -> Column:
+        """Return the results of so many windows without values; what may be changed is made for each."""
+        empty = empty_result(self.function)
+        if type(empty) in IMMUTABLE:
+            return np.repeat(column_of([empty]), count)
+        return object_column([empty_result(self.function) for _ in range(count)])
 
     def _of_each(self, values: Values, asked: Windows) -> list[Any]:
         function, found = self.function, []
@@ -127,6 +140,9 @@ class MemberAggregate:
 class StateAggregate(MemberAggregate):
     """An incremental module: each window has a state, which takes in what comes and what goes."""
 
+    least_rows: int = 0
+    """Windows with fewer rows have no state: they are computed from their members."""
+
     def advanced(self, asked: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
         """Return the states of windows after a change; one that has none yet gets a new one."""
         rows = asked.rows
@@ -147,14 +163,17 @@ class StateAggregate(MemberAggregate):
             raise asked.error(len(after), error) from error
         return after
 
-    def copied(self, held: Held, asked: Windows, window: int) -> Held:
-        """Return a state of its own, for a window that has the members of another."""
-        try:
-            return copied(self.function, held)
-        except StreamDslError:
-            raise
-        except Exception as error:
-            raise asked.error(window, error) from error
+    def copied(self, states: Column, asked: Windows, windows: Rows) -> Column:
+        """Return states of their own, for windows that have the members of others."""
+        found = []
+        for held, window in zip(states.tolist(), windows.tolist(), strict=True):
+            try:
+                found.append(copied(self.function, held))
+            except StreamDslError:
+                raise
+            except Exception as error:
+                raise asked.error(window, error) from error
+        return object_column(found)
 
     def shown(self, asked: Windows, states: Sequence[Held]) -> Column:
         """Return the results of windows from their states."""
@@ -171,6 +190,28 @@ class StateAggregate(MemberAggregate):
         except Exception as error:
             raise asked.error(len(found), error) from error
         return column_of(found)
+
+
+class BestAggregate(StateAggregate):
+    """The smallest or the largest value, which is the state itself: of a long window that grows only what comes is looked at."""
+
+    least_rows = LONG
+
+    def advanced(self, asked: Windows, states: Sequence[Any], gone: Members, come: Members) -> list[Any]:
+        values = self.values(asked.rows, come)
+        found = self._of_columns(values)
+        best = self._of_each(values, asked) if found is None else found.tolist()
+        return list(map(self._better, states, best))
+
+    def _better(self, one: Any, other: Any) -> Any:
+        """Return the better one of two values, None: there is no value."""
+        return other if one is None else one if other is None else self.function.of_values([one, other])
+
+    def copied(self, states: Column, asked: Windows, windows: Rows) -> Column:
+        return states
+
+    def shown(self, asked: Windows, states: Sequence[Any]) -> Column:
+        return column_of([empty_result(self.function) if value is None else value for value in states])
 
 
 def order_of(module: Any) -> Order:

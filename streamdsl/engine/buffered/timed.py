@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.engine.buffered.members import Members
-from streamdsl.engine.buffered.modules import MemberAggregate, StateAggregate, Values, Windows
+from streamdsl.engine.buffered.modules import BestAggregate, MemberAggregate, StateAggregate, Values, Windows
 from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.columnar.accumulators import SumAccumulator
 from streamdsl.engine.columnar.lanes import Lanes
@@ -17,7 +17,7 @@ from streamdsl.expr.table import Column, column_of, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import IntervalEvent
-from streamdsl.udm.builtin import TimeWeightedAvg
+from streamdsl.udm.builtin import Max, Min, TimeWeightedAvg
 from streamdsl.udm.incremental import keeps_state
 from streamdsl.udm.invoke import as_result, computed, empty_result, seen_clip
 from streamdsl.windows import Clip
@@ -73,6 +73,8 @@ def member_aggregate(number: int, agg: BoundAgg, argument: int, where: int | Non
         return StateAggregate(number, agg, argument, where)
     if agg.function.time_sensitive:
         return TimedAggregate(number, agg, argument, where, clip)
+    if type(agg.function) in (Min, Max):
+        return BestAggregate(number, agg, argument, where)
     return MemberAggregate(number, agg, argument, where)
 
 

@@ -13,6 +13,7 @@ from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.terms import ROWS, Terms
 from streamdsl.engine.pairs import counted_runs, distinct_pairs, span_of
 from streamdsl.engine.room import Room
+from streamdsl.engine.sorting import ascending, stable_order
 from streamdsl.expr import kernel
 from streamdsl.expr.coding import integer_codes
 from streamdsl.expr.table import Rows, flatnonzero
@@ -115,7 +116,7 @@ def _spread(parts: Sequence[Pending], block: _Block) -> Combined | None:
     stops = np.cumsum([len(part.lo) for part in parts]).tolist()
     near = [replace(part, groups=codes[stop - len(part.lo) : stop]) for part, stop in zip(parts, stops, strict=True)]
     if coded.is_dense:
-        found = _dense(near, coded, np.argsort(groups))
+        found = _dense(near, coded, stable_order(groups))
     elif all(part.is_single for part in parts):
         index, cells = integer_codes(np.concatenate([_flat(part.lo, part.groups, coded) for part in near]))
         lanes = Lanes(len(cells))
@@ -146,8 +147,7 @@ def _counted(parts: Sequence[Pending], block: _Block) -> Combined:
         places += part.groups
         places -= block.lowest
         at += len(part.lo)
-    flat.sort()
-    found, counts = counted_runs(flat)
+    found, counts = counted_runs(ascending(flat))
     lanes = Lanes(len(counts))
     for term in parts[0].terms.parts:
         lanes.add_sums(term.lane, counts, block.rows)

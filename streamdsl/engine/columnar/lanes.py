@@ -13,6 +13,7 @@ from streamdsl.engine.columnar.bag import Bag
 from streamdsl.engine.columnar.digits import LARGEST, digit_weights, real_parts
 from streamdsl.engine.columnar.kernels import DIGIT_ADDER
 from streamdsl.engine.columnar.terms import DIGIT, ROWS, LaneKey, Part, Reals, Terms
+from streamdsl.engine.sorting import ascending
 from streamdsl.expr.table import Rows, flatnonzero, largest
 from streamdsl.temporal.time import Ticks
 
@@ -238,14 +239,6 @@ class Lanes:
                 if source in bags:
                     bags.setdefault(slot, Bag()).merge(bags[source])
 
-    def add_lanes(self, index: Rows, other: Lanes) -> None:
-        """Add another's position i at position `index[i]`."""
-        for key, array in self._lanes_for(other):
-            _add_at(self._lane(key), index, array)
-        for aggregate, bags in other._bags.items():
-            for position, bag in bags.items():
-                self._bag(aggregate, int(index[position])).merge(bag)
-
     def run_up(self, slots: Rows, starts: Rows) -> None:
         """Make each of `slots` the sum of those before it and itself, from the last position in `starts` on."""
         lengths = np.diff(starts, append=len(slots))
@@ -378,5 +371,5 @@ def distinct(slots: Iterable[Rows]) -> Rows:
         are_here = np.zeros(size, dtype=np.bool_)
         are_here[found] = True
         return flatnonzero(are_here)
-    found.sort()
+    found = ascending(found)
     return found[flatnonzero(np.concatenate([[True], found[1:] != found[:-1]]))] if len(found) else found

@@ -12,7 +12,7 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.buffered.rows import NewRows, RowTable
 from streamdsl.engine.buffered.runs import SortedRows, spread
 from streamdsl.engine.frames.stretches import Stretches
-from streamdsl.engine.sorting import sorted_integers
+from streamdsl.engine.sorting import ascending, sorted_integers, stable_order
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
@@ -158,7 +158,7 @@ class Arrangement:
                 places = run.places[among]
                 _, ends = self.extents(places)
                 found.append(places[flatnonzero(self.rows.alive[places] & (ends > stretches.lo[at]))])
-        places = np.sort(np.concatenate(found))
+        places = ascending(np.concatenate(found))
         if not self._by_point:  # else each is found once
             places = places[flatnonzero(np.diff(places, prepend=-1))]
         return places[sorted_integers(places_of(self.rows.groups[places], self.extents(places)[0]))[0]]
@@ -171,7 +171,7 @@ class Arrangement:
             alive = alive[flatnonzero(self.rows.groups[alive] == stretches.codes)]
             lo, hi = self.extents(alive)
             found = flatnonzero((lo < stretches.hi) & (hi > stretches.lo) & (lo < hi))
-            return alive[found[np.argsort(lo[found], kind="stable")]]
+            return alive[found[stable_order(lo[found])]]
         order, starts = sorted_integers(places_of(self.rows.groups[alive], self.extents(alive)[0]))
         alive = alive[order]
         lo, hi = self.extents(alive)

@@ -200,7 +200,7 @@ class DisjointFrame(Frame):
     def change(self, changed: Changed, rows: Arrangement) -> Touched:
         around = self.around(changed)
         portion = self.table.portion(around)
-        found = self.windows(around, rows)
+        found = self.windows(changed, around, portion, rows)
         return self._replace(around, portion, found, self.differ(changed, found))
 
     def _widened(self, codes: Rows, lo: Ticks, hi: Ticks, touching: bool) -> Stretches:
@@ -226,8 +226,8 @@ class DisjointFrame(Frame):
         """Return the stretches in which windows start that may not be as before, merged."""
 
     @abstractmethod
-    def windows(self, around: Stretches, rows: Arrangement) -> Found:
-        """Return the windows that start in some stretches."""
+    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> Found:
+        """Return the windows that start in some stretches; the portion has those that did before the change."""
 
     @abstractmethod
     def differ(self, changed: Changed, found: Found) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,19 @@ from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.frame import Changed, DisjointFrame, Found, Policy
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.sorting import sorted_integers
+from streamdsl.engine.swept.sorted_index import Portion
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
 from streamdsl.windows import Output, Session
+
+
+class Extents(NamedTuple):
+    """From when to when something of partitions reaches, and how many rows that is."""
+
+    codes: Rows
+    le: Ticks
+    reach: Ticks
+    rows: Ticks
 
 
 class SessionFrame(DisjointFrame):
@@ -27,28 +37,53 @@ class SessionFrame(DisjointFrame):
 
     def _reach(self, re: Ticks) -> Ticks:
         """Return the times before which a next row must start to join rows that end then."""
-        ends = re[re != INFINITY]
+        gap, is_endless = self._spec.gap, re == INFINITY
+        if gap == INFINITY:
+            return np.full(len(re), INFINITY, dtype=np.int64)
+        ends = re[~is_endless]
         if len(ends):
             self._spec.reach(int(ends.max()))
-        return np.where(re == INFINITY, INFINITY, re + np.where(re == INFINITY, 0, self._spec.gap))
+        return np.where(is_endless, INFINITY, re + np.where(is_endless, 0, gap))
 
     def around(self, changed: Changed) -> Stretches:
         reach = self._reach(np.maximum(changed.re_old, changed.re_new))
         return self._widened(changed.codes, changed.le, reach, touching=False)
 
-    def windows(self, around: Stretches, rows: Arrangement) -> Found:
+    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> Found:
+        # A session that has lost nothing counts as one row of many; of one that has, all rows are looked at.
+        table, places_of = self.table, self.table.any_places
+        starts = places_of(changed.codes, changed.le)
+        at = np.searchsorted(portion.numbers, starts, side="right") - 1
+        is_whole = around.holds(portion.numbers)
+        lost = at[flatnonzero((changed.re_new < changed.re_old) & (at >= 0))]
+        broken = flatnonzero(np.bincount(lost, minlength=len(is_whole)).astype(np.bool_) & is_whole)
+        is_whole[broken] = False
+        parts = [self._known(portion.slots[is_whole])]
+        grown = changed.re_new > changed.re_old
+        if len(broken):
+            slots = portion.slots[broken]
+            stretches = table.stretches(table.code[slots], table.le[slots], table.re[slots])
+            left = rows.overlapping(stretches.merged(), places_of)
+            parts.append(Extents(rows.rows.groups[left], rows.rows.le[left], self._reach(rows.rows.re[left]), np.ones_like(left)))
+            grown &= ~stretches.holds(starts)
+        new = flatnonzero(grown)
+        is_new = (changed.re_old <= changed.le)[new].astype(np.int64)
+        parts.append(Extents(changed.codes[new], changed.le[new], self._reach(changed.re_new[new]), is_new))
+        return self._joined(Extents(*map(np.concatenate, zip(*parts, strict=True))))
+
+    def _known(self, slots: Rows) -> Extents:
         table = self.table
-        places = rows.overlapping(around, table.any_places)
-        if not len(places):
-            nothing = np.empty(0, dtype=np.int64)
-            return Found(around.low[:0], nothing, nothing, nothing, nothing)
-        codes, le = rows.rows.groups[places], rows.rows.le[places]
-        order, starts = sorted_integers(table.any_places(codes, le))
-        codes, le, reach = codes[order], le[order], self._reach(rows.rows.re[places[order]])
-        furthest = np.maximum.accumulate(table.any_places(codes, reach))
+        return Extents(table.code[slots], table.le[slots], table.re[slots], table.rows[slots])
+
+    def _joined(self, extents: Extents) -> Found:
+        """Return the sessions of rows, and of whole sessions: one begins where those before have ended."""
+        if not len(extents.codes):
+            return Found(self.table.any_places(extents.codes, extents.le), *extents)
+        order, starts = sorted_integers(self.table.any_places(extents.codes, extents.le))
+        codes, le, reach, rows = (column[order] for column in extents)
+        furthest = np.maximum.accumulate(self.table.any_places(codes, reach))
         first = flatnonzero(np.concatenate([[True], starts[1:] >= furthest[:-1]]))
-        sizes = np.diff(first, append=len(starts))
-        return Found(starts[first], codes[first], le[first], np.maximum.reduceat(reach, first), sizes)
+        return Found(starts[first], codes[first], le[first], np.maximum.reduceat(reach, first), np.add.reduceat(rows, first))
 
     def differ(self, changed: Changed, found: Found) -> NDArray[np.bool_]:
         if not self.policy.time_sensitive:

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.frame import Changed, DisjointFrame, Found, Policy
 from streamdsl.engine.frames.stretches import Stretches
+from streamdsl.engine.sorting import ascending
+from streamdsl.engine.swept.sorted_index import Portion
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Output
@@ -31,12 +33,12 @@ class SnapshotFrame(DisjointFrame):
         lo, hi = self._span(changed)
         return self._widened(changed.codes, lo, np.where(hi == INFINITY, hi, hi + 1), touching=True)
 
-    def windows(self, around: Stretches, rows: Arrangement) -> Found:
+    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> Found:
         table = self.table
         places = rows.overlapping(around, table.any_places)
         codes, (le, re) = rows.rows.groups[places], rows.extents(places)
         starts, ends = table.any_places(codes, le), table.any_places(codes, re)
-        numbers = np.sort(np.concatenate([around.low, around.high, starts, ends]))
+        numbers = ascending(np.concatenate([around.low, around.high, starts, ends]))
         numbers = numbers[flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))]
         # Endpoints beyond the stretches, where windows stay as they are, do not count.
         stretch = np.searchsorted(around.low, numbers, side="right") - 1
@@ -55,7 +57,7 @@ class SnapshotFrame(DisjointFrame):
     def differ(self, changed: Changed, found: Found) -> NDArray[np.bool_]:
         # All members of a snapshot are there where it starts: who changes later only moves its end.
         spans = (self.table.any_places(changed.codes, times) for times in self._span(changed))
-        first, last = (np.searchsorted(found.low, np.sort(places), side="left") for places in spans)
+        first, last = (np.searchsorted(found.low, ascending(places), side="left") for places in spans)
         n_steps = len(found.low) + 1
         steps = np.bincount(first, minlength=n_steps) - np.bincount(last, minlength=n_steps)
         differ: NDArray[np.bool_] = np.cumsum(steps[:-1]) > 0

@@ -1,30 +1,42 @@
-"""The states of windows: which rows have come into a window, and which have left it, since its states were made."""
+"""What is kept of the members of windows: states of modules, and sums, which take in who comes and who leaves."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 
 from streamdsl.engine.buffered.members import Members
 from streamdsl.engine.buffered.modules import StateAggregate, Windows
+from streamdsl.engine.buffered.runs import spread
+from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.engine.columnar.terms import Terms
 from streamdsl.engine.frames.arrangement import Arrangement, Moves
 from streamdsl.engine.frames.frame import Changed, Frame, Pairs
+from streamdsl.engine.sorting import stable_order
 from streamdsl.expr.table import Column, Rows, flatnonzero, object_column
 from streamdsl.temporal.time import Ticks
 from streamdsl.udm.bases import can_remove
-from streamdsl.udm.incremental import Held
 
 
-class WindowStates:
-    """One column of states for each module, by slot; None where a state must be made of all members.
+class Asked(Windows, Protocol):
+    """Windows that aggregates are asked for, of which some can be asked for alone."""
 
-    A state is as its window's result that is out: it takes in what one step changes, or it is dropped.
-    """
+    def at(self, windows: Rows) -> Asked:
+        """Return some of them."""
 
-    def __init__(self, frame: Frame, rows: Arrangement, modules: list[StateAggregate]) -> None:
-        self._frame = frame
+    @property
+    def pairs(self) -> Pairs:
+        """Return each pair of a window's number and the place of a row in it."""
+
+
+class Changes:
+    """What a step changes of windows whose results are out: which rows come into them, and which leave them."""
+
+    def __init__(self, frame: Frame, rows: Arrangement) -> None:
+        self.frame = frame
         self._rows = rows
-        self.modules = modules
-        frame.table.states = [object_column([]) for _ in modules]
         self._changed: Changed | None = None
         self._moves: Moves | None = None
 
@@ -32,48 +44,31 @@ class WindowStates:
         """Begin a step, in which these rows change."""
         self._changed, self._moves = changed, moves
 
-    def of(self, module: StateAggregate, found: Windows, slots: Rows) -> list[Held]:
-        """Return the states of windows, which are in order, up to date."""
-        column = self._frame.table.states[self.modules.index(module)]
-        self._copy(module, column, found, slots)
-        is_known = column[slots] != None  # noqa: E711
-        gone, come = self._since(slots)
-        if not can_remove(module.function):
-            is_known &= gone.lo == gone.hi
-        known, new = flatnonzero(is_known), flatnonzero(~is_known)
-        held = column[slots]
-        if len(known):
-            states = module.advanced(found, held[known].tolist(), gone.at(known), come.at(known))
-            held[known] = object_column(states)
-        if len(new):
-            members = found.members(module.order)
-            nothing = Members(members.places, members.lo[new], members.lo[new])
-            held[new] = object_column(module.advanced(found, [None] * len(new), nothing, members.at(new)))
-        column[slots] = held
-        return list(held.tolist())
+    @property
+    def n_changed(self) -> int:
+        """How many rows change."""
+        return 0 if self._changed is None else len(self._changed.le)
 
-    def _copy(self, module: StateAggregate, column: Column, found: Windows, slots: Rows) -> None:
-        """Let windows that were part of others before begin with copies of their states."""
-        new, before = self._frame.split
-        if self._frame.by_point or not len(new):
-            return
-        wanted = np.isin(new, slots) & (column[before] != None)  # noqa: E711
-        for slot, held in zip(new[wanted].tolist(), column[before[wanted]].tolist(), strict=True):
-            window = int(flatnonzero(slots == slot)[0])
-            column[slot] = module.copied(held, found, window)
+    def copies(self, slots: Rows) -> tuple[Rows, Rows]:
+        """Return which of some windows were part of others before, and of which: at first they have the members of these."""
+        new, before = self.frame.split
+        if self.frame.by_point or not len(new):
+            return new[:0], before[:0]
+        wanted = np.isin(new, slots)
+        return new[wanted], before[wanted]
 
     def _ends(self, slots: Rows) -> tuple[Rows, Ticks]:
         """Return the windows that have a state, or a copy of one, and where they ended when it was made; these are in order."""
-        table, (new, before) = self._frame.table, self._frame.split
+        table, (new, before) = self.frame.table, self.frame.split
         ends, has_one = table.results.re.copy(), table.results.is_out.copy()
         ends[new], has_one[new] = table.results.re[before], table.results.is_out[before]
         known = flatnonzero(has_one[slots])
         return known, ends[slots[known]]
 
-    def _since(self, slots: Rows) -> tuple[Members, Members]:
+    def since(self, slots: Rows) -> tuple[Members, Members]:
         """Return who has left windows, and who has come into them."""
         gone, come = self._of_changed(slots)
-        if self._frame.by_point:
+        if self.frame.by_point:
             out, into = self._of_moved(slots)
             gone, come = (Pairs(*map(np.concatenate, zip(*pair, strict=True))) for pair in ((gone, out), (come, into)))
         return _members(gone, len(slots)), _members(come, len(slots))
@@ -83,7 +78,7 @@ class WindowStates:
         nothing = Pairs(slots[:0], slots[:0])
         if self._changed is None or self._moves is None:
             return nothing, nothing
-        changed, frame, rows, table = self._changed, self._frame, np.arange(len(self._changed.le)), self._frame.table
+        changed, frame, rows, table = self._changed, self.frame, np.arange(len(self._changed.le)), self.frame.table
         known, ends_before = self._ends(slots)
         if not len(known):
             return nothing, nothing
@@ -98,7 +93,7 @@ class WindowStates:
 
     def _of_moved(self, slots: Rows) -> tuple[Pairs, Pairs]:
         """Return the other rows that have left windows as these end elsewhere, and those that have come into them."""
-        table, frame = self._frame.table, self._frame
+        table, frame = self.frame.table, self.frame
         re_old, re_new = table.results.re[slots], table.re[slots]
         lo, hi = np.minimum(re_old, re_new), np.maximum(re_old, re_new)
         windows = flatnonzero((lo < hi) & table.results.is_out[slots])
@@ -116,6 +111,84 @@ class WindowStates:
         return Pairs(windows[~grows], found.places[~grows]), Pairs(windows[grows], found.places[grows])
 
 
+class WindowStates:
+    """One column of states for each module, by slot; None where a state must be made of all members.
+
+    A state is as its window's result that is out: it takes in what one step changes, or it is dropped.
+    """
+
+    def __init__(self, changes: Changes, modules: list[StateAggregate]) -> None:
+        self._changes = changes
+        self._table = changes.frame.table
+        self.modules = modules
+        self._table.states = [object_column([]) for _ in modules]
+
+    def of(self, module: StateAggregate, found: Asked, slots: Rows) -> list[Any]:
+        """Return the states of windows, which are in order, up to date."""
+        column = self._column(module)
+        self._copy(module, column, found, slots)
+        is_known = column[slots] != None  # noqa: E711
+        gone, come = self._changes.since(slots)
+        if not can_remove(module.function):
+            is_known &= gone.lo == gone.hi
+        known, new = flatnonzero(is_known), flatnonzero(~is_known)
+        held = column[slots]
+        if len(known):
+            asked = found.at(known)
+            held[known] = object_column(module.advanced(asked, held[known].tolist(), gone.at(known), come.at(known)))
+        if len(new):
+            asked = found.at(new)
+            members = asked.members(module.order)
+            nothing = Members(members.places, members.lo, members.lo)
+            held[new] = object_column(module.advanced(asked, [None] * len(new), nothing, members))
+        column[slots] = held
+        return list(held.tolist())
+
+    def forget(self, module: StateAggregate, slots: Rows) -> None:
+        """Drop the states that windows have of a module."""
+        self._column(module)[slots] = None
+
+    def _column(self, module: StateAggregate) -> Column:
+        return self._table.states[self.modules.index(module)]
+
+    def _copy(self, module: StateAggregate, column: Column, found: Windows, slots: Rows) -> None:
+        new, before = self._changes.copies(slots)
+        known = flatnonzero(column[before] != None)  # noqa: E711
+        if len(known):
+            window_of = np.empty(self._table.capacity, dtype=np.intp)
+            window_of[slots] = np.arange(len(slots))
+            column[new[known]] = module.copied(column[before[known]], found, window_of[new[known]])
+
+
+class WindowSums:
+    """What the members of windows add up to, by slot: it takes in what one step changes, as states do."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+
+    def of(self, found: Asked, slots: Rows, terms_of: Callable[[Rows], Terms]) -> Lanes:
+        """Return the sums of windows, which are in order, up to date; `terms_of` says what rows add."""
+        table = self._changes.frame.table
+        lanes = table.lanes
+        new, before = self._changes.copies(slots)
+        copied = flatnonzero(table.has_lanes[before])
+        lanes.copy(new[copied], before[copied])
+        table.has_lanes[new[copied]] = True
+        known, unknown = flatnonzero(table.has_lanes[slots]), flatnonzero(~table.has_lanes[slots])
+        gone, come = self._changes.since(slots)
+        for members, sign in ((gone, -1), (come, 1)):
+            at, among = spread(members.lo[known], members.hi[known])
+            if len(at):
+                terms = terms_of(members.places[among])
+                lanes.add(slots[known[at]], terms if sign == 1 else -terms)
+        if len(unknown):
+            lanes.clear(slots[unknown])
+            pairs = found.at(unknown).pairs
+            lanes.add(slots[unknown[pairs.windows]], terms_of(pairs.places))
+        table.has_lanes[slots] = True
+        return lanes.take(slots)
+
+
 def _unpacked(pairs: Rows, places: Rows) -> Pairs:
     windows, rows = np.divmod(pairs, max(len(places), 1))
     found = places[rows]
@@ -124,6 +197,6 @@ def _unpacked(pairs: Rows, places: Rows) -> Pairs:
 
 
 def _members(pairs: Pairs, n_windows: int) -> Members:
-    order = np.argsort(pairs.windows, kind="stable")
+    order = stable_order(pairs.windows)
     stops = np.cumsum(np.bincount(pairs.windows, minlength=n_windows))
     return Members(pairs.places[order], np.concatenate([[0], stops[:-1]]), stops)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.index.pair_index import longer
 from streamdsl.engine.swept.group_codes import GroupCodes
@@ -33,6 +35,9 @@ class WindowTable:
         self.results = EndingResults()
         self.states: list[Column] = []
         """Columns of what modules keep for each window, None where there is nothing."""
+        self.lanes = Lanes(0)
+        """What the members of windows add up to, where `has_lanes` says so."""
+        self.has_lanes: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         self._free: Rows = np.empty(0, dtype=np.intp)
         self._packing = Packing()
         self.index = SortedIndex()
@@ -56,6 +61,8 @@ class WindowTable:
         self.le, self.re, self.rows, self.starting, self.code = (longer(column, size) for column in columns)
         self.results.grow(size)
         self.states = [np.concatenate([column, np.full(size - len(column), None)]) for column in self.states]
+        self.lanes.grow(size)
+        self.has_lanes = longer(self.has_lanes, size)
         self.capacity = size
 
     def drop(self, slots: Rows) -> None:
@@ -71,9 +78,10 @@ class WindowTable:
         self._free = np.concatenate([slots, self._free])
 
     def forget_states(self, slots: Rows) -> None:
-        """Drop what modules keep for windows."""
+        """Drop what is kept of the members of windows."""
         for column in self.states:
             column[slots] = None
+        self.has_lanes[slots] = False
 
     def stretches(self, codes: Rows, lo: Ticks, hi: Ticks) -> Stretches:
         """Return periods of partitions with their places."""

@@ -11,28 +11,30 @@ import numpy as np
 from streamdsl.engine.batch import EMPTY, Batch, payload_table
 from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.operator import Gate
+from streamdsl.engine.operators.framed import FramedWindowOperator
 from streamdsl.engine.operators.grid import GridWindowOperator
 from streamdsl.engine.swept.timeline import Touched
 from streamdsl.expr.held import AnyColumn
-from streamdsl.expr.table import Column, object_column
+from streamdsl.expr.table import Column, Rows, object_column
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.payload import payload_key
 
 
 class Out(NamedTuple):
-    """A result that is out: its number in its window, and what its payload has in common with equal ones."""
+    """A result that is out: its number in its window, and its payload."""
 
     ordinal: int
     payload: Any
-    key: Hashable
 
 
 class Change(NamedTuple):
-    """A result of a cell that comes or goes."""
+    """A result of a window that comes, goes or ends elsewhere."""
 
     slot: int
     ordinal: int
     payload: Any
+    re_old: int
+    re_new: int
 
 
 class ResultIds(WindowIds):
@@ -52,16 +54,12 @@ class ResultIds(WindowIds):
         return ((*id[:-1], ordinal) for id, ordinal in zip(ids, ordinals.tolist(), strict=True))  # type: ignore[index]
 
 
-class GridApplyOperator(GridWindowOperator):
-    """Operators over the payloads of windows."""
+class FramedApplyOperator(FramedWindowOperator):
+    """Operators over the payloads of windows whose ends depend on the rows."""
 
     def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         super().__init__(label, node, gate)
         self.table.states.append(object_column([]))
-
-    @property
-    def shows_at_ends(self) -> bool:
-        return False
 
     @property
     def _out(self) -> Column:
@@ -69,57 +67,76 @@ class GridApplyOperator(GridWindowOperator):
         return self.table.states[-1]
 
     def _emit(self, touched: Touched) -> Batch:
-        slots, _, dead = touched
-        if not len(slots) and not len(dead):
+        if not len(touched.slots) and not len(touched.gone):
             return EMPTY
-        order = np.lexsort((self.table.le[slots], self.table.code[slots]))
-        slots = self._computed = slots[order]
-        self.udm_calls += len(slots)
-        self.table.results.is_out[slots], self.table.results.re[slots] = True, self.table.re[slots]
-        gone, come = self._difference(slots.tolist(), self._columns(slots)["a0"].tolist())
-        gone += [Change(slot, ordinal, payload) for slot in dead.tolist() for ordinal, payload, _ in self._out[slot] or ()]
-        return self._changes(gone, come)
+        slots, table, results = touched.slots, self.table, self.table.results
+        was_out = results.is_out[slots]
+        shown = self._are_shown(slots, was_out)
+        dead = np.concatenate([touched.gone[results.is_out[touched.gone]], slots[was_out & ~shown]])
+        moved = slots[was_out & shown & ~touched.summed & (results.re[slots] != table.re[slots])]
+        computed = slots[shown & (touched.summed | ~was_out)]
+        computed = self._computed = computed[np.lexsort((table.le[computed], table.code[computed]))]
+        self.udm_calls += len(computed)
+        gone, come = self._difference(computed, self._columns(computed)["a0"].tolist())
+        gone += [Change(slot, n, payload, re, le) for slot, le, re, _ in self._ends(dead) for n, payload in self._out[slot]]
+        come += [Change(slot, n, payload, was, re) for slot, _, was, re in self._ends(moved) for n, payload in self._out[slot]]
+        results.is_out[computed], results.re[computed] = True, table.re[computed]
+        results.re[moved] = table.re[moved]
+        results.is_out[dead], self._out[dead] = False, None
+        return self._changes(gone + come)
 
-    def _difference(self, slots: Sequence[int], results: Sequence[list[Any]]) -> tuple[list[Change], list[Change]]:
-        """Note the results that cells have now, and return what goes and what comes."""
+    def _ends(self, slots: Rows) -> Iterator[tuple[int, int, int, int]]:
+        """Return windows, where they begin, and where their results that are out end and should."""
+        table = self.table
+        columns = (slots, table.le[slots], table.results.re[slots], table.re[slots])
+        return zip(*(column.tolist() for column in columns), strict=True)
+
+    def _difference(self, slots: Rows, results: Sequence[list[Any]]) -> tuple[list[Change], list[Change]]:
+        """Note the results that windows have now, and return what goes, and what comes or ends elsewhere."""
         gone: list[Change] = []
         come: list[Change] = []
-        for slot, payloads in zip(slots, results, strict=True):
+        for (slot, le, was, re), payloads in zip(self._ends(slots), results, strict=True):
             left, now = paired(self._out[slot] or (), payloads)
-            gone += [Change(slot, *each[:2]) for each in left]
-            come += [Change(slot, *each[:2]) for each, is_new in now if is_new]
+            gone += [Change(slot, n, payload, was, le) for n, payload in left]
+            come += [Change(slot, n, payload, le if is_new else was, re) for (n, payload), is_new in now if is_new or was != re]
             self._out[slot] = [each for each, _ in now]
         return gone, come
 
-    def _changes(self, gone: list[Change], come: list[Change]) -> Batch:
-        if not gone and not come:
+    def _changes(self, changes: list[Change]) -> Batch:
+        if not changes:
             return EMPTY
-        slots, ordinals, payloads = zip(*gone, *come, strict=True)
+        slots, ordinals, payloads, re_old, re_new = zip(*changes, strict=True)
         rows, table = np.array(slots, dtype=np.intp), payload_table(payloads)
-        is_gone, le, re = np.arange(len(rows)) < len(gone), self.table.le[rows], self.table.re[rows]
-        groups, versions = self.swept.codes.groups(self.table.code[rows]), np.zeros(len(rows), dtype=np.int64)
-        out = self._batch(groups, le, np.where(is_gone, re, le), np.where(is_gone, le, re), table, versions)
-        window = self._ids(le, groups)
-        ids = ResultIds(self.label, self.key_table, *window.columns, np.array(ordinals))
+        le, groups = self.table.le[rows], self.swept.codes.groups(self.table.code[rows])
+        out = self._batch(groups, le, np.array(re_old), np.array(re_new), table, np.zeros(len(rows), dtype=np.int64))
+        ids = ResultIds(self.label, self.key_table, *self._ids(le, groups).columns, np.array(ordinals))
         return Batch(ids, out.le, out.re_old, out.re_new, table, out.keys)
+
+
+class GridApplyOperator(FramedApplyOperator, GridWindowOperator):
+    """Operators over the payloads of hopping and tumbling windows."""
+
+    @property
+    def shows_at_ends(self) -> bool:
+        return False
 
 
 def paired(out: Sequence[Out], payloads: Sequence[Any]) -> tuple[list[Out], list[tuple[Out, bool]]]:
     """Return the results that are out and right no more, and the right ones, each with whether it is new.
 
-    >>> left, now = paired([Out(0, "a", "a"), Out(1, "b", "b")], ["b", "c"])
-    >>> [each.payload for each in left], [(each.ordinal, each.payload, is_new) for each, is_new in now]
+    >>> left, now = paired([Out(0, "a"), Out(1, "b")], ["b", "c"])
+    >>> [each.payload for each in left], [(*each, is_new) for each, is_new in now]
     (['a'], [(1, 'b', False), (0, 'c', True)])
     """
+    if not out:
+        return [], [(Out(*each), True) for each in enumerate(payloads)]
     waiting: dict[Hashable, list[Out]] = {}
-    for each in out:
-        waiting.setdefault(each.key, []).append(each)
-    keys = list(map(payload_key, payloads))
-    kept = [known.pop() if (known := waiting.get(key)) else None for key in keys]
+    for each in reversed(out):
+        waiting.setdefault(payload_key(each.payload), []).append(each)
+    kept = [known.pop() if (known := waiting.get(payload_key(payload))) else None for payload in payloads]
     used = {each.ordinal for each in kept if each is not None}
     free = (n for n in itertools.count() if n not in used)
     now = [
-        (Out(next(free), payload, key), True) if each is None else (each, False)
-        for each, payload, key in zip(kept, payloads, keys, strict=True)
+        (Out(next(free), payload), True) if each is None else (each, False) for each, payload in zip(kept, payloads, strict=True)
     ]
     return [each for known in waiting.values() for each in known], now

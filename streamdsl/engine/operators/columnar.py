@@ -36,7 +36,7 @@ from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.invoke import stamp
-from streamdsl.windows import Hopping, Output, Session, Snapshot, unending
+from streamdsl.windows import Hopping, Output, Snapshot, unending
 
 _ROW: Final = Part(ROWS, None, None, 1)
 _FEW: Final = 4
@@ -371,8 +371,8 @@ def why_not_columnar(node: WindowAggregate | WindowApply) -> str | None:
     """Say why the columnar operators cannot run a node, None if one can."""
     if not isinstance(node, WindowAggregate):
         return "it runs an operator, not aggregates"
-    if not isinstance(node.windows, (Hopping, Snapshot, Session)) or getattr(node.windows, "max_duration", None):
-        return f"its windows are {node.windows.describe()}, not hopping, tumbling, snapshots or whole sessions"
+    if not isinstance(node.windows, (Hopping, Snapshot)):
+        return f"its windows are {node.windows.describe()}, not hopping, tumbling or snapshots"
     if not isinstance(node.windows, Hopping) and node.output is not Output.ALIGN:
         return "its results are points at the ends of windows that may move"
     for agg in node.aggregates:

@@ -15,7 +15,7 @@ import numpy as np
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.buffered.group_times import GroupTimes
 from streamdsl.engine.buffered.members import Members
-from streamdsl.engine.buffered.modules import MemberAggregate, StateAggregate, order_of
+from streamdsl.engine.buffered.modules import LONG, MemberAggregate, StateAggregate, order_of
 from streamdsl.engine.buffered.rows import NewRows, RowTable
 from streamdsl.engine.buffered.runs import Order, in_order
 from streamdsl.engine.buffered.timed import member_aggregate
@@ -25,24 +25,25 @@ from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.frames import frame_of
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.frame import NO_SPLIT, Changed, Frame, Pairs, Policy
-from streamdsl.engine.frames.states import WindowStates
+from streamdsl.engine.frames.states import Changes, WindowStates, WindowSums
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.frontiers import Frontier, of_windows
 from streamdsl.engine.operator import Gate, inputs_of
 from streamdsl.engine.operators.swept import SweptOperator
-from streamdsl.engine.sorting import order_by
+from streamdsl.engine.sorting import order_by, stable_order
 from streamdsl.engine.swept.agenda import Agenda
 from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
 from streamdsl.errors import UserCodeError
 from streamdsl.expr.nodes import Life
-from streamdsl.expr.table import Column, Rows, Table, flatnonzero
+from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero, object_column
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, Ticks
 from streamdsl.udm.incremental import keeps_state
 from streamdsl.windows import Count, Output, Session, Snapshot
 
+_MANY_MORE: Final = 16
 _NONE: Final[Rows] = np.empty(0, dtype=np.intp)
 
 
@@ -54,6 +55,10 @@ class Computing:
     operator: FramedWindowOperator
     slots: Rows
     known: dict[Order, Members] = field(default_factory=dict)
+
+    def at(self, windows: Rows) -> Computing:
+        """Return some of the windows."""
+        return self if len(windows) == len(self.slots) else Computing(self.rows, self.operator, self.slots[windows])
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -75,7 +80,7 @@ class Computing:
         # In each order the members of a window stand together, and windows as they are numbered.
         stops = np.cumsum(np.bincount(at, minlength=len(self.slots)))
         if order is Order.ANY:
-            places = places[np.argsort(at, kind="stable")]
+            places = places[stable_order(at)]
         return Members(places, np.concatenate([[0], stops[:-1]]), stops)
 
     def error(self, window: int, error: Exception) -> Exception:
@@ -143,8 +148,11 @@ class FramedWindowOperator(SweptOperator):
         self.swept: Composed = Composed(frame, self.rows)
         self.frame = frame
         self._timers = Agenda()
-        stateful = [module for module in self.members if isinstance(module, StateAggregate)]
-        self.states = WindowStates(frame, self.rows, stateful) if stateful else None
+        self.changes = Changes(frame, self.rows)
+        self.states = WindowStates(self.changes, [module for module in self.members if isinstance(module, StateAggregate)])
+        self.sums = WindowSums(self.changes)
+        self._keeps = False
+        """Whether states or sums of windows have ever been kept."""
         self._computed = _NONE
 
     def _frame(self, policy: Policy) -> Frame:
@@ -164,10 +172,9 @@ class FramedWindowOperator(SweptOperator):
             moves = self.rows.change(batch, codes, self._new_rows)
             touched = self.frame.change(changed, self.rows)
         touched = self._with_due(touched)
-        if self.states is not None:
-            self.states.begin(changed, moves)
+        self.changes.begin(changed, moves)
         out = self._emit(touched)
-        if self.states is not None:
+        if self._keeps:
             self._drop_states(touched)
         self.swept.drop(touched.gone)
         return out
@@ -257,23 +264,60 @@ class FramedWindowOperator(SweptOperator):
         return columns | (result_columns(self.accumulators, self._sums(found)) if self.accumulators else {})
 
     def _column(self, module: MemberAggregate, found: Computing) -> Column:
-        if self.states is None or not isinstance(module, StateAggregate):
+        if not isinstance(module, StateAggregate):
             return module.results(found)
-        return module.shown(found, self.states.of(module, found, found.slots))
+        few, many = self._by_size(found.slots, module.least_rows)
+        if not len(few):
+            return module.shown(found, self.states.of(module, found, found.slots))
+        self.states.forget(module, found.slots[few])
+        if not len(many):
+            return module.results(found)
+        results = object_column([None] * len(found.slots))
+        asked = found.at(many)
+        results[many] = object_column(module.shown(asked, self.states.of(module, asked, asked.slots)).tolist())
+        results[few] = object_column(module.results(found.at(few)).tolist())
+        return column_of(results.tolist())
+
+    def _by_size(self, slots: Rows, least_rows: int) -> tuple[Rows, Rows]:
+        """Return which of some windows are computed anew, and which are long: of these something is kept.
+
+        Where the members of long windows are not many more than what comes, all are computed anew.
+        """
+        rows = self.table.rows[slots]
+        are_long = rows >= least_rows
+        if least_rows and int(rows[are_long].sum()) < _MANY_MORE * self.changes.n_changed:
+            are_long[:] = False
+        many = flatnonzero(are_long)
+        self._keeps |= len(many) > 0
+        return flatnonzero(~are_long), many
 
     def _sums(self, found: Computing) -> Lanes:
         """Return what the members of windows add up to."""
-        at, places = found.pairs
-        terms, lanes = Terms(len(at), [Part(ROWS, None, None, 1)]), Lanes(len(found.slots))
+        lanes = Lanes(len(found.slots))
+        if not any(accumulator.number in self._arguments for accumulator in self.accumulators):
+            rows = self.table.rows[found.slots]  # which the frame has counted
+            lanes.add_sums(ROWS, rows, int(rows.sum()))
+            return lanes
+        few, many = self._by_size(found.slots, LONG)
+        if len(many):
+            asked = found.at(many)
+            lanes.merge(many, self.sums.of(asked, asked.slots, self._terms_at))
+        if len(few):
+            self.table.has_lanes[found.slots[few]] = False
+            pairs = found.at(few).pairs
+            lanes.add(few[pairs.windows], self._terms_at(pairs.places))
+        return lanes
+
+    def _terms_at(self, places: Rows) -> Terms:
+        """Return what rows add to the sums of windows."""
+        terms, rows = Terms(len(places), [Part(ROWS, None, None, 1)]), self.rows.rows
         for accumulator in self.accumulators:
             values = self._arguments.get(accumulator.number)
             if values is not None:
                 column, where = values
-                rows = self.rows.rows
                 chosen = None if where is None else rows.argument(where)[places].astype(np.bool_)
                 accumulator.add_terms(rows.argument(column)[places], chosen, terms)
-        lanes.add(at, terms)
-        return lanes
+        return terms
 
     def held_groups(self) -> Iterator[int]:
         return iter(self.swept.codes)
@@ -300,12 +344,14 @@ class FramedWindowOperator(SweptOperator):
         return int(np.count_nonzero(self.frame.is_needed(cti, self.rows, places)))
 
 
-def why_not_framed(node: WindowAggregate) -> str | None:
+def why_not_framed(node: WindowAggregate | WindowApply) -> str | None:
     """Say why the framed operator cannot run a node, None if it can."""
     if not isinstance(node.windows, (Snapshot, Session, Count)) or getattr(node.windows, "max_duration", None):
         return f"its windows are {node.windows.describe()}, not snapshots, whole sessions or counted"
     if node.output is not Output.ALIGN:
         return "its results are points at the ends of windows that may move"
+    if isinstance(node, WindowApply) and node.time_sensitive:
+        return f"{node.module.label} is time-sensitive"
     if any(keeps_state(agg.function) and agg.function.time_sensitive for agg in node.aggregates):
         return "a module keeps a state of lifetimes"
     exprs = [expr for agg in node.aggregates for expr in (agg.argument, agg.where) if expr is not None]

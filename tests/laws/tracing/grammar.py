@@ -29,7 +29,7 @@ _FORMS: Final = """
 ($ and $)  ($ or $)  (not $)  ($ if $ else $)  ($ is None)  ($ in $)  not_($)  is_none($)  when($).then(@).otherwise(@)
 ($).upper()  ($).strip()  ($).startswith('a')  ($).find('b')  ($).date()  ($).year  ($).real  ($).missing  ($).date
 cast($, int)  cast($, float)  cast($, str)  cast($, bool)  coalesce($, $)  coalesce($, $, $)  contains($, $)  length($)
-($)[$]  ($)[:$]  ($)[$:$]  ($)[::-1]  local_time($, 'Europe/Vienna')  local_time(#, 'Europe/Vienna', 's')
+($).split('b')  ($)[$]  ($)[:$]  ($)[$:$]  ($)[::-1]  local_time($, 'Europe/Vienna')  local_time(#, 'Europe/Vienna', 's')
 truncate($, '1h')  truncate(#, 7, 3)
 clamp($)  clamp($, low=$)  clamp(low=$, x=$)  held($)  kind($)  helper($)  str($)  ('%s' % $)  (lambda x: x)($)
 ($, $)  ($, $)[0]  ($, $)[1:]  Out($)  Out($, $)  Out(b=$, a=$)  Pair($)  (y := $)  ((y := $), $, y)  ((y := $), y + $)

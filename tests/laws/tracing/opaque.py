@@ -141,7 +141,6 @@ TEXT: list[Lambda] = [
     lambda e: "{i}".format_map(e),
     lambda e: NAME.translate(e),
     lambda e: "-".join(e.s),
-    lambda e: e.s.split("a"),
     lambda e: e.t.strftime("%Y"),
     lambda e: e.t.replace(year=2000),
 ]

@@ -237,6 +237,8 @@ TEXT: list[Lambda] = [
     lambda e: e.s.zfill(e.j),
     lambda e: e.s.isdigit(),
     lambda e: e.s.find("b"),
+    lambda e: e.s.split("a"),
+    lambda e: e.s.split("a")[-1],
     lambda e: e.s.join,
     lambda e: e.s + "x",
     lambda e: "x" + e.s,

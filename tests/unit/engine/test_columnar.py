@@ -56,7 +56,7 @@ def each(values: Sequence[int]) -> Sequence[int]:
         (lambda s: s.session_window(3, 9).aggregate(n=sd.count()), "its windows are session"),
         (lambda s: s.snapshot_window(output=sd.Output.POINT_AT_END).aggregate(n=sd.count()), "its results are points"),
         (lambda s: s.tumbling_window(10).apply(Through(), lambda e: e.v), "Through is time-sensitive"),
-        (lambda s: s.session_window(10).apply(each, lambda e: e.v), "it runs an operator"),
+        (lambda s: s.session_window(3, 9).apply(each, lambda e: e.v), "its windows are session"),
     ],
 )
 def test_forcing_it_where_it_cannot_run_says_why(build: Any, reason: str) -> None:

@@ -103,7 +103,7 @@ def test_descriptions_of_traced_lambdas() -> None:
         (lambda e: int(e), "sd.cast"),
         (lambda e: float(e), "sd.cast"),
         (lambda e: e(1), "@sd.udf"),
-        (lambda e: e.split(","), "the methods of expressions are"),
+        (lambda e: e.rsplit(","), "the methods of expressions are"),
         (lambda e: e + [1], "not a constant"),  # noqa: RUF005
         (lambda e: e.replace(hour=1).upper(hour=1), "cannot be|no names"),
         (lambda e: range(e), "sd.col"),
