@@ -143,9 +143,7 @@ amounts = st.sampled_from([1, -1, 2**30, 2**31 - 1, -(2**31), 2**33])
 
 
 @given(
-    st.lists(
-        st.tuples(st.sampled_from(["add", "merge", "put", "copy", "from", "up", "clear"]), places, places, amounts), max_size=12
-    )
+    st.lists(st.tuples(st.sampled_from(["add", "merge", "copy", "from", "up", "clear"]), places, places, amounts), max_size=12)
 )
 def test_counts_that_four_bytes_do_not_hold_take_eight(steps: list[tuple[str, list[int], list[int], int]]) -> None:
     lanes, plain = Lanes(4), [0] * 4
@@ -158,8 +156,6 @@ def test_counts_that_four_bytes_do_not_hold_take_eight(steps: list[tuple[str, li
             lanes.add(at, counted(amount, len(slots)))
         elif step == "merge":
             lanes.merge(at, given)
-        elif step == "put":
-            lanes.add_lanes(at, given)
         elif step == "copy":
             lanes.copy(at, sources)
         elif step == "from" and not set(slots) & set(sources.tolist()):
@@ -172,7 +168,6 @@ def test_counts_that_four_bytes_do_not_hold_take_eight(steps: list[tuple[str, li
             plain[slot] = {
                 "add": before[slot] + amount,
                 "merge": before[slot] + amount,
-                "put": before[slot] + amount,
                 "copy": before[source],
                 "from": before[slot] + (0 if set(slots) & set(sources.tolist()) else before[source]),
                 "up": sum(before[each] for each in slots[: place + 1]),
