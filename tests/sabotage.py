@@ -836,7 +836,7 @@ SABOTAGES = (
         "windows_of_modules_that_see_ends_are_out",
     ),
     Sabotage(
-        "the best value of a window is kept though its row has left",
+        "the least value of a window is kept though its row has left",
         "streamdsl/engine/frames/states.py",
         "            is_known &= gone.lo == gone.hi\n",
         "            pass\n",

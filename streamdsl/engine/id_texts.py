@@ -29,10 +29,8 @@ from streamdsl.temporal.payload import fields_of, is_dataclass, is_nan, payload_
 _NAME: Final = re.compile(r"[^\W\d][\w.:/ -]*")
 _WORDS: Final = frozenset({"None", "True", "False", "nan", "inf", "Ellipsis"})
 
-_AS_PYTHON: Final = frozenset({str, int, type(None), bytes})
-"""The types of values whose texts are their `repr`s, which are made in no time."""
-_REMEMBERED: Final = 2**16
-"""So many texts of other values are kept: the same keys come in each push."""
+_AS_PYTHON: Final = frozenset({str, int, type(None), date, timedelta, bytes, UUID})
+"""The types of values whose texts are their `repr`s."""
 _FEW: Final = 16
 """So many rows for each run of equal numbers are worth writing these alone."""
 _KNOWN: Final = 2**14
@@ -177,13 +175,7 @@ def _one_behind_the_other(one: Any, other: Any) -> Any:
 
 def _texts(values: list[Any]) -> list[str]:
     """Return the texts of the `payload_key`s of values."""
-    return list(map(repr if unique(map(type, values)) <= _AS_PYTHON else _text_of_key, values))
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _text_of_key(value: Any) -> str:
-    """Return the text of the `payload_key` of a value, which all values have that are equal to it."""
-    return _text(payload_key(value))
+    return list(map(repr, values)) if unique(map(type, values)) <= _AS_PYTHON else [_text(payload_key(value)) for value in values]
 
 
 def _float_texts(floats: Column) -> Chosen:

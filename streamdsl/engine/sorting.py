@@ -18,10 +18,9 @@ Codes = NDArray[np.int64]
 
 _BITS: Final = 63
 _DIGIT: Final = 16
+"""The bits of a digit."""
 _FEW: Final = 16
 """So few rows are sorted sooner as Python's own values."""
-_ROOM: Final = 8
-"""So many places for each row are gone through sooner than rows are sorted."""
 
 
 def order_by(columns: Sequence[Column]) -> Rows | None:
@@ -34,11 +33,10 @@ def order_by(columns: Sequence[Column]) -> Rows | None:
         return _order_of_few(columns)
     if len(columns[0]) < 2 or _are_ordered(columns):
         return None
-    if (order := _put_in_place(columns)) is not None:
-        return order
     codes = _packed(columns)
     if any(bits > _BITS for _, bits in codes):
         return np.lexsort([code for code, _ in reversed(codes)])
+    order: Rows | None = None
     for code, bits in reversed(codes):
         order = _ordered(code, bits, order)
     return np.arange(len(columns[0])) if order is None else order
@@ -81,24 +79,6 @@ def _ordered(codes: Codes, bits: int, order: Rows | None) -> Rows | None:
         digits = (codes >> shift).astype(np.uint16)
         order = np.argsort(digits, kind="stable") if order is None else order[np.argsort(digits[order], kind="stable")]
     return order
-
-
-def _put_in_place(columns: Sequence[Column]) -> Rows | None:
-    """Return the order of rows that the first columns tell apart by few bits: each has a place of its own. None of others.
-
-    >>> _put_in_place([np.array([1, 0, 2]), np.array([0, 2**60, 9])]).tolist(), _put_in_place([np.array([1, 0, 1])])
-    ([1, 0, 2], None)
-    """
-    code, bits = np.zeros(len(columns[0]), dtype=np.int64), 0
-    for column in columns:
-        shifted, more = _shifted(column)
-        if 1 << bits + more > _ROOM * len(column):
-            break
-        code, bits = code << more | shifted, bits + more
-    places = np.full(1 << bits, -1, dtype=np.intp)
-    places[code] = np.arange(len(code))
-    order = places[places >= 0]
-    return order if len(order) == len(code) else None
 
 
 def _packed(columns: Sequence[Column]) -> list[tuple[Column, int]]:

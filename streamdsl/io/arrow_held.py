@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from streamdsl.expr.coding import Typed, integer_codes
 from streamdsl.expr.held import FEW, AnyColumn, Column, Fingerprints, Held, Rows, Source
 from streamdsl.io.arrow_columns import arrow_values
-from streamdsl.io.arrow_fingerprints import bits, fingerprints
+from streamdsl.io.arrow_fingerprints import fingerprints
 
 _SMALL: Final = 2**30
 _MOST: Final = 4
@@ -67,8 +67,9 @@ class ArrowSource(Source):
         if pa.types.is_dictionary(kind):
             return _in_dictionaries(self.array.chunks, kind.value_type)
         array = self.array.combine_chunks()
-        if (integers := bits(array)) is not None:
-            return _by_bits(array, integers)
+        if pa.types.is_floating(kind) and not array.null_count:
+            codes, known = integer_codes(array.cast(pa.float64()).to_numpy().view(np.int64))
+            return codes, pa.array(known.view(np.float64))
         try:
             encoded = array.dictionary_encode(null_encoding="encode")
         except pa.ArrowNotImplementedError:  # then each row has a code of its own
@@ -81,18 +82,6 @@ class ArrowSource(Source):
             return None
         found = self.array.take(pa.array(np.arange(self.size)[rows] if isinstance(rows, slice) else rows)).combine_chunks()
         return None if found.null_count == len(found) else found
-
-
-def _by_bits(array: Any, integers: Column) -> tuple[Rows, Any]:
-    """Return the codes of an array whose values are integers, and the value of each, with a null behind them."""
-    codes, known = integer_codes(integers)
-    n_codes = len(known)
-    if array.null_count:
-        codes[array.is_null().to_numpy(zero_copy_only=False)] = n_codes
-        n_codes += 1
-    rows = np.zeros(n_codes, dtype=np.intp)
-    rows[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    return codes, array.take(pa.array(rows))
 
 
 def _in_dictionaries(chunks: Sequence[Any], kind: Any) -> tuple[Rows, Any]:

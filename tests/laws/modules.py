@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from streamdsl.temporal import INFINITY
+from streamdsl.temporal import INFINITY, payload_order
 from streamdsl.udm.bases import UDA, UDO, IntervalEvent, TimeSensitiveUDA, TimeSensitiveUDO, WindowDescriptor
 from streamdsl.udm.stream_operator import UDSO
 
@@ -34,11 +34,11 @@ class Spread(UDA[int, int]):
 
 
 class Ends(TimeSensitiveUDA[int, tuple[Any, ...]]):
-    """All that a time-sensitive module can see."""
+    """All that a time-sensitive module can see, in an order of its own: NaN is nowhere among numbers, and None is not."""
 
     def compute_result(self, events: Sequence[IntervalEvent[int]], window: WindowDescriptor) -> tuple[Any, ...]:
-        seen = sorted((e.start_time, e.end_time, e.payload) for e in events)
-        return (window.start_time, window.end_time, *seen)
+        seen = sorted(events, key=lambda e: (e.start_time, e.end_time, payload_order(e.payload)))
+        return (window.start_time, window.end_time, *((e.start_time, e.end_time, e.payload) for e in seen))
 
 
 class EndsInside(Ends):

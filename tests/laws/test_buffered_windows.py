@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 from unittest.mock import patch
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.emit import EmitMode
+from streamdsl.engine.buffered.modules import ExtremumAggregate
 from streamdsl.engine.lower import lower
 from streamdsl.errors import UserCodeError
 from streamdsl.temporal import CHT, payload_key, payload_order
@@ -195,6 +197,18 @@ def test_modules_see_members_as_those_of_the_general_operator_do(
     check_both(query, data, emit)
 
 
+@contextmanager
+def keeping(data: st.DataObject) -> Iterator[None]:
+    """Let windows of few rows be long, so that sums, extrema and states of them are kept."""
+    least = data.draw(st.sampled_from([0, 2, 64]))
+    with (
+        patch.object(ExtremumAggregate, "least_rows", least),
+        patch("streamdsl.engine.operators.framed.LONG", least),
+        patch("streamdsl.engine.operators.framed._MANY_MORE", data.draw(st.sampled_from([0, 1, 16]))),
+    ):
+        yield
+
+
 def check_both(query: sd.Stream[Any], data: st.DataObject, emit: EmitMode) -> None:
     """Compare the operators, under limits so small that rows are in runs, and windows apart."""
     assert "window (framed)" in [operator.kind for operator in lower(query.plan()).operators]
@@ -204,7 +218,7 @@ def check_both(query: sd.Stream[Any], data: st.DataObject, emit: EmitMode) -> No
     little = patch("streamdsl.engine.frames.arrangement._FEW", data.draw(st.sampled_from([0, 8192])))
     short = patch("streamdsl.engine.buffered.runs.SHORT", data.draw(st.sampled_from([0, 256])))
     long = patch("streamdsl.engine.buffered.holistic.LONG", data.draw(st.sampled_from([0, 256])))
-    with slices, few, little, short, long, patch("tests.laws.test_window_operators.in_common", common):
+    with slices, few, little, short, long, keeping(data), patch("tests.laws.test_window_operators.in_common", common):
         buffered, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
         for step in [*(lambda session, part=part: session.push(part) for part in stream), lambda session: session.close()]:
             expected = general.of(step)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any
 from unittest.mock import patch
 
 from hypothesis import given
@@ -13,18 +13,16 @@ from hypothesis import strategies as st
 import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.emit import EmitMode
-from streamdsl.engine.buffered.modules import BestAggregate
 from streamdsl.engine.lower import lower
 from streamdsl.engine.session import Session
 from streamdsl.errors import StreamDslError, UserCodeError
-from streamdsl.temporal import CHT, INFINITY, Cti, Event, Insert, Record, Retract, payload_order
+from streamdsl.temporal import CHT, INFINITY, Cti, Event, Insert, Record, Retract
 from streamdsl.testing import assert_cht_equal
-from streamdsl.udm.bases import IntervalEvent, WindowDescriptor
 from tests.laws.fold import Fold
 from tests.laws.harness import EMITS
-from tests.laws.modules import Ends
+from tests.laws.modules import Ends, EndsInside
 from tests.laws.profiles import examples
-from tests.laws.test_buffered_windows import Adding, Each, InOrder, Kept, Ordered, Twice, with_ids, without_ids
+from tests.laws.test_buffered_windows import Adding, Each, InOrder, Kept, Ordered, Twice, keeping, with_ids, without_ids
 from tests.laws.test_swept_operators import windows_of
 from tests.laws.test_window_operators import GROUPS, Outcome, Query, cti_of, pushes, pushing, small
 from tests.laws.test_window_operators import RESULTS as SUMS
@@ -64,25 +62,6 @@ RESULTS: list[Query] = [
 ]
 
 
-class Lifetimes(Ends):
-    """The same in an order of its own: NaN is nowhere among numbers, and None is not."""
-
-    def compute_result(self, events: Sequence[IntervalEvent[Any]], window: WindowDescriptor) -> tuple[Any, ...]:
-        seen = sorted((e.start_time, e.end_time, payload_order(e.payload)) for e in events)
-        return (window.start_time, window.end_time, *seen)
-
-
-class LifetimesInside(Lifetimes):
-    """What such a module sees if it looks at no end beyond the window."""
-
-    ignores_ends_beyond_window: ClassVar[bool] = True
-
-    def compute_result(self, events: Sequence[IntervalEvent[Any]], window: WindowDescriptor) -> tuple[Any, ...]:
-        ends = [min(e.end_time, window.end_time) for e in events]
-        cut = [IntervalEvent(e.start_time, end, e.payload) for e, end in zip(events, ends, strict=True)]
-        return super().compute_result(cut, window)
-
-
 CLIPS = [sd.Clip.NONE, sd.Clip.LEFT, sd.Clip.RIGHT, sd.Clip.FULL]
 TIMED_WINDOWS: list[Callable[[Any, sd.Clip], Any]] = [
     lambda s, clip: s.snapshot_window(clip=clip),
@@ -93,9 +72,9 @@ TIMED_WINDOWS: list[Callable[[Any, sd.Clip], Any]] = [
     lambda s, clip: s.count_window(2, by="end", clip=clip),
 ]
 TIMED: list[Query] = [
-    lambda w: w.aggregate(Lifetimes(), lambda e: e.v),
+    lambda w: w.aggregate(Ends(), lambda e: e.v),
     lambda w: w.aggregate(
-        ends=LifetimesInside().of(lambda e: e.v), some=sd.Agg(Lifetimes(), lambda e: e.v, lambda e: e.k == "a"), n=sd.count()
+        ends=EndsInside().of(lambda e: e.v), some=sd.Agg(Ends(), lambda e: e.v, lambda e: e.k == "a"), n=sd.count()
     ),
     lambda w: w.aggregate(mean=sd.time_weighted_avg(lambda e: e.v), high=sd.max(lambda e: e.v)),
     lambda w: w.aggregate(mean=sd.time_weighted_avg(lambda e: e.v, where=lambda e: e.k == "a"), total=sd.sum(lambda e: e.v)),
@@ -131,9 +110,7 @@ def in_small_parts(data: st.DataObject) -> Iterator[None]:
         patch("streamdsl.engine.frames.arrangement._SCANNED", few),
         patch("streamdsl.engine.frames.frame._SPARE", data.draw(spare)),
         patch("streamdsl.engine.buffered.runs.SHORT", data.draw(st.sampled_from([0, 256]))),
-        patch.object(BestAggregate, "least_rows", least := data.draw(st.sampled_from([0, 2, 64]))),
-        patch("streamdsl.engine.operators.framed.LONG", least),
-        patch("streamdsl.engine.operators.framed._MANY_MORE", data.draw(st.sampled_from([0, 1, 16]))),
+        keeping(data),
     ):
         yield
 
@@ -288,6 +265,6 @@ def test_a_result_that_waits_again_has_no_state() -> None:
 
 def test_windows_of_modules_that_see_ends_are_out_before_their_rows_are_let_go() -> None:
     first, again = rows((-2, 0)), moved(-2, 0, -1)
-    query = sd.source("s").snapshot_window().aggregate(Lifetimes(), lambda e: e.v)
+    query = sd.source("s").snapshot_window().aggregate(Ends(), lambda e: e.v)
     with patch("tests.laws.test_window_operators.in_common", without_ids):
         assert same_as_general(query, [[*first, Cti(-1), again, Cti(0)]], "final")

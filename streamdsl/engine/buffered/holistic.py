@@ -56,9 +56,8 @@ class Segments(NamedTuple):
         """Return numbers that are not negative in order, window after window, and what is to be taken from each of a window."""
         at, places = spread(self.lo, self.hi)
         span = int(numbers.max()) + 1
-        kind: type = np.uint32 if span * len(self.lo) < 2**32 else np.int64  # half as wide is sorted in half the time
-        bases = at.astype(kind) * kind(span)
-        return ascending(bases + numbers[places].astype(kind)), bases
+        bases = at * span
+        return ascending(bases + numbers[places]), bases
 
 
 Holistic: TypeAlias = Callable[[Any, Segments], Column | None]
@@ -168,7 +167,7 @@ def _sorted_apart(found: Segments) -> tuple[Column, Rows]:
     if known.dtype.kind == "i" and (int(known.max()) - int(known.min()) + 1) * len(sizes) < _ROOM:
         low = int(known.min())
         packed, bases = found.packed(found.values - low)
-        return (packed - bases).astype(np.int64) + low, first
+        return packed - bases + low, first
     order = np.argsort(known)
     packed, bases = found.packed(found.numbered(lambda column: _ranks(order)))
     return known[order[packed - bases]], first

@@ -192,7 +192,7 @@ class StateAggregate(MemberAggregate):
         return column_of(found)
 
 
-class BestAggregate(StateAggregate):
+class ExtremumAggregate(StateAggregate):
     """The smallest or the largest value, which is the state itself: of a long window that grows only what comes is looked at."""
 
     least_rows = LONG

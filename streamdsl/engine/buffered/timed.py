@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from streamdsl.engine.buffered.members import Members
-from streamdsl.engine.buffered.modules import BestAggregate, MemberAggregate, StateAggregate, Values, Windows
+from streamdsl.engine.buffered.modules import ExtremumAggregate, MemberAggregate, StateAggregate, Values, Windows
 from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.columnar.accumulators import SumAccumulator
 from streamdsl.engine.columnar.lanes import Lanes
@@ -74,7 +74,7 @@ def member_aggregate(number: int, agg: BoundAgg, argument: int, where: int | Non
     if agg.function.time_sensitive:
         return TimedAggregate(number, agg, argument, where, clip)
     if type(agg.function) in (Min, Max):
-        return BestAggregate(number, agg, argument, where)
+        return ExtremumAggregate(number, agg, argument, where)
     return MemberAggregate(number, agg, argument, where)
 
 

@@ -14,11 +14,9 @@ from streamdsl.engine.columnar.digits import LARGEST, digit_weights, real_parts
 from streamdsl.engine.columnar.kernels import DIGIT_ADDER
 from streamdsl.engine.columnar.terms import DIGIT, ROWS, LaneKey, Part, Reals, Terms
 from streamdsl.engine.sorting import ascending
-from streamdsl.expr.table import Rows, flatnonzero, largest
+from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
-_SPARSE: Final = 32
-"""So many slots for each that is asked about are gone through sooner than these are sorted."""
 _ROOM: Final = 2**62
 _NARROW: Final = 2**31 - 1
 """Counts take four bytes each while no lane of them can have more than this in one place."""
@@ -366,10 +364,5 @@ def distinct(slots: Iterable[Rows]) -> Rows:
     columns = list(slots)
     if len(columns) == 1 and len(columns[0]) == 1:
         return columns[0]
-    found = np.concatenate([np.empty(0, dtype=np.intp), *columns])
-    if len(found) and (size := largest(found) + 1) <= _SPARSE * len(found):
-        are_here = np.zeros(size, dtype=np.bool_)
-        are_here[found] = True
-        return flatnonzero(are_here)
-    found = ascending(found)
+    found = ascending(np.concatenate([np.empty(0, dtype=np.intp), *columns]))
     return found[flatnonzero(np.concatenate([[True], found[1:] != found[:-1]]))] if len(found) else found

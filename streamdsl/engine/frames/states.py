@@ -31,7 +31,7 @@ class Asked(Windows, Protocol):
         """Return each pair of a window's number and the place of a row in it."""
 
 
-class Changes:
+class MemberChanges:
     """What a step changes of windows whose results are out: which rows come into them, and which leave them."""
 
     def __init__(self, frame: Frame, rows: Arrangement) -> None:
@@ -117,7 +117,7 @@ class WindowStates:
     A state is as its window's result that is out: it takes in what one step changes, or it is dropped.
     """
 
-    def __init__(self, changes: Changes, modules: list[StateAggregate]) -> None:
+    def __init__(self, changes: MemberChanges, modules: list[StateAggregate]) -> None:
         self._changes = changes
         self._table = changes.frame.table
         self.modules = modules
@@ -163,7 +163,7 @@ class WindowStates:
 class WindowSums:
     """What the members of windows add up to, by slot: it takes in what one step changes, as states do."""
 
-    def __init__(self, changes: Changes) -> None:
+    def __init__(self, changes: MemberChanges) -> None:
         self._changes = changes
 
     def of(self, found: Asked, slots: Rows, terms_of: Callable[[Rows], Terms]) -> Lanes:

@@ -25,7 +25,7 @@ from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.frames import frame_of
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.frame import NO_SPLIT, Changed, Frame, Pairs, Policy
-from streamdsl.engine.frames.states import Changes, WindowStates, WindowSums
+from streamdsl.engine.frames.states import MemberChanges, WindowStates, WindowSums
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.frontiers import Frontier, of_windows
 from streamdsl.engine.operator import Gate, inputs_of
@@ -44,6 +44,7 @@ from streamdsl.udm.incremental import keeps_state
 from streamdsl.windows import Count, Output, Session, Snapshot
 
 _MANY_MORE: Final = 16
+"""So many members of long windows for each row that comes are too many to be looked at again."""
 _NONE: Final[Rows] = np.empty(0, dtype=np.intp)
 
 
@@ -148,7 +149,7 @@ class FramedWindowOperator(SweptOperator):
         self.swept: Composed = Composed(frame, self.rows)
         self.frame = frame
         self._timers = Agenda()
-        self.changes = Changes(frame, self.rows)
+        self.changes = MemberChanges(frame, self.rows)
         self.states = WindowStates(self.changes, [module for module in self.members if isinstance(module, StateAggregate)])
         self.sums = WindowSums(self.changes)
         self._keeps = False

@@ -6,6 +6,7 @@ results that are out goes on.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,6 +18,7 @@ from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.swept import SweptOperator
 from streamdsl.engine.swept.endpoints import Changed
 from streamdsl.engine.swept.timeline import Timeline
+from streamdsl.expr.table import Rows
 from streamdsl.plan.node import WindowAggregate
 from streamdsl.temporal.time import INFINITY, Ticks
 
@@ -27,6 +29,7 @@ class SnapshotOperator(SweptOperator):
     def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
         super().__init__(label, node, gate)
         self.swept: Timeline = Timeline(self.gate.by_end)
+        self.hidden: list[tuple[int, int]] = []
 
     def _take(self, batch: Batch) -> Batch:
         if self.ending and self.swept.is_empty and len(batch):
@@ -59,3 +62,35 @@ class SnapshotOperator(SweptOperator):
 
     def _sizes(self, cti: int) -> Ticks:
         return self.swept.sizes(cti)
+
+    def _hide(self, slots: Rows) -> None:
+        if not self.gate.by_end:
+            return
+        for entry in zip(self.swept.boundaries.le[slots].tolist(), slots.tolist(), strict=True):
+            heapq.heappush(self.hidden, entry)
+        if len(self.hidden) > self.swept.boundaries.capacity:
+            self.hidden = sorted(entry for entry in set(self.hidden) if self._is_hidden(*entry))
+
+    def held_back(self) -> int:
+        while self.hidden:
+            le, slot = self.hidden[0]
+            if self._is_hidden(le, slot):
+                return le
+            heapq.heappop(self.hidden)
+        return INFINITY
+
+    def held_ends(self) -> list[int]:
+        if not self.gate.final:
+            return []
+        slots = [slot for le, slot in self.hidden if self._is_hidden(le, slot)]
+        ends: list[int] = self.swept.boundaries.re[slots].tolist()
+        return ends
+
+    def _is_hidden(self, le: int, slot: int) -> bool:
+        """Say whether a slot is still that of a window that waits for its end; a closed one ends beyond the bound of the run."""
+        boundaries = self.swept.boundaries
+        waits = boundaries.rows[slot] > 0 and not boundaries.results.is_out[slot]
+        return bool(boundaries.le[slot] == le and waits and boundaries.re[slot] >= self.input_ctis[0])
+
+    def _n_events(self, cti: int) -> int:
+        return 0

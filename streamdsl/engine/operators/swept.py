@@ -1,8 +1,7 @@
-"""What the operators of snapshots and sessions share: windows in slots, of which what differs from what is out goes on."""
+"""What operators over windows in slots share: of their results what differs from those that are out goes on."""
 
 from __future__ import annotations
 
-import heapq
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -48,7 +47,7 @@ class Swept(Protocol):
 
 
 class SweptOperator(Operator):
-    """Count, sum and avg over windows whose ends depend on the rows."""
+    """Windows in slots, those of a partition by their starts."""
 
     kind = "window (columnar)"
     takes_gate = True
@@ -63,7 +62,6 @@ class SweptOperator(Operator):
         kinds = [(i, ACCUMULATORS.get(type(agg.function))) for i, agg in enumerate(self.aggregates)]  # type: ignore[arg-type]
         self.accumulators = [kind(i) for i, kind in kinds if kind is not None]
         self.watermark = MIN_TIME
-        self.hidden: list[tuple[int, int]] = []
         self._projection = node.projection
         self._reads_key = any(isinstance(part, Key) for part in self._projection.walk())
 
@@ -128,14 +126,9 @@ class SweptOperator(Operator):
         self._hide(slots[has_rows & ~shown])
         return shown
 
+    @abstractmethod
     def _hide(self, slots: Rows) -> None:
         """Remember windows that wait for their ends."""
-        if not self.gate.by_end:
-            return
-        for entry in zip(self.swept.boundaries.le[slots].tolist(), slots.tolist(), strict=True):
-            heapq.heappush(self.hidden, entry)
-        if len(self.hidden) > self.swept.boundaries.capacity:
-            self.hidden = sorted(entry for entry in set(self.hidden) if self._is_hidden(*entry))
 
     def _results(self, slots: Rows) -> Table:
         """Return the payloads that windows have now."""
@@ -189,27 +182,6 @@ class SweptOperator(Operator):
         if cti > MIN_TIME and not self.ending:
             self.swept.forget(cti)
 
-    def held_back(self) -> int:
-        while self.hidden:
-            le, slot = self.hidden[0]
-            if self._is_hidden(le, slot):
-                return le
-            heapq.heappop(self.hidden)
-        return INFINITY
-
-    def held_ends(self) -> list[int]:
-        if not self.gate.final:
-            return []
-        slots = [slot for le, slot in self.hidden if self._is_hidden(le, slot)]
-        ends: list[int] = self.swept.boundaries.re[slots].tolist()
-        return ends
-
-    def _is_hidden(self, le: int, slot: int) -> bool:
-        """Say whether a slot is still that of a window that waits for its end; a closed one ends beyond the bound of the run."""
-        boundaries = self.swept.boundaries
-        waits = boundaries.rows[slot] > 0 and not boundaries.results.is_out[slot]
-        return bool(boundaries.le[slot] == le and waits and boundaries.re[slot] >= self.input_ctis[0])
-
     def state(self) -> dict[str, int]:
         cti = min(self.input_ctis, default=MIN_TIME)
         return {"windows": int((self._sizes(cti) > 0).sum()), "events": self._n_events(cti)}
@@ -218,6 +190,6 @@ class SweptOperator(Operator):
     def _sizes(self, cti: int) -> Ticks:
         """Return the number of rows in each window that a CTI has not closed."""
 
+    @abstractmethod
     def _n_events(self, cti: int) -> int:
         """Return the number of rows that are remembered."""
-        return 0
