@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -239,3 +240,12 @@ def test_it_gives_what_the_reference_gives(query: sd.Stream[Any], data: st.DataO
     except UserCodeError:
         return  # a session raises for what is later retracted too
     assert_cht_equal(found, denote(query.plan(), {"s": CHT.from_events(stream)}))
+
+
+def test_values_without_an_order_are_an_error_of_the_query_where_the_extremum_is_kept() -> None:
+    query = sd.source("s").tumbling_window(10).aggregate(low=sd.min(lambda e: e.v))
+    with patch.object(ExtremumAggregate, "least_rows", 0):
+        session = query.open()
+        session.push([sd.Insert("a", 0, 1, {"v": 1})])
+        with pytest.raises(UserCodeError, match="str"):
+            session.push([sd.Insert("b", 1, 2, {"v": "x"})])

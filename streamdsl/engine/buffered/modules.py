@@ -201,7 +201,15 @@ class ExtremumAggregate(StateAggregate):
         values = self.values(asked.rows, come)
         found = self._of_columns(values)
         best = self._of_each(values, asked) if found is None else found.tolist()
-        return list(map(self._better, states, best))
+        after: list[Any] = []
+        try:
+            for held, come_best in zip(states, best, strict=True):
+                after.append(self._better(held, come_best))
+        except StreamDslError:
+            raise
+        except Exception as error:  # what came and what was there have no order
+            raise asked.error(len(after), error) from error
+        return after
 
     def _better(self, one: Any, other: Any) -> Any:
         """Return the better one of two values, None: there is no value."""
