@@ -47,7 +47,14 @@ def before(rng: Random, s: Stream) -> Stream:
 
 def windowed(rng: Random, s: Any) -> Stream:
     size, hop = rng.choice([(6, 6), (12, 3), (10, 4), (3, 7), (40, 3), (5, 1)])
-    windows: Any = s.hopping_window(size, hop, offset=rng.randint(-3, 3))
+    kinds: list[Callable[[], Any]] = [
+        lambda: s.hopping_window(size, hop, offset=rng.randint(-3, 3)),
+        lambda: s.hopping_window(size, hop, output=sd.Output.POINT_AT_END),
+        s.snapshot_window,
+        lambda: s.session_window(rng.choice([1, 3, 8])),
+        lambda: s.count_window(2),
+    ]
+    windows = rng.choice([kinds[0], *kinds])()
     numbers: dict[str, Any] = {
         "c": sd.count(),
         "m": sd.count(lambda e: e.v),
@@ -57,6 +64,9 @@ def windowed(rng: Random, s: Any) -> Stream:
         "f": sd.avg(lambda e: e.n * 0.1),
         "g": sd.sum(lambda e: e.v, where=lambda e: e.n < 6),
         "b": sd.max(lambda e: e.n),
+        "l": sd.min(lambda e: e.n * 0.5),
+        "h": sd.max(lambda e: sd.when(e.n > 4).then(e.n).otherwise(None)),
+        "o": sd.min(lambda e: e.n, where=lambda e: e.n > 5),
     }
     chosen = rng.sample(list(numbers), rng.randint(1, 3))
     found: Stream = windows.aggregate(**{name: numbers[name] for name in chosen})
@@ -146,7 +156,7 @@ class Ways:
         return [{label: [one[name] for name in names] for label, one in s.stats().items()} for s in (self.scalars, self.columns)]
 
     def close(self) -> None:
-        assert repr(outcome(self.scalars)) == repr(outcome(self.columns))
+        assert sent(outcome(self.scalars), 0) == sent(outcome(self.columns), 0)
 
 
 def sent(found: Any, size: int) -> Any:

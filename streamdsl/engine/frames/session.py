@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.frames.arrangement import Arrangement
-from streamdsl.engine.frames.frame import Changed, DisjointFrame, Found, Policy
+from streamdsl.engine.frames.frame import Changed, DisjointFrame, Found, Policy, RowStep
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.sorting import sorted_integers
 from streamdsl.engine.swept.sorted_index import Portion
@@ -70,6 +70,29 @@ class SessionFrame(DisjointFrame):
         is_new = (changed.re_old <= changed.le)[new].astype(np.int64)
         parts.append(Extents(changed.codes[new], changed.le[new], self._reach(changed.re_new[new]), is_new))
         return self._joined(Extents(*map(np.concatenate, zip(*parts, strict=True))))
+
+    def end(self, re: int) -> int:
+        gap = self._spec.gap
+        return INFINITY if INFINITY in (re, gap) else self._spec.reach(re)
+
+    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
+        table, end = self.table, self.end(re)
+        low, high = (table.place(code, time) or 0 for time in (le, end))
+        joined = self._around(code, low, high, le)
+        last = table.re.item(joined[-1]) if joined else end
+        if not joined or table.le.item(joined[0]) > le:
+            slot = table.make_one(code, le, max(end, last), low)
+            step, others = RowStep([slot], [slot], [], [], []), joined
+        else:
+            slot, *others = joined
+            step = RowStep([slot], [], [], [], [])
+            table.re[slot] = max(table.re.item(slot), end, last)
+        for other in others:
+            table.rows[slot] += table.rows[other]
+            table.index.remove_one(table.place(code, table.le.item(other)) or 0)
+            step.gone.append((other, slot))
+        table.rows[slot] += 1
+        return step
 
     def _known(self, slots: Rows) -> Extents:
         table = self.table

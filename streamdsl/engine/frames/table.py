@@ -55,6 +55,22 @@ class WindowTable:
         self.results.enter(slots, codes, le)
         return slots
 
+    def make_one(self, code: int, le: int, re: int, number: int) -> int:
+        """Return a slot for a single new window, which is put in the index."""
+        if not len(self._free):
+            self._grow(max(_LEAST, 2 * self.capacity))
+        slot = self._free.item(0)
+        self._free = self._free[1:]
+        self.code[slot], self.le[slot], self.re[slot] = code, le, re
+        self.rows[slot] = self.starting[slot] = 0
+        self.results.enter_one(slot, code, le)
+        self.index.insert_one(number, slot)
+        return slot
+
+    def place(self, code: int, time: int) -> int | None:
+        """Return the place of a single time that fits on the line of (code, time), None where it is no plain number."""
+        return self._packing.number(code, time, len(self.codes))
+
     def _grow(self, size: int) -> None:
         self._free = np.concatenate([self._free, np.arange(self.capacity, size)])
         columns = (self.le, self.re, self.rows, self.starting, self.code)
@@ -86,10 +102,14 @@ class WindowTable:
     def stretches(self, codes: Rows, lo: Ticks, hi: Ticks) -> Stretches:
         """Return periods of partitions with their places."""
         ends = hi[hi != INFINITY]
-        high = max(int(lo.max()), int(ends.max(initial=MIN_TIME)))
-        if not self._packing.fits(len(self.codes), int(lo.min()), high):
-            self._repack(int(lo.min()), high)
+        self.fit(int(lo.min()), max(int(lo.max()), int(ends.max(initial=MIN_TIME))))
         return Stretches(codes, lo, hi, self.places(codes, lo), self.places(codes, hi))
+
+    def fit(self, low: int, high: int) -> None:
+        """Let all times between two have places; INFINITY has one always."""
+        high = low if high == INFINITY else high
+        if not self._packing.fits(len(self.codes), low, high):
+            self._repack(low, high)
 
     def _repack(self, low: int, high: int) -> None:
         slots = self.index.all().slots

@@ -29,7 +29,7 @@ from streamdsl.engine.frames.states import MemberChanges, WindowStates, WindowSu
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.frontiers import Frontier, of_windows
 from streamdsl.engine.operator import Gate, inputs_of
-from streamdsl.engine.operators.swept import SweptOperator
+from streamdsl.engine.operators.framed_rows import RowFramedOperator
 from streamdsl.engine.sorting import order_by, stable_order
 from streamdsl.engine.swept.agenda import Agenda
 from streamdsl.engine.swept.group_codes import GroupCodes
@@ -125,7 +125,7 @@ class Composed:
         self.frame.forget(cti, self.rows)
 
 
-class FramedWindowOperator(SweptOperator):
+class FramedWindowOperator(RowFramedOperator):
     """Any aggregates over windows whose ends depend on the rows."""
 
     kind = "window (framed)"
@@ -134,12 +134,12 @@ class FramedWindowOperator(SweptOperator):
         # Where modules see ends, each partition is settled, and lets its rows go, in its own time: no window waits for others.
         super().__init__(label, node, replace(gate, final=gate.final and not node.sees_ends))
         self.members: list[MemberAggregate] = []
-        self._arguments: dict[int, tuple[int, int | None]] = {}
+        self.arguments: dict[int, tuple[int, int | None]] = {}
         n_columns = 0
         for number, agg in enumerate(self.aggregates):
             if agg.counts_rows:
                 continue
-            self._arguments[number] = argument, where = n_columns, None if agg.where is None else n_columns + 1
+            self.arguments[number] = argument, where = n_columns, None if agg.where is None else n_columns + 1
             n_columns += 1 if agg.where is None else 2
             if type(agg.function) not in ACCUMULATORS:
                 self.members.append(member_aggregate(number, agg, argument, where, node.clip))
@@ -148,13 +148,14 @@ class FramedWindowOperator(SweptOperator):
         self.rows = Arrangement(n_columns, bool(self._orders), frame.by_point, frame.by_end)
         self.swept: Composed = Composed(frame, self.rows)
         self.frame = frame
-        self._timers = Agenda()
+        self.timers = Agenda()
         self.changes = MemberChanges(frame, self.rows)
         self.states = WindowStates(self.changes, [module for module in self.members if isinstance(module, StateAggregate)])
         self.sums = WindowSums(self.changes)
         self._keeps = False
         """Whether states or sums of windows have ever been kept."""
         self._computed = _NONE
+        self._begin_rows()
 
     def _frame(self, policy: Policy) -> Frame:
         return frame_of(self.node.windows, policy)
@@ -166,6 +167,7 @@ class FramedWindowOperator(SweptOperator):
 
     def _take(self, batch: Batch) -> Batch:
         touched, changed, moves = UNTOUCHED, None, None
+        self._forget_kept_ahead()
         self.frame.is_grouped, self.frame.split = self.is_grouped, NO_SPLIT
         if len(batch):
             codes = self._codes(batch)
@@ -191,7 +193,7 @@ class FramedWindowOperator(SweptOperator):
 
     def _with_due(self, touched: Touched) -> Touched:
         """Return also the windows that the watermark has reached."""
-        times, slots = self._timers.pop_until(self.watermark)
+        times, slots = self.timers.pop_until(self.watermark)
         if not len(slots):
             return touched
         table = self.table
@@ -213,7 +215,7 @@ class FramedWindowOperator(SweptOperator):
     def _hide(self, slots: Rows) -> None:
         times = self._times(slots)
         waits = times > self.watermark
-        self._timers.add(times[waits], slots[waits])
+        self.timers.add(times[waits], slots[waits])
 
     def _hidden(self) -> Rows:
         """Return the windows that wait for their ends; a closed one ends beyond the bound of the run."""
@@ -285,8 +287,8 @@ class FramedWindowOperator(SweptOperator):
         Where the members of long windows are not many more than what comes, all are computed anew.
         """
         rows = self.table.rows[slots]
-        are_long = rows >= least_rows
-        if least_rows and int(rows[are_long].sum()) < _MANY_MORE * self.changes.n_changed:
+        are_long = (rows >= least_rows) | self.keeps_all
+        if least_rows and not self.keeps_all and int(rows[are_long].sum()) < _MANY_MORE * self.changes.n_changed:
             are_long[:] = False
         many = flatnonzero(are_long)
         self._keeps |= len(many) > 0
@@ -295,7 +297,7 @@ class FramedWindowOperator(SweptOperator):
     def _sums(self, found: Computing) -> Lanes:
         """Return what the members of windows add up to."""
         lanes = Lanes(len(found.slots))
-        if not any(accumulator.number in self._arguments for accumulator in self.accumulators):
+        if not any(accumulator.number in self.arguments for accumulator in self.accumulators):
             rows = self.table.rows[found.slots]  # which the frame has counted
             lanes.add_sums(ROWS, rows, int(rows.sum()))
             return lanes
@@ -313,7 +315,7 @@ class FramedWindowOperator(SweptOperator):
         """Return what rows add to the sums of windows."""
         terms, rows = Terms(len(places), [Part(ROWS, None, None, 1)]), self.rows.rows
         for accumulator in self.accumulators:
-            values = self._arguments.get(accumulator.number)
+            values = self.arguments.get(accumulator.number)
             if values is not None:
                 column, where = values
                 chosen = None if where is None else rows.argument(where)[places].astype(np.bool_)

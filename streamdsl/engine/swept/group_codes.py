@@ -39,6 +39,11 @@ class GroupCodes:
         self._note(codes, groups)
         return codes
 
+    def of_one(self, group: int) -> int:
+        """Return what `of` does, for a single group."""
+        code = self._codes.get(group)
+        return int(self.of(np.array([group]))[0]) if code is None else code
+
     def _note(self, codes: Rows, groups: Ticks) -> None:
         if len(self) > len(self._groups):
             longer = np.empty(2 * len(self), dtype=np.int64)
