@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 
 from streamdsl.engine.buffered.modules import ExtremumAggregate
 from streamdsl.engine.columnar.accumulators import Accumulator
-from streamdsl.engine.columnar.lanes import LaneParts
 from streamdsl.engine.frames.table import WindowTable
+from streamdsl.engine.swept.given import Arguments, Given
 from streamdsl.expr.scalars import Values
-
-
-class Given(NamedTuple):
-    """What aggregates are given of a row."""
-
-    arguments: Values
-    """As the arrangement holds them: of each aggregate its argument, and where it has a `where`, whether the row is chosen."""
-    parts: LaneParts
-    """What the row adds to the sums of a window."""
-    reals: set[int]
-    """The aggregates to which it adds a float, as it is sure to."""
 
 
 class RowFolds:
@@ -33,24 +21,12 @@ class RowFolds:
         table: WindowTable,
         extrema: Sequence[ExtremumAggregate],
         accumulators: Sequence[Accumulator],
-        arguments: Mapping[int, tuple[int, int | None]],
+        arguments: Arguments,
     ) -> None:
         self._table = table
         self._extrema = extrema
         self._accumulators = accumulators
-        self._arguments = arguments
-        self._adds = [each for each in accumulators if each.number in arguments]
-
-    def given(self, values: Values) -> Given | None:
-        """Return what aggregates are given of a row; None where columns have to say."""
-        parts: LaneParts = []
-        for accumulator in self._adds:
-            each = accumulator.parts_of(values[self._arguments[accumulator.number][0]])
-            if each is None:
-                return None
-            parts += each
-        reals = {key[0] for key, _ in parts if key[1] == "floats" and self._arguments[key[0]][1] is None}
-        return Given(values, parts, reals)
+        self._adds = any(each.number in arguments.places for each in accumulators)
 
     def begin(self, slot: int) -> None:
         """Let a window be without rows."""
@@ -82,7 +58,7 @@ class RowFolds:
         """Let a row be in windows."""
         table = self._table
         for extremum, column in zip(self._extrema, table.states, strict=True):
-            value = extremum.given(given.arguments)
+            value = extremum.given(given.values)
             if value is not None:
                 for slot in slots:
                     column[slot] = extremum.best(column[slot], value)

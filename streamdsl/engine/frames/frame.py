@@ -239,11 +239,10 @@ class DisjointFrame(Frame):
         table, count = self.table, 0
         for code, le, re in rows:
             end = self.end(re)
-            table.fit(le, end)
-            low, high = table.place(code, le), table.place(code, end)
-            if low is None or high is None or (count := count + table.index.count(low, high)) > MOST:
+            if not table.fit(le, end):
                 return False
-        return True
+            count += table.index.count(table.place(code, le), table.place(code, end))
+        return count <= MOST
 
     def end(self, re: int) -> int:
         """Return the time before which the windows of a row begin."""

@@ -77,7 +77,7 @@ class SessionFrame(DisjointFrame):
 
     def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
         table, end = self.table, self.end(re)
-        low, high = (table.place(code, time) or 0 for time in (le, end))
+        low, high = table.place(code, le), table.place(code, end)
         joined = self._around(code, low, high, le)
         last = table.re.item(joined[-1]) if joined else end
         if not joined or table.le.item(joined[0]) > le:
@@ -89,7 +89,7 @@ class SessionFrame(DisjointFrame):
             table.re[slot] = max(table.re.item(slot), end, last)
         for other in others:
             table.rows[slot] += table.rows[other]
-            table.index.remove_one(table.place(code, table.le.item(other)) or 0)
+            table.index.remove_one(table.place(code, table.le.item(other)))
             step.gone.append((other, slot))
         table.rows[slot] += 1
         return step

@@ -56,7 +56,7 @@ class SnapshotFrame(DisjointFrame):
 
     def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
         table = self.table
-        low, high = (table.place(code, time) or 0 for time in (le, re))
+        low, high = table.place(code, le), table.place(code, re)
         step, at = RowStep([], [], [], [], []), le
         for slot in self._around(code, low, high, le):
             start, end = table.le.item(slot), table.re.item(slot)
@@ -84,7 +84,7 @@ class SnapshotFrame(DisjointFrame):
 
     def _fill(self, code: int, le: int, re: int, step: RowStep) -> None:
         """Make a window where there was none."""
-        slot = self.table.make_one(code, le, re, self.table.place(code, le) or 0)
+        slot = self.table.make_one(code, le, re, self.table.place(code, le))
         self.table.rows[slot] = 1
         step.new.append(slot)
         step.entered.append(slot)

@@ -67,9 +67,9 @@ class WindowTable:
         self.index.insert_one(number, slot)
         return slot
 
-    def place(self, code: int, time: int) -> int | None:
-        """Return the place of a single time that fits on the line of (code, time), None where it is no plain number."""
-        return self._packing.number(code, time, len(self.codes))
+    def place(self, code: int, time: int) -> int:
+        """Return the place of a single time that fits on the line of (code, time)."""
+        return self._packing.number(code, time)
 
     def _grow(self, size: int) -> None:
         self._free = np.concatenate([self._free, np.arange(self.capacity, size)])
@@ -99,17 +99,24 @@ class WindowTable:
             column[slots] = None
         self.has_lanes[slots] = False
 
+    def forget_state(self, slot: int) -> None:
+        """Do as `forget_states`, for a single window."""
+        for column in self.states:
+            column[slot] = None
+        self.has_lanes[slot] = False
+
     def stretches(self, codes: Rows, lo: Ticks, hi: Ticks) -> Stretches:
         """Return periods of partitions with their places."""
         ends = hi[hi != INFINITY]
         self.fit(int(lo.min()), max(int(lo.max()), int(ends.max(initial=MIN_TIME))))
         return Stretches(codes, lo, hi, self.places(codes, lo), self.places(codes, hi))
 
-    def fit(self, low: int, high: int) -> None:
-        """Let all times between two have places; INFINITY has one always."""
+    def fit(self, low: int, high: int) -> bool:
+        """Let all times between two have places, INFINITY has one always; say whether these are plain numbers."""
         high = low if high == INFINITY else high
         if not self._packing.fits(len(self.codes), low, high):
             self._repack(low, high)
+        return not self._packing.is_wide
 
     def _repack(self, low: int, high: int) -> None:
         slots = self.index.all().slots

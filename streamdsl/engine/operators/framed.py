@@ -15,7 +15,7 @@ import numpy as np
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.buffered.group_times import GroupTimes
 from streamdsl.engine.buffered.members import Members
-from streamdsl.engine.buffered.modules import LONG, MemberAggregate, StateAggregate, order_of
+from streamdsl.engine.buffered.modules import LONG, ExtremumAggregate, MemberAggregate, StateAggregate, order_of
 from streamdsl.engine.buffered.rows import NewRows, RowTable
 from streamdsl.engine.buffered.runs import Order, in_order
 from streamdsl.engine.buffered.timed import member_aggregate
@@ -24,6 +24,7 @@ from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.frames import frame_of
 from streamdsl.engine.frames.arrangement import Arrangement
+from streamdsl.engine.frames.folds import RowFolds
 from streamdsl.engine.frames.frame import NO_SPLIT, Changed, Frame, Pairs, Policy
 from streamdsl.engine.frames.states import MemberChanges, WindowStates, WindowSums
 from streamdsl.engine.frames.table import WindowTable
@@ -133,19 +134,14 @@ class FramedWindowOperator(RowFramedOperator):
     def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         # Where modules see ends, each partition is settled, and lets its rows go, in its own time: no window waits for others.
         super().__init__(label, node, replace(gate, final=gate.final and not node.sees_ends))
-        self.members: list[MemberAggregate] = []
-        self.arguments: dict[int, tuple[int, int | None]] = {}
-        n_columns = 0
-        for number, agg in enumerate(self.aggregates):
-            if agg.counts_rows:
-                continue
-            self.arguments[number] = argument, where = n_columns, None if agg.where is None else n_columns + 1
-            n_columns += 1 if agg.where is None else 2
-            if type(agg.function) not in ACCUMULATORS:
-                self.members.append(member_aggregate(number, agg, argument, where, node.clip))
+        self.members = [
+            member_aggregate(number, self.aggregates[number], *place, node.clip)
+            for number, place in self.arguments.places.items()
+            if type(self.aggregates[number].function) not in ACCUMULATORS
+        ]
         self._orders = {order_of(agg.function) for agg in self.aggregates} - {Order.ANY}
         frame = self._frame(Policy(node.output, node.time_sensitive, node.sees_ends))
-        self.rows = Arrangement(n_columns, bool(self._orders), frame.by_point, frame.by_end)
+        self.rows = Arrangement(self.arguments.size, bool(self._orders), frame.by_point, frame.by_end)
         self.swept: Composed = Composed(frame, self.rows)
         self.frame = frame
         self.timers = Agenda()
@@ -155,7 +151,9 @@ class FramedWindowOperator(RowFramedOperator):
         self._keeps = False
         """Whether states or sums of windows have ever been kept."""
         self._computed = _NONE
-        self._begin_rows()
+        self.keeps_all = self.is_kept_ahead = False
+        extrema = [each for each in self.members if isinstance(each, ExtremumAggregate)]
+        self.folds = RowFolds(frame.table, extrema, self.accumulators, self.arguments)
 
     def _frame(self, policy: Policy) -> Frame:
         return frame_of(self.node.windows, policy)
@@ -297,7 +295,7 @@ class FramedWindowOperator(RowFramedOperator):
     def _sums(self, found: Computing) -> Lanes:
         """Return what the members of windows add up to."""
         lanes = Lanes(len(found.slots))
-        if not any(accumulator.number in self.arguments for accumulator in self.accumulators):
+        if not any(accumulator.number in self.arguments.places for accumulator in self.accumulators):
             rows = self.table.rows[found.slots]  # which the frame has counted
             lanes.add_sums(ROWS, rows, int(rows.sum()))
             return lanes
@@ -315,7 +313,7 @@ class FramedWindowOperator(RowFramedOperator):
         """Return what rows add to the sums of windows."""
         terms, rows = Terms(len(places), [Part(ROWS, None, None, 1)]), self.rows.rows
         for accumulator in self.accumulators:
-            values = self.arguments.get(accumulator.number)
+            values = self.arguments.places.get(accumulator.number)
             if values is not None:
                 column, where = values
                 chosen = None if where is None else rows.argument(where)[places].astype(np.bool_)

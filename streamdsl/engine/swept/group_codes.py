@@ -59,6 +59,10 @@ class GroupCodes:
         """Return the group of each code."""
         return self._groups[codes]
 
+    def group(self, code: int) -> int:
+        """Return the group of a single code."""
+        return self._groups.item(code)
+
     def keep(self, codes: Rows) -> None:
         """Let all codes go but these."""
         kept = np.zeros(len(self), dtype=np.bool_)

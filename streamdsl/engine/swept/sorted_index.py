@@ -131,6 +131,15 @@ class SortedIndex:
         found = int(piece.searchsorted(high)) - int(piece.searchsorted(low))
         return found if first == last else found + int(self._pieces[last - 1][0].searchsorted(high))
 
+    def following(self, number: int) -> int | None:
+        """Return the slot of the entry after a number, None if there is none."""
+        at = max(int(self._firsts.searchsorted(number, side="right")) - 1, 0)
+        for numbers, slots in self._pieces[at : at + 2]:
+            place = int(numbers.searchsorted(number, side="right"))
+            if place < len(numbers):
+                return slots.item(place)
+        return None
+
     def insert_one(self, number: int, slot: int) -> None:
         """Put in a single entry, whose number is not there."""
         if not self._pieces:

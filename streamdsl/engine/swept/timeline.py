@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.engine.columnar.lanes import LaneParts
 from streamdsl.engine.swept.agenda import Agenda
 from streamdsl.engine.swept.boundaries import Boundaries
 from streamdsl.engine.swept.endpoints import Changed, Deltas, Spans, deltas_of, spans_of
+from streamdsl.engine.swept.given import Given
 from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.packing import Packing
 from streamdsl.engine.swept.sorted_index import Portion, SortedIndex
@@ -17,6 +20,8 @@ from streamdsl.engine.swept.sweep import Sweep
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
+MOST: Final = 32
+"""Rows that are in more windows, all taken together, are left to columns."""
 _SPARE: Final = 256
 """Boundaries that may be kept beyond those that are needed: to look for them costs something too."""
 _MANY: Final = 1024
@@ -67,6 +72,90 @@ class Timeline:
         sweep = Sweep(self.boundaries, portion, before, watermark, len(self.codes) <= 1)
         gone = _NONE if deltas is None else self._change(sweep, deltas, late, limits)
         return self._settle(sweep, portion, gone)
+
+    # Row by row
+
+    def takes(self, rows: Sequence[tuple[int, int, int]]) -> bool:
+        """Say whether rows that come, given by code, LE and RE, can be taken one by one."""
+        count = 0
+        for code, le, re in rows:
+            if not self._packing.fits(len(self.codes), le, le if re == INFINITY else re):
+                self._repack(le, le if re == INFINITY else re)
+            if self._packing.is_wide:
+                return False
+            count += self._index.count(self._place(code, le), self._place(code, re))
+        return count <= MOST and self.boundaries.lanes.are_numbers
+
+    def take_rows(self, rows: Sequence[tuple[int, int, int]], given: Sequence[Given], watermark: int) -> dict[int, bool]:
+        """Take rows in, raise the watermark, and return the windows that are not as before, and whether their sums are others."""
+        touched: dict[int, bool] = {}
+        opened: set[tuple[int, int]] = set()
+        for row, each in zip(rows, given, strict=True):
+            self.boundaries.lanes.count_reals(each.reals)
+            self._take_row(*row, each.parts, touched, opened)
+        self.watermark = watermark
+        opened.update((code, time) for time, code in self._agenda.pop_each(watermark))
+        for code, time in sorted(opened):
+            if time > watermark:
+                self._agenda.add_one(time, code)
+            else:
+                self._open_one(code, time, touched)
+        return touched
+
+    def _take_row(
+        self, code: int, le: int, re: int, parts: LaneParts, touched: dict[int, bool], opened: set[tuple[int, int]]
+    ) -> None:
+        boundaries, lanes = self.boundaries, self.boundaries.lanes
+        first = self._boundary(code, le, touched, opened)
+        last = None if re == INFINITY else self._boundary(code, re, touched, opened)
+        if last is not None and re > self.watermark:
+            lanes.add_row(parts, last, -1)
+        if le > self.watermark:
+            lanes.add_row(parts, first, 1)
+            return
+        low = self._place(code, le)
+        for number, slot in zip(*self._index.around(low, self._place(code, re)), strict=True):
+            if number >= low and boundaries.le.item(slot) <= self.watermark:
+                lanes.add_row(parts, slot, 1)
+                touched[slot] = True
+
+    def _boundary(self, code: int, time: int, touched: dict[int, bool], opened: set[tuple[int, int]]) -> int:
+        """Count an endpoint, and return its boundary, made if there is none."""
+        boundaries, number = self.boundaries, self._place(code, time)
+        numbers, slots = self._index.around(number, number + 1)
+        if numbers and numbers[-1] == number:
+            boundaries.endpoints[slots[-1]] += 1
+            return slots[-1]
+        before = slots[0] if slots and boundaries.code.item(slots[0]) == code else None
+        slot = boundaries.make_one(code, time, self._next_of(code, number) if before is None else boundaries.re.item(before))
+        self._index.insert_one(number, slot)
+        if before is not None:
+            boundaries.re[before] = time
+            touched.setdefault(before, False)
+        if time > self.watermark:
+            opened.add((code, time))
+        else:
+            touched.setdefault(slot, False)
+            if before is not None:
+                boundaries.lanes.copy_one(slot, before)
+        return slot
+
+    def _next_of(self, code: int, number: int) -> int:
+        """Return where the next window of a partition begins."""
+        slot = self._index.following(number)
+        return self.boundaries.le.item(slot) if slot is not None and self.boundaries.code.item(slot) == code else INFINITY
+
+    def _open_one(self, code: int, time: int, touched: dict[int, bool]) -> None:
+        """Give a window that the watermark reaches its sums, if it is still there."""
+        number = self._place(code, time)
+        numbers, slots = self._index.around(number, number + 1)
+        if numbers and numbers[-1] == number:
+            if len(slots) > 1 and self.boundaries.code.item(slots[0]) == code:
+                self.boundaries.lanes.add_one_from(slots[1], slots[0])
+            touched[slots[-1]] = True
+
+    def _place(self, code: int, time: int) -> int:
+        return self._packing.number(code, time)
 
     @property
     def is_empty(self) -> bool:
