@@ -14,6 +14,7 @@ from streamdsl.engine.frames.states import MemberChanges
 from streamdsl.engine.operators.swept_rows import RowSweptOperator, Touching
 from streamdsl.engine.swept.agenda import Agenda
 from streamdsl.engine.swept.given import Given
+from streamdsl.engine.swept.timeline import RowChange
 from streamdsl.expr.scalars import Values
 from streamdsl.expr.table import flatnonzero
 
@@ -40,15 +41,16 @@ class RowFramedOperator(RowSweptOperator):
     def _is_told(self) -> bool:
         return self.rows.rows.payloads is None and all(isinstance(each, ExtremumAggregate) for each in self.members)
 
-    def _takes(self, rows: Sequence[tuple[int, int, int]], watermark: int) -> bool:
-        return self.frame.takes(rows, watermark, self.rows)
+    def _takes(self, rows: Sequence[RowChange], watermark: int) -> bool:
+        come = [(code, le, re_new) for code, le, re_old, re_new in rows if le == re_old < re_new]
+        return len(come) == len(rows) and self.frame.takes(come, watermark, self.rows)
 
-    def _enter(self, batch: Few, rows: Sequence[tuple[int, int, int]], given: Sequence[Given]) -> tuple[Touching, list[int]]:
+    def _enter(self, batch: Few, rows: Sequence[RowChange], given: Sequence[Given]) -> tuple[Touching, list[int]]:
         self.is_kept_ahead, self.frame.is_grouped = True, self.is_grouped
         touched, gone = Touching(), list[int]()
-        for id, row, each in zip(batch.row_ids(), rows, given, strict=True):
-            place = self.rows.add_one(id, *row, each.values)
-            self._follow(self.frame.take(*row, place, self.rows), each, touched, gone)
+        for id, (code, le, _, re), each in zip(batch.row_ids(), rows, given, strict=True):
+            place = self.rows.add_one(id, code, le, re, each.values)
+            self._follow(self.frame.take(code, le, re, place, self.rows), each, touched, gone)
         table = self.frame.table
         for time, slot in self.timers.pop_each(self.watermark):
             waits = table.le.item(slot) == time and not table.results.is_out.item(slot)

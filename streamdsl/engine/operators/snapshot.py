@@ -19,7 +19,7 @@ from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.swept_rows import RowSweptOperator, Touching
 from streamdsl.engine.swept.endpoints import Changed
 from streamdsl.engine.swept.given import Given
-from streamdsl.engine.swept.timeline import Timeline
+from streamdsl.engine.swept.timeline import RowChange, Timeline
 from streamdsl.expr.scalars import Values
 from streamdsl.expr.table import Rows
 from streamdsl.plan.node import WindowAggregate
@@ -54,11 +54,11 @@ class SnapshotOperator(RowSweptOperator):
 
     # Row by row
 
-    def _takes(self, rows: Sequence[tuple[int, int, int]], watermark: int) -> bool:
+    def _takes(self, rows: Sequence[RowChange], watermark: int) -> bool:
         return self.swept.takes(rows)
 
-    def _enter(self, batch: Few, rows: Sequence[tuple[int, int, int]], given: Sequence[Given]) -> tuple[Touching, list[int]]:
-        return self.swept.take_rows(rows, given, self.watermark), []
+    def _enter(self, batch: Few, rows: Sequence[RowChange], given: Sequence[Given]) -> tuple[Touching, list[int]]:
+        return self.swept.take_rows(rows, given, self.watermark)
 
     def _values(self, slot: int) -> Values:
         lanes, rows = self.swept.boundaries.lanes, self.swept.boundaries.rows.item(slot)

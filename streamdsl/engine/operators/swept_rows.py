@@ -16,7 +16,7 @@ from streamdsl.engine.few import Few, Result, few_of
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.swept import SweptOperator
 from streamdsl.engine.swept.given import Arguments, Given, given_exprs
-from streamdsl.engine.swept.timeline import Touched
+from streamdsl.engine.swept.timeline import RowChange, Touched
 from streamdsl.expr.nodes import Make
 from streamdsl.expr.scalars import Program, Project, Values
 from streamdsl.expr.schema import Schema
@@ -31,7 +31,7 @@ Touching = dict[int, bool]
 
 
 class RowSweptOperator(SweptOperator):
-    """Windows in slots, whose rows may come one by one: insertions, where each event has an answer at once."""
+    """Windows in slots, whose rows may come one by one, where each event has an answer at once."""
 
     def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         super().__init__(label, node, gate)
@@ -58,11 +58,9 @@ class RowSweptOperator(SweptOperator):
         if given is None:
             return None
         code_of, watermark = self.swept.codes.of_one, max(self.watermark, cti)
-        rows: list[tuple[int, int, int]] = []
-        for (_, _, le, re_old, re), group in zip(batch.changes, batch.groups or _NO_GROUP, strict=False):
-            if re_old != le or re <= le:
-                return None
-            rows.append((code_of(group), le, re))
+        rows: list[RowChange] = []
+        for (_, _, le, re_old, re_new), group in zip(batch.changes, batch.groups or _NO_GROUP, strict=False):
+            rows.append((code_of(group), le, re_old, re_new))
             watermark = max(watermark, le)
         if not self._takes(rows, watermark):
             return None
@@ -82,11 +80,11 @@ class RowSweptOperator(SweptOperator):
         return True
 
     @abstractmethod
-    def _takes(self, rows: Sequence[tuple[int, int, int]], watermark: int) -> bool:
-        """Say whether rows that come, given by code, LE and RE, can be taken one by one."""
+    def _takes(self, rows: Sequence[RowChange], watermark: int) -> bool:
+        """Say whether rows can be taken one by one."""
 
     @abstractmethod
-    def _enter(self, batch: Few, rows: Sequence[tuple[int, int, int]], given: Sequence[Given]) -> tuple[Touching, list[int]]:
+    def _enter(self, batch: Few, rows: Sequence[RowChange], given: Sequence[Given]) -> tuple[Touching, list[int]]:
         """Take rows in, and raise the watermark; return which windows are not as before, and which are gone."""
 
     @abstractmethod
@@ -116,6 +114,7 @@ class RowSweptOperator(SweptOperator):
         hidden: list[int] = []
         shown: list[int] = []
         moved: list[int] = []
+        empty: list[int] = []
         values: list[Values] = []
         try:
             for slot, is_summed in touched.items():
@@ -127,6 +126,8 @@ class RowSweptOperator(SweptOperator):
                 elif boundaries.rows.item(slot):
                     shown.append(slot)
                     values.append(self._values(slot))
+                elif was_out:
+                    empty.append(slot)
             passed = projected(values, list(map(self._group_of, shown)))
         except Exception:
             return None
@@ -135,7 +136,10 @@ class RowSweptOperator(SweptOperator):
         self.udm_calls += len(self.aggregates) * len(shown)
         for slot in hidden:
             self._hide_one(slot)
-        changes = [*map(self._taken_back, filter(results.is_out.item, gone)), *filter(None, map(self._moved, moved))]
+        gone = [*filter(results.is_out.item, gone), *empty]
+        changes = [*map(self._taken_back, gone), *filter(None, map(self._moved, moved))]
+        if empty:
+            results.clear(np.array(empty))
         for slot, now in zip(shown, passed[0], strict=True):
             self._exchange(slot, now, changes)
         return few_of(changes, self._projected.schema, self.is_grouped, self._origin)

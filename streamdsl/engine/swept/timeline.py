@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,21 @@ class Touched(NamedTuple):
 
 
 UNTOUCHED: Final = Touched(_NONE, np.empty(0, dtype=np.bool_), _NONE)
+
+
+RowChange: TypeAlias = tuple[int, int, int, int]
+"""A row that changes: the code of its partition, its LE, and its RE before and now; an RE that is LE: it is not there."""
+
+
+class RowStep(NamedTuple):
+    """What changes as single rows do, one after the other."""
+
+    touched: dict[int, bool]
+    """The windows that are not as before, and whether their sums are others."""
+    opened: set[tuple[int, int]]
+    """New boundaries that the watermark had not reached, by partition and time."""
+    less: list[int]
+    """Boundaries at which rows begin or end no more."""
 
 
 class Timeline:
@@ -75,84 +90,105 @@ class Timeline:
 
     # Row by row
 
-    def takes(self, rows: Sequence[tuple[int, int, int]]) -> bool:
-        """Say whether rows that come, given by code, LE and RE, can be taken one by one."""
+    def takes(self, rows: Sequence[RowChange]) -> bool:
+        """Say whether rows can be taken one by one."""
         count = 0
-        for code, le, re in rows:
-            if not self._packing.fits(len(self.codes), le, le if re == INFINITY else re):
-                self._repack(le, le if re == INFINITY else re)
+        for code, le, re_old, re_new in rows:
+            high = max([time for time in (le, re_old, re_new) if time != INFINITY])
+            if not self._packing.fits(len(self.codes), le, high):
+                self._repack(le, high)
             if self._packing.is_wide:
                 return False
-            count += self._index.count(self._place(code, le), self._place(code, re))
+            count += self._index.count(self._place(code, le), self._place(code, max(re_old, re_new)))
         return count <= MOST and self.boundaries.lanes.are_numbers
 
-    def take_rows(self, rows: Sequence[tuple[int, int, int]], given: Sequence[Given], watermark: int) -> dict[int, bool]:
-        """Take rows in, raise the watermark, and return the windows that are not as before, and whether their sums are others."""
-        touched: dict[int, bool] = {}
-        opened: set[tuple[int, int]] = set()
+    def take_rows(self, rows: Sequence[RowChange], given: Sequence[Given], watermark: int) -> tuple[dict[int, bool], list[int]]:
+        """Take rows in, and raise the watermark.
+
+        Return the windows that are not as before, and whether their sums are others, and the boundaries that are gone.
+        """
+        step = RowStep({}, set(), [])
         for row, each in zip(rows, given, strict=True):
             self.boundaries.lanes.count_reals(each.reals)
-            self._take_row(*row, each.parts, touched, opened)
+            self._take_row(row, each.parts, step)
+        gone = [slot for slot in dict.fromkeys(step.less) if self.boundaries.endpoints.item(slot) == 0]
+        for slot in gone:
+            self._remove(slot, step)
         self.watermark = watermark
-        opened.update((code, time) for time, code in self._agenda.pop_each(watermark))
-        for code, time in sorted(opened):
+        step.opened.update((code, time) for time, code in self._agenda.pop_each(watermark))
+        for code, time in sorted(step.opened):
             if time > watermark:
                 self._agenda.add_one(time, code)
             else:
-                self._open_one(code, time, touched)
-        return touched
+                self._open_one(code, time, step)
+        return step.touched, gone
 
-    def _take_row(
-        self, code: int, le: int, re: int, parts: LaneParts, touched: dict[int, bool], opened: set[tuple[int, int]]
-    ) -> None:
-        boundaries, lanes = self.boundaries, self.boundaries.lanes
-        first = self._boundary(code, le, touched, opened)
-        last = None if re == INFINITY else self._boundary(code, re, touched, opened)
-        if last is not None and re > self.watermark:
-            lanes.add_row(parts, last, -1)
-        if le > self.watermark:
-            lanes.add_row(parts, first, 1)
+    def _take_row(self, row: RowChange, parts: LaneParts, step: RowStep) -> None:
+        code, le, re_old, re_new = row
+        sign, lo, hi = (1, re_old, re_new) if re_old < re_new else (-1, re_new, re_old)
+        # An LE comes or goes with its row; an RE that is left is one less.
+        first = self._count(code, lo, sign if lo == le else -sign, step)
+        last = None if hi == INFINITY else self._count(code, hi, sign, step)
+        lanes, starts = self.boundaries.lanes, self.boundaries.le
+        if last is not None and hi > self.watermark:
+            lanes.add_row(parts, last, -sign)
+        if lo > self.watermark:
+            lanes.add_row(parts, first, sign)
             return
-        low = self._place(code, le)
-        for number, slot in zip(*self._index.around(low, self._place(code, re)), strict=True):
-            if number >= low and boundaries.le.item(slot) <= self.watermark:
-                lanes.add_row(parts, slot, 1)
-                touched[slot] = True
+        low = self._place(code, lo)
+        for number, slot in zip(*self._index.around(low, self._place(code, hi)), strict=True):
+            if number >= low and starts.item(slot) <= self.watermark:
+                lanes.add_row(parts, slot, sign)
+                step.touched[slot] = True
 
-    def _boundary(self, code: int, time: int, touched: dict[int, bool], opened: set[tuple[int, int]]) -> int:
-        """Count an endpoint, and return its boundary, made if there is none."""
+    def _count(self, code: int, time: int, sign: int, step: RowStep) -> int:
+        """Count an endpoint that comes or goes, and return its boundary, made if there is none."""
         boundaries, number = self.boundaries, self._place(code, time)
         numbers, slots = self._index.around(number, number + 1)
         if numbers and numbers[-1] == number:
-            boundaries.endpoints[slots[-1]] += 1
-            return slots[-1]
+            slot = slots[-1]
+            boundaries.endpoints[slot] += sign
+            if sign < 0:
+                step.less.append(slot)
+            return slot
         before = slots[0] if slots and boundaries.code.item(slots[0]) == code else None
         slot = boundaries.make_one(code, time, self._next_of(code, number) if before is None else boundaries.re.item(before))
         self._index.insert_one(number, slot)
         if before is not None:
             boundaries.re[before] = time
-            touched.setdefault(before, False)
+            step.touched.setdefault(before, False)
         if time > self.watermark:
-            opened.add((code, time))
+            step.opened.add((code, time))
         else:
-            touched.setdefault(slot, False)
+            step.touched.setdefault(slot, False)
             if before is not None:
                 boundaries.lanes.copy_one(slot, before)
         return slot
+
+    def _remove(self, slot: int, step: RowStep) -> None:
+        """Take a boundary out at which no row begins or ends: the window before it goes on."""
+        boundaries = self.boundaries
+        code, number = boundaries.code.item(slot), self._place(boundaries.code.item(slot), boundaries.le.item(slot))
+        numbers, slots = self._index.around(number, number + 1)
+        if len(numbers) > 1 and boundaries.code.item(slots[0]) == code:
+            boundaries.re[slots[0]] = boundaries.re[slot]
+            step.touched.setdefault(slots[0], False)
+        self._index.remove_one(number)
+        step.touched.pop(slot, None)
 
     def _next_of(self, code: int, number: int) -> int:
         """Return where the next window of a partition begins."""
         slot = self._index.following(number)
         return self.boundaries.le.item(slot) if slot is not None and self.boundaries.code.item(slot) == code else INFINITY
 
-    def _open_one(self, code: int, time: int, touched: dict[int, bool]) -> None:
+    def _open_one(self, code: int, time: int, step: RowStep) -> None:
         """Give a window that the watermark reaches its sums, if it is still there."""
         number = self._place(code, time)
         numbers, slots = self._index.around(number, number + 1)
         if numbers and numbers[-1] == number:
             if len(slots) > 1 and self.boundaries.code.item(slots[0]) == code:
                 self.boundaries.lanes.add_one_from(slots[1], slots[0])
-            touched[slots[-1]] = True
+            step.touched[slots[-1]] = True
 
     def _place(self, code: int, time: int) -> int:
         return self._packing.number(code, time)
