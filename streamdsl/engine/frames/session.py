@@ -114,7 +114,9 @@ class SessionFrame(DisjointFrame):
             changed = Changed(*(column[moved] for column in changed))
         at = np.searchsorted(found.low, self.table.any_places(changed.codes, changed.le), side="right") - 1
         differ = np.zeros(len(found.low), dtype=np.bool_)
-        differ[at[at >= 0]] = True
+        # A row that was a session of its own is in none now.
+        inside = (at >= 0) & (found.codes.take(at, mode="clip") == changed.codes) if len(differ) else at >= 0
+        differ[at[inside]] = True
         return differ
 
     def is_needed(self, cti: int, rows: Arrangement, places: Rows) -> NDArray[np.bool_]:

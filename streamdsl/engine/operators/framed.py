@@ -149,7 +149,6 @@ class FramedWindowOperator(RowFramedOperator):
         self.states = WindowStates(self.changes, [module for module in self.members if isinstance(module, StateAggregate)])
         self.sums = WindowSums(self.changes)
         self._keeps = False
-        """Whether states or sums of windows have ever been kept."""
         self._computed = _NONE
         self.keeps_all = self.is_kept_ahead = False
         extrema = [each for each in self.members if isinstance(each, ExtremumAggregate)]
@@ -165,9 +164,9 @@ class FramedWindowOperator(RowFramedOperator):
 
     def _take(self, batch: Batch) -> Batch:
         touched, changed, moves = UNTOUCHED, None, None
-        self._forget_kept_ahead()
         self.frame.is_grouped, self.frame.split = self.is_grouped, NO_SPLIT
         if len(batch):
+            self._forget_kept_ahead()
             codes = self._codes(batch)
             changed = Changed(codes, batch.le, batch.re_old, batch.re_new)
             moves = self.rows.change(batch, codes, self._new_rows)

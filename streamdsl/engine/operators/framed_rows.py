@@ -32,6 +32,8 @@ class RowFramedOperator(RowSweptOperator):
     timers: Agenda
     members: list[MemberAggregate]
     folds: RowFolds
+    _keeps: bool
+    """Whether states or sums of windows have ever been kept."""
     keeps_all: bool
     """Whether also of short windows something is kept."""
     is_kept_ahead: bool
@@ -46,14 +48,16 @@ class RowFramedOperator(RowSweptOperator):
         return len(come) == len(rows) and self.frame.takes(come, watermark, self.rows)
 
     def _enter(self, batch: Few, rows: Sequence[RowChange], given: Sequence[Given]) -> tuple[Touching, list[int]]:
-        self.is_kept_ahead, self.frame.is_grouped = True, self.is_grouped
+        self._keeps = self.is_kept_ahead = True
+        self.frame.is_grouped = self.is_grouped
         touched, gone = Touching(), list[int]()
         for id, (code, le, _, re), each in zip(batch.row_ids(), rows, given, strict=True):
             place = self.rows.add_one(id, code, le, re, each.values)
             self._follow(self.frame.take(code, le, re, place, self.rows), each, touched, gone)
         table = self.frame.table
+        times = table.re if self.gate.by_end else table.le
         for time, slot in self.timers.pop_each(self.watermark):
-            waits = table.le.item(slot) == time and not table.results.is_out.item(slot)
+            waits = times.item(slot) == time and not table.results.is_out.item(slot)
             if waits and table.rows.item(slot) and slot not in gone:
                 touched[slot] = True
         return touched, gone
@@ -80,7 +84,8 @@ class RowFramedOperator(RowSweptOperator):
         return self.folds.values(slot)
 
     def _hide_one(self, slot: int) -> None:
-        self.timers.add_one(self.frame.table.le.item(slot), slot)
+        table = self.frame.table
+        self.timers.add_one((table.re if self.gate.by_end else table.le).item(slot), slot)
 
     def _recomputed(self, touched: Touching, gone: Sequence[int]) -> Batch:
         self.frame.split = NO_SPLIT

@@ -65,7 +65,8 @@ class SnapshotOperator(RowSweptOperator):
         return tuple([each.result(lanes, slot, rows) for each in self.accumulators])
 
     def _hide_one(self, slot: int) -> None:
-        """Windows that have not begun are on the agenda."""
+        if self.swept.boundaries.le.item(slot) <= self.watermark:  # else it is on the agenda
+            self._hide(np.array([slot]))
 
     # Time
 

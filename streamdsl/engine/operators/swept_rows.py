@@ -21,7 +21,7 @@ from streamdsl.expr.nodes import Make
 from streamdsl.expr.scalars import Program, Project, Values
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import WindowAggregate, WindowApply
-from streamdsl.temporal.time import CHRONON, INFINITY
+from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME
 from streamdsl.windows import Output
 
 _NO_GROUP: Final = itertools.repeat(0)
@@ -31,12 +31,14 @@ Touching = dict[int, bool]
 
 
 class RowSweptOperator(SweptOperator):
-    """Windows in slots, whose rows may come one by one, where each event has an answer at once."""
+    """Windows in slots, whose rows may come one by one."""
 
     def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         super().__init__(label, node, gate)
         self.arguments = Arguments(self.aggregates)
         self._origin = WindowIds(label, None)
+        self._closed_by = MIN_TIME
+        """The CTI for which it was found out last what windows are closed."""
         summed = [each.number for each in self.accumulators]
         others = [number for number in range(len(self.aggregates)) if number not in summed]
         self._computed_schema = Schema.record([f"a{number}" for number in (*others, *summed)])
@@ -51,17 +53,18 @@ class RowSweptOperator(SweptOperator):
         return Program([Project(self.node.projection, self.key_table)])
 
     def few(self, batch: Few, cti: int) -> Batch | None:
-        gate = self.gate
-        if gate.by_end or gate.until != INFINITY or self.ending or not self._is_told:
+        if self.gate.until != INFINITY or self.ending or not self._is_told:
             return None
         given = self._given_of(batch)
         if given is None:
             return None
-        code_of, watermark = self.swept.codes.of_one, max(self.watermark, cti)
-        rows: list[RowChange] = []
+        code_of, watermark = self.swept.codes.of_one, self._now_at(cti)
+        rows, latest = list[RowChange](), MIN_TIME
         for (_, _, le, re_old, re_new), group in zip(batch.changes, batch.groups or _NO_GROUP, strict=False):
             rows.append((code_of(group), le, re_old, re_new))
-            watermark = max(watermark, le)
+            latest = max(latest, le)
+        if not self.gate.final:
+            watermark = max(watermark, latest)
         if not self._takes(rows, watermark):
             return None
         self.watermark = watermark
@@ -73,6 +76,13 @@ class RowSweptOperator(SweptOperator):
         if gone:
             self.swept.drop(np.array(gone))
         return out
+
+    def _now_at(self, cti: int) -> int:
+        """Return the time that windows wait for, at a CTI."""
+        if self.gate.final and cti != self._closed_by:
+            self._closed_by = cti
+            self.watermark = max(self.watermark, self._closed(cti))
+        return self.watermark if self.gate.final else max(self.watermark, cti)
 
     @property
     def _is_told(self) -> bool:
@@ -93,7 +103,7 @@ class RowSweptOperator(SweptOperator):
 
     @abstractmethod
     def _hide_one(self, slot: int) -> None:
-        """Remember a window that has not begun."""
+        """Remember a window that may not show yet."""
 
     def _given_of(self, batch: Few) -> list[Given] | None:
         """Return what aggregates are given of each row; None where columns have to say."""
@@ -111,23 +121,25 @@ class RowSweptOperator(SweptOperator):
         results = boundaries.results
         if not results.takes(self._projected.schema):
             return None
+        times = boundaries.re if self.gate.by_end else boundaries.le
         hidden: list[int] = []
         shown: list[int] = []
         moved: list[int] = []
-        empty: list[int] = []
+        back: list[int] = []
         values: list[Values] = []
         try:
             for slot, is_summed in touched.items():
-                was_out = results.is_out.item(slot)
-                if not was_out and boundaries.le.item(slot) > self.watermark:
-                    hidden.append(slot)
+                was_out, has_rows = results.is_out.item(slot), boundaries.rows.item(slot) > 0
+                if times.item(slot) > self.watermark and not (was_out and boundaries.le.item(slot) < self.cti):
+                    hidden += [slot] if has_rows else []
+                    back += [slot] if was_out else []
+                elif not has_rows:
+                    back += [slot] if was_out else []
                 elif was_out and not is_summed:
                     moved.append(slot)
-                elif boundaries.rows.item(slot):
+                else:
                     shown.append(slot)
                     values.append(self._values(slot))
-                elif was_out:
-                    empty.append(slot)
             passed = projected(values, list(map(self._group_of, shown)))
         except Exception:
             return None
@@ -136,10 +148,10 @@ class RowSweptOperator(SweptOperator):
         self.udm_calls += len(self.aggregates) * len(shown)
         for slot in hidden:
             self._hide_one(slot)
-        gone = [*filter(results.is_out.item, gone), *empty]
-        changes = [*map(self._taken_back, gone), *filter(None, map(self._moved, moved))]
-        if empty:
-            results.clear(np.array(empty))
+        back += filter(results.is_out.item, gone)
+        changes = [*map(self._taken_back, back), *filter(None, map(self._moved, moved))]
+        if back:
+            results.clear(np.array(back))
         for slot, now in zip(shown, passed[0], strict=True):
             self._exchange(slot, now, changes)
         return few_of(changes, self._projected.schema, self.is_grouped, self._origin)

@@ -188,6 +188,8 @@ class Timeline:
         if numbers and numbers[-1] == number:
             if len(slots) > 1 and self.boundaries.code.item(slots[0]) == code:
                 self.boundaries.lanes.add_one_from(slots[1], slots[0])
+                if self.by_end:
+                    step.touched.setdefault(slots[0], False)
             step.touched[slots[-1]] = True
 
     def _place(self, code: int, time: int) -> int:
