@@ -196,8 +196,9 @@ def go_both_ways(rng: Random, ways: Ways, events: list[Event[Any]]) -> None:
         del events[:size]
         if rng.random() < 0.05:
             ways.swap()
-    one, other = ways.figures()
-    assert one == other
+    if ways.scalars.emit != "final":  # then it depends on what has waited together
+        one, other = ways.figures()
+        assert one == other
     ways.close()
 
 
