@@ -119,8 +119,6 @@ class RowSweptOperator(SweptOperator):
         """Return what differs from the results that are out; None, and nothing is done, where columns have to tell."""
         projected, boundaries = self._projected.of(self._computed_schema), self.swept.boundaries
         results = boundaries.results
-        if not results.takes(self._projected.schema):
-            return None
         times = boundaries.re if self.gate.by_end else boundaries.le
         hidden: list[int] = []
         shown: list[int] = []
@@ -143,7 +141,8 @@ class RowSweptOperator(SweptOperator):
             passed = projected(values, list(map(self._group_of, shown)))
         except Exception:
             return None
-        if passed is None:
+        sends = shown or moved or back or gone
+        if passed is None or (sends and not results.takes(self._projected.schema)):
             return None
         self.udm_calls += len(self.aggregates) * len(shown)
         for slot in hidden:
