@@ -68,6 +68,8 @@ def windowed(rng: Random, s: Any) -> Stream:
         "b": sd.max(lambda e: e.n),
         "l": sd.min(lambda e: e.n * 0.5),
         "h": sd.max(lambda e: sd.when(e.n > 4).then(e.n).otherwise(None)),
+        "d": sd.median(lambda e: e.n),
+        "u": sd.count_distinct(lambda e: e.n, where=lambda e: e.n > 1),
         "o": sd.min(lambda e: e.n, where=lambda e: e.n > 5),
     }
     chosen = rng.sample(list(numbers), rng.randint(1, 3))

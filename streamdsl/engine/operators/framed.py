@@ -152,6 +152,7 @@ class FramedWindowOperator(RowFramedOperator):
         self._computed = _NONE
         self.keeps_all = self.is_kept_ahead = False
         extrema = [each for each in self.members if isinstance(each, ExtremumAggregate)]
+        self.takes_rows &= not self._orders and len(extrema) == len(self.states.modules)
         self.folds = RowFolds(frame.table, extrema, self.accumulators, self.arguments)
 
     def _frame(self, policy: Policy) -> Frame:

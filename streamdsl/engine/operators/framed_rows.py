@@ -20,10 +20,10 @@ from streamdsl.expr.table import flatnonzero
 
 
 class RowFramedOperator(RowSweptOperator):
-    """Windows of a frame, whose rows may come one by one, where sums and extrema tell their results.
+    """Windows of a frame, whose rows may come one by one.
 
-    The rows are put in the arrangement, the frame says which windows they come into, and what these keep takes them in. Where
-    something is not kept it is computed from the members, in columns.
+    The rows are put in the arrangement, the frame says which windows they come into, and what these keep takes them in: sums and
+    extrema. Where something else is wanted, or that is not kept, it is computed from the members, in columns.
     """
 
     frame: Frame
@@ -41,7 +41,7 @@ class RowFramedOperator(RowSweptOperator):
 
     @property
     def _is_told(self) -> bool:
-        return self.rows.rows.payloads is None and all(isinstance(each, ExtremumAggregate) for each in self.members)
+        return all(isinstance(each, ExtremumAggregate) for each in self.members)
 
     def _takes(self, rows: Sequence[RowChange], watermark: int) -> bool:
         come = [(code, le, re_new) for code, le, re_old, re_new in rows if le == re_old < re_new]

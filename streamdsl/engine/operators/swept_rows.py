@@ -37,6 +37,8 @@ class RowSweptOperator(SweptOperator):
         super().__init__(label, node, gate)
         self.arguments = Arguments(self.aggregates)
         self._origin = WindowIds(label, None)
+        self.takes_rows = gate.until == INFINITY
+        """Whether rows may come one by one."""
         self._closed_by = MIN_TIME
         """The CTI for which it was found out last what windows are closed."""
         summed = [each.number for each in self.accumulators]
@@ -53,7 +55,7 @@ class RowSweptOperator(SweptOperator):
         return Program([Project(self.node.projection, self.key_table)])
 
     def few(self, batch: Few, cti: int) -> Batch | None:
-        if self.gate.until != INFINITY or self.ending or not self._is_told:
+        if not self.takes_rows or self.ending:
             return None
         given = self._given_of(batch)
         if given is None:
@@ -71,7 +73,7 @@ class RowSweptOperator(SweptOperator):
         if self._origin.keys is not self.key_table:
             self._origin = WindowIds(self.label, self.key_table)
         touched, gone = self._enter(batch, rows, given)
-        out = self._differences(touched, gone)
+        out = self._differences(touched, gone) if self._is_told else None
         out = self._recomputed(touched, gone) if out is None else out
         if gone:
             self.swept.drop(np.array(gone))
@@ -86,7 +88,7 @@ class RowSweptOperator(SweptOperator):
 
     @property
     def _is_told(self) -> bool:
-        """Whether what is kept of windows tells their results, so that rows may come one by one."""
+        """Whether what is kept of windows tells their results."""
         return True
 
     @abstractmethod
