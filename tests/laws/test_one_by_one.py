@@ -32,6 +32,36 @@ NUMBERS: list[Any] = [0, 1, -3, 7, True, 2.5, -0.1, 0.1, 1e300, -1e300, 1e-320, 
 KEYS: list[Any] = ["a", "b", 1, 1.0, True, -5, 2**61, 2**64, None, 2.5]
 
 
+class Total(sd.IncrementalUDA[int, int, int]):
+    """A sum whose state knows nothing of sums."""
+
+    def create_state(self) -> int:
+        return 0
+
+    def add_event_to_state(self, state: int, payload: int) -> int:
+        return state + payload
+
+    def remove_event_from_state(self, state: int, payload: int) -> int:
+        return state - payload
+
+    def compute_result(self, state: int) -> int:
+        return state
+
+
+class Pair(sd.IncrementalUDA[int, Any, Any]):
+    """The least and the largest value, from a state that is changed where it is, and from which nothing can be taken."""
+
+    def create_state(self) -> list[int]:
+        return []
+
+    def add_event_to_state(self, state: list[int], payload: int) -> list[int]:
+        state[:] = [min(payload, *state), max(payload, *state)] if state else [payload, payload]
+        return state
+
+    def compute_result(self, state: list[int]) -> Any:
+        return state
+
+
 def before(rng: Random, s: Stream) -> Stream:
     steps: list[Callable[[Stream], Stream]] = [
         lambda s: s.where(lambda e: e.v != 7),
@@ -68,6 +98,8 @@ def windowed(rng: Random, s: Any) -> Stream:
         "b": sd.max(lambda e: e.n),
         "l": sd.min(lambda e: e.n * 0.5),
         "h": sd.max(lambda e: sd.when(e.n > 4).then(e.n).otherwise(None)),
+        "s": Total().of(lambda e: e.n),
+        "p": sd.Agg(Pair(), lambda e: e.n, lambda e: e.n != 2),
         "d": sd.median(lambda e: e.n),
         "u": sd.count_distinct(lambda e: e.n, where=lambda e: e.n > 1),
         "o": sd.min(lambda e: e.n, where=lambda e: e.n > 5),

@@ -17,6 +17,7 @@ from streamdsl.errors import StreamDslError
 from streamdsl.expr.table import Column, Rows, column_of, flatnonzero, object_column
 from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.temporal.lifetime import Lifetime
+from streamdsl.temporal.payload import PLAIN
 from streamdsl.temporal.time import Ticks
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.builtin import Builtin
@@ -192,6 +193,45 @@ class StateAggregate(MemberAggregate):
             raise asked.error(len(found), error) from error
         return column_of(found)
 
+    # Row by row: None is a state that is not known, which is then made of all members, and raises what there is to raise.
+
+    def nothing(self) -> Any:
+        """Return the state of a window without rows."""
+        try:
+            return Held(self.function.create_state(), 0)
+        except Exception:
+            return None
+
+    def with_row(self, state: Any, arguments: Sequence[Any]) -> Any:
+        """Return the state with a row more, of which all arguments are given."""
+        if state is None or not (self._where is None or arguments[self._where]):
+            return state
+        module, value = self.function, arguments[self._argument]
+        try:
+            payloads = column_of([value]) if module.vectorized else [value]
+            return Held(module.add_events_to_state(state.state, payloads), state.n_members + 1)
+        except Exception:
+            return None
+
+    def copy(self, state: Any) -> Any:
+        """Return a state of its own for a window with the same members."""
+        try:
+            return None if state is None else copied(self.function, state)
+        except Exception:
+            return None
+
+    def merged(self, one: Any, other: Any) -> Any:
+        """Return the state of the members of two windows."""
+        return None
+
+    def shown_one(self, state: Any) -> Any:
+        """Return the result of a window from its state. Raises `ArithmeticError` where columns have to tell."""
+        module = self.function
+        found = _result(module, module.compute_result(state.state), detached) if state.n_members else empty_result(module)
+        if type(found) not in PLAIN:
+            raise ArithmeticError("it holds other values")
+        return found
+
 
 class NoValue(Enum):
     """What stands for the extremum of no values."""
@@ -232,23 +272,25 @@ class ExtremumAggregate(StateAggregate):
     def shown(self, asked: Windows, states: Sequence[Any]) -> Column:
         return column_of(list(map(self.shown_one, states)))
 
-    # Row by row
+    def nothing(self) -> Any:
+        return self.NOTHING
 
-    def given(self, arguments: Sequence[Any]) -> Any:
-        """Return what a row that comes gives to it, None if nothing."""
-        return arguments[self._argument] if self._where is None or arguments[self._where] else None
+    def with_row(self, state: Any, arguments: Sequence[Any]) -> Any:
+        value = arguments[self._argument] if self._where is None or arguments[self._where] else None
+        return state if value is None else self.merged(state, value)
 
-    def best(self, one: Any, other: Any) -> Any:
-        """Return the state of the values of two; None, it is not known, where one of them is not, or they have no order."""
+    def copy(self, state: Any) -> Any:
+        return state
+
+    def merged(self, one: Any, other: Any) -> Any:
         if one is None or other is None:
             return None
         try:
             return self._better(one, other)
-        except Exception:  # which is raised where all of the members are compared
+        except Exception:  # they have no order
             return None
 
     def shown_one(self, state: Any) -> Any:
-        """Return the result of a window from its state."""
         return empty_result(self.function) if state is self.NOTHING else state
 
 

@@ -1,4 +1,4 @@
-"""What is kept of the members of windows, as single rows come: sums and extrema, in the columns that `states.py` fills too."""
+"""What is kept of the members of windows, as single rows come: sums and states, in the columns that `states.py` fills too."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamdsl.engine.buffered.modules import ExtremumAggregate
+from streamdsl.engine.buffered.modules import StateAggregate
 from streamdsl.engine.columnar.accumulators import Accumulator
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.swept.given import Arguments, Given
@@ -19,19 +19,19 @@ class RowFolds:
     def __init__(
         self,
         table: WindowTable,
-        extrema: Sequence[ExtremumAggregate],
+        modules: Sequence[StateAggregate],
         accumulators: Sequence[Accumulator],
         arguments: Arguments,
     ) -> None:
         self._table = table
-        self._extrema = extrema
+        self._modules = modules
         self._accumulators = accumulators
         self._adds = any(each.number in arguments.places for each in accumulators)
 
     def begin(self, slot: int) -> None:
         """Let a window be without rows."""
-        for column in self._table.states:
-            column[slot] = ExtremumAggregate.NOTHING
+        for module, column in zip(self._modules, self._table.states, strict=True):
+            column[slot] = module.nothing()
         if self._adds:
             self._table.has_lanes[slot] = True
             self._table.lanes.clear(np.array([slot]))
@@ -39,8 +39,8 @@ class RowFolds:
     def copy(self, slot: int, source: int) -> None:
         """Let a new window have the members of another."""
         table = self._table
-        for column in table.states:
-            column[slot] = column[source]
+        for module, column in zip(self._modules, table.states, strict=True):
+            column[slot] = module.copy(column[source])
         if self._adds and table.has_lanes[source]:
             table.has_lanes[slot] = True
             table.lanes.copy(np.array([slot]), np.array([source]))
@@ -48,8 +48,8 @@ class RowFolds:
     def merge(self, slot: int, source: int) -> None:
         """Let a window have also the members of another."""
         table = self._table
-        for extremum, column in zip(self._extrema, table.states, strict=True):
-            column[slot] = extremum.best(column[slot], column[source])
+        for module, column in zip(self._modules, table.states, strict=True):
+            column[slot] = module.merged(column[slot], column[source])
         if self._adds:
             table.has_lanes[slot] &= table.has_lanes[source]
             table.lanes.add_from(np.array([slot]), np.array([source]))
@@ -57,11 +57,9 @@ class RowFolds:
     def add(self, slots: Sequence[int], given: Given) -> None:
         """Let a row be in windows."""
         table = self._table
-        for extremum, column in zip(self._extrema, table.states, strict=True):
-            value = extremum.given(given.values)
-            if value is not None:
-                for slot in slots:
-                    column[slot] = extremum.best(column[slot], value)
+        for module, column in zip(self._modules, table.states, strict=True):
+            for slot in slots:
+                column[slot] = module.with_row(column[slot], given.values)
         if self._adds:
             table.lanes.count_reals(given.reals)
             for slot in slots:
@@ -72,10 +70,10 @@ class RowFolds:
         """Return the aggregates of a window. Raises `ArithmeticError` where its members have to tell."""
         table = self._table
         found = []
-        for extremum, column in zip(self._extrema, table.states, strict=True):
+        for module, column in zip(self._modules, table.states, strict=True):
             if column[slot] is None:
                 raise ArithmeticError("nothing is kept")
-            found.append(extremum.shown_one(column[slot]))
+            found.append(module.shown_one(column[slot]))
         if self._adds and not table.has_lanes[slot]:
             raise ArithmeticError("nothing is kept")
         rows = table.rows.item(slot)

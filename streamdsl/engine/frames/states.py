@@ -39,10 +39,16 @@ class MemberChanges:
         self._rows = rows
         self._changed: Changed | None = None
         self._moves: Moves | None = None
+        self._are_known = False
 
     def begin(self, changed: Changed | None, moves: Moves | None) -> None:
         """Begin a step, in which these rows change."""
-        self._changed, self._moves = changed, moves
+        self._changed, self._moves, self._are_known = changed, moves, False
+
+    def begin_known(self) -> None:
+        """Begin a step whose changes states know already."""
+        self.begin(None, None)
+        self._are_known = True
 
     @property
     def n_changed(self) -> int:
@@ -67,6 +73,9 @@ class MemberChanges:
 
     def since(self, slots: Rows) -> tuple[Members, Members]:
         """Return who has left windows, and who has come into them."""
+        if self._are_known:
+            nobody = _members(Pairs(slots[:0], slots[:0]), len(slots))
+            return nobody, nobody
         gone, come = self._of_changed(slots)
         if self.frame.by_point:
             out, into = self._of_moved(slots)

@@ -99,12 +99,6 @@ class WindowTable:
             column[slots] = None
         self.has_lanes[slots] = False
 
-    def forget_state(self, slot: int) -> None:
-        """Do as `forget_states`, for a single window."""
-        for column in self.states:
-            column[slot] = None
-        self.has_lanes[slot] = False
-
     def stretches(self, codes: Rows, lo: Ticks, hi: Ticks) -> Stretches:
         """Return periods of partitions with their places."""
         ends = hi[hi != INFINITY]

@@ -15,7 +15,7 @@ import numpy as np
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.buffered.group_times import GroupTimes
 from streamdsl.engine.buffered.members import Members
-from streamdsl.engine.buffered.modules import LONG, ExtremumAggregate, MemberAggregate, StateAggregate, order_of
+from streamdsl.engine.buffered.modules import LONG, MemberAggregate, StateAggregate, order_of
 from streamdsl.engine.buffered.rows import NewRows, RowTable
 from streamdsl.engine.buffered.runs import Order, in_order
 from streamdsl.engine.buffered.timed import member_aggregate
@@ -151,9 +151,8 @@ class FramedWindowOperator(RowFramedOperator):
         self._keeps = False
         self._computed = _NONE
         self.keeps_all = self.is_kept_ahead = False
-        extrema = [each for each in self.members if isinstance(each, ExtremumAggregate)]
-        self.takes_rows &= not self._orders and len(extrema) == len(self.states.modules)
-        self.folds = RowFolds(frame.table, extrema, self.accumulators, self.arguments)
+        self.takes_rows &= not self._orders
+        self.folds = RowFolds(frame.table, self.states.modules, self.accumulators, self.arguments)
 
     def _frame(self, policy: Policy) -> Frame:
         return frame_of(self.node.windows, policy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.buffered.modules import ExtremumAggregate, MemberAggregate
+from streamdsl.engine.buffered.modules import MemberAggregate, StateAggregate
 from streamdsl.engine.few import Few
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.folds import RowFolds
@@ -23,7 +23,7 @@ class RowFramedOperator(RowSweptOperator):
     """Windows of a frame, whose rows may come one by one.
 
     The rows are put in the arrangement, the frame says which windows they come into, and what these keep takes them in: sums and
-    extrema. Where something else is wanted, or that is not kept, it is computed from the members, in columns.
+    states. Where something else is wanted, or that is not kept, it is computed from the members, in columns.
     """
 
     frame: Frame
@@ -41,7 +41,7 @@ class RowFramedOperator(RowSweptOperator):
 
     @property
     def _is_told(self) -> bool:
-        return all(isinstance(each, ExtremumAggregate) for each in self.members)
+        return all(isinstance(each, StateAggregate) for each in self.members)
 
     def _takes(self, rows: Sequence[RowChange], watermark: int) -> bool:
         come = [(code, le, re_new) for code, le, re_old, re_new in rows if le == re_old < re_new]
@@ -89,9 +89,7 @@ class RowFramedOperator(RowSweptOperator):
 
     def _recomputed(self, touched: Touching, gone: Sequence[int]) -> Batch:
         self.frame.split = NO_SPLIT
-        self.changes.begin(None, None)
-        for slot in touched:
-            self.frame.table.forget_state(slot)
+        self.changes.begin_known()
         self.keeps_all = True
         out = super()._recomputed(touched, gone)
         self.keeps_all = False
