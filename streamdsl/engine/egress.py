@@ -76,7 +76,8 @@ class SpeculativeEgress:
         return batch.with_ids(_names(self._versions, batch))
 
     def _few(self, batch: Few) -> list[Event[Any]]:
-        has_own_ids = batch.origin is not None or (self._versions.keeps(recurs=True) and batch.comes_in)
+        is_kept = batch.origin is None and self._versions.keeps(recurs=True) and batch.comes_in
+        has_own_ids = is_kept or batch.counts_versions
         if has_own_ids and batch.is_in_order:
             return batch.events()
         rows = rows_of(batch)

@@ -13,7 +13,7 @@ import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import WindowIds
-from streamdsl.engine.ids import Ids, Incarnation, Incarnations, VersionedIds
+from streamdsl.engine.ids import Ids, Incarnation, Incarnations, PairIds
 from streamdsl.engine.versions import OutRow, RowVersion
 from streamdsl.expr.scalars import RowFunction, Values
 from streamdsl.expr.schema import Schema, Shape, is_positional
@@ -28,12 +28,14 @@ Change: TypeAlias = tuple[Any, int, int, int, int]
 """The change of a row: its id, how often it has come back, its LE, and its RE before and now.
 
 A sender's id is as the sender has it; it and the LE are the row's. The id of a window's result is the start of the window, and
-then the leaves of its group's key; of it alone is it known how often it has come back.
+then the leaves of its group's key; of it alone is it known how often it has come back. The id of a pair is spelled out.
 """
 
 
 class Few(Batch):
     """Changes row by row, none of which is an echo: the values of their payloads' fields, and the numbers of their groups.
+
+    `origin` is of the kind that the ids are of, None for those of a sender.
 
     >>> few = Few([("a", 0, 3, 3, 4)], [(7,)], Schema.scalar())
     >>> few.payloads(), len(few), few.le.tolist()
@@ -48,7 +50,7 @@ class Few(Batch):
         values: Sequence[Values],
         schema: Schema,
         groups: Sequence[int] | None = None,
-        origin: WindowIds | None = None,
+        origin: WindowIds | PairIds | None = None,
     ) -> None:
         self.changes = changes
         self.values = values
@@ -163,6 +165,11 @@ class Few(Batch):
         (_, _, le, re_old, _), (_, _, le_after, re_before, _) = changes
         return re_old != le and re_before == le_after
 
+    @property
+    def counts_versions(self) -> bool:
+        """Whether it is known how often each row has come back."""
+        return type(self.origin) is WindowIds
+
     def events(self) -> list[Event[Any]]:
         """Return the physical events, in the order of the rows."""
         origin, parts, name = self.origin, None, None
@@ -205,10 +212,8 @@ def in_columns(parts: Sequence[Few]) -> Batch:
     )
 
 
-def _ids(ids: Sequence[Any], versions: Sequence[int], starts: Ticks, origin: WindowIds | None) -> Ids:
-    if origin is None:
-        return Incarnations(object_column(ids), starts)
-    return VersionedIds(origin.with_columns(*map(column_of, zip(*ids, strict=True))), _ticks(versions))
+def _ids(ids: Sequence[Any], versions: Sequence[int], starts: Ticks, origin: WindowIds | PairIds | None) -> Ids:
+    return Incarnations(object_column(ids), starts) if origin is None else origin.of_few(ids, versions)
 
 
 def _ticks(values: Sequence[int]) -> Ticks:

@@ -76,6 +76,24 @@ class PairIds(DeferredIds):
     def with_columns(self, *columns: Any) -> PairIds:
         return PairIds(*columns)
 
+    @staticmethod
+    def is_made_as(id: Any) -> bool:
+        """Say whether an id is a pair of this kind."""
+        return type(id) is tuple and len(id) == 2
+
+    @staticmethod
+    def made(parts: tuple[Any, Any]) -> Any:
+        """Return the id of two parts."""
+        return parts
+
+    def spelled_one(self, id: Any) -> Any:
+        """Return a single id, which few rows have spelled out."""
+        return id
+
+    def of_few(self, ids: Sequence[Any], versions: Sequence[int]) -> Ids:
+        """Return ids that few rows have spelled out, in columns."""
+        return _of_spelled(ids)
+
 
 class Incarnation(NamedTuple):
     """One use of an id: the id, and the LE of its event; it is shown as the id."""
@@ -105,6 +123,25 @@ class Incarnations(PairIds):
 
     def with_columns(self, *columns: Any) -> Incarnations:
         return Incarnations(*columns)
+
+    @staticmethod
+    def is_made_as(id: Any) -> bool:
+        return type(id) is Incarnation
+
+    @staticmethod
+    def made(parts: tuple[Any, Any]) -> Any:
+        return _incarnation(parts)
+
+
+def _of_spelled(ids: Sequence[Any]) -> Ids:
+    """Return ids that are spelled out as the columns that they may be made of."""
+    kind: type[PairIds] | None = next((kind for kind in (Incarnations, PairIds) if all(map(kind.is_made_as, ids))), None)
+    if kind is None:
+        return object_column(ids)
+    first, second = zip(*ids, strict=True)
+    if kind is Incarnations:
+        return Incarnations(object_column(first), np.array(second, dtype=np.int64))
+    return PairIds(_of_spelled(first), _of_spelled(second))
 
 
 class VersionedIds(DeferredIds):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
-from streamdsl.engine.ids import DeferredIds
+import numpy as np
+
+from streamdsl.engine.ids import DeferredIds, VersionedIds
 from streamdsl.engine.keys import KeyTable
 from streamdsl.expr.held import AnyColumn
+from streamdsl.expr.table import column_of
 
 
 class WindowIds(DeferredIds):
@@ -30,6 +33,10 @@ class WindowIds(DeferredIds):
         if self.keys is None:
             return (self.label, parts[0], 0)
         return (self.label, self.keys.spell_one(parts[1:]), parts[0], 0)
+
+    def of_few(self, ids: Sequence[Any], versions: Sequence[int]) -> VersionedIds:
+        """Return the ids of few results, given the parts of each, in columns."""
+        return VersionedIds(self.with_columns(*map(column_of, zip(*ids, strict=True))), np.array(versions, dtype=np.int64))
 
     def is_like(self, other: object) -> bool:
         """Say whether other ids are of results of the same operator."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.few import Few
 from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operators.cross import CrossJoinGuard
@@ -15,11 +18,19 @@ from streamdsl.engine.sorted import Met
 from streamdsl.engine.sorted.columns import materialised
 from streamdsl.expr import RowError, project
 from streamdsl.expr.nodes import Life, Make, Whole
+from streamdsl.expr.scalars import Keep, Program, Project, Step, Values
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Table, flatnonzero
+from streamdsl.expr.table import Table, flatnonzero, object_column
 from streamdsl.plan.node import Join
+from streamdsl.temporal.payload import PLAIN
 
 PAIR = Make(Schema.tuple(2), (Whole(0), Whole(1)))
+_MOST: Final = 64
+"""More pairs than these are left to columns."""
+_PAIRS: Final = PairIds(object_column([]), object_column([]))
+
+Pair: TypeAlias = tuple[tuple[int, int, int], tuple[Any, Any], tuple[Values, Values], int | None]
+"""The LE of a pair, its RE before and now; the ids, then the values of its left and its right row; and its group."""
 
 
 class JoinOperator(MatchingOperator):
@@ -32,6 +43,9 @@ class JoinOperator(MatchingOperator):
         self.projection = node.projection or PAIR
         self.reads_starts = any(isinstance(part, Life) for part in self.projection.walk())
         self.guard = CrossJoinGuard(label, node)
+        chosen = () if self.where is None else (Keep(self.where),)
+        self._steps = (*chosen, Project(self.projection))
+        self._program = Program(self._steps)
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
         return min([of_same_ends(each, self.cti) for each in inputs])
@@ -41,6 +55,62 @@ class JoinOperator(MatchingOperator):
         out = self._batch(list(self._pairs()))
         self.settle()
         return out
+
+    def few_of(self, place: int, batch: Few) -> Batch | None:
+        mine, other = self.sides[place], self.sides[1 - place]
+        numbers = self.numbers_of_few(place, batch) if mine.rows.takes(batch) else None
+        if numbers is None:
+            return None
+        ids = batch.row_ids()
+        rows = list(zip(ids, batch.changes, batch.values, numbers, batch.groups or repeat(None), strict=False))
+        found: list[Pair] = []
+        for id, (_, _, le, old, new), values, number, group in rows:
+            met = other.met_by(number, le, old if old > new else new)
+            if len(found) + len(met) > _MOST:
+                return None
+            if met and old != le:
+                values = mine.rows.values(mine.slot_of(id))
+            for slot, start, end in met:
+                start = max(start, le)
+                change = start, max(start, min(old, end)), max(start, min(new, end))
+                if change[1] != change[2]:
+                    both = (id, other.rows.id(slot)), (values, other.rows.values(slot))
+                    found.append((change, *(both if place == 0 else (pair[::-1] for pair in both)), group))
+        out = self._few(found) if found else EMPTY
+        if out is None:
+            return None
+        self.guard.met(len(rows), len(found))
+        for id, (_, _, le, old, new), values, number, group in rows:
+            if old == le:
+                mine.add_one(id, le, new, values, number, group)
+            else:
+                mine.change_one(id, new)
+        return out
+
+    def _few(self, found: list[Pair]) -> Batch | None:
+        """Return what `_batch` does, of few pairs that meet; None where columns have to say."""
+        left, right = (side.rows.schema for side in self.sides)
+        program = self._program
+        if left is None:
+            return None
+        if len(found) > 1:
+            found.sort(key=lambda pair: pair[0][0] == pair[0][1])
+        pairs = [one + other for _, _, (one, other), _ in found]
+        groups = None if self.left.rows.groups is None else [group for _, _, _, group in found]
+        function = program.of(left, right)
+        if program.length < len(self._steps) or not all([PLAIN.issuperset(map(type, values)) for values in pairs]):
+            return None
+        try:
+            passed = function(pairs, groups)
+        except Exception:
+            return None
+        if passed is None:
+            return None
+        values, groups, kept, dropped = passed
+        if dropped:
+            found = [found[row] for row in kept]
+        changes = [(ids, 0, *change) for change, ids, _, _ in found]
+        return Few(changes, values, program.schema, groups, _PAIRS) if changes else EMPTY
 
     def _pairs(self) -> Iterator[Met]:
         """Yield the pairs that change, some at a time."""

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
+from itertools import repeat
 
 import numpy as np
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.few import Few
 from streamdsl.engine.ids import name
+from streamdsl.engine.keys import parts_of
 from streamdsl.engine.operators.keyed import KeyedOperator
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, truth
-from streamdsl.expr.nodes import Make
+from streamdsl.expr.nodes import Constant, Make
+from streamdsl.expr.scalars import Program, Project
+from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.plan.node import Matching
 
@@ -33,6 +38,28 @@ class MatchingOperator(KeyedOperator):
         for side, batch, key in zip(self.sides, batches, self._keys, strict=True):
             if len(batch):
                 side.take(batch, partial(self.numbers_of, key))
+
+    def numbers_of_few(self, place: int, batch: Few) -> Sequence[int] | None:
+        """Return the numbers of the keys of a side's rows; None where columns have to say."""
+        key, groups = self._keys[place], batch.groups
+        if key is None:
+            return [0] * len(batch.changes) if groups is None else groups
+        if isinstance(key, Make) and not isinstance(self.key, Make):
+            return None
+        function = self._key_programs[place].of(batch.schema)
+        try:
+            found = function(batch.values, groups)
+        except Exception:
+            return None
+        if found is None:
+            return None
+        number = self.key_numbers.number
+        return [number(parts, group) for parts, group in zip(found[0], groups or repeat(None), strict=False)]
+
+    @cached_property
+    def _key_programs(self) -> Sequence[Program]:
+        keys = [(Constant(None),) if key is None else parts_of(key) for key in self._keys]
+        return tuple([Program([Project(Make(Schema.tuple(len(parts)), parts))]) for parts in keys])
 
     def matching(self, lefts: Rows, rights: Rows) -> Rows:
         """Return for which of these pairs of slots the residual predicate holds."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from streamdsl.engine.ids import DeferredIds, Ids, PairIds
+from streamdsl.expr.scalars import Values
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Column, Rows, Table, object_column
+from streamdsl.expr.table import Column, Rows, Table, column_of, object_column
 
-_SMALLEST = 64
+_SMALLEST: Final = 64
+_KINDS: Final[Mapping[type, str]] = {int: "i", float: "f", bool: "b"}
+"""The kinds of columns that take plain values as they are; one of objects takes any."""
 
 
 class GrowingColumn:
@@ -54,6 +57,24 @@ class GrowingColumn:
             self._data, self._is_shared = room, False
         self._data[self._size : size] = values
         self._size = size
+
+    def append_one(self, value: Any) -> None:
+        """Put a plain value at the end."""
+        data, size = self._data, self._size
+        kind = data.dtype.kind
+        if self._is_shared or size == len(data) or (kind != "O" and kind != _KINDS.get(type(value))):
+            self.append(column_of((value,)))
+            return
+        try:
+            data[size] = value
+        except OverflowError:
+            self.append(column_of((value,)))
+            return
+        self._size = size + 1
+
+    def one(self, row: int) -> Any:
+        """Return the value of a row, as Python's own."""
+        return self._data.item(row)
 
     def put(self, rows: Rows | slice, values: Column | int) -> None:
         """Put values in the places of others."""
@@ -109,6 +130,25 @@ class GrowingIds:
             self._whole, self._pairs = GrowingColumn(_spelled(self.take(slice(None)))), ()
         self._whole.append(_spelled(ids))
 
+    def append_one(self, id: Any) -> None:
+        """Put an id at the end."""
+        if self._whole is not None:
+            self._whole.append_one(id)
+            return
+        assert self._kind is not None, "ids are whole, or pairs of a kind"
+        if not self._kind.is_made_as(id):
+            self.append(object_column([id]))
+            return
+        for part, each in zip(self._pairs, id, strict=True):
+            part.append_one(each)
+
+    def one(self, row: int) -> Any:
+        """Return the id of a row."""
+        if self._whole is not None:
+            return self._whole.one(row)
+        assert self._kind is not None, "ids are whole, or pairs of a kind"
+        return self._kind.made(tuple([part.one(row) for part in self._pairs]))
+
     def take(self, rows: Rows | slice) -> Ids:
         """Return the ids of these rows."""
         if self._whole is not None:
@@ -144,8 +184,13 @@ class GrowingTable:
 
     def __init__(self, table: Table) -> None:
         self._schema = table.schema
-        self._columns = {name: GrowingColumn(column) for name, column in table.columns.items()}
+        self._columns = {name: GrowingColumn(table.columns[name]) for name in table.schema.columns}
         self.size = table.size
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the payloads."""
+        return self._schema
 
     def append(self, table: Table) -> None:
         """Put payloads at the end."""
@@ -157,6 +202,16 @@ class GrowingTable:
         for name, column in table.columns.items():
             self._columns[name].append(column)
         self.size += table.size
+
+    def append_one(self, values: Values) -> None:
+        """Put a payload of this schema at the end, given the values of its fields."""
+        for column, value in zip(self._columns.values(), values, strict=True):
+            column.append_one(value)
+        self.size += 1
+
+    def one(self, row: int) -> Values:
+        """Return the values of the fields of a row."""
+        return tuple([column.one(row) for column in self._columns.values()])
 
     def take(self, rows: Rows) -> Table:
         """Return these rows; a column is read when it is asked for."""

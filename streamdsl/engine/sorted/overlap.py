@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -100,6 +100,24 @@ class OverlapIndex:
         at, found = np.nonzero(meet)
         return at, found + self.indexed
 
+    def of_one(self, number: int, lo: int, hi: int) -> list[int]:
+        """Return the slots of rows with this number, or one that shares its block, that may overlap `[lo, hi)`, as `candidates`."""
+        if self._version != self._layout.version:
+            self.rebuild()
+        rows, first = self._rows, self.indexed
+        found: list[int] = []
+        if len(rows.le) - first > _LAST:
+            self._index_last()
+        elif len(rows.le) > first:
+            found = (rows.numbers.take(slice(first, None)) == number).nonzero()[0].tolist()
+            if first:
+                found = [first + place for place in found]
+        if not self._runs:
+            return found
+        for run, start, stop in self._ranges_of(number, lo, hi, self._all_runs()):
+            found += run.slots[start:stop].tolist()
+        return found
+
     def run_of(self, at: Rows, slots: Rows) -> tuple[SortedRun, Ranges]:
         """Return what each who asks has found as a run, in which it has a range of its own."""
         rows = self._rows
@@ -114,13 +132,19 @@ class OverlapIndex:
 
     def _of_few(self, asked: Asked) -> Iterator[tuple[int, SortedRun, int, int]]:
         """Yield who asks, and a range of a run."""
-        layout, runs = self._layout, self._all_runs()
+        runs = self._all_runs()
         for row, (number, lo, hi) in enumerate(zip(*(column.tolist() for column in asked), strict=True)):
-            block = layout.block(number)
-            for run in runs:
-                first, last = run.range(block | layout.place(lo), block | layout.place(hi - 1))
-                if first < last:
-                    yield row, run, first, last
+            for run, first, last in self._ranges_of(number, lo, hi, runs):
+                yield row, run, first, last
+
+    def _ranges_of(self, number: int, lo: int, hi: int, runs: Sequence[SortedRun]) -> Iterator[tuple[SortedRun, int, int]]:
+        """Yield runs, and where in them rows may be with a number that live in `[lo, hi)`."""
+        layout = self._layout
+        block = layout.block(number)
+        for run in runs:
+            first, last = run.range(block | layout.place(lo), block | layout.place(hi - 1))
+            if first < last:
+                yield run, first, last
 
     def _of_many(self, asked: Asked, runs: list[SortedRun]) -> Iterator[tuple[Rows, Rows]]:
         """Let the smaller of both look for the larger, unless it finds too much: those who ask may live for any times."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from typing import Any
 
 import numpy as np
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.few import Few
 from streamdsl.engine.ids import Ids
 from streamdsl.engine.sorted.columns import GrowingColumn, GrowingIds, GrowingTable, materialised
+from streamdsl.expr.scalars import Values
+from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
@@ -66,6 +70,44 @@ class StoredRows:
             if self.groups is not None and batch.keys is not None:
                 self.groups.append(batch.keys)
         return np.arange(first, len(self.le))
+
+    def takes(self, few: Few) -> bool:
+        """Say whether rows can be put at the end one by one: there have been others like them."""
+        payloads, schema = self._payloads, few.schema
+        if payloads is None or (self.groups is None) is not (few.groups is None):
+            return False
+        return payloads.schema is schema or payloads.schema == schema
+
+    def append_one(self, id: Hashable, le: int, re: int, values: Values, number: int, group: int | None) -> int:
+        """Put a row of which some are alike (`takes`) at the end, as it is from now on, and return its slot."""
+        assert self._ids is not None and self._payloads is not None, "there have been rows"
+        slot = len(self.le)
+        self.le.append_one(le)
+        self.re.append_one(re)
+        self.was.append_one(re)
+        self.numbers.append_one(number)
+        self._ids.append_one(id)
+        self._payloads.append_one(values)
+        if self._notes is not None:
+            self._notes.append_one(self._blank)
+        if self.groups is not None:
+            self.groups.append_one(group)
+        return slot
+
+    @property
+    def schema(self) -> Schema | None:
+        """The schema of the payloads, None before the first."""
+        return None if self._payloads is None else self._payloads.schema
+
+    def id(self, slot: int) -> Any:
+        """Return the id of a row."""
+        assert self._ids is not None, "there are rows"
+        return self._ids.one(slot)
+
+    def values(self, slot: int) -> Values:
+        """Return the values of a row's payload."""
+        assert self._payloads is not None, "there are rows"
+        return self._payloads.one(slot)
 
     def ids(self, slots: Rows) -> Ids:
         """Return the ids of some rows."""

@@ -13,6 +13,7 @@ from streamdsl.engine.ids import Ids
 from streamdsl.engine.sorted.layout import Layout
 from streamdsl.engine.sorted.overlap import Asked, OverlapIndex, magnitudes
 from streamdsl.engine.sorted.rows import StoredRows
+from streamdsl.expr.scalars import Values
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
@@ -175,6 +176,36 @@ class SortedSide:
             meet &= self.has_key(asked, at, rows, slots)
             found.append((at[meet], slots[meet]))
         return both_of(found)
+
+    def met_by(self, number: int, lo: int, hi: int) -> list[tuple[int, int, int]]:
+        """Return slot, LE and RE of the rows that a single one meets, between two steps of this side."""
+        rows, mixes = self.rows, self.layout.mixes
+        le, re = rows.le, rows.re
+        found = []
+        for slot in self.index.of_one(number, lo, hi):
+            start, end = le.one(slot), re.one(slot)
+            if start < hi and end > lo and (not mixes or rows.numbers.one(slot) == number):
+                found.append((slot, start, end))
+        return found
+
+    def add_one(self, id: Hashable, le: int, re: int, values: Values, number: int, group: int | None) -> None:
+        """Let a row come: a step of its own."""
+        self._earned += 2
+        slot = self.rows.append_one(id, le, re, values, number, group)
+        self.layout.follow_one(number, le, re)
+        if self._slots is not None:
+            self._slots[id] = slot
+
+    def change_one(self, id: Hashable, re: int) -> None:
+        """Let a row end elsewhere: a step of its own."""
+        self.end(np.array([self.slot_of(id)]), np.array([re]))
+        self.settle()
+
+    def slot_of(self, id: Hashable) -> int:
+        """Return the slot of a row."""
+        if self._slots is None:
+            self._slots = self._slots_by_id()
+        return self._slots[id]
 
     def untouched(self, slots: Rows) -> Rows:
         """Return which of some rows have not changed in this step."""
