@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
+from collections.abc import Hashable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -78,10 +79,16 @@ class SpeculativeEgress:
     def _few(self, batch: Few) -> list[Event[Any]]:
         is_kept = batch.origin is None and self._versions.keeps(recurs=True) and batch.comes_in
         has_own_ids = is_kept or batch.counts_versions
-        if has_own_ids and batch.is_in_order:
-            return batch.events()
+        if batch.is_in_order:
+            return batch.events(None if has_own_ids else self._names(batch))
         rows = rows_of(batch)
         return [row.event(name(row.id)) for row in rows] if has_own_ids else _events(self._versions, rows)
+
+    def _names(self, batch: Few) -> list[Hashable]:
+        """Return what changed rows are called, which are in order."""
+        ids = batch.row_ids()
+        _, _, le, re_old, re_new = zip(*batch.changes, strict=True)
+        return self._versions.names(Named(ids, list(map(name, ids)), le, re_old, re_new))
 
 
 def _events(versions: Versions, rows: list[OutRow]) -> list[Event[Any]]:

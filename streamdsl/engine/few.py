@@ -170,12 +170,14 @@ class Few(Batch):
         """Whether it is known how often each row has come back."""
         return type(self.origin) is WindowIds
 
-    def events(self) -> list[Event[Any]]:
-        """Return the physical events, in the order of the rows."""
+    def events(self, names: Sequence[Any] | None = None) -> list[Event[Any]]:
+        """Return the physical events, in the order of the rows; rows are called so, or as their ids are."""
         origin, parts, name = self.origin, None, None
         found: list[Event[Any]] = []
         for (id, version, le, re_old, re_new), payload in zip(self.changes, self.payloads(), strict=False):
-            if origin is not None:
+            if names is not None:
+                id = names[len(found)]
+            elif origin is not None:
                 if id is not parts:
                     parts, name = id, origin.spelled_one(id)
                 id = RowVersion(name, version) if version else name

@@ -29,8 +29,8 @@ _MOST: Final = 64
 """More pairs than these are left to columns."""
 _PAIRS: Final = PairIds(object_column([]), object_column([]))
 
-Pair: TypeAlias = tuple[tuple[int, int, int], tuple[Any, Any], tuple[Values, Values], int | None]
-"""The LE of a pair, its RE before and now; the ids, then the values of its left and its right row; and its group."""
+Pair: TypeAlias = tuple[tuple[Any, Any], Values, int, int, int, int | None]
+"""The id of a pair, the values of both rows, its LE, its RE before and now, and its group."""
 
 
 class JoinOperator(MatchingOperator):
@@ -61,26 +61,28 @@ class JoinOperator(MatchingOperator):
         numbers = self.numbers_of_few(place, batch) if mine.rows.takes(batch) else None
         if numbers is None:
             return None
-        ids = batch.row_ids()
-        rows = list(zip(ids, batch.changes, batch.values, numbers, batch.groups or repeat(None), strict=False))
-        found: list[Pair] = []
-        for id, (_, _, le, old, new), values, number, group in rows:
+        ids, groups = batch.row_ids(), batch.groups or [None] * len(numbers)
+        gone: list[Pair] = []
+        come: list[Pair] = []
+        for id, change, values, number, group in zip(ids, batch.changes, batch.values, numbers, groups, strict=True):
+            _, _, le, old, new = change
             met = other.met_by(number, le, old if old > new else new)
-            if len(found) + len(met) > _MOST:
-                return None
             if met and old != le:
                 values = mine.rows.values(mine.slot_of(id))
             for slot, start, end in met:
-                start = max(start, le)
-                change = start, max(start, min(old, end)), max(start, min(new, end))
-                if change[1] != change[2]:
-                    both = (id, other.rows.id(slot)), (values, other.rows.values(slot))
-                    found.append((change, *(both if place == 0 else (pair[::-1] for pair in both)), group))
+                first = start if start > le else le
+                was, now = max(first, min(old, end)), new if first < new < end else max(first, min(new, end))
+                if was != now:
+                    theirs, their_id = other.rows.values(slot), other.rows.id(slot)
+                    pair = ((id, their_id), values + theirs) if place == 0 else ((their_id, id), theirs + values)
+                    (come if was == first else gone).append((*pair, first, was, now, group))
+        found = gone + come
         out = self._few(found) if found else EMPTY
         if out is None:
             return None
-        self.guard.met(len(rows), len(found))
-        for id, (_, _, le, old, new), values, number, group in rows:
+        self.guard.met(len(numbers), len(found))
+        for id, change, values, number, group in zip(ids, batch.changes, batch.values, numbers, groups, strict=True):
+            _, _, le, old, new = change
             if old == le:
                 mine.add_one(id, le, new, values, number, group)
             else:
@@ -88,17 +90,16 @@ class JoinOperator(MatchingOperator):
         return out
 
     def _few(self, found: list[Pair]) -> Batch | None:
-        """Return what `_batch` does, of few pairs that meet; None where columns have to say."""
-        left, right = (side.rows.schema for side in self.sides)
-        program = self._program
-        if left is None:
+        """Return what `_batch` does, of few pairs, some of which may not match; None where columns have to say."""
+        left, right = self.left.rows.schema, self.right.rows.schema
+        if left is None or len(found) > _MOST:
             return None
-        if len(found) > 1:
-            found.sort(key=lambda pair: pair[0][0] == pair[0][1])
-        pairs = [one + other for _, _, (one, other), _ in found]
-        groups = None if self.left.rows.groups is None else [group for _, _, _, group in found]
+        program = self._program
         function = program.of(left, right)
-        if program.length < len(self._steps) or not all([PLAIN.issuperset(map(type, values)) for values in pairs]):
+        if program.length < len(self._steps):
+            return None
+        ids, pairs, le, re_old, re_new, groups = zip(*found, strict=True)
+        if not PLAIN.issuperset([type(value) for values in pairs for value in values]):
             return None
         try:
             passed = function(pairs, groups)
@@ -106,11 +107,13 @@ class JoinOperator(MatchingOperator):
             return None
         if passed is None:
             return None
-        values, groups, kept, dropped = passed
+        values, _, kept, dropped = passed
+        changes = list(zip(ids, repeat(0), le, re_old, re_new, strict=False))
         if dropped:
-            found = [found[row] for row in kept]
-        changes = [(ids, 0, *change) for change, ids, _, _ in found]
-        return Few(changes, values, program.schema, groups, _PAIRS) if changes else EMPTY
+            if not kept:
+                return EMPTY
+            changes, groups = [changes[row] for row in kept], tuple([groups[row] for row in kept])
+        return Few(changes, values, program.schema, None if self.left.rows.groups is None else groups, _PAIRS)
 
     def _pairs(self) -> Iterator[Met]:
         """Yield the pairs that change, some at a time."""

@@ -20,6 +20,8 @@ _LAST: Final = 512
 """So many rows that have come last are looked at one by one."""
 _COMPARED: Final = 2**14
 """So many comparisons with them are made at most, else they become a run."""
+_SOUGHT: Final = 64
+"""Rows with more than so many others of their key become a run, too: one row would look at them one by one."""
 _SMALL: Final = 2**13
 """Runs of so many rows are merged with any: that costs less than to look into both."""
 _FEW: Final = 4
@@ -41,7 +43,7 @@ class OverlapIndex:
 
     Of each magnitude a run is merged with the next that has come when that is as large: there are logarithmically many runs, and
     a row is moved as often. Within a magnitude durations differ sixteenfold at most: at worst so many times more rows are looked
-    at than overlap.
+    at than overlap. The rows that have come last are in no run; where single rows ask, they are noted by their numbers.
     """
 
     def __init__(self, rows: StoredRows, layout: Layout) -> None:
@@ -51,6 +53,8 @@ class OverlapIndex:
         self._runs: dict[int, list[SortedRun]] = {}
         self._gone: Counter[int] = Counter()
         self.indexed = 0
+        self._by_number: dict[int, list[int]] = {}
+        self._noted = 0
 
     def candidates(self, asked: Asked) -> Iterator[tuple[Rows, Rows]]:
         """Yield which asked, and the slots of rows that it may overlap; what is not there does not overlap."""
@@ -104,19 +108,30 @@ class OverlapIndex:
         """Return the slots of rows with this number, or one that shares its block, that may overlap `[lo, hi)`, as `candidates`."""
         if self._version != self._layout.version:
             self.rebuild()
-        rows, first = self._rows, self.indexed
-        found: list[int] = []
-        if len(rows.le) - first > _LAST:
+        if self._noted < len(self._rows.le):
+            self._note_last()
+        found = self._by_number.get(number, [])
+        if len(found) > _SOUGHT:
             self._index_last()
-        elif len(rows.le) > first:
-            found = (rows.numbers.take(slice(first, None)) == number).nonzero()[0].tolist()
-            if first:
-                found = [first + place for place in found]
-        if not self._runs:
-            return found
-        for run, start, stop in self._ranges_of(number, lo, hi, self._all_runs()):
-            found += run.slots[start:stop].tolist()
+            found = []
+        if self._runs:
+            found = found.copy()
+            for run, start, stop in self._ranges_of(number, lo, hi, self._all_runs()):
+                found += run.slots[start:stop].tolist()
         return found
+
+    def _note_last(self) -> None:
+        """Note the rows that are in no run by their numbers: that is worth it where rows ask one by one."""
+        by_number = self._by_number
+        for slot, number in enumerate(self._rows.numbers.values[self._noted :].tolist(), self._noted):
+            if number in by_number:
+                by_number[number].append(slot)
+            else:
+                by_number[number] = [slot]
+        self._noted = len(self._rows.le)
+
+    def _note_anew(self) -> None:
+        self._by_number, self._noted = {}, self.indexed
 
     def run_of(self, at: Rows, slots: Rows) -> tuple[SortedRun, Ranges]:
         """Return what each who asks has found as a run, in which it has a range of its own."""
@@ -184,6 +199,7 @@ class OverlapIndex:
         rows, last = self._rows, slice(self.indexed, None)
         slots = np.arange(self.indexed, len(rows))
         self.indexed = len(rows)
+        self._note_anew()
         numbers, le, re = rows.numbers.take(last), rows.le.take(last), rows.ends(last)
         if not (re > le).all():
             there = flatnonzero(re > le)
@@ -215,11 +231,13 @@ class OverlapIndex:
     def rebuild(self) -> None:
         """Make the runs anew: codes are others."""
         self._runs, self.indexed, self._version = {}, 0, self._layout.version
+        self._note_anew()
         self._gone.clear()
 
     def move(self, places: Rows) -> None:
         """Follow rows to other slots, -1 where they are let go."""
         self.indexed = int((places[: self.indexed] >= 0).sum())
+        self._note_anew()
         self._gone.clear()
         for magnitude, runs in list(self._runs.items()):
             self._replace(magnitude, [run.moved(places[run.slots]) for run in runs])

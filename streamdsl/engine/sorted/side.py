@@ -180,11 +180,10 @@ class SortedSide:
     def met_by(self, number: int, lo: int, hi: int) -> list[tuple[int, int, int]]:
         """Return slot, LE and RE of the rows that a single one meets, between two steps of this side."""
         rows, mixes = self.rows, self.layout.mixes
-        le, re = rows.le, rows.re
         found = []
         for slot in self.index.of_one(number, lo, hi):
-            start, end = le.one(slot), re.one(slot)
-            if start < hi and end > lo and (not mixes or rows.numbers.one(slot) == number):
+            end = rows.re.one(slot)
+            if end > lo and (start := rows.le.one(slot)) < hi and (not mixes or rows.numbers.one(slot) == number):
                 found.append((slot, start, end))
         return found
 
