@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-from collections import Counter
 from collections.abc import Hashable
 from functools import partial
 from typing import Any, ClassVar
@@ -13,18 +11,18 @@ from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.few import Few
 from streamdsl.engine.held_rows import FEW, HeldRows, RowHeap
 from streamdsl.engine.ids import Ids, VersionedIds, name, names, recurs
-from streamdsl.engine.order import ordered
+from streamdsl.engine.order import order_of_few, ordered
 from streamdsl.engine.sent import Sent
 from streamdsl.engine.versions import Named, OutRow, Versions
 from streamdsl.expr.table import every, flatnonzero, object_column
-from streamdsl.temporal import INFINITY, MIN_TIME, Event, payload_order
+from streamdsl.temporal import INFINITY, MIN_TIME, Event
 from streamdsl.temporal.time import add_time
 
 
 def rows_of(batch: Batch) -> list[OutRow]:
     """Return rows that change in the order in which they go out."""
     if isinstance(batch, Few):
-        return in_order(batch.rows())
+        return batch.in_order().rows()
     batch = batch if len(batch) < FEW else ordered(batch)
     columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.table.payloads())
     rows = list(map(partial(tuple.__new__, OutRow), zip(*columns, strict=True)))
@@ -35,16 +33,8 @@ def in_order(rows: list[OutRow]) -> list[OutRow]:
     """Return retractions first, then insertions, each by (LE, RE, payload); only ties are compared by payload, which is slow."""
     if len(rows) < 2:
         return rows
-    orders = [row.lifetime_order for row in rows]
-    if all(map(operator.lt, orders, orders[1:])):
-        return rows
-    ties = Counter(orders) if len(set(orders)) < len(rows) else {}
-
-    def key(place: int) -> tuple[Any, ...]:
-        order = orders[place]
-        return (*order, payload_order(rows[place].payload)) if ties.get(order, 1) > 1 else order
-
-    return [rows[place] for place in sorted(range(len(rows)), key=key)]
+    order = order_of_few([row.lifetime_order for row in rows], lambda: [row.payload for row in rows])
+    return rows if order is None else [rows[place] for place in order]
 
 
 class SpeculativeEgress:
@@ -78,14 +68,11 @@ class SpeculativeEgress:
 
     def _few(self, batch: Few) -> list[Event[Any]]:
         is_kept = batch.origin is None and self._versions.keeps(recurs=True) and batch.comes_in
-        has_own_ids = is_kept or batch.counts_versions
-        if batch.is_in_order:
-            return batch.events(None if has_own_ids else self._names(batch))
-        rows = rows_of(batch)
-        return [row.event(name(row.id)) for row in rows] if has_own_ids else _events(self._versions, rows)
+        batch = batch.in_order()
+        return batch.events(None if is_kept or batch.counts_versions else self._names(batch))
 
     def _names(self, batch: Few) -> list[Hashable]:
-        """Return what changed rows are called, which are in order."""
+        """Return what changed rows are called, retractions first."""
         ids = batch.row_ids()
         _, _, le, re_old, re_new = zip(*batch.changes, strict=True)
         return self._versions.names(Named(ids, list(map(name, ids)), le, re_old, re_new))

@@ -14,6 +14,7 @@ import numpy as np
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.ids import Ids, Incarnation, Incarnations, PairIds
+from streamdsl.engine.order import order_of_few
 from streamdsl.engine.versions import OutRow, RowVersion
 from streamdsl.expr.scalars import RowFunction, Values
 from streamdsl.expr.schema import Schema, Shape, is_positional
@@ -156,14 +157,16 @@ class Few(Batch):
         each = zip(self.row_ids(), self.changes, self.payloads(), strict=True)
         return [OutRow(name, le, re_old, re_new, payload) for name, (_, _, le, re_old, re_new), payload in each]
 
-    @property
-    def is_in_order(self) -> bool:
-        """Whether it is certain that rows stand in the order in which they go out: a retraction and an insertion do."""
+    def in_order(self) -> Few:
+        """Return the rows in the order in which they go out."""
         changes = self.changes
-        if len(changes) != 2:
-            return len(changes) == 1
-        (_, _, le, re_old, _), (_, _, le_after, re_before, _) = changes
-        return re_old != le and re_before == le_after
+        if len(changes) == 1:
+            return self
+        lifetimes = [(True, le, re_new) if re_old == le else (False, le, re_old) for _, _, le, re_old, re_new in changes]
+        order = order_of_few(lifetimes, self.payloads)
+        if order is None:
+            return self
+        return Few([changes[row] for row in order], [self.values[row] for row in order], self.schema, None, self.origin)
 
     @property
     def counts_versions(self) -> bool:

@@ -217,15 +217,17 @@ def name(id: Hashable) -> Any:
     >>> name((0, Incarnation("a", 7))), name(("window_aggregate_1", 5, 0))
     ((0, 'a'), ('window_aggregate_1', 5, 0))
     """
-    if type(id) is Incarnation:
-        return id.id
+    kind = type(id)
+    if kind is Incarnation:
+        return id.id  # type: ignore[attr-defined]
+    if kind is tuple:
+        given: tuple[Any, ...] = id  # type: ignore[assignment]
+        parts = tuple([part.id if type(part) is Incarnation else name(part) for part in given])
+        return id if all(map(operator.is_, parts, given)) else parts
     if type(id) is RowVersion:
         inner = name(id.id)
         return id if inner is id.id else RowVersion(inner, id.version)
-    if type(id) is not tuple:
-        return id
-    parts = tuple(map(name, id))
-    return id if all(map(operator.is_, parts, id)) else parts
+    return id
 
 
 def concat_ids(parts: Sequence[Ids]) -> Ids:

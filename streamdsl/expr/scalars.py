@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -176,6 +177,9 @@ class Program:
         """So many of the steps, the first ones, are in the function."""
         self.schema: Schema = Schema.object()
         """The schema of what the function gives."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Program:
+        return Program(copy.deepcopy(self._steps, memo))  # the function keeps what its steps refer to
 
     def of(self, schema: Schema, other: Schema | None = None) -> RowFunction:
         """Return the function for rows of a schema, or for pairs of rows: each is then the values of one and of the other."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from random import Random
@@ -197,9 +198,12 @@ class Ways:
 
 
 def sent(found: Any, size: int) -> Any:
-    """Return what was sent as text, in order but for rows that differ in their ids alone; that of several events in any order."""
+    """Return what was sent as text, in order but for rows that differ in their ids alone; that of several events in any order.
+
+    An error is that of any pair that fails.
+    """
     if not isinstance(found, list):
-        return repr(found)
+        return re.sub(r"event \(.*\), lambda .*, payload \(.*\)", "event", repr(found))
     times = [event.time for event in found if isinstance(event, Cti)]
     return sorted(map(repr, found)), times if size > 1 else list(map(without_id, found))
 

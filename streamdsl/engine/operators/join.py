@@ -27,6 +27,7 @@ from streamdsl.temporal.payload import PLAIN
 PAIR = Make(Schema.tuple(2), (Whole(0), Whole(1)))
 _MOST: Final = 64
 """More pairs than these are left to columns."""
+_NO_GROUPS: Final = repeat(None)
 _PAIRS: Final = PairIds(object_column([]), object_column([]))
 
 Pair: TypeAlias = tuple[tuple[Any, Any], Values, int, int, int, int | None]
@@ -61,17 +62,17 @@ class JoinOperator(MatchingOperator):
         numbers = self.numbers_of_few(place, batch) if mine.rows.takes(batch) else None
         if numbers is None:
             return None
-        ids, groups = batch.row_ids(), batch.groups or [None] * len(numbers)
+        rows = list(zip(batch.row_ids(), batch.changes, batch.values, numbers, batch.groups or _NO_GROUPS, strict=False))
         gone: list[Pair] = []
         come: list[Pair] = []
-        for id, change, values, number, group in zip(ids, batch.changes, batch.values, numbers, groups, strict=True):
-            _, _, le, old, new = change
+        for id, (_, _, le, old, new), values, number, group in rows:
             met = other.met_by(number, le, old if old > new else new)
             if met and old != le:
                 values = mine.rows.values(mine.slot_of(id))
             for slot, start, end in met:
                 first = start if start > le else le
-                was, now = max(first, min(old, end)), new if first < new < end else max(first, min(new, end))
+                was, now = min(old, end), new if new < end else end
+                was, now = was if was > first else first, now if now > first else first
                 if was != now:
                     theirs, their_id = other.rows.values(slot), other.rows.id(slot)
                     pair = ((id, their_id), values + theirs) if place == 0 else ((their_id, id), theirs + values)
@@ -80,9 +81,8 @@ class JoinOperator(MatchingOperator):
         out = self._few(found) if found else EMPTY
         if out is None:
             return None
-        self.guard.met(len(numbers), len(found))
-        for id, change, values, number, group in zip(ids, batch.changes, batch.values, numbers, groups, strict=True):
-            _, _, le, old, new = change
+        self.guard.met(len(rows), len(found))
+        for id, (_, _, le, old, new), values, number, group in rows:
             if old == le:
                 mine.add_one(id, le, new, values, number, group)
             else:

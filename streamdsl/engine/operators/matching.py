@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, partial
-from itertools import repeat
 
 import numpy as np
 
@@ -16,8 +15,7 @@ from streamdsl.engine.operators.keyed import KeyedOperator
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, truth
 from streamdsl.expr.nodes import Constant, Make
-from streamdsl.expr.scalars import Program, Project
-from streamdsl.expr.schema import Schema
+from streamdsl.expr.scalars import Enter, Program
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.plan.node import Matching
 
@@ -51,15 +49,13 @@ class MatchingOperator(KeyedOperator):
             found = function(batch.values, groups)
         except Exception:
             return None
-        if found is None:
-            return None
-        number = self.key_numbers.number
-        return [number(parts, group) for parts, group in zip(found[0], groups or repeat(None), strict=False)]
+        return None if found is None else found[1]
 
     @cached_property
     def _key_programs(self) -> Sequence[Program]:
+        """What gives the rows of each side the numbers of their keys."""
         keys = [(Constant(None),) if key is None else parts_of(key) for key in self._keys]
-        return tuple([Program([Project(Make(Schema.tuple(len(parts)), parts))]) for parts in keys])
+        return tuple([Program([Enter(parts, self.key_numbers)]) for parts in keys])
 
     def matching(self, lefts: Rows, rights: Rows) -> Rows:
         """Return for which of these pairs of slots the residual predicate holds."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -58,20 +58,6 @@ class GrowingColumn:
         self._data[self._size : size] = values
         self._size = size
 
-    def append_one(self, value: Any) -> None:
-        """Put a plain value at the end."""
-        data, size = self._data, self._size
-        kind = data.dtype.kind
-        if self._is_shared or size == len(data) or (kind != "O" and kind != _KINDS.get(type(value))):
-            self.append(column_of((value,)))
-            return
-        try:
-            data[size] = value
-        except OverflowError:
-            self.append(column_of((value,)))
-            return
-        self._size = size + 1
-
     def one(self, row: int) -> Any:
         """Return the value of a row, as Python's own."""
         return self._data.item(row)
@@ -104,6 +90,21 @@ class GrowingColumn:
             self._data[rows] = None
 
 
+def put_at_ends(cells: Iterable[tuple[GrowingColumn, Any]]) -> None:
+    """Put plain values at the ends of columns: those of one row, which are many columns."""
+    for column, value in cells:
+        data, size = column._data, column._size
+        kind = data.dtype.kind
+        if not column._is_shared and size < len(data) and (kind == "O" or kind == _KINDS.get(type(value))):
+            try:
+                data[size] = value
+                column._size = size + 1
+                continue
+            except OverflowError:
+                pass
+        column.append(column_of((value,)))
+
+
 class GrowingIds:
     """Ids with room at their end; pairs of ids stay pairs of their kind, so that they need not be spelled out.
 
@@ -126,28 +127,31 @@ class GrowingIds:
             for part, column in zip(self._pairs, ids.columns, strict=True):
                 part.append(column)
             return
-        if self._whole is None:
-            self._whole, self._pairs = GrowingColumn(_spelled(self.take(slice(None)))), ()
-        self._whole.append(_spelled(ids))
+        whole = self._spelled_out() if self._whole is None else self._whole
+        whole.append(_spelled(ids))
 
-    def append_one(self, id: Any) -> None:
-        """Put an id at the end."""
-        if self._whole is not None:
-            self._whole.append_one(id)
-            return
-        assert self._kind is not None, "ids are whole, or pairs of a kind"
-        if not self._kind.is_made_as(id):
-            self.append(object_column([id]))
-            return
-        for part, each in zip(self._pairs, id, strict=True):
-            part.append_one(each)
+    def cells(self, id: Any) -> list[tuple[GrowingColumn, Any]]:
+        """Return the values of which an id is made, each with the column that it belongs into."""
+        whole, kind = self._whole, self._kind
+        if whole is None and kind is not None and kind.is_made_as(id):
+            (first, second), (one, other) = self._pairs, id
+            return first.cells(one) + second.cells(other)
+        return [(self._spelled_out() if whole is None else whole, id)]
+
+    def _spelled_out(self) -> GrowingColumn:
+        """Keep ids whole from now on."""
+        whole = self._whole = GrowingColumn(_spelled(self.take(slice(None))))
+        self._pairs = ()
+        return whole
 
     def one(self, row: int) -> Any:
         """Return the id of a row."""
-        if self._whole is not None:
-            return self._whole.one(row)
-        assert self._kind is not None, "ids are whole, or pairs of a kind"
-        return self._kind.made(tuple([part.one(row) for part in self._pairs]))
+        whole, kind = self._whole, self._kind
+        if whole is not None:
+            return whole._data.item(row)
+        assert kind is not None, "ids are whole, or pairs of a kind"
+        first, second = self._pairs
+        return kind.made((first.one(row), second.one(row)))
 
     def take(self, rows: Rows | slice) -> Ids:
         """Return the ids of these rows."""
@@ -203,15 +207,14 @@ class GrowingTable:
             self._columns[name].append(column)
         self.size += table.size
 
-    def append_one(self, values: Values) -> None:
-        """Put a payload of this schema at the end, given the values of its fields."""
-        for column, value in zip(self._columns.values(), values, strict=True):
-            column.append_one(value)
+    def cells(self, values: Values) -> Iterable[tuple[GrowingColumn, Any]]:
+        """Return the values of a payload, which is about to come in, each with its column."""
         self.size += 1
+        return zip(self._columns.values(), values, strict=True)
 
     def one(self, row: int) -> Values:
         """Return the values of the fields of a row."""
-        return tuple([column.one(row) for column in self._columns.values()])
+        return tuple([column._data.item(row) for column in self._columns.values()])
 
     def take(self, rows: Rows) -> Table:
         """Return these rows; a column is read when it is asked for."""

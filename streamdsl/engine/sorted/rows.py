@@ -10,7 +10,7 @@ import numpy as np
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.few import Few
 from streamdsl.engine.ids import Ids
-from streamdsl.engine.sorted.columns import GrowingColumn, GrowingIds, GrowingTable, materialised
+from streamdsl.engine.sorted.columns import GrowingColumn, GrowingIds, GrowingTable, materialised, put_at_ends
 from streamdsl.expr.scalars import Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table
@@ -82,16 +82,14 @@ class StoredRows:
         """Put a row of which some are alike (`takes`) at the end, as it is from now on, and return its slot."""
         assert self._ids is not None and self._payloads is not None, "there have been rows"
         slot = len(self.le)
-        self.le.append_one(le)
-        self.re.append_one(re)
-        self.was.append_one(re)
-        self.numbers.append_one(number)
-        self._ids.append_one(id)
-        self._payloads.append_one(values)
+        cells: list[tuple[GrowingColumn, Any]] = [(self.le, le), (self.re, re), (self.was, re), (self.numbers, number)]
+        cells += self._ids.cells(id)
+        cells += self._payloads.cells(values)
         if self._notes is not None:
-            self._notes.append_one(self._blank)
+            cells.append((self._notes, self._blank))
         if self.groups is not None:
-            self.groups.append_one(group)
+            cells.append((self.groups, group))
+        put_at_ends(cells)
         return slot
 
     @property

@@ -19,6 +19,8 @@ from streamdsl.temporal.time import MIN_TIME, Ticks
 
 _EARNED: Final = 1024
 """Each step lets so many rows be looked through for those that are to be let go."""
+_LOOK: Final = 8
+"""To look at all costs what so many steps earn, however few there are."""
 _NONE: Final = np.empty(0, dtype=np.intp)
 
 
@@ -247,7 +249,7 @@ class SortedSide:
     def forget(self, cti: int) -> None:
         """Let go of the rows with RE < `cti`, when they are about half of all."""
         self._cti = max(cti, self._cti)
-        if self.earned() >= len(self.rows):
+        if self.earned() >= len(self.rows) + _LOOK * _EARNED:
             self.sweep(self.needed())
 
     def earned(self) -> int:
