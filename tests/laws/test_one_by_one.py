@@ -99,24 +99,24 @@ def keyed(rng: Random) -> dict[str, Any]:
         "k",
         "n",
         ["k", "n"],
-        (lambda l: l.n % 3, lambda r: r.n % 2),
-        (lambda l: (l.n % 2, l.k), lambda r: (r.n % 2, r.k)),
-        (lambda l: l.v, lambda r: r.n),
-        (lambda l: l.v / l.n, lambda r: r.v),
+        (lambda a: a.n % 3, lambda b: b.n % 2),
+        (lambda a: (a.n % 2, a.k), lambda b: (b.n % 2, b.k)),
+        (lambda a: a.v, lambda b: b.n),
+        (lambda a: a.v / a.n, lambda b: b.v),
         None,
     ]
-    where = [None, None, None, lambda l, r: l.n < r.n, lambda l, r: (l.v != r.v) & (l.n != 3), lambda l, r: l.v > r.v]
+    where = [None, None, None, lambda a, b: a.n < b.n, lambda a, b: (a.v != b.v) & (a.n != 3), lambda a, b: a.v > b.v]
     return {"on": rng.choice(on), "where": rng.choice(where)}
 
 
 def joined(rng: Random, s: Any, t: Any) -> Stream:
     select = [
-        lambda l, r: {"k": l.k, "n": l.n + r.n, "v": r.v},
-        lambda l, r: {"k": r.k, "n": l.n, "v": l.v},
-        lambda l, r: {"k": l.k, "n": r.n, "v": l.v - r.v},
-        lambda l, r: sd.when(l.n > 3).then(l).otherwise(r),
-        lambda l, r: l,
-        lambda l, r: r,
+        lambda a, b: {"k": a.k, "n": a.n + b.n, "v": b.v},
+        lambda a, b: {"k": b.k, "n": a.n, "v": a.v},
+        lambda a, b: {"k": a.k, "n": b.n, "v": a.v - b.v},
+        lambda a, b: sd.when(a.n > 3).then(a).otherwise(b),
+        lambda a, b: a,
+        lambda a, b: b,
     ]
     found: Stream = s.join(t, **keyed(rng), select=rng.choice(select))
     return found

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.few import Few
+from streamdsl.engine.few import Change, Few
 from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operators.cross import CrossJoinGuard
@@ -18,7 +18,7 @@ from streamdsl.engine.sorted import Met
 from streamdsl.engine.sorted.columns import materialised
 from streamdsl.expr import RowError, project
 from streamdsl.expr.nodes import Life, Make, Whole
-from streamdsl.expr.scalars import Keep, Program, Project, Step, Values
+from streamdsl.expr.scalars import Keep, Program, Project, Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table, flatnonzero, object_column
 from streamdsl.plan.node import Join
@@ -32,6 +32,8 @@ _PAIRS: Final = PairIds(object_column([]), object_column([]))
 
 Pair: TypeAlias = tuple[tuple[Any, Any], Values, int, int, int, int | None]
 """The id of a pair, the values of both rows, its LE, its RE before and now, and its group."""
+Row: TypeAlias = tuple[Any, Change, Values, int, int | None]
+"""The id of a row, its change, its values, the number of its key, and its group."""
 
 
 class JoinOperator(MatchingOperator):
@@ -58,36 +60,41 @@ class JoinOperator(MatchingOperator):
         return out
 
     def few_of(self, place: int, batch: Few) -> Batch | None:
-        mine, other = self.sides[place], self.sides[1 - place]
+        mine = self.sides[place]
         numbers = self.numbers_of_few(place, batch) if mine.rows.takes(batch) else None
         if numbers is None:
             return None
         rows = list(zip(batch.row_ids(), batch.changes, batch.values, numbers, batch.groups or _NO_GROUPS, strict=False))
+        found = self._met_by(place, rows)
+        out = self._few(found) if found else EMPTY
+        if out is None:
+            return None
+        self.guard.met(len(rows), len(found))
+        for id, (_, _, le, re_old, re_new), values, number, group in rows:
+            if re_old == le:
+                mine.add_one(id, le, re_new, values, number, group)
+            else:
+                mine.change_one(id, re_new)
+        return out
+
+    def _met_by(self, place: int, rows: Iterable[Row]) -> list[Pair]:
+        """Return the pairs of few rows that change, and of those of the other side; retractions before insertions."""
+        mine, other = self.sides[place], self.sides[1 - place]
         gone: list[Pair] = []
         come: list[Pair] = []
-        for id, (_, _, le, old, new), values, number, group in rows:
-            met = other.met_by(number, le, old if old > new else new)
-            if met and old != le:
+        for id, (_, _, le, re_old, re_new), values, number, group in rows:
+            met = other.met_by(number, le, re_old if re_old > re_new else re_new)
+            if met and re_old != le:
                 values = mine.rows.values(mine.slot_of(id))
             for slot, start, end in met:
                 first = start if start > le else le
-                was, now = min(old, end), new if new < end else end
+                was, now = re_old if re_old < end else end, re_new if re_new < end else end
                 was, now = was if was > first else first, now if now > first else first
                 if was != now:
                     theirs, their_id = other.rows.values(slot), other.rows.id(slot)
                     pair = ((id, their_id), values + theirs) if place == 0 else ((their_id, id), theirs + values)
                     (come if was == first else gone).append((*pair, first, was, now, group))
-        found = gone + come
-        out = self._few(found) if found else EMPTY
-        if out is None:
-            return None
-        self.guard.met(len(rows), len(found))
-        for id, (_, _, le, old, new), values, number, group in rows:
-            if old == le:
-                mine.add_one(id, le, new, values, number, group)
-            else:
-                mine.change_one(id, new)
-        return out
+        return gone + come
 
     def _few(self, found: list[Pair]) -> Batch | None:
         """Return what `_batch` does, of few pairs, some of which may not match; None where columns have to say."""

@@ -105,7 +105,7 @@ class OverlapIndex:
         return at, found + self.indexed
 
     def of_one(self, number: int, lo: int, hi: int) -> list[int]:
-        """Return the slots of rows with this number, or one that shares its block, that may overlap `[lo, hi)`, as `candidates`."""
+        """Return the slots of rows with this number, or one that shares its block, that may overlap `[lo, hi)`."""
         if self._version != self._layout.version:
             self.rebuild()
         if self._noted < len(self._rows.le):

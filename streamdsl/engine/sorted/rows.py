@@ -80,7 +80,8 @@ class StoredRows:
 
     def append_one(self, id: Hashable, le: int, re: int, values: Values, number: int, group: int | None) -> int:
         """Put a row of which some are alike (`takes`) at the end, as it is from now on, and return its slot."""
-        assert self._ids is not None and self._payloads is not None, "there have been rows"
+        assert self._ids is not None, "there have been rows"
+        assert self._payloads is not None, "there have been rows"
         slot = len(self.le)
         cells: list[tuple[GrowingColumn, Any]] = [(self.le, le), (self.re, re), (self.was, re), (self.numbers, number)]
         cells += self._ids.cells(id)
