@@ -19,7 +19,7 @@ from streamdsl.temporal.time import MIN_TIME, Ticks
 
 _EARNED: Final = 1024
 """Each step lets so many rows be looked through for those that are to be let go."""
-_LOOK: Final = 8
+_LOOK: Final = 4
 """To look at all costs what so many steps earn, however few there are."""
 _NONE: Final = np.empty(0, dtype=np.intp)
 
