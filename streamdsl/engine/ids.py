@@ -92,7 +92,7 @@ class PairIds(DeferredIds):
 
     def of_few(self, ids: Sequence[Any], versions: Sequence[int]) -> Ids:
         """Return ids that few rows have spelled out, in columns."""
-        return _of_spelled(ids)
+        return of_spelled(ids)
 
 
 class Incarnation(NamedTuple):
@@ -133,7 +133,7 @@ class Incarnations(PairIds):
         return _incarnation(parts)
 
 
-def _of_spelled(ids: Sequence[Any]) -> Ids:
+def of_spelled(ids: Sequence[Any]) -> Ids:
     """Return ids that are spelled out as the columns that they may be made of."""
     kind: type[PairIds] | None = next((kind for kind in (Incarnations, PairIds) if all(map(kind.is_made_as, ids))), None)
     if kind is None:
@@ -141,7 +141,7 @@ def _of_spelled(ids: Sequence[Any]) -> Ids:
     first, second = zip(*ids, strict=True)
     if kind is Incarnations:
         return Incarnations(object_column(first), np.array(second, dtype=np.int64))
-    return PairIds(_of_spelled(first), _of_spelled(second))
+    return PairIds(of_spelled(first), of_spelled(second))
 
 
 class VersionedIds(DeferredIds):

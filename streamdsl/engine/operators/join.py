@@ -32,7 +32,7 @@ _PAIRS: Final = PairIds(object_column([]), object_column([]))
 
 Pair: TypeAlias = tuple[tuple[Any, Any], Values, int, int, int, int | None]
 """The id of a pair, the values of both rows, its LE, its RE before and now, and its group."""
-Row: TypeAlias = tuple[Any, Change, Values, int, int | None]
+Changed: TypeAlias = tuple[Any, Change, Values, int, int | None]
 """The id of a row, its change, its values, the number of its key, and its group."""
 
 
@@ -72,12 +72,12 @@ class JoinOperator(MatchingOperator):
         self.guard.met(len(rows), len(found))
         for id, (_, _, le, re_old, re_new), values, number, group in rows:
             if re_old == le:
-                mine.add_one(id, le, re_new, values, number, group)
+                mine.add_one((id, le, re_new, values, number, group))
             else:
-                mine.change_one(id, re_new)
+                mine.end_one(id, re_new)
         return out
 
-    def _met_by(self, place: int, rows: Iterable[Row]) -> list[Pair]:
+    def _met_by(self, place: int, rows: Iterable[Changed]) -> list[Pair]:
         """Return the pairs of few rows that change, and of those of the other side; retractions before insertions."""
         mine, other = self.sides[place], self.sides[1 - place]
         gone: list[Pair] = []
@@ -85,13 +85,12 @@ class JoinOperator(MatchingOperator):
         for id, (_, _, le, re_old, re_new), values, number, group in rows:
             met = other.met_by(number, le, re_old if re_old > re_new else re_new)
             if met and re_old != le:
-                values = mine.rows.values(mine.slot_of(id))
-            for slot, start, end in met:
+                values = mine.rows.one(mine.slot_of(id))[3]
+            for their_id, start, end, theirs, _, _ in met:
                 first = start if start > le else le
                 was, now = re_old if re_old < end else end, re_new if re_new < end else end
                 was, now = was if was > first else first, now if now > first else first
                 if was != now:
-                    theirs, their_id = other.rows.values(slot), other.rows.id(slot)
                     pair = ((id, their_id), values + theirs) if place == 0 else ((their_id, id), theirs + values)
                     (come if was == first else gone).append((*pair, first, was, now, group))
         return gone + come
@@ -120,7 +119,7 @@ class JoinOperator(MatchingOperator):
             if not kept:
                 return EMPTY
             changes, groups = [changes[row] for row in kept], tuple([groups[row] for row in kept])
-        return Few(changes, values, program.schema, None if self.left.rows.groups is None else groups, _PAIRS)
+        return Few(changes, values, program.schema, None if groups[0] is None else groups, _PAIRS)
 
     def _pairs(self) -> Iterator[Met]:
         """Yield the pairs that change, some at a time."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
 from streamdsl.engine.ids import DeferredIds, Ids, PairIds
 from streamdsl.expr.scalars import Values
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Column, Rows, Table, column_of, object_column
+from streamdsl.expr.table import Column, Rows, Table, object_column
 
-_SMALLEST: Final = 64
-_KINDS: Final[Mapping[type, str]] = {int: "i", float: "f", bool: "b"}
-"""The kinds of columns that take plain values as they are; one of objects takes any."""
+_SMALLEST = 64
 
 
 class GrowingColumn:
@@ -90,21 +88,6 @@ class GrowingColumn:
             self._data[rows] = None
 
 
-def put_at_ends(cells: Iterable[tuple[GrowingColumn, Any]]) -> None:
-    """Put plain values at the ends of columns: those of one row, which are many columns."""
-    for column, value in cells:
-        data, size = column._data, column._size
-        kind = data.dtype.kind
-        if not column._is_shared and size < len(data) and (kind == "O" or kind == _KINDS.get(type(value))):
-            try:
-                data[size] = value
-                column._size = size + 1
-                continue
-            except OverflowError:
-                pass
-        column.append(column_of((value,)))
-
-
 class GrowingIds:
     """Ids with room at their end; pairs of ids stay pairs of their kind, so that they need not be spelled out.
 
@@ -127,22 +110,9 @@ class GrowingIds:
             for part, column in zip(self._pairs, ids.columns, strict=True):
                 part.append(column)
             return
-        whole = self._spelled_out() if self._whole is None else self._whole
-        whole.append(_spelled(ids))
-
-    def cells(self, id: Any) -> list[tuple[GrowingColumn, Any]]:
-        """Return the values of which an id is made, each with the column that it belongs into."""
-        whole, kind = self._whole, self._kind
-        if whole is None and kind is not None and kind.is_made_as(id):
-            (first, second), (one, other) = self._pairs, id
-            return first.cells(one) + second.cells(other)
-        return [(self._spelled_out() if whole is None else whole, id)]
-
-    def _spelled_out(self) -> GrowingColumn:
-        """Keep ids whole from now on."""
-        whole = self._whole = GrowingColumn(_spelled(self.take(slice(None))))
-        self._pairs = ()
-        return whole
+        if self._whole is None:
+            self._whole, self._pairs = GrowingColumn(_spelled(self.take(slice(None)))), ()
+        self._whole.append(_spelled(ids))
 
     def one(self, row: int) -> Any:
         """Return the id of a row."""
@@ -206,11 +176,6 @@ class GrowingTable:
         for name, column in table.columns.items():
             self._columns[name].append(column)
         self.size += table.size
-
-    def cells(self, values: Values) -> Iterable[tuple[GrowingColumn, Any]]:
-        """Return the values of a payload, which is about to come in, each with its column."""
-        self.size += 1
-        return zip(self._columns.values(), values, strict=True)
 
     def one(self, row: int) -> Values:
         """Return the values of the fields of a row."""

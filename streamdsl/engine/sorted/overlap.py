@@ -108,7 +108,7 @@ class OverlapIndex:
         """Return the slots of rows with this number, or one that shares its block, that may overlap `[lo, hi)`."""
         if self._version != self._layout.version:
             self.rebuild()
-        if self._noted < len(self._rows.le):
+        if self._noted < len(self._rows):
             self._note_last()
         found = self._by_number.get(number, [])
         if len(found) > _SOUGHT:
@@ -120,15 +120,19 @@ class OverlapIndex:
                 found += run.slots[start:stop].tolist()
         return found
 
+    def note(self, slot: int, number: int) -> None:
+        """Note a row that comes, if those before it are noted."""
+        if slot == self._noted:
+            self._noted = slot + 1
+            if number in self._by_number:
+                self._by_number[number].append(slot)
+            else:
+                self._by_number[number] = [slot]
+
     def _note_last(self) -> None:
         """Note the rows that are in no run by their numbers: that is worth it where rows ask one by one."""
-        by_number = self._by_number
         for slot, number in enumerate(self._rows.numbers.values[self._noted :].tolist(), self._noted):
-            if number in by_number:
-                by_number[number].append(slot)
-            else:
-                by_number[number] = [slot]
-        self._noted = len(self._rows.le)
+            self.note(slot, number)
 
     def _note_anew(self) -> None:
         self._by_number, self._noted = {}, self.indexed

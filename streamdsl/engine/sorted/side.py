@@ -12,8 +12,7 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.ids import Ids
 from streamdsl.engine.sorted.layout import Layout
 from streamdsl.engine.sorted.overlap import Asked, OverlapIndex, magnitudes
-from streamdsl.engine.sorted.rows import StoredRows
-from streamdsl.expr.scalars import Values
+from streamdsl.engine.sorted.rows import Row, StoredRows
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
@@ -21,6 +20,8 @@ _EARNED: Final = 1024
 """Each step lets so many rows be looked through for those that are to be let go."""
 _LOOK: Final = 4
 """To look at all costs what so many steps earn, however few there are."""
+_WAITS: Final = 128
+"""To look at a row that has come by itself costs as much as at so many that are in columns: that is where it goes then."""
 _NONE: Final = np.empty(0, dtype=np.intp)
 
 
@@ -179,28 +180,26 @@ class SortedSide:
             found.append((at[meet], slots[meet]))
         return both_of(found)
 
-    def met_by(self, number: int, lo: int, hi: int) -> list[tuple[int, int, int]]:
-        """Return slot, LE and RE of the rows that a single one meets, between two steps of this side."""
-        rows, mixes = self.rows, self.layout.mixes
-        found = []
-        for slot in self.index.of_one(number, lo, hi):
-            end = rows.re.one(slot)
-            if end > lo and (start := rows.le.one(slot)) < hi and (not mixes or rows.numbers.one(slot) == number):
-                found.append((slot, start, end))
-        return found
+    def met_by(self, number: int, lo: int, hi: int) -> list[Row]:
+        """Return the rows that a single one meets, between two steps of this side."""
+        return self.rows.living(self.index.of_one(number, lo, hi), number, lo, hi)
 
-    def add_one(self, id: Hashable, le: int, re: int, values: Values, number: int, group: int | None) -> None:
+    def add_one(self, row: Row) -> None:
         """Let a row come: a step of its own."""
         self._earned += 2
-        slot = self.rows.append_one(id, le, re, values, number, group)
+        slot = self.rows.add_one(row)
+        id, le, re, _, number, _ = row
         self.layout.follow_one(number, le, re)
+        self.index.note(slot, number)
         if self._slots is not None:
             self._slots[id] = slot
 
-    def change_one(self, id: Hashable, re: int) -> None:
+    def end_one(self, id: Hashable, re: int) -> None:
         """Let a row end elsewhere: a step of its own."""
-        self.end(np.array([self.slot_of(id)]), np.array([re]))
-        self.settle()
+        slot = self.slot_of(id)
+        if not self.rows.end_one(slot, re):
+            self.end(np.array([slot]), np.array([re]))
+            self.settle()
 
     def slot_of(self, id: Hashable) -> int:
         """Return the slot of a row."""
@@ -249,7 +248,7 @@ class SortedSide:
     def forget(self, cti: int) -> None:
         """Let go of the rows with RE < `cti`, when they are about half of all."""
         self._cti = max(cti, self._cti)
-        if self.earned() >= len(self.rows) + _LOOK * _EARNED:
+        if self.earned() >= len(self.rows) + _WAITS * self.rows.n_late + _LOOK * _EARNED:
             self.sweep(self.needed())
 
     def earned(self) -> int:
