@@ -61,7 +61,7 @@ class JoinOperator(MatchingOperator):
 
     def few_of(self, place: int, batch: Few) -> Batch | None:
         mine = self.sides[place]
-        numbers = self.numbers_of_few(place, batch) if mine.rows.takes(batch) else None
+        numbers = self.numbers_of_few(place, batch) if mine.rows.takes(batch) and self._can_say() else None
         if numbers is None:
             return None
         rows = list(zip(batch.row_ids(), batch.changes, batch.values, numbers, batch.groups or _NO_GROUPS, strict=False))
@@ -76,6 +76,14 @@ class JoinOperator(MatchingOperator):
             else:
                 mine.end_one(id, re_new)
         return out
+
+    def _can_say(self) -> bool:
+        """Say whether what becomes of pairs can be said in Python's own values, as far as there can be any."""
+        left, right = self.left.rows.schema, self.right.rows.schema
+        if left is None or right is None:
+            return True
+        self._program.of(left, right)
+        return self._program.length == len(self._steps)
 
     def _met_by(self, place: int, rows: Iterable[Changed]) -> list[Pair]:
         """Return the pairs of few rows that change, and of those of the other side; retractions before insertions."""
@@ -97,13 +105,10 @@ class JoinOperator(MatchingOperator):
 
     def _few(self, found: list[Pair]) -> Batch | None:
         """Return what `_batch` does, of few pairs, some of which may not match; None where columns have to say."""
-        left, right = self.left.rows.schema, self.right.rows.schema
+        left, program = self.left.rows.schema, self._program
         if left is None or len(found) > _MOST:
             return None
-        program = self._program
-        function = program.of(left, right)
-        if program.length < len(self._steps):
-            return None
+        function = program.of(left, self.right.rows.schema)
         ids, pairs, le, re_old, re_new, groups = zip(*found, strict=True)
         if not PLAIN.issuperset([type(value) for values in pairs for value in values]):
             return None

@@ -20,7 +20,7 @@ _EARNED: Final = 1024
 """Each step lets so many rows be looked through for those that are to be let go."""
 _LOOK: Final = 4
 """To look at all costs what so many steps earn, however few there are."""
-_WAITS: Final = 128
+_WAITS: Final = 256
 """To look at a row that has come by itself costs as much as at so many that are in columns: that is where it goes then."""
 _NONE: Final = np.empty(0, dtype=np.intp)
 
