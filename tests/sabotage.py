@@ -456,6 +456,27 @@ SABOTAGES = (
         "reference_says and join",
     ),
     Sabotage(
+        "a single row that ends earlier does not meet those that it has left",
+        "streamdsl/engine/operators/join.py",
+        "re_old if re_old > re_new else re_new",
+        "re_new",
+        "scalars_join",
+    ),
+    Sabotage(
+        "a row that waits to go into columns keeps its end",
+        "streamdsl/engine/sorted/rows.py",
+        "id, le, _, *others = self._late[place]",
+        "id, le, re, *others = self._late[place]",
+        "scalars_join",
+    ),
+    Sabotage(
+        "rows are noted in slots in which they are no more",
+        "streamdsl/engine/sorted/overlap.py",
+        "(places[: self.indexed] >= 0).sum())\n        self._note_anew()\n",
+        "(places[: self.indexed] >= 0).sum())\n",
+        "scalars_join",
+    ),
+    Sabotage(
         "a sorted run searched from one place too far",
         "streamdsl/engine/sorted/run.py",
         "first = np.searchsorted(self._reach, asked.first)",

@@ -21,12 +21,15 @@ from streamdsl.temporal.time import add_time
 
 def rows_of(batch: Batch) -> list[OutRow]:
     """Return rows that change in the order in which they go out."""
+    return in_order(out_rows(batch)) if len(batch) < FEW else out_rows(ordered(batch))
+
+
+def out_rows(batch: Batch) -> list[OutRow]:
+    """Return rows that change, in their order."""
     if isinstance(batch, Few):
-        return batch.in_order().rows()
-    batch = batch if len(batch) < FEW else ordered(batch)
+        return batch.rows()
     columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.table.payloads())
-    rows = list(map(partial(tuple.__new__, OutRow), zip(*columns, strict=True)))
-    return in_order(rows) if len(rows) < FEW else rows
+    return list(map(partial(tuple.__new__, OutRow), zip(*columns, strict=True)))
 
 
 def in_order(rows: list[OutRow]) -> list[OutRow]:
@@ -129,7 +132,7 @@ class FinalEgress:
     def _going(self, batch: Batch) -> list[Event[Any]] | Batch:
         """Take few changes, and return the rows that are final."""
         going = []
-        for row in rows_of(batch) if len(batch) else ():
+        for row in out_rows(batch) if len(batch) else ():
             if row.is_insertion and self._is_final(row.re_new):
                 going.append(row)
             else:
@@ -137,7 +140,7 @@ class FinalEgress:
         few, held = self._held.pop_ending(self.final)
         if held is not None:
             return self._together(going + few, held)
-        return self._inserted(in_order(going + few) if few else going)
+        return self._inserted(in_order(going + few))
 
     def _together(self, few: list[OutRow], rows: Batch) -> list[Event[Any]] | Batch:
         """Return rows that are final, and others in columns, as they go out."""

@@ -109,9 +109,7 @@ class Operator(ABC):
             self.rows_in += size_of(batch)
         self.rows_out += size_of(out)
         if risen:
-            cti = min(ctis)
-            self.forget(cti)
-            self.settled = INFINITY if cti == INFINITY else self.output_cti(ctis)
+            self._follow(ctis)
         return piece_of((out, self._risen()))
 
     def _few_of(self, batches: Sequence[Batch]) -> Batch | None:
@@ -133,10 +131,14 @@ class Operator(ABC):
         self.rows_out += len(out.changes) if type(out) is Few else len(out)
         if ctis != self.input_ctis:
             self.input_ctis = ctis
-            cti = min(ctis)
-            self.forget(cti)
-            self.settled = INFINITY if cti == INFINITY else self.output_cti(ctis)
+            self._follow(ctis)
         return out, self.cti if self.settled <= self.cti else self._risen()
+
+    def _follow(self, ctis: list[int]) -> None:
+        """Let go of what is not needed after the CTIs of the inputs, and find out how far they settle the output."""
+        cti = min(ctis)
+        self.forget(cti)
+        self.settled = INFINITY if cti == INFINITY else self.output_cti(ctis)
 
     def _risen(self) -> int:
         """Return its CTI, which goes as far as the output is settled and no rows are held back."""
