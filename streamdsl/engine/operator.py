@@ -109,7 +109,7 @@ class Operator(ABC):
             self.rows_in += size_of(batch)
         self.rows_out += size_of(out)
         if risen:
-            self._follow(ctis)
+            self._follow_ctis(ctis)
         return piece_of((out, self._risen()))
 
     def _few_of(self, batches: Sequence[Batch]) -> Batch | None:
@@ -131,10 +131,10 @@ class Operator(ABC):
         self.rows_out += len(out.changes) if type(out) is Few else len(out)
         if ctis != self.input_ctis:
             self.input_ctis = ctis
-            self._follow(ctis)
+            self._follow_ctis(ctis)
         return out, self.cti if self.settled <= self.cti else self._risen()
 
-    def _follow(self, ctis: list[int]) -> None:
+    def _follow_ctis(self, ctis: list[int]) -> None:
         """Let go of what is not needed after the CTIs of the inputs, and find out how far they settle the output."""
         cti = min(ctis)
         self.forget(cti)
