@@ -203,7 +203,7 @@ def sent(found: Any, size: int) -> Any:
     An error is that of any pair that fails.
     """
     if not isinstance(found, list):
-        return re.sub(r"event \(.*\), lambda .*, payload \(.*\)", "event", repr(found))
+        return re.sub(r"event \(.*", "event", repr(found))
     times = [event.time for event in found if isinstance(event, Cti)]
     return sorted(map(repr, found)), times if size > 1 else list(map(without_id, found))
 
