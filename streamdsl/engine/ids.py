@@ -20,7 +20,7 @@ from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.engine.sorting import as_one
 from streamdsl.engine.versions import RowVersion, row_versions
 from streamdsl.expr.held import Held
-from streamdsl.expr.table import Column, concat_columns, concat_parts, flatnonzero, object_column
+from streamdsl.expr.table import Column, column_of, concat_columns, concat_parts, flatnonzero, object_column
 from streamdsl.temporal.time import Ticks
 
 
@@ -137,7 +137,7 @@ def of_spelled(ids: Sequence[Any]) -> Ids:
     """Return ids that are spelled out as the columns that they may be made of."""
     kind: type[PairIds] | None = next((kind for kind in (Incarnations, PairIds) if all(map(kind.is_made_as, ids))), None)
     if kind is None:
-        return object_column(ids)
+        return column_of(ids)
     first, second = zip(*ids, strict=True)
     if kind is Incarnations:
         return Incarnations(object_column(first), np.array(second, dtype=np.int64))

@@ -124,7 +124,7 @@ def joined(rng: Random, s: Any, t: Any) -> Stream:
 
 def two_sided(rng: Random) -> Stream:
     s, t = before(rng, sd.source("s0")), before(rng, sd.source("s1"))
-    kind = rng.randrange(7)
+    kind = rng.randrange(9)
     if kind == 0:
         return after(rng, windowed(rng, joined(rng, s, t)))
     if kind == 1:
@@ -135,6 +135,10 @@ def two_sided(rng: Random) -> Stream:
         return joined(rng, windowed(rng, s.group_by("k")).select(k=lambda e: e.k, n=lambda e: 4, v=lambda e: e.k), t)
     if kind == 4:
         return s.join(t, **keyed(rng))
+    if kind in (5, 6):
+        value: Any = rng.choice([None, lambda e: e.k, lambda e: e.n % 3, lambda e: (e.k, e.n % 2), lambda e: sd.is_none(e.v)])
+        values = s if value is None else s.select(value)
+        return after(rng, rng.choice([values.distinct(), s.group_by("n").apply(lambda g: g.select(lambda e: e.k).distinct())]))
     return after(rng, before(rng, joined(rng, s, t)))
 
 

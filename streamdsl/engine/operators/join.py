@@ -74,7 +74,7 @@ class JoinOperator(MatchingOperator):
             if re_old == le:
                 mine.add_one((id, le, re_new, values, number, group))
             else:
-                mine.end_one(id, re_new)
+                mine.end_one(mine.slot_of(id), re_new)
         return out
 
     def _can_say(self) -> bool:
@@ -94,7 +94,7 @@ class JoinOperator(MatchingOperator):
             met = other.met_by(number, le, re_old if re_old > re_new else re_new)
             if met and re_old != le:
                 values = mine.rows.one(mine.slot_of(id))[3]
-            for their_id, start, end, theirs, _, _ in met:
+            for _, (their_id, start, end, theirs, _, _) in met:
                 first = start if start > le else le
                 was, now = re_old if re_old < end else end, re_new if re_new < end else end
                 was, now = was if was > first else first, now if now > first else first

@@ -60,7 +60,7 @@ class GrowingColumn:
         """Return the value of a row, as Python's own."""
         return self._data.item(row)
 
-    def put(self, rows: Rows | slice, values: Column | int) -> None:
+    def put(self, rows: Rows | slice | int, values: Column | int) -> None:
         """Put values in the places of others."""
         if self._is_shared:
             self._data, self._is_shared = self.values.copy(), False

@@ -133,23 +133,30 @@ class StoredRows:
         row = self._ids.one(slot), self._le.one(slot), self._re.one(slot), self._payloads.one(slot), self._numbers.one(slot)
         return (*row, group)
 
-    def living(self, slots: Sequence[int], number: int, lo: int, hi: int) -> list[Row]:
-        """Return those of some rows that have a number and live some time in `[lo, hi)`, while ends are what they are."""
+    def living(self, slots: Sequence[int], number: int, lo: int, hi: int) -> list[tuple[int, Row]]:
+        """Return those of some rows that have a number and live some time in `[lo, hi)`, each with its slot.
+
+        Ends are what they are: no step is under way.
+        """
         late, first, found = self._late, len(self._le), []
         for slot in slots:
             if slot >= first or (self._re.one(slot) > lo and self._le.one(slot) < hi):
                 row = late[slot - first] if slot >= first else self.one(slot)
                 if row[1] < hi and row[2] > lo and row[4] == number:
-                    found.append(row)
+                    found.append((slot, row))
         return found
 
     def end_one(self, slot: int, re: int) -> bool:
-        """Let a row end elsewhere, if it has come late and stays; else return False, and do nothing."""
-        place = slot - len(self._le)
-        if place < 0 or re <= self._late[place][1]:
+        """Let a row end elsewhere, if it stays; else return False, and do nothing."""
+        id, le, _, *others = self.one(slot)
+        if re <= le:
             return False
-        id, le, _, *others = self._late[place]
-        self._late[place] = id, le, re, *others
+        place = slot - len(self._le)
+        if place >= 0:
+            self._late[place] = id, le, re, *others
+        else:
+            self._re.put(slot, re)
+            self._was.put(slot, re)
         return True
 
     def _put_in_columns(self) -> None:

@@ -180,8 +180,8 @@ class SortedSide:
             found.append((at[meet], slots[meet]))
         return both_of(found)
 
-    def met_by(self, number: int, lo: int, hi: int) -> list[Row]:
-        """Return the rows that a single one meets, between two steps of this side."""
+    def met_by(self, number: int, lo: int, hi: int) -> list[tuple[int, Row]]:
+        """Return the rows that a single one meets, between two steps of this side, each with its slot."""
         return self.rows.living(self.index.of_one(number, lo, hi), number, lo, hi)
 
     def add_one(self, row: Row) -> None:
@@ -194,10 +194,9 @@ class SortedSide:
         if self._slots is not None:
             self._slots[id] = slot
 
-    def end_one(self, id: Hashable, re: int) -> None:
+    def end_one(self, slot: int, re: int) -> None:
         """Let a row end elsewhere: a step of its own."""
-        slot = self.slot_of(id)
-        if not self.rows.end_one(slot, re):
+        if slot < self.index.indexed or not self.rows.end_one(slot, re):
             self.end(np.array([slot]), np.array([re]))
             self.settle()
 
