@@ -189,6 +189,11 @@ class Program:
             self._of, self._other = schema, other
         return self._function
 
+    @property
+    def is_said(self) -> bool:
+        """Whether all steps are in the function."""
+        return self.length == len(self._steps)
+
     def _write(self, schema: Schema, other: Schema | None) -> None:
         text = Writing(schema, other)
         if all(each.shape is not Shape.OBJECT for each in text.sides):

@@ -118,7 +118,15 @@ def joined(rng: Random, s: Any, t: Any) -> Stream:
         lambda a, b: a,
         lambda a, b: b,
     ]
-    found: Stream = s.join(t, **keyed(rng), select=rng.choice(select))
+    found: Stream
+    if rng.random() < 0.5:
+        found = s.join(t, **keyed(rng), select=rng.choice(select))
+        return found
+    select[-3:] = [lambda a, b: {"k": a.k, "n": a.n, "v": sd.when(sd.is_none(b)).then(0).otherwise(b.v)}, lambda a, b: a]
+    near: dict[str, Any] = {"direction": rng.choice(["back", "forward", "nearest"]), "how": rng.choice(["inner", "left"])}
+    if rng.random() < 0.5:
+        near["tolerance"] = rng.choice([0, 2, 6, 30])
+    found = s.asof_join(t, **keyed(rng), **near, select=rng.choice(select))
     return found
 
 

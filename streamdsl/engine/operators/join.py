@@ -13,22 +13,18 @@ from streamdsl.engine.few import Change, Few
 from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operators.cross import CrossJoinGuard
-from streamdsl.engine.operators.matching import MatchingOperator
+from streamdsl.engine.operators.matching import MOST, PAIRS, MatchingOperator
 from streamdsl.engine.sorted import Met
 from streamdsl.engine.sorted.columns import materialised
 from streamdsl.expr import RowError, project
 from streamdsl.expr.nodes import Life, Make, Whole
 from streamdsl.expr.scalars import Keep, Program, Project, Values
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Table, flatnonzero, object_column
+from streamdsl.expr.table import Table, flatnonzero
 from streamdsl.plan.node import Join
-from streamdsl.temporal.payload import PLAIN
 
 PAIR = Make(Schema.tuple(2), (Whole(0), Whole(1)))
-_MOST: Final = 64
-"""More pairs than these are left to columns."""
 _NO_GROUPS: Final = repeat(None)
-_PAIRS: Final = PairIds(object_column([]), object_column([]))
 
 Pair: TypeAlias = tuple[tuple[Any, Any], Values, int, int, int, int | None]
 """The id of a pair, the values of both rows, its LE, its RE before and now, and its group."""
@@ -47,8 +43,7 @@ class JoinOperator(MatchingOperator):
         self.reads_starts = any(isinstance(part, Life) for part in self.projection.walk())
         self.guard = CrossJoinGuard(label, node)
         chosen = () if self.where is None else (Keep(self.where),)
-        self._steps = (*chosen, Project(self.projection))
-        self._program = Program(self._steps)
+        self._program = Program([*chosen, Project(self.projection)])
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
         return min([of_same_ends(each, self.cti) for each in inputs])
@@ -61,7 +56,7 @@ class JoinOperator(MatchingOperator):
 
     def few_of(self, place: int, batch: Few) -> Batch | None:
         mine = self.sides[place]
-        numbers = self.numbers_of_few(place, batch) if mine.rows.takes(batch) and self._can_say() else None
+        numbers = self.numbers_of_few(place, batch) if mine.rows.takes(batch) and self.can_say(self._program) else None
         if numbers is None:
             return None
         rows = list(zip(batch.row_ids(), batch.changes, batch.values, numbers, batch.groups or _NO_GROUPS, strict=False))
@@ -76,14 +71,6 @@ class JoinOperator(MatchingOperator):
             else:
                 mine.end_one(mine.slot_of(id), re_new)
         return out
-
-    def _can_say(self) -> bool:
-        """Say whether what becomes of pairs can be said in Python's own values, as far as there can be any."""
-        left, right = self.left.rows.schema, self.right.rows.schema
-        if left is None or right is None:
-            return True
-        self._program.of(left, right)
-        return self._program.length == len(self._steps)
 
     def _met_by(self, place: int, rows: Iterable[Changed]) -> list[Pair]:
         """Return the pairs of few rows that change, and of those of the other side; retractions before insertions."""
@@ -105,17 +92,10 @@ class JoinOperator(MatchingOperator):
 
     def _few(self, found: list[Pair]) -> Batch | None:
         """Return what `_batch` does, of few pairs, some of which may not match; None where columns have to say."""
-        left, program = self.left.rows.schema, self._program
-        if left is None or len(found) > _MOST:
+        if len(found) > MOST:
             return None
-        function = program.of(left, self.right.rows.schema)
         ids, pairs, le, re_old, re_new, groups = zip(*found, strict=True)
-        if not PLAIN.issuperset([type(value) for values in pairs for value in values]):
-            return None
-        try:
-            passed = function(pairs, groups)
-        except Exception:
-            return None
+        passed = self.said(self._program, pairs, groups)
         if passed is None:
             return None
         values, _, kept, dropped = passed
@@ -124,7 +104,7 @@ class JoinOperator(MatchingOperator):
             if not kept:
                 return EMPTY
             changes, groups = [changes[row] for row in kept], tuple([groups[row] for row in kept])
-        return Few(changes, values, program.schema, None if groups[0] is None else groups, _PAIRS)
+        return Few(changes, values, self._program.schema, None if groups[0] is None else groups, PAIRS)
 
     def _pairs(self) -> Iterator[Met]:
         """Yield the pairs that change, some at a time."""

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, partial
+from typing import Any, Final
 
 import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.few import Few
-from streamdsl.engine.ids import name
+from streamdsl.engine.ids import PairIds, name
 from streamdsl.engine.keys import parts_of
 from streamdsl.engine.operators.keyed import KeyedOperator
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, truth
 from streamdsl.expr.nodes import Constant, Make
-from streamdsl.expr.scalars import Enter, Program
-from streamdsl.expr.table import Rows, flatnonzero
+from streamdsl.expr.scalars import Enter, Passed, Program, Values
+from streamdsl.expr.table import Rows, flatnonzero, object_column
 from streamdsl.plan.node import Matching
+from streamdsl.temporal.payload import PLAIN
+
+MOST: Final = 64
+"""More pairs than these are left to columns."""
+PAIRS: Final = PairIds(object_column([]), object_column([]))
+"""What few pairs are marked by."""
 
 
 class MatchingOperator(KeyedOperator):
@@ -50,6 +57,25 @@ class MatchingOperator(KeyedOperator):
         except Exception:
             return None
         return None if found is None else found[1]
+
+    def can_say(self, program: Program) -> bool:
+        """Say whether a program can be run on pairs, as far as there can be any."""
+        left, right = self.left.rows.schema, self.right.rows.schema
+        if left is None or right is None:
+            return True
+        program.of(left, right)
+        return program.is_said
+
+    def said(self, program: Program, pairs: Sequence[Values], groups: Sequence[Any], alone: bool = False) -> Passed | None:
+        """Return what a program makes of pairs of rows, or of left rows alone; None where columns have to say."""
+        left = self.left.rows.schema
+        if left is None or not PLAIN.issuperset([type(value) for values in pairs for value in values]):
+            return None
+        function = program.of(left, None if alone else self.right.rows.schema)
+        try:
+            return function(pairs, groups) if program.is_said else None
+        except Exception:
+            return None
 
     @cached_property
     def _key_programs(self) -> Sequence[Program]:

@@ -52,6 +52,7 @@ class StoredRows:
     def __init__(self) -> None:
         self._le, self._re, self._was, self._numbers = (GrowingColumn(np.empty(0, dtype=np.int64)) for _ in range(4))
         self._late: list[Row] = []
+        self._late_notes: list[Any] = []
         self._groups: GrowingColumn | None = None
         self._notes: GrowingColumn | None = None
         self._blank: int | None = None
@@ -114,10 +115,12 @@ class StoredRows:
         """The schema of the payloads, None before the first."""
         return None if self._payloads is None else self._payloads.schema
 
-    def add_one(self, row: Row) -> int:
+    def add_one(self, row: Row, note: Any = None) -> int:
         """Take a row in of which some are alike (`takes`), as it is from now on, and return its slot."""
         slot = len(self)
         self._late.append(row)
+        if self._notes is not None:
+            self._late_notes.append(note)
         if len(self._late) > _MOST:
             self._put_in_columns()
         return slot
@@ -162,12 +165,29 @@ class StoredRows:
     def _put_in_columns(self) -> None:
         assert self._payloads is not None, "there have been rows"
         ids, le, re, values, numbers, groups = zip(*self._late, strict=True)
-        self._late = []
+        notes, first, self._late, self._late_notes = self._late_notes, len(self._le), [], []
         schema = self._payloads.schema
         table = Table(schema, dict(zip(schema.names, map(column_of, zip(*values, strict=True)), strict=True)), len(ids))
         starts, ends = np.array(le, dtype=np.int64), np.array(re, dtype=np.int64)
         keys = None if self._groups is None else np.array(groups, dtype=np.int64)
         self.append(Batch(of_spelled(ids), starts, ends, ends, table, keys), np.array(numbers, dtype=np.int64))
+        for slot, note in enumerate(notes, first):
+            self.note_one(slot, note)
+
+    def note_of(self, slot: int) -> Any:
+        """Return what is noted of a row."""
+        assert self._notes is not None, "notes are kept"
+        first = len(self._le)
+        return self._notes.one(slot) if slot < first else self._late_notes[slot - first]
+
+    def note_one(self, slot: int, note: Any) -> None:
+        """Note something of a row."""
+        assert self._notes is not None, "notes are kept"
+        first = len(self._le)
+        if slot < first:
+            self._notes.put(slot, note)
+        else:
+            self._late_notes[slot - first] = note
 
     def ids(self, slots: Rows) -> Ids:
         """Return the ids of some rows."""
@@ -219,6 +239,16 @@ class StoredRows:
 
 class PointRows(StoredRows):
     """Rows that are looked for by their LE alone, as if each were a point: they stay in their runs when their ends change."""
+
+    def living(self, slots: Sequence[int], number: int, lo: int, hi: int) -> list[tuple[int, Row]]:
+        first, found = len(self._le), []
+        for slot in slots:
+            le = self._late[slot - first][1] if slot >= first else self._le.one(slot)
+            if lo <= le < hi:
+                row = self.one(slot)
+                if row[2] > le and row[4] == number:
+                    found.append((slot, row))
+        return found
 
     def found_until(self, le: Ticks, re: Ticks) -> Ticks:
         return le + (re > le)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,15 +184,16 @@ class SortedSide:
         """Return the rows that a single one meets, between two steps of this side, each with its slot."""
         return self.rows.living(self.index.of_one(number, lo, hi), number, lo, hi)
 
-    def add_one(self, row: Row) -> None:
-        """Let a row come: a step of its own."""
+    def add_one(self, row: Row, note: Any = None) -> int:
+        """Let a row come, a step of its own, and return its slot."""
         self._earned += 2
-        slot = self.rows.add_one(row)
+        slot = self.rows.add_one(row, note)
         id, le, re, _, number, _ = row
         self.layout.follow_one(number, le, re)
         self.index.note(slot, number)
         if self._slots is not None:
             self._slots[id] = slot
+        return slot
 
     def end_one(self, slot: int, re: int) -> None:
         """Let a row end elsewhere: a step of its own."""
@@ -247,13 +248,17 @@ class SortedSide:
     def forget(self, cti: int) -> None:
         """Let go of the rows with RE < `cti`, when they are about half of all."""
         self._cti = max(cti, self._cti)
-        if self.earned() >= len(self.rows) + _WAITS * self.rows.n_late + _LOOK * _EARNED:
+        if self.earned() >= self.look_costs():
             self.sweep(self.needed())
 
     def earned(self) -> int:
         """Return how many rows may be looked through after another step."""
         self._earned += _EARNED
         return self._earned
+
+    def look_costs(self) -> int:
+        """Return what must have been earned before all rows are looked through."""
+        return len(self.rows) + _WAITS * self.rows.n_late + _LOOK * _EARNED
 
     def needed(self) -> NDArray[np.bool_]:
         """Say which rows may still meet a partner that changes something."""
