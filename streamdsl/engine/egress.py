@@ -60,6 +60,8 @@ class SpeculativeEgress:
         return Sent(rows, cti)
 
     def _rows(self, batch: Batch) -> list[Event[Any]] | Batch:
+        if not len(batch):
+            return []
         if isinstance(batch.ids, VersionedIds):
             return [row.event(row.id) for row in rows_of(batch)] if len(batch) < FEW else ordered(batch)
         if len(batch) < FEW:
