@@ -25,6 +25,9 @@ from streamdsl.temporal.time import Ticks
 
 _DTYPES: Final[Mapping[type, type[np.generic]]] = {int: np.int64, float: np.float64, bool: np.bool_}
 
+PAIRS: Final = PairIds(object_column([]), object_column([]))
+"""The origin of ids that are pairs."""
+
 Change: TypeAlias = tuple[Any, int, int, int, int]
 """The change of a row: its id, how often it has come back, its LE, and its RE before and now.
 

@@ -132,7 +132,7 @@ def joined(rng: Random, s: Any, t: Any) -> Stream:
 
 def two_sided(rng: Random) -> Stream:
     s, t = before(rng, sd.source("s0")), before(rng, sd.source("s1"))
-    kind = rng.randrange(9)
+    kind = rng.randrange(10)
     if kind == 0:
         return after(rng, windowed(rng, joined(rng, s, t)))
     if kind == 1:
@@ -142,11 +142,13 @@ def two_sided(rng: Random) -> Stream:
     if kind == 3:
         return joined(rng, windowed(rng, s.group_by("k")).select(k=lambda e: e.k, n=lambda e: 4, v=lambda e: e.k), t)
     if kind == 4:
-        return s.join(t, **keyed(rng))
+        return rng.choice([s.join(t, **keyed(rng)), after(rng, joined(rng, s, t.union(sd.source("s2"))))])
     if kind in (5, 6):
         value: Any = rng.choice([None, lambda e: e.k, lambda e: e.n % 3, lambda e: (e.k, e.n % 2), lambda e: sd.is_none(e.v)])
         values = s if value is None else s.select(value)
         return after(rng, rng.choice([values.distinct(), s.group_by("n").apply(lambda g: g.select(lambda e: e.k).distinct())]))
+    if kind == 7:
+        return after(rng, windowed(rng, s.union(t)).union(sd.source("s2").select(c=lambda e: e.n)))
     return after(rng, before(rng, joined(rng, s, t)))
 
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.few import Few
+from streamdsl.engine.few import PAIRS, Few
 from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operators.asof_state import AsofState
 from streamdsl.engine.operators.join import PAIR
-from streamdsl.engine.operators.matching import MOST, PAIRS
+from streamdsl.engine.operators.matching import MOST
 from streamdsl.engine.operators.nearest import NO_ROWS, distinct_rows
 from streamdsl.engine.operators.nearness import NOTHING
 from streamdsl.engine.sorted import Row
@@ -117,7 +117,10 @@ class AsofJoinOperator(AsofState):
         gone: list[Match] = []
         come: list[Match] = []
         concerned = []
-        for slot, left in self.left.met_by(number, *reach.around(start, reach.looks_forward, reach.looks_back)):
+        lefts = self.left.met_by(number, *reach.around(start, reach.looks_forward, reach.looks_back))
+        if lefts is None:
+            return None
+        for slot, left in lefts:
             best = self.left.rows.note_of(slot)
             now, before = near.of(left[1], start), None if best == NOTHING else near.of(left[1], best)
             if now is None or (before is not None and before < now):
@@ -144,8 +147,10 @@ class AsofJoinOperator(AsofState):
     def _missing(self) -> list[Row | None]:
         return [None] if self.node.outer else []
 
-    def _that_match(self, left: Row, found: Sequence[tuple[int, Row]]) -> list[Row] | None:
+    def _that_match(self, left: Row, found: Sequence[tuple[int, Row]] | None) -> list[Row] | None:
         """Return the right rows that match a left one; None where columns have to say."""
+        if found is None:
+            return None
         rights = [right for _, right in found]
         if self._choosing is None or not rights:
             return rights

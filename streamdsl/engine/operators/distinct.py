@@ -47,8 +47,11 @@ class DistinctOperator(KeyedOperator):
             return None
         number = self.key_numbers.number(batch.payloads(), groups[0] if groups else None)
         (id,), group = batch.row_ids(), groups[0] if groups else None
+        met = self.pieces.met_by(number, le - 1, re + 1)
+        if met is None:
+            return None
         self.rows.add_one((id, le, re, values, number, group))
-        found = self._joined(self.pieces.met_by(number, le - 1, re + 1), (le, le, re, values, number, group))
+        found = self._joined(met, (le, le, re, values, number, group))
         if not found:
             return EMPTY
         changes, payloads = zip(*found, strict=True)

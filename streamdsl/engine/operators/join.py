@@ -9,11 +9,11 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.few import Change, Few
+from streamdsl.engine.few import PAIRS, Change, Few
 from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operators.cross import CrossJoinGuard
-from streamdsl.engine.operators.matching import MOST, PAIRS, MatchingOperator
+from streamdsl.engine.operators.matching import MOST, MatchingOperator
 from streamdsl.engine.sorted import Met
 from streamdsl.engine.sorted.columns import materialised
 from streamdsl.expr import RowError, project
@@ -61,6 +61,8 @@ class JoinOperator(MatchingOperator):
             return None
         rows = list(zip(batch.row_ids(), batch.changes, batch.values, numbers, batch.groups or _NO_GROUPS, strict=False))
         found = self._met_by(place, rows)
+        if found is None:
+            return None
         out = self._few(found) if found else EMPTY
         if out is None:
             return None
@@ -72,13 +74,15 @@ class JoinOperator(MatchingOperator):
                 mine.end_one(mine.slot_of(id), re_new)
         return out
 
-    def _met_by(self, place: int, rows: Iterable[Changed]) -> list[Pair]:
-        """Return the pairs of few rows that change, and of those of the other side; retractions before insertions."""
+    def _met_by(self, place: int, rows: Iterable[Changed]) -> list[Pair] | None:
+        """Return the pairs of few rows and of those of the other side that change, retractions first; None: they may be many."""
         mine, other = self.sides[place], self.sides[1 - place]
         gone: list[Pair] = []
         come: list[Pair] = []
         for id, (_, _, le, re_old, re_new), values, number, group in rows:
             met = other.met_by(number, le, re_old if re_old > re_new else re_new)
+            if met is None:
+                return None
             if met and re_old != le:
                 values = mine.rows.one(mine.slot_of(id))[3]
             for _, (their_id, start, end, theirs, _, _) in met:

@@ -10,21 +10,19 @@ import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.few import Few
-from streamdsl.engine.ids import PairIds, name
+from streamdsl.engine.ids import name
 from streamdsl.engine.keys import parts_of
 from streamdsl.engine.operators.keyed import KeyedOperator
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, truth
 from streamdsl.expr.nodes import Constant, Make
 from streamdsl.expr.scalars import Enter, Passed, Program, Values
-from streamdsl.expr.table import Rows, flatnonzero, object_column
+from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.plan.node import Matching
 from streamdsl.temporal.payload import PLAIN
 
 MOST: Final = 64
 """More pairs than these are left to columns."""
-PAIRS: Final = PairIds(object_column([]), object_column([]))
-"""What few pairs are marked by."""
 
 
 class MatchingOperator(KeyedOperator):

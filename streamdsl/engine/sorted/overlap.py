@@ -21,7 +21,7 @@ _LAST: Final = 512
 _COMPARED: Final = 2**14
 """So many comparisons with them are made at most, else they become a run."""
 _SOUGHT: Final = 64
-"""Rows with more than so many others of their key become a run, too: one row would look at them one by one."""
+"""A single row looks at so many at most one by one; where more of its key have come last, all of these become a run."""
 _SMALL: Final = 2**13
 """Runs of so many rows are merged with any: that costs less than to look into both."""
 _FEW: Final = 4
@@ -104,11 +104,13 @@ class OverlapIndex:
         at, found = np.nonzero(meet)
         return at, found + self.indexed
 
-    def of_one(self, number: int, lo: int, hi: int) -> list[int]:
-        """Return the slots of rows with this number, or one that shares its block, that may overlap `[lo, hi)`."""
+    def of_one(self, number: int, lo: int, hi: int) -> list[int] | None:
+        """Return the slots of rows with this number, or one that shares its block, that may overlap `[lo, hi)`; None: many."""
         if self._version != self._layout.version:
             self.rebuild()
-        if self._noted < len(self._rows):
+        if len(self._rows) - self._noted > _LAST:
+            self._index_last()
+        elif self._noted < len(self._rows):
             self._note_last()
         found = self._by_number.get(number, [])
         if len(found) > _SOUGHT:
@@ -117,6 +119,8 @@ class OverlapIndex:
         if self._runs:
             found = found.copy()
             for run, start, stop in self._ranges_of(number, lo, hi, self._all_runs()):
+                if stop - start > _SOUGHT:
+                    return None
                 found += run.slots[start:stop].tolist()
         return found
 

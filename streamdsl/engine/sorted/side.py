@@ -180,9 +180,10 @@ class SortedSide:
             found.append((at[meet], slots[meet]))
         return both_of(found)
 
-    def met_by(self, number: int, lo: int, hi: int) -> list[tuple[int, Row]]:
-        """Return the rows that a single one meets, between two steps of this side, each with its slot."""
-        return self.rows.living(self.index.of_one(number, lo, hi), number, lo, hi)
+    def met_by(self, number: int, lo: int, hi: int) -> list[tuple[int, Row]] | None:
+        """Return the rows that a single one meets, between two steps of this side, each with its slot; None: they may be many."""
+        slots = self.index.of_one(number, lo, hi)
+        return None if slots is None else self.rows.living(slots, number, lo, hi)
 
     def add_one(self, row: Row, note: Any = None) -> int:
         """Let a row come, a step of its own, and return its slot."""
