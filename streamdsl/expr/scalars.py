@@ -351,6 +351,8 @@ class Writing:
         applied = application(expr)
         assert applied is not None
         word, parts = applied
+        if word.name == "is_none" and type(parts[0]) is Whole and self._side(parts[0].side)[0].shape is not Shape.SCALAR:
+            return "False"  # a row with fields
         texts = list(map(self.of, parts))
         if isinstance(expr, Binary):
             return f"({texts[0]} {expr.op} {texts[1]})"

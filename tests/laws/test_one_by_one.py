@@ -305,6 +305,27 @@ def test_rows_of_simple_queries_pass_in_scalars() -> None:
     assert type(session.output._new[-1]) is Few
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        lambda s, t: s.where(lambda e: e.v > 0).join(t, on="k", select=lambda a, b: a.v - b.v).where(lambda v: v < 9),
+        lambda s, t: s.join(
+            t, on=(lambda a: (a.k, a.v), lambda b: (b.k, b.v)), where=lambda a, b: a.k < "b", select=lambda a, b: a
+        ),
+        lambda s, t: s.asof_join(t, on="k", how="left", select=lambda a, b: sd.when(sd.is_none(b)).then(0).otherwise(b.v)),
+        lambda s, t: s.union(t).select(lambda e: e.v).distinct(),
+    ],
+)
+def test_rows_of_two_sources_pass_in_scalars(query: Callable[[Stream, Stream], Stream]) -> None:
+    progress = sd.Progress.ordered()
+    s, t = sd.source("s", progress=progress), sd.source("t", progress=progress)
+    session = query(s, t).open(engine_options={"attach": "on"})
+    for n in range(7):
+        out = session.push([sd.interval(n, n, n + 4, {"k": "a", "v": 2.5})], source="st"[n % 2])
+    assert len(out) > 1
+    assert type(session.output._new[-1]) is Few
+
+
 def test_an_error_of_user_code_names_its_event() -> None:
     session = sd.source("s").where(lambda e: e.v > 0).select(w=lambda e: 1 / (e.v - 3)).open()
     session.push([sd.point("good", 1, {"v": 5})])

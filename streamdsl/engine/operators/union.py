@@ -31,5 +31,6 @@ class UnionOperator(Operator):
         )
 
     def few_of(self, place: int, batch: Few) -> Batch:
-        changes = [((place, id), 0, *others) for id, (_, _, *others) in zip(batch.row_ids(), batch.changes, strict=True)]
+        changed = zip(batch.row_ids(), batch.changes, strict=True)
+        changes = [((place, id), 0, le, re_old, re_new) for id, (_, _, le, re_old, re_new) in changed]
         return Few(changes, batch.values, batch.schema, batch.groups, PAIRS)
