@@ -470,6 +470,20 @@ SABOTAGES = (
         "scalars_join",
     ),
     Sabotage(
+        "a left row does not note the single right row that is nearer than what it has",
+        "streamdsl/engine/operators/asof_join.py",
+        "                self.left.rows.note_one(slot, start)\n",
+        "                pass\n",
+        "scalars_join",
+    ),
+    Sabotage(
+        "a single row does not meet a piece of its value that ends where it begins",
+        "streamdsl/engine/operators/distinct.py",
+        "self.pieces.met_by(number, le - 1, re + 1)",
+        "self.pieces.met_by(number, le, re)",
+        "scalars_join",
+    ),
+    Sabotage(
         "rows are noted in slots in which they are no more",
         "streamdsl/engine/sorted/overlap.py",
         "(places[: self.indexed] >= 0).sum())\n        self._note_anew()\n",
