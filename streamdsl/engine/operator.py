@@ -199,6 +199,9 @@ class Operator(ABC):
         """Return the REs of the results that are not shown as they are not final (`Gate.final`)."""
         return []
 
+    def put_in_order(self) -> None:
+        """Put into its place what has been left aside, as somebody looks at the state."""
+
     def state(self) -> dict[str, int]:
         """Return the sizes of the state: windows and events."""
         return {"windows": 0, "events": 0}

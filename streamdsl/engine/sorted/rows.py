@@ -28,7 +28,7 @@ def _column(name: str) -> Any:
 
     def column(rows: StoredRows) -> Any:
         if rows._late:
-            rows._put_in_columns()
+            rows.put_in_columns()
         return getattr(rows, name)
 
     return property(column)
@@ -76,8 +76,7 @@ class StoredRows:
     @property
     def notes(self) -> GrowingColumn:
         """What is noted of each row."""
-        if self._late:
-            self._put_in_columns()
+        self.put_in_columns()
         assert self._notes is not None, "notes are kept"
         return self._notes
 
@@ -122,7 +121,7 @@ class StoredRows:
         if self._notes is not None:
             self._late_notes.append(note)
         if len(self._late) > _MOST:
-            self._put_in_columns()
+            self.put_in_columns()
         return slot
 
     def one(self, slot: int) -> Row:
@@ -162,7 +161,10 @@ class StoredRows:
             self._was.put(slot, re)
         return True
 
-    def _put_in_columns(self) -> None:
+    def put_in_columns(self) -> None:
+        """Put the rows that wait into columns."""
+        if not self._late:
+            return
         assert self._payloads is not None, "there have been rows"
         ids, le, re, values, numbers, groups = zip(*self._late, strict=True)
         notes, first, self._late, self._late_notes = self._late_notes, len(self._le), [], []
@@ -191,15 +193,13 @@ class StoredRows:
 
     def ids(self, slots: Rows) -> Ids:
         """Return the ids of some rows."""
-        if self._late:
-            self._put_in_columns()
+        self.put_in_columns()
         assert self._ids is not None, "there are rows"
         return self._ids.take(slots)
 
     def table(self, slots: Rows) -> Table:
         """Return the payloads of some rows, until the next change of the rows."""
-        if self._late:
-            self._put_in_columns()
+        self.put_in_columns()
         return Table.of_objects([]) if self._payloads is None else self._payloads.take(slots)
 
     def ends(self, slots: Rows | slice) -> Ticks:
