@@ -93,8 +93,8 @@ def chain(rng: Random) -> Stream:
     return after(rng, windowed(rng, s.group_by(key)))
 
 
-def keyed(rng: Random) -> dict[str, Any]:
-    """Return by what rows are joined."""
+def keyed(rng: Random, *others: Callable[[Any, Any], object]) -> dict[str, Any]:
+    """Return by what rows are joined, under a condition, or one of some others."""
     on = [
         "k",
         "n",
@@ -105,8 +105,8 @@ def keyed(rng: Random) -> dict[str, Any]:
         (lambda a: a.v / a.n, lambda b: b.v),
         None,
     ]
-    where = [None, None, None, lambda a, b: a.n < b.n, lambda a, b: (a.v != b.v) & (a.n != 3), lambda a, b: a.v > b.v]
-    return {"on": rng.choice(on), "where": rng.choice(where)}
+    where = [None, None, None, lambda a, b: a.n < b.n, lambda a, b: (a.v != b.v) & (a.n != 3)]
+    return {"on": rng.choice(on), "where": rng.choice([*where, *others])}
 
 
 def joined(rng: Random, s: Any, t: Any) -> Stream:
@@ -120,12 +120,13 @@ def joined(rng: Random, s: Any, t: Any) -> Stream:
     ]
     found: Stream
     if rng.random() < 0.5:
-        found = s.join(t, **keyed(rng), select=rng.choice(select))
+        found = s.join(t, **keyed(rng, lambda a, b: a.v > b.v), select=rng.choice(select))
         return found
     select[-3:] = [lambda a, b: {"k": a.k, "n": a.n, "v": sd.when(sd.is_none(b)).then(0).otherwise(b.v)}, lambda a, b: a]
     near: dict[str, Any] = {"direction": rng.choice(["back", "forward", "nearest"]), "how": rng.choice(["inner", "left"])}
     if rng.random() < 0.5:
         near["tolerance"] = rng.choice([0, 2, 6, 30])
+    # A condition that fails is none here: which rows that are not the nearest are asked for it depends on how they have come.
     found = s.asof_join(t, **keyed(rng), **near, select=rng.choice(select))
     return found
 
