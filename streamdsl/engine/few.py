@@ -13,7 +13,7 @@ import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import WindowIds
-from streamdsl.engine.ids import Ids, Incarnation, Incarnations, PairIds
+from streamdsl.engine.ids import Ids, Incarnations, PairIds, incarnation_of
 from streamdsl.engine.order import order_of_few
 from streamdsl.engine.versions import OutRow, RowVersion
 from streamdsl.expr.scalars import RowFunction, Values
@@ -146,7 +146,7 @@ class Few(Batch):
 
     def row_ids(self) -> list[Any]:
         if self.origin is None:
-            return [Incarnation(id, le) for id, _, le, _, _ in self.changes]
+            return [incarnation_of((id, le)) for id, _, le, _, _ in self.changes]
         found: list[Hashable] = []
         parts = name = None
         for id, version, _, _, _ in self.changes:

@@ -175,6 +175,8 @@ class Program:
         self._function: RowFunction = left_to_columns
         self.length = 0
         """So many of the steps, the first ones, are in the function."""
+        self.is_refused = False
+        """Whether some steps are not, of the rows that there have been."""
         self.schema: Schema = Schema.object()
         """The schema of what the function gives."""
 
@@ -189,16 +191,12 @@ class Program:
             self._of, self._other = schema, other
         return self._function
 
-    @property
-    def is_said(self) -> bool:
-        """Whether all steps are in the function."""
-        return self.length == len(self._steps)
-
     def _write(self, schema: Schema, other: Schema | None) -> None:
         text = Writing(schema, other)
         if all(each.shape is not Shape.OBJECT for each in text.sides):
             text.take(self._steps)
         self.length, self.schema = text.place, text.schema
+        self.is_refused = text.place < len(self._steps)
         self._function = text.function() if text.place else left_to_columns
 
 

@@ -86,7 +86,7 @@ class AsofJoinOperator(AsofState):
 
     def few_of(self, place: int, batch: Few) -> Batch | None:
         ((_, _, le, re_old, re), *others), values, groups = batch.changes, batch.values, batch.groups
-        if others or re_old != le or not self.sides[place].rows.takes(batch) or not self.can_say(self._pairing):
+        if others or re_old != le or self._pairing.is_refused or not self.sides[place].rows.takes(batch):
             return None
         numbers = self.numbers_of_few(place, batch)
         if numbers is None:

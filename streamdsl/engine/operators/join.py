@@ -56,7 +56,9 @@ class JoinOperator(MatchingOperator):
 
     def few_of(self, place: int, batch: Few) -> Batch | None:
         mine = self.sides[place]
-        numbers = self.numbers_of_few(place, batch) if mine.rows.takes(batch) and self.can_say(self._program) else None
+        if self._program.is_refused or not mine.rows.takes(batch):
+            return None
+        numbers = self.numbers_of_few(place, batch)
         if numbers is None:
             return None
         rows = list(zip(batch.row_ids(), batch.changes, batch.values, numbers, batch.groups or _NO_GROUPS, strict=False))

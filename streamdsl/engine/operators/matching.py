@@ -56,14 +56,6 @@ class MatchingOperator(KeyedOperator):
             return None
         return None if found is None else found[1]
 
-    def can_say(self, program: Program) -> bool:
-        """Say whether a program can be run on pairs, as far as there can be any."""
-        left, right = self.left.rows.schema, self.right.rows.schema
-        if left is None or right is None:
-            return True
-        program.of(left, right)
-        return program.is_said
-
     def said(self, program: Program, pairs: Sequence[Values], groups: Sequence[Any], alone: bool = False) -> Passed | None:
         """Return what a program makes of pairs of rows, or of left rows alone; None where columns have to say."""
         left = self.left.rows.schema
@@ -71,7 +63,7 @@ class MatchingOperator(KeyedOperator):
             return None
         function = program.of(left, None if alone else self.right.rows.schema)
         try:
-            return function(pairs, groups) if program.is_said else None
+            return None if program.is_refused else function(pairs, groups)
         except Exception:
             return None
 
