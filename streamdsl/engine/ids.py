@@ -105,7 +105,7 @@ class Incarnation(NamedTuple):
         return repr(self.id)
 
 
-incarnation_of: Final[Callable[[tuple[Any, int]], Incarnation]] = partial(tuple.__new__, Incarnation)
+incarnation_of: Final[Callable[[Any], Incarnation]] = partial(tuple.__new__, Incarnation)
 """One use of an id, given both of its parts, made at half the cost."""
 
 
