@@ -20,8 +20,8 @@ _EARNED: Final = 1024
 """Each step lets so many rows be looked through for those that are to be let go."""
 _LOOK: Final = 4
 """To look at all costs what so many steps earn, however few there are."""
-_WAITS: Final = 256
-"""To look at a row that has come by itself costs as much as at so many that are in columns: that is where it goes then."""
+_LEAST: Final = 16
+"""A step of single rows costs a part of what columns cost, and earns as much less: rows that wait show that there are such."""
 _NONE: Final = np.empty(0, dtype=np.intp)
 
 
@@ -254,12 +254,12 @@ class SortedSide:
 
     def earned(self) -> int:
         """Return how many rows may be looked through after another step."""
-        self._earned += _EARNED
+        self._earned += _EARNED // _LEAST if self.rows.n_late else _EARNED
         return self._earned
 
     def look_costs(self) -> int:
         """Return what must have been earned before all rows are looked through."""
-        return len(self.rows) + _WAITS * self.rows.n_late + _LOOK * _EARNED
+        return len(self.rows) + _LOOK * _EARNED
 
     def needed(self) -> NDArray[np.bool_]:
         """Say which rows may still meet a partner that changes something."""
