@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from functools import partial
 from typing import Any, ClassVar
 
-from streamdsl.engine.batch import Batch
+from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.few import Few
 from streamdsl.engine.held_rows import FEW, HeldRows, RowHeap
@@ -52,7 +52,7 @@ class SpeculativeEgress:
 
     def send(self, batch: Batch, cti: int) -> Sent:
         """Return what goes out of one piece, its CTI too if it has risen."""
-        rows = self._few(batch) if type(batch) is Few else self._rows(batch.changed())
+        rows = self._few(batch) if type(batch) is Few else [] if batch is EMPTY else self._rows(batch.changed())
         if cti <= self.cti:
             return Sent(rows, None)
         self.cti = cti

@@ -35,6 +35,9 @@ A sender's id is as the sender has it; it and the LE are the row's. The id of a 
 then the leaves of its group's key; of it alone is it known how often it has come back. The id of a pair is spelled out.
 """
 
+Result: TypeAlias = tuple[Change, Values, int]
+"""How a window's result changes, its payload, and its group."""
+
 
 class Few(Batch):
     """Changes row by row, none of which is an echo: the values of their payloads' fields, and the numbers of their groups.
@@ -189,6 +192,14 @@ class Few(Batch):
                 id = RowVersion(name, version) if version else name
             found.append(Insert(id, le, re_new, payload) if re_old == le else Retract(id, le, re_old, re_new, payload))
         return found
+
+
+def few_of(results: Sequence[Result], schema: Schema, is_grouped: bool, origin: WindowIds) -> Batch:
+    """Return what changes of windows' results."""
+    if not results:
+        return EMPTY
+    changes, values, groups = zip(*results, strict=True)
+    return Few(changes, values, schema, groups if is_grouped else None, origin)
 
 
 def _column_of_one(value: Any) -> Column:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -192,10 +193,18 @@ class StateAggregate(MemberAggregate):
         return column_of(found)
 
 
+class NoValue(Enum):
+    """What stands for the extremum of no values."""
+
+    YET = "no value"
+
+
 class ExtremumAggregate(StateAggregate):
     """The smallest or the largest value, which is the state itself: of a long window that grows only what comes is looked at."""
 
     least_rows = LONG
+    NOTHING: Final = NoValue.YET
+    """The state of a window in which there are no values."""
 
     def advanced(self, asked: Windows, states: Sequence[Any], gone: Members, come: Members) -> list[Any]:
         values = self.values(asked.rows, come)
@@ -204,7 +213,8 @@ class ExtremumAggregate(StateAggregate):
         after: list[Any] = []
         try:
             for held, come_best in zip(states, best, strict=True):
-                after.append(self._better(held, come_best))
+                came = self.NOTHING if come_best is None else come_best
+                after.append(came if held is None else self._better(held, came))
         except StreamDslError:
             raise
         except Exception as error:  # what came and what was there have no order
@@ -212,14 +222,34 @@ class ExtremumAggregate(StateAggregate):
         return after
 
     def _better(self, one: Any, other: Any) -> Any:
-        """Return the better one of two values, None: there is no value."""
-        return other if one is None else one if other is None else self.function.of_values([one, other])
+        if one is self.NOTHING or other is self.NOTHING:
+            return other if one is self.NOTHING else one
+        return self.function.of_values([one, other])
 
     def copied(self, states: Column, asked: Windows, windows: Rows) -> Column:
         return states
 
     def shown(self, asked: Windows, states: Sequence[Any]) -> Column:
-        return column_of([empty_result(self.function) if value is None else value for value in states])
+        return column_of(list(map(self.shown_one, states)))
+
+    # Row by row
+
+    def given(self, arguments: Sequence[Any]) -> Any:
+        """Return what a row that comes gives to it, None if nothing."""
+        return arguments[self._argument] if self._where is None or arguments[self._where] else None
+
+    def best(self, one: Any, other: Any) -> Any:
+        """Return the state of the values of two; None, it is not known, where one of them is not, or they have no order."""
+        if one is None or other is None:
+            return None
+        try:
+            return self._better(one, other)
+        except Exception:  # which is raised where all of the members are compared
+            return None
+
+    def shown_one(self, state: Any) -> Any:
+        """Return the result of a window from its state."""
+        return empty_result(self.function) if state is self.NOTHING else state
 
 
 def order_of(module: Any) -> Order:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from itertools import repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ class RowTable:
         self._alive = GrowingColumn()
         self._arguments = [GrowingColumn() for _ in range(n_arguments)]
         self.payloads = GrowingTable() if has_payloads else None
+        self._columns = [self._ids, self._groups, self._le, self._re, self._alive, *self._arguments]
         self.n_gone = 0
         self._places: dict[tuple[Hashable, int], int] | None = None
 
@@ -86,9 +87,14 @@ class RowTable:
             self._places.update(zip(zip(ids.tolist(), new.le.tolist(), strict=True), range(first, len(self)), strict=True))
         return np.arange(first, len(self))
 
-    @property
-    def _columns(self) -> list[GrowingColumn]:
-        return [self._ids, self._groups, self._le, self._re, self._alive, *self._arguments]
+    def add_one(self, id: Hashable, group: int, le: int, re: int, arguments: Sequence[Any]) -> int:
+        """Put a single row of plain values at the end, and return its place."""
+        place = len(self)
+        for column, value in zip(self._columns, (id, group, le, re, True, *arguments), strict=True):
+            column.append_one(value)
+        if self._places is not None:
+            self._places[id, le] = place
+        return place
 
     def _of(self, new: NewRows, ids: Column) -> list[Column]:
         return [ids, new.groups, new.le, new.re, np.ones(len(new.le), dtype=np.bool_), *new.arguments]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -127,10 +128,10 @@ class Lanes:
                 self.add_one(key, slot, sign * amount)
         return rows
 
-    def count_reals(self, aggregates: set[int]) -> None:
+    def count_reals(self, aggregates: AbstractSet[int]) -> None:
         """Before a row comes that adds floats to these aggregates: see to it that they are counted."""
         if self._real != aggregates:
-            self._count_reals(aggregates)
+            self._count_reals(set(aggregates))
 
     def _add_part(self, index: Rows, part: Part) -> None:
         at = index if part.rows is None else index[part.rows]
@@ -236,6 +237,23 @@ class Lanes:
             for slot, source in zip(slots.tolist(), sources.tolist(), strict=True):
                 if source in bags:
                     bags.setdefault(slot, Bag()).merge(bags[source])
+
+    def add_one_from(self, slot: int, source: int) -> None:
+        """Do as `add_from`, for a single slot, where all values are numbers."""
+        for key, array in list(self._arrays.items()):
+            amount = array.item(source)
+            if amount:
+                self.add_one(key, slot, amount)
+
+    def copy_one(self, slot: int, source: int) -> None:
+        """Do as `copy`, for a single slot, where all values are numbers."""
+        for array in self._arrays.values():
+            array[slot] = array[source]
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether no value that has been added is something else."""
+        return not self._bags
 
     def run_up(self, slots: Rows, starts: Rows) -> None:
         """Make each of `slots` the sum of those before it and itself, from the last position in `starts` on."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -108,6 +108,12 @@ class Arrangement:
             self.mark(places)
         return places
 
+    def add_one(self, id: Hashable, code: int, le: int, re: int, arguments: Sequence[Any]) -> int:
+        """Let a single row come, unmarked, and return where it is."""
+        place = self.rows.add_one(id, code, le, re, arguments)
+        self._unsorted.append(np.array([place]))
+        return place
+
     def mark(self, places: Rows) -> None:
         """Mark rows, until somebody takes them."""
         if len(places):
@@ -207,7 +213,7 @@ class Arrangement:
         renumbered[kept] = np.arange(len(kept))
         self.rows.keep(kept)
         self._unsorted, self._marked = (
-            [left for left in (renumbered[new][renumbered[new] >= 0] for new in parts) if len(left)]
+            [left[flatnonzero(left >= 0)] for left in ([renumbered[np.concatenate(parts)]] if parts else [])]
             for parts in (self._unsorted, self._marked)
         )
         for rows in self._runs.values():

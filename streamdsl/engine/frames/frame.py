@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
@@ -20,6 +21,8 @@ from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Output
 
+MOST: Final = 32
+"""Rows that are in more windows, all taken together, are left to columns."""
 _SPARE: Final = 256
 """Windows that may be kept beyond those that are needed: to look for them costs something too."""
 
@@ -67,6 +70,21 @@ class Split(NamedTuple):
     before: Rows
 
 
+class RowStep(NamedTuple):
+    """What a single row that comes changes of the windows."""
+
+    entered: list[int]
+    """The windows that it comes into."""
+    new: list[int] = []
+    """The new ones among these, which have no other row."""
+    moved: list[int] = []
+    """Windows that end elsewhere, with the members that they had."""
+    split: list[tuple[int, int]] = []
+    """New windows, each with the one that it was part of: at first they have the members of these."""
+    gone: list[tuple[int, int]] = []
+    """Windows that are part of others now, each with that one."""
+
+
 NO_SPLIT: Final = Split(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
 
 
@@ -100,6 +118,18 @@ class Frame(ABC):
     @abstractmethod
     def change(self, changed: Changed, rows: Arrangement) -> Touched:
         """Let the windows be as the rows, which have changed, make them; what is gone is still to be dropped."""
+
+    # Row by row
+
+    def takes(self, rows: Sequence[tuple[int, int, int]], watermark: int, held: Arrangement) -> bool:
+        """Say whether rows that come, given by code, LE and RE, can be taken one by one, at a watermark; if so, that begins."""
+        return False
+
+    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
+        """Let the windows be as a row that comes, and is at a place, makes them."""
+        raise AssertionError(f"{type(self).__name__} takes no single rows")
+
+    # Who is in them
 
     def members(self, slots: Rows, rows: Arrangement) -> Pairs:
         """Return who is in some windows, which are in order."""
@@ -202,6 +232,29 @@ class DisjointFrame(Frame):
         portion = self.table.portion(around)
         found = self.windows(changed, around, portion, rows)
         return self._replace(around, portion, found, self.differ(changed, found))
+
+    def takes(self, rows: Sequence[tuple[int, int, int]], watermark: int, held: Arrangement) -> bool:
+        if self.policy.time_sensitive:
+            return False
+        table, count = self.table, 0
+        for code, le, re in rows:
+            end = self.end(re)
+            if not table.fit(le, end):
+                return False
+            count += table.index.count(table.place(code, le), table.place(code, end))
+        return count <= MOST
+
+    def end(self, re: int) -> int:
+        """Return the time before which the windows of a row begin."""
+        return re
+
+    def _around(self, code: int, low: int, high: int, le: int) -> list[int]:
+        """Return the windows of a partition that begin between two places, and before them the one that ends after `le`."""
+        table = self.table
+        numbers, slots = table.index.around(low, high)
+        if numbers and numbers[0] < low and (table.code.item(slots[0]) != code or table.re.item(slots[0]) <= le):
+            del slots[0]
+        return slots
 
     def _widened(self, codes: Rows, lo: Ticks, hi: Ticks, touching: bool) -> Stretches:
         """Return stretches that windows which they overlap (or touch at their start) do not cross."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from streamdsl.engine.buffered.members import Members
 from streamdsl.engine.buffered.runs import Order, by_keys, in_order, spread
 from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
 from streamdsl.engine.frames.arrangement import Arrangement
-from streamdsl.engine.frames.frame import Changed, Frame, Pairs, Policy
+from streamdsl.engine.frames.frame import MOST, Changed, Frame, Pairs, Policy, RowStep
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.index.pair_index import PairIndex
 from streamdsl.engine.operator import Gate
@@ -56,6 +57,15 @@ class GridTable(WindowTable):
         if made:
             self._begin(np.concatenate(made))
         return slots
+
+    def find_one(self, code: int, number: int) -> tuple[int, bool]:
+        """Return the slot of a single window, and whether it has just been made."""
+        slot = self._slots.find_one(number, code)
+        if not self._slots.new:
+            return slot, False
+        self._slots.new = []
+        self._begin(np.array([slot]))
+        return slot, True
 
     def _begin(self, new: Rows) -> None:
         if self._slots.size > self.capacity:
@@ -214,6 +224,32 @@ class GridFrame(Frame):
         if last > self._latest:
             stamp(self.grid.window(last), self.policy.output)
             self._latest = last
+
+    # Row by row
+
+    def takes(self, rows: Sequence[tuple[int, int, int]], watermark: int, held: Arrangement) -> bool:
+        last = self.numbers.last_open(watermark)
+        if last > self.last and held.n_marked:
+            return False
+        spans = [self.numbers.entered(le, le, re) for _, le, re in rows]
+        if None in spans or sum(map(len, filter(None, spans))) > MOST:
+            return False
+        self.last = max(self.last, last)
+        self._check(max([min(span.stop - 1, self.last) for span in spans if span], default=MIN_TIME))
+        return True
+
+    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
+        table, span = self.table, self.numbers.entered(le, le, re) or range(0)
+        step = RowStep([], [])
+        for number in range(span.start, min(span.stop, self.last + 1)):
+            slot, is_new = table.find_one(code, number)
+            table.rows[slot] += 1
+            step.entered.append(slot)
+            if is_new:
+                step.new.append(slot)
+        if span.stop > self.last + 1:
+            held.mark(np.array([place]))
+        return step
 
     # Who is in them
 

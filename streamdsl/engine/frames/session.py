@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.frames.arrangement import Arrangement
-from streamdsl.engine.frames.frame import Changed, DisjointFrame, Found, Policy
+from streamdsl.engine.frames.frame import Changed, DisjointFrame, Found, Policy, RowStep
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.sorting import sorted_integers
 from streamdsl.engine.swept.sorted_index import Portion
@@ -71,6 +71,29 @@ class SessionFrame(DisjointFrame):
         parts.append(Extents(changed.codes[new], changed.le[new], self._reach(changed.re_new[new]), is_new))
         return self._joined(Extents(*map(np.concatenate, zip(*parts, strict=True))))
 
+    def end(self, re: int) -> int:
+        gap = self._spec.gap
+        return INFINITY if INFINITY in (re, gap) else self._spec.reach(re)
+
+    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
+        table, end = self.table, self.end(re)
+        low, high = table.place(code, le), table.place(code, end)
+        joined = self._around(code, low, high, le)
+        last = table.re.item(joined[-1]) if joined else end
+        if not joined or table.le.item(joined[0]) > le:
+            slot = table.make_one(code, le, max(end, last), low)
+            step, others = RowStep([slot], [slot], [], [], []), joined
+        else:
+            slot, *others = joined
+            step = RowStep([slot], [], [], [], [])
+            table.re[slot] = max(table.re.item(slot), end, last)
+        for other in others:
+            table.rows[slot] += table.rows[other]
+            table.index.remove_one(table.place(code, table.le.item(other)))
+            step.gone.append((other, slot))
+        table.rows[slot] += 1
+        return step
+
     def _known(self, slots: Rows) -> Extents:
         table = self.table
         return Extents(table.code[slots], table.le[slots], table.re[slots], table.rows[slots])
@@ -91,7 +114,9 @@ class SessionFrame(DisjointFrame):
             changed = Changed(*(column[moved] for column in changed))
         at = np.searchsorted(found.low, self.table.any_places(changed.codes, changed.le), side="right") - 1
         differ = np.zeros(len(found.low), dtype=np.bool_)
-        differ[at[at >= 0]] = True
+        # A row that was a session of its own is in none now.
+        inside = (at >= 0) & (found.codes.take(at, mode="clip") == changed.codes) if len(differ) else at >= 0
+        differ[at[inside]] = True
         return differ
 
     def is_needed(self, cti: int, rows: Arrangement, places: Rows) -> NDArray[np.bool_]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.frames.arrangement import Arrangement
-from streamdsl.engine.frames.frame import Changed, DisjointFrame, Found, Policy
+from streamdsl.engine.frames.frame import Changed, DisjointFrame, Found, Policy, RowStep
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.sorting import ascending
 from streamdsl.engine.swept.sorted_index import Portion
@@ -53,6 +53,41 @@ class SnapshotFrame(DisjointFrame):
         filled = flatnonzero(counts > 0)
         found = Found(low, around.codes[stretch[are_windows]], le, times[are_windows + 1], counts)
         return found if len(filled) == len(low) else found.take(filled)
+
+    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
+        table = self.table
+        low, high = table.place(code, le), table.place(code, re)
+        step, at = RowStep([], [], [], [], []), le
+        for slot in self._around(code, low, high, le):
+            start, end = table.le.item(slot), table.re.item(slot)
+            if start < le:
+                slot = self._cut(slot, le, low, step)
+            elif at < start:
+                self._fill(code, at, start, step)
+            if end > re:
+                self._cut(slot, re, high, step)
+            step.entered.append(slot)
+            table.rows[slot] += 1
+            at = end
+        if at < re:
+            self._fill(code, at, re, step)
+        return step
+
+    def _cut(self, slot: int, time: int, number: int, step: RowStep) -> int:
+        """Let a window end at a time, and another one go on from there; return that one."""
+        table = self.table
+        new = table.make_one(table.code.item(slot), time, table.re.item(slot), number)
+        table.rows[new], table.re[slot] = table.rows[slot], time
+        step.split.append((new, slot))
+        step.moved.append(slot)
+        return new
+
+    def _fill(self, code: int, le: int, re: int, step: RowStep) -> None:
+        """Make a window where there was none."""
+        slot = self.table.make_one(code, le, re, self.table.place(code, le))
+        self.table.rows[slot] = 1
+        step.new.append(slot)
+        step.entered.append(slot)
 
     def differ(self, changed: Changed, found: Found) -> NDArray[np.bool_]:
         # All members of a snapshot are there where it starts: who changes later only moves its end.

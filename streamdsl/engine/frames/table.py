@@ -55,6 +55,22 @@ class WindowTable:
         self.results.enter(slots, codes, le)
         return slots
 
+    def make_one(self, code: int, le: int, re: int, number: int) -> int:
+        """Return a slot for a single new window, which is put in the index."""
+        if not len(self._free):
+            self._grow(max(_LEAST, 2 * self.capacity))
+        slot = self._free.item(0)
+        self._free = self._free[1:]
+        self.code[slot], self.le[slot], self.re[slot] = code, le, re
+        self.rows[slot] = self.starting[slot] = 0
+        self.results.enter_one(slot, code, le)
+        self.index.insert_one(number, slot)
+        return slot
+
+    def place(self, code: int, time: int) -> int:
+        """Return the place of a single time that fits on the line of (code, time)."""
+        return self._packing.number(code, time)
+
     def _grow(self, size: int) -> None:
         self._free = np.concatenate([self._free, np.arange(self.capacity, size)])
         columns = (self.le, self.re, self.rows, self.starting, self.code)
@@ -83,13 +99,24 @@ class WindowTable:
             column[slots] = None
         self.has_lanes[slots] = False
 
+    def forget_state(self, slot: int) -> None:
+        """Do as `forget_states`, for a single window."""
+        for column in self.states:
+            column[slot] = None
+        self.has_lanes[slot] = False
+
     def stretches(self, codes: Rows, lo: Ticks, hi: Ticks) -> Stretches:
         """Return periods of partitions with their places."""
         ends = hi[hi != INFINITY]
-        high = max(int(lo.max()), int(ends.max(initial=MIN_TIME)))
-        if not self._packing.fits(len(self.codes), int(lo.min()), high):
-            self._repack(int(lo.min()), high)
+        self.fit(int(lo.min()), max(int(lo.max()), int(ends.max(initial=MIN_TIME))))
         return Stretches(codes, lo, hi, self.places(codes, lo), self.places(codes, hi))
+
+    def fit(self, low: int, high: int) -> bool:
+        """Let all times between two have places, INFINITY has one always; say whether these are plain numbers."""
+        high = low if high == INFINITY else high
+        if not self._packing.fits(len(self.codes), low, high):
+            self._repack(low, high)
+        return not self._packing.is_wide
 
     def _repack(self, low: int, high: int) -> None:
         slots = self.index.all().slots

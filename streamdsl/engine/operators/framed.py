@@ -15,7 +15,7 @@ import numpy as np
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.buffered.group_times import GroupTimes
 from streamdsl.engine.buffered.members import Members
-from streamdsl.engine.buffered.modules import LONG, MemberAggregate, StateAggregate, order_of
+from streamdsl.engine.buffered.modules import LONG, ExtremumAggregate, MemberAggregate, StateAggregate, order_of
 from streamdsl.engine.buffered.rows import NewRows, RowTable
 from streamdsl.engine.buffered.runs import Order, in_order
 from streamdsl.engine.buffered.timed import member_aggregate
@@ -24,12 +24,13 @@ from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.frames import frame_of
 from streamdsl.engine.frames.arrangement import Arrangement
+from streamdsl.engine.frames.folds import RowFolds
 from streamdsl.engine.frames.frame import NO_SPLIT, Changed, Frame, Pairs, Policy
 from streamdsl.engine.frames.states import MemberChanges, WindowStates, WindowSums
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.frontiers import Frontier, of_windows
 from streamdsl.engine.operator import Gate, inputs_of
-from streamdsl.engine.operators.swept import SweptOperator
+from streamdsl.engine.operators.framed_rows import RowFramedOperator
 from streamdsl.engine.sorting import order_by, stable_order
 from streamdsl.engine.swept.agenda import Agenda
 from streamdsl.engine.swept.group_codes import GroupCodes
@@ -125,7 +126,7 @@ class Composed:
         self.frame.forget(cti, self.rows)
 
 
-class FramedWindowOperator(SweptOperator):
+class FramedWindowOperator(RowFramedOperator):
     """Any aggregates over windows whose ends depend on the rows."""
 
     kind = "window (framed)"
@@ -133,28 +134,26 @@ class FramedWindowOperator(SweptOperator):
     def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         # Where modules see ends, each partition is settled, and lets its rows go, in its own time: no window waits for others.
         super().__init__(label, node, replace(gate, final=gate.final and not node.sees_ends))
-        self.members: list[MemberAggregate] = []
-        self._arguments: dict[int, tuple[int, int | None]] = {}
-        n_columns = 0
-        for number, agg in enumerate(self.aggregates):
-            if agg.counts_rows:
-                continue
-            self._arguments[number] = argument, where = n_columns, None if agg.where is None else n_columns + 1
-            n_columns += 1 if agg.where is None else 2
-            if type(agg.function) not in ACCUMULATORS:
-                self.members.append(member_aggregate(number, agg, argument, where, node.clip))
+        self.members = [
+            member_aggregate(number, self.aggregates[number], *place, node.clip)
+            for number, place in self.arguments.places.items()
+            if type(self.aggregates[number].function) not in ACCUMULATORS
+        ]
         self._orders = {order_of(agg.function) for agg in self.aggregates} - {Order.ANY}
         frame = self._frame(Policy(node.output, node.time_sensitive, node.sees_ends))
-        self.rows = Arrangement(n_columns, bool(self._orders), frame.by_point, frame.by_end)
+        self.rows = Arrangement(self.arguments.size, bool(self._orders), frame.by_point, frame.by_end)
         self.swept: Composed = Composed(frame, self.rows)
         self.frame = frame
-        self._timers = Agenda()
+        self.timers = Agenda()
         self.changes = MemberChanges(frame, self.rows)
         self.states = WindowStates(self.changes, [module for module in self.members if isinstance(module, StateAggregate)])
         self.sums = WindowSums(self.changes)
         self._keeps = False
-        """Whether states or sums of windows have ever been kept."""
         self._computed = _NONE
+        self.keeps_all = self.is_kept_ahead = False
+        extrema = [each for each in self.members if isinstance(each, ExtremumAggregate)]
+        self.takes_rows &= not self._orders and len(extrema) == len(self.states.modules)
+        self.folds = RowFolds(frame.table, extrema, self.accumulators, self.arguments)
 
     def _frame(self, policy: Policy) -> Frame:
         return frame_of(self.node.windows, policy)
@@ -168,6 +167,7 @@ class FramedWindowOperator(SweptOperator):
         touched, changed, moves = UNTOUCHED, None, None
         self.frame.is_grouped, self.frame.split = self.is_grouped, NO_SPLIT
         if len(batch):
+            self._forget_kept_ahead()
             codes = self._codes(batch)
             changed = Changed(codes, batch.le, batch.re_old, batch.re_new)
             moves = self.rows.change(batch, codes, self._new_rows)
@@ -191,7 +191,7 @@ class FramedWindowOperator(SweptOperator):
 
     def _with_due(self, touched: Touched) -> Touched:
         """Return also the windows that the watermark has reached."""
-        times, slots = self._timers.pop_until(self.watermark)
+        times, slots = self.timers.pop_until(self.watermark)
         if not len(slots):
             return touched
         table = self.table
@@ -213,7 +213,7 @@ class FramedWindowOperator(SweptOperator):
     def _hide(self, slots: Rows) -> None:
         times = self._times(slots)
         waits = times > self.watermark
-        self._timers.add(times[waits], slots[waits])
+        self.timers.add(times[waits], slots[waits])
 
     def _hidden(self) -> Rows:
         """Return the windows that wait for their ends; a closed one ends beyond the bound of the run."""
@@ -285,8 +285,8 @@ class FramedWindowOperator(SweptOperator):
         Where the members of long windows are not many more than what comes, all are computed anew.
         """
         rows = self.table.rows[slots]
-        are_long = rows >= least_rows
-        if least_rows and int(rows[are_long].sum()) < _MANY_MORE * self.changes.n_changed:
+        are_long = (rows >= least_rows) | self.keeps_all
+        if least_rows and not self.keeps_all and int(rows[are_long].sum()) < _MANY_MORE * self.changes.n_changed:
             are_long[:] = False
         many = flatnonzero(are_long)
         self._keeps |= len(many) > 0
@@ -295,7 +295,7 @@ class FramedWindowOperator(SweptOperator):
     def _sums(self, found: Computing) -> Lanes:
         """Return what the members of windows add up to."""
         lanes = Lanes(len(found.slots))
-        if not any(accumulator.number in self._arguments for accumulator in self.accumulators):
+        if not any(accumulator.number in self.arguments.places for accumulator in self.accumulators):
             rows = self.table.rows[found.slots]  # which the frame has counted
             lanes.add_sums(ROWS, rows, int(rows.sum()))
             return lanes
@@ -313,7 +313,7 @@ class FramedWindowOperator(SweptOperator):
         """Return what rows add to the sums of windows."""
         terms, rows = Terms(len(places), [Part(ROWS, None, None, 1)]), self.rows.rows
         for accumulator in self.accumulators:
-            values = self._arguments.get(accumulator.number)
+            values = self.arguments.places.get(accumulator.number)
             if values is not None:
                 column, where = values
                 chosen = None if where is None else rows.argument(where)[places].astype(np.bool_)

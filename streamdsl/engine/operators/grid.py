@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from streamdsl.engine.frames.grid import GridFrame
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.framed import FramedWindowOperator
 from streamdsl.engine.room import Coming, Room
-from streamdsl.engine.swept.timeline import Touched
+from streamdsl.engine.swept.timeline import RowChange, Touched
 from streamdsl.engine.windows.panes import use_panes
 from streamdsl.expr.nodes import Life
 from streamdsl.expr.table import Rows, Table
@@ -46,6 +46,10 @@ class GridWindowOperator(FramedWindowOperator):
         if self.gate.final and len(batch) and self._clock < INFINITY:  # then all windows open, and there is room or not
             self.frame.reserve(Changed(self._codes(batch), batch.le, batch.re_old, batch.re_new), self._clock)
         return super()._take(batch)
+
+    def _takes(self, rows: Sequence[RowChange], watermark: int) -> bool:
+        # Where windows wait for their ends their rows do, for all of them to be looked at then.
+        return not self.gate.by_end and super()._takes(rows, watermark)
 
     def _with_due(self, touched: Touched) -> Touched:
         opened = self.frame.open(self.watermark, self.rows)

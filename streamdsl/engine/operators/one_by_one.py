@@ -12,7 +12,7 @@ import numpy as np
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.lanes import LaneParts
 from streamdsl.engine.columnar.window_ids import WindowIds
-from streamdsl.engine.few import Change, Few
+from streamdsl.engine.few import Change, Few, Result, few_of
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator
 from streamdsl.expr.nodes import Choose, Constant, Expr, Make
@@ -31,8 +31,6 @@ _MOST: Final = 32
 
 Entry: TypeAlias = tuple[range, int, int, LaneParts]
 """The windows that a row enters (then there is 1) or leaves (-1), its group, and what it adds to the lanes of a window."""
-Result: TypeAlias = tuple[Change, Values, int]
-"""How a result changes, its payload, and its group."""
 Touched: TypeAlias = dict[int, tuple[int, int, int]]
 """The number of the window, the group and the number of rows of each cell that is changed."""
 
@@ -223,7 +221,7 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
             come.append(((id, version, le, le, re), now, group))
         if dead:
             gone += self._emptied(dead, touched)
-        return self._few(gone + come) if gone or come else EMPTY
+        return few_of(gone + come, self._projected.schema, self.is_grouped, self._origin)
 
     def _emptied(self, dead: Sequence[int], touched: Touched) -> list[Result]:
         """Let go cells that have no rows left, and return their results that were out."""
@@ -243,11 +241,6 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
         id = (start,) if self.key_table is None else (start, *self.key_table.leaves_of(group))
         end = start + self.windows.size
         return (id, end, end + CHRONON, group) if self._at_end else (id, start, end, group)
-
-    def _few(self, results: list[Result]) -> Few:
-        """Return the retractions of results, then the insertions."""
-        changes, values, groups = zip(*results, strict=True)
-        return Few(changes, values, self._projected.schema, None if self.key_table is None else groups, self._origin)
 
 
 def _argument(agg: BoundAgg) -> Expr:

@@ -13,17 +13,20 @@ import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.columnar.accumulators import result_columns
+from streamdsl.engine.few import Few
 from streamdsl.engine.frontiers import Frontier, before
 from streamdsl.engine.operator import Gate
-from streamdsl.engine.operators.swept import SweptOperator
+from streamdsl.engine.operators.swept_rows import RowSweptOperator, Touching
 from streamdsl.engine.swept.endpoints import Changed
-from streamdsl.engine.swept.timeline import Timeline
+from streamdsl.engine.swept.given import Given
+from streamdsl.engine.swept.timeline import RowChange, Timeline
+from streamdsl.expr.scalars import Values
 from streamdsl.expr.table import Rows
 from streamdsl.plan.node import WindowAggregate
 from streamdsl.temporal.time import INFINITY, Ticks
 
 
-class SnapshotOperator(SweptOperator):
+class SnapshotOperator(RowSweptOperator):
     """Count, sum and avg over snapshot windows."""
 
     def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
@@ -48,6 +51,24 @@ class SnapshotOperator(SweptOperator):
 
     def _changed(self, batch: Batch) -> Changed:
         return Changed.of(batch, self._codes(batch), self._terms(batch))
+
+    # Row by row
+
+    def _takes(self, rows: Sequence[RowChange], watermark: int) -> bool:
+        return self.swept.takes(rows)
+
+    def _enter(self, batch: Few, rows: Sequence[RowChange], given: Sequence[Given]) -> tuple[Touching, list[int]]:
+        return self.swept.take_rows(rows, given, self.watermark)
+
+    def _values(self, slot: int) -> Values:
+        lanes, rows = self.swept.boundaries.lanes, self.swept.boundaries.rows.item(slot)
+        return tuple([each.result(lanes, slot, rows) for each in self.accumulators])
+
+    def _hide_one(self, slot: int) -> None:
+        if self.swept.boundaries.le.item(slot) <= self.watermark:  # else it is on the agenda
+            self._hide(np.array([slot]))
+
+    # Time
 
     def output_cti(self, ctis: list[int]) -> int:
         # In a bounded run a window that may grow beyond the bound is then not there.

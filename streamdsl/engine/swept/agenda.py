@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+
 import numpy as np
 
 from streamdsl.expr.table import Rows
@@ -22,9 +24,25 @@ class Agenda:
     def __init__(self) -> None:
         self._runs: list[tuple[Ticks, Rows]] = []
         self._size = 0
+        self._heap: list[tuple[int, int]] = []
+        """Places that have been put on one by one."""
 
     def __len__(self) -> int:
-        return self._size
+        return self._size + len(self._heap)
+
+    def add_one(self, time: int, code: int) -> None:
+        """Put a single place on the agenda."""
+        heapq.heappush(self._heap, (time, code))
+
+    def pop_each(self, time: int) -> list[tuple[int, int]]:
+        """Do as `pop_until`, place by place: where there are few."""
+        found = []
+        if any(times.item(0) <= time for times, _ in self._runs):
+            times, codes = self.pop_until(time)
+            return list(zip(times.tolist(), codes.tolist(), strict=True))
+        while self._heap and self._heap[0][0] <= time:
+            found.append(heapq.heappop(self._heap))
+        return found
 
     def add(self, times: Ticks, codes: Rows) -> None:
         """Put places on the agenda."""
@@ -39,6 +57,9 @@ class Agenda:
 
     def pop_until(self, time: int) -> tuple[Ticks, Rows]:
         """Take off and return the places up to a time."""
+        if self._heap:
+            self.add(*(np.array(column) for column in zip(*self._heap, strict=True)))
+            self._heap = []
         found: list[tuple[Ticks, Rows]] = []
         kept = []
         for times, codes in self._runs:
@@ -55,4 +76,4 @@ class Agenda:
 
     def clear(self) -> None:
         """Take everything off."""
-        self._runs, self._size = [], 0
+        self._runs, self._size, self._heap = [], 0, []

@@ -47,6 +47,16 @@ class Boundaries:
         self.results.enter(slots, codes, le)
         return slots
 
+    def make_one(self, code: int, le: int, re: int) -> int:
+        """Return a slot for a single new boundary, with an endpoint, whose window has an end."""
+        if not len(self._free):
+            self._grow(max(64, 2 * self.lanes.size))
+        slot = self._free.item(0)
+        self._free = self._free[1:]
+        self.le[slot], self.code[slot], self.re[slot], self.endpoints[slot] = le, code, re, 1
+        self.results.enter_one(slot, code, le)
+        return slot
+
     def _grow(self, size: int) -> None:
         self._free = np.concatenate([self._free, np.arange(self.lanes.size, size)])
         self.le, self.re, self.code, self.endpoints = (

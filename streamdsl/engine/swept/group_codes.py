@@ -39,6 +39,11 @@ class GroupCodes:
         self._note(codes, groups)
         return codes
 
+    def of_one(self, group: int) -> int:
+        """Return what `of` does, for a single group."""
+        code = self._codes.get(group)
+        return int(self.of(np.array([group]))[0]) if code is None else code
+
     def _note(self, codes: Rows, groups: Ticks) -> None:
         if len(self) > len(self._groups):
             longer = np.empty(2 * len(self), dtype=np.int64)
@@ -53,6 +58,10 @@ class GroupCodes:
     def groups(self, codes: Rows) -> Ticks:
         """Return the group of each code."""
         return self._groups[codes]
+
+    def group(self, code: int) -> int:
+        """Return the group of a single code."""
+        return self._groups.item(code)
 
     def keep(self, codes: Rows) -> None:
         """Let all codes go but these."""

@@ -61,6 +61,23 @@ class Packing:
         last = (1 << self._bits) - 1
         return (codes << self._bits) | np.where(times == INFINITY, last, times - self._base)
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether numbers are Python integers."""
+        return self._wide
+
+    def number(self, code: int, time: int) -> int:
+        """Return what `numbers` does, for a single code and time that fit; numbers are not wide.
+
+        >>> packing = Packing()
+        >>> _ = packing.fit(3, 100, 200)
+        >>> packing.number(2, 150) == packing.numbers(np.array([2]), np.array([150]))[0]
+        True
+        """
+        if self._codes == 1:
+            return time
+        return (code << self._bits) | ((1 << self._bits) - 1 if time == INFINITY else time - self._base)
+
     def clipped(self, codes: Rows, times: Ticks) -> Column:
         """Return numbers of any times: one too early gets the first of its code, one too late the last but one."""
         if self._codes > 1 and not self._wide:

@@ -51,6 +51,20 @@ class EndingResults(Results):
         windows = zip(codes[at].tolist(), le[at].tolist(), strict=True)
         self._gone.update(zip(windows, self.versions[slots[at]].tolist(), strict=True))
 
+    def enter_one(self, slot: int, code: int, le: int) -> None:
+        """Do as `enter`, for a single slot."""
+        self.versions[slot] = self._gone.pop((code, le), 0) if self._gone else 0
+
+    def version(self, slot: int) -> int:
+        """Return the version of a single slot's result."""
+        return self.versions.item(slot)
+
+    def retract(self, slot: int) -> int:
+        """Return what `retracted` does, for a single slot."""
+        version = self.versions.item(slot)
+        self.versions[slot] = version + 1
+        return version
+
     def retracted(self, slots: Rows) -> Ticks:
         """Return the versions of results that go; the next ones will follow them."""
         versions = self.versions[slots]

@@ -101,6 +101,68 @@ class SortedIndex:
         sizes = [int(self._sizes[first:stop].sum()) for first, stop in runs]
         return Portion(numbers, slots, np.repeat(np.arange(len(runs)), sizes), runs)
 
+    def around(self, low: int, high: int) -> tuple[list[int], list[int]]:
+        """Return the numbers and slots of the entry before `low`, if there is one, and of those from there to `high`.
+
+        >>> index = SortedIndex()
+        >>> for number in (3, 7, 9):
+        ...     index.insert_one(number, 10 * number)
+        >>> index.around(7, 9)
+        ([3, 7], [30, 70])
+        """
+        numbers: list[int] = []
+        slots: list[int] = []
+        at = max(int(self._firsts.searchsorted(low)) - 1, 0)
+        for piece, of_piece in self._pieces[at:]:
+            first = 0 if numbers else max(int(piece.searchsorted(low)) - 1, 0)
+            stop = int(piece.searchsorted(high))
+            numbers += piece[first:stop].tolist()
+            slots += of_piece[first:stop].tolist()
+            if stop < len(piece):
+                break
+        return numbers, slots
+
+    def count(self, low: int, high: int) -> int:
+        """Return how many entries are from `low` to `high`, as long as they are in two pieces; else about how many."""
+        first, last = int(self._firsts.searchsorted(low)), int(self._firsts.searchsorted(high))
+        if last - first > 1 or not last:
+            return int(self._sizes[first : last - 1].sum()) + 1 if last else 0
+        piece = self._pieces[max(first - 1, 0)][0]
+        found = int(piece.searchsorted(high)) - int(piece.searchsorted(low))
+        return found if first == last else found + int(self._pieces[last - 1][0].searchsorted(high))
+
+    def following(self, number: int) -> int | None:
+        """Return the slot of the entry after a number, None if there is none."""
+        at = max(int(self._firsts.searchsorted(number, side="right")) - 1, 0)
+        for numbers, slots in self._pieces[at : at + 2]:
+            place = int(numbers.searchsorted(number, side="right"))
+            if place < len(numbers):
+                return slots.item(place)
+        return None
+
+    def insert_one(self, number: int, slot: int) -> None:
+        """Put in a single entry, whose number is not there."""
+        if not self._pieces:
+            self.put(Portion(np.array([number]), np.array([slot]), np.zeros(1, dtype=np.intp), [(0, 0)]))
+            return
+        at = max(int(self._firsts.searchsorted(number)) - 1, 0)
+        numbers, slots = self._pieces[at]
+        place = int(numbers.searchsorted(number))
+        entries = _with(numbers, place, number), _with(slots, place, slot)
+        if len(numbers) < 2 * PIECE:
+            self._pieces[at] = entries
+            self._sizes[at] += 1
+            self._firsts[at] = entries[0][0]
+        else:
+            self.put(Portion(*entries, np.zeros(len(entries[0]), dtype=np.intp), [(at, at + 1)]))
+
+    def remove_one(self, number: int) -> None:
+        """Take out a single entry."""
+        at = int(self._firsts.searchsorted(number, side="right")) - 1
+        numbers, slots = self._pieces[at]
+        kept = flatnonzero(numbers != number)
+        self.put(Portion(numbers[kept], slots[kept], np.zeros(len(kept), dtype=np.intp), [(at, at + 1)]))
+
     def is_last(self, portion: Portion) -> bool:
         """Say whether nothing is after a portion."""
         return portion.pieces[-1][1] == len(self._pieces)
@@ -123,6 +185,13 @@ class SortedIndex:
         entries = self.all()
         self._firsts = numbers[:0]
         self.put(entries._replace(numbers=numbers))
+
+
+def _with(column: Column, place: int, value: int) -> Column:
+    """Return a column with a value more."""
+    longer = np.empty(len(column) + 1, dtype=column.dtype)
+    longer[:place], longer[place], longer[place + 1 :] = column[:place], value, column[place:]
+    return longer
 
 
 def _firsts_of(pieces: list[tuple[Column, Rows]], like: Portion) -> Column:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.engine.columnar.lanes import LaneParts
 from streamdsl.engine.swept.agenda import Agenda
 from streamdsl.engine.swept.boundaries import Boundaries
 from streamdsl.engine.swept.endpoints import Changed, Deltas, Spans, deltas_of, spans_of
+from streamdsl.engine.swept.given import Given
 from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.packing import Packing
 from streamdsl.engine.swept.sorted_index import Portion, SortedIndex
@@ -17,6 +20,8 @@ from streamdsl.engine.swept.sweep import Sweep
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
+MOST: Final = 32
+"""Rows that are in more windows, all taken together, are left to columns."""
 _SPARE: Final = 256
 """Boundaries that may be kept beyond those that are needed: to look for them costs something too."""
 _MANY: Final = 1024
@@ -33,6 +38,21 @@ class Touched(NamedTuple):
 
 
 UNTOUCHED: Final = Touched(_NONE, np.empty(0, dtype=np.bool_), _NONE)
+
+
+RowChange: TypeAlias = tuple[int, int, int, int]
+"""A row that changes: the code of its partition, its LE, and its RE before and now; an RE that is LE: it is not there."""
+
+
+class RowStep(NamedTuple):
+    """What changes as single rows do, one after the other."""
+
+    touched: dict[int, bool]
+    """The windows that are not as before, and whether their sums are others."""
+    opened: set[tuple[int, int]]
+    """New boundaries that the watermark had not reached, by partition and time."""
+    less: list[int]
+    """Boundaries at which rows begin or end no more."""
 
 
 class Timeline:
@@ -67,6 +87,113 @@ class Timeline:
         sweep = Sweep(self.boundaries, portion, before, watermark, len(self.codes) <= 1)
         gone = _NONE if deltas is None else self._change(sweep, deltas, late, limits)
         return self._settle(sweep, portion, gone)
+
+    # Row by row
+
+    def takes(self, rows: Sequence[RowChange]) -> bool:
+        """Say whether rows can be taken one by one."""
+        count = 0
+        for code, le, re_old, re_new in rows:
+            high = max([time for time in (le, re_old, re_new) if time != INFINITY])
+            if not self._packing.fits(len(self.codes), le, high):
+                self._repack(le, high)
+            if self._packing.is_wide:
+                return False
+            count += self._index.count(self._place(code, le), self._place(code, max(re_old, re_new)))
+        return count <= MOST and self.boundaries.lanes.are_numbers
+
+    def take_rows(self, rows: Sequence[RowChange], given: Sequence[Given], watermark: int) -> tuple[dict[int, bool], list[int]]:
+        """Take rows in, and raise the watermark.
+
+        Return the windows that are not as before, and whether their sums are others, and the boundaries that are gone.
+        """
+        step = RowStep({}, set(), [])
+        for row, each in zip(rows, given, strict=True):
+            self.boundaries.lanes.count_reals(each.reals)
+            self._take_row(row, each.parts, step)
+        gone = [slot for slot in dict.fromkeys(step.less) if self.boundaries.endpoints.item(slot) == 0]
+        for slot in gone:
+            self._remove(slot, step)
+        self.watermark = watermark
+        step.opened.update((code, time) for time, code in self._agenda.pop_each(watermark))
+        for code, time in sorted(step.opened):
+            if time > watermark:
+                self._agenda.add_one(time, code)
+            else:
+                self._open_one(code, time, step)
+        return step.touched, gone
+
+    def _take_row(self, row: RowChange, parts: LaneParts, step: RowStep) -> None:
+        code, le, re_old, re_new = row
+        sign, lo, hi = (1, re_old, re_new) if re_old < re_new else (-1, re_new, re_old)
+        # An LE comes or goes with its row; an RE that is left is one less.
+        first = self._count(code, lo, sign if lo == le else -sign, step)
+        last = None if hi == INFINITY else self._count(code, hi, sign, step)
+        lanes, starts = self.boundaries.lanes, self.boundaries.le
+        if last is not None and hi > self.watermark:
+            lanes.add_row(parts, last, -sign)
+        if lo > self.watermark:
+            lanes.add_row(parts, first, sign)
+            return
+        low = self._place(code, lo)
+        for number, slot in zip(*self._index.around(low, self._place(code, hi)), strict=True):
+            if number >= low and starts.item(slot) <= self.watermark:
+                lanes.add_row(parts, slot, sign)
+                step.touched[slot] = True
+
+    def _count(self, code: int, time: int, sign: int, step: RowStep) -> int:
+        """Count an endpoint that comes or goes, and return its boundary, made if there is none."""
+        boundaries, number = self.boundaries, self._place(code, time)
+        numbers, slots = self._index.around(number, number + 1)
+        if numbers and numbers[-1] == number:
+            slot = slots[-1]
+            boundaries.endpoints[slot] += sign
+            if sign < 0:
+                step.less.append(slot)
+            return slot
+        before = slots[0] if slots and boundaries.code.item(slots[0]) == code else None
+        slot = boundaries.make_one(code, time, self._next_of(code, number) if before is None else boundaries.re.item(before))
+        self._index.insert_one(number, slot)
+        if before is not None:
+            boundaries.re[before] = time
+            step.touched.setdefault(before, False)
+        if time > self.watermark:
+            step.opened.add((code, time))
+        else:
+            step.touched.setdefault(slot, False)
+            if before is not None:
+                boundaries.lanes.copy_one(slot, before)
+        return slot
+
+    def _remove(self, slot: int, step: RowStep) -> None:
+        """Take a boundary out at which no row begins or ends: the window before it goes on."""
+        boundaries = self.boundaries
+        code, number = boundaries.code.item(slot), self._place(boundaries.code.item(slot), boundaries.le.item(slot))
+        numbers, slots = self._index.around(number, number + 1)
+        if len(numbers) > 1 and boundaries.code.item(slots[0]) == code:
+            boundaries.re[slots[0]] = boundaries.re[slot]
+            step.touched.setdefault(slots[0], False)
+        self._index.remove_one(number)
+        step.touched.pop(slot, None)
+
+    def _next_of(self, code: int, number: int) -> int:
+        """Return where the next window of a partition begins."""
+        slot = self._index.following(number)
+        return self.boundaries.le.item(slot) if slot is not None and self.boundaries.code.item(slot) == code else INFINITY
+
+    def _open_one(self, code: int, time: int, step: RowStep) -> None:
+        """Give a window that the watermark reaches its sums, if it is still there."""
+        number = self._place(code, time)
+        numbers, slots = self._index.around(number, number + 1)
+        if numbers and numbers[-1] == number:
+            if len(slots) > 1 and self.boundaries.code.item(slots[0]) == code:
+                self.boundaries.lanes.add_one_from(slots[1], slots[0])
+                if self.by_end:
+                    step.touched.setdefault(slots[0], False)
+            step.touched[slots[-1]] = True
+
+    def _place(self, code: int, time: int) -> int:
+        return self._packing.number(code, time)
 
     @property
     def is_empty(self) -> bool:

@@ -1,0 +1,104 @@
+"""The composed window operator's way for few changes: what is kept of windows takes the rows in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from streamdsl.engine.batch import Batch
+from streamdsl.engine.buffered.modules import ExtremumAggregate, MemberAggregate
+from streamdsl.engine.few import Few
+from streamdsl.engine.frames.arrangement import Arrangement
+from streamdsl.engine.frames.folds import RowFolds
+from streamdsl.engine.frames.frame import NO_SPLIT, Frame, RowStep
+from streamdsl.engine.frames.states import MemberChanges
+from streamdsl.engine.operators.swept_rows import RowSweptOperator, Touching
+from streamdsl.engine.swept.agenda import Agenda
+from streamdsl.engine.swept.given import Given
+from streamdsl.engine.swept.timeline import RowChange
+from streamdsl.expr.scalars import Values
+from streamdsl.expr.table import flatnonzero
+
+
+class RowFramedOperator(RowSweptOperator):
+    """Windows of a frame, whose rows may come one by one.
+
+    The rows are put in the arrangement, the frame says which windows they come into, and what these keep takes them in: sums and
+    extrema. Where something else is wanted, or that is not kept, it is computed from the members, in columns.
+    """
+
+    frame: Frame
+    rows: Arrangement
+    changes: MemberChanges
+    timers: Agenda
+    members: list[MemberAggregate]
+    folds: RowFolds
+    _keeps: bool
+    """Whether states or sums of windows have ever been kept."""
+    keeps_all: bool
+    """Whether also of short windows something is kept."""
+    is_kept_ahead: bool
+    """Whether something may be kept of windows whose results are not out."""
+
+    @property
+    def _is_told(self) -> bool:
+        return all(isinstance(each, ExtremumAggregate) for each in self.members)
+
+    def _takes(self, rows: Sequence[RowChange], watermark: int) -> bool:
+        come = [(code, le, re_new) for code, le, re_old, re_new in rows if le == re_old < re_new]
+        return len(come) == len(rows) and self.frame.takes(come, watermark, self.rows)
+
+    def _enter(self, batch: Few, rows: Sequence[RowChange], given: Sequence[Given]) -> tuple[Touching, list[int]]:
+        self._keeps = self.is_kept_ahead = True
+        self.frame.is_grouped = self.is_grouped
+        touched, gone = Touching(), list[int]()
+        for id, (code, le, _, re), each in zip(batch.row_ids(), rows, given, strict=True):
+            place = self.rows.add_one(id, code, le, re, each.values)
+            self._follow(self.frame.take(code, le, re, place, self.rows), each, touched, gone)
+        table = self.frame.table
+        times = table.re if self.gate.by_end else table.le
+        for time, slot in self.timers.pop_each(self.watermark):
+            waits = times.item(slot) == time and not table.results.is_out.item(slot)
+            if waits and table.rows.item(slot) and slot not in gone:
+                touched[slot] = True
+        return touched, gone
+
+    def _follow(self, step: RowStep, given: Given, touched: Touching, gone: list[int]) -> None:
+        """Let what is kept of windows follow a row that comes."""
+        folds = self.folds
+        for slot in step.moved:
+            touched.setdefault(slot, False)
+        for slot in step.new:
+            folds.begin(slot)
+        for slot, before in step.split:
+            folds.copy(slot, before)
+            touched[slot] = True
+        for slot, into in step.gone:
+            folds.merge(into, slot)
+            touched.pop(slot, None)
+            gone.append(slot)
+        folds.add(step.entered, given)
+        for slot in step.entered:
+            touched[slot] = True
+
+    def _values(self, slot: int) -> Values:
+        return self.folds.values(slot)
+
+    def _hide_one(self, slot: int) -> None:
+        table = self.frame.table
+        self.timers.add_one((table.re if self.gate.by_end else table.le).item(slot), slot)
+
+    def _recomputed(self, touched: Touching, gone: Sequence[int]) -> Batch:
+        self.frame.split = NO_SPLIT
+        self.changes.begin(None, None)
+        for slot in touched:
+            self.frame.table.forget_state(slot)
+        self.keeps_all = True
+        out = super()._recomputed(touched, gone)
+        self.keeps_all = False
+        return out
+
+    def _forget_kept_ahead(self) -> None:
+        """Before columns come: what is kept of a window is as its result that is out, or is dropped."""
+        if self.is_kept_ahead:
+            self.frame.table.forget_states(flatnonzero(~self.frame.table.results.is_out))
+            self.is_kept_ahead = False

@@ -1,0 +1,64 @@
+"""What aggregates are given of rows that come one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final, NamedTuple
+
+from streamdsl.engine.columnar.accumulators import Accumulator
+from streamdsl.engine.columnar.lanes import LaneParts
+from streamdsl.expr.nodes import Choose, Constant, Expr
+from streamdsl.expr.scalars import Values
+from streamdsl.udm.aggregates import BoundAgg
+
+_NO_REALS: Final[AbstractSet[int]] = frozenset()
+
+
+class Given(NamedTuple):
+    """What aggregates are given of a row."""
+
+    values: Values
+    """Of each aggregate that reads rows its argument, and where it has a `where`, whether that has chosen the row."""
+    parts: LaneParts
+    """What the row adds to the sums of a window."""
+    reals: AbstractSet[int]
+    """The aggregates to which it adds a float, as it is sure to."""
+
+
+class Arguments:
+    """Where the arguments of aggregates, and what their `where` says, stand among what is given of a row."""
+
+    def __init__(self, aggregates: Sequence[BoundAgg]) -> None:
+        self.places: dict[int, tuple[int, int | None]] = {}
+        self.size = 0
+        for number, agg in enumerate(aggregates):
+            if not agg.counts_rows:
+                self.places[number] = self.size, None if agg.where is None else self.size + 1
+                self.size += 1 if agg.where is None else 2
+
+    def given(self, values: Values, accumulators: Sequence[Accumulator]) -> Given | None:
+        """Return what is given of a row; None where columns have to say."""
+        if not accumulators:
+            return Given(values, [], _NO_REALS)
+        parts: LaneParts = []
+        for accumulator in accumulators:
+            place = self.places.get(accumulator.number)
+            if place is not None:
+                each = accumulator.parts_of(values[place[0]])
+                if each is None:
+                    return None
+                parts += each
+        return Given(values, parts, {key[0] for key, _ in parts if key[1] == "floats" and self.places[key[0]][1] is None})
+
+
+def given_exprs(aggregates: Sequence[BoundAgg]) -> tuple[Expr, ...]:
+    """Return the expressions of what aggregates are given of a row; the argument of one that is not chosen is None."""
+    found: list[Expr] = []
+    for agg in aggregates:
+        if agg.where is not None:
+            found.append(Choose(((agg.where, agg.given),), Constant(None)))
+            found.append(Choose(((agg.where, Constant(True)),), Constant(False)))
+        elif not agg.counts_rows:
+            found.append(agg.given)
+    return tuple(found)
