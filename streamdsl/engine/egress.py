@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections import Counter
+from collections.abc import Hashable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,38 +11,33 @@ from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.few import Few
 from streamdsl.engine.held_rows import FEW, HeldRows, RowHeap
 from streamdsl.engine.ids import Ids, VersionedIds, name, names, recurs
-from streamdsl.engine.order import ordered
+from streamdsl.engine.order import order_of_few, ordered
 from streamdsl.engine.sent import Sent
 from streamdsl.engine.versions import Named, OutRow, Versions
 from streamdsl.expr.table import every, flatnonzero, object_column
-from streamdsl.temporal import INFINITY, MIN_TIME, Event, payload_order
+from streamdsl.temporal import INFINITY, MIN_TIME, Event
 from streamdsl.temporal.time import add_time
 
 
 def rows_of(batch: Batch) -> list[OutRow]:
     """Return rows that change in the order in which they go out."""
+    return in_order(out_rows(batch)) if len(batch) < FEW else out_rows(ordered(batch))
+
+
+def out_rows(batch: Batch) -> list[OutRow]:
+    """Return rows that change, in their order."""
     if isinstance(batch, Few):
-        return in_order(batch.rows())
-    batch = batch if len(batch) < FEW else ordered(batch)
+        return batch.rows()
     columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.table.payloads())
-    rows = list(map(partial(tuple.__new__, OutRow), zip(*columns, strict=True)))
-    return in_order(rows) if len(rows) < FEW else rows
+    return list(map(partial(tuple.__new__, OutRow), zip(*columns, strict=True)))
 
 
 def in_order(rows: list[OutRow]) -> list[OutRow]:
     """Return retractions first, then insertions, each by (LE, RE, payload); only ties are compared by payload, which is slow."""
     if len(rows) < 2:
         return rows
-    orders = [row.lifetime_order for row in rows]
-    if all(map(operator.lt, orders, orders[1:])):
-        return rows
-    ties = Counter(orders) if len(set(orders)) < len(rows) else {}
-
-    def key(place: int) -> tuple[Any, ...]:
-        order = orders[place]
-        return (*order, payload_order(rows[place].payload)) if ties.get(order, 1) > 1 else order
-
-    return [rows[place] for place in sorted(range(len(rows)), key=key)]
+    order = order_of_few([row.lifetime_order for row in rows], lambda: [row.payload for row in rows])
+    return rows if order is None else [rows[place] for place in order]
 
 
 class SpeculativeEgress:
@@ -66,6 +60,8 @@ class SpeculativeEgress:
         return Sent(rows, cti)
 
     def _rows(self, batch: Batch) -> list[Event[Any]] | Batch:
+        if not len(batch):
+            return []
         if isinstance(batch.ids, VersionedIds):
             return [row.event(row.id) for row in rows_of(batch)] if len(batch) < FEW else ordered(batch)
         if len(batch) < FEW:
@@ -76,11 +72,15 @@ class SpeculativeEgress:
         return batch.with_ids(_names(self._versions, batch))
 
     def _few(self, batch: Few) -> list[Event[Any]]:
-        has_own_ids = batch.origin is not None or (self._versions.keeps(recurs=True) and batch.comes_in)
-        if has_own_ids and batch.is_in_order:
-            return batch.events()
-        rows = rows_of(batch)
-        return [row.event(name(row.id)) for row in rows] if has_own_ids else _events(self._versions, rows)
+        is_kept = batch.origin is None and self._versions.keeps(recurs=True) and batch.comes_in
+        batch = batch.in_order()
+        return batch.events(None if is_kept or batch.counts_versions else self._names(batch))
+
+    def _names(self, batch: Few) -> list[Hashable]:
+        """Return what changed rows are called, retractions first."""
+        ids = batch.row_ids()
+        _, _, le, re_old, re_new = zip(*batch.changes, strict=True)
+        return self._versions.names(Named(ids, list(map(name, ids)), le, re_old, re_new))
 
 
 def _events(versions: Versions, rows: list[OutRow]) -> list[Event[Any]]:
@@ -134,7 +134,7 @@ class FinalEgress:
     def _going(self, batch: Batch) -> list[Event[Any]] | Batch:
         """Take few changes, and return the rows that are final."""
         going = []
-        for row in rows_of(batch) if len(batch) else ():
+        for row in out_rows(batch) if len(batch) else ():
             if row.is_insertion and self._is_final(row.re_new):
                 going.append(row)
             else:
@@ -142,7 +142,7 @@ class FinalEgress:
         few, held = self._held.pop_ending(self.final)
         if held is not None:
             return self._together(going + few, held)
-        return self._inserted(in_order(going + few) if few else going)
+        return self._inserted(in_order(going + few))
 
     def _together(self, few: list[OutRow], rows: Batch) -> list[Event[Any]] | Batch:
         """Return rows that are final, and others in columns, as they go out."""

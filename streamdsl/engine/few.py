@@ -13,7 +13,8 @@ import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import WindowIds
-from streamdsl.engine.ids import Ids, Incarnation, Incarnations, VersionedIds
+from streamdsl.engine.ids import Ids, Incarnations, PairIds, incarnation_of
+from streamdsl.engine.order import order_of_few
 from streamdsl.engine.versions import OutRow, RowVersion
 from streamdsl.expr.scalars import RowFunction, Values
 from streamdsl.expr.schema import Schema, Shape, is_positional
@@ -24,11 +25,14 @@ from streamdsl.temporal.time import Ticks
 
 _DTYPES: Final[Mapping[type, type[np.generic]]] = {int: np.int64, float: np.float64, bool: np.bool_}
 
+PAIRS: Final = PairIds(object_column([]), object_column([]))
+"""The origin of ids that are pairs."""
+
 Change: TypeAlias = tuple[Any, int, int, int, int]
 """The change of a row: its id, how often it has come back, its LE, and its RE before and now.
 
 A sender's id is as the sender has it; it and the LE are the row's. The id of a window's result is the start of the window, and
-then the leaves of its group's key; of it alone is it known how often it has come back.
+then the leaves of its group's key; of it alone is it known how often it has come back. The id of a pair is spelled out.
 """
 
 Result: TypeAlias = tuple[Change, Values, int]
@@ -37,6 +41,8 @@ Result: TypeAlias = tuple[Change, Values, int]
 
 class Few(Batch):
     """Changes row by row, none of which is an echo: the values of their payloads' fields, and the numbers of their groups.
+
+    `origin` is of the kind that the ids are of, None for those of a sender.
 
     >>> few = Few([("a", 0, 3, 3, 4)], [(7,)], Schema.scalar())
     >>> few.payloads(), len(few), few.le.tolist()
@@ -51,7 +57,7 @@ class Few(Batch):
         values: Sequence[Values],
         schema: Schema,
         groups: Sequence[int] | None = None,
-        origin: WindowIds | None = None,
+        origin: WindowIds | PairIds | None = None,
     ) -> None:
         self.changes = changes
         self.values = values
@@ -143,7 +149,7 @@ class Few(Batch):
 
     def row_ids(self) -> list[Any]:
         if self.origin is None:
-            return [Incarnation(id, le) for id, _, le, _, _ in self.changes]
+            return [incarnation_of((id, le)) for id, _, le, _, _ in self.changes]
         found: list[Hashable] = []
         parts = name = None
         for id, version, _, _, _ in self.changes:
@@ -157,21 +163,30 @@ class Few(Batch):
         each = zip(self.row_ids(), self.changes, self.payloads(), strict=True)
         return [OutRow(name, le, re_old, re_new, payload) for name, (_, _, le, re_old, re_new), payload in each]
 
-    @property
-    def is_in_order(self) -> bool:
-        """Whether it is certain that rows stand in the order in which they go out: a retraction and an insertion do."""
+    def in_order(self) -> Few:
+        """Return the rows in the order in which they go out."""
         changes = self.changes
-        if len(changes) != 2:
-            return len(changes) == 1
-        (_, _, le, re_old, _), (_, _, le_after, re_before, _) = changes
-        return re_old != le and re_before == le_after
+        if len(changes) == 1:
+            return self
+        lifetimes = [(True, le, re_new) if re_old == le else (False, le, re_old) for _, _, le, re_old, re_new in changes]
+        order = order_of_few(lifetimes, self.payloads)
+        if order is None:
+            return self
+        return Few([changes[row] for row in order], [self.values[row] for row in order], self.schema, None, self.origin)
 
-    def events(self) -> list[Event[Any]]:
-        """Return the physical events, in the order of the rows."""
+    @property
+    def counts_versions(self) -> bool:
+        """Whether it is known how often each row has come back."""
+        return type(self.origin) is WindowIds
+
+    def events(self, names: Sequence[Any] | None = None) -> list[Event[Any]]:
+        """Return the physical events, in the order of the rows; rows are called so, or as their ids are."""
         origin, parts, name = self.origin, None, None
         found: list[Event[Any]] = []
         for (id, version, le, re_old, re_new), payload in zip(self.changes, self.payloads(), strict=False):
-            if origin is not None:
+            if names is not None:
+                id = names[len(found)]
+            elif origin is not None:
                 if id is not parts:
                     parts, name = id, origin.spelled_one(id)
                 id = RowVersion(name, version) if version else name
@@ -216,10 +231,8 @@ def in_columns(parts: Sequence[Few]) -> Batch:
     )
 
 
-def _ids(ids: Sequence[Any], versions: Sequence[int], starts: Ticks, origin: WindowIds | None) -> Ids:
-    if origin is None:
-        return Incarnations(object_column(ids), starts)
-    return VersionedIds(origin.with_columns(*map(column_of, zip(*ids, strict=True))), _ticks(versions))
+def _ids(ids: Sequence[Any], versions: Sequence[int], starts: Ticks, origin: WindowIds | PairIds | None) -> Ids:
+    return Incarnations(object_column(ids), starts) if origin is None else origin.of_few(ids, versions)
 
 
 def _ticks(values: Sequence[int]) -> Ticks:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial, reduce
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -20,7 +20,7 @@ from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.engine.sorting import as_one
 from streamdsl.engine.versions import RowVersion, row_versions
 from streamdsl.expr.held import Held
-from streamdsl.expr.table import Column, concat_columns, concat_parts, flatnonzero, object_column
+from streamdsl.expr.table import Column, column_of, concat_columns, concat_parts, flatnonzero, object_column
 from streamdsl.temporal.time import Ticks
 
 
@@ -76,6 +76,24 @@ class PairIds(DeferredIds):
     def with_columns(self, *columns: Any) -> PairIds:
         return PairIds(*columns)
 
+    @staticmethod
+    def is_made_as(id: Any) -> bool:
+        """Say whether an id is a pair of this kind."""
+        return type(id) is tuple and len(id) == 2
+
+    @staticmethod
+    def made(parts: tuple[Any, Any]) -> Any:
+        """Return the id of two parts."""
+        return parts
+
+    def spelled_one(self, id: Any) -> Any:
+        """Return a single id, which few rows have spelled out."""
+        return id
+
+    def of_few(self, ids: Sequence[Any], versions: Sequence[int]) -> Ids:
+        """Return ids that few rows have spelled out, in columns."""
+        return of_spelled(ids)
+
 
 class Incarnation(NamedTuple):
     """One use of an id: the id, and the LE of its event; it is shown as the id."""
@@ -87,7 +105,8 @@ class Incarnation(NamedTuple):
         return repr(self.id)
 
 
-_incarnation: Final = partial(tuple.__new__, Incarnation)
+incarnation_of: Final[Callable[[Any], Incarnation]] = partial(tuple.__new__, Incarnation)
+"""One use of an id, given both of its parts, made at half the cost."""
 
 
 class Incarnations(PairIds):
@@ -101,10 +120,29 @@ class Incarnations(PairIds):
     __slots__ = ()
 
     def spelled(self) -> Iterable[Hashable]:
-        return map(_incarnation, super().spelled())
+        return map(incarnation_of, super().spelled())
 
     def with_columns(self, *columns: Any) -> Incarnations:
         return Incarnations(*columns)
+
+    @staticmethod
+    def is_made_as(id: Any) -> bool:
+        return type(id) is Incarnation
+
+    @staticmethod
+    def made(parts: tuple[Any, Any]) -> Any:
+        return incarnation_of(parts)
+
+
+def of_spelled(ids: Sequence[Any]) -> Ids:
+    """Return ids that are spelled out as the columns that they may be made of."""
+    kind: type[PairIds] | None = next((kind for kind in (Incarnations, PairIds) if all(map(kind.is_made_as, ids))), None)
+    if kind is None:
+        return column_of(ids)
+    first, second = zip(*ids, strict=True)
+    if kind is Incarnations:
+        return Incarnations(object_column(first), np.array(second, dtype=np.int64))
+    return PairIds(of_spelled(first), of_spelled(second))
 
 
 class VersionedIds(DeferredIds):
@@ -180,15 +218,17 @@ def name(id: Hashable) -> Any:
     >>> name((0, Incarnation("a", 7))), name(("window_aggregate_1", 5, 0))
     ((0, 'a'), ('window_aggregate_1', 5, 0))
     """
-    if type(id) is Incarnation:
-        return id.id
+    kind = type(id)
+    if kind is Incarnation:
+        return id.id  # type: ignore[attr-defined]
+    if kind is tuple:
+        given: tuple[Any, ...] = id  # type: ignore[assignment]
+        parts = tuple([part.id if type(part) is Incarnation else name(part) for part in given])
+        return id if all(map(operator.is_, parts, given)) else parts
     if type(id) is RowVersion:
         inner = name(id.id)
         return id if inner is id.id else RowVersion(inner, id.version)
-    if type(id) is not tuple:
-        return id
-    parts = tuple(map(name, id))
-    return id if all(map(operator.is_, parts, id)) else parts
+    return id
 
 
 def concat_ids(parts: Sequence[Ids]) -> Ids:

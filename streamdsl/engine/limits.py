@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from streamdsl.engine.egress import FinalEgress
 from streamdsl.engine.ingress import Ingress
 from streamdsl.engine.lower import Graph
-from streamdsl.engine.operator import Operator, Passage, Piece, RowOperator
+from streamdsl.engine.operator import Operator, Piece, RowOperator
 from streamdsl.engine.room import PER_ROW, Before, Coming, most_windows
 from streamdsl.engine.sent import Sent
 from streamdsl.errors import HeldOutputWarning, UnboundedOutputError
@@ -127,7 +127,7 @@ class Limits:
         session, graph = self._session, self._session._graph
         if session._attached:
             return None
-        objects: list[Any] = [*graph.key_tables, *graph.operators, *(each for each in graph.line if type(each) is Passage)]
+        objects: list[Any] = [*graph.key_tables, *graph.operators, *graph.passages]
         objects += [*session.published.values(), session.output, session._egress]
         objects += [each for each in session._sources.values() if each is not ingress]
         objects += [] if session._waiting is None else [session._waiting]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -13,7 +13,7 @@ from streamdsl.engine.batch import EMPTY, Batch, Sliced
 from streamdsl.engine.few import Few
 from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.keys import KeyTable
-from streamdsl.engine.operator import Gate, Operator, Passage, Piece, RowOperator, line_of, through
+from streamdsl.engine.operator import Gate, Operator, Part, Passage, Piece, Port, RowOperator, line_of, through
 from streamdsl.engine.operators.applied import FramedApplyOperator, GridApplyOperator
 from streamdsl.engine.operators.asof_join import AsofJoinOperator
 from streamdsl.engine.operators.calendar import CalendarOperator
@@ -179,21 +179,23 @@ class Graph:
     key_tables: list[KeyTable] = field(default_factory=list)
     chains: dict[int, list[Operator]] = field(default_factory=dict)
     """Operators that rows pass slice by slice, by the stage that is the first of them; an empty chain is run with another."""
-    line: list[Operator | Passage] = field(default_factory=list)
-    """All operators, where each reads the one before it, and the first the only source, as few rows pass them."""
+    lines: dict[str, list[Part]] = field(default_factory=dict)
+    """The operators that few rows of a source pass, where each of them reads the one before it, once, up to the only output."""
     frontiers: list[Stage] = field(default_factory=list)
     """The way to the only output by stages that have a final frontier of their own, the last one is the output's."""
+    _has_run: bool = False
+    """Whether each operator has been given the CTIs of all its inputs."""
 
     def step(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
         """Run one piece of every source through the plan, and return what comes of each output.
 
         Each operator runs once, when all its inputs have.
         """
-        if self.line:
-            (piece,) = pieces.values()
-            out = [through(self.line, piece)] if type(piece.batch) is Few else self._through(pieces, ctis)
-        else:
-            out = self._through(pieces, ctis)
+        line = None
+        if self._has_run and len(pieces) == 1:
+            ((name, piece),) = pieces.items()
+            line = self.lines.get(name) if type(piece.batch) is Few else None
+        out = self._through(pieces, ctis) if line is None else [through(line, piece)]
         for table in self.key_tables:
             if table.is_due:
                 self._forget_keys()
@@ -201,9 +203,13 @@ class Graph:
 
     def settle(self) -> None:
         """Let operators know what has passed them: somebody looks at them."""
-        for part in self.line:
-            if type(part) is Passage:
-                part.settle()
+        for passage in self.passages:
+            passage.settle()
+
+    @property
+    def passages(self) -> list[Passage]:
+        """The passages in the lines."""
+        return [part for line in self.lines.values() for part in line if type(part) is Passage]
 
     def final_frontier(self, ctis: Mapping[str, int]) -> int:
         """Return up to which RE the rows of the only output are final, after these CTIs of the sources."""
@@ -220,6 +226,7 @@ class Graph:
 
     def _through(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
         self.settle()
+        self._has_run = True
         out: list[Piece] = []
         for number, stage in enumerate(self.stages):
             if stage.operator is None:
@@ -269,10 +276,26 @@ def lower(plan: Node, gate: Gate | None = None, options: Options | None = None) 
     builder = _Builder(graph, labels(plan), Lowering(replace(gate or Gate(), most=most_windows(options or {})), options or {}))
     graph.outputs = [builder.build(output) for output in outputs_of(plan)]
     graph.chains = _chains(graph)
-    is_line = [stage.inputs for stage in graph.stages] == [(), *((n,) for n in range(len(graph.stages) - 1))]
-    graph.line = line_of(graph.operators) if is_line and graph.outputs == [len(graph.stages) - 1] else []
+    graph.lines = dict(_lines(graph))
     graph.frontiers = _frontiers(graph)
     return graph
+
+
+def _lines(graph: Graph) -> Iterator[tuple[str, list[Part]]]:
+    """Yield the sources whose rows pass one operator after the other, each with these."""
+    readers: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for number, stage in enumerate(graph.stages):
+        for place, read in enumerate(stage.inputs):
+            readers[read].append((number, place))
+    for at in [number for number, stage in enumerate(graph.stages) if stage.operator is None]:
+        source, passed = graph.stages[at].source, list[Operator | Port]()
+        while len(readers[at]) == 1:
+            ((at, place),) = readers[at]
+            stage = graph.stages[at]
+            if stage.operator is not None:
+                passed.append(stage.operator if len(stage.inputs) == 1 else Port(stage.operator, place))
+        if graph.outputs == [at] and not readers[at]:
+            yield source, line_of(passed)
 
 
 def _frontiers(graph: Graph) -> list[Stage]:

@@ -100,30 +100,45 @@ class Operator(ABC):
         if not risen and not self.ending and not any(map(len, batches)):
             return Piece(EMPTY, self.cti)
         self.input_ctis = ctis
-        out = self.few(batch, cti) if type(batch) is Few and len(batches) == 1 else None
+        if len(batches) > 1:
+            out = self._few_of(batches)
+        else:
+            out = self.few(batch, cti) if type(batch) is Few else None
         out = self.change([each.columns if type(each) is Few else each for each in batches], ctis) if out is None else out
         for batch in batches:
             self.rows_in += size_of(batch)
         self.rows_out += size_of(out)
         if risen:
-            cti = min(ctis)
-            self.forget(cti)
-            self.settled = INFINITY if cti == INFINITY else self.output_cti(ctis)
+            self._follow_ctis(ctis)
         return piece_of((out, self._risen()))
+
+    def _few_of(self, batches: Sequence[Batch]) -> Batch | None:
+        """Let few changes of one input pass, if that is all; None, and nothing is done, where columns have to say."""
+        came = [place for place, batch in enumerate(batches) if size_of(batch)]
+        few = batches[came[0]] if len(came) == 1 else None
+        return self.few_of(came[0], few) if type(few) is Few else None
 
     def pass_on(self, batch: Few, cti: int) -> tuple[Batch, int]:
         """Do as `step` does with a piece of the only input."""
         out = self.few(batch, cti)
         if out is None:
             return self.step((piece_of((batch.columns, cti)),))
+        return self.passed(batch, out, [cti])
+
+    def passed(self, batch: Few, out: Batch, ctis: list[int]) -> tuple[Batch, int]:
+        """Note what has come and what is made of it, and these CTIs of all inputs; return that, and the CTI."""
         self.rows_in += len(batch.changes)
         self.rows_out += len(out.changes) if type(out) is Few else len(out)
-        ctis = [cti]
         if ctis != self.input_ctis:
             self.input_ctis = ctis
-            self.forget(cti)
-            self.settled = INFINITY if cti == INFINITY else self.output_cti(ctis)
+            self._follow_ctis(ctis)
         return out, self.cti if self.settled <= self.cti else self._risen()
+
+    def _follow_ctis(self, ctis: list[int]) -> None:
+        """Let go of what is not needed after the CTIs of the inputs, and find out how far they settle the output."""
+        cti = min(ctis)
+        self.forget(cti)
+        self.settled = INFINITY if cti == INFINITY else self.output_cti(ctis)
 
     def _risen(self) -> int:
         """Return its CTI, which goes as far as the output is settled and no rows are held back."""
@@ -137,6 +152,10 @@ class Operator(ABC):
 
     def few(self, batch: Few, cti: int) -> Batch | None:
         """Return what `change` does, in Python's own values; None, and nothing is done, where that is not so simple."""
+        return None
+
+    def few_of(self, place: int, batch: Few) -> Batch | None:
+        """Return what `few` does, of changes of one of several inputs and of none of the others."""
         return None
 
     def forget(self, cti: int) -> None:
@@ -179,6 +198,9 @@ class Operator(ABC):
     def held_ends(self) -> list[int]:
         """Return the REs of the results that are not shown as they are not final (`Gate.final`)."""
         return []
+
+    def put_in_order(self) -> None:
+        """Put into its place what has been left aside, as somebody looks at the state."""
 
     def state(self) -> dict[str, int]:
         """Return the sizes of the state: windows and events."""
@@ -345,17 +367,45 @@ class Passage:
         self._size = 0
 
 
-def through(operators: Iterable[Operator | Passage], piece: Piece) -> Piece:
+class Port:
+    """One input of an operator of several, while nothing comes to the others: an operator of one input, as it were."""
+
+    def __init__(self, operator: Operator, place: int) -> None:
+        self._operator = operator
+        self._place = place
+
+    def pass_on(self, batch: Few, cti: int) -> tuple[Batch, int]:
+        """Take one piece and return what comes of it."""
+        operator, place = self._operator, self._place
+        out = operator.few_of(place, batch)
+        if out is None:
+            return self.step((piece_of((batch.columns, cti)),))
+        ctis = list(operator.input_ctis)
+        ctis[place] = cti
+        return operator.passed(batch, out, ctis)
+
+    def step(self, inputs: Sequence[Piece]) -> Piece:
+        """Take one piece in columns, as operators do."""
+        pieces = [piece_of((EMPTY, cti)) for cti in self._operator.input_ctis]
+        (pieces[self._place],) = inputs
+        return self._operator.step(pieces)
+
+
+Part: TypeAlias = Operator | Passage | Port
+"""What few changes pass one after the other."""
+
+
+def through(parts: Iterable[Part], piece: Piece) -> Piece:
     """Run a piece through operators, each of which reads the one before it."""
     batch, cti = piece
-    for operator in operators:
-        batch, cti = operator.pass_on(batch, cti) if type(batch) is Few else operator.step((piece_of((batch, cti)),))
+    for part in parts:
+        batch, cti = part.pass_on(batch, cti) if type(batch) is Few else part.step((piece_of((batch, cti)),))
     return piece_of((batch, cti))
 
 
-def line_of(operators: Iterable[Operator]) -> list[Operator | Passage]:
+def line_of(operators: Iterable[Operator | Port]) -> list[Part]:
     """Return operators, each of which reads the one before it, as few rows pass them: row operators together."""
-    found: list[Operator | Passage] = []
+    found: list[Part] = []
     for passes_rows, run in itertools.groupby(operators, lambda operator: isinstance(operator, RowOperator)):
         each: list[Any] = list(run)
         found += [Passage(each)] if passes_rows else each

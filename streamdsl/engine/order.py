@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from importlib import import_module
@@ -45,6 +46,23 @@ def ordered(batch: Batch) -> Batch:
     ends = np.where(is_insertion, batch.re_new, batch.re_old)
     order = _order(batch.table, is_insertion, batch.le, _durations(batch.le, ends))
     return batch if order is None else batch.take(order)
+
+
+def order_of_few(lifetimes: Sequence[tuple[bool, int, int]], payloads: Callable[[], Sequence[Any]]) -> list[int] | None:
+    """Return the order of rows in which their lifetimes are in order; None: as they are. Only of ties payloads are compared.
+
+    >>> order_of_few([(False, 1, 5), (True, 4, 9), (True, 4, 9)], lambda: ["x", "z", "y"])
+    [0, 2, 1]
+    """
+    if all(map(operator.lt, lifetimes, lifetimes[1:])):
+        return None
+    seen: set[tuple[bool, int, int]] = set()
+    ties = {each for each in lifetimes if each in seen or seen.add(each)}  # type: ignore[func-returns-value]
+    if not ties:
+        return sorted(range(len(lifetimes)), key=lifetimes.__getitem__)
+    given = payloads()
+    keys = [(*each, payload_order(given[row])) if each in ties else each for row, each in enumerate(lifetimes)]
+    return sorted(range(len(lifetimes)), key=keys.__getitem__)
 
 
 def by_lifetime(table: Table, le: Ticks, re: Ticks) -> Rows | None:

@@ -112,7 +112,7 @@ class RunningQuery(ABC, Generic[T]):
         counted where it comes first.
         """
         if not self._is_changing:
-            self._wake()
+            self._look()
         with collector_paused():
             return self._figures(Held([*self._graph.operators, *self._graph.key_tables]))
 
@@ -203,6 +203,14 @@ class RunningQuery(ABC, Generic[T]):
         """Run what waits, if anything does, and let operators know what has passed: somebody looks at them."""
         was, self._is_changing = self._is_changing, True
         self._settle()
+        self._is_changing = was
+
+    def _look(self) -> None:
+        """Do as `_wake` does, and let operators put their state in order: who reads it then changes nothing."""
+        was, self._is_changing = self._is_changing, True
+        self._settle()
+        for operator in self._graph.operators:
+            operator.put_in_order()
         self._is_changing = was
 
     def _settle(self) -> None:

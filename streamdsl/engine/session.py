@@ -211,7 +211,7 @@ class Session(RunningQuery[T]):
     def snapshot(self, types: Iterable[type] = (), trust: bool = False) -> bytes:
         """Return what `checkpoint` writes to a file; where it will be restored with `trust`, values of any class."""
         self._check_open()
-        self._wake()
+        self._look()
         if self._attached:
             names = ", ".join(labels(each.written)[id(each.written)] for each in self._attached)
             raise SessionError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -127,6 +128,7 @@ class Project:
         """Write this step after those before it."""
         projection = self.projection
         if isinstance(projection, Whole):
+            text.keep_side(projection.side)
             return
         if self.groups is not None and any(isinstance(part, Key) for part in projection.walk()):
             text.say(f"k = {text.named(self.groups.key)}(g)")
@@ -169,25 +171,32 @@ class Program:
     def __init__(self, steps: Sequence[Step]) -> None:
         self._steps = tuple(steps)
         self._of: Schema | None = None
+        self._other: Schema | None = None
         self._function: RowFunction = left_to_columns
         self.length = 0
         """So many of the steps, the first ones, are in the function."""
+        self.is_refused = False
+        """Whether some steps are not, of the rows that there have been."""
         self.schema: Schema = Schema.object()
         """The schema of what the function gives."""
 
-    def of(self, schema: Schema) -> RowFunction:
-        """Return the function for rows of a schema."""
-        if schema is not self._of:
-            if schema != self._of:
-                self._write(schema)
-            self._of = schema
+    def __deepcopy__(self, memo: dict[int, Any]) -> Program:
+        return Program(copy.deepcopy(self._steps, memo))  # the function keeps what its steps refer to
+
+    def of(self, schema: Schema, other: Schema | None = None) -> RowFunction:
+        """Return the function for rows of a schema, or for pairs of rows: each is then the values of one and of the other."""
+        if schema is not self._of or other is not self._other:
+            if schema != self._of or other != self._other:
+                self._write(schema, other)
+            self._of, self._other = schema, other
         return self._function
 
-    def _write(self, schema: Schema) -> None:
-        text = Writing(schema)
-        if schema.shape is not Shape.OBJECT:
+    def _write(self, schema: Schema, other: Schema | None) -> None:
+        text = Writing(schema, other)
+        if all(each.shape is not Shape.OBJECT for each in text.sides):
             text.take(self._steps)
         self.length, self.schema = text.place, text.schema
+        self.is_refused = text.place < len(self._steps)
         self._function = text.function() if text.place else left_to_columns
 
 
@@ -201,15 +210,18 @@ class _UnsaidError(Exception):
 
 
 class Writing:
-    """The source text of steps over the values `v` of each of some rows and its group `g`, and what the names in it stand for."""
+    """The source text of steps over the values `v` of each of some rows and its group `g`, and what the names in it stand for.
 
-    def __init__(self, schema: Schema) -> None:
-        self.schema = schema
+    `sides` are the schemas of a row, or of both rows of a pair, whose values stand one behind the other.
+    """
+
+    def __init__(self, schema: Schema, other: Schema | None = None) -> None:
+        self.sides = (schema,) if other is None else (schema, other)
         self.keys: Schema | None = None
         self.place = 0
         self.in_groups: bool | None = None
         self._drops = False
-        self._fields = self._given = [f"v[{place}]" for place in range(len(schema.names))]
+        self._fields = self._given = [f"v[{place}]" for place in range(sum([len(each.names) for each in self.sides]))]
         self._names: dict[str, Any] = {"PLAIN": PLAIN, "ANSWERS": _ANSWERS, "NO_GROUPS": _NO_GROUPS}
         self._lines: list[str] = []
         self._n_nodes = 0
@@ -264,7 +276,18 @@ class Writing:
     def give(self, values: Sequence[Expr], schema: Schema) -> None:
         """Let the row have other values."""
         self._fields = list(map(self.plain, values))
-        self.schema = schema
+        self.sides = (schema,)
+
+    def keep_side(self, side: int) -> None:
+        """Let the row be that of one side."""
+        schema, first = self._side(side)
+        self._fields = self._fields[first : first + len(schema.names)]
+        self.sides = (schema,)
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the row, or of the first row of a pair."""
+        return self.sides[0]
 
     def plain(self, expr: Expr) -> str:
         """Return the text of an expression whose value is plain: where that is not certain, it is asked for."""
@@ -292,10 +315,12 @@ class Writing:
         return name
 
     def field(self, expr: Field) -> str:
-        return self._field(expr.name, self.schema if expr.side == 0 else None)
+        schema, first = self._side(expr.side)
+        return self._fields[first + _place(expr.name, schema)]
 
     def whole(self, expr: Whole) -> str:
-        return self._field("value", self.schema if expr.side == 0 and self.schema.shape is Shape.SCALAR else None)
+        schema, first = self._side(expr.side)
+        return self._fields[first + _place("value", schema if schema.shape is Shape.SCALAR else None)]
 
     def key(self, expr: Key) -> str:
         return self._key("value", self.keys if self.keys is not None and self.keys.shape is Shape.SCALAR else None)
@@ -305,8 +330,11 @@ class Writing:
             return f"{self.named(attribute_of)}({self.of(expr.operand)}, {literal(expr.name)})"
         return self._key(expr.name, self.keys if self.keys is not None and self.keys.shape is Shape.RECORD else None)
 
-    def _field(self, name: str, schema: Schema | None) -> str:
-        return self._fields[_place(name, schema)]
+    def _side(self, side: int) -> tuple[Schema, int]:
+        """Return the schema of a side, and the place of its first value."""
+        if side >= len(self.sides):
+            raise _UnsaidError
+        return self.sides[side], len(self.sides[0].names) if side else 0
 
     def _key(self, name: str, keys: Schema | None) -> str:
         return f"k[{_place(name, keys)}]"
@@ -321,6 +349,8 @@ class Writing:
         applied = application(expr)
         assert applied is not None
         word, parts = applied
+        if word.name == "is_none" and type(parts[0]) is Whole and self._side(parts[0].side)[0].shape is not Shape.SCALAR:
+            return "False"  # a row with fields
         texts = list(map(self.of, parts))
         if isinstance(expr, Binary):
             return f"({texts[0]} {expr.op} {texts[1]})"

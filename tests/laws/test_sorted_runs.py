@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 from hypothesis import given, note
 
-from streamdsl.engine.sorted import layout, overlap, run, side
+from streamdsl.engine.sorted import layout, overlap, rows, run, side
 from tests.laws.harness import EMITS, check_law
 from tests.laws.operators import operators
 from tests.laws.profiles import examples
@@ -22,6 +22,8 @@ LIMITS: list[tuple[ModuleType, str, list[int]]] = [
     (overlap, "_COMPARED", [0, 2**14]),
     (overlap, "_SMALL", [0, 2]),
     (overlap, "_FEW", [0, 4]),
+    (overlap, "_SOUGHT", [1, 64]),
+    (rows, "_MOST", [0, 3, 256]),
     (run, "CHUNK", [1, 4]),
     (layout, "_KEY_BITS", [1, 28]),
     (layout, "_TIME_BITS", [2, 34]),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
-from streamdsl.engine.ids import DeferredIds
+import numpy as np
+
+from streamdsl.engine.ids import DeferredIds, VersionedIds
 from streamdsl.engine.keys import KeyTable
 from streamdsl.expr.held import AnyColumn
+from streamdsl.expr.table import column_of
 
 
 class WindowIds(DeferredIds):
@@ -31,6 +34,10 @@ class WindowIds(DeferredIds):
             return (self.label, parts[0], 0)
         return (self.label, self.keys.spell_one(parts[1:]), parts[0], 0)
 
+    def of_few(self, ids: Sequence[Any], versions: Sequence[int]) -> DeferredIds:
+        """Return the ids of few results, given the parts of each, in columns."""
+        return VersionedIds(self.with_columns(*map(column_of, zip(*ids, strict=True))), np.array(versions, dtype=np.int64))
+
     def is_like(self, other: object) -> bool:
         """Say whether other ids are of results of the same operator."""
         return isinstance(other, WindowIds) and (other.label, other.keys) == (self.label, self.keys)
@@ -40,3 +47,13 @@ class WindowIds(DeferredIds):
         starts, *leaves = self.columns
         paths = [self.keys.spell(leaves)] if self.keys is not None else []
         return zip(repeat(self.label), *paths, starts.tolist(), repeat(0), strict=False)
+
+
+class PieceIds(WindowIds):
+    """The ids of pieces of time that are called as windows are; how often one has come back is not known."""
+
+    __slots__ = ()
+
+    def of_few(self, ids: Sequence[Any], versions: Sequence[int]) -> DeferredIds:
+        """Return the ids of few pieces, given the parts of each, in columns."""
+        return self.with_columns(*map(column_of, zip(*ids, strict=True)))

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.few import PAIRS, Few
 from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operators.asof_state import AsofState
 from streamdsl.engine.operators.join import PAIR
+from streamdsl.engine.operators.matching import MOST
 from streamdsl.engine.operators.nearest import NO_ROWS, distinct_rows
 from streamdsl.engine.operators.nearness import NOTHING
+from streamdsl.engine.sorted import Row
 from streamdsl.engine.sorted.columns import materialised
 from streamdsl.engine.sorting import sorted_integers
 from streamdsl.expr import Inputs, RowError, project, without_row
+from streamdsl.expr.scalars import Keep, Program, Project, Values
+from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Rows, Table, flatnonzero
 from streamdsl.plan.node import AsofJoin
-from streamdsl.temporal.time import Ticks
+from streamdsl.temporal.time import CHRONON, Ticks
+
+Match: TypeAlias = tuple[Row, Row | None]
+"""A left row with a right one, or alone."""
 
 
 class Matches(NamedTuple):
@@ -58,6 +66,8 @@ class AsofJoinOperator(AsofState):
         super().__init__(label, node)
         self.pair = node.projection or PAIR
         self.alone = without_row(self.pair, 1)
+        self._pairing, self._lonely = Program([Project(self.pair)]), Program([Project(self.alone)])
+        self._choosing = None if self.where is None else Program([Keep(self.where)])
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
         return of_same_ends(inputs[0], self.cti)
@@ -73,6 +83,104 @@ class AsofJoinOperator(AsofState):
         self.await_settling(came)
         self.settle()
         return out
+
+    def few_of(self, place: int, batch: Few) -> Batch | None:
+        ((_, _, le, re_old, re), *others), values, groups = batch.changes, batch.values, batch.groups
+        if others or re_old != le or self._pairing.is_refused or not self.sides[place].rows.takes(batch):
+            return None
+        numbers = self.numbers_of_few(place, batch)
+        if numbers is None:
+            return None
+        (id,), group = batch.row_ids(), groups[0] if groups else None
+        if place == 0:
+            return self._left_comes((id, le, re, values[0], numbers[0], group))
+        return self._right_comes((id, le, le + CHRONON, values[0], numbers[0], group))
+
+    def _left_comes(self, left: Row) -> Batch | None:
+        """Take a left row, and return it with its matches; None where columns have to say."""
+        _, le, _, _, number, _ = left
+        near, reach = self.node.near, self.reach
+        rights = self._that_match(left, self.right.met_by(number, *reach.around(le, reach.looks_back, reach.looks_forward)))
+        if rights is None:
+            return None
+        _, best = min([(near.of(le, right[1]), right[1]) for right in rights], default=(None, NOTHING))
+        matches: list[Row | None] = [right for right in rights if right[1] == best]
+        out = self._few([], [(left, right) for right in matches or self._missing])
+        if out is not None:
+            self.await_one(le, self.left.add_one(left, best))
+        return out
+
+    def _right_comes(self, right: Row) -> Batch | None:
+        """Take a right row, and return what becomes of left ones to which none is nearer; None where columns have to say."""
+        _, start, _, _, number, _ = right
+        near, reach = self.node.near, self.reach
+        gone: list[Match] = []
+        come: list[Match] = []
+        concerned = []
+        lefts = self.left.met_by(number, *reach.around(start, reach.looks_forward, reach.looks_back))
+        if lefts is None:
+            return None
+        for slot, left in lefts:
+            best = self.left.rows.note_of(slot)
+            now, before = near.of(left[1], start), None if best == NOTHING else near.of(left[1], best)
+            if now is None or (before is not None and before < now):
+                continue
+            matches, known = self._that_match(left, [(0, right)]), self._known(left, best)
+            if matches is None or known is None:
+                return None
+            if matches:
+                concerned.append(slot)
+                gone += [] if best == start else [(left, other) for other in known]
+                come.append((left, right))
+        out = self._few(gone, come)
+        if out is not None:
+            self.right.add_one(right)
+            for slot in concerned:
+                self.left.rows.note_one(slot, start)
+        return out
+
+    def _known(self, left: Row, best: int) -> Sequence[Row | None] | None:
+        """Return the matches of a left row that start at a time, None: it is alone; None for all where columns have to say."""
+        return self._missing if best == NOTHING else self._that_match(left, self.right.met_by(left[4], best, best + CHRONON))
+
+    @property
+    def _missing(self) -> list[Row | None]:
+        return [None] if self.node.outer else []
+
+    def _that_match(self, left: Row, found: Sequence[tuple[int, Row]] | None) -> list[Row] | None:
+        """Return the right rows that match a left one; None where columns have to say."""
+        if found is None:
+            return None
+        rights = [right for _, right in found]
+        if self._choosing is None or not rights:
+            return rights
+        passed = self.said(self._choosing, [left[3] + right[3] for right in rights], [left[5]] * len(rights))
+        return None if passed is None else [rights[row] for row in passed[2]] if passed[3] else rights
+
+    def _few(self, gone: Sequence[Match], come: Sequence[Match]) -> Batch | None:
+        """Return the changes of left rows with right ones, or alone; None where columns have to say."""
+        found = [*gone, *come]
+        if not found or len(found) > MOST:
+            return None if found else EMPTY
+        values: list[Values] = [()] * len(found)
+        schema: Schema | None = None
+        for program, is_alone in ((self._pairing, False), (self._lonely, True)):
+            places = [place for place, (_, right) in enumerate(found) if (right is None) is is_alone]
+            if places:
+                rows = [left[3] + (right[3] if right else ()) for left, right in map(found.__getitem__, places)]
+                passed = self.said(program, rows, [None] * len(rows), is_alone)
+                if passed is None or schema not in (None, program.schema):
+                    return None
+                schema = program.schema
+                for place, each in zip(places, passed[0], strict=True):
+                    values[place] = each
+        assert schema is not None, "there are rows"
+        changes = []
+        for place, (left, right) in enumerate(found):
+            id, le, re, _, _, _ = left
+            changes.append(((id, right and right[0]), 0, le, re if place < len(gone) else le, le if place < len(gone) else re))
+        groups: list[Any] = [left[5] for left, _ in found]
+        return Few(changes, values, schema, None if groups[0] is None else groups, PAIRS)
 
     def _noted(self, lefts: Rows) -> Matches:
         """Return the matches of left rows before this step."""

@@ -32,6 +32,11 @@ class AsofState(NearestOperator):
             for entry in zip(self.left.rows.le.take(lefts).tolist(), lefts.tolist(), strict=True):
                 heappush(self._waiting, entry)
 
+    def await_one(self, le: int, slot: int) -> None:
+        """Note a left row that has come by itself."""
+        if self.reach.looks_forward:
+            heappush(self._waiting, (le, slot))
+
     def with_noted(self, lefts: Rows) -> tuple[Rows, Rows]:
         """Return which of these left rows note a match, each with each right row that starts then and was there before."""
         rows, rights = self.left.rows, self.right.rows
@@ -49,7 +54,7 @@ class AsofState(NearestOperator):
 
     def forget(self, cti: int) -> None:
         self._cti = max(cti, self._cti)
-        if sum(side.earned() for side in self.sides) >= sum(len(side.rows) for side in self.sides):
+        if sum(side.earned() for side in self.sides) >= sum(side.look_costs() for side in self.sides):
             for side, needed in zip(self.sides, self._needed(), strict=True):
                 side.sweep(needed)
         self.forget_numbers()

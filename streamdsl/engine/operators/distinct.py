@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.columnar.window_ids import WindowIds
+from streamdsl.engine.columnar.window_ids import PieceIds, WindowIds
+from streamdsl.engine.few import Change, Few
 from streamdsl.engine.operators.keyed import KeyedOperator
-from streamdsl.engine.sorted import Asked, StoredRows
+from streamdsl.engine.sorted import Asked, Row, StoredRows
 from streamdsl.engine.sorted.columns import materialised
 from streamdsl.engine.sorted.periods import Patches, Periods, touching
 from streamdsl.expr.nodes import Whole
+from streamdsl.expr.scalars import Values
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.plan.node import Distinct
-from streamdsl.temporal.time import Ticks
+from streamdsl.temporal.time import MIN_TIME, Ticks
 
 
 class DistinctOperator(KeyedOperator):
@@ -35,6 +38,44 @@ class DistinctOperator(KeyedOperator):
         out = self._redone() if len(self.rows.changed) else EMPTY
         self.settle()
         return out
+
+    def few(self, batch: Few, cti: int) -> Batch | None:
+        if len(batch.changes) > 1 or not (self.rows.rows.takes(batch) and self.pieces.rows.takes(batch)):
+            return None
+        ((_, _, le, re_old, re),), (values,), groups = batch.changes, batch.values, batch.groups
+        if re_old != le or le == MIN_TIME:
+            return None
+        number = self.key_numbers.number(batch.payloads(), groups[0] if groups else None)
+        (id,), group = batch.row_ids(), groups[0] if groups else None
+        met = self.pieces.met_by(number, le - 1, re + 1)
+        if met is None:
+            return None
+        self.rows.add_one((id, le, re, values, number, group))
+        found = self._joined(met, (le, le, re, values, number, group))
+        if not found:
+            return EMPTY
+        changes, payloads = zip(*found, strict=True)
+        ids = PieceIds(self.label, self.key_numbers)
+        return Few(changes, payloads, batch.schema, groups and [groups[0]] * len(found), ids)
+
+    def _joined(self, met: Sequence[tuple[int, Row]], come: Row) -> list[tuple[Change, Values]]:
+        """Let a piece that comes be one with those that it meets, and return what changes; a retraction is first."""
+        _, le, re, values, number, group = come
+        for _, (_, start, end, _, _, _) in met:
+            le, re = min(le, start), max(re, end)
+        leaves = self.key_numbers.leaves_of(number)
+        found: list[tuple[Change, Values]] = []
+        is_new = True
+        for slot, (_, start, end, known, _, _) in met:
+            is_new = is_new and start != le
+            stop = re if start == le else start
+            if stop != end:
+                found.append((((start, *leaves), 0, start, end, stop), known))
+                self.pieces.end_one(slot, stop)
+        if is_new:
+            found.append((((le, *leaves), 0, le, le, re), values))
+            self.pieces.add_one((le, le, re, values, number, group))
+        return found
 
     def _redone(self) -> Batch:
         """Put the pieces of the stretches that have changed into their places, and return what changes."""

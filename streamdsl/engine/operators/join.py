@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.few import PAIRS, Change, Few
 from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operators.cross import CrossJoinGuard
-from streamdsl.engine.operators.matching import MatchingOperator
+from streamdsl.engine.operators.matching import MOST, MatchingOperator
 from streamdsl.engine.sorted import Met
 from streamdsl.engine.sorted.columns import materialised
 from streamdsl.expr import RowError, project
 from streamdsl.expr.nodes import Life, Make, Whole
+from streamdsl.expr.scalars import Keep, Program, Project, Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table, flatnonzero
 from streamdsl.plan.node import Join
 
 PAIR = Make(Schema.tuple(2), (Whole(0), Whole(1)))
+_NO_GROUPS: Final = repeat(None)
+
+Pair: TypeAlias = tuple[tuple[Any, Any], Values, int, int, int, int | None]
+"""The id of a pair, the values of both rows, its LE, its RE before and now, and its group."""
+Changed: TypeAlias = tuple[Any, Change, Values, int, int | None]
+"""The id of a row, its change, its values, the number of its key, and its group."""
 
 
 class JoinOperator(MatchingOperator):
@@ -32,6 +42,8 @@ class JoinOperator(MatchingOperator):
         self.projection = node.projection or PAIR
         self.reads_starts = any(isinstance(part, Life) for part in self.projection.walk())
         self.guard = CrossJoinGuard(label, node)
+        chosen = () if self.where is None else (Keep(self.where),)
+        self._program = Program([*chosen, Project(self.projection)])
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
         return min([of_same_ends(each, self.cti) for each in inputs])
@@ -41,6 +53,64 @@ class JoinOperator(MatchingOperator):
         out = self._batch(list(self._pairs()))
         self.settle()
         return out
+
+    def few_of(self, place: int, batch: Few) -> Batch | None:
+        mine = self.sides[place]
+        if self._program.is_refused or not mine.rows.takes(batch):
+            return None
+        numbers = self.numbers_of_few(place, batch)
+        if numbers is None:
+            return None
+        rows = list(zip(batch.row_ids(), batch.changes, batch.values, numbers, batch.groups or _NO_GROUPS, strict=False))
+        found = self._met_by(place, rows)
+        if found is None:
+            return None
+        out = self._few(found) if found else EMPTY
+        if out is None:
+            return None
+        self.guard.met(len(rows), len(found))
+        for id, (_, _, le, re_old, re_new), values, number, group in rows:
+            if re_old == le:
+                mine.add_one((id, le, re_new, values, number, group))
+            else:
+                mine.end_one(mine.slot_of(id), re_new)
+        return out
+
+    def _met_by(self, place: int, rows: Iterable[Changed]) -> list[Pair] | None:
+        """Return the pairs of few rows and of those of the other side that change, retractions first; None: they may be many."""
+        mine, other = self.sides[place], self.sides[1 - place]
+        gone: list[Pair] = []
+        come: list[Pair] = []
+        for id, (_, _, le, re_old, re_new), values, number, group in rows:
+            met = other.met_by(number, le, re_old if re_old > re_new else re_new)
+            if met is None:
+                return None
+            if met and re_old != le:
+                values = mine.rows.one(mine.slot_of(id))[3]
+            for _, (their_id, start, end, theirs, _, _) in met:
+                first = start if start > le else le
+                was, now = re_old if re_old < end else end, re_new if re_new < end else end
+                was, now = was if was > first else first, now if now > first else first
+                if was != now:
+                    pair = ((id, their_id), values + theirs) if place == 0 else ((their_id, id), theirs + values)
+                    (come if was == first else gone).append((*pair, first, was, now, group))
+        return gone + come
+
+    def _few(self, found: list[Pair]) -> Batch | None:
+        """Return what `_batch` does, of few pairs, some of which may not match; None where columns have to say."""
+        if len(found) > MOST:
+            return None
+        ids, pairs, le, re_old, re_new, groups = zip(*found, strict=True)
+        passed = self.said(self._program, pairs, groups)
+        if passed is None:
+            return None
+        values, _, kept, dropped = passed
+        changes = list(zip(ids, repeat(0), le, re_old, re_new, strict=False))
+        if dropped:
+            if not kept:
+                return EMPTY
+            changes, groups = [changes[row] for row in kept], tuple([groups[row] for row in kept])
+        return Few(changes, values, self._program.schema, None if groups[0] is None else groups, PAIRS)
 
     def _pairs(self) -> Iterator[Met]:
         """Yield the pairs that change, some at a time."""

@@ -50,6 +50,10 @@ class KeyedOperator(Operator):
         for side in self.sides:
             side.settle()
 
+    def put_in_order(self) -> None:
+        for side in self.sides:
+            side.rows.put_in_columns()
+
     def forget(self, cti: int) -> None:
         for side in self.sides:
             side.forget(cti)

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
+from typing import Any, Final
 
 import numpy as np
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.few import Few
 from streamdsl.engine.ids import name
+from streamdsl.engine.keys import parts_of
 from streamdsl.engine.operators.keyed import KeyedOperator
 from streamdsl.errors import UserCodeError
 from streamdsl.expr import Inputs, RowError, truth
-from streamdsl.expr.nodes import Make
+from streamdsl.expr.nodes import Constant, Make
+from streamdsl.expr.scalars import Enter, Passed, Program, Values
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.plan.node import Matching
+from streamdsl.temporal.payload import PLAIN
+
+MOST: Final = 64
+"""More pairs than these are left to columns."""
 
 
 class MatchingOperator(KeyedOperator):
@@ -33,6 +41,37 @@ class MatchingOperator(KeyedOperator):
         for side, batch, key in zip(self.sides, batches, self._keys, strict=True):
             if len(batch):
                 side.take(batch, partial(self.numbers_of, key))
+
+    def numbers_of_few(self, place: int, batch: Few) -> Sequence[int] | None:
+        """Return the numbers of the keys of a side's rows; None where columns have to say."""
+        key, groups = self._keys[place], batch.groups
+        if key is None:
+            return [0] * len(batch.changes) if groups is None else groups
+        if isinstance(key, Make) and not isinstance(self.key, Make):
+            return None
+        function = self._key_programs[place].of(batch.schema)
+        try:
+            found = function(batch.values, groups)
+        except Exception:
+            return None
+        return None if found is None else found[1]
+
+    def said(self, program: Program, pairs: Sequence[Values], groups: Sequence[Any], alone: bool = False) -> Passed | None:
+        """Return what a program makes of pairs of rows, or of left rows alone; None where columns have to say."""
+        left = self.left.rows.schema
+        if left is None or not PLAIN.issuperset([type(value) for values in pairs for value in values]):
+            return None
+        function = program.of(left, None if alone else self.right.rows.schema)
+        try:
+            return None if program.is_refused else function(pairs, groups)
+        except Exception:
+            return None
+
+    @cached_property
+    def _key_programs(self) -> Sequence[Program]:
+        """What gives the rows of each side the numbers of their keys."""
+        keys = [(Constant(None),) if key is None else parts_of(key) for key in self._keys]
+        return tuple([Program([Enter(parts, self.key_numbers)]) for parts in keys])
 
     def matching(self, lefts: Rows, rights: Rows) -> Rows:
         """Return for which of these pairs of slots the residual predicate holds."""

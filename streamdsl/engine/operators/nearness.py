@@ -36,6 +36,10 @@ class Reach:
         """Return where a row may start that is before what starts at a time."""
         return max(time - self._tolerance, MIN_TIME)
 
+    def around(self, time: int, back: bool, forward: bool) -> tuple[int, int]:
+        """Return the period in which what is not too far may start, before a time, after it, or both, and with it."""
+        return self.first(time) if back else time, min(time + self._tolerance, INFINITY - 1) + 1 if forward else time + 1
+
     def before(self, numbers: Column, le: Ticks) -> Asked:
         """Return the period in which a row may start that is not after these."""
         return Asked(numbers, self._since(le), le + 1)

@@ -3,7 +3,7 @@
 from streamdsl.engine.sorted.layout import Layout
 from streamdsl.engine.sorted.outward import Walk
 from streamdsl.engine.sorted.overlap import Asked
-from streamdsl.engine.sorted.rows import PointRows, StoredRows
+from streamdsl.engine.sorted.rows import PointRows, Row, StoredRows
 from streamdsl.engine.sorted.side import Met, SortedSide
 
-__all__ = ["Asked", "Layout", "Met", "PointRows", "SortedSide", "StoredRows", "Walk"]
+__all__ = ["Asked", "Layout", "Met", "PointRows", "Row", "SortedSide", "StoredRows", "Walk"]

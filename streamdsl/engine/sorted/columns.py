@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamdsl.engine.ids import DeferredIds, Ids, PairIds
+from streamdsl.expr.scalars import Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, object_column
 
@@ -55,7 +56,11 @@ class GrowingColumn:
         self._data[self._size : size] = values
         self._size = size
 
-    def put(self, rows: Rows | slice, values: Column | int) -> None:
+    def one(self, row: int) -> Any:
+        """Return the value of a row, as Python's own."""
+        return self._data.item(row)
+
+    def put(self, rows: Rows | slice | int, values: Column | int) -> None:
         """Put values in the places of others."""
         if self._is_shared:
             self._data, self._is_shared = self.values.copy(), False
@@ -109,6 +114,15 @@ class GrowingIds:
             self._whole, self._pairs = GrowingColumn(_spelled(self.take(slice(None)))), ()
         self._whole.append(_spelled(ids))
 
+    def one(self, row: int) -> Any:
+        """Return the id of a row."""
+        whole, kind = self._whole, self._kind
+        if whole is not None:
+            return whole._data.item(row)
+        assert kind is not None, "ids are whole, or pairs of a kind"
+        first, second = self._pairs
+        return kind.made((first.one(row), second.one(row)))
+
     def take(self, rows: Rows | slice) -> Ids:
         """Return the ids of these rows."""
         if self._whole is not None:
@@ -144,8 +158,13 @@ class GrowingTable:
 
     def __init__(self, table: Table) -> None:
         self._schema = table.schema
-        self._columns = {name: GrowingColumn(column) for name, column in table.columns.items()}
+        self._columns = {name: GrowingColumn(table.columns[name]) for name in table.schema.columns}
         self.size = table.size
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the payloads."""
+        return self._schema
 
     def append(self, table: Table) -> None:
         """Put payloads at the end."""
@@ -157,6 +176,10 @@ class GrowingTable:
         for name, column in table.columns.items():
             self._columns[name].append(column)
         self.size += table.size
+
+    def one(self, row: int) -> Values:
+        """Return the values of the fields of a row."""
+        return tuple([column._data.item(row) for column in self._columns.values()])
 
     def take(self, rows: Rows) -> Table:
         """Return these rows; a column is read when it is asked for."""

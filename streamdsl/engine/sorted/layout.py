@@ -55,6 +55,11 @@ class Layout:
             if self._outside > _PATIENCE + sum(map(len, self.rows)) // 16:
                 self._move()
 
+    def follow_one(self, number: int, le: int, re: int) -> None:
+        """Do as `follow` does, for a single row."""
+        if (not self.mixes and (number < 0 or number >> _KEY_BITS)) or not self._first <= le <= self._last:
+            self.follow(*(np.array([value], dtype=np.int64) for value in (number, le, re)))
+
     def _move(self) -> None:
         self._outside = 0
         self.version += 1

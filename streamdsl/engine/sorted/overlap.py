@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,6 +20,8 @@ _LAST: Final = 512
 """So many rows that have come last are looked at one by one."""
 _COMPARED: Final = 2**14
 """So many comparisons with them are made at most, else they become a run."""
+_SOUGHT: Final = 64
+"""A single row looks at so many at most one by one; where more of its key have come last, all of these become a run."""
 _SMALL: Final = 2**13
 """Runs of so many rows are merged with any: that costs less than to look into both."""
 _FEW: Final = 4
@@ -41,7 +43,7 @@ class OverlapIndex:
 
     Of each magnitude a run is merged with the next that has come when that is as large: there are logarithmically many runs, and
     a row is moved as often. Within a magnitude durations differ sixteenfold at most: at worst so many times more rows are looked
-    at than overlap.
+    at than overlap. The rows that have come last are in no run; where single rows ask, they are noted by their numbers.
     """
 
     def __init__(self, rows: StoredRows, layout: Layout) -> None:
@@ -51,6 +53,8 @@ class OverlapIndex:
         self._runs: dict[int, list[SortedRun]] = {}
         self._gone: Counter[int] = Counter()
         self.indexed = 0
+        self._by_number: dict[int, list[int]] = {}
+        self._noted = 0
 
     def candidates(self, asked: Asked) -> Iterator[tuple[Rows, Rows]]:
         """Yield which asked, and the slots of rows that it may overlap; what is not there does not overlap."""
@@ -100,6 +104,43 @@ class OverlapIndex:
         at, found = np.nonzero(meet)
         return at, found + self.indexed
 
+    def of_one(self, number: int, lo: int, hi: int) -> list[int] | None:
+        """Return the slots of rows with this number, or one that shares its block, that may overlap `[lo, hi)`; None: many."""
+        if self._version != self._layout.version:
+            self.rebuild()
+        if len(self._rows) - self._noted > _LAST:
+            self._index_last()
+        elif self._noted < len(self._rows):
+            self._note_last()
+        found = self._by_number.get(number, [])
+        if len(found) > _SOUGHT:
+            self._index_last()
+            found = []
+        if self._runs:
+            found = found.copy()
+            for run, start, stop in self._ranges_of(number, lo, hi, self._all_runs()):
+                if stop - start > _SOUGHT:
+                    return None
+                found += run.slots[start:stop].tolist()
+        return found
+
+    def note(self, slot: int, number: int) -> None:
+        """Note a row that comes, if those before it are noted."""
+        if slot == self._noted:
+            self._noted = slot + 1
+            if number in self._by_number:
+                self._by_number[number].append(slot)
+            else:
+                self._by_number[number] = [slot]
+
+    def _note_last(self) -> None:
+        """Note the rows that are in no run by their numbers: that is worth it where rows ask one by one."""
+        for slot, number in enumerate(self._rows.numbers.values[self._noted :].tolist(), self._noted):
+            self.note(slot, number)
+
+    def _note_anew(self) -> None:
+        self._by_number, self._noted = {}, self.indexed
+
     def run_of(self, at: Rows, slots: Rows) -> tuple[SortedRun, Ranges]:
         """Return what each who asks has found as a run, in which it has a range of its own."""
         rows = self._rows
@@ -114,13 +155,19 @@ class OverlapIndex:
 
     def _of_few(self, asked: Asked) -> Iterator[tuple[int, SortedRun, int, int]]:
         """Yield who asks, and a range of a run."""
-        layout, runs = self._layout, self._all_runs()
+        runs = self._all_runs()
         for row, (number, lo, hi) in enumerate(zip(*(column.tolist() for column in asked), strict=True)):
-            block = layout.block(number)
-            for run in runs:
-                first, last = run.range(block | layout.place(lo), block | layout.place(hi - 1))
-                if first < last:
-                    yield row, run, first, last
+            for run, first, last in self._ranges_of(number, lo, hi, runs):
+                yield row, run, first, last
+
+    def _ranges_of(self, number: int, lo: int, hi: int, runs: Sequence[SortedRun]) -> Iterator[tuple[SortedRun, int, int]]:
+        """Yield runs, and where in them rows may be with a number that live in `[lo, hi)`."""
+        layout = self._layout
+        block = layout.block(number)
+        for run in runs:
+            first, last = run.range(block | layout.place(lo), block | layout.place(hi - 1))
+            if first < last:
+                yield run, first, last
 
     def _of_many(self, asked: Asked, runs: list[SortedRun]) -> Iterator[tuple[Rows, Rows]]:
         """Let the smaller of both look for the larger, unless it finds too much: those who ask may live for any times."""
@@ -160,6 +207,7 @@ class OverlapIndex:
         rows, last = self._rows, slice(self.indexed, None)
         slots = np.arange(self.indexed, len(rows))
         self.indexed = len(rows)
+        self._note_anew()
         numbers, le, re = rows.numbers.take(last), rows.le.take(last), rows.ends(last)
         if not (re > le).all():
             there = flatnonzero(re > le)
@@ -191,11 +239,13 @@ class OverlapIndex:
     def rebuild(self) -> None:
         """Make the runs anew: codes are others."""
         self._runs, self.indexed, self._version = {}, 0, self._layout.version
+        self._note_anew()
         self._gone.clear()
 
     def move(self, places: Rows) -> None:
         """Follow rows to other slots, -1 where they are let go."""
         self.indexed = int((places[: self.indexed] >= 0).sum())
+        self._note_anew()
         self._gone.clear()
         for magnitude, runs in list(self._runs.items()):
             self._replace(magnitude, [run.moved(places[run.slots]) for run in runs])

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.ids import Ids
+from streamdsl.engine.few import Few
+from streamdsl.engine.ids import Ids, of_spelled
 from streamdsl.engine.sorted.columns import GrowingColumn, GrowingIds, GrowingTable, materialised
-from streamdsl.expr.table import Column, Rows, Table
+from streamdsl.expr.scalars import Values
+from streamdsl.expr.schema import Schema
+from streamdsl.expr.table import Column, Rows, Table, column_of
 from streamdsl.temporal.time import MIN_TIME, Ticks
+
+_MOST: Final = 256
+"""So many rows that have come one by one are kept as they are."""
+
+Row: TypeAlias = tuple[Any, int, int, Values, int, int | None]
+"""A row by itself: its id, LE and RE, the values of its payload, the number of its key, and its group."""
+
+
+def _column(name: str) -> Any:
+    """Return a property: a column, in which all rows are then."""
+
+    def column(rows: StoredRows) -> Any:
+        if rows._late:
+            rows.put_in_columns()
+        return getattr(rows, name)
+
+    return property(column)
 
 
 class StoredRows:
@@ -18,18 +39,33 @@ class StoredRows:
 
     `re` is a row's end, `was` the end that it had before the changes of this step, LE if it was not there. Rows that are gone for
     good have both at MIN_TIME. `numbers` are the numbers of the keys, `groups` the groups inside a group-apply.
+
+    Rows that come one by one wait (`_late`) till they are many, or till somebody reads the columns: they are then put into these.
     """
 
+    le: GrowingColumn = _column("_le")
+    re: GrowingColumn = _column("_re")
+    was: GrowingColumn = _column("_was")
+    numbers: GrowingColumn = _column("_numbers")
+    groups: GrowingColumn | None = _column("_groups")
+
     def __init__(self) -> None:
-        self.le, self.re, self.was, self.numbers = (GrowingColumn(np.empty(0, dtype=np.int64)) for _ in range(4))
-        self.groups: GrowingColumn | None = None
+        self._le, self._re, self._was, self._numbers = (GrowingColumn(np.empty(0, dtype=np.int64)) for _ in range(4))
+        self._late: list[Row] = []
+        self._late_notes: list[Any] = []
+        self._groups: GrowingColumn | None = None
         self._notes: GrowingColumn | None = None
         self._blank: int | None = None
         self._ids: GrowingIds | None = None
         self._payloads: GrowingTable | None = None
 
     def __len__(self) -> int:
-        return len(self.le)
+        return len(self._le) + len(self._late)
+
+    @property
+    def n_late(self) -> int:
+        """How many rows wait to be put into columns."""
+        return len(self._late)
 
     def _all(self) -> Iterator[GrowingColumn | GrowingIds | GrowingTable]:
         yield from (self.le, self.re, self.was, self.numbers)
@@ -40,6 +76,7 @@ class StoredRows:
     @property
     def notes(self) -> GrowingColumn:
         """What is noted of each row."""
+        self.put_in_columns()
         assert self._notes is not None, "notes are kept"
         return self._notes
 
@@ -59,21 +96,110 @@ class StoredRows:
             self._notes.append(np.full(len(batch), self._blank, dtype=self._notes.values.dtype))
         if self._ids is None or self._payloads is None:
             self._ids, self._payloads = GrowingIds(batch.ids), GrowingTable(batch.table)
-            self.groups = None if batch.keys is None else GrowingColumn(batch.keys)
+            self._groups = None if batch.keys is None else GrowingColumn(batch.keys)
         else:
             self._ids.append(batch.ids)
             self._payloads.append(batch.table)
-            if self.groups is not None and batch.keys is not None:
-                self.groups.append(batch.keys)
+            if self._groups is not None and batch.keys is not None:
+                self._groups.append(batch.keys)
         return np.arange(first, len(self.le))
+
+    def takes(self, few: Few) -> bool:
+        """Say whether rows can come one by one: there have been others like them."""
+        schema = self.schema
+        return (schema is few.schema or schema == few.schema) and (self._groups is None) is (few.groups is None)
+
+    @property
+    def schema(self) -> Schema | None:
+        """The schema of the payloads, None before the first."""
+        return None if self._payloads is None else self._payloads.schema
+
+    def add_one(self, row: Row, note: Any = None) -> int:
+        """Take a row in of which some are alike (`takes`), as it is from now on, and return its slot."""
+        slot = len(self)
+        self._late.append(row)
+        if self._notes is not None:
+            self._late_notes.append(note)
+        if len(self._late) > _MOST:
+            self.put_in_columns()
+        return slot
+
+    def one(self, slot: int) -> Row:
+        """Return a row."""
+        first = len(self._le)
+        if slot >= first:
+            return self._late[slot - first]
+        assert self._ids is not None, "there are rows"
+        assert self._payloads is not None, "there are rows"
+        group = None if self._groups is None else self._groups.one(slot)
+        row = self._ids.one(slot), self._le.one(slot), self._re.one(slot), self._payloads.one(slot), self._numbers.one(slot)
+        return (*row, group)
+
+    def living(self, slots: Sequence[int], number: int, lo: int, hi: int) -> list[tuple[int, Row]]:
+        """Return those of some rows that have a number and live some time in `[lo, hi)`, each with its slot.
+
+        Ends are what they are: no step is under way.
+        """
+        late, first, found = self._late, len(self._le), []
+        for slot in slots:
+            if slot >= first or (self._re.one(slot) > lo and self._le.one(slot) < hi):
+                row = late[slot - first] if slot >= first else self.one(slot)
+                if row[1] < hi and row[2] > lo and row[4] == number:
+                    found.append((slot, row))
+        return found
+
+    def end_one(self, slot: int, re: int) -> bool:
+        """Let a row end elsewhere, if it stays; else return False, and do nothing."""
+        id, le, _, *others = self.one(slot)
+        if re <= le:
+            return False
+        place = slot - len(self._le)
+        if place >= 0:
+            self._late[place] = id, le, re, *others
+        else:
+            self._re.put(slot, re)
+            self._was.put(slot, re)
+        return True
+
+    def put_in_columns(self) -> None:
+        """Put the rows that wait into columns."""
+        if not self._late:
+            return
+        assert self._payloads is not None, "there have been rows"
+        ids, le, re, values, numbers, groups = zip(*self._late, strict=True)
+        notes, first, self._late, self._late_notes = self._late_notes, len(self._le), [], []
+        schema = self._payloads.schema
+        table = Table(schema, dict(zip(schema.names, map(column_of, zip(*values, strict=True)), strict=True)), len(ids))
+        starts, ends = np.array(le, dtype=np.int64), np.array(re, dtype=np.int64)
+        keys = None if self._groups is None else np.array(groups, dtype=np.int64)
+        self.append(Batch(of_spelled(ids), starts, ends, ends, table, keys), np.array(numbers, dtype=np.int64))
+        for slot, note in enumerate(notes, first):
+            self.note_one(slot, note)
+
+    def note_of(self, slot: int) -> Any:
+        """Return what is noted of a row."""
+        assert self._notes is not None, "notes are kept"
+        first = len(self._le)
+        return self._notes.one(slot) if slot < first else self._late_notes[slot - first]
+
+    def note_one(self, slot: int, note: Any) -> None:
+        """Note something of a row."""
+        assert self._notes is not None, "notes are kept"
+        first = len(self._le)
+        if slot < first:
+            self._notes.put(slot, note)
+        else:
+            self._late_notes[slot - first] = note
 
     def ids(self, slots: Rows) -> Ids:
         """Return the ids of some rows."""
+        self.put_in_columns()
         assert self._ids is not None, "there are rows"
         return self._ids.take(slots)
 
     def table(self, slots: Rows) -> Table:
         """Return the payloads of some rows, until the next change of the rows."""
+        self.put_in_columns()
         return Table.of_objects([]) if self._payloads is None else self._payloads.take(slots)
 
     def ends(self, slots: Rows | slice) -> Ticks:
@@ -113,6 +239,16 @@ class StoredRows:
 
 class PointRows(StoredRows):
     """Rows that are looked for by their LE alone, as if each were a point: they stay in their runs when their ends change."""
+
+    def living(self, slots: Sequence[int], number: int, lo: int, hi: int) -> list[tuple[int, Row]]:
+        first, found = len(self._le), []
+        for slot in slots:
+            le = self._late[slot - first][1] if slot >= first else self._le.one(slot)
+            if lo <= le < hi:
+                row = self.one(slot)
+                if row[2] > le and row[4] == number:
+                    found.append((slot, row))
+        return found
 
     def found_until(self, le: Ticks, re: Ticks) -> Ticks:
         return le + (re > le)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,16 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.ids import Ids
 from streamdsl.engine.sorted.layout import Layout
 from streamdsl.engine.sorted.overlap import Asked, OverlapIndex, magnitudes
-from streamdsl.engine.sorted.rows import StoredRows
+from streamdsl.engine.sorted.rows import Row, StoredRows
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
 _EARNED: Final = 1024
 """Each step lets so many rows be looked through for those that are to be let go."""
+_LOOK: Final = 4
+"""To look at all costs what so many steps earn, however few there are."""
+_LEAST: Final = 16
+"""A step of single rows costs a part of what columns cost, and earns as much less: rows that wait show that there are such."""
 _NONE: Final = np.empty(0, dtype=np.intp)
 
 
@@ -176,6 +180,34 @@ class SortedSide:
             found.append((at[meet], slots[meet]))
         return both_of(found)
 
+    def met_by(self, number: int, lo: int, hi: int) -> list[tuple[int, Row]] | None:
+        """Return the rows that a single one meets, between two steps of this side, each with its slot; None: they may be many."""
+        slots = self.index.of_one(number, lo, hi)
+        return None if slots is None else self.rows.living(slots, number, lo, hi)
+
+    def add_one(self, row: Row, note: Any = None) -> int:
+        """Let a row come, a step of its own, and return its slot."""
+        self._earned += 2
+        slot = self.rows.add_one(row, note)
+        id, le, re, _, number, _ = row
+        self.layout.follow_one(number, le, re)
+        self.index.note(slot, number)
+        if self._slots is not None:
+            self._slots[id] = slot
+        return slot
+
+    def end_one(self, slot: int, re: int) -> None:
+        """Let a row end elsewhere: a step of its own."""
+        if slot < self.index.indexed or not self.rows.end_one(slot, re):
+            self.end(np.array([slot]), np.array([re]))
+            self.settle()
+
+    def slot_of(self, id: Hashable) -> int:
+        """Return the slot of a row."""
+        if self._slots is None:
+            self._slots = self._slots_by_id()
+        return self._slots[id]
+
     def untouched(self, slots: Rows) -> Rows:
         """Return which of some rows have not changed in this step."""
         if not len(self.changed):
@@ -217,13 +249,17 @@ class SortedSide:
     def forget(self, cti: int) -> None:
         """Let go of the rows with RE < `cti`, when they are about half of all."""
         self._cti = max(cti, self._cti)
-        if self.earned() >= len(self.rows):
+        if self.earned() >= self.look_costs():
             self.sweep(self.needed())
 
     def earned(self) -> int:
         """Return how many rows may be looked through after another step."""
-        self._earned += _EARNED
+        self._earned += _EARNED // _LEAST if self.rows.n_late else _EARNED
         return self._earned
+
+    def look_costs(self) -> int:
+        """Return what must have been earned before all rows are looked through."""
+        return len(self.rows) + _LOOK * _EARNED
 
     def needed(self) -> NDArray[np.bool_]:
         """Say which rows may still meet a partner that changes something."""
