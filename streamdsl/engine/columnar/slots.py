@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from streamdsl.engine.columnar.lanes import Lanes, distinct
+from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.index.pair_index import PairIndex, Places
 from streamdsl.engine.sorting import stable_order
 from streamdsl.expr.table import Rows, flatnonzero
@@ -105,7 +105,7 @@ class SlotTable(PairIndex):
         """Return those of the slots made for a window number that are its own still, each once."""
         slots = np.concatenate(made).astype(np.intp)
         mine = slots[flatnonzero((self.number[slots] == number) & (self._places[slots] >= 0))]
-        return distinct([mine])
+        return self.each_once([mine])
 
 
 def _runs(numbers: Ticks) -> list[tuple[int, int, int, Rows]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.index.narrow import Narrow
-from streamdsl.engine.pairs import few_pairs, span_of
+from streamdsl.engine.pairs import distinct, few_pairs, span_of
 from streamdsl.expr.table import Rows, flatnonzero, largest, least
 from streamdsl.temporal.time import Ticks
 
@@ -19,7 +20,7 @@ _LEAST: Final = 64
 _RECENT: Final = 1024
 _FEW: Final = 4
 _SPARSE: Final = 4
-"""A block has at most so many places for each pair that is in use when it is made, but for those that leave room for later pairs."""
+"""A block has at most so many places for each pair in use when it is made, but for those that are left for later pairs."""
 _SMALL: Final = 1024
 """A block of so many places is no matter."""
 _FACTORS: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93)
@@ -283,8 +284,24 @@ class PairIndex:
                 self._recent.pop((self.number.item(slot), self.group.item(slot)), None)
 
     def slots(self) -> Rows:
-        """Return all slots in use."""
-        return flatnonzero(self._places >= 0)
+        """Return all slots in use, those of a block by number and group, others in their own order."""
+        return self._table[flatnonzero(self._table >= 0)].astype(np.intp) if self._width else flatnonzero(self._places >= 0)
+
+    def each_once(self, parts: Iterable[Rows]) -> Rows:
+        """Return slots in use in the order in which `slots` has them, each once.
+
+        >>> index = PairIndex()
+        >>> slots = index.find(np.array([8, 7, 8]), np.array([1, 2, 1]))
+        >>> index.each_once([slots]).tolist() == slots[[1, 0]].tolist()
+        True
+        """
+        columns = list(parts)
+        slots = columns[0] if len(columns) == 1 else np.concatenate([np.empty(0, dtype=np.intp), *columns])
+        if len(slots) < 2:
+            return slots
+        if not self._width:
+            return distinct(slots, self.size)
+        return self._table[distinct(self._places[slots], len(self._table))].astype(np.intp)
 
 
 def longer(column: NDArray[Any], size: int) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, Accumulator, result_columns
 from streamdsl.engine.columnar.cells import Cells
 from streamdsl.engine.columnar.combine import combine_windows
-from streamdsl.engine.columnar.lanes import Lanes, distinct
+from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.ring import DeltaRing, Opened
@@ -92,7 +92,7 @@ class ColumnarWindowOperator(Operator):
             self.ring.add(part)
         touched = [self._open(found) for found in self.ring.open(last, self.room)]
         touched += map(self._enter, early)
-        return Batch.concat([self._emit(self._due(distinct(touched), ctis[0])), passed])
+        return Batch.concat([self._emit(self._due(self.cells.each_once(touched), ctis[0])), passed])
 
     def _last_cell(self) -> int:
         """Return the number of the last window that has cells: later ones are in the ring."""
@@ -129,7 +129,7 @@ class ColumnarWindowOperator(Operator):
             touched = touched[may_show]
         if self._shown == before:
             return touched
-        return distinct([touched, self.cells.between(before + 1, self._shown)])
+        return self.cells.each_once([touched, self.cells.between(before + 1, self._shown)])
 
     def _drop_empty(self, cells: Rows) -> None:
         """Let go cells without rows, whose results have never been out."""
