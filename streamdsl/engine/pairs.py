@@ -13,7 +13,6 @@ from streamdsl.engine.sorting import ascending, stable_order
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
-
 _FEW_PLACES: Final = 32
 """So many places for each number are looked through sooner than numbers are sorted."""
 
