@@ -190,13 +190,8 @@ def _row_kinds(is_retraction: NDArray[np.bool_]) -> Any:
     starts = [0, *(1 + np.flatnonzero(is_retraction[1:] != is_retraction[:-1])).tolist()]
     if len(starts) * _RUN > len(is_retraction):
         return pa.array(["insert", "retract"]).take(pa.array(is_retraction.view(np.int8)))
-    stops = [*starts[1:], len(is_retraction)]
-    return pa.chunked_array(
-        [
-            _repeated("retract" if is_retraction[start] else "insert", stop - start)
-            for start, stop in zip(starts, stops, strict=True)
-        ]
-    )
+    runs = zip(starts, [*starts[1:], len(is_retraction)], strict=True)
+    return pa.chunked_array([_repeated("retract" if is_retraction[start] else "insert", stop - start) for start, stop in runs])
 
 
 def _repeated(kind: str, times: int) -> Any:
