@@ -120,7 +120,17 @@ class PartNumbers:
         return np.fromiter(map(self.number, map(payload_key, values), values), dtype=np.int64, count=len(values))
 
     def _of_held(self, column: Held) -> Ticks:
-        """Return the numbers of held values, each of which is looked at once; of those that no row has none is remembered."""
+        """Return the numbers of held values; of those that no row has none is remembered."""
+        known = _KNOWN.get(self._shown)
+        numbers = None if known is None else known.of_rows(column.source, column.rows)
+        if numbers is None:
+            return self._of_each_code(column)
+        if len(unknown := flatnonzero(numbers < 0)):
+            numbers[unknown] = self._of_each_code(Held(column.source.only(column[unknown].rows)))
+        return numbers
+
+    def _of_each_code(self, column: Held) -> Ticks:
+        """Return the numbers of held values, each of which is looked at once."""
         codes, source = column.codes, column.source
         if source.numbers is None or source.numbers.dictionary is not self._shown:
             source.numbers = Known(self._shown, np.full(source.n_codes, -1, dtype=np.int64), source.n_codes)
@@ -135,7 +145,7 @@ class PartNumbers:
 
     def _of_codes(self, source: Source, codes: Rows) -> Ticks:
         """Return the numbers of the values of codes: those that are not known by their fingerprints are looked at."""
-        if len(codes) < _MANY:
+        if len(codes) < _MANY and self._shown not in _KNOWN:
             return self._of_each(source.coded(codes))
         return _KNOWN.setdefault(self._shown, KnownValues()).find(source, codes, self._of_each)
 

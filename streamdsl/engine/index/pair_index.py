@@ -130,6 +130,17 @@ class PairIndex:
             missing = missing[slots[missing] < 0]
         return slots
 
+    def seek(self, numbers: Ticks, groups: Ticks) -> Rows:
+        """Return the slot of each pair, a negative number where there is none."""
+        if not self._width or not len(numbers) or self._holds(numbers, groups):
+            return self._seek(numbers, groups, self._home(numbers, groups))
+        stop = self._first + len(self._table) // self._width
+        within = (numbers >= self._first) & (numbers < stop) & (groups >= self._lowest) & (groups < self._lowest + self._width)
+        rows = flatnonzero(within)
+        slots = np.full(len(numbers), _EMPTY, dtype=np.intp)
+        slots[rows] = self._table[self._home(numbers[rows], groups[rows])]
+        return slots
+
     def _seek(self, numbers: Ticks, groups: Ticks, places: Rows) -> Rows:
         """Return the slots, -1 where there is none, looking on from `places`, which then are where the slots are, or would be."""
         slots = self._table[places].astype(np.intp)
