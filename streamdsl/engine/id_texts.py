@@ -33,6 +33,8 @@ _AS_PYTHON: Final = frozenset({str, int, type(None), date, timedelta, bytes, UUI
 """The types of values whose texts are their `repr`s."""
 _FEW: Final = 16
 """So many rows for each run of equal numbers are worth writing these alone."""
+_WORTH: Final = 4
+"""So many texts for each row are copied sooner than the rows' own are taken out of them first."""
 _KNOWN: Final = 2**14
 """The texts of numbers below are kept: most keys that are numbers are small."""
 
@@ -252,7 +254,7 @@ def _choice(part: Any, n_rows: int) -> tuple[Any, Rows]:
     if isinstance(part, Chosen):
         return pa.array(part.texts, pa.string()), part.places
     texts, places = (part.between(part.before, part.behind), part.numbers) if isinstance(part, Known) else (part, None)
-    if places is not None and len(texts) > n_rows:
+    if places is not None and len(texts) > _WORTH * n_rows:
         texts, places = texts.take(pa.array(places)), None
     return texts, np.arange(n_rows) if places is None else places
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.index.narrow import Narrow
 from streamdsl.engine.pairs import distinct, few_pairs, span_of
+from streamdsl.expr.kernel import Kernel
 from streamdsl.expr.table import Rows, flatnonzero, largest, least
 from streamdsl.temporal.time import Ticks
 
@@ -19,10 +21,8 @@ _CLAIM: Final = -3
 _LEAST: Final = 64
 _RECENT: Final = 1024
 _FEW: Final = 4
-_SPARSE: Final = 4
-"""A block has at most so many places for each pair in use when it is made, but for those that are left for later pairs."""
-_SMALL: Final = 1024
-"""A block of so many places is no matter."""
+_SPARSE: Final = ((2**10, 2**10), (2**16, 64), (math.inf, 4))
+"""A block of up to so many places has at most so many for each pair in use when it is made; it then gets more for later pairs."""
 _FACTORS: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93)
 _MIX: Final = tuple(map(np.uint64, (*_FACTORS, 32)))
 _ALL: Final = 2**64 - 1
@@ -146,6 +146,10 @@ class PairIndex:
         slots = self._table[places].astype(np.intp)
         if self._width:
             return slots
+        seeker = PAIR_SEEKER.over(len(places))
+        if seeker is not None:
+            seeker(self._table, self.number.values, self.group.values, numbers, groups, places, slots)
+            return slots
         left = flatnonzero(~self._is_settled(slots, numbers, groups))
         while len(left):
             places[left] = (places[left] + 1) & (len(self._table) - 1)
@@ -236,10 +240,10 @@ class PairIndex:
         held = len(slots) > 0
         (first, n), (lowest, width) = span_of([numbers, *[known] * held]), span_of([groups, *[known_groups] * held])
         self._n_taken = len(slots)
-        if n * width <= max(_SPARSE * wanted, _SMALL):
+        if n * width <= wanted * next(each for most, each in _SPARSE if n * width <= most):
             # Numbers and groups that come later are larger, mostly.
             self._first, self._lowest, self._width = first, lowest, width + width // 4
-            size = max(2 * n, _SMALL // self._width) * self._width
+            size = max(2 * n, _LEAST // self._width) * self._width
         else:
             self._width, size = 0, max(_LEAST, 1 << (3 * wanted - 1).bit_length())
         self._table = np.full(size, _EMPTY, dtype=np.int32)
@@ -318,6 +322,36 @@ class PairIndex:
 def longer(column: NDArray[Any], size: int) -> NDArray[Any]:
     """Return a column with zeros after it."""
     return np.concatenate([column, np.zeros(size - len(column), dtype=column.dtype)])
+
+
+def seek_pairs(
+    table: Places,
+    known_numbers: NDArray[Any],
+    known_groups: NDArray[Any],
+    numbers: Ticks,
+    groups: Ticks,
+    places: Rows,
+    slots: Rows,
+) -> None:
+    """Look for each hashed pair from its place on, and write the place and the slot, -1 where there is none.
+
+    >>> place, slot = np.array([1]), np.array([0])
+    >>> seek_pairs(np.array([-1, 0, 1, -1]), np.array([7, 8]), np.array([5, 5]), np.array([8]), np.array([5]), place, slot)
+    >>> place.item(), slot.item()
+    (2, 1)
+    """
+    last = len(table) - 1
+    for row in range(len(places)):
+        place = places[row]
+        slot = table[place]
+        while slot != -1 and (slot < 0 or known_groups[slot] != groups[row] or known_numbers[slot] != numbers[row]):
+            place = (place + 1) & last
+            slot = table[place]
+        places[row] = place
+        slots[row] = slot
+
+
+PAIR_SEEKER: Final = Kernel(seek_pairs)
 
 
 def _count_pairs(numbers: Ticks, groups: Ticks) -> int:
