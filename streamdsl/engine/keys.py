@@ -345,6 +345,8 @@ class KeyTable:
         self._firsts = [PartNumbers(_HALF) for _ in range(n - 1)]
         self._only = PartNumbers(BITS)
         self._due = self.least
+        self._shown: list[Ticks] = []
+        """Groups whose keys have been shown in this step: those of windows that have closed, say, most of which come again."""
 
     def numbers(self, columns: Sequence[AnyColumn], around: Ticks | None) -> Ticks:
         """Return the group of each row, given the values of `exprs` and the group around it."""
@@ -430,6 +432,8 @@ class KeyTable:
 
     def leaves(self, numbers: Ticks) -> list[AnyColumn]:
         """Return all parts of keys, those of the groups around them first: `spell` makes paths of them."""
+        if len(numbers) >= _MANY:
+            self._shown.append(numbers)
         parts = self._held_parts(numbers)
         outer = [] if self.around is None else self.around.leaves(_made(parts[0]))
         return [*outer, *self._own(parts)]
@@ -467,14 +471,18 @@ class KeyTable:
         return self.remembered > self._due
 
     def keep(self, numbers: Ticks) -> None:
-        """Forget what only other groups have."""
-        held = np.unique(numbers)
+        """Forget what only other groups have, which are not shown in this step either."""
+        held = np.unique(np.concatenate([numbers, *self._shown]))
         self._only.keep(held)
         for first, last in zip(reversed(self._firsts), reversed(self._lasts), strict=True):
             last.keep(held & (2**_HALF - 1))
             first.keep(held >> _HALF)
             held = first.values(held >> _HALF)
         self._due = max(self.least, 2 * self.remembered)
+
+    def end_step(self) -> None:
+        """Note that a step is done."""
+        self._shown.clear()
 
     @property
     def remembered(self) -> int:

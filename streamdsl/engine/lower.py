@@ -197,6 +197,8 @@ class Graph:
         for table in self.key_tables:
             if table.is_due:
                 self._forget_keys()
+        for table in self.key_tables:
+            table.end_step()
         return out
 
     def settle(self) -> None:

@@ -316,7 +316,7 @@ class PairIndex:
             return slots
         if not self._width:
             return distinct(slots, self.size)
-        return self._table[distinct(self._places[slots], len(self._table))].astype(np.intp)
+        return self._table[distinct(self._places[slots].astype(np.intp), len(self._table))].astype(np.intp)
 
 
 def longer(column: NDArray[Any], size: int) -> NDArray[Any]:

@@ -370,6 +370,11 @@ class ColumnarWindowOperator(Operator):
         """Whether a window shows its result when a CTI passes its end, and then only."""
         return self.numbers.gate.final and self.node.output is Output.ALIGN
 
+    @property
+    def grid(self) -> Hopping:
+        """Its windows."""
+        return self.windows
+
     def quiet_until(self, cti: int) -> int:
         """Return the CTI below which it sends nothing and its own CTI stays, whatever insertions come; MIN_TIME if none."""
         le = self.windows.start(self.windows.first_ending_after(cti))
