@@ -17,6 +17,7 @@ import numpy as np
 
 from streamdsl.engine.index.pair_index import PairIndex
 from streamdsl.engine.known_values import KnownValues
+from streamdsl.engine.pairs import are_among, counted_runs
 from streamdsl.expr import kernel
 from streamdsl.expr.coding import coded, integer_codes
 from streamdsl.expr.held import AnyColumn, Coded, Dictionary, Held, Known, Source, with_parts
@@ -253,10 +254,11 @@ class PartNumbers:
 
     def keep(self, numbers: Ticks) -> None:
         """Forget the values of all other numbers."""
+        numbers = np.sort(numbers)
         wide = self._wide.slots()
-        wide = wide[flatnonzero(~np.isin(self.limit + 2 * wide + 1, numbers))]
+        wide = wide[flatnonzero(~are_among(self.limit + 2 * wide + 1, numbers))]
         known = np.fromiter(self._numbers.values(), dtype=np.int64, count=len(self._numbers))
-        gone = flatnonzero(~np.isin(known, numbers))
+        gone = flatnonzero(~are_among(known, numbers))
         if not len(wide) + len(gone):
             return
         self._wide.release(wide)
@@ -345,7 +347,7 @@ class KeyTable:
         self._firsts = [PartNumbers(_HALF) for _ in range(n - 1)]
         self._only = PartNumbers(BITS)
         self._due = self.least
-        self._shown: list[Ticks] = []
+        self._just_shown: list[Ticks] = []
         """Groups whose keys have been shown in this step: those of windows that have closed, say, most of which come again."""
 
     def numbers(self, columns: Sequence[AnyColumn], around: Ticks | None) -> Ticks:
@@ -433,7 +435,7 @@ class KeyTable:
     def leaves(self, numbers: Ticks) -> list[AnyColumn]:
         """Return all parts of keys, those of the groups around them first: `spell` makes paths of them."""
         if len(numbers) >= _MANY:
-            self._shown.append(numbers)
+            self._just_shown.append(numbers)
         parts = self._held_parts(numbers)
         outer = [] if self.around is None else self.around.leaves(_made(parts[0]))
         return [*outer, *self._own(parts)]
@@ -472,7 +474,7 @@ class KeyTable:
 
     def keep(self, numbers: Ticks) -> None:
         """Forget what only other groups have, which are not shown in this step either."""
-        held = np.unique(np.concatenate([numbers, *self._shown]))
+        held, _ = counted_runs(np.sort(np.concatenate([numbers, *self._just_shown])))
         self._only.keep(held)
         for first, last in zip(reversed(self._firsts), reversed(self._lasts), strict=True):
             last.keep(held & (2**_HALF - 1))
@@ -482,7 +484,7 @@ class KeyTable:
 
     def end_step(self) -> None:
         """Note that a step is done."""
-        self._shown.clear()
+        self._just_shown.clear()
 
     @property
     def remembered(self) -> int:

@@ -194,8 +194,9 @@ class Graph:
             out = [through(self.line, piece)] if type(piece.batch) is Few else self._through(pieces, ctis)
         else:
             out = self._through(pieces, ctis)
+        is_over = min(ctis.values(), default=INFINITY) == INFINITY
         for table in self.key_tables:
-            if table.is_due:
+            if table.is_due and not is_over:
                 self._forget_keys()
         for table in self.key_tables:
             table.end_step()
@@ -240,7 +241,7 @@ class Graph:
         held: dict[KeyTable, list[Ticks]] = {table: [] for table in self.key_tables}
         for operator in self.operators:
             if operator.key_table is not None:
-                held[operator.key_table].append(np.unique(np.fromiter(operator.held_groups(), dtype=np.int64)))
+                held[operator.key_table].append(np.fromiter(operator.held_groups(), dtype=np.int64))
         for table in reversed(self.key_tables):
             numbers = np.concatenate(held[table])
             outer = table.outer(numbers)

@@ -60,6 +60,18 @@ def distinct(numbers: Rows, size: int) -> Rows:
     return flatnonzero(marks)
 
 
+def are_among(numbers: Ticks, ordered: Ticks) -> NDArray[np.bool_]:
+    """Say which numbers are some of others, which are in order.
+
+    >>> are_among(np.array([5, 1, 9]), np.array([1, 5])).tolist(), are_among(np.array([5]), np.array([], dtype=np.int64)).tolist()
+    ([True, True, False], [False])
+    """
+    if not len(ordered):
+        return np.zeros(len(numbers), dtype=np.bool_)
+    found: NDArray[np.bool_] = ordered[np.minimum(np.searchsorted(ordered, numbers), len(ordered) - 1)] == numbers
+    return found
+
+
 def counted_runs(ordered: Ticks) -> tuple[Ticks, Ticks]:
     """Return the distinct ones of sorted numbers, and how often each is there.
 
