@@ -320,16 +320,15 @@ class ColumnarWindowOperator(Operator):
 
     def _changes(self, numbers: Ticks, groups: Ticks, gone: Rows, table: Table, versions: Ticks) -> Batch:
         """Return the retractions of the results of `gone` windows, then the insertions of those of the first windows."""
-        if len(gone):
-            rows = np.concatenate([gone, np.arange(table.size - len(gone))])
-            numbers, groups = numbers[rows], groups[rows]
         starts = self.numbers.starts(numbers)
         ends = starts + self.windows.size
         le, re = (ends, ends + CHRONON) if self.node.output is Output.POINT_AT_END else (starts, ends)
         before, after = le, re
         if len(gone):
-            before, after = le.copy(), re.copy()
-            before[: len(gone)], after[: len(gone)] = re[: len(gone)], le[: len(gone)]
+            n = table.size - len(gone)  # windows that have lost all rows only go
+            starts, groups = (np.concatenate([each[gone], each[:n]]) for each in (starts, groups))
+            before, after = np.concatenate([re[gone], le[:n]]), np.concatenate([le[gone], re[:n]])
+            le = starts if le is not ends else np.concatenate([le[gone], le[:n]])
         ids = VersionedIds(self._ids(starts, groups), versions)
         return Batch(ids, le, before, after, table, groups if self.is_grouped else None)
 
