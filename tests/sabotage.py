@@ -323,10 +323,10 @@ SABOTAGES = (
         "sends_what_it_sends_without_waiting or no_window_ends_and_no_cti_rises",
     ),
     Sabotage(
-        "points run with the windows that close though they are in later ones, too",
+        "points of windows that close wait on",
         "streamdsl/engine/waiting.py",
         "is_before = batch.le < time",
-        "is_before = batch.le < time + 1",
+        "is_before = batch.le < time - 1",
         "sent_as_if_they_had_not",
     ),
     Sabotage(

@@ -63,22 +63,6 @@ def bits(array: Any) -> Column | None:
     return integers
 
 
-def of_bits(kind: Any, integers: Column) -> Any:
-    """Return the array of values of a type that `bits` gives these integers for.
-
-    >>> of_bits(pa.date32(), np.array([2])).to_pylist(), of_bits(pa.decimal128(5, 2), np.array([-150])).to_pylist()
-    ([datetime.date(1970, 1, 3)], [Decimal('-1.50')])
-    """
-    if pa.types.is_decimal128(kind):
-        halves = pa.py_buffer(np.stack([integers, integers >> 63], axis=1))
-        return pa.Array.from_buffers(kind, len(integers), [None, halves])
-    if pa.types.is_floating(kind):
-        return pa.array(integers.view(np.float64)).cast(kind)
-    if pa.types.is_integer(kind):
-        return pa.array(integers).cast(kind)
-    return pa.array(integers.astype(f"int{kind.bit_width}")).view(kind)
-
-
 def _name(kind: Any) -> str:
     return "int" if pa.types.is_integer(kind) else "float" if pa.types.is_floating(kind) else str(kind)
 

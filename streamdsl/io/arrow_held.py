@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from streamdsl.expr.coding import Typed, integer_codes
 from streamdsl.expr.held import FEW, AnyColumn, Column, Fingerprints, Held, Rows, Source
 from streamdsl.io.arrow_columns import arrow_values
-from streamdsl.io.arrow_fingerprints import bits, fingerprints, of_bits
+from streamdsl.io.arrow_fingerprints import fingerprints
 
 _SMALL: Final = 2**30
 _MOST: Final = 4
@@ -81,13 +81,9 @@ class ArrowSource(Source):
         if pa.types.is_dictionary(kind):
             return _in_dictionaries(self.array.chunks, kind.value_type)
         array = self.array.combine_chunks()
-        integers = bits(array)
-        if integers is not None:
-            codes, known = integer_codes(integers)
-            if not array.null_count:
-                return codes, of_bits(kind, known)
-            codes = np.where(array.is_null().to_numpy(zero_copy_only=False), len(known), codes)
-            return codes, pa.concat_arrays([of_bits(kind, known), pa.nulls(1, kind)])
+        if pa.types.is_floating(kind) and not array.null_count:
+            codes, known = integer_codes(array.cast(pa.float64()).to_numpy().view(np.int64))
+            return codes, pa.array(known.view(np.float64))
         try:
             encoded = array.dictionary_encode(null_encoding="encode")
         except pa.ArrowNotImplementedError:  # then each row has a code of its own

@@ -76,11 +76,11 @@ def test_slots_stay_with_their_window_and_group(steps: list[tuple[int, int, bool
     assert sorted(table.slots().tolist()) == sorted(model.values())
 
 
-near, far = st.integers(-20, 20), st.one_of(st.integers(0, 3), st.integers(MIN_TIME, INFINITY))
+near, far = st.integers(0, 12), st.one_of(st.integers(0, 3), st.integers(MIN_TIME, INFINITY))
 near_or_far = st.one_of(*(st.lists(st.tuples(each, each), max_size=200) for each in (near, far)))
 
 
-@given(st.lists(st.tuples(near_or_far, st.integers(-2, 25)), max_size=8), st.booleans())
+@given(st.lists(st.tuples(near_or_far, st.integers(-2, 14)), max_size=8), st.booleans())
 def test_equal_pairs_have_one_slot_however_many_are_asked_for_at_once(
     batches: list[tuple[list[tuple[int, int]], int]], are_compiled: bool
 ) -> None:
