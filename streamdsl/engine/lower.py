@@ -194,9 +194,8 @@ class Graph:
             out = [through(self.line, piece)] if type(piece.batch) is Few else self._through(pieces, ctis)
         else:
             out = self._through(pieces, ctis)
-        is_over = min(ctis.values(), default=INFINITY) == INFINITY
         for table in self.key_tables:
-            if table.is_due and not is_over:
+            if table.is_due and min(ctis.values(), default=INFINITY) < INFINITY:
                 self._forget_keys()
         for table in self.key_tables:
             table.end_step()

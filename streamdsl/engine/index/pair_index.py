@@ -23,6 +23,8 @@ _RECENT: Final = 1024
 _FEW: Final = 4
 _SPARSE: Final = ((2**10, 2**10), (2**16, 64), (math.inf, 4))
 """A block of up to so many places has at most so many for each pair in use when it is made; it then gets more for later pairs."""
+_SLACK: Final = 8
+"""A block has room for so many more groups, and for so many numbers, at least."""
 _FACTORS: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93)
 _MIX: Final = tuple(map(np.uint64, (*_FACTORS, 32)))
 _ALL: Final = 2**64 - 1
@@ -242,8 +244,8 @@ class PairIndex:
         self._n_taken = len(slots)
         if n * width <= wanted * next(each for most, each in _SPARSE if n * width <= most):
             # Numbers and groups that come later are larger, mostly.
-            self._first, self._lowest, self._width = first, lowest, width + width // 4
-            size = max(2 * n, _LEAST // self._width) * self._width
+            self._first, self._lowest, self._width = first, lowest, width + max(width // 4, _SLACK)
+            size = max(2 * n, _SLACK) * self._width
         else:
             self._width, size = 0, max(_LEAST, 1 << (3 * wanted - 1).bit_length())
         self._table = np.full(size, _EMPTY, dtype=np.int32)
