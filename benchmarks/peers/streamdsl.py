@@ -93,9 +93,10 @@ def over(query: Query, data: Data, progress: Any = None) -> Any:
 def load_kernels() -> None:
     """Load the compiled loops, as they are in a process through which many rows have come."""
     from streamdsl.engine.columnar.kernels import DIGIT_ADDER, DIGIT_SUMMER
+    from streamdsl.engine.index.pair_index import PAIR_SEEKER
     from streamdsl.expr.coding import INTEGER_CODER
 
-    for kernel in (DIGIT_ADDER, DIGIT_SUMMER, INTEGER_CODER):
+    for kernel in (DIGIT_ADDER, DIGIT_SUMMER, INTEGER_CODER, PAIR_SEEKER):
         kernel.load()
 
 

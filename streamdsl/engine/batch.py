@@ -173,6 +173,37 @@ class Points(Batch):
         return Points(self.first, self.le, table, keys, self.rows)
 
 
+class Joined(Batch):
+    """Batches one after the other: they are put together where somebody reads them as one, and pass as slices as they are."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: Sequence[Batch]) -> None:
+        self.parts = parts
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Batch.__slots__:
+            raise AttributeError(name)
+        whole = Batch.concat(self.parts)
+        for each in Batch.__slots__:
+            setattr(self, each, getattr(whole, each))
+        return getattr(self, name)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    @property
+    def is_large(self) -> bool:
+        return True
+
+    @property
+    def watermark(self) -> int:
+        return max(part.watermark for part in self.parts)
+
+    def slices(self) -> Iterator[Batch]:
+        return (each for part in self.parts for each in part.slices())
+
+
 class Sliced(Batch):
     """A batch whose slices are made when they are asked for, once; only operators that `takes_slices` meet one."""
 

@@ -33,6 +33,8 @@ _AS_PYTHON: Final = frozenset({str, int, type(None), date, timedelta, bytes, UUI
 """The types of values whose texts are their `repr`s."""
 _FEW: Final = 16
 """So many rows for each run of equal numbers are worth writing these alone."""
+_WORTH: Final = 4
+"""So many texts for each row are copied sooner than the rows' own are taken out of them first."""
 _KNOWN: Final = 2**14
 """The texts of numbers below are kept: most keys that are numbers are small."""
 
@@ -47,7 +49,7 @@ class Chosen(NamedTuple):
 class Known(NamedTuple):
     """Texts that are kept, between other texts: `between` gives those of all numbers as an Arrow array."""
 
-    numbers: Any
+    numbers: Rows
     between: Callable[[str, str], Any]
     before: str = ""
     behind: str = ""
@@ -133,7 +135,7 @@ def id_texts(ids: Ids) -> Any:
     if isinstance(ids, VersionedIds):
         rows, versions = ids.columns[0], [_version_texts(ids.columns[1])]
     parts = _written(rows)
-    return pa.array(map(id_text, ids.tolist()), pa.string()) if parts is None else _joined([*parts, *versions])
+    return pa.array(map(id_text, ids.tolist()), pa.string()) if parts is None else _joined([*parts, *versions], len(ids))
 
 
 def _written(ids: Ids) -> Parts | None:
@@ -212,7 +214,7 @@ def _integer_texts(integers: Column) -> Any:
         return Chosen(list(map(str, integers[firsts].tolist())), places)
     column = pa.array(integers)
     if len(column) and least(integers) >= 0 and (last := largest(integers)) < min(4 * len(column), _KNOWN):
-        return Known(column, partial(_texts_until, last.bit_length()))
+        return Known(integers, partial(_texts_until, last.bit_length()))
     return column.cast(pa.string())
 
 
@@ -234,24 +236,42 @@ def _version_texts(versions: Column) -> Chosen:
     return Chosen([f"#{version}" if version else "" for version in known], places)
 
 
-def _joined(parts: Parts) -> Any:
-    """Return the texts that parts make together, those that stand side by side put together first where they are few."""
-    import pyarrow.compute as pc
-
+def _joined(parts: Parts, n_rows: int) -> Any:
+    """Return the texts that parts make in each row; those that stand side by side are put together first where they are few."""
     merged: Parts = []
     for part in parts:
         together = _together(merged[-1], part) if merged else None
         merged[-1:] = [*merged[-1:], part] if together is None else [together]
-    columns = list(map(_column, merged))
-    return columns[0] if len(columns) == 1 else pc.binary_join_element_wise(*columns, "")
+    return _side_by_side([_choice(part, n_rows) for part in merged])
 
 
-def _column(part: Any) -> Any:
+def _choice(part: Any, n_rows: int) -> tuple[Any, Rows]:
+    """Return a part as an Arrow array of texts, and the place of each row's text in it."""
     import pyarrow as pa
 
+    if isinstance(part, str):
+        return pa.array([part]), np.zeros(n_rows, dtype=np.intp)
     if isinstance(part, Chosen):
-        return pa.array(part.texts).take(pa.array(part.places))
-    return part.between(part.before, part.behind).take(pa.array(part.numbers)) if isinstance(part, Known) else part
+        return pa.array(part.texts, pa.string()), part.places
+    texts, places = (part.between(part.before, part.behind), part.numbers) if isinstance(part, Known) else (part, None)
+    if places is not None and len(texts) > _WORTH * n_rows:
+        texts, places = texts.take(pa.array(places)), None
+    return texts, np.arange(n_rows) if places is None else places
+
+
+def _side_by_side(columns: Sequence[tuple[Any, Rows]]) -> Any:
+    """Return the texts of some columns in each row, one behind the other: taken in this order they already are one text."""
+    import pyarrow as pa
+
+    if len(columns) == 1:
+        texts, places = columns[0]
+        return texts.take(pa.array(places))
+    firsts = np.cumsum([0, *(len(texts) for texts, _ in columns)])
+    places = np.stack([places + first for (_, places), first in zip(columns, firsts[:-1], strict=True)], axis=1)
+    taken = pa.concat_arrays([texts for texts, _ in columns]).take(pa.array(places.ravel()))
+    _, offsets, content = taken.buffers()
+    stops = np.frombuffer(offsets, dtype=np.int32)[: len(taken) + 1 : len(columns)]
+    return pa.Array.from_buffers(pa.string(), len(places), [None, pa.py_buffer(stops.copy()), content])
 
 
 def _together(one: Any, other: Any) -> str | Chosen | Known | None:

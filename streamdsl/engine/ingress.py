@@ -339,6 +339,8 @@ class Ingress:
         cti = self.table.cti
         if self.progress is None or len(le) == 1:
             return np.full(len(le), cti) if cti > MIN_TIME and least(le) < cti else None
+        if least(le) >= cti and le.item(0) >= self.progress.largest and (le[1:] >= le[:-1]).all():
+            return None
         known = np.maximum.accumulate(np.concatenate([[self.progress.largest], le[:-1]]))
         ctis = np.maximum(known, MIN_TIME + self.progress.delay) - self.progress.delay
         ctis = np.maximum(np.where(known == MIN_TIME, MIN_TIME, ctis), cti)

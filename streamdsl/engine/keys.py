@@ -17,6 +17,7 @@ import numpy as np
 
 from streamdsl.engine.index.pair_index import PairIndex
 from streamdsl.engine.known_values import KnownValues
+from streamdsl.engine.pairs import are_among, counted_runs
 from streamdsl.expr import kernel
 from streamdsl.expr.coding import coded, integer_codes
 from streamdsl.expr.held import AnyColumn, Coded, Dictionary, Held, Known, Source, with_parts
@@ -120,7 +121,17 @@ class PartNumbers:
         return np.fromiter(map(self.number, map(payload_key, values), values), dtype=np.int64, count=len(values))
 
     def _of_held(self, column: Held) -> Ticks:
-        """Return the numbers of held values, each of which is looked at once; of those that no row has none is remembered."""
+        """Return the numbers of held values; of those that no row has none is remembered."""
+        known = _KNOWN.get(self._shown)
+        numbers = None if known is None else known.of_rows(column.source, column.rows)
+        if numbers is None:
+            return self._of_each_code(column)
+        if len(unknown := flatnonzero(numbers < 0)):
+            numbers[unknown] = self._of_each_code(Held(column.source.only(column[unknown].rows)))
+        return numbers
+
+    def _of_each_code(self, column: Held) -> Ticks:
+        """Return the numbers of held values, each of which is looked at once."""
         codes, source = column.codes, column.source
         if source.numbers is None or source.numbers.dictionary is not self._shown:
             source.numbers = Known(self._shown, np.full(source.n_codes, -1, dtype=np.int64), source.n_codes)
@@ -135,7 +146,7 @@ class PartNumbers:
 
     def _of_codes(self, source: Source, codes: Rows) -> Ticks:
         """Return the numbers of the values of codes: those that are not known by their fingerprints are looked at."""
-        if len(codes) < _MANY:
+        if len(codes) < _MANY and self._shown not in _KNOWN:
             return self._of_each(source.coded(codes))
         return _KNOWN.setdefault(self._shown, KnownValues()).find(source, codes, self._of_each)
 
@@ -243,10 +254,11 @@ class PartNumbers:
 
     def keep(self, numbers: Ticks) -> None:
         """Forget the values of all other numbers."""
+        numbers = np.sort(numbers)
         wide = self._wide.slots()
-        wide = wide[flatnonzero(~np.isin(self.limit + 2 * wide + 1, numbers))]
+        wide = wide[flatnonzero(~are_among(self.limit + 2 * wide + 1, numbers))]
         known = np.fromiter(self._numbers.values(), dtype=np.int64, count=len(self._numbers))
-        gone = flatnonzero(~np.isin(known, numbers))
+        gone = flatnonzero(~are_among(known, numbers))
         if not len(wide) + len(gone):
             return
         self._wide.release(wide)
@@ -335,6 +347,8 @@ class KeyTable:
         self._firsts = [PartNumbers(_HALF) for _ in range(n - 1)]
         self._only = PartNumbers(BITS)
         self._due = self.least
+        self._just_shown: list[Ticks] = []
+        """Groups whose keys have been shown in this step: those of windows that have closed, say, most of which come again."""
 
     def numbers(self, columns: Sequence[AnyColumn], around: Ticks | None) -> Ticks:
         """Return the group of each row, given the values of `exprs` and the group around it."""
@@ -420,6 +434,8 @@ class KeyTable:
 
     def leaves(self, numbers: Ticks) -> list[AnyColumn]:
         """Return all parts of keys, those of the groups around them first: `spell` makes paths of them."""
+        if len(numbers) >= _MANY:
+            self._just_shown.append(numbers)
         parts = self._held_parts(numbers)
         outer = [] if self.around is None else self.around.leaves(_made(parts[0]))
         return [*outer, *self._own(parts)]
@@ -457,14 +473,18 @@ class KeyTable:
         return self.remembered > self._due
 
     def keep(self, numbers: Ticks) -> None:
-        """Forget what only other groups have."""
-        held = np.unique(numbers)
+        """Forget what only other groups have, which are not shown in this step either."""
+        held, _ = counted_runs(np.sort(np.concatenate([numbers, *self._just_shown])))
         self._only.keep(held)
         for first, last in zip(reversed(self._firsts), reversed(self._lasts), strict=True):
             last.keep(held & (2**_HALF - 1))
             first.keep(held >> _HALF)
             held = first.values(held >> _HALF)
         self._due = max(self.least, 2 * self.remembered)
+
+    def end_step(self) -> None:
+        """Note that a step is done."""
+        self._just_shown.clear()
 
     @property
     def remembered(self) -> int:

@@ -24,6 +24,18 @@ class KnownValues:
     def __init__(self) -> None:
         self._kinds: dict[str, _OneKind] = {}
         self._first: ref[Source] | None = None
+        self._recurs = False
+        """Whether most values that come have come before."""
+
+    def of_rows(self, source: Source, rows: Rows | slice) -> Ticks | None:
+        """Return the number of each of some rows, -1 where its value is not known; None where it is better to ask for codes."""
+        given = source.row_fingerprints(rows) if self._recurs else None
+        known = None if given is None else self._kinds.get(given.kind)
+        if given is None or known is None:
+            return None
+        numbers = known.known(given)
+        self._recurs = 2 * int(np.count_nonzero(numbers < 0)) <= len(numbers)
+        return numbers
 
     def find(self, source: Source, codes: Rows, look: Callable[[Column], Ticks]) -> Ticks:
         """Return the numbers of the values of codes that were not asked for yet; `look` gives those of unknown values."""
@@ -36,6 +48,7 @@ class KnownValues:
         if len(new := flatnonzero(numbers < 0)):
             numbers[new] = look(source.coded(codes[new]))
             known.learn(given, new, slots[new], numbers[new])
+        self._recurs |= 2 * len(new) < len(codes)
         return numbers
 
 
@@ -63,10 +76,26 @@ class _OneKind:
         if (more := self._index.size - len(self._numbers)) > 0:
             self._numbers = np.append(self._numbers, np.full(more, -1))
             self._places = longer(self._places, self._index.size)
+        return self._at(slots, given.texts), slots
+
+    def known(self, given: Fingerprints) -> Ticks:
+        """Return the number of each value, -1 where it is not known."""
+        slots = self._index.seek(given.are_null, given.integers)
+        found = flatnonzero(slots >= 0)
+        if len(found) == len(slots):
+            return self._at(slots, given.texts)
+        numbers = np.full(len(slots), -1)
+        if len(found):
+            texts = None if given.texts is None else given.texts.take(found)
+            numbers[found] = self._at(slots[found], texts)
+        return numbers
+
+    def _at(self, slots: Rows, texts: Any) -> Ticks:
+        """Return the numbers in slots, -1 where these are of other texts."""
         numbers = self._numbers[slots]
         if self._texts is not None:
-            numbers[~self._are_same(given.texts, self._places[slots])] = -1
-        return numbers, slots
+            numbers[~self._are_same(texts, self._places[slots])] = -1
+        return numbers
 
     def _are_same(self, texts: Any, places: Rows) -> NDArray[np.bool_]:
         import pyarrow as pa

@@ -37,7 +37,8 @@ class Limits:
         self._sources = {id(each): _source_of(session._graph, each) for each in makers}
         self._latest = MIN_TIME
         self._reach = self._left = -1
-        self._unsettled = 0
+        self.unsettled = 0
+        """How many events have come since the output's CTI rose last."""
         self._is_named = False
 
     def is_small(self, pushed: Any) -> bool:
@@ -140,12 +141,12 @@ class Limits:
     def name_cause(self, came: int, sent: Sequence[Sent]) -> None:
         """Warn, once, where much has come and is held, and the output's CTI does not go on."""
         if any(each.cti is not None for each in sent):
-            self._unsettled = 0
+            self.unsettled = 0
             return
-        self._unsettled += came
-        if self._unsettled < WARN or self._is_named:
+        self.unsettled += came
+        if self.unsettled < WARN or self._is_named:
             return
-        self._unsettled = 0
+        self.unsettled = 0
         session = self._session
         session._wake()
         held = _held(session._graph, session._egress)

@@ -197,8 +197,10 @@ class Graph:
             line = self.lines.get(name) if type(piece.batch) is Few else None
         out = self._through(pieces, ctis) if line is None else [through(line, piece)]
         for table in self.key_tables:
-            if table.is_due:
+            if table.is_due and min(ctis.values(), default=INFINITY) < INFINITY:
                 self._forget_keys()
+        for table in self.key_tables:
+            table.end_step()
         return out
 
     def settle(self) -> None:
@@ -245,7 +247,7 @@ class Graph:
         held: dict[KeyTable, list[Ticks]] = {table: [] for table in self.key_tables}
         for operator in self.operators:
             if operator.key_table is not None:
-                held[operator.key_table].append(np.unique(np.fromiter(operator.held_groups(), dtype=np.int64)))
+                held[operator.key_table].append(np.fromiter(operator.held_groups(), dtype=np.int64))
         for table in reversed(self.key_tables):
             numbers = np.concatenate(held[table])
             outer = table.outer(numbers)

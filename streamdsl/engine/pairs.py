@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.sorting import stable_order
+from streamdsl.engine.sorting import ascending, stable_order
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
+
+_FEW_PLACES: Final = 32
+"""So many places for each number are looked through sooner than numbers are sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,32 @@ def distinct_pairs(first: Ticks, second: Ticks) -> Pairs:
         return _ranked_pairs(first, second)
     index, flat = _sorted(packed.flat)
     return Pairs(index, *packed.parts(flat))
+
+
+def distinct(numbers: Rows, size: int) -> Rows:
+    """Return the different ones of some numbers in `[0, size)`, in order: marked if not many more are possible, else sorted.
+
+    >>> distinct(np.array([3, 1, 3]), 4).tolist(), distinct(np.array([3, 1, 3]), 1000).tolist()
+    ([1, 3], [1, 3])
+    """
+    if size > _FEW_PLACES * len(numbers):
+        ordered = ascending(numbers)
+        return ordered[flatnonzero(_is_first(ordered))]
+    marks = np.zeros(size, dtype=np.bool_)
+    marks[numbers] = True
+    return flatnonzero(marks)
+
+
+def are_among(numbers: Ticks, ordered: Ticks) -> NDArray[np.bool_]:
+    """Say which numbers are some of others, which are in order.
+
+    >>> are_among(np.array([5, 1, 9]), np.array([1, 5])).tolist(), are_among(np.array([5]), np.array([], dtype=np.int64)).tolist()
+    ([True, True, False], [False])
+    """
+    if not len(ordered):
+        return np.zeros(len(numbers), dtype=np.bool_)
+    found: NDArray[np.bool_] = ordered[np.minimum(np.searchsorted(ordered, numbers), len(ordered) - 1)] == numbers
+    return found
 
 
 def counted_runs(ordered: Ticks) -> tuple[Ticks, Ticks]:

@@ -118,6 +118,8 @@ class Session(RunningQuery[T]):
             sent = self._limits.push(ingress, pushed)
         if not sent or sent[-1].cti is None:
             self._limits.name_cause(len(pushed), sent)
+        else:
+            self._limits.unsettled = 0
         return self._with_early(sent) if self._early else sent
 
     def _staged(self, ingress: Ingress, events: Sequence[Event[Any]] | Inserts) -> list[Piece]:
@@ -286,6 +288,11 @@ class Session(RunningQuery[T]):
         if not self._attached and self._waiting.take(pieces):
             self._ctis.update({name: piece.cti for name, piece in pieces.items()})
             return Sent([], None)
+        closing = None if self._attached else self._waiting.close(pieces)
+        if closing is not None:
+            sent = super()._step(dict.fromkeys(pieces, closing))
+            self._ctis.update({name: piece.cti for name, piece in pieces.items()})
+            return sent
         self._wake()
         sent = super()._step(pieces)
         self._wait()

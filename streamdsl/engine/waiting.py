@@ -9,19 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from streamdsl.engine.batch import Batch
+import numpy as np
+
+from streamdsl.engine.batch import EMPTY, Batch, Joined
 from streamdsl.engine.few import size_of
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator
 from streamdsl.engine.operators.grid import GridWindowOperator
 from streamdsl.engine.together import joined
+from streamdsl.expr.table import flatnonzero
 from streamdsl.temporal import MIN_TIME
 
 FinalWindow: TypeAlias = ColumnarWindowOperator | GridWindowOperator
 
 _MOST: Final = 4096
 """So many rows wait at most: with more, none would cost less."""
+_MOST_POINTS: Final = 2**17
+"""So many points wait at most: where all rows of a window run together, it is no window that has cells."""
+_EACH: Final = 64
+"""Points that are in no more windows than this make no more than a push may."""
 
 
 class Waiting:
@@ -29,6 +36,9 @@ class Waiting:
 
     def __init__(self, graph: Graph) -> None:
         self._windows = final_windows(graph)
+        self._only = self._windows[0] if [stage.operator for stage in graph.frontiers[-1:]] == self._windows else None
+        """The only window, where its results go out as they are."""
+        self._most_points = _MOST_POINTS if all(each.grid.size <= _EACH * each.grid.hop for each in self._windows) else _MOST
         self._until = MIN_TIME
         self._batches: list[Batch] = []
         self._size = 0
@@ -44,12 +54,35 @@ class Waiting:
         self._cti = cti
         return True
 
+    def close(self, pieces: Mapping[str, Piece]) -> Piece | None:
+        """Take a piece whose CTI closes windows, and return what runs now: the rows that are in these, and the end of the last.
+
+        The others wait on, as if the CTI had been that end when they came: from there to the CTI nothing happens. None where all
+        rows have to run, some of which may be no points.
+        """
+        if self._until == MIN_TIME or self._only is None:
+            return None
+        ((batch, cti),) = pieces.values()
+        if (until := self._only.quiet_until(cti)) <= cti:
+            return None
+        grid = self._only.grid
+        end = grid.start(grid.first_ending_after(cti) - 1) + grid.size
+        parts = [*self._batches, *([batch] if size_of(batch) else [])]
+        if self._only.quiet_until(end) != until or not all(part.are_points for part in parts):
+            return None
+        split = [_before(part, end) for part in parts]
+        self._batches = [later for _, later in split if len(later)]
+        self._size = sum(map(len, self._batches))
+        self._until, self._run, self._cti = until, end, cti
+        now = [before for before, _ in split if len(before)]
+        return Piece(_together(now), end)
+
     def _has_room(self, batch: Batch) -> bool:
         """Take insertions, unless there are too many of them."""
         size = size_of(batch)
         if not size:
             return True
-        if not batch.comes_in or self._size + size > _MOST:
+        if not batch.comes_in or self._size + size > (self._most_points if batch.are_points else _MOST):
             return False
         self._size += size
         self._batches.append(batch)
@@ -61,12 +94,25 @@ class Waiting:
             return None
         batches, self._batches, self._run = self._batches, [], self._cti
         self._size = 0
-        return Piece(Batch.concat(joined(batches)), self._cti)
+        return Piece(_together(joined(batches)), self._cti)
 
     def wait(self, cti: int) -> None:
         """Wait anew, now that everything has run and the source has come so far."""
         self._run = self._cti = cti
         self._until = min((window.quiet_until(cti) for window in self._windows), default=MIN_TIME)
+
+
+def _before(batch: Batch, time: int) -> tuple[Batch, Batch]:
+    """Return the rows that begin before a time, and the others."""
+    is_before = batch.le < time
+    n_before = int(np.count_nonzero(is_before))
+    if n_before in (0, len(batch)):
+        return (batch, EMPTY) if n_before else (EMPTY, batch)
+    return batch.take(flatnonzero(is_before)), batch.take(flatnonzero(~is_before))
+
+
+def _together(batches: list[Batch]) -> Batch:
+    return batches[0] if len(batches) == 1 else Joined(batches) if batches else EMPTY
 
 
 def final_windows(graph: Graph) -> list[FinalWindow]:

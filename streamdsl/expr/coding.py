@@ -113,6 +113,21 @@ def integer_codes(values: Ticks) -> tuple[Rows, Ticks]:
     return _sorted(values) if hashed is None else hashed
 
 
+def ordered_codes(values: Ticks) -> tuple[Rows, Ticks]:
+    """Return what `integer_codes` does; the numbers have the order of the integers.
+
+    >>> ordered_codes(np.array([2**60, 5, 2**60]))[0].tolist()
+    [1, 0, 1]
+    """
+    codes, known = integer_codes(values)
+    if (known[1:] >= known[:-1]).all():
+        return codes, known
+    order = np.argsort(known)
+    ranks = np.empty_like(order)
+    ranks[order] = np.arange(len(order))
+    return ranks[codes], known[order]
+
+
 def _marked(places: Ticks, size: int, low: int) -> tuple[Rows, Ticks]:
     used = np.zeros(size, dtype=np.intp)
     used[places] = 1

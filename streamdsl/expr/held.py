@@ -159,6 +159,14 @@ class Source(ABC):
         """Return the fingerprints of some codes, None if there are none: their values are then looked at, each time they come."""
         return None
 
+    def row_fingerprints(self, rows: Rows | slice) -> Fingerprints | None:
+        """Return the fingerprints of some rows, None if there are none, or codes cost nothing."""
+        return None
+
+    def only(self, rows: Rows | slice) -> Source:
+        """Return some rows as a source of their own, where rows have fingerprints."""
+        raise NotImplementedError
+
     numbers: Known | None = None
     """What was known of the codes when last somebody asked for numbers."""
 

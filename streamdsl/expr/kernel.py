@@ -10,7 +10,9 @@ from typing import Final, Generic, TypeVar
 LoopT = TypeVar("LoopT", bound=Callable[..., object])
 
 MANY: Final = 2**14
-"""So many rows at a time are worth a compiled loop."""
+"""So many rows at a time are worth the load of a compiled loop."""
+FEW: Final = 2**10
+"""So many are worth its call."""
 LOADED_AFTER: Final = 2**23
 """So many rows must have come first. A row costs some 10 ns less in a compiled loop, and numba half a second to import: a program
 with fewer rows is done sooner without."""
@@ -32,13 +34,11 @@ class Kernel(Generic[LoopT]):
 
     def over(self, n_rows: int) -> LoopT | None:
         """Return the compiled loop; None where so many rows are few, where too few have come, and without numba."""
-        if n_rows < MANY:
-            return None
-        if not self._is_loaded:
+        if not self._is_loaded and n_rows >= MANY:
             self._rows += n_rows
             if self._rows >= LOADED_AFTER:
                 self.load()
-        return self._compiled
+        return self._compiled if n_rows >= FEW else None
 
     def load(self) -> None:
         """Compile the loop now, or take it from numba's cache."""

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from streamdsl.expr.held import Column, Fingerprints
+from streamdsl.expr.table import every, flatnonzero
 
-_FACTOR: Final = 0x9E3779B97F4A7C15
-_MOST: Final = 2**22
-"""So many bytes of texts are worth it."""
+_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
+_HALF: Final = np.uint64(32)
+_LONGEST: Final = 256
+"""Texts of so many bytes are worth it."""
+_KEPT: Final = np.array([2 ** (8 * n) - 1 for n in range(9)], dtype=np.uint64)
+"""What is left of eight bytes of which so many count."""
 
 
 def fingerprints(array: Any) -> Fingerprints | None:
     """Return integers by which the values of an Arrow array are known again; None of other types than these.
 
     >>> found = fingerprints(pa.array(["a", None, "a"]))
-    >>> found.kind, found.are_null.tolist(), found.integers.tolist(), found.texts is None
-    ('string', [0, 1, 0], [97, 0, 97], False)
+    >>> first, null, again = found.integers.tolist()
+    >>> found.kind, found.are_null.tolist(), first == again, null, found.texts is None
+    ('string', [0, 1, 0], True, 0, False)
     """
     integers = bits(array)
     texts = array if integers is None and _is_text(array.type) else None
@@ -70,26 +74,27 @@ def _is_text(kind: Any) -> bool:
 
 
 def _hashes(texts: Any) -> Column | None:
-    """Return for each text the sum of its bytes, each times a power of a factor; None where they are too long."""
+    """Return for each text a number that is mixed of its bytes, eight at a time; None where one is long."""
     _, offsets, data = texts.buffers()
     wide = pa.types.is_large_string(texts.type) or pa.types.is_large_binary(texts.type)
     starts = np.frombuffer(offsets, dtype=np.int64 if wide else np.int32)[texts.offset : texts.offset + len(texts) + 1]
     first, last = int(starts[0]), int(starts[-1])
-    if last - first > _MOST:
+    left = np.diff(starts).astype(np.int64)
+    if left.max(initial=0) > _LONGEST:
         return None
-    starts = starts.astype(np.int64) - first
-    bytes_ = np.zeros(last - first + 1, dtype=np.uint64)
+    content = np.zeros(last - first + 8, dtype=np.uint8)
     if last > first:
-        bytes_[:-1] = np.frombuffer(data, dtype=np.uint8)[first:last]
-        bytes_[:-1] *= _powers(_FACTOR, (last - first - 1).bit_length())[: last - first]
-    sums = np.add.reduceat(bytes_, starts[:-1])
-    sums *= _powers(pow(_FACTOR, -1, 2**64), (last - first).bit_length())[starts[:-1]]
-    return np.where(starts[1:] > starts[:-1], sums.view(np.int64), 0)
-
-
-@lru_cache(maxsize=32)
-def _powers(factor: int, bit_length: int) -> Column:
-    """Return the first powers of a factor, in 64 bits."""
-    factors = np.full(1 << bit_length, factor, dtype=np.uint64)
-    factors[0] = 1
-    return np.multiply.accumulate(factors)
+        content[:-8] = np.frombuffer(data, dtype=np.uint8)[first:last]
+    words = np.ndarray(len(content) - 7, dtype="<u8", buffer=content, strides=(1,))  # from each byte on
+    at = starts[:-1].astype(np.int64) - first
+    hashed = left.astype(np.uint64)
+    rows: Any = slice(None)
+    while len(at):
+        mixed = hashed[rows] ^ (words[at] & _KEPT[np.minimum(left, 8)])
+        mixed *= _FACTOR
+        hashed[rows] = mixed ^ (mixed >> _HALF)
+        at, left = at + 8, left - 8
+        if not every(more := left > 0):
+            kept = flatnonzero(more)
+            at, left, rows = at[kept], left[kept], kept if isinstance(rows, slice) else rows[kept]
+    return hashed.view(np.int64)

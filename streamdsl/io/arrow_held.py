@@ -56,6 +56,20 @@ class ArrowSource(Source):
     def fingerprints(self, codes: Rows) -> Fingerprints | None:
         return fingerprints(self._taken(codes))
 
+    def row_fingerprints(self, rows: Rows | slice) -> Fingerprints | None:
+        is_coded = "_encoded" in self.__dict__ or pa.types.is_dictionary(self.array.type)
+        return None if is_coded else fingerprints(self._array_of(rows))
+
+    def only(self, rows: Rows | slice) -> ArrowSource:
+        return ArrowSource(pa.chunked_array([self._array_of(rows)]))
+
+    def _array_of(self, rows: Rows | slice) -> Any:
+        """Return some rows as one array."""
+        if isinstance(rows, slice):
+            start, stop, _ = rows.indices(self.size)
+            return self.array.slice(start, stop - start).combine_chunks()
+        return self.array.take(pa.array(rows)).combine_chunks()
+
     def _taken(self, codes: Rows) -> Any:
         """Return the values of some codes as an array."""
         return self._encoded[1].take(pa.array(codes))
@@ -80,7 +94,7 @@ class ArrowSource(Source):
         """Return some rows as an Arrow array of texts, None if they are not of that type."""
         if self.array.type != pa.string():
             return None
-        found = self.array.take(pa.array(np.arange(self.size)[rows] if isinstance(rows, slice) else rows)).combine_chunks()
+        found = self._array_of(rows)
         return None if found.null_count == len(found) else found
 
 

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, cast
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,11 +98,10 @@ class PhysicalRows:
         spread["le"][self.cti_places] = self.ctis
         return spread
 
-    def kinds(self) -> Any:
-        """Return the kinds of all events, as an Arrow array."""
-        import pyarrow as pa
-
-        return pa.array(list(_KINDS.values())).take(pa.array(self.kind_codes()))
+    def kinds(self) -> list[str]:
+        """Return the kinds of all events."""
+        names = list(_KINDS.values())
+        return [names[code] for code in self.kind_codes().tolist()]
 
     def kind_codes(self) -> NDArray[np.int8]:
         """Return the kinds of all events as numbers: 0 is an insertion, 1 a retraction, 2 a CTI."""
@@ -114,12 +114,8 @@ class PhysicalRows:
         """Return an Arrow array over insertions and retractions as one over all events, null at CTIs."""
         import pyarrow as pa
 
-        if not len(self.ctis):
-            return values
-        if self.cti_places[0] == len(values):
-            return pa.concat_arrays([values, pa.nulls(len(self.ctis), values.type)])
         row, is_cti = self.places
-        return values.take(pa.array(row, mask=is_cti))
+        return values.take(pa.array(row, mask=is_cti)) if len(self.ctis) else values
 
 
 def events_to_pandas(
@@ -147,6 +143,8 @@ def events_to_pandas(
 
 _KINDS: dict[type, str] = {Insert: "insert", Retract: "retract", Cti: "cti"}
 _CTI = 2
+_RUN: Final = 64
+"""Events of one kind that come in runs of so many, on the average, share what is written of it."""
 
 
 def history_to_arrow(history: History, types: Hints | None = None) -> Any:
@@ -164,10 +162,47 @@ def history_to_arrow(history: History, types: Hints | None = None) -> Any:
 
 def physical_to_arrow(physical: PhysicalRows) -> Any:
     """Return physical events as an Arrow table; raises as `history_to_arrow` does."""
-    times = {name: _arrow_times(each, physical.unit) for name, each in physical.times().items()}
-    found = map(physical.over_all, _arrow_arrays(physical.fields, physical.types))
-    arrays = {"kind": physical.kinds(), "id": physical.over_all(physical.ids), **times}
-    return _arrow_table({**arrays, **dict(zip(physical.names, found, strict=True))}, physical.memo)
+    columns = {"le": physical.le, "re": physical.re, "re_new": physical.re_new}
+    times = {name: _arrow_times(each, physical.unit) for name, each in columns.items()}
+    fields = zip(physical.names, _arrow_arrays(physical.fields, physical.types), strict=True)
+    rows = _arrow_table({"kind": _row_kinds(physical.is_retraction), "id": physical.ids, **times, **dict(fields)}, physical.memo)
+    return _with_ctis(rows, physical) if len(physical.ctis) else rows
+
+
+def _with_ctis(rows: Any, physical: PhysicalRows) -> Any:
+    """Return insertions and retractions with the CTIs that stand among them; nothing is copied where those come last."""
+    import pyarrow as pa
+
+    ctis = {"kind": _repeated("cti", len(physical.ctis)), "le": _arrow_times(physical.ctis, physical.unit)}
+    columns = [ctis.get(field.name, pa.nulls(len(physical.ctis), field.type)) for field in rows.schema]
+    table = pa.concat_tables([rows, pa.Table.from_arrays(columns, schema=rows.schema)])
+    if physical.cti_places[0] == len(rows):
+        return table
+    row, is_cti = physical.places
+    row[is_cti] = np.arange(len(rows), len(table))
+    return table.take(pa.array(row))
+
+
+def _row_kinds(is_retraction: NDArray[np.bool_]) -> Any:
+    """Return the kinds of insertions and retractions; where they come in runs, nothing is written for each."""
+    import pyarrow as pa
+
+    starts = [0, *(1 + np.flatnonzero(is_retraction[1:] != is_retraction[:-1])).tolist()]
+    if len(starts) * _RUN > len(is_retraction):
+        return pa.array(["insert", "retract"]).take(pa.array(is_retraction.view(np.int8)))
+    runs = zip(starts, [*starts[1:], len(is_retraction)], strict=True)
+    return pa.chunked_array([_repeated("retract" if is_retraction[start] else "insert", stop - start) for start, stop in runs])
+
+
+def _repeated(kind: str, times: int) -> Any:
+    return _repeats(kind, max(times - 1, 1).bit_length()).slice(0, times)
+
+
+@lru_cache(maxsize=16)
+def _repeats(kind: str, bits: int) -> Any:
+    import pyarrow as pa
+
+    return pa.repeat(kind, 1 << bits)
 
 
 def _arrow_table(arrays: Mapping[str, Any], memo: Memo | None) -> Any:
@@ -225,7 +260,7 @@ def physical_to_polars(physical: PhysicalRows) -> pl.DataFrame:
 
     times = [_polars_times(name, each, physical.unit) for name, each in physical.times().items()]
     fields = [over_all(name, values) for name, values in zip(physical.names, physical.fields.values(), strict=True)]
-    kinds = pl.Series("kind", physical.kinds().to_pylist(), dtype=pl.String)
+    kinds = pl.Series("kind", physical.kinds(), dtype=pl.String)
     ids = over_all("id", physical.ids.to_pylist()).cast(pl.String)
     return pl.DataFrame([kinds, ids, *times, *fields])
 

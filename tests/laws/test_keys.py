@@ -174,6 +174,7 @@ def small_limits(rng: Random) -> Iterator[None]:
     few = rng.choice([1, 64])
     with ExitStack() as stack:
         stack.enter_context(patch.object(kernel, "MANY", many))
+        stack.enter_context(patch.object(kernel, "FEW", many))
         for reader in (arrow_held, pandas_columns, polars_columns):
             stack.enter_context(patch.object(reader, "FEW", few))
         stack.enter_context(patch.object(keys, "_MANY", rng.choice([1, 64])))
@@ -193,6 +194,7 @@ def row_by_row() -> Iterator[None]:
     """Let each value be looked at for itself."""
     with ExitStack() as stack:
         stack.enter_context(patch.object(kernel, "MANY", 2**40))
+        stack.enter_context(patch.object(kernel, "FEW", 2**40))
         for module, name in ((keys, "_MANY"), (order, "_MANY")):
             stack.enter_context(patch.object(module, name, 2**40))
         yield
@@ -360,7 +362,7 @@ def test_keys_of_mixed_types_are_the_same_groups_many_at_once_as_one_by_one(seed
 @pytest.mark.parametrize("compiled", [True, False])
 def test_codes_of_integers_are_equal_where_they_are(many: int, compiled: bool) -> None:
     rng = np.random.default_rng(3)
-    with patch.object(kernel, "MANY", many), ExitStack() as stack:
+    with patch.object(kernel, "MANY", many), patch.object(kernel, "FEW", many), ExitStack() as stack:
         coding.INTEGER_CODER.load()
         if not compiled:
             stack.enter_context(patch.object(coding.INTEGER_CODER, "over", lambda _: None))

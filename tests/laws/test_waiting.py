@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, note
 
 import streamdsl as sd
 from streamdsl.engine.session import Session
 from streamdsl.engine.waiting import final_windows
-from streamdsl.errors import SessionError, UserCodeError
+from streamdsl.errors import SessionError, StreamDslError, UserCodeError
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Insert, Retract
 from streamdsl.windows import Hopping
 from tests.laws.harness import pushes_for
@@ -83,6 +85,48 @@ def test_every_push_sends_what_it_sends_without_waiting(seed: int) -> None:
     waiting, plain = (session.end(end) for session in sessions)
     assert waiting == plain
     assert progress(sessions[0]) == progress(sessions[1])
+
+
+@examples(200)
+@given(SEEDS)
+def test_points_that_wait_in_columns_are_sent_as_if_they_had_not(seed: int) -> None:
+    rng = Random(seed)
+    query, most = points(rng), rng.choice((5, 2**17))
+    note(f"{query}, {most}")
+    with patch("streamdsl.engine.waiting._MOST_POINTS", most):
+        sessions, time = (query.open(emit="final"), at_once(query)), 0
+        for _ in range(rng.randint(1, 12)):
+            time += rng.choice((0, 1, 5, 30))
+            pushed: Any = [Cti(time)] if rng.random() < 0.2 else [sd.point(time, time, {"k": 1, "v": 2})]
+            if rng.random() < 0.8:
+                le = sorted(time + rng.randint(-3, 12) for _ in range(rng.randint(1, 9)))
+                rng.shuffle(le if rng.random() < 0.3 else [])
+                pushed = pa.table({"le": le, "k": [rng.randint(0, 3) for _ in le], "v": [rng.randint(-3, 3) for _ in le]})
+            waiting, plain = (taken(session, pushed) for session in sessions)
+            assert waiting == plain
+            if rng.random() < 0.1:
+                assert progress(sessions[0]) == progress(sessions[1])
+        waiting, plain = (session.close() for session in sessions)
+        assert waiting == plain
+        assert progress(sessions[0]) == progress(sessions[1])
+
+
+def points(rng: Random) -> Any:
+    """Return a query of windows over points of which those that are late are dropped."""
+    source = sd.source("s", progress=rng.choice((sd.Progress.slack(rng.randint(0, 9)), None)), on_violation="drop")
+    size, hop = rng.choice(((10, 10), (12, 4), (9, 2), (7, 20)))
+    rows = source.where(lambda e: e.v > -2) if rng.random() < 0.3 else source
+    windows = (rows.group_by("k") if rng.random() < 0.7 else rows).hopping_window(size, hop, offset=rng.randint(-3, 3))
+    found = windows.aggregate(n=sd.count(), v=rng.choice((sd.sum, sd.max, sd.avg))(lambda e: e.v))
+    return rng.choice((found, found.where(lambda e: e.n > 1), found.shift(3), found.snapshot_window().aggregate(n=sd.count())))
+
+
+def taken(session: Session[Any], pushed: Any) -> Any:
+    """Return what a push sends, or the kind of error that it raises."""
+    try:
+        return session.push(pushed)
+    except StreamDslError as error:
+        return type(error)
 
 
 @examples(150)

@@ -15,7 +15,7 @@ from streamdsl.engine.pairs import counted_runs, distinct_pairs, span_of
 from streamdsl.engine.room import Room
 from streamdsl.engine.sorting import ascending, stable_order
 from streamdsl.expr import kernel
-from streamdsl.expr.coding import integer_codes
+from streamdsl.expr.coding import integer_codes, ordered_codes
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
@@ -160,8 +160,8 @@ def _is_plain(part: Pending) -> bool:
 
 
 def _between_deltas(groups: Ticks, lo: Ticks, hi: Ticks, terms: Terms, room: Room) -> Combined:
-    """Sum up the deltas of each group: between two of them all windows are alike."""
-    codes, known = integer_codes(groups)
+    """Sum up the deltas of each group, between two of which all windows are alike; windows come in order, and groups in each."""
+    codes, known = ordered_codes(groups)
     pairs = distinct_pairs(np.concatenate([codes, codes]), np.concatenate([lo, hi]))
     starting, ending = pairs.index[: len(lo)], pairs.index[len(lo) :]
     lanes = Lanes(len(pairs))
@@ -174,4 +174,7 @@ def _between_deltas(groups: Ticks, lo: Ticks, hi: Ticks, terms: Terms, room: Roo
     room.take(int(lengths.sum()))
     positions = np.repeat(covered, lengths)
     offsets = np.arange(len(positions)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return Combined(known[pairs.first[positions]], pairs.second[positions] + offsets, lanes.take(positions))
+    numbers = pairs.second[positions] + offsets
+    order = stable_order(numbers)
+    positions = positions[order]
+    return Combined(known[pairs.first[positions]], numbers[order], lanes.take(positions))

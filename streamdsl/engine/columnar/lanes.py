@@ -14,7 +14,6 @@ from streamdsl.engine.columnar.bag import Bag
 from streamdsl.engine.columnar.digits import LARGEST, digit_weights, real_parts
 from streamdsl.engine.columnar.kernels import DIGIT_ADDER
 from streamdsl.engine.columnar.terms import DIGIT, ROWS, LaneKey, Part, Reals, Terms
-from streamdsl.engine.sorting import ascending
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
@@ -371,16 +370,3 @@ def _run_up_bags(bags: dict[int, Bag], slots: Rows, starts: Rows) -> None:
         running.merge(bags.get(slot, Bag()))
         bags[slot] = Bag()
         bags[slot].merge(running)
-
-
-def distinct(slots: Iterable[Rows]) -> Rows:
-    """Return the slots, each once, in order.
-
-    >>> distinct([np.array([3, 1]), np.array([1])]).tolist()
-    [1, 3]
-    """
-    columns = list(slots)
-    if len(columns) == 1 and len(columns[0]) == 1:
-        return columns[0]
-    found = ascending(np.concatenate([np.empty(0, dtype=np.intp), *columns]))
-    return found[flatnonzero(np.concatenate([[True], found[1:] != found[:-1]]))] if len(found) else found

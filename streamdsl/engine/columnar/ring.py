@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.columnar.lanes import Lanes, distinct
+from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.numbers import ENDLESS
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.slots import SlotTable
@@ -55,7 +55,7 @@ class DeltaRing:
         ends = flatnonzero(hi != ENDLESS)
         ending = self.deltas.find(hi[ends], groups[ends])
         self.deltas.lanes.add(ending, -terms.take(ends))
-        slots = distinct([starting, ending])
+        slots = self.deltas.each_once([starting, ending])
         self.deltas.drop(slots[self.deltas.lanes.are_zero(slots)])
 
     def open(self, last: int, room: Room) -> Iterator[Opened]:

@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from streamdsl.engine.columnar.lanes import Lanes, distinct
+from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.index.pair_index import PairIndex, Places
-from streamdsl.engine.sorting import stable_order
+from streamdsl.engine.sorting import order_by, stable_order
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
@@ -81,11 +81,13 @@ class SlotTable(PairIndex):
         return max(self._counts, default=None)
 
     def until(self, last: int) -> Rows:
-        """Return the slots with window numbers up to `last`. O(slots) if there is such a number."""
+        """Return the slots with window numbers up to `last`, by window number and group. O(slots) if there is such a number."""
         if not self._order or self._order[0] > last:
             return _NONE
         slots = self.slots()
-        return slots[flatnonzero(self.number[slots] <= last)]
+        slots = slots[flatnonzero(self.number[slots] <= last)]
+        order = order_by([self.number[slots], self.group[slots]])
+        return slots if order is None else slots[order]
 
     def between(self, first: int, last: int) -> Rows:
         """Return the slots with window numbers from `first` to `last`."""
@@ -105,7 +107,7 @@ class SlotTable(PairIndex):
         """Return those of the slots made for a window number that are its own still, each once."""
         slots = np.concatenate(made).astype(np.intp)
         mine = slots[flatnonzero((self.number[slots] == number) & (self._places[slots] >= 0))]
-        return distinct([mine])
+        return self.each_once([mine])
 
 
 def _runs(numbers: Ticks) -> list[tuple[int, int, int, Rows]]:

@@ -40,6 +40,11 @@ class Narrow:
             self._values = self._values.astype(np.int64)
         self._values[slots] = values
 
+    @property
+    def values(self) -> NDArray[Any]:
+        """All of them, as they are kept."""
+        return self._values
+
     def item(self, slot: int) -> int:
         """Return one of them."""
         found: int = self._values.item(slot)

@@ -1,15 +1,18 @@
-"""Pairs of integers by hashing: whole columns are looked up at once."""
+"""Pairs of integers: whole columns are looked up at once, in a block with a place for each pair, or by hashing."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.index.narrow import Narrow
-from streamdsl.engine.pairs import few_pairs
-from streamdsl.expr.table import Rows, flatnonzero
+from streamdsl.engine.pairs import distinct, few_pairs, span_of
+from streamdsl.expr.kernel import Kernel
+from streamdsl.expr.table import Rows, flatnonzero, largest, least
 from streamdsl.temporal.time import Ticks
 
 _EMPTY: Final = -1
@@ -18,6 +21,10 @@ _CLAIM: Final = -3
 _LEAST: Final = 64
 _RECENT: Final = 1024
 _FEW: Final = 4
+_SPARSE: Final = ((2**10, 2**10), (2**16, 64), (math.inf, 4))
+"""A block of up to so many places has at most so many for each pair in use when it is made; it then gets more for later pairs."""
+_SLACK: Final = 8
+"""A block has room for so many more groups, and for so many numbers, at least."""
 _FACTORS: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93)
 _MIX: Final = tuple(map(np.uint64, (*_FACTORS, 32)))
 _ALL: Final = 2**64 - 1
@@ -28,7 +35,9 @@ Places = NDArray[np.int32]
 class PairIndex:
     """A slot for each pair that is in use; `number` and `group` say which pair it is of. Slots that are released are used again.
 
-    A place of `_table` has a slot, or none, or had one that is gone; where another pair has the place the next one is tried.
+    A place of `_table` has a slot or none. Pairs that lie close together, as windows that are open and groups that have small
+    numbers do, have each a place of its own in a block: the numbers from `_first` on, `_width` groups from `_lowest` on of each.
+    Others are hashed: then a place may have had a slot that is gone, and where another pair has the place the next one is tried.
 
     >>> index = PairIndex()
     >>> slots = index.find(np.array([7, 7, 8]), np.array([30, 20, 30]))
@@ -46,6 +55,10 @@ class PairIndex:
         self._places: Places = np.empty(0, dtype=np.int32)
         self._table: Places = np.full(_LEAST, _EMPTY, dtype=np.int32)
         self._n_taken = 0
+        """How many places of hashed pairs are not empty."""
+        self._first = self._lowest = 0
+        self._width = 1
+        """The groups of the block; 0: pairs are hashed."""
         self._recent: dict[tuple[int, int], int] = {}
         self._released: Places = np.empty(0, dtype=np.int32)
         self._n_released = 0
@@ -65,10 +78,10 @@ class PairIndex:
         """Return the slot of each pair, made if there is none. O(1) each."""
         if len(numbers) == 1:
             return np.array([self.find_one(int(numbers[0]), int(groups[0]))])
-        pairs = few_pairs(numbers, groups)
-        return (
-            self.find_different(numbers, groups) if pairs is None else self.find_different(pairs.first, pairs.second)[pairs.index]
-        )
+        pairs = few_pairs(numbers, groups) if not self._width else None
+        if pairs is None:
+            return self.find_different(numbers, groups)
+        return self.find_different(pairs.first, pairs.second)[pairs.index]
 
     def find_one(self, number: int, group: int) -> int:
         """Return the slot of a single pair: where events come one by one, a few are asked for again and again."""
@@ -83,13 +96,16 @@ class PairIndex:
     def _seek_one(self, number: int, group: int) -> int:
         """Return the slot of a single pair, made if there is none: a number at a time costs less than columns of one."""
         table, place = self._table, self._home_of(number, group)
+        if place is None:
+            return int(self.find_different(np.array([number]), np.array([group]))[0])
         slot = table.item(place)
         while slot != _EMPTY:
             if slot >= 0 and self.group.item(slot) == group and self.number.item(slot) == number:
                 return slot
             place = (place + 1) & (len(table) - 1)
             slot = table.item(place)
-        if 2 * (self._n_taken + 1) > len(table) or not (self._n_released or self._fresh < self.size):
+        is_full = not self._width and 2 * (self._n_taken + 1) > len(table)
+        if is_full or not (self._n_released or self._fresh < self.size):
             return int(self.find_different(np.array([number]), np.array([group]))[0])
         slot = self._take_one()
         table[place], self._places[slot] = slot, place
@@ -101,6 +117,8 @@ class PairIndex:
 
     def find_different(self, numbers: Ticks, groups: Ticks) -> Rows:
         """Return what `find` does, sooner where most of the pairs are different."""
+        if len(numbers):
+            self._fit(numbers, groups)
         places = self._home(numbers, groups)
         slots = self._seek(numbers, groups, places)
         missing = flatnonzero(slots < 0)
@@ -114,9 +132,26 @@ class PairIndex:
             missing = missing[slots[missing] < 0]
         return slots
 
+    def seek(self, numbers: Ticks, groups: Ticks) -> Rows:
+        """Return the slot of each pair, a negative number where there is none."""
+        if not self._width or not len(numbers) or self._holds(numbers, groups):
+            return self._seek(numbers, groups, self._home(numbers, groups))
+        stop = self._first + len(self._table) // self._width
+        within = (numbers >= self._first) & (numbers < stop) & (groups >= self._lowest) & (groups < self._lowest + self._width)
+        rows = flatnonzero(within)
+        slots = np.full(len(numbers), _EMPTY, dtype=np.intp)
+        slots[rows] = self._table[self._home(numbers[rows], groups[rows])]
+        return slots
+
     def _seek(self, numbers: Ticks, groups: Ticks, places: Rows) -> Rows:
         """Return the slots, -1 where there is none, looking on from `places`, which then are where the slots are, or would be."""
         slots = self._table[places].astype(np.intp)
+        if self._width:
+            return slots
+        seeker = PAIR_SEEKER.over(len(places))
+        if seeker is not None:
+            seeker(self._table, self.number.values, self.group.values, numbers, groups, places, slots)
+            return slots
         left = flatnonzero(~self._is_settled(slots, numbers, groups))
         while len(left):
             places[left] = (places[left] + 1) & (len(self._table) - 1)
@@ -153,8 +188,12 @@ class PairIndex:
         """Take note of a single slot that has just been made."""
         self.made(np.array([slot]))
 
-    def _home_of(self, number: int, group: int) -> int:
-        """Return what `_home` does, for a single pair."""
+    def _home_of(self, number: int, group: int) -> int | None:
+        """Return what `_home` does, for a single pair; None if the block has no place for it."""
+        if self._width:
+            row, column = number - self._first, group - self._lowest
+            is_within = 0 <= column < self._width and 0 <= row < len(self._table) // self._width
+            return row * self._width + column if is_within else None
         first, second, last = _FACTORS
         mixed = (group * first + number * second) & _ALL
         mixed = ((mixed ^ (mixed >> 32)) * last) & _ALL
@@ -162,6 +201,12 @@ class PairIndex:
 
     def _home(self, numbers: Ticks, groups: Ticks) -> Rows:
         """Return the place that is tried first for each pair."""
+        if self._width:
+            places = numbers - self._first
+            places *= self._width
+            places += groups
+            places -= self._lowest
+            return places
         first, second, last, half = _MIX
         mixed = groups.view(np.uint64) * first
         mixed += numbers.view(np.uint64) * second
@@ -171,20 +216,40 @@ class PairIndex:
         return mixed.view(np.int64)
 
     def _make_room(self, numbers: Ticks, groups: Ticks) -> bool:
-        """Make a larger table, or the same without places that are gone, if so many slots need one; say whether it was made."""
-        if 2 * (self._n_taken + len(numbers)) <= len(self._table):
+        """Make another table, without places that are gone, if so many slots more need one; say whether it was made."""
+        if self._width or 2 * (self._n_taken + len(numbers)) <= len(self._table):
             return False
         wanted = len(self) + _count_pairs(numbers, groups)
         if 2 * (self._n_taken - len(self) + wanted) <= len(self._table):
             return False
-        self._rebuild(max(_LEAST, 1 << (3 * wanted - 1).bit_length()))
+        self._rebuild(numbers, groups, wanted)
         return True
 
-    def _rebuild(self, size: int) -> None:
+    def _fit(self, numbers: Ticks, groups: Ticks) -> None:
+        """See to it that a block has a place for each of these pairs, of which there are some."""
+        if self._width and not (self._holds(numbers, groups)):
+            self._rebuild(numbers, groups, len(self) + _count_pairs(numbers, groups))
+
+    def _holds(self, numbers: Ticks, groups: Ticks) -> bool:
+        stop = self._first + len(self._table) // self._width
+        is_within = least(groups) >= self._lowest and largest(groups) < self._lowest + self._width
+        return is_within and least(numbers) >= self._first and largest(numbers) < stop
+
+    def _rebuild(self, numbers: Ticks, groups: Ticks, wanted: int) -> None:
+        """Make a table for the pairs that are in use and for these, so many in all: a block if they lie close together."""
         slots = self.slots()
-        self._table = np.full(size, _EMPTY, dtype=np.int32)
+        known, known_groups = self.number[slots], self.group[slots]
+        held = len(slots) > 0
+        (first, n), (lowest, width) = span_of([numbers, *[known] * held]), span_of([groups, *[known_groups] * held])
         self._n_taken = len(slots)
-        places = self._home(self.number[slots], self.group[slots])
+        if n * width <= wanted * next(each for most, each in _SPARSE if n * width <= most):
+            # Numbers and groups that come later are larger, mostly.
+            self._first, self._lowest, self._width = first, lowest, width + max(width // 4, _SLACK)
+            size = max(2 * n, _SLACK) * self._width
+        else:
+            self._width, size = 0, max(_LEAST, 1 << (3 * wanted - 1).bit_length())
+        self._table = np.full(size, _EMPTY, dtype=np.int32)
+        places = self._home(known, known_groups)
         while len(slots):
             empty = flatnonzero(self._table[places] == _EMPTY)
             self._table[places[empty]] = slots[empty]
@@ -221,7 +286,7 @@ class PairIndex:
         """Let slots go; they can then be used again."""
         if len(slots):
             self._forget_recent(slots)
-            self._table[self._places[slots]] = _GONE
+            self._table[self._places[slots]] = _EMPTY if self._width else _GONE
             self._places[slots] = _GONE
             before, self._n_released = self._n_released, self._n_released + len(slots)
             if self._n_released > len(self._released):
@@ -236,13 +301,59 @@ class PairIndex:
                 self._recent.pop((self.number.item(slot), self.group.item(slot)), None)
 
     def slots(self) -> Rows:
-        """Return all slots in use."""
-        return flatnonzero(self._places >= 0)
+        """Return all slots in use, those of a block by number and group, others in their own order."""
+        return self._table[flatnonzero(self._table >= 0)].astype(np.intp) if self._width else flatnonzero(self._places >= 0)
+
+    def each_once(self, parts: Iterable[Rows]) -> Rows:
+        """Return slots in use in the order in which `slots` has them, each once.
+
+        >>> index = PairIndex()
+        >>> slots = index.find(np.array([8, 7, 8]), np.array([1, 2, 1]))
+        >>> index.each_once([slots]).tolist() == slots[[1, 0]].tolist()
+        True
+        """
+        columns = list(parts)
+        slots = columns[0] if len(columns) == 1 else np.concatenate([np.empty(0, dtype=np.intp), *columns])
+        if len(slots) < 2:
+            return slots
+        if not self._width:
+            return distinct(slots, self.size)
+        return self._table[distinct(self._places[slots].astype(np.intp), len(self._table))].astype(np.intp)
 
 
 def longer(column: NDArray[Any], size: int) -> NDArray[Any]:
     """Return a column with zeros after it."""
     return np.concatenate([column, np.zeros(size - len(column), dtype=column.dtype)])
+
+
+def seek_pairs(
+    table: Places,
+    known_numbers: NDArray[Any],
+    known_groups: NDArray[Any],
+    numbers: Ticks,
+    groups: Ticks,
+    places: Rows,
+    slots: Rows,
+) -> None:
+    """Look for each hashed pair from its place on, and write the place and the slot, -1 where there is none.
+
+    >>> place, slot = np.array([1]), np.array([0])
+    >>> seek_pairs(np.array([-1, 0, 1, -1]), np.array([7, 8]), np.array([5, 5]), np.array([8]), np.array([5]), place, slot)
+    >>> place.item(), slot.item()
+    (2, 1)
+    """
+    last = len(table) - 1
+    for row in range(len(places)):
+        place = places[row]
+        slot = table[place]
+        while slot != -1 and (slot < 0 or known_groups[slot] != groups[row] or known_numbers[slot] != numbers[row]):
+            place = (place + 1) & last
+            slot = table[place]
+        places[row] = place
+        slots[row] = slot
+
+
+PAIR_SEEKER: Final = Kernel(seek_pairs)
 
 
 def _count_pairs(numbers: Ticks, groups: Ticks) -> int:

@@ -16,7 +16,7 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, Accumulator, result_columns
 from streamdsl.engine.columnar.cells import Cells
 from streamdsl.engine.columnar.combine import combine_windows
-from streamdsl.engine.columnar.lanes import Lanes, distinct
+from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.ring import DeltaRing, Opened
@@ -41,6 +41,8 @@ from streamdsl.windows import Hopping, Output, Snapshot, unending
 _ROW: Final = Part(ROWS, None, None, 1)
 _FEW: Final = 4
 """A row in so many windows enters all that have begun; one in more waits in the ring for those that may not show yet."""
+_EACH: Final = 64
+"""So many rows, for each window that a row is in, enter window by window."""
 _NONE: Final = np.arange(0)
 
 
@@ -92,7 +94,7 @@ class ColumnarWindowOperator(Operator):
             self.ring.add(part)
         touched = [self._open(found) for found in self.ring.open(last, self.room)]
         touched += map(self._enter, early)
-        return Batch.concat([self._emit(self._due(distinct(touched), ctis[0])), passed])
+        return Batch.concat([self._emit(self._due(self.cells.each_once(touched), ctis[0])), passed])
 
     def _last_cell(self) -> int:
         """Return the number of the last window that has cells: later ones are in the ring."""
@@ -129,7 +131,7 @@ class ColumnarWindowOperator(Operator):
             touched = touched[may_show]
         if self._shown == before:
             return touched
-        return distinct([touched, self.cells.between(before + 1, self._shown)])
+        return self.cells.each_once([touched, self.cells.between(before + 1, self._shown)])
 
     def _drop_empty(self, cells: Rows) -> None:
         """Let go cells without rows, whose results have never been out."""
@@ -232,9 +234,22 @@ class ColumnarWindowOperator(Operator):
             slots = self.cells.find(part.lo, part.groups)
             self.cells.lanes.add(slots, part.terms)
             return slots
+        if part.each and part.each * _EACH <= len(part.lo):
+            return self._enter_alike(part)
         found = combine_windows([part], self.room)
         slots = self.cells.find(found.numbers, found.groups)
         self.cells.lanes.merge(slots, found.lanes)
+        return slots
+
+    def _enter_alike(self, part: Pending) -> Rows:
+        """Do as `_enter` does with rows that are all in as many windows: their sums are found once for those that begin alike."""
+        found = combine_windows([part.firsts], self.room)
+        entered = []
+        for ahead in range(part.each):
+            entered.append(self.cells.find(found.numbers + ahead, found.groups))
+            self.cells.lanes.merge(entered[-1], found.lanes)
+        slots = self.cells.each_once(entered)
+        self.room.take(len(slots))
         return slots
 
     def _period(self, number: int) -> Lifetime:
@@ -305,16 +320,15 @@ class ColumnarWindowOperator(Operator):
 
     def _changes(self, numbers: Ticks, groups: Ticks, gone: Rows, table: Table, versions: Ticks) -> Batch:
         """Return the retractions of the results of `gone` windows, then the insertions of those of the first windows."""
-        if len(gone):
-            rows = np.concatenate([gone, np.arange(table.size - len(gone))])
-            numbers, groups = numbers[rows], groups[rows]
         starts = self.numbers.starts(numbers)
         ends = starts + self.windows.size
         le, re = (ends, ends + CHRONON) if self.node.output is Output.POINT_AT_END else (starts, ends)
         before, after = le, re
         if len(gone):
-            before, after = le.copy(), re.copy()
-            before[: len(gone)], after[: len(gone)] = re[: len(gone)], le[: len(gone)]
+            n = table.size - len(gone)  # windows that have lost all rows only go
+            starts, groups = (np.concatenate([each[gone], each[:n]]) for each in (starts, groups))
+            before, after = np.concatenate([re[gone], le[:n]]), np.concatenate([le[gone], re[:n]])
+            le = starts if le is not ends else np.concatenate([le[gone], le[:n]])
         ids = VersionedIds(self._ids(starts, groups), versions)
         return Batch(ids, le, before, after, table, groups if self.is_grouped else None)
 
@@ -354,6 +368,11 @@ class ColumnarWindowOperator(Operator):
     def shows_at_ends(self) -> bool:
         """Whether a window shows its result when a CTI passes its end, and then only."""
         return self.numbers.gate.final and self.node.output is Output.ALIGN
+
+    @property
+    def grid(self) -> Hopping:
+        """Its windows."""
+        return self.windows
 
     def quiet_until(self, cti: int) -> int:
         """Return the CTI below which it sends nothing and its own CTI stays, whatever insertions come; MIN_TIME if none."""

@@ -91,6 +91,11 @@ class GridWindowOperator(FramedWindowOperator):
         node = self.node
         return self.gate.final and node.output is Output.ALIGN and not node.sees_ends
 
+    @property
+    def grid(self) -> Hopping:
+        """Its windows."""
+        return self.frame.grid
+
     def quiet_until(self, cti: int) -> int:
         """Return the CTI below which it sends nothing and its own CTI stays, whatever insertions come; MIN_TIME if none."""
         grid = self.frame.grid

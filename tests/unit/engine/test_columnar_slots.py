@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import given
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 
 from streamdsl.engine.codes import factorise
 from streamdsl.engine.columnar.slots import SlotTable
+from streamdsl.engine.index.pair_index import PAIR_SEEKER
 from streamdsl.engine.keys import KeyTable, PartNumbers
 from streamdsl.engine.pairs import distinct_pairs
+from streamdsl.expr import kernel
 from streamdsl.expr.nodes import Field, Make
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import column_of
@@ -73,20 +76,33 @@ def test_slots_stay_with_their_window_and_group(steps: list[tuple[int, int, bool
     assert sorted(table.slots().tolist()) == sorted(model.values())
 
 
-far = st.one_of(st.integers(0, 3), st.integers(MIN_TIME, INFINITY))
+near, far = st.integers(0, 12), st.one_of(st.integers(0, 3), st.integers(MIN_TIME, INFINITY))
+near_or_far = st.one_of(*(st.lists(st.tuples(each, each), max_size=200) for each in (near, far)))
 
 
-@given(st.lists(st.tuples(st.lists(st.tuples(far, far), max_size=200), st.integers(-2, 4)), max_size=8))
+@given(st.lists(st.tuples(near_or_far, st.integers(-2, 14)), max_size=8), st.booleans())
 def test_equal_pairs_have_one_slot_however_many_are_asked_for_at_once(
-    batches: list[tuple[list[tuple[int, int]], int]],
+    batches: list[tuple[list[tuple[int, int]], int]], are_compiled: bool
 ) -> None:
+    PAIR_SEEKER.load()
+    with patch.object(kernel, "FEW", 1 if are_compiled else 2**40):
+        _ask_for_all(batches)
+
+
+def _ask_for_all(batches: list[tuple[list[tuple[int, int]], int]]) -> None:
     table, model = SlotTable(), dict[tuple[int, int], int]()
     for rows, passed in batches:
         numbers, groups = (np.array([row[i] for row in rows], dtype=np.int64) for i in (0, 1))
+        assert np.maximum(table.seek(numbers, groups), -1).tolist() == [model.get(row, -1) for row in rows]
         slots = table.find(numbers, groups)
+        assert table.each_once([slots, slots[::2]]).tolist() == [slot for slot in table.slots().tolist() if slot in slots]
         assert list(zip(table.number[slots].tolist(), table.group[slots].tolist(), strict=True)) == rows
         for row, slot in zip(rows, slots.tolist(), strict=True):
             assert model.setdefault(row, slot) == slot
+        until = table.until(passed)
+        assert list(zip(table.number[until].tolist(), table.group[until].tolist(), strict=True)) == sorted(
+            pair for pair in model if pair[0] <= passed
+        )
         gone = table.pop_until(passed)
         assert sorted(gone.tolist()) == sorted(slot for (number, _), slot in model.items() if number <= passed)
         table.release(gone)

@@ -69,7 +69,7 @@ def test_compiled_loops_add_what_columns_add(values: list[float], data: st.DataO
     by_columns, by_loop, by_compiled = Lanes(3), Lanes(3), Lanes(3)
     by_columns.add(index, terms)
     DIGIT_ADDER.load()
-    with patch.object(kernel, "MANY", 1):
+    with patch.object(kernel, "FEW", 1):
         by_compiled.add(index, terms)
         with patch.object(DIGIT_ADDER, "over", lambda _: add_digits):
             by_loop.add(index, terms)
@@ -89,7 +89,7 @@ def test_float_sums_are_rounded_once(values: list[float]) -> None:
         expected = math.inf if sum(map(Fraction, values)) > 0 else -math.inf
     assert result(total, lanes_of(total, values)) == expected
     DIGIT_SUMMER.load()
-    with patch.object(kernel, "MANY", 1):
+    with patch.object(kernel, "FEW", 1):
         assert result(total, lanes_of(total, values)) == expected
         with patch.object(DIGIT_SUMMER, "over", lambda _: sum_digits):
             assert result(total, lanes_of(total, values)) == expected
