@@ -194,7 +194,7 @@ class Few(Batch):
         return found
 
 
-def few_of(results: Sequence[Result], schema: Schema, is_grouped: bool, origin: WindowIds) -> Batch:
+def few_results(results: Sequence[Result], schema: Schema, is_grouped: bool, origin: WindowIds) -> Batch:
     """Return what changes of windows' results."""
     if not results:
         return EMPTY

@@ -12,7 +12,7 @@ import numpy as np
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.lanes import LaneParts
 from streamdsl.engine.columnar.window_ids import WindowIds
-from streamdsl.engine.few import Change, Few, Result, few_of
+from streamdsl.engine.few import Change, Few, Result, few_results
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator
 from streamdsl.expr.nodes import Choose, Constant, Expr, Make
@@ -221,7 +221,7 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
             come.append(((id, version, le, le, re), now, group))
         if dead:
             gone += self._emptied(dead, touched)
-        return few_of(gone + come, self._projected.schema, self.is_grouped, self._origin)
+        return few_results(gone + come, self._projected.schema, self.is_grouped, self._origin)
 
     def _emptied(self, dead: Sequence[int], touched: Touched) -> list[Result]:
         """Let go cells that have no rows left, and return their results that were out."""

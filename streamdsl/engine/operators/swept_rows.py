@@ -12,7 +12,7 @@ import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.columnar.window_ids import WindowIds
-from streamdsl.engine.few import Few, Result, few_of
+from streamdsl.engine.few import Few, Result, few_results
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.swept import SweptOperator
 from streamdsl.engine.swept.given import Arguments, Given, given_exprs
@@ -155,7 +155,7 @@ class RowSweptOperator(SweptOperator):
             results.clear(np.array(back))
         for slot, now in zip(shown, passed[0], strict=True):
             self._exchange(slot, now, changes)
-        return few_of(changes, self._projected.schema, self.is_grouped, self._origin)
+        return few_results(changes, self._projected.schema, self.is_grouped, self._origin)
 
     def _exchange(self, slot: int, now: Values, changes: list[Result]) -> None:
         """Put a result in the place of the one that is out, and note what changes."""
