@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Column, Rows, Table, column_of, object_column
-
-_KINDS: Final = {int: "i", float: "f", bool: "b"}
+from streamdsl.expr.table import Column, Rows, Table, object_column
 
 
 class GrowingColumn:
@@ -45,26 +41,6 @@ class GrowingColumn:
             self._column = longer
         self._column[self.size : size] = values
         self.size = size
-
-    def append_one(self, value: object) -> None:
-        """Put a single plain value at the end.
-
-        >>> column = GrowingColumn()
-        >>> for value in (1, True, 2**70):
-        ...     column.append_one(value)
-        >>> column.values.tolist()
-        [1, True, 1180591620717411303424]
-        """
-        column, size = self._column, self.size
-        if size == len(column) or column.dtype.kind not in ("O", _KINDS.get(type(value))):
-            self.append(column_of([value]))
-        else:
-            try:
-                column[size] = value
-            except OverflowError:
-                self.append(column_of([value]))
-            else:
-                self.size = size + 1
 
     def keep(self, rows: Rows) -> None:
         """Keep only these rows, in this order."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.buffered.growing import GrowingColumn, GrowingTable
 from streamdsl.engine.ids import Ids
-from streamdsl.expr.table import Column, Rows, Table, flatnonzero, object_column
+from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero, object_column
 from streamdsl.temporal.time import Ticks
+
+_MOST_LATE: Final = 256
+"""So many rows that come one by one wait at most."""
 
 
 class NewRows(NamedTuple):
@@ -40,43 +43,50 @@ class RowTable:
         self._arguments = [GrowingColumn() for _ in range(n_arguments)]
         self.payloads = GrowingTable() if has_payloads else None
         self._columns = [self._ids, self._groups, self._le, self._re, self._alive, *self._arguments]
+        self._late: list[tuple[Hashable, int, int, int, Sequence[Any]]] = []
+        """Rows that have come one by one, and wait until somebody reads a column."""
         self.n_gone = 0
         self._places: dict[tuple[Hashable, int], int] | None = None
 
     def __len__(self) -> int:
-        return self._le.size
+        return self._le.size + len(self._late)
+
+    def _column(self, column: GrowingColumn) -> Column:
+        self.put_in_columns()
+        return column.values
 
     @property
     def ids(self) -> Column:
         """Each row's id."""
-        return self._ids.values
+        return self._column(self._ids)
 
     @property
     def groups(self) -> Ticks:
         """The number of each row's group."""
-        return self._groups.values
+        return self._column(self._groups)
 
     @property
     def le(self) -> Ticks:
         """Each row's LE."""
-        return self._le.values
+        return self._column(self._le)
 
     @property
     def re(self) -> Ticks:
         """Each row's RE."""
-        return self._re.values
+        return self._column(self._re)
 
     @property
     def alive(self) -> NDArray[np.bool_]:
         """Which rows have not gone."""
-        return self._alive.values
+        return self._column(self._alive)
 
     def argument(self, number: int) -> Column:
         """Return an argument of each row."""
-        return self._arguments[number].values
+        return self._column(self._arguments[number])
 
     def add(self, new: NewRows) -> Rows:
         """Put rows at the end, and return their places."""
+        self.put_in_columns()
         first = len(self)
         ids = new.ids if isinstance(new.ids, np.ndarray) else object_column(new.ids.tolist())
         for column, values in zip(self._columns, self._of(new, ids), strict=True):
@@ -90,11 +100,23 @@ class RowTable:
     def add_one(self, id: Hashable, group: int, le: int, re: int, arguments: Sequence[Any]) -> int:
         """Put a single row of plain values at the end, and return its place."""
         place = len(self)
-        for column, value in zip(self._columns, (id, group, le, re, True, *arguments), strict=True):
-            column.append_one(value)
+        self._late.append((id, group, le, re, arguments))
         if self._places is not None:
             self._places[id, le] = place
+        if len(self._late) >= _MOST_LATE:
+            self.put_in_columns()
         return place
+
+    def put_in_columns(self) -> None:
+        """Put the rows that wait into the columns."""
+        if not self._late:
+            return
+        late, self._late = self._late, []
+        ids, groups, le, re, arguments = zip(*late, strict=True)
+        columns = [object_column(ids), *(np.array(times, dtype=np.int64) for times in (groups, le, re))]
+        columns += [np.ones(len(late), dtype=np.bool_), *map(column_of, zip(*arguments, strict=True))]
+        for column, values in zip(self._columns, columns, strict=True):
+            column.append(values)
 
     def _of(self, new: NewRows, ids: Column) -> list[Column]:
         return [ids, new.groups, new.le, new.re, np.ones(len(new.le), dtype=np.bool_), *new.arguments]
@@ -115,12 +137,13 @@ class RowTable:
 
     def at(self, places: Rows, re: Ticks) -> NewRows:
         """Return rows as they are, but for their REs."""
-        arguments = [column.values[places] for column in self._arguments]
+        arguments = [self._column(column)[places] for column in self._arguments]
         table = None if self.payloads is None else self.payloads.take(places)
-        return NewRows(self._ids.values[places], self.groups[places], self.le[places], re, arguments, table)
+        return NewRows(self.ids[places], self.groups[places], self.le[places], re, arguments, table)
 
     def keep(self, places: Rows) -> None:
         """Keep only the rows at these places, in this order, all of which are alive."""
+        self.put_in_columns()
         for column in self._columns:
             column.keep(places)
         if self.payloads is not None:
@@ -131,5 +154,5 @@ class RowTable:
 
     def _index(self) -> dict[tuple[Hashable, int], int]:
         alive = flatnonzero(self.alive)
-        pairs = zip(self._ids.values[alive].tolist(), self.le[alive].tolist(), strict=True)
+        pairs = zip(self.ids[alive].tolist(), self.le[alive].tolist(), strict=True)
         return dict(zip(pairs, alive.tolist(), strict=True))

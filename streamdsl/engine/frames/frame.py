@@ -236,13 +236,14 @@ class DisjointFrame(Frame):
     def takes(self, rows: Sequence[tuple[int, int, int]], watermark: int, held: Arrangement) -> bool:
         if self.policy.time_sensitive:
             return False
-        table, count = self.table, 0
+        table = self.table
         for code, le, re in rows:
             end = self.end(re)
             if not table.fit(le, end):
                 return False
-            count += table.index.count(table.place(code, le), table.place(code, end))
-        return count <= MOST
+            if table.index.has_more(table.place(code, le), table.place(code, end), MOST // len(rows)):
+                return False
+        return True
 
     def end(self, re: int) -> int:
         """Return the time before which the windows of a row begin."""

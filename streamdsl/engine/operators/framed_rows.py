@@ -80,6 +80,9 @@ class RowFramedOperator(RowSweptOperator):
         for slot in step.entered:
             touched[slot] = True
 
+    def put_in_order(self) -> None:
+        self.rows.rows.put_in_columns()
+
     def _values(self, slot: int) -> Values:
         return self.folds.values(slot)
 

@@ -71,7 +71,7 @@ class Packing:
 
         >>> packing = Packing()
         >>> _ = packing.fit(3, 100, 200)
-        >>> packing.number(2, 150) == packing.numbers(np.array([2]), np.array([150]))[0]
+        >>> packing.number(2, 150) == packing.numbers(np.array([2]), np.array([150])).item()
         True
         """
         if self._codes == 1:

@@ -122,14 +122,23 @@ class SortedIndex:
                 break
         return numbers, slots
 
-    def count(self, low: int, high: int) -> int:
-        """Return how many entries are from `low` to `high`, as long as they are in two pieces; else about how many."""
-        first, last = int(self._firsts.searchsorted(low)), int(self._firsts.searchsorted(high))
-        if last - first > 1 or not last:
-            return int(self._sizes[first : last - 1].sum()) + 1 if last else 0
-        piece = self._pieces[max(first - 1, 0)][0]
-        found = int(piece.searchsorted(high)) - int(piece.searchsorted(low))
-        return found if first == last else found + int(self._pieces[last - 1][0].searchsorted(high))
+    def has_more(self, low: int, high: int, most: int) -> bool:
+        """Say whether there are more than so many entries from `low` to `high`, or about as many.
+
+        >>> index = SortedIndex()
+        >>> for number in (3, 7, 9):
+        ...     index.insert_one(number, 10 * number)
+        >>> index.has_more(3, 9, 2), index.has_more(3, 9, 1)
+        (False, True)
+        """
+        at = max(int(self._firsts.searchsorted(low)) - 1, 0)
+        left = most
+        for numbers, _ in self._pieces[at : at + 2]:
+            last = left + (int(numbers.searchsorted(low)) if left == most else 0)
+            if last < len(numbers):
+                return bool(numbers[last] < high)
+            left = last - len(numbers)
+        return at + 2 < len(self._pieces)
 
     def following(self, number: int) -> int | None:
         """Return the slot of the entry after a number, None if there is none."""

@@ -92,15 +92,15 @@ class Timeline:
 
     def takes(self, rows: Sequence[RowChange]) -> bool:
         """Say whether rows can be taken one by one."""
-        count = 0
         for code, le, re_old, re_new in rows:
             high = max([time for time in (le, re_old, re_new) if time != INFINITY])
             if not self._packing.fits(len(self.codes), le, high):
                 self._repack(le, high)
             if self._packing.is_wide:
                 return False
-            count += self._index.count(self._place(code, le), self._place(code, max(re_old, re_new)))
-        return count <= MOST and self.boundaries.lanes.are_numbers
+            if self._index.has_more(self._place(code, le), self._place(code, max(re_old, re_new)), MOST // len(rows)):
+                return False
+        return self.boundaries.lanes.are_numbers
 
     def take_rows(self, rows: Sequence[RowChange], given: Sequence[Given], watermark: int) -> tuple[dict[int, bool], list[int]]:
         """Take rows in, and raise the watermark.
