@@ -58,8 +58,11 @@ class ArrowSource(Source):
 
     @property
     def codebook(self) -> Codebook | None:
-        places = {_place_of(chunk.dictionary) for chunk in self.array.chunks} if pa.types.is_dictionary(self.array.type) else ()
-        return Codebook(*places, self.array.chunk(0).dictionary, self.n_codes) if len(places) == 1 else None
+        if not pa.types.is_dictionary(self.array.type):
+            return None
+        values = [chunk.dictionary for chunk in self.array.chunks]
+        places = {_place_of(each) for each in values}
+        return Codebook(places.pop(), values[0], self.n_codes) if len(places) == 1 else None
 
     def row_fingerprints(self, rows: Rows | slice) -> Fingerprints | None:
         is_coded = "_encoded" in self.__dict__ or pa.types.is_dictionary(self.array.type)
