@@ -184,6 +184,9 @@ class Graph:
     frontiers: list[Stage] = field(default_factory=list)
     """The way to the only output by stages that have a final frontier of their own, the last one is the output's."""
 
+    keeps_keys: bool = False
+    """Whether no key is forgotten now: rows wait whose keys nobody has looked at."""
+
     def step(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
         """Run one piece of every source through the plan, and return what comes of each output.
 
@@ -195,7 +198,7 @@ class Graph:
         else:
             out = self._through(pieces, ctis)
         for table in self.key_tables:
-            if table.is_due and min(ctis.values(), default=INFINITY) < INFINITY:
+            if table.is_due and not self.keeps_keys and min(ctis.values(), default=INFINITY) < INFINITY:
                 self._forget_keys()
         for table in self.key_tables:
             table.end_step()

@@ -273,7 +273,7 @@ def test_a_session_fed_keys_of_any_kind_sends_what_their_events_cause(seed: int)
 
 
 def pushed(rng: Random, key: str, other: str) -> Iterator[tuple[Any, list[Event[Any]]]]:
-    """Yield frames by all doors, some of which are parts of one table and of its dictionaries, and their events, with CTIs between."""
+    """Yield frames by all doors, some of which are parts of one table, and their events; CTIs stand between."""
     start, first = 0, 0
     for _ in range(rng.randint(1, 4)):
         table, door = table_of(rng, key, other, start), rng.choice(list(DOORS))
