@@ -134,13 +134,17 @@ class PartNumbers:
         """Return the numbers of held values, each of which is looked at once."""
         codes, source = column.codes, column.source
         if source.numbers is None or source.numbers.dictionary is not self._shown:
-            source.numbers = Known(self._shown, np.full(source.n_codes, -1, dtype=np.int64), source.n_codes)
+            before = _KNOWN.get(self._shown)
+            source.numbers = None if before is None else before.recall(source)
+            source.numbers = source.numbers or Known(self._shown, np.full(source.n_codes, -1, dtype=np.int64), source.n_codes)
         known = source.numbers
         numbers = known.numbers[codes]
         if known.n_missing and len(unknown := flatnonzero(numbers < 0)):
             new = _in_order(codes[unknown], source.n_codes)
             known.numbers[new] = self._of_codes(source, new)
             source.numbers = Known(self._shown, known.numbers, known.n_missing - len(new))
+            if len(new) >= _MANY or self._shown in _KNOWN:
+                _KNOWN.setdefault(self._shown, KnownValues()).note(source, source.numbers)
             numbers[unknown] = known.numbers[codes[unknown]]
         return numbers
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.index.pair_index import PairIndex, longer
-from streamdsl.expr.held import Fingerprints, Source
+from streamdsl.expr.held import Codebook, Fingerprints, Known, Source
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
@@ -24,8 +24,20 @@ class KnownValues:
     def __init__(self) -> None:
         self._kinds: dict[str, _OneKind] = {}
         self._first: ref[Source] | None = None
+        self._book: tuple[Codebook, Known] | None = None
+        """The last codebook, and what is known of its codes."""
         self._recurs = False
         """Whether most values that come have come before."""
+
+    def recall(self, source: Source) -> Known | None:
+        """Return what is known of the codes of a source from one before it."""
+        book = source.codebook if self._book is not None else None
+        return self._book[1] if book is not None and self._book is not None and book.is_same(self._book[0]) else None
+
+    def note(self, source: Source, known: Known) -> None:
+        """Remember what is known of the codes of a source."""
+        if (book := source.codebook) is not None:
+            self._book = book, known
 
     def of_rows(self, source: Source, rows: Rows | slice) -> Ticks | None:
         """Return the number of each of some rows, -1 where its value is not known; None where it is better to ask for codes."""

@@ -186,6 +186,9 @@ class Graph:
     _has_run: bool = False
     """Whether each operator has been given the CTIs of all its inputs."""
 
+    keeps_keys: bool = False
+    """Whether no key is forgotten now: rows wait whose keys nobody has looked at."""
+
     def step(self, pieces: Mapping[str, Piece], ctis: Mapping[str, int]) -> list[Piece]:
         """Run one piece of every source through the plan, and return what comes of each output.
 
@@ -197,7 +200,7 @@ class Graph:
             line = self.lines.get(name) if type(piece.batch) is Few else None
         out = self._through(pieces, ctis) if line is None else [through(line, piece)]
         for table in self.key_tables:
-            if table.is_due and min(ctis.values(), default=INFINITY) < INFINITY:
+            if table.is_due and not self.keeps_keys and min(ctis.values(), default=INFINITY) < INFINITY:
                 self._forget_keys()
         for table in self.key_tables:
             table.end_step()

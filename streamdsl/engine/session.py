@@ -288,10 +288,16 @@ class Session(RunningQuery[T]):
         if not self._attached and self._waiting.take(pieces):
             self._ctis.update({name: piece.cti for name, piece in pieces.items()})
             return Sent([], None)
-        closing = None if self._attached else self._waiting.close(pieces)
+        # What is shown of keys that are equal, as 1 and 1.0, depends on which are remembered: then all rows run.
+        runs_all = self._attached or any(table.remembered for table in self._graph.key_tables)
+        closing = None if runs_all else self._waiting.close(pieces)
         if closing is not None:
+            self._graph.keeps_keys = True
             sent = super()._step(dict.fromkeys(pieces, closing))
+            self._graph.keeps_keys = False
             self._ctis.update({name: piece.cti for name, piece in pieces.items()})
+            if any(table.remembered for table in self._graph.key_tables):
+                self._wake()
             return sent
         self._wake()
         sent = super()._step(pieces)

@@ -119,6 +119,18 @@ class Known(NamedTuple):
     n_missing: int
 
 
+class Codebook(NamedTuple):
+    """Where the values of codes are in memory, as long as somebody holds them, and how many codes there are."""
+
+    place: Hashable
+    values: Any
+    n_codes: int
+
+    def is_same(self, other: Codebook) -> bool:
+        """Say whether codes of both mean the same."""
+        return (self.place, self.n_codes) == (other.place, other.n_codes)
+
+
 class Fingerprints(NamedTuple):
     """Integers by which the values of codes are known again among others of their kind.
 
@@ -157,6 +169,11 @@ class Source(ABC):
 
     def fingerprints(self, codes: Rows) -> Fingerprints | None:
         """Return the fingerprints of some codes, None if there are none: their values are then looked at, each time they come."""
+        return None
+
+    @property
+    def codebook(self) -> Codebook | None:
+        """What its codes mean, where sources that come later may have the same; else None."""
         return None
 
     def row_fingerprints(self, rows: Rows | slice) -> Fingerprints | None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamdsl.expr.coding import Typed, integer_codes
-from streamdsl.expr.held import FEW, AnyColumn, Column, Fingerprints, Held, Rows, Source
+from streamdsl.expr.held import FEW, AnyColumn, Codebook, Column, Fingerprints, Held, Rows, Source
 from streamdsl.io.arrow_columns import arrow_values
 from streamdsl.io.arrow_fingerprints import fingerprints
 
@@ -55,6 +55,14 @@ class ArrowSource(Source):
 
     def fingerprints(self, codes: Rows) -> Fingerprints | None:
         return fingerprints(self._taken(codes))
+
+    @property
+    def codebook(self) -> Codebook | None:
+        if not pa.types.is_dictionary(self.array.type):
+            return None
+        values = [chunk.dictionary for chunk in self.array.chunks]
+        places = {_place_of(each) for each in values}
+        return Codebook(places.pop(), values[0], self.n_codes) if len(places) == 1 else None
 
     def row_fingerprints(self, rows: Rows | slice) -> Fingerprints | None:
         is_coded = "_encoded" in self.__dict__ or pa.types.is_dictionary(self.array.type)

@@ -273,13 +273,16 @@ def test_a_session_fed_keys_of_any_kind_sends_what_their_events_cause(seed: int)
 
 
 def pushed(rng: Random, key: str, other: str) -> Iterator[tuple[Any, list[Event[Any]]]]:
-    """Yield frames by all doors, of which each has dictionaries of its own, and their events; CTIs stand between."""
+    """Yield frames by all doors, some of which are parts of one table, and their events; CTIs stand between."""
     start, first = 0, 0
     for _ in range(rng.randint(1, 4)):
-        frame = frame_of(table_of(rng, key, other, start), rng.choice(list(DOORS)))
-        events = events_of(frame, first)
-        first += len(events)
-        yield frame, events
+        table, door = table_of(rng, key, other, start), rng.choice(list(DOORS))
+        cuts = sorted(rng.sample(range(len(table)), min(len(table), rng.choice([0, 1, 2]) if door == "arrow" else 0)))
+        for since, until in zip([0, *cuts], [*cuts, len(table)], strict=True):
+            frame = frame_of(table.slice(since, until - since), door)
+            events = events_of(frame, first)
+            first += len(events)
+            yield frame, events
         if rng.random() < 0.6:
             start += rng.randint(0, 15)
             yield [Cti(start)], [Cti(start)]
