@@ -49,6 +49,8 @@ class KeyedOperator(Operator):
         """End a step."""
         for side in self.sides:
             side.settle()
+        if self.numbers is not None:
+            self.numbers.end_step()
 
     def put_in_order(self) -> None:
         for side in self.sides:
