@@ -150,7 +150,7 @@ SABOTAGES = (
     Sabotage(
         "sessions that a single row joins keep the extremum of one",
         "streamdsl/engine/frames/folds.py",
-        "            column[slot] = extremum.best(column[slot], column[source])\n",
+        "            column[slot] = module.merged(column[slot], column[source])\n",
         "            column[slot] = column[slot] or column[source]\n",
         "scalars_send",
     ),
@@ -712,7 +712,7 @@ SABOTAGES = (
     Sabotage(
         "an id that is used again is the one before, in columns",
         "streamdsl/engine/ids.py",
-        "return map(_incarnation, super().spelled())",
+        "return map(incarnation_of, super().spelled())",
         "return iter(self.columns[0].tolist())",
         "in_the_sink",
     ),

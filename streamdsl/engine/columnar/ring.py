@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.columnar.lanes import Lanes
+from streamdsl.engine.columnar.lanes import LaneParts, Lanes
 from streamdsl.engine.columnar.numbers import ENDLESS
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.slots import SlotTable
@@ -57,6 +57,25 @@ class DeltaRing:
         self.deltas.lanes.add(ending, -terms.take(ends))
         slots = self.deltas.each_once([starting, ending])
         self.deltas.drop(slots[self.deltas.lanes.are_zero(slots)])
+
+    def opens_nothing(self, last: int) -> bool:
+        """Say whether windows up to number `last` open without a row that is here; if so, they are open."""
+        if last >= self.next:
+            if not self.is_empty:
+                return False
+            self.next = last + 1
+        return True
+
+    def add_one(self, windows: range, group: int, parts: LaneParts, sign: int, reals: set[int]) -> None:
+        """Do as `add`, for a single row that enters windows (`sign` is 1) or leaves them (-1)."""
+        self._used = True
+        lanes = self.deltas.lanes
+        lanes.count_reals(reals)
+        for number, signed in ((windows.start, sign), (windows.stop, -sign)):
+            slot = self.deltas.find_one(number, group)
+            if not lanes.add_row(parts, slot, signed):
+                slots = np.array([slot])
+                self.deltas.drop(slots[lanes.are_zero(slots)])
 
     def open(self, last: int, room: Room) -> Iterator[Opened]:
         """Open the windows up to number `last`, and yield those that are not empty, stretch by stretch, while there is room."""

@@ -57,11 +57,11 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
         return Program([Project(self._projection, self.key_table)])
 
     def few(self, batch: Few, cti: int) -> Batch | None:
-        if not self._shows_begun or self.ending or not self.ring.is_empty:
+        if not self._shows_begun or self.ending:
             return None
         if self._origin.keys is not self.key_table:
             self._origin = WindowIds(self.label, self.key_table)
-        alone = None if self._overlaps or len(batch.changes) > 1 else self._alone_in_last(batch, cti)
+        alone = None if self._overlaps or len(batch.changes) > 1 or not self.ring.is_empty else self._alone_in_last(batch, cti)
         if alone is not None:
             return alone
         parts: Iterable[LaneParts] | None = self._parts(batch) if self._reading else _NO_PARTS
@@ -79,12 +79,9 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
             entries.append((windows, 1 if re_new > re_old else -1, group, part))
         last = self.numbers.last_begun(watermark)
         first = self._first if cti < self._closes else self.windows.first_ending_after(cti)
-        for windows, _, _, _ in entries:
-            if windows and (windows.start < first or windows.stop > last + 1):
-                return None
+        if any(windows and windows.start < first for windows, _, _, _ in entries) or not self.ring.opens_nothing(last):
+            return None
         self.watermark, self._shown = watermark, last
-        if self.ring.next <= last:
-            self.ring.next = last + 1
         touched = self._enter_each(entries)
         out = self._differences(touched)
         return self._emit(np.array(sorted(touched))) if out is None else out
@@ -167,18 +164,27 @@ class OneByOneWindowOperator(ColumnarWindowOperator):
         touched: Touched = {}
         lanes, find = self.cells.lanes, self.cells.find_one
         for windows, sign, group, parts in entries:
-            if windows and windows[-1] > self._latest:
-                self._latest = windows[-1]
-                self._period(self._latest)
+            reaches = min(windows.stop - 1, self._shown)
+            if windows and reaches > self._latest:
+                self._latest = reaches
+                self._period(reaches)
             if self._reading:
                 self._count_reals(parts)
+            if windows.stop > self._shown + 1:
+                self.ring.add_one(
+                    range(max(windows.start, self._shown + 1), windows.stop), group, parts, sign, self._reals_of(parts)
+                )
+                windows = range(windows.start, min(windows.stop, self._shown + 1))
             for number in windows:
                 slot = find(number, group)
                 touched[slot] = number, group, lanes.add_row(parts, slot, sign)
         return touched
 
     def _count_reals(self, parts: LaneParts) -> None:
-        self.cells.lanes.count_reals({key[0] for key, _ in parts if key[1] == "floats"} - self._choosing)
+        self.cells.lanes.count_reals(self._reals_of(parts))
+
+    def _reals_of(self, parts: LaneParts) -> set[int]:
+        return {key[0] for key, _ in parts if key[1] == "floats"} - self._choosing
 
     def _differences(self, touched: Touched) -> Batch | None:
         """Return what `_emit` does; None, and nothing is done, where columns have to tell the results."""
