@@ -181,8 +181,13 @@ class Source(ABC):
         return None
 
     def only(self, rows: Rows | slice) -> Source:
-        """Return some rows as a source of their own, where rows have fingerprints."""
-        raise NotImplementedError
+        """Return some rows as a source of their own.
+
+        >>> some = Coded(np.array([0, 1, 0]), np.array([7, 5])).only(slice(1, 3))
+        >>> some.values(slice(None)).tolist(), some.n_codes
+        ([5, 7], 2)
+        """
+        return Coded(*Held(self, rows).known())
 
     numbers: Known | None = None
     """What was known of the codes when last somebody asked for numbers."""
