@@ -1,4 +1,4 @@
-"""What is kept of the members of windows, as single rows come: sums and states, in the columns that `states.py` fills too."""
+"""Accumulators of windows, updated row by row: sums and module states, in the same columns that `states.py` updates by batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamdsl.expr.scalars import Values
 
 
 class RowFolds:
-    """What windows keep, by slot; a window of which something is not kept is computed from its members."""
+    """The accumulators of each window, by slot; a window that lacks one is computed from its members."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class RowFolds:
         self._adds = any(each.number in arguments.places for each in accumulators)
 
     def begin(self, slot: int) -> None:
-        """Let a window be without rows."""
+        """Give a new window empty accumulators."""
         for module, column in zip(self._modules, self._table.states, strict=True):
             column[slot] = module.nothing()
         if self._adds:
@@ -37,7 +37,7 @@ class RowFolds:
             self._table.lanes.clear(np.array([slot]))
 
     def copy(self, slot: int, source: int) -> None:
-        """Let a new window have the members of another."""
+        """Give a new window a copy of the accumulators of another."""
         table = self._table
         for module, column in zip(self._modules, table.states, strict=True):
             column[slot] = module.copy(column[source])
@@ -46,7 +46,7 @@ class RowFolds:
             table.lanes.copy(np.array([slot]), np.array([source]))
 
     def merge(self, slot: int, source: int) -> None:
-        """Let a window have also the members of another."""
+        """Merge the accumulators of a window into those of another."""
         table = self._table
         for module, column in zip(self._modules, table.states, strict=True):
             column[slot] = module.merged(column[slot], column[source])
@@ -55,7 +55,7 @@ class RowFolds:
             table.lanes.add_from(np.array([slot]), np.array([source]))
 
     def add(self, slots: Sequence[int], given: Given) -> None:
-        """Let a row be in windows."""
+        """Add a row to the accumulators of windows."""
         table = self._table
         for module, column in zip(self._modules, table.states, strict=True):
             for slot in slots:

@@ -1,4 +1,4 @@
-"""The composed window operator's way for few changes: what is kept of windows takes the rows in."""
+"""The row driver of the composed window operator: single rows update the accumulators of the windows that they enter."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from streamdsl.expr.table import flatnonzero
 class RowFramedOperator(RowSweptOperator):
     """Windows of a frame, whose rows may come one by one.
 
-    The rows are put in the arrangement, the frame says which windows they come into, and what these keep takes them in: sums and
-    states. Where something else is wanted, or that is not kept, it is computed from the members, in columns.
+    The rows are put in the arrangement, the frame says which windows they enter, and the accumulators of these are updated. A
+    window without accumulators, or with an aggregate that needs all members, is computed from its members, in columns.
     """
 
     frame: Frame
@@ -63,7 +63,7 @@ class RowFramedOperator(RowSweptOperator):
         return touched, gone
 
     def _follow(self, step: RowStep, given: Given, touched: Touching, gone: list[int]) -> None:
-        """Let what is kept of windows follow a row that comes."""
+        """Update the accumulators of the windows that a row changes."""
         folds = self.folds
         for slot in step.moved:
             touched.setdefault(slot, False)
@@ -99,7 +99,7 @@ class RowFramedOperator(RowSweptOperator):
         return out
 
     def _forget_kept_ahead(self) -> None:
-        """Before columns come: what is kept of a window is as its result that is out, or is dropped."""
+        """Before a batch comes in columns: drop accumulators that columns do not track, those of windows whose results are not out."""
         if self.is_kept_ahead:
             self.frame.table.forget_states(flatnonzero(~self.frame.table.results.is_out))
             self.is_kept_ahead = False

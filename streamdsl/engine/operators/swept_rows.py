@@ -1,4 +1,4 @@
-"""How few changes pass an operator over windows in slots: number by number, in the state that its columns have."""
+"""The row driver of operators over windows in slots: few changes, without columns, in the same state."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class RowSweptOperator(SweptOperator):
 
     @property
     def _is_told(self) -> bool:
-        """Whether what is kept of windows tells their results."""
+        """Whether the accumulators of windows are enough to compute their results."""
         return True
 
     @abstractmethod
