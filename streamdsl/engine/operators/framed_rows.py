@@ -99,7 +99,7 @@ class RowFramedOperator(RowSweptOperator):
         return out
 
     def _forget_kept_ahead(self) -> None:
-        """Before a batch comes in columns: drop accumulators that columns do not track, those of windows whose results are not out."""
+        """Drop the accumulators of windows whose results are not out: batches in columns do not track them."""
         if self.is_kept_ahead:
             self.frame.table.forget_states(flatnonzero(~self.frame.table.results.is_out))
             self.is_kept_ahead = False
