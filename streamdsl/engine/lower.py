@@ -19,7 +19,7 @@ from streamdsl.engine.operators.asof_join import AsofJoinOperator
 from streamdsl.engine.operators.calendar import CalendarOperator
 from streamdsl.engine.operators.chop import ChopOperator
 from streamdsl.engine.operators.clip_by import ClipByOperator
-from streamdsl.engine.operators.columnar import why_not_columnar
+from streamdsl.engine.operators.columnar import ColumnarWindowOperator, why_not_columnar
 from streamdsl.engine.operators.distinct import DistinctOperator
 from streamdsl.engine.operators.existence import AntiJoinOperator, SemiJoinOperator
 from streamdsl.engine.operators.framed import FramedWindowOperator, why_not_framed
@@ -36,7 +36,6 @@ from streamdsl.engine.operators.lifetimes import (
     ToPointsAtEndOperator,
 )
 from streamdsl.engine.operators.match import MatchOperator
-from streamdsl.engine.operators.one_by_one import OneByOneWindowOperator
 from streamdsl.engine.operators.scan import ScanOperator
 from streamdsl.engine.operators.snapshot import SnapshotOperator
 from streamdsl.engine.operators.span import SelectManyOperator, SelectOperator, WhereOperator
@@ -102,7 +101,7 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
         return WindowOperator
     reason = why_not_columnar(node)
     if reason is None:
-        return SnapshotOperator if isinstance(node.windows, Snapshot) else OneByOneWindowOperator
+        return SnapshotOperator if isinstance(node.windows, Snapshot) else ColumnarWindowOperator
     on_grid = isinstance(node.windows, Hopping)
     reason = why_not_grid(node) if on_grid else why_not_framed(node)
     if forced == "columnar" and reason is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 import numpy as np
@@ -66,7 +67,7 @@ class DeltaRing:
             self.next = last + 1
         return True
 
-    def add_one(self, windows: range, group: int, parts: LaneParts, sign: int, reals: set[int]) -> None:
+    def add_one(self, windows: range, group: int, parts: LaneParts, sign: int, reals: AbstractSet[int]) -> None:
         """Do as `add`, for a single row that enters windows (`sign` is 1) or leaves them (-1)."""
         self._used = True
         lanes = self.deltas.lanes

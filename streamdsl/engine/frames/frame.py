@@ -177,7 +177,7 @@ class Frame(ABC):
             return np.arange(len(self.table.codes))
         places = flatnonzero(rows.rows.alive)
         places = places[self.is_needed(cti, rows, places)]
-        codes = [self.table.code[self.open_windows(cti, rows)], rows.rows.groups[places], self.table.results.codes_of_gone]
+        codes = [self.table.code[self.open_windows(cti, rows)], rows.rows.groups[places], self.table.results.groups_of_gone]
         return np.unique(np.concatenate(codes))
 
     def forget(self, cti: int, rows: Arrangement) -> None:

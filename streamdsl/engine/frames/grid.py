@@ -74,7 +74,7 @@ class GridTable(WindowTable):
         self.le[new] = self._grid.offset + self._slots.number[new] * self._grid.hop
         self.re[new] = self.le[new] + self._grid.size
         self.rows[new] = 0
-        self.results.enter(new, self.code[new], self.le[new])
+        self.results.enter(new, self.le[new], self.code[new])
 
     def release(self, slots: Rows) -> None:
         self._slots.release(slots)

@@ -52,7 +52,7 @@ class WindowTable:
         slots, self._free = self._free[: len(le)], self._free[len(le) :]
         self.code[slots], self.le[slots], self.re[slots] = codes, le, MIN_TIME
         self.rows[slots] = self.starting[slots] = 0
-        self.results.enter(slots, codes, le)
+        self.results.enter(slots, le, codes)
         return slots
 
     def make_one(self, code: int, le: int, re: int, number: int) -> int:
@@ -63,7 +63,7 @@ class WindowTable:
         self._free = self._free[1:]
         self.code[slot], self.le[slot], self.re[slot] = code, le, re
         self.rows[slot] = self.starting[slot] = 0
-        self.results.enter_one(slot, code, le)
+        self.results.enter_one(slot, le, code)
         self.index.insert_one(number, slot)
         return slot
 
@@ -85,7 +85,7 @@ class WindowTable:
         """Let slots go that are in the index no more; they can then be used again."""
         self.rows[slots] = 0
         self.results.clear(slots)
-        self.results.leave(slots, self.code[slots], self.le[slots])
+        self.results.leave(slots, self.le[slots], self.code[slots])
         self.forget_states(slots)
         self.release(slots)
 

@@ -11,59 +11,50 @@ from itertools import chain
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.columnar.accumulators import ACCUMULATORS, Accumulator, result_columns
+from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
 from streamdsl.engine.columnar.cells import Cells
 from streamdsl.engine.columnar.combine import combine_windows
-from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.ring import DeltaRing, Opened
-from streamdsl.engine.columnar.terms import ROWS, Part, Terms
-from streamdsl.engine.columnar.window_ids import WindowIds
+from streamdsl.engine.columnar.terms import ROWS
+from streamdsl.engine.columnar.versioned import VersionedResults
+from streamdsl.engine.few import Few
 from streamdsl.engine.frontiers import Frontier, of_windows
-from streamdsl.engine.ids import VersionedIds
-from streamdsl.engine.operator import Gate, Operator, inputs_of
+from streamdsl.engine.operator import Gate
+from streamdsl.engine.operators.driver import NO_GROUP, Due, WindowDriver
 from streamdsl.engine.room import Coming, Room
+from streamdsl.engine.swept.given import Given
+from streamdsl.engine.swept.timeline import MOST, Touched
 from streamdsl.engine.windows.grid import grid_cti
-from streamdsl.expr import Inputs, RowError, project
-from streamdsl.expr.nodes import Key, Life
-from streamdsl.expr.schema import Schema
+from streamdsl.expr.nodes import Life
+from streamdsl.expr.scalars import Values
 from streamdsl.expr.table import Rows, Table, every, flatnonzero
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
-from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
-from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.udm.invoke import stamp
 from streamdsl.windows import Hopping, Output, Snapshot, unending
 
-_ROW: Final = Part(ROWS, None, None, 1)
 _FEW: Final = 4
 """A row in so many windows enters all that have begun; one in more waits in the ring for those that may not show yet."""
 _EACH: Final = 64
 """So many rows, for each window that a row is in, enter window by window."""
-_NONE: Final = np.arange(0)
 
 
-class ColumnarWindowOperator(Operator):
+class ColumnarWindowOperator(WindowDriver):
     """Count, sum and avg over hopping and tumbling windows."""
 
-    kind = "window (columnar)"
-    takes_gate = True
     takes_slices = True
 
     def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
-        super().__init__(label)
+        super().__init__(label, node, gate)
         assert isinstance(node.windows, Hopping)
-        self.node = node
         self.windows = node.windows
         self.numbers = GridNumbers(node.windows, gate)
-        self.aggregates = node.aggregates
-        kinds = [(i, ACCUMULATORS.get(type(agg.function))) for i, agg in enumerate(self.aggregates)]  # type: ignore[arg-type]
-        self.accumulators = [kind(i) for i, kind in kinds if kind is not None]
-        self._reading = [accumulator for accumulator in self.accumulators if not self.aggregates[accumulator.number].counts_rows]
-        self.watermark = MIN_TIME
         self.ring = DeltaRing()
         self.room = Room(label, f"{node.windows.describe()} windows", gate.most)
         self.cells = Cells()
@@ -72,20 +63,25 @@ class ColumnarWindowOperator(Operator):
         self._keeps_begun = self.windows.size <= _FEW * self.windows.hop
         self._unending: dict[Hashable, int] = {}
         self._latest = MIN_TIME
-        self._computed: Schema | None = None
-        self._projection = node.projection
-        self._reads_key = any(isinstance(part, Key) for part in self._projection.walk())
+
+    @property
+    def results(self) -> VersionedResults:
+        return self.cells.results
+
+    def _windows(self, slots: Rows) -> tuple[Ticks, Ticks, Ticks]:
+        starts = self.numbers.starts(self.cells.number[slots])
+        return self.cells.group[slots], starts, starts + self.windows.size
+
+    def _let_go(self, slots: Rows) -> None:
+        self.cells.empty(slots)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
         self.room.open(len(batch) + len(self.ring))
-        alone = self._alone(batch, ctis[0]) if len(batch) == 1 and self.ring.is_empty and not self.ending else None
-        if alone is not None:
-            return self._emit(self._due(self._enter(alone), ctis[0]))
         pending = self._arrived(batch, ctis[0])
         if self.watermark == INFINITY and self._unending:
             raise unending(self.windows, min(self._unending, key=self._unending.__getitem__))
-        last = self._last_cell()
+        last = self._last_cell(self.watermark)
         passed = EMPTY
         if self.ring.is_empty and all(part.signs is None for part in pending):
             pending, passed = self._pass(pending, ctis[0])
@@ -93,31 +89,91 @@ class ColumnarWindowOperator(Operator):
         for part in late:
             self.ring.add(part)
         touched = [self._open(found) for found in self.ring.open(last, self.room)]
-        touched += map(self._enter, early)
-        return Batch.concat([self._emit(self._due(self.cells.each_once(touched), ctis[0])), passed])
+        touched += map(self._add, early)
+        due = self._shown_of(self.cells.each_once(touched), ctis[0])
+        is_empty = self.cells.lanes.counts(ROWS)[due] == 0
+        alive, dead = (due[~is_empty], due[is_empty]) if is_empty.any() else (due, due[:0])
+        out = self._emit(Touched(alive, np.ones(len(alive), dtype=np.bool_), dead))
+        if len(dead):
+            self._let_go(dead)
+        return Batch.concat([out, passed])
 
-    def _last_cell(self) -> int:
+    # Row by row
+
+    @property
+    def takes_rows(self) -> bool:
+        return not self.gate.final
+
+    def _enter(self, batch: Few, given: Sequence[Given], cti: int) -> Due | None:
+        gate, numbers = self.gate, self.numbers
+        entries: list[tuple[range, int, int, Given]] = []
+        n_windows = 0
+        first = self._first if cti < self._closes else self.windows.first_ending_after(cti)
+        watermark = cti if cti > self.watermark else self.watermark
+        for (_, _, le, re_old, re_new), group, each in zip(batch.changes, batch.groups or NO_GROUP, given, strict=False):
+            windows = numbers.entered(le, re_old, re_new)
+            if windows is None or (windows and windows.start < first) or (n_windows := n_windows + len(windows)) > MOST:
+                return None
+            if le > watermark:
+                watermark = le
+            entries.append((windows, 1 if re_new > re_old else -1, group, each))
+        shown = numbers.last_open(watermark)
+        # Where windows wait for their ends, columns look for those that the watermark has passed.
+        if (
+            gate.final
+            or (gate.by_end and shown != self._shown)
+            or not self.ring.opens_nothing(last := self._last_cell(watermark))
+        ):
+            return None
+        self.watermark, self._shown = watermark, shown
+        touched: dict[int, tuple[int, int, int]] = {}
+        for entry in entries:
+            self._enter_one(*entry, last, touched)
+        return self._due(touched)
+
+    def _enter_one(
+        self, windows: range, sign: int, group: int, given: Given, last: int, touched: dict[int, tuple[int, int, int]]
+    ) -> None:
+        """Let a row enter windows (`sign` is 1) or leave them (-1): their cells, or the ring if these come after the last one."""
+        lanes = self.cells.lanes
+        lanes.count_reals(given.reals)
+        if windows.stop > last + 1:
+            self.ring.add_one(range(max(windows.start, last + 1), windows.stop), group, given.parts, sign, given.reals)
+            windows = range(windows.start, min(windows.stop, last + 1))
+        if windows and windows[-1] > self._latest:
+            self._latest = windows[-1]
+            self._period(self._latest)
+        for number in windows:
+            slot = self.cells.find_one(number, group)
+            touched[slot] = number, group, lanes.add_row(given.parts, slot, sign)
+
+    def _due(self, touched: dict[int, tuple[int, int, int]]) -> Due:
+        """Return what is to be done about cells, of each of which this is the number, the group and how many rows are in it."""
+        due = Due([], [], [], [], [])
+        for slot, (number, group, rows) in touched.items():
+            if not rows:
+                due.gone.append(slot)
+            if number > self._shown:
+                continue
+            start = self.windows.offset + number * self.windows.hop
+            window = slot, start, start + self.windows.size, group
+            if rows:
+                due.computed.append(window)
+            elif self.results.is_out.item(slot):
+                due.back.append(window)
+        return due
+
+    def _values(self, slot: int) -> Values:
+        lanes, rows = self.cells.lanes, self.cells.lanes.at(ROWS, slot)
+        return tuple([each.result(lanes, slot, rows) for each in self.accumulators])
+
+    # Columns
+
+    def _last_cell(self, watermark: int) -> int:
         """Return the number of the last window that has cells: later ones are in the ring."""
-        return self.numbers.last_begun(self.watermark) if self._keeps_begun else self.numbers.last_open(self.watermark)
+        return self.numbers.last_begun(watermark) if self._keeps_begun else self.numbers.last_open(watermark)
 
-    def _alone(self, batch: Batch, cti: int) -> Pending | None:
-        """Return what a row that comes alone adds to a window that is open and stays so; None, where it is not so simple.
-
-        The ring is empty. A number at a time costs less than columns of one.
-        """
-        le, re_old, re = batch.le.item(), batch.re_old.item(), batch.re_new.item()
-        number = self.numbers.only(le, re) if re_old == le else None
-        if number is None or number < self.numbers.grid.first_ending_after(cti):
-            return None
-        self.watermark = max(self.watermark, le, cti)
-        last = self._last_cell()
-        if number > last:
-            return None
-        self.ring.next = max(self.ring.next, last + 1)
-        lo = np.array([number])
-        return Pending(self._groups(batch), lo, lo + 1, self._terms(batch))
-
-    def _due(self, touched: Rows, cti: int) -> Rows:
+    def _shown_of(self, touched: Rows, cti: int) -> Rows:
         """Return the cells whose results are wanted: those that have changed and may show, or only those that the CTI closes."""
         if self.numbers.gate.final:
             self._drop_empty(touched)
@@ -152,8 +208,10 @@ class ColumnarWindowOperator(Operator):
             return pending, EMPTY
         self._period(max(part.stop for part in through) - 1)
         found = combine_windows(through, self.room)
-        results = self._results(found.numbers, found.groups, found.lanes)
-        out = self._changes(found.numbers, found.groups, _NONE, results, np.zeros(len(found.numbers), dtype=np.int64))
+        le, groups = self.numbers.starts(found.numbers), found.groups
+        re = le + self.windows.size
+        payloads = self._payloads(le, re, groups, lambda: result_columns(self.accumulators, found.lanes))
+        out = self._batch(groups, le, le, re, payloads, np.zeros(len(le), dtype=np.int64))
         rest = (part.clipped(*stretch) for part in pending for stretch in ((MIN_TIME, first), (stop, ENDLESS)))
         return [part for part in rest if part], out
 
@@ -170,19 +228,6 @@ class ColumnarWindowOperator(Operator):
 
     def _groups(self, batch: Batch) -> Ticks:
         return np.zeros(len(batch), dtype=np.int64) if batch.keys is None else batch.keys
-
-    def _terms(self, batch: Batch) -> Terms:
-        """Return what rows add to the windows that they enter."""
-        terms = Terms(len(batch), [_ROW])
-        if self._reading:
-            inputs = inputs_of(batch)
-            for accumulator in self._reading:
-                self._add_terms(accumulator, self.aggregates[accumulator.number], batch, inputs, terms)
-        return terms
-
-    def _add_terms(self, accumulator: Accumulator, agg: BoundAgg, batch: Batch, inputs: Inputs, terms: Terms) -> None:
-        column, chosen = self.argument(agg.given, agg.where, batch, inputs)
-        accumulator.add_terms(column, chosen, terms)
 
     def _arrived(self, batch: Batch, cti: int) -> list[Pending]:
         """Return the rows that change, slice by slice, each of which raises the watermark."""
@@ -224,7 +269,7 @@ class ColumnarWindowOperator(Operator):
         self.cells.lanes.merge(slots, opened.lanes)
         return slots
 
-    def _enter(self, part: Pending) -> Rows:
+    def _add(self, part: Pending) -> Rows:
         """Change the open windows, and return their cells."""
         last = part.stop - 1
         if last > self._latest:
@@ -242,7 +287,7 @@ class ColumnarWindowOperator(Operator):
         return slots
 
     def _enter_alike(self, part: Pending) -> Rows:
-        """Do as `_enter` does with rows that are all in as many windows: their sums are found once for those that begin alike."""
+        """Do as `_add` does with rows that are all in as many windows: their sums are found once for those that begin alike."""
         found = combine_windows([part.firsts], self.room)
         entered = []
         for ahead in range(part.each):
@@ -258,83 +303,15 @@ class ColumnarWindowOperator(Operator):
         stamp(window, self.node.output)
         return window
 
-    def _emit(self, touched: Rows) -> Batch:
-        """Return the difference between the results of the touched cells and those that are out."""
-        if not len(touched):
-            return EMPTY
-        cells = self.cells
-        if len(touched) == 1 and cells.lanes.counts(ROWS)[touched].item():
-            return self._emit_one(touched)
-        is_empty = cells.lanes.counts(ROWS)[touched] == 0
-        alive, dead = (touched[~is_empty], touched[is_empty]) if is_empty.any() else (touched, touched[:0])
-        results = self._results(cells.number[alive], cells.group[alive], cells.lanes.take(alive))
-        is_out = cells.results.are(alive, results)
-        if is_out.any():
-            changed = flatnonzero(~is_out)
-            alive, results = alive[changed], results.take(changed)
-        moved = np.concatenate([alive, dead[cells.results.is_out[dead]]]) if len(dead) else alive
-        gone = flatnonzero(cells.results.is_out[moved])
-        table, versions = results, None
-        if len(gone):
-            table = Table.concat([cells.results.payloads(moved[gone]), results])
-            versions = cells.retracted(moved[gone])
-        now = cells.versions(alive)
-        versions = now if versions is None else np.concatenate([versions, now])
-        out = self._changes(cells.number[moved], cells.group[moved], gone, table, versions)
-        cells.results.put(alive, results)
-        cells.empty(dead)
-        return out
+    def _are_shown(self, slots: Rows, was_out: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        return np.ones(len(slots), dtype=np.bool_)
 
-    def _emit_one(self, slot: Rows) -> Batch:
-        """Return what `_emit` does for a single cell that has rows: a number at a time costs less than columns of one."""
-        number, group, sent = self.cells.number[slot], self.cells.group[slot], self.cells.results
-        table = self._results(number, group, self.cells.lanes.take(slot))
-        start = self.numbers.grid.start(number.item())
-        end = start + self.windows.size
-        le, re = (end, end + CHRONON) if self.node.output is Output.POINT_AT_END else (start, end)
-        if not sent.is_out.item(slot.item()):
-            rows, before, after, versions = 1, [le], [re], self.cells.versions(slot)
-            sent.put(slot, table)
-        else:
-            both = sent.exchange(slot, table)
-            if both is None:
-                return EMPTY
-            version = self.cells.retracted(slot).item()
-            rows, before, after, table, versions = 2, [re, le], [le, re], both, np.array([version, version + 1])
-        groups = group.repeat(rows)
-        ids = VersionedIds(self._ids(np.array([start] * rows), groups), versions)
-        return Batch(ids, np.array([le] * rows), np.array(before), np.array(after), table, groups if self.is_grouped else None)
+    def _results(self, slots: Rows) -> Table:
+        groups, le, re = self._windows(slots)
+        lanes = self.cells.lanes.take(slots)
+        return self._payloads(le, re, groups, lambda: result_columns(self.accumulators, lanes))
 
-    def _results(self, numbers: Ticks, groups: Ticks, lanes: Lanes) -> Table:
-        """Return the payloads that windows, with these cells if they have some, have now. Raises `UserCodeError` naming one."""
-        self.udm_calls += len(self.aggregates) * len(numbers)
-        keys = self.key_table.shown(groups) if self.key_table is not None and self._reads_key else None
-        try:
-            columns = result_columns(self.accumulators, lanes)
-            self._computed = self._computed or Schema.record(list(columns))
-            table = Table(self._computed, columns, len(numbers))
-            return project(self._projection, Inputs((table,), len(numbers), keys=keys))
-        except RowError as error:
-            window = self._period(int(numbers[error.row]))
-            raise self.user_error(error, window=window) from error.cause
-
-    def _changes(self, numbers: Ticks, groups: Ticks, gone: Rows, table: Table, versions: Ticks) -> Batch:
-        """Return the retractions of the results of `gone` windows, then the insertions of those of the first windows."""
-        starts = self.numbers.starts(numbers)
-        ends = starts + self.windows.size
-        le, re = (ends, ends + CHRONON) if self.node.output is Output.POINT_AT_END else (starts, ends)
-        before, after = le, re
-        if len(gone):
-            n = table.size - len(gone)  # windows that have lost all rows only go
-            starts, groups = (np.concatenate([each[gone], each[:n]]) for each in (starts, groups))
-            before, after = np.concatenate([re[gone], le[:n]]), np.concatenate([le[gone], re[:n]])
-            le = starts if le is not ends else np.concatenate([le[gone], le[:n]])
-        ids = VersionedIds(self._ids(starts, groups), versions)
-        return Batch(ids, le, before, after, table, groups if self.is_grouped else None)
-
-    def _ids(self, starts: Ticks, groups: Ticks) -> WindowIds:
-        leaves = [] if self.key_table is None else self.key_table.leaves(groups)
-        return WindowIds(self.label, self.key_table, starts, *leaves)
+    # Time
 
     def held_groups(self) -> Iterable[int | None]:
         waiting = (table.group[table.slots()].tolist() for table in (self.ring.deltas, self.ring.running))

@@ -151,7 +151,6 @@ class FramedWindowOperator(RowFramedOperator):
         self._keeps = False
         self._computed = _NONE
         self.keeps_all = self.is_kept_ahead = False
-        self.takes_rows &= not self._orders
         self.folds = RowFolds(frame.table, self.states.modules, self.accumulators, self.arguments)
 
     def _frame(self, policy: Policy) -> Frame:
@@ -161,6 +160,10 @@ class FramedWindowOperator(RowFramedOperator):
     def table(self) -> WindowTable:
         """The windows."""
         return self.frame.table
+
+    @property
+    def takes_rows(self) -> bool:
+        return not self._orders and super().takes_rows
 
     def _take(self, batch: Batch) -> Batch:
         touched, changed, moves = UNTOUCHED, None, None

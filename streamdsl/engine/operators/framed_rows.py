@@ -11,7 +11,8 @@ from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.folds import RowFolds
 from streamdsl.engine.frames.frame import NO_SPLIT, Frame, RowStep
 from streamdsl.engine.frames.states import MemberChanges
-from streamdsl.engine.operators.swept_rows import RowSweptOperator, Touching
+from streamdsl.engine.operators.driver import Due
+from streamdsl.engine.operators.swept import Entered, SweptOperator
 from streamdsl.engine.swept.agenda import Agenda
 from streamdsl.engine.swept.given import Given
 from streamdsl.engine.swept.timeline import RowChange
@@ -19,7 +20,7 @@ from streamdsl.expr.scalars import Values
 from streamdsl.expr.table import flatnonzero
 
 
-class RowFramedOperator(RowSweptOperator):
+class RowFramedOperator(SweptOperator):
     """Windows of a frame, whose rows may come one by one.
 
     The rows are put in the arrangement, the frame says which windows they enter, and the accumulators of these are updated. A
@@ -47,10 +48,11 @@ class RowFramedOperator(RowSweptOperator):
         come = [(code, le, re_new) for code, le, re_old, re_new in rows if le == re_old < re_new]
         return len(come) == len(rows) and self.frame.takes(come, watermark, self.rows)
 
-    def _enter(self, batch: Few, rows: Sequence[RowChange], given: Sequence[Given]) -> tuple[Touching, list[int]]:
+    def _take_rows(self, batch: Few, rows: Sequence[RowChange], given: Sequence[Given]) -> Entered:
         self._keeps = self.is_kept_ahead = True
         self.frame.is_grouped = self.is_grouped
-        touched, gone = Touching(), list[int]()
+        touched: dict[int, bool] = {}
+        gone: list[int] = []
         for id, (code, le, _, re), each in zip(batch.row_ids(), rows, given, strict=True):
             place = self.rows.add_one(id, code, le, re, each.values)
             self._follow(self.frame.take(code, le, re, place, self.rows), each, touched, gone)
@@ -60,9 +62,9 @@ class RowFramedOperator(RowSweptOperator):
             waits = times.item(slot) == time and not table.results.is_out.item(slot)
             if waits and table.rows.item(slot) and slot not in gone:
                 touched[slot] = True
-        return touched, gone
+        return Entered(touched, gone)
 
-    def _follow(self, step: RowStep, given: Given, touched: Touching, gone: list[int]) -> None:
+    def _follow(self, step: RowStep, given: Given, touched: dict[int, bool], gone: list[int]) -> None:
         """Update the accumulators of the windows that a row changes."""
         folds = self.folds
         for slot in step.moved:
@@ -90,11 +92,11 @@ class RowFramedOperator(RowSweptOperator):
         table = self.frame.table
         self.timers.add_one((table.re if self.gate.by_end else table.le).item(slot), slot)
 
-    def _recomputed(self, touched: Touching, gone: Sequence[int]) -> Batch:
+    def _in_columns(self, due: Due) -> Batch:
         self.frame.split = NO_SPLIT
         self.changes.begin_known()
         self.keeps_all = True
-        out = super()._recomputed(touched, gone)
+        out = super()._in_columns(due)
         self.keeps_all = False
         return out
 

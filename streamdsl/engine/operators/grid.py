@@ -15,9 +15,9 @@ from streamdsl.engine.room import Coming, Room
 from streamdsl.engine.swept.timeline import RowChange, Touched
 from streamdsl.engine.windows.panes import use_panes
 from streamdsl.expr.nodes import Life
-from streamdsl.expr.table import Rows, Table
+from streamdsl.expr.table import Rows
 from streamdsl.plan.node import WindowAggregate, WindowApply
-from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.udm.incremental import keeps_state
 from streamdsl.windows import Hopping, Output
 
@@ -57,14 +57,6 @@ class GridWindowOperator(FramedWindowOperator):
             return touched
         slots, summed = np.concatenate([touched.slots, opened.slots]), np.concatenate([touched.summed, opened.summed])
         return Touched(slots, summed, touched.gone)
-
-    def _batch(self, groups: Ticks, le: Ticks, re_old: Ticks, re_new: Ticks, table: Table, versions: Ticks) -> Batch:
-        out = super()._batch(groups, le, re_old, re_new, table, versions)
-        if self.node.output is not Output.POINT_AT_END:
-            return out
-        ends = le + self.frame.grid.size
-        before, after = (np.where(re > le, ends + CHRONON, ends) for re in (re_old, re_new))
-        return Batch(out.ids, ends, before, after, table, out.keys)
 
     def _hidden(self) -> Rows:
         return np.empty(0, dtype=np.intp)

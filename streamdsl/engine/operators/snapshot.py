@@ -16,17 +16,17 @@ from streamdsl.engine.columnar.accumulators import result_columns
 from streamdsl.engine.few import Few
 from streamdsl.engine.frontiers import Frontier, before
 from streamdsl.engine.operator import Gate
-from streamdsl.engine.operators.swept_rows import RowSweptOperator, Touching
+from streamdsl.engine.operators.swept import Entered, SweptOperator
 from streamdsl.engine.swept.endpoints import Changed
 from streamdsl.engine.swept.given import Given
 from streamdsl.engine.swept.timeline import RowChange, Timeline
 from streamdsl.expr.scalars import Values
-from streamdsl.expr.table import Rows
+from streamdsl.expr.table import Rows, Table
 from streamdsl.plan.node import WindowAggregate
 from streamdsl.temporal.time import INFINITY, Ticks
 
 
-class SnapshotOperator(RowSweptOperator):
+class SnapshotOperator(SweptOperator):
     """Count, sum and avg over snapshot windows."""
 
     def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
@@ -49,6 +49,11 @@ class SnapshotOperator(RowSweptOperator):
         payloads = self._payloads(spans.le, spans.re, groups, lambda: result_columns(self.accumulators, spans.lanes))
         return self._batch(groups, spans.le, spans.le, spans.re, payloads, np.zeros(len(spans.le), dtype=np.int64))
 
+    def _results(self, slots: Rows) -> Table:
+        groups, le, re = self._windows(slots)
+        lanes = self.swept.boundaries.lanes.take(slots)
+        return self._payloads(le, re, groups, lambda: result_columns(self.accumulators, lanes))
+
     def _changed(self, batch: Batch) -> Changed:
         return Changed.of(batch, self._codes(batch), self._terms(batch))
 
@@ -57,8 +62,8 @@ class SnapshotOperator(RowSweptOperator):
     def _takes(self, rows: Sequence[RowChange], watermark: int) -> bool:
         return self.swept.takes(rows)
 
-    def _enter(self, batch: Few, rows: Sequence[RowChange], given: Sequence[Given]) -> tuple[Touching, list[int]]:
-        return self.swept.take_rows(rows, given, self.watermark)
+    def _take_rows(self, batch: Few, rows: Sequence[RowChange], given: Sequence[Given]) -> Entered:
+        return Entered(*self.swept.take_rows(rows, given, self.watermark))
 
     def _values(self, slot: int) -> Values:
         lanes, rows = self.swept.boundaries.lanes, self.swept.boundaries.rows.item(slot)

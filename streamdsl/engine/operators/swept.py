@@ -1,30 +1,26 @@
-"""What operators over windows in slots share: of their results what differs from those that are out goes on."""
+"""Operators over windows in slots that are kept in order of their starts, partition by partition."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.batch import EMPTY, Batch
-from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
-from streamdsl.engine.columnar.terms import ROWS, Part, Terms
-from streamdsl.engine.columnar.window_ids import WindowIds
-from streamdsl.engine.ids import VersionedIds
-from streamdsl.engine.operator import Gate, Operator, inputs_of
+from streamdsl.engine.batch import Batch
+from streamdsl.engine.columnar.versioned import VersionedResults
+from streamdsl.engine.few import Few
+from streamdsl.engine.operator import Gate
+from streamdsl.engine.operators.driver import NO_GROUP, Due, Window, WindowDriver
+from streamdsl.engine.swept.given import Given
 from streamdsl.engine.swept.group_codes import GroupCodes
-from streamdsl.engine.swept.timeline import Touched
-from streamdsl.expr import Inputs, RowError, project
+from streamdsl.engine.swept.timeline import RowChange
 from streamdsl.expr.coding import integer_codes
-from streamdsl.expr.nodes import Key
-from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Column, Rows, Table, flatnonzero
+from streamdsl.expr.table import Rows
 from streamdsl.plan.node import WindowAggregate, WindowApply
-from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
 
@@ -46,24 +42,37 @@ class Swept(Protocol):
         """Drop what no change from a CTI on can need."""
 
 
-class SweptOperator(Operator):
+class Entered(NamedTuple):
+    """What single rows change."""
+
+    touched: dict[int, bool]
+    """The slots of windows that are not as before, and whether their members are others."""
+    gone: list[int]
+    """Those of windows that are not there any more."""
+
+
+class SweptOperator(WindowDriver):
     """Windows in slots, those of a partition by their starts."""
 
-    kind = "window (columnar)"
-    takes_gate = True
     swept: Swept
 
     def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
-        super().__init__(label)
-        self.node = node
         # Where only final results are wanted, windows wait for their ends by the clock of the CTI, not of the watermark.
-        self.gate = replace(gate, by_end=gate.by_end or gate.final)
-        self.aggregates = node.aggregates
-        kinds = [(i, ACCUMULATORS.get(type(agg.function))) for i, agg in enumerate(self.aggregates)]  # type: ignore[arg-type]
-        self.accumulators = [kind(i) for i, kind in kinds if kind is not None]
-        self.watermark = MIN_TIME
-        self._projection = node.projection
-        self._reads_key = any(isinstance(part, Key) for part in self._projection.walk())
+        super().__init__(label, node, replace(gate, by_end=gate.by_end or gate.final))
+        self._closed_by = MIN_TIME
+        """The CTI for which it was found out last what windows are closed."""
+
+    @property
+    def results(self) -> VersionedResults:
+        results: VersionedResults = self.swept.boundaries.results
+        return results
+
+    def _windows(self, slots: Rows) -> tuple[Ticks, Ticks, Ticks]:
+        boundaries = self.swept.boundaries
+        return self.swept.codes.groups(boundaries.code[slots]), boundaries.le[slots], boundaries.re[slots]
+
+    def _let_go(self, slots: Rows) -> None:
+        self.swept.drop(slots)
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
@@ -89,34 +98,6 @@ class SweptOperator(Operator):
         codes, groups = integer_codes(batch.keys)
         return self.swept.codes.of(groups)[codes]
 
-    def _terms(self, batch: Batch) -> Terms:
-        terms = Terms(len(batch), [Part(ROWS, None, None, 1)])
-        inputs = inputs_of(batch)
-        for accumulator, agg in zip(self.accumulators, self.aggregates, strict=True):
-            column, chosen = self.argument(agg.given, agg.where, batch, inputs)
-            accumulator.add_terms(column, chosen, terms)
-        return terms
-
-    def _emit(self, touched: Touched) -> Batch:
-        """Return the difference between the results of the touched windows and those that are out."""
-        if not len(touched.slots) and not len(touched.gone):
-            return EMPTY
-        slots, results = touched.slots, self.swept.boundaries.results
-        gone = touched.gone[results.is_out[touched.gone]]
-        was_out = results.is_out[slots]
-        shown = self._are_shown(slots, was_out)
-        if not was_out.any():
-            new = slots if shown.all() else slots[shown]
-            return self._send(gone, new[:0], new, self._results(new))
-        computed = flatnonzero(shown & (touched.summed | ~was_out))
-        payloads = self._results(slots[computed])
-        differs = flatnonzero(~results.are(slots[computed], payloads))
-        is_new = np.zeros(len(slots), dtype=np.bool_)
-        is_new[computed[differs]] = True
-        moved = slots[was_out & shown & ~is_new & (results.re[slots] != self.swept.boundaries.re[slots])]
-        gone = np.concatenate([gone, slots[was_out & (is_new | ~shown)]])
-        return self._send(gone, moved, slots[computed[differs]], payloads.take(differs))
-
     def _are_shown(self, slots: Rows, was_out: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Say which windows may show their results. One that is out stays where to take it back would break the CTI."""
         boundaries = self.swept.boundaries
@@ -130,50 +111,68 @@ class SweptOperator(Operator):
     def _hide(self, slots: Rows) -> None:
         """Remember windows that wait for their ends."""
 
-    def _results(self, slots: Rows) -> Table:
-        """Return the payloads that windows have now."""
+    # Row by row
+
+    @property
+    def takes_rows(self) -> bool:
+        return self.gate.until == INFINITY
+
+    def _enter(self, batch: Few, given: Sequence[Given], cti: int) -> Due | None:
+        code_of, watermark, latest = self.swept.codes.of_one, self._now_at(cti), MIN_TIME
+        rows: list[RowChange] = []
+        for (_, _, le, re_old, re_new), group in zip(batch.changes, batch.groups or NO_GROUP, strict=False):
+            rows.append((code_of(group), le, re_old, re_new))
+            latest = max(latest, le)
+        if not self.gate.final:
+            watermark = max(watermark, latest)
+        if not self._takes(rows, watermark):
+            return None
+        self.watermark = watermark
+        return self._due(self._take_rows(batch, rows, given))
+
+    def _now_at(self, cti: int) -> int:
+        """Return the time that windows wait for, at a CTI."""
+        if self.gate.final and cti != self._closed_by:
+            self._closed_by = cti
+            self.watermark = max(self.watermark, self._closed(cti))
+        return self.watermark if self.gate.final else max(self.watermark, cti)
+
+    @abstractmethod
+    def _takes(self, rows: Sequence[RowChange], watermark: int) -> bool:
+        """Say whether rows can be taken one by one."""
+
+    @abstractmethod
+    def _take_rows(self, batch: Few, rows: Sequence[RowChange], given: Sequence[Given]) -> Entered:
+        """Take rows in at the watermark, and return what changes."""
+
+    def _due(self, entered: Entered) -> Due:
+        """Return what is to be done about the windows that have changed."""
         boundaries = self.swept.boundaries
-        groups = self.swept.codes.groups(boundaries.code[slots])
-        lanes = boundaries.lanes.take(slots)
-        return self._payloads(
-            boundaries.le[slots], boundaries.re[slots], groups, lambda: result_columns(self.accumulators, lanes)
-        )
+        results, counts, starts, ends = boundaries.results, boundaries.rows, boundaries.le, boundaries.re
+        times = ends if self.gate.by_end else starts
+        due = Due([], [], [], [], entered.gone)
+        for slot, is_summed in entered.touched.items():
+            was_out, has_rows = results.is_out.item(slot), counts.item(slot) > 0
+            if not (was_out or has_rows):
+                continue
+            window = self._window(slot)
+            if not has_rows:
+                due.back.append(window)
+            elif times.item(slot) > self.watermark and not (was_out and window[1] < self.cti):
+                due.hidden.append(slot)
+                if was_out:
+                    due.back.append(window)
+            else:
+                (due.moved if was_out and not is_summed else due.computed).append(window)
+        due.back.extend(map(self._window, filter(results.is_out.item, entered.gone)))
+        return due
 
-    def _payloads(self, le: Ticks, re: Ticks, groups: Ticks, compute: Callable[[], dict[str, Column]]) -> Table:
-        """Return the results of windows. Raises `UserCodeError` naming the window."""
-        self.udm_calls += len(self.aggregates) * len(le)
-        keys = self.key_table.shown(groups) if self.key_table is not None and self._reads_key else None
-        try:
-            columns = compute()
-            table = Table(Schema.record(list(columns)), columns, len(le))
-            return project(self._projection, Inputs((table,), len(le), keys=keys))
-        except RowError as error:
-            window = Lifetime(int(le[error.row]), int(re[error.row]))
-            raise self.user_error(error, window=window) from error.cause
+    def _window(self, slot: int) -> Window:
+        boundaries = self.swept.boundaries
+        group = self.swept.codes.group(boundaries.code.item(slot))
+        return slot, boundaries.le.item(slot), boundaries.re.item(slot), group
 
-    def _send(self, gone: Rows, moved: Rows, new: Rows, payloads: Table) -> Batch:
-        """Return the retractions of some results, other ends of some, and new ones, and note what then is out."""
-        boundaries, results = self.swept.boundaries, self.swept.boundaries.results
-        slots = np.concatenate([gone, moved, new])
-        if not len(slots):
-            return EMPTY
-        old = slots[: len(gone) + len(moved)]
-        re_old = np.concatenate([results.re[old], boundaries.le[new]])
-        re_new = np.concatenate([boundaries.le[gone], boundaries.re[moved], boundaries.re[new]])
-        table = Table.concat([results.payloads(old), payloads])
-        versions = np.concatenate([results.retracted(gone), results.versions[slots[len(gone) :]]])
-        results.clear(gone)
-        results.re[moved] = boundaries.re[moved]
-        results.put_until(new, boundaries.re[new], payloads)
-        return self._batch(self.swept.codes.groups(boundaries.code[slots]), boundaries.le[slots], re_old, re_new, table, versions)
-
-    def _batch(self, groups: Ticks, le: Ticks, re_old: Ticks, re_new: Ticks, table: Table, versions: Ticks) -> Batch:
-        return Batch(
-            VersionedIds(self._ids(le, groups), versions), le, re_old, re_new, table, groups if self.is_grouped else None
-        )
-
-    def _ids(self, le: Ticks, groups: Ticks) -> WindowIds:
-        return WindowIds(self.label, self.key_table, le, *(self.key_table.leaves(groups) if self.key_table is not None else []))
+    # Time
 
     def held_groups(self) -> Iterator[int]:
         return iter(self.swept.codes)

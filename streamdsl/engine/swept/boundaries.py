@@ -44,7 +44,7 @@ class Boundaries:
             self._grow(max(64, 2 * self.lanes.size, self.lanes.size + 2 * n))
         slots, self._free = self._free[:n], self._free[n:]
         self.le[slots], self.code[slots], self.re[slots], self.endpoints[slots] = le, codes, MIN_TIME, 0
-        self.results.enter(slots, codes, le)
+        self.results.enter(slots, le, codes)
         return slots
 
     def make_one(self, code: int, le: int, re: int) -> int:
@@ -54,7 +54,7 @@ class Boundaries:
         slot = self._free.item(0)
         self._free = self._free[1:]
         self.le[slot], self.code[slot], self.re[slot], self.endpoints[slot] = le, code, re, 1
-        self.results.enter_one(slot, code, le)
+        self.results.enter_one(slot, le, code)
         return slot
 
     def _grow(self, size: int) -> None:
@@ -69,5 +69,5 @@ class Boundaries:
         """Let slots go; they can then be used again."""
         self.lanes.clear(slots)
         self.results.clear(slots)
-        self.results.leave(slots, self.code[slots], self.le[slots])
+        self.results.leave(slots, self.le[slots], self.code[slots])
         self._free = np.concatenate([slots, self._free])

@@ -26,6 +26,10 @@ class Given(NamedTuple):
     """The aggregates to which it adds a float, as it is sure to."""
 
 
+NOTHING: Final = Given((), [], _NO_REALS)
+"""What aggregates are given that count rows and read none."""
+
+
 class Arguments:
     """Where the arguments of aggregates, and what their `where` says, stand among what is given of a row."""
 

@@ -293,7 +293,7 @@ class Timeline:
         self._index.put(entries.without(at))
         self.boundaries.drop(entries.slots[at])
         results.forget(cti)
-        self.codes.keep(np.concatenate([self.boundaries.code[kept], results.codes_of_gone]))
+        self.codes.keep(np.concatenate([self.boundaries.code[kept], results.groups_of_gone]))
         self._most = 2 * (len(kept) + results.n_gone) + _SPARE
 
     def sizes(self, cti: int) -> Ticks:

@@ -1,0 +1,134 @@
+"""Results that are out of windows in slots, and how often each has come back after a retraction."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.engine.columnar.results import Results
+from streamdsl.engine.index.pair_index import longer
+from streamdsl.expr.table import Rows, Table, flatnonzero
+from streamdsl.temporal.time import Ticks
+
+
+class VersionedResults(Results):
+    """The results of slots, each with its version: how often it has come back after a retraction.
+
+    The version of a window that is gone is kept until no change can reach it, so that no version comes twice. A window is known
+    by its place, which is its number or its start, and by its group.
+
+    >>> results = VersionedResults()
+    >>> results.grow(1)
+    >>> window = np.array([0]), np.array([20]), np.array([3])
+    >>> results.retracted(window[0]).tolist(), results.versions(window[0]).tolist()
+    ([0], [1])
+    >>> results.leave(*window)
+    >>> results.enter(*window)
+    >>> results.versions(window[0]).tolist()
+    [1]
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._versions: NDArray[np.int32] | None = None
+        """None as long as no result has been retracted."""
+        self._gone: dict[int, dict[int, int]] = {}
+        """Versions of windows that are gone, by place and group."""
+        self.n_gone = 0
+        """How many of them there are."""
+
+    def grow(self, size: int) -> None:
+        super().grow(size)
+        if self._versions is not None:
+            self._versions = longer(self._versions, size)
+
+    def enter(self, slots: Rows, places: Ticks, groups: Ticks) -> None:
+        """Let slots be those of new windows."""
+        if self._versions is None:
+            return
+        self._versions[slots] = 0
+        if self.n_gone:
+            for slot, place, group in zip(slots.tolist(), places.tolist(), groups.tolist(), strict=True):
+                self._versions[slot] = self._come_back(place, group)
+
+    def enter_one(self, slot: int, place: int, group: int) -> None:
+        """Do as `enter`, for a single slot."""
+        if self._versions is not None:
+            self._versions[slot] = self._come_back(place, group) if self.n_gone else 0
+
+    def _come_back(self, place: int, group: int) -> int:
+        groups = self._gone.get(place)
+        version = 0 if groups is None else groups.pop(group, 0)
+        self.n_gone -= version > 0
+        return version
+
+    def leave(self, slots: Rows, places: Ticks, groups: Ticks) -> None:
+        """Let windows be gone, which may come back."""
+        if self._versions is None:
+            return
+        at = flatnonzero(self._versions[slots])
+        self.n_gone += len(at)
+        for place, group, version in zip(
+            places[at].tolist(), groups[at].tolist(), self._versions[slots[at]].tolist(), strict=True
+        ):
+            self._gone.setdefault(place, {})[group] = version
+
+    def forget(self, first: int) -> None:
+        """Forget the windows that are gone and cannot come back: those before a place."""
+        for place in [place for place in self._gone if place < first]:
+            self.n_gone -= len(self._gone.pop(place))
+
+    @property
+    def groups_of_gone(self) -> Rows:
+        """The groups of the windows that are gone, each once."""
+        return np.unique(np.array([group for groups in self._gone.values() for group in groups], dtype=np.intp))
+
+    @property
+    def last_gone(self) -> int | None:
+        """The last place of a window that is gone, or was; None if there is none."""
+        return max(self._gone, default=None)
+
+    def versions(self, slots: Rows) -> Ticks:
+        """Return the versions of results that are out, or are to go out."""
+        return np.zeros(len(slots), dtype=np.int64) if self._versions is None else self._versions[slots].astype(np.int64)
+
+    def retracted(self, slots: Rows) -> Ticks:
+        """Return the versions of results that go; the next ones will follow them."""
+        versions = self.versions(slots)
+        if len(slots):
+            self._counted()[slots] += 1
+        return versions
+
+    def version(self, slot: int) -> int:
+        """Return what `versions` does, for a single slot."""
+        return 0 if self._versions is None else self._versions.item(slot)
+
+    def retract(self, slot: int) -> int:
+        """Return what `retracted` does, for a single slot."""
+        versions = self._counted()
+        version = versions.item(slot)
+        versions[slot] = version + 1
+        return version
+
+    def _counted(self) -> NDArray[np.int32]:
+        if self._versions is None:
+            self._versions = np.zeros(len(self.is_out), dtype=np.int32)
+        return self._versions
+
+    def put_until(self, slots: Rows, re: Ticks, payloads: Table) -> None:
+        """Note the results that go out, and the ends of their windows."""
+        self.put(slots, payloads)
+        self.put_ends(slots, re)
+
+    # Ends that move are kept by `EndingResults`; here each window ends where it did when its result was sent.
+
+    def sent_ends(self, slots: Rows, re: Ticks) -> Ticks:
+        """Return the ends that results have been sent with, of windows that end at `re` now."""
+        return re
+
+    def put_ends(self, slots: Rows, re: Ticks) -> None:
+        """Note the ends of windows whose results go out."""
+
+    def swap_end(self, slot: int, re: int) -> int:
+        """Note the end that a single window has now, and return the one that has been sent."""
+        return re

@@ -1,0 +1,328 @@
+"""The incremental driver of windows in slots: of their results what differs from those that are out goes on.
+
+It drives the same state in two ways: a batch in columns, and single rows in Python's own values (`few`), which follow below.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.columnar.accumulators import ACCUMULATORS
+from streamdsl.engine.columnar.terms import ROWS, Part, Terms
+from streamdsl.engine.columnar.versioned import VersionedResults
+from streamdsl.engine.columnar.window_ids import WindowIds
+from streamdsl.engine.few import Few, Result, few_results
+from streamdsl.engine.ids import VersionedIds
+from streamdsl.engine.operator import Gate, Operator, inputs_of
+from streamdsl.engine.swept.given import NOTHING, Arguments, Given, given_exprs
+from streamdsl.engine.swept.timeline import Touched
+from streamdsl.expr import Inputs, RowError, project
+from streamdsl.expr.nodes import Key, Make
+from streamdsl.expr.scalars import Program, Project, Values
+from streamdsl.expr.schema import Schema
+from streamdsl.expr.table import Column, Rows, Table, flatnonzero
+from streamdsl.plan.node import WindowAggregate, WindowApply
+from streamdsl.temporal.lifetime import Lifetime
+from streamdsl.temporal.time import CHRONON, MIN_TIME, Ticks
+from streamdsl.windows import Output
+
+NO_GROUP: Final = itertools.repeat(0)
+"""The groups of rows that are in none."""
+
+Window: TypeAlias = tuple[int, int, int, int]
+"""A window by its slot: that, where it starts and ends, and its group."""
+
+
+class Due(NamedTuple):
+    """What is to be done about the windows that single rows change."""
+
+    computed: list[Window]
+    """They have other members, and show their results."""
+    moved: list[Window]
+    """Their results are out, and may end elsewhere."""
+    back: list[Window]
+    """Their results are out, and go."""
+    hidden: list[int]
+    """They may not show yet."""
+    gone: list[int]
+    """There are no rows in them any more."""
+
+
+class WindowDriver(Operator):
+    """Windows in slots with their results."""
+
+    kind = "window (columnar)"
+    takes_gate = True
+
+    def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
+        super().__init__(label)
+        self.node = node
+        self.gate = gate
+        self.aggregates = node.aggregates
+        kinds = [(i, ACCUMULATORS.get(type(agg.function))) for i, agg in enumerate(self.aggregates)]  # type: ignore[arg-type]
+        self.accumulators = [kind(i) for i, kind in kinds if kind is not None]
+        self.watermark = MIN_TIME
+        self.arguments = Arguments(self.aggregates)
+        self._projection = node.projection
+        self._reads_key = any(isinstance(part, Key) for part in self._projection.walk())
+        self._is_at_end = node.output is Output.POINT_AT_END
+        self._origin = WindowIds(label, None)
+        summed = [each.number for each in self.accumulators]
+        others = [number for number in range(len(self.aggregates)) if number not in summed]
+        self._computed_schema = Schema.record([f"a{number}" for number in (*others, *summed)])
+
+    @property
+    @abstractmethod
+    def results(self) -> VersionedResults:
+        """The results that are out."""
+
+    @abstractmethod
+    def _windows(self, slots: Rows) -> tuple[Ticks, Ticks, Ticks]:
+        """Return the groups of windows, their starts and their ends."""
+
+    @abstractmethod
+    def _let_go(self, slots: Rows) -> None:
+        """Let windows go that have no rows left."""
+
+    # Columns
+
+    @abstractmethod
+    def _results(self, slots: Rows) -> Table:
+        """Return the payloads that windows have now."""
+
+    @abstractmethod
+    def _are_shown(self, slots: Rows, was_out: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Say which windows show their results, and remember those that wait for their ends."""
+
+    def _emit(self, touched: Touched) -> Batch:
+        """Return the difference between the results of the touched windows and those that are out."""
+        if not len(touched.slots) and not len(touched.gone):
+            return EMPTY
+        slots, results = touched.slots, self.results
+        gone = touched.gone[results.is_out[touched.gone]]
+        was_out = results.is_out[slots]
+        shown = self._are_shown(slots, was_out)
+        if not was_out.any():
+            new = slots if shown.all() else slots[shown]
+            return self._send(gone, new[:0], new, self._results(new))
+        computed = flatnonzero(shown & (touched.summed | ~was_out))
+        payloads = self._results(slots[computed])
+        differs = flatnonzero(~results.are(slots[computed], payloads))
+        is_new = np.zeros(len(slots), dtype=np.bool_)
+        is_new[computed[differs]] = True
+        stays = slots[was_out & shown & ~is_new]
+        ends = self._windows(stays)[2]
+        moved = stays[results.sent_ends(stays, ends) != ends]
+        gone = np.concatenate([gone, slots[was_out & (is_new | ~shown)]])
+        return self._send(gone, moved, slots[computed[differs]], payloads.take(differs))
+
+    def _send(self, gone: Rows, moved: Rows, new: Rows, payloads: Table) -> Batch:
+        """Return the retractions of some results, other ends of some, and new ones, and note what then is out."""
+        results = self.results
+        if not len(gone) and not len(moved):
+            return self._send_new(new, payloads)
+        slots = np.concatenate([gone, moved, new])
+        groups, le, re = self._windows(slots)
+        n_gone, n_old = len(gone), len(gone) + len(moved)
+        old = slots[:n_old]
+        re_old = np.concatenate([results.sent_ends(old, re[:n_old]), le[n_old:]])
+        re_new = np.concatenate([le[:n_gone], re[n_gone:]])
+        table = Table.concat([results.payloads(old), payloads])
+        versions = np.concatenate([results.retracted(gone), results.versions(slots[n_gone:])])
+        results.clear(gone)
+        results.put_ends(moved, re[n_gone:n_old])
+        results.put_until(new, re[n_old:], payloads)
+        return self._batch(groups, le, re_old, re_new, table, versions)
+
+    def _send_new(self, new: Rows, payloads: Table) -> Batch:
+        if not len(new):
+            return EMPTY
+        groups, le, re = self._windows(new)
+        self.results.put_until(new, re, payloads)
+        return self._batch(groups, le, le, re, payloads, self.results.versions(new))
+
+    def _payloads(self, le: Ticks, re: Ticks, groups: Ticks, compute: Callable[[], dict[str, Column]]) -> Table:
+        """Return the results of windows. Raises `UserCodeError` naming the window."""
+        self.udm_calls += len(self.aggregates) * len(le)
+        keys = self.key_table.shown(groups) if self.key_table is not None and self._reads_key else None
+        try:
+            columns = compute()
+            table = Table(Schema.record(list(columns)), columns, len(le))
+            return project(self._projection, Inputs((table,), len(le), keys=keys))
+        except RowError as error:
+            window = Lifetime(int(le[error.row]), int(re[error.row]))
+            raise self.user_error(error, window=window) from error.cause
+
+    def _terms(self, batch: Batch) -> Terms:
+        """Return what rows add to the sums of the windows that they enter."""
+        terms = Terms(len(batch), [Part(ROWS, None, None, 1)])
+        reading = [accumulator for accumulator in self.accumulators if accumulator.number in self.arguments.places]
+        inputs = inputs_of(batch) if reading else None
+        for accumulator in reading:
+            assert inputs is not None
+            agg = self.aggregates[accumulator.number]
+            column, chosen = self.argument(agg.given, agg.where, batch, inputs)
+            accumulator.add_terms(column, chosen, terms)
+        return terms
+
+    def _batch(self, groups: Ticks, le: Ticks, re_old: Ticks, re_new: Ticks, table: Table, versions: Ticks) -> Batch:
+        """Return how the results of windows change, whose starts, and ends before and now, these are."""
+        ids = VersionedIds(self._ids(le, groups), versions)
+        if self._is_at_end:  # of windows that do not move, so that one of the two ends is that of the window
+            end = np.maximum(re_old, re_new)
+            re_old, re_new = (end if re is le else np.where(re > le, end + CHRONON, end) for re in (re_old, re_new))
+            le = end
+        return Batch(ids, le, re_old, re_new, table, groups if self.is_grouped else None)
+
+    def _ids(self, le: Ticks, groups: Ticks) -> WindowIds:
+        return WindowIds(self.label, self.key_table, le, *(self.key_table.leaves(groups) if self.key_table is not None else []))
+
+    # Row by row
+
+    @functools.cached_property
+    def _given(self) -> Program:
+        exprs = given_exprs(self.aggregates)
+        return Program([Project(Make(Schema.tuple(len(exprs)), exprs))])
+
+    @functools.cached_property
+    def _projected(self) -> Program:
+        return Program([Project(self._projection, self.key_table)])
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether rows may come one by one."""
+        return True
+
+    @property
+    def _is_told(self) -> bool:
+        """Whether the accumulators of windows are enough to compute their results."""
+        return True
+
+    @abstractmethod
+    def _enter(self, batch: Few, given: Sequence[Given], cti: int) -> Due | None:
+        """Take rows in, and raise the watermark; None, and nothing is done, where that is left to columns."""
+
+    @abstractmethod
+    def _values(self, slot: int) -> Values:
+        """Return the aggregates of a window. Raises `ArithmeticError` where columns have to tell."""
+
+    def _hide_one(self, slot: int) -> None:
+        """Remember a window that may not show yet."""
+
+    def few(self, batch: Few, cti: int) -> Batch | None:
+        if self.ending or not self.takes_rows:
+            return None
+        given = self._given_of(batch)
+        due = None if given is None else self._enter(batch, given, cti)
+        if due is None:
+            return None
+        if self._origin.keys is not self.key_table:
+            self._origin = WindowIds(self.label, self.key_table)
+        out = self._differences(due) if self._is_told else None
+        if out is None:
+            out = self._in_columns(due)
+        if due.gone:
+            self._let_go(np.array(due.gone))
+        return out
+
+    def _given_of(self, batch: Few) -> Sequence[Given] | None:
+        """Return what aggregates are given of each row; None where columns have to say."""
+        if not self.arguments.size:
+            return [NOTHING] * len(batch.changes)
+        try:
+            found = self._given.of(batch.schema)(batch.values, None)
+        except Exception:
+            return None
+        if found is None:
+            return None
+        given = []
+        for values in found[0]:
+            each = self.arguments.given(values, self.accumulators)
+            if each is None:
+                return None
+            given.append(each)
+        return given
+
+    def _differences(self, due: Due) -> Batch | None:
+        """Return what differs from the results that are out; None, and nothing is done, where columns have to tell."""
+        computed, projected = due.computed, self._projected.of(self._computed_schema)
+        try:
+            passed = projected([self._values(slot) for slot, _, _, _ in computed], [group for _, _, _, group in computed])
+        except Exception:
+            return None
+        if passed is None or not self.results.takes(self._projected.schema):
+            return None
+        self.udm_calls += len(self.aggregates) * len(computed)
+        changes: list[Result] = []
+        for slot in due.hidden:
+            self._hide_one(slot)
+        for window in due.back:
+            self._take_back(window, changes)
+        for window in due.moved:
+            self._move(window, changes)
+        for window, now in zip(computed, passed[0], strict=True):
+            self._exchange(window, now, changes)
+        return few_results(changes, self._projected.schema, self.is_grouped, self._origin)
+
+    def _exchange(self, window: Window, now: Values, changes: list[Result]) -> None:
+        """Put a result in the place of the one that is out, and note what changes."""
+        slot, start, re, group = window
+        results = self.results
+        was = results.swap(slot, now)
+        if was is now:
+            self._move(window, changes)
+            return
+        keys = self.key_table
+        id = (start,) if keys is None else (start, *keys.leaves_of(group))
+        le, re_old = start, results.swap_end(slot, re)
+        if self._is_at_end:
+            le, re, re_old = re, re + CHRONON, re_old + CHRONON
+        if was is None:
+            version = results.version(slot)
+        else:
+            version = results.retract(slot)
+            changes.append(((id, version, le, re_old, le), was, group))
+            version += 1
+        changes.append(((id, version, le, le, re), now, group))
+
+    def _move(self, window: Window, changes: list[Result]) -> None:
+        """Let the result of a window end where that does."""
+        slot, start, re, group = window
+        results = self.results
+        re_old = results.swap_end(slot, re)
+        values = results.values(slot) if re_old != re else None
+        if values is not None:
+            changes.append(((self._id_of(start, group), results.version(slot), start, re_old, re), values, group))
+
+    def _take_back(self, window: Window, changes: list[Result]) -> None:
+        """Retract the result of a window."""
+        slot, start, re, group = window
+        values = self.results.values(slot)
+        assert values is not None, "it is out"
+        le, re_old = start, self.results.swap_end(slot, re)
+        if self._is_at_end:
+            le, re_old = re, re + CHRONON
+        changes.append(((self._id_of(start, group), self.results.retract(slot), le, re_old, le), values, group))
+        self.results.clear(np.array([slot]))
+
+    def _id_of(self, start: int, group: int) -> tuple[object, ...]:
+        return (start,) if self.key_table is None else (start, *self.key_table.leaves_of(group))
+
+    def _in_columns(self, due: Due) -> Batch:
+        """Return what `_differences` does, where columns have to tell the results."""
+        summed = {slot: True for slot, _, _, _ in due.computed}
+        summed |= {slot: False for slot, _, _, _ in due.moved}
+        summed |= dict.fromkeys([*due.hidden, *[slot for slot, _, _, _ in due.back]], True)
+        for slot in due.gone:
+            summed.pop(slot, None)
+        slots = np.fromiter(summed, dtype=np.intp, count=len(summed))
+        are_summed = np.fromiter(summed.values(), dtype=np.bool_, count=len(summed))
+        return self._emit(Touched(slots, are_summed, np.array(due.gone, dtype=np.intp)))
