@@ -87,18 +87,6 @@ class GridNumbers:
         lo = (batch.le - (grid.size + grid.offset - grid.hop)) // grid.hop
         return PointRanges(lo, each, grid.first_ending_after(low), grid.first_ending_after(batch.watermark) + each)
 
-    def only(self, le: int, re: int) -> int | None:
-        """Return the window that a row is in if that is a single one that can show, and may be asked for by number; else None.
-
-        >>> grid = GridNumbers(Hopping(10, 10), Gate())
-        >>> grid.only(3, 4), grid.only(3, 14), grid.only(3, 3)
-        (0, None, None)
-        """
-        if not self._lowest <= le < re < INFINITY:
-            return None
-        first = self.grid.first_ending_after(le)
-        return first if first == self.grid.last_starting_before(re) and first < self.stop else None
-
     def entered(self, le: int, re_old: int, re_new: int) -> range | None:
         """Return the windows that a single row enters (or leaves, if it ends earlier now); None where that is not so simple.
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from streamdsl.engine.index.pair_index import longer
 from streamdsl.expr.scalars import Values
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Column, Rows, Table, concat_columns, flatnonzero, object_column
+from streamdsl.expr.table import Column, Rows, Table, flatnonzero, object_column
 from streamdsl.temporal.payload import payload_key
 from streamdsl.temporal.time import INFINITY, MIN_TIME
 
@@ -97,32 +97,6 @@ class Results:
                 column = columns[name] = column.astype(object, copy=False)
             column[slot] = value
         return was
-
-    def exchange(self, slot: Rows, now: Table) -> Table | None:
-        """Put a result in the place of the one that is out, in a single slot; return both, None where they are equal.
-
-        >>> results = Results()
-        >>> results.grow(1)
-        >>> results.put(np.array([0]), Table.from_payloads([5]))
-        >>> results.exchange(np.array([0]), Table.from_payloads([6])).payloads()
-        [5, 6]
-        """
-        if now.schema is not self._schema:
-            was = self.payloads(slot)
-            both = None if same_payloads(was, now)[0] else Table.concat([was, now])
-        else:
-            both = self._pair(slot, now)
-        if both is not None:
-            self.put(slot, now)
-        return both
-
-    def _pair(self, slot: Rows, now: Table) -> Table | None:
-        columns, is_same = {}, True
-        for name, column in now.columns.items():
-            was = self._columns[name][slot]
-            is_same = is_same and _same(was.item(), column.item())
-            columns[name] = concat_columns([was, column])
-        return None if is_same else Table(now.schema, columns, 2)
 
     def _conform(self, payloads: Table) -> Table:
         """Make payloads fit those that are out; of different schemas all become objects kept whole."""

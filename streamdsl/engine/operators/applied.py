@@ -59,11 +59,8 @@ class FramedApplyOperator(FramedWindowOperator):
 
     def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         super().__init__(label, node, gate)
+        self.takes_rows = False
         self.table.states.append(object_column([]))
-
-    @property
-    def takes_rows(self) -> bool:
-        return False
 
     @property
     def _out(self) -> Column:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
 from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.ring import DeltaRing, Opened
 from streamdsl.engine.columnar.terms import ROWS
-from streamdsl.engine.columnar.versioned import VersionedResults
 from streamdsl.engine.few import Few
 from streamdsl.engine.frontiers import Frontier, of_windows
 from streamdsl.engine.operator import Gate
@@ -45,6 +44,10 @@ _EACH: Final = 64
 """So many rows, for each window that a row is in, enter window by window."""
 
 
+Touches: TypeAlias = dict[int, tuple[int, int, int]]
+"""By slot the number and the group of each cell that single rows have changed, and how many rows are in it."""
+
+
 class ColumnarWindowOperator(WindowDriver):
     """Count, sum and avg over hopping and tumbling windows."""
 
@@ -58,15 +61,13 @@ class ColumnarWindowOperator(WindowDriver):
         self.ring = DeltaRing()
         self.room = Room(label, f"{node.windows.describe()} windows", gate.most)
         self.cells = Cells()
+        self.results = self.cells.results
+        self.takes_rows = not gate.final
         self._shown = MIN_TIME
         self._first = self._closes = MIN_TIME
         self._keeps_begun = self.windows.size <= _FEW * self.windows.hop
         self._unending: dict[Hashable, int] = {}
         self._latest = MIN_TIME
-
-    @property
-    def results(self) -> VersionedResults:
-        return self.cells.results
 
     def _windows(self, slots: Rows) -> tuple[Ticks, Ticks, Ticks]:
         starts = self.numbers.starts(self.cells.number[slots])
@@ -81,7 +82,7 @@ class ColumnarWindowOperator(WindowDriver):
         pending = self._arrived(batch, ctis[0])
         if self.watermark == INFINITY and self._unending:
             raise unending(self.windows, min(self._unending, key=self._unending.__getitem__))
-        last = self._last_cell(self.watermark)
+        last, _ = self._reached(self.watermark)
         passed = EMPTY
         if self.ring.is_empty and all(part.signs is None for part in pending):
             pending, passed = self._pass(pending, ctis[0])
@@ -100,12 +101,8 @@ class ColumnarWindowOperator(WindowDriver):
 
     # Row by row
 
-    @property
-    def takes_rows(self) -> bool:
-        return not self.gate.final
-
     def _enter(self, batch: Few, given: Sequence[Given], cti: int) -> Due | None:
-        gate, numbers = self.gate, self.numbers
+        numbers = self.numbers
         entries: list[tuple[range, int, int, Given]] = []
         n_windows = 0
         first = self._first if cti < self._closes else self.windows.first_ending_after(cti)
@@ -117,25 +114,19 @@ class ColumnarWindowOperator(WindowDriver):
             if le > watermark:
                 watermark = le
             entries.append((windows, 1 if re_new > re_old else -1, group, each))
-        shown = numbers.last_open(watermark)
+        last, shown = self._reached(watermark)
         # Where windows wait for their ends, columns look for those that the watermark has passed.
-        if (
-            gate.final
-            or (gate.by_end and shown != self._shown)
-            or not self.ring.opens_nothing(last := self._last_cell(watermark))
-        ):
+        if (shown != self._shown and self.gate.by_end) or not self.ring.opens_nothing(last):
             return None
         self.watermark, self._shown = watermark, shown
-        touched: dict[int, tuple[int, int, int]] = {}
+        touched: Touches = {}
         for entry in entries:
             self._enter_one(*entry, last, touched)
         return self._due(touched)
 
-    def _enter_one(
-        self, windows: range, sign: int, group: int, given: Given, last: int, touched: dict[int, tuple[int, int, int]]
-    ) -> None:
+    def _enter_one(self, windows: range, sign: int, group: int, given: Given, last: int, touched: Touches) -> None:
         """Let a row enter windows (`sign` is 1) or leave them (-1): their cells, or the ring if these come after the last one."""
-        lanes = self.cells.lanes
+        cells, lanes = self.cells, self.cells.lanes
         lanes.count_reals(given.reals)
         if windows.stop > last + 1:
             self.ring.add_one(range(max(windows.start, last + 1), windows.stop), group, given.parts, sign, given.reals)
@@ -144,23 +135,22 @@ class ColumnarWindowOperator(WindowDriver):
             self._latest = windows[-1]
             self._period(self._latest)
         for number in windows:
-            slot = self.cells.find_one(number, group)
+            slot = cells.find_one(number, group)
             touched[slot] = number, group, lanes.add_row(given.parts, slot, sign)
 
-    def _due(self, touched: dict[int, tuple[int, int, int]]) -> Due:
-        """Return what is to be done about cells, of each of which this is the number, the group and how many rows are in it."""
+    def _due(self, touched: Touches) -> Due:
+        """Return what is to be done about the cells that have changed."""
+        offset, hop, size = self.windows.offset, self.windows.hop, self.windows.size
         due = Due([], [], [], [], [])
         for slot, (number, group, rows) in touched.items():
+            start = offset + number * hop
+            window = slot, start, start + size, group
             if not rows:
                 due.gone.append(slot)
-            if number > self._shown:
-                continue
-            start = self.windows.offset + number * self.windows.hop
-            window = slot, start, start + self.windows.size, group
-            if rows:
+                if self.results.is_out.item(slot):
+                    due.back.append(window)
+            elif number <= self._shown:
                 due.computed.append(window)
-            elif self.results.is_out.item(slot):
-                due.back.append(window)
         return due
 
     def _values(self, slot: int) -> Values:
@@ -169,9 +159,13 @@ class ColumnarWindowOperator(WindowDriver):
 
     # Columns
 
-    def _last_cell(self, watermark: int) -> int:
-        """Return the number of the last window that has cells: later ones are in the ring."""
-        return self.numbers.last_begun(watermark) if self._keeps_begun else self.numbers.last_open(watermark)
+    def _reached(self, watermark: int) -> tuple[int, int]:
+        """Return the number of the last window that has cells, later ones are in the ring, and of the last that may show."""
+        begun = self.numbers.last_begun(watermark)
+        if not self.gate.by_end:
+            return begun, begun
+        shown = self.numbers.last_open(watermark)
+        return begun if self._keeps_begun else shown, shown
 
     def _shown_of(self, touched: Rows, cti: int) -> Rows:
         """Return the cells whose results are wanted: those that have changed and may show, or only those that the CTI closes."""

@@ -61,6 +61,12 @@ class WindowDriver(Operator):
 
     kind = "window (columnar)"
     takes_gate = True
+    results: VersionedResults
+    """The results that are out."""
+    takes_rows = True
+    """Whether rows may come one by one."""
+    is_told = True
+    """Whether the accumulators of windows are enough to compute their results."""
 
     def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         super().__init__(label)
@@ -78,11 +84,6 @@ class WindowDriver(Operator):
         summed = [each.number for each in self.accumulators]
         others = [number for number in range(len(self.aggregates)) if number not in summed]
         self._computed_schema = Schema.record([f"a{number}" for number in (*others, *summed)])
-
-    @property
-    @abstractmethod
-    def results(self) -> VersionedResults:
-        """The results that are out."""
 
     @abstractmethod
     def _windows(self, slots: Rows) -> tuple[Ticks, Ticks, Ticks]:
@@ -196,16 +197,6 @@ class WindowDriver(Operator):
     def _projected(self) -> Program:
         return Program([Project(self._projection, self.key_table)])
 
-    @property
-    def takes_rows(self) -> bool:
-        """Whether rows may come one by one."""
-        return True
-
-    @property
-    def _is_told(self) -> bool:
-        """Whether the accumulators of windows are enough to compute their results."""
-        return True
-
     @abstractmethod
     def _enter(self, batch: Few, given: Sequence[Given], cti: int) -> Due | None:
         """Take rows in, and raise the watermark; None, and nothing is done, where that is left to columns."""
@@ -226,7 +217,7 @@ class WindowDriver(Operator):
             return None
         if self._origin.keys is not self.key_table:
             self._origin = WindowIds(self.label, self.key_table)
-        out = self._differences(due) if self._is_told else None
+        out = self._differences(due) if self.is_told else None
         if out is None:
             out = self._in_columns(due)
         if due.gone:
@@ -258,7 +249,8 @@ class WindowDriver(Operator):
             passed = projected([self._values(slot) for slot, _, _, _ in computed], [group for _, _, _, group in computed])
         except Exception:
             return None
-        if passed is None or not self.results.takes(self._projected.schema):
+        sends = computed or due.moved or due.back
+        if passed is None or (sends and not self.results.takes(self._projected.schema)):
             return None
         self.udm_calls += len(self.aggregates) * len(computed)
         changes: list[Result] = []

@@ -150,6 +150,9 @@ class FramedWindowOperator(RowFramedOperator):
         self.sums = WindowSums(self.changes)
         self._keeps = False
         self._computed = _NONE
+        self.results = frame.table.results
+        self.takes_rows &= not self._orders
+        self.is_told = all(isinstance(each, StateAggregate) for each in self.members)
         self.keeps_all = self.is_kept_ahead = False
         self.folds = RowFolds(frame.table, self.states.modules, self.accumulators, self.arguments)
 
@@ -160,10 +163,6 @@ class FramedWindowOperator(RowFramedOperator):
     def table(self) -> WindowTable:
         """The windows."""
         return self.frame.table
-
-    @property
-    def takes_rows(self) -> bool:
-        return not self._orders and super().takes_rows
 
     def _take(self, batch: Batch) -> Batch:
         touched, changed, moves = UNTOUCHED, None, None

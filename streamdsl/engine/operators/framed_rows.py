@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.buffered.modules import MemberAggregate, StateAggregate
+from streamdsl.engine.buffered.modules import MemberAggregate
 from streamdsl.engine.few import Few
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.folds import RowFolds
@@ -39,10 +39,6 @@ class RowFramedOperator(SweptOperator):
     """Whether also of short windows something is kept."""
     is_kept_ahead: bool
     """Whether something may be kept of windows whose results are not out."""
-
-    @property
-    def _is_told(self) -> bool:
-        return all(isinstance(each, StateAggregate) for each in self.members)
 
     def _takes(self, rows: Sequence[RowChange], watermark: int) -> bool:
         come = [(code, le, re_new) for code, le, re_old, re_new in rows if le == re_old < re_new]

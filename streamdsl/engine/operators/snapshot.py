@@ -32,6 +32,7 @@ class SnapshotOperator(SweptOperator):
     def __init__(self, label: str, node: WindowAggregate, gate: Gate) -> None:
         super().__init__(label, node, gate)
         self.swept: Timeline = Timeline(self.gate.by_end)
+        self.results = self.swept.boundaries.results
         self.hidden: list[tuple[int, int]] = []
 
     def _take(self, batch: Batch) -> Batch:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.columnar.versioned import VersionedResults
 from streamdsl.engine.few import Few
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.driver import NO_GROUP, Due, Window, WindowDriver
@@ -59,13 +58,9 @@ class SweptOperator(WindowDriver):
     def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         # Where only final results are wanted, windows wait for their ends by the clock of the CTI, not of the watermark.
         super().__init__(label, node, replace(gate, by_end=gate.by_end or gate.final))
+        self.takes_rows = gate.until == INFINITY
         self._closed_by = MIN_TIME
         """The CTI for which it was found out last what windows are closed."""
-
-    @property
-    def results(self) -> VersionedResults:
-        results: VersionedResults = self.swept.boundaries.results
-        return results
 
     def _windows(self, slots: Rows) -> tuple[Ticks, Ticks, Ticks]:
         boundaries = self.swept.boundaries
@@ -112,10 +107,6 @@ class SweptOperator(WindowDriver):
         """Remember windows that wait for their ends."""
 
     # Row by row
-
-    @property
-    def takes_rows(self) -> bool:
-        return self.gate.until == INFINITY
 
     def _enter(self, batch: Few, given: Sequence[Given], cti: int) -> Due | None:
         code_of, watermark, latest = self.swept.codes.of_one, self._now_at(cti), MIN_TIME
