@@ -190,6 +190,13 @@ SABOTAGES = (
         "scalars_send",
     ),
     Sabotage(
+        "a single row at a point between others of counted windows is taken as if it were the last",
+        "streamdsl/engine/frames/count.py",
+        "if table.index.has_more(low, table.place(code, INFINITY), 0) or",
+        "if",
+        "scalars_send",
+    ),
+    Sabotage(
         "a group is forgotten while a window of it that has lost all rows is open",
         "streamdsl/engine/columnar/cells.py",
         ".tolist(), self.results.groups_of_gone.tolist())",

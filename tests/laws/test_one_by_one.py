@@ -86,7 +86,7 @@ def windowed(rng: Random, s: Any) -> Stream:
         lambda: s.hopping_window(size, hop, output=sd.Output.POINT_AT_END),
         s.snapshot_window,
         lambda: s.session_window(rng.choice([1, 3, 8])),
-        lambda: s.count_window(2),
+        lambda: s.count_window(rng.choice([1, 2, 2, 4]), by=rng.choice(["start", "end"])),
     ]
     windows = rng.choice([kinds[0], *kinds])()
     numbers: dict[str, Any] = {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.frames.arrangement import Arrangement
-from streamdsl.engine.frames.frame import Changed, Frame, Policy
+from streamdsl.engine.frames.frame import MOST, Changed, Frame, Policy, RowStep
 from streamdsl.engine.swept.sorted_index import Portion
 from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
 from streamdsl.expr.table import Column, Rows, flatnonzero
@@ -59,6 +60,44 @@ class CountFrame(Frame):
         table.re[windows], table.rows[windows] = re, sizes
         table.put(portion, numbers, slots)
         return Touched(touched, np.ones(len(touched), dtype=np.bool_), gone)
+
+    # Row by row
+
+    def takes(self, rows: Sequence[tuple[int, int, int]], watermark: int, held: Arrangement) -> bool:
+        # A point between others takes the last one out of windows, of which only their members tell what is left.
+        if self.policy.time_sensitive or self._n * len(rows) > MOST:
+            return False
+        table = self.table
+        latest: dict[int, int] = {}
+        for code, le, re in rows:
+            point = re if self.by_end else le
+            if point >= INFINITY - CHRONON or not table.fit(point, point):
+                return False
+            low = table.place(code, point)
+            numbers, _ = table.index.around(low, low + 1)
+            if numbers[-1:] != [low]:
+                if table.index.has_more(low, table.place(code, INFINITY), 0) or point < latest.get(code, point):
+                    return False
+                latest[code] = point
+        return True
+
+    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
+        table, point = self.table, re if self.by_end else le
+        low = table.place(code, point)
+        windows = [slot for slot in table.index.before(low, self._n - 1) if table.code.item(slot) == code]
+        numbers, slots = table.index.around(low, low + 1)
+        is_new = numbers[-1:] != [low]
+        slot = table.make_one(code, point, INFINITY, low) if is_new else slots[-1]
+        windows.append(slot)
+        table.starting[slot] += 1
+        for window in windows:
+            table.rows[window] += table.rows.item(window) > 0
+        if is_new and len(windows) == self._n:
+            table.re[windows[0]] = add_time(point, CHRONON)
+            table.rows[windows[0]] = table.starting[windows].sum()
+        return RowStep(windows, [slot] if is_new else [])
+
+    # Columns
 
     def _points(self, changed: Changed) -> Points:
         """Return the points that rows come to, or leave, or at which they change what a module sees of them."""

@@ -140,6 +140,23 @@ class SortedIndex:
             left = last - len(numbers)
         return at + 2 < len(self._pieces)
 
+    def before(self, number: int, most: int) -> list[int]:
+        """Return the slots of at most so many entries that come last before a number, in order.
+
+        >>> index = SortedIndex()
+        >>> for number in (3, 7, 9):
+        ...     index.insert_one(number, 10 * number)
+        >>> index.before(9, 5), index.before(9, 1)
+        ([30, 70], [70])
+        """
+        found: list[int] = []
+        for numbers, slots in reversed(self._pieces[: int(self._firsts.searchsorted(number))]):
+            stop = int(numbers.searchsorted(number))
+            found[:0] = slots[max(stop - most + len(found), 0) : stop].tolist()
+            if len(found) >= most:
+                break
+        return found
+
     def following(self, number: int) -> int | None:
         """Return the slot of the entry after a number, None if there is none."""
         at = max(int(self._firsts.searchsorted(number, side="right")) - 1, 0)
