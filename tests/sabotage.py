@@ -445,8 +445,8 @@ SABOTAGES = (
     Sabotage(
         "a window that has lost its rows forgets how often its result has come back",
         "streamdsl/engine/columnar/versioned.py",
-        "self._gone.setdefault(place, {})[group] = version",
-        "self._gone.setdefault(place, {})[group] = 0",
+        "zip(windows, self._versions[slots[at]].tolist(), strict=True)",
+        "zip(windows, (0 for _ in at), strict=True)",
         "results_of_a_window_that_has_lost_its_rows",
     ),
     Sabotage(
@@ -930,8 +930,8 @@ SABOTAGES = (
     Sabotage(
         "versions of windows that may come back are forgotten with the others",
         "streamdsl/engine/columnar/versioned.py",
-        "if place < first]",
-        "if place <= first]",
+        "if window[0] >= first}",
+        "if window[0] > first}",
         "a_window_that_comes_back_at_a_cti",
     ),
     Sabotage(

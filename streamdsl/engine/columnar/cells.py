@@ -15,6 +15,7 @@ class Cells(SlotTable):
 
     The versions of windows that have lost all rows are kept until the window closes.
 
+    >>> import numpy as np
     >>> cells = Cells()
     >>> slot = cells.find(np.array([7]), np.array([20]))
     >>> cells.results.retracted(slot).tolist(), cells.results.versions(slot).tolist()

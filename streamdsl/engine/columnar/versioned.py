@@ -32,10 +32,8 @@ class VersionedResults(Results):
         super().__init__()
         self._versions: NDArray[np.int32] | None = None
         """None as long as no result has been retracted."""
-        self._gone: dict[int, dict[int, int]] = {}
+        self._gone: dict[tuple[int, int], int] = {}
         """Versions of windows that are gone, by place and group."""
-        self.n_gone = 0
-        """How many of them there are."""
 
     def grow(self, size: int) -> None:
         super().grow(size)
@@ -47,46 +45,42 @@ class VersionedResults(Results):
         if self._versions is None:
             return
         self._versions[slots] = 0
-        if self.n_gone:
-            for slot, place, group in zip(slots.tolist(), places.tolist(), groups.tolist(), strict=True):
-                self._versions[slot] = self._come_back(place, group)
+        if self._gone:
+            for slot, *window in zip(slots.tolist(), places.tolist(), groups.tolist(), strict=True):
+                self._versions[slot] = self._gone.pop(tuple(window), 0)
 
     def enter_one(self, slot: int, place: int, group: int) -> None:
         """Do as `enter`, for a single slot."""
         if self._versions is not None:
-            self._versions[slot] = self._come_back(place, group) if self.n_gone else 0
-
-    def _come_back(self, place: int, group: int) -> int:
-        groups = self._gone.get(place)
-        version = 0 if groups is None else groups.pop(group, 0)
-        self.n_gone -= version > 0
-        return version
+            self._versions[slot] = self._gone.pop((place, group), 0) if self._gone else 0
 
     def leave(self, slots: Rows, places: Ticks, groups: Ticks) -> None:
         """Let windows be gone, which may come back."""
         if self._versions is None:
             return
         at = flatnonzero(self._versions[slots])
-        self.n_gone += len(at)
-        for place, group, version in zip(
-            places[at].tolist(), groups[at].tolist(), self._versions[slots[at]].tolist(), strict=True
-        ):
-            self._gone.setdefault(place, {})[group] = version
+        windows = zip(places[at].tolist(), groups[at].tolist(), strict=True)
+        self._gone.update(zip(windows, self._versions[slots[at]].tolist(), strict=True))
 
     def forget(self, first: int) -> None:
         """Forget the windows that are gone and cannot come back: those before a place."""
-        for place in [place for place in self._gone if place < first]:
-            self.n_gone -= len(self._gone.pop(place))
+        if self._gone:
+            self._gone = {window: version for window, version in self._gone.items() if window[0] >= first}
+
+    @property
+    def n_gone(self) -> int:
+        """How many windows are gone of which the version is kept."""
+        return len(self._gone)
 
     @property
     def groups_of_gone(self) -> Rows:
-        """The groups of the windows that are gone, each once."""
-        return np.unique(np.array([group for groups in self._gone.values() for group in groups], dtype=np.intp))
+        """Their groups, each once."""
+        return np.unique(np.array([group for _, group in self._gone], dtype=np.intp))
 
     @property
     def last_gone(self) -> int | None:
-        """The last place of a window that is gone, or was; None if there is none."""
-        return max(self._gone, default=None)
+        """The last of their places, None if there is none."""
+        return max([place for place, _ in self._gone], default=None)
 
     def versions(self, slots: Rows) -> Ticks:
         """Return the versions of results that are out, or are to go out."""
