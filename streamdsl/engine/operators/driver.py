@@ -1,6 +1,6 @@
 """The incremental driver of windows in slots: of their results what differs from those that are out goes on.
 
-It drives the same state in two ways: a batch in columns, and single rows in Python's own values (`few`), which follow below.
+It drives one state in two ways: a batch in columns, and single rows in Python's own values (`few`).
 """
 
 from __future__ import annotations
@@ -272,8 +272,7 @@ class WindowDriver(Operator):
         if was is now:
             self._move(window, changes)
             return
-        keys = self.key_table
-        id = (start,) if keys is None else (start, *keys.leaves_of(group))
+        id = self._id_of(start, group)
         le, re_old = start, results.swap_end(slot, re)
         if self._is_at_end:
             le, re, re_old = re, re + CHRONON, re_old + CHRONON
