@@ -640,9 +640,9 @@ SABOTAGES = (
     ),
     Sabotage(
         "pieces that are not maximal",
-        "streamdsl/engine/index/pieces.py",
-        "bisect_right(self._les, hi)",
-        "bisect_left(self._les, hi)",
+        "streamdsl/engine/sorted/pieces.py",
+        "touching(Asked(numbers, stretches.lo, stretches.hi))",
+        "Asked(numbers, stretches.lo, stretches.hi)",
         "reference_says and anti_join",
     ),
     Sabotage(

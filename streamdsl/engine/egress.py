@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Hashable
 from functools import partial
 from typing import Any, ClassVar
+
+import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.collector import collector_paused
@@ -14,7 +17,7 @@ from streamdsl.engine.ids import Ids, VersionedIds, name, names, recurs
 from streamdsl.engine.order import order_of_few, ordered
 from streamdsl.engine.sent import Sent
 from streamdsl.engine.versions import Named, OutRow, Versions
-from streamdsl.expr.table import every, flatnonzero, object_column
+from streamdsl.expr.table import every, flatnonzero
 from streamdsl.temporal import INFINITY, MIN_TIME, Event
 from streamdsl.temporal.time import add_time
 
@@ -88,12 +91,16 @@ def _events(versions: Versions, rows: list[OutRow]) -> list[Event[Any]]:
 
 
 def _names(versions: Versions, batch: Batch) -> Ids:
-    """Return what changed rows are called, in columns."""
+    """Return what changed rows are called, in columns: their names, with versions where one is taken."""
     with collector_paused():
-        ids = batch.ids.tolist()
-        called = names(batch.ids).tolist() if recurs(batch.ids) else ids
+        ids, given = batch.ids.tolist(), names(batch.ids)
+        called = given.tolist() if recurs(batch.ids) else ids
         rows = Named(ids, called, batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist())
-        return object_column(versions.names(rows))
+        found = versions.names(rows)
+        if all(map(operator.is_, found, called)):
+            return given
+        pairs = zip(found, called, strict=True)
+        return VersionedIds(given, np.array([0 if each is name else each.version for each, name in pairs]))  # type: ignore[attr-defined]
 
 
 class FinalEgress:

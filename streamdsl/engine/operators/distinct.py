@@ -13,10 +13,11 @@ from streamdsl.engine.few import Change, Few
 from streamdsl.engine.operators.keyed import KeyedOperator
 from streamdsl.engine.sorted import Asked, Row, StoredRows
 from streamdsl.engine.sorted.columns import materialised
-from streamdsl.engine.sorted.periods import Patches, Periods, touching
+from streamdsl.engine.sorted.periods import Patches, Periods
+from streamdsl.engine.sorted.pieces import redone
 from streamdsl.expr.nodes import Whole
 from streamdsl.expr.scalars import Values
-from streamdsl.expr.table import Column, Rows, flatnonzero
+from streamdsl.expr.table import Column, Rows
 from streamdsl.plan.node import Distinct
 from streamdsl.temporal.time import MIN_TIME, Ticks
 
@@ -82,22 +83,11 @@ class DistinctOperator(KeyedOperator):
         rows, slots = self.rows.rows, self.rows.changed
         was, re = rows.was.take(slots), rows.re.take(slots)
         stretches = Patches(rows.numbers.take(slots), np.minimum(was, re), np.maximum(was, re)).by_owner()
-        asked = Asked(*stretches)
-        at, living = self.rows.living(asked)
+        at, living = self.rows.living(Asked(*stretches))
         covered = Periods(at, rows.le.take(living), rows.re.take(living)).inside(stretches)
-        at, known = self.pieces.living(touching(asked))
-        pieces = self.pieces.rows
-        out = Periods(at, pieces.le.take(known), pieces.re.take(known))
-        now = out.outside(stretches).and_also(covered).merged()
-        stays, again = out.in_both(now)
-        ends = out.le.copy()
-        ends[stays] = now.re[again]
-        moved = flatnonzero(ends != out.re)
-        is_new = np.ones(len(now.at), dtype=np.bool_)
-        is_new[again] = False
-        come = now.take(flatnonzero(is_new))
+        _, moved, ends, come = redone(self.pieces, stretches.owners, stretches, covered)
         like = slots[_some(rows.numbers.take(slots), stretches.owners)[come.at]]
-        return self._changed(known[moved], ends[moved], come, like)
+        return self._changed(moved, ends, come, like)
 
     def _changed(self, moved: Rows, ends: Ticks, come: Periods, like: Rows) -> Batch:
         """Let some pieces have other ends, and others come, whose values are those of some rows; return both."""

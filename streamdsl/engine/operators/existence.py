@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.ids import PairIds
-from streamdsl.engine.index import PieceChange, Pieces
 from streamdsl.engine.operators.matching import MatchingOperator
-from streamdsl.engine.sorted import Asked
+from streamdsl.engine.sorted import Asked, Layout, SortedSide
 from streamdsl.engine.sorted.columns import materialised
 from streamdsl.engine.sorted.periods import Patches, Periods
-from streamdsl.expr.table import Column, flatnonzero
+from streamdsl.engine.sorted.pieces import redone
+from streamdsl.expr.schema import Schema
+from streamdsl.expr.table import Table, flatnonzero
 from streamdsl.plan.node import AntiJoin, SemiJoin
-from streamdsl.temporal.lifetime import Lifetime
+
+_NEW: Final = -1
+"""What a left row notes before it has a serial number."""
+_NO_FIELDS: Final = Schema.tuple(0)
 
 
 class ExistenceOperator(MatchingOperator):
-    """A left row's note is its `Pieces` that are out, None if it never had any; a change redoes the stretch that it touches."""
+    """A left row notes its serial number, by which its pieces that are out are found; a change redoes the stretch it touches."""
 
     def __init__(self, label: str, node: AntiJoin | SemiJoin) -> None:
         super().__init__(label, node.matching)
-        self.left.rows.keep_notes()
-        self._fragmented: dict[Pieces, None] = {}
+        self.left.rows.keep_notes(_NEW)
+        self.out = SortedSide(Layout())
+        self._serial = 0
 
     @staticmethod
     @abstractmethod
@@ -34,9 +39,15 @@ class ExistenceOperator(MatchingOperator):
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         self.take(batches)
+        slots = self.left.changed
+        new = slots[self.left.rows.notes.take(slots) == _NEW]
+        if len(new):
+            self.left.rows.notes.put(new, np.arange(self._serial, self._serial + len(new)))
+            self._serial += len(new)
         patches = self._patches()
         out = self._batch(patches) if len(patches.owners) else EMPTY
         self.settle()
+        self.out.settle()
         return out
 
     def _patches(self) -> Patches:
@@ -64,49 +75,27 @@ class ExistenceOperator(MatchingOperator):
         return Periods(at, le, re).merged()
 
     def _batch(self, patches: Patches) -> Batch:
-        """Return the changes of pieces, retractions before insertions."""
-        rows = self.left.rows
+        """Put the pieces of the patches into their places, and return what changes, retractions before insertions."""
+        rows, pieces = self.left.rows, self.out.rows
         stretches = Patches(patches.owners, patches.lo, np.minimum(patches.hi, rows.re.take(patches.owners)))
         there = flatnonzero(stretches.lo < stretches.hi)
         now = self.pieces(stretches.take(there), self._covered(stretches.take(there)))
-        changes = list(self._repaired(patches, Periods(there[now.at], now.le, now.re)))
-        if not changes:
+        serials = rows.notes.take(patches.owners)
+        at, moved, ends, come = redone(self.out, serials, patches, Periods(there[now.at], now.le, now.re))
+        le, was = pieces.le.take(moved), pieces.re.take(moved)
+        self.out.end(moved, ends)
+        if len(come.at):
+            blank = Table(_NO_FIELDS, {}, len(come.at))
+            self.out.put(Batch(come.le, come.le, come.le, come.re, blank), serials[come.at])
+        if not len(moved) and not len(come.at):
             return EMPTY
-        changes.sort(key=lambda change: change[2] == change[1])
-        slots, le, re_old, re_new = np.array(changes, dtype=np.int64).T.copy()
+        slots = patches.owners[np.concatenate([at, come.at])]
+        le, was, re = map(np.concatenate, ([le, come.le], [was, come.le], [ends, come.re]))
         groups = None if rows.groups is None else rows.groups.take(slots)
-        return Batch(PairIds(rows.ids(slots), le), le, re_old, re_new, materialised(rows.table(slots)), groups)
-
-    def _repaired(self, patches: Patches, now: Periods) -> Iterator[tuple[int, int, int, int]]:
-        """Put the pieces of the patches into their places, and yield what changes: slot, LE, and the RE before and now."""
-        notes = self.left.rows.notes.take(patches.owners)
-        bounds = np.searchsorted(now.at, np.arange(len(notes) + 1)).tolist()
-        les, res = now.le.tolist(), now.re.tolist()
-        for n, (slot, lo, hi) in enumerate(zip(*(column.tolist() for column in patches), strict=True)):
-            mine = slice(bounds[n], bounds[n + 1])
-            for piece in self._redone(notes, n, lo, hi, les[mine], res[mine]):
-                yield (slot, *piece)
-        self.left.rows.notes.put(patches.owners, notes)
-
-    def _redone(self, notes: Column, n: int, lo: int, hi: int, les: list[int], res: list[int]) -> list[PieceChange]:
-        known = notes[n]
-        if known is None and not les:
-            return []
-        if known is None:
-            known = notes[n] = Pieces(les, res)
-            changes = list(zip(les, les, res, strict=True))
-        else:
-            changes = known.redo(lo, hi, map(Lifetime, les, res))
-        if len(known) > 1:
-            self._fragmented[known] = None
-        return changes
+        return Batch(PairIds(rows.ids(slots), le), le, was, re, materialised(rows.table(slots)), groups)
 
     def forget(self, cti: int) -> None:
-        """Drop rows as any join does, and the pieces of long-lived rows that can no longer change."""
-        for pieces in list(self._fragmented):
-            pieces.forget(cti)
-            if len(pieces) <= 1:
-                del self._fragmented[pieces]
+        self.out.forget(cti)
         super().forget(cti)
 
 

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from streamdsl.engine.index import EventIndex, EventRow, Pieces, PointIndex, WindowEntry, WindowIndex
-from streamdsl.temporal import INFINITY, Lifetime
+from streamdsl.engine.index import EventIndex, EventRow, PointIndex, WindowEntry, WindowIndex
+from streamdsl.temporal import INFINITY
 
 
 def _random_row(rng: random.Random, id: int) -> EventRow:
@@ -113,29 +113,6 @@ def _look_at_points(index: PointIndex, rows: dict[int, tuple[int, EventRow]], po
     inside = {id for id, (p, _) in rows.items() if point <= p < point + 9}
     assert {row.id for row in index.between(point, point + 9)} == inside
     assert all(index.get(p, id) is row for id, (p, row) in rows.items())
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_pieces_are_those_of_a_set_of_ticks(seed: int) -> None:
-    rng = random.Random(seed)
-    pieces, out, known = Pieces(), set[int](), -60
-    for _ in range(600):
-        if rng.random() < 0.03:
-            known = rng.randint(known, max(known, 40))
-            pieces.forget(known)
-            out = {t for piece in pieces for t in range(*piece)} | {t for t in out if t >= known}
-        else:
-            lo = rng.randint(known, 60)
-            hi = lo + rng.randint(1, 20)
-            now = [Lifetime(t, rng.randint(t + 1, hi)) for t in (rng.randrange(lo, hi) for _ in range(rng.randint(0, 3)))]
-            before = set(pieces)
-            changes = pieces.redo(lo, hi, now)
-            out = {t for t in out if not lo <= t < hi} | {t for life in now for t in range(*life)}
-            assert {(le, old) for le, old, _ in changes if old > le} == before - set(pieces)
-            assert {(le, new) for le, _, new in changes if new > le} == set(pieces) - before
-        pieces._check()
-        assert {t for piece in pieces for t in range(*piece)} == out
-        assert len(pieces) == len(list(pieces))
 
 
 def test_short_events_are_found_without_looking_at_long_ones_ends() -> None:

@@ -1,0 +1,37 @@
+"""The pieces of time in which something is out: disjoint and maximal, changed where something in them changes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamdsl.engine.sorted.overlap import Asked
+from streamdsl.engine.sorted.periods import Patches, Periods, touching
+from streamdsl.engine.sorted.side import SortedSide
+from streamdsl.expr.table import Rows, flatnonzero
+from streamdsl.temporal.time import Ticks
+
+
+class Redone(NamedTuple):
+    """Pieces that end elsewhere, at their LE if they go, and those that come; each with the number of its stretch."""
+
+    at: Rows
+    slots: Rows
+    ends: Ticks
+    come: Periods
+
+
+def redone(pieces: SortedSide, numbers: Rows, stretches: Patches, inside: Periods) -> Redone:
+    """Return what changes of pieces if these periods are all that is out in stretches; `numbers` are those of their pieces."""
+    at, known = pieces.living(touching(Asked(numbers, stretches.lo, stretches.hi)))
+    rows = pieces.rows
+    out = Periods(at, rows.le.take(known), rows.re.take(known))
+    now = out.outside(stretches).and_also(inside).merged()
+    stays, again = out.in_both(now)
+    ends = out.le.copy()
+    ends[stays] = now.re[again]
+    moved = flatnonzero(ends != out.re)
+    is_new = np.ones(len(now.at), dtype=np.bool_)
+    is_new[again] = False
+    return Redone(at[moved], known[moved], ends[moved], now.take(flatnonzero(is_new)))
