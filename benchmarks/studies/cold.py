@@ -1,10 +1,10 @@
 """What the first run in a fresh process costs beyond one in a process that is warm.
 
-Tumbling count and mean of a million events by ten thousand integer keys, from an Arrow table to one, beside DuckDB and Polars; the
-same without numba, as a session that is fed pushes, and from a pandas frame to one with neither numba nor pyarrow. Each process
-imports numpy and what its input is read with, reads it from a file, and then looks at its CPU time: of the import, of the first run,
-and of the best of some runs more. Every answer is compared with numpy's. Bytecode is in a cache, as it is of a package that pip has
-installed, unless `--uncached`:
+Tumbling count and mean of a million events by ten thousand integer keys, from an Arrow table to one, beside DuckDB and Polars;
+the same without numba, as a session that is fed pushes, and from a pandas frame to one with neither numba nor pyarrow. Each
+process imports numpy and what its input is read with, reads it from a file, and then looks at its CPU time: of the import, of the
+first run, and of the best of some runs more. Every answer is compared with numpy's. Bytecode is in a cache, as it is of a package
+that pip has installed, unless `--uncached`:
 
     python -m benchmarks.studies.cold [--events N] [--rounds N] [--uncached] [WAY ...]
 """

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from streamdsl.expr.coding import Typed, integer_codes
 from streamdsl.expr.held import FEW, AnyColumn, Codebook, Column, Fingerprints, Held, Rows, Source
@@ -119,6 +118,8 @@ def _in_dictionaries(chunks: Sequence[Any], kind: Any) -> tuple[Rows, Any]:
             known.append(chunk.dictionary)
         indices = chunk.indices.cast(pa.int64())
         if first[place]:
+            import pyarrow.compute as pc
+
             indices = pc.add(indices, first[place])
         codes.append((indices.fill_null(stop) if indices.null_count else indices).to_numpy())
     missing = stop - sum(map(len, known))
@@ -168,6 +169,8 @@ def _is_text(kind: Any) -> bool:
 
 def _is_in_range(array: Any) -> bool:
     """Say whether Python has all of some dates or decimals: those between two that it has."""
+    import pyarrow.compute as pc
+
     parts = [chunk.dictionary for chunk in array.chunks] if pa.types.is_dictionary(array.type) else [array]
     try:
         for part in parts:
