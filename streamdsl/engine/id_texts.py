@@ -21,6 +21,7 @@ from streamdsl.engine.ids import Ids, PairIds, VersionedIds
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.versions import RowVersion
 from streamdsl.errors import SchemaError
+from streamdsl.expr.arrow import as_arrow, as_numpy, text_array
 from streamdsl.expr.held import Held
 from streamdsl.expr.table import Column, Rows, flatnonzero, largest, least
 from streamdsl.temporal.alike import unique
@@ -128,14 +129,12 @@ def id_texts(ids: Ids) -> Any:
     >>> id_texts(VersionedIds(np.array([7, 8]), np.array([0, 1]))).to_pylist()
     ['7', '8#1']
     """
-    import pyarrow as pa
-
     versions: Parts = []
     rows = ids
     if isinstance(ids, VersionedIds):
         rows, versions = ids.columns[0], [_version_texts(ids.columns[1])]
     parts = _written(rows)
-    return pa.array(map(id_text, ids.tolist()), pa.string()) if parts is None else _joined([*parts, *versions], len(ids))
+    return text_array(list(map(id_text, ids.tolist()))) if parts is None else _joined([*parts, *versions], len(ids))
 
 
 def _written(ids: Ids) -> Parts | None:
@@ -163,10 +162,16 @@ def _held_texts(column: Held) -> Chosen | Known:
 
 def _texts_of_all(values: Column, before: str, behind: str) -> Any:
     import pyarrow as pa
+
+    texts = as_arrow(values).cast(pa.string()) if values.dtype.kind == "i" else text_array(_texts(values.tolist()))
+    return _between(before, texts, behind)
+
+
+def _between(before: str, texts: Any, behind: str) -> Any:
     import pyarrow.compute as pc
 
-    texts = pa.array(values).cast(pa.string()) if values.dtype.kind == "i" else pa.array(_texts(values.tolist()), pa.string())
-    return pc.binary_join_element_wise(before, texts, behind, "")
+    first, last, nothing = text_array([before, behind, ""])
+    return pc.binary_join_element_wise(first, texts, last, nothing)
 
 
 def _one_behind_the_other(one: Any, other: Any) -> Any:
@@ -182,10 +187,8 @@ def _texts(values: list[Any]) -> list[str]:
 
 def _float_texts(floats: Column) -> Chosen:
     """Return floats as texts, of which equal ones are written once."""
-    import pyarrow as pa
-
-    encoded = pa.array(floats).dictionary_encode()
-    return Chosen(_texts(encoded.dictionary.to_pylist()), encoded.indices.to_numpy())
+    encoded = as_arrow(floats).dictionary_encode()
+    return Chosen(_texts(encoded.dictionary.to_pylist()), as_numpy(encoded.indices))
 
 
 def _path(keys: KeyTable, leaves: Sequence[Column]) -> Parts | None:
@@ -212,19 +215,17 @@ def _integer_texts(integers: Column) -> Any:
     if len(firsts) * _FEW <= len(integers):
         places = np.repeat(np.arange(len(firsts)), np.diff(firsts, append=len(integers)))
         return Chosen(list(map(str, integers[firsts].tolist())), places)
-    column = pa.array(integers)
-    if len(column) and least(integers) >= 0 and (last := largest(integers)) < min(4 * len(column), _KNOWN):
+    if len(integers) and least(integers) >= 0 and (last := largest(integers)) < min(4 * len(integers), _KNOWN):
         return Known(integers, partial(_texts_until, last.bit_length()))
-    return column.cast(pa.string())
+    return as_arrow(integers).cast(pa.string())
 
 
 @lru_cache(maxsize=8)
 def _texts_until(bits: int, before: str, behind: str) -> Any:
     """Return the texts of all numbers of so many bits, between other texts."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    return pc.binary_join_element_wise(before, pa.array(np.arange(1 << bits)).cast(pa.string()), behind, "")
+    return _between(before, as_arrow(np.arange(1 << bits)).cast(pa.string()), behind)
 
 
 def _version_texts(versions: Column) -> Chosen:
@@ -247,15 +248,13 @@ def _joined(parts: Parts, n_rows: int) -> Any:
 
 def _choice(part: Any, n_rows: int) -> tuple[Any, Rows]:
     """Return a part as an Arrow array of texts, and the place of each row's text in it."""
-    import pyarrow as pa
-
     if isinstance(part, str):
-        return pa.array([part]), np.zeros(n_rows, dtype=np.intp)
+        return text_array([part]), np.zeros(n_rows, dtype=np.intp)
     if isinstance(part, Chosen):
-        return pa.array(part.texts, pa.string()), part.places
+        return text_array(part.texts), part.places
     texts, places = (part.between(part.before, part.behind), part.numbers) if isinstance(part, Known) else (part, None)
     if places is not None and len(texts) > _WORTH * n_rows:
-        texts, places = texts.take(pa.array(places)), None
+        texts, places = texts.take(as_arrow(places)), None
     return texts, np.arange(n_rows) if places is None else places
 
 
@@ -265,10 +264,10 @@ def _side_by_side(columns: Sequence[tuple[Any, Rows]]) -> Any:
 
     if len(columns) == 1:
         texts, places = columns[0]
-        return texts.take(pa.array(places))
+        return texts.take(as_arrow(places))
     firsts = np.cumsum([0, *(len(texts) for texts, _ in columns)])
     places = np.stack([places + first for (_, places), first in zip(columns, firsts[:-1], strict=True)], axis=1)
-    taken = pa.concat_arrays([texts for texts, _ in columns]).take(pa.array(places.ravel()))
+    taken = pa.concat_arrays([texts for texts, _ in columns]).take(as_arrow(places.ravel()))
     _, offsets, content = taken.buffers()
     stops = np.frombuffer(offsets, dtype=np.int32)[: len(taken) + 1 : len(columns)]
     return pa.Array.from_buffers(pa.string(), len(places), [None, pa.py_buffer(stops.copy()), content])

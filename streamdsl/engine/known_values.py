@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.index.pair_index import PairIndex, longer
+from streamdsl.expr.arrow import are_null, as_arrow, as_numpy
 from streamdsl.expr.held import Codebook, Fingerprints, Known, Source
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
@@ -110,12 +111,10 @@ class _OneKind:
         return numbers
 
     def _are_same(self, texts: Any, places: Rows) -> NDArray[np.bool_]:
-        import pyarrow as pa
         import pyarrow.compute as pc
 
-        same = pc.equal(texts, self._texts.take(pa.array(places)))
-        found: NDArray[np.bool_] = same.fill_null(True).to_numpy(zero_copy_only=False)
-        return found
+        same = pc.equal(texts, self._texts.take(as_arrow(places)))
+        return as_numpy(same).view(np.bool_) | are_null(same)
 
     def learn(self, given: Fingerprints, rows: Rows, slots: Rows, numbers: Ticks) -> None:
         """Remember the numbers of the values in some rows, but of those that are taken for others."""
@@ -128,4 +127,4 @@ class _OneKind:
 
         known = [] if self._texts is None else [self._texts]
         self._places[slots] = np.arange(len(slots)) + sum(map(len, known))
-        self._texts = pa.concat_arrays([*known, given.texts.take(pa.array(rows))])
+        self._texts = pa.concat_arrays([*known, given.texts.take(as_arrow(rows))])

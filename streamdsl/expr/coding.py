@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.expr import kernel
+from streamdsl.expr.arrow import as_arrow, as_numpy
 from streamdsl.expr.held import Coded, Column, Rows, Source
 from streamdsl.temporal.time import Ticks
 
@@ -146,10 +147,10 @@ def _hashed(values: Ticks) -> tuple[Rows, Ticks] | None:
             number = coder(values, np.full(size, -1, dtype=np.int32), found, codes)
             size *= 8
         return codes, found[:number].copy()
-    if (arrow := sys.modules.get("pyarrow")) is None:
+    if "pyarrow" not in sys.modules:
         return None
-    encoded = arrow.array(values).dictionary_encode()
-    return encoded.indices.to_numpy().astype(np.intp), encoded.dictionary.to_numpy()
+    encoded = as_arrow(values).dictionary_encode()
+    return as_numpy(encoded.indices).astype(np.intp), as_numpy(encoded.dictionary)
 
 
 def _sorted(values: Ticks) -> tuple[Rows, Ticks]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from streamdsl.expr.arrow import are_null, as_numpy
 from streamdsl.expr.held import AnyColumn
 from streamdsl.expr.table import Column, object_column
 from streamdsl.io.columns import check_names
@@ -67,7 +68,7 @@ def arrow_values(column: Any) -> Column:
     if pa.types.is_dictionary(kind):
         return arrow_values(column.cast(kind.value_type))
     if column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        return number_column(column.to_numpy())
+        return number_column(as_numpy(column))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         texts: Column = column.to_numpy()
         return texts
@@ -98,17 +99,12 @@ def arrow_times(column: Any) -> TimeColumn:
     kind = column.type
     if pa.types.is_dictionary(kind):
         return arrow_times(column.cast(kind.value_type))
-    nulls = column.is_null().to_numpy() if column.null_count else np.zeros(len(column), dtype=np.bool_)
     if pa.types.is_date(kind):
         return arrow_times(column.cast(pa.timestamp("s" if pa.types.is_date32(kind) else "ms")))
     if pa.types.is_timestamp(kind):
-        return TimeColumn.of_integers(_filled(column.cast(pa.int64())), nulls, kind.unit)
+        return TimeColumn.of_integers(as_numpy(column), are_null(column), kind.unit)
     if pa.types.is_integer(kind):
-        return TimeColumn.of_integers(_filled(column), nulls)
+        return TimeColumn.of_integers(as_numpy(column), are_null(column))
     if pa.types.is_floating(kind):
-        return TimeColumn.of_floats(_filled(column).astype(np.float64), nulls)
+        return TimeColumn.of_floats(as_numpy(column).astype(np.float64), are_null(column))
     return TimeColumn.of_values(column.to_pylist())
-
-
-def _filled(column: Any) -> Any:
-    return (column.fill_null(0) if column.null_count else column).to_numpy()

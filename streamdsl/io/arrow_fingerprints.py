@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from streamdsl.expr.arrow import are_null, as_numpy
 from streamdsl.expr.held import Column, Fingerprints
 from streamdsl.expr.table import every, flatnonzero
 
@@ -32,8 +33,8 @@ def fingerprints(array: Any) -> Fingerprints | None:
         integers = _hashes(texts)
     if integers is None:
         return None
-    are_null = array.is_null().to_numpy(zero_copy_only=False).astype(np.int64)
-    return Fingerprints(_name(array.type), are_null, np.where(are_null, 0, integers), texts)
+    nulls = are_null(array)
+    return Fingerprints(_name(array.type), nulls.astype(np.int64), np.where(nulls, 0, integers), texts)
 
 
 def bits(array: Any) -> Column | None:
@@ -48,8 +49,7 @@ def bits(array: Any) -> Column | None:
         halves = np.frombuffer(array.buffers()[1], dtype=np.int64)[2 * array.offset : 2 * (array.offset + len(array))]
         return halves[::2].copy() if (halves[1::2] == halves[::2] >> 63).all() else None
     if pa.types.is_float32(kind) or pa.types.is_float64(kind):
-        floats: Column = array.cast(pa.float64()).fill_null(0).to_numpy()
-        return floats.view(np.int64)
+        return as_numpy(array.cast(pa.float64())).view(np.int64)
     if pa.types.is_date32(kind) or pa.types.is_time32(kind):
         array = array.view(pa.int32())
     elif pa.types.is_temporal(kind):
@@ -57,10 +57,9 @@ def bits(array: Any) -> Column | None:
     if not pa.types.is_integer(array.type):
         return None
     try:
-        integers: Column = array.cast(pa.int64()).fill_null(0).to_numpy()
+        return as_numpy(array.cast(pa.int64()))
     except pa.ArrowInvalid:
         return None
-    return integers
 
 
 def _name(kind: Any) -> str:

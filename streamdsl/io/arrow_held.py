@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from streamdsl.expr.arrow import are_null, as_arrow, as_numpy
 from streamdsl.expr.coding import Typed, integer_codes
 from streamdsl.expr.held import FEW, AnyColumn, Codebook, Column, Fingerprints, Held, Rows, Source
 from streamdsl.io.arrow_columns import arrow_values
@@ -37,7 +37,7 @@ class ArrowSource(Source):
     def values(self, rows: Rows | slice) -> Column:
         if isinstance(rows, slice) or "_all" in self.__dict__ or pa.types.is_dictionary(self.array.type):
             return self._all[rows]
-        return arrow_values(self.array.take(pa.array(rows)))
+        return arrow_values(self.array.take(as_arrow(rows)))
 
     @cached_property
     def _all(self) -> Column:
@@ -76,11 +76,11 @@ class ArrowSource(Source):
         if isinstance(rows, slice):
             start, stop, _ = rows.indices(self.size)
             return self.array.slice(start, stop - start).combine_chunks()
-        return self.array.take(pa.array(rows)).combine_chunks()
+        return self.array.take(as_arrow(rows)).combine_chunks()
 
     def _taken(self, codes: Rows) -> Any:
         """Return the values of some codes as an array."""
-        return self._encoded[1].take(pa.array(codes))
+        return self._encoded[1].take(as_arrow(codes))
 
     @cached_property
     def _encoded(self) -> tuple[Rows, Any]:
@@ -90,13 +90,13 @@ class ArrowSource(Source):
             return _in_dictionaries(self.array.chunks, kind.value_type)
         array = self.array.combine_chunks()
         if pa.types.is_floating(kind) and not array.null_count:
-            codes, known = integer_codes(array.cast(pa.float64()).to_numpy().view(np.int64))
-            return codes, pa.array(known.view(np.float64))
+            codes, known = integer_codes(as_numpy(array.cast(pa.float64())).view(np.int64))
+            return codes, as_arrow(known.view(np.float64))
         try:
             encoded = array.dictionary_encode(null_encoding="encode")
         except pa.ArrowNotImplementedError:  # then each row has a code of its own
             return np.arange(self.size), array
-        return encoded.indices.to_numpy(), encoded.dictionary
+        return as_numpy(encoded.indices), encoded.dictionary
 
     def passed(self, rows: Rows | slice) -> Any:
         """Return some rows as an Arrow array of texts, None if they are not of that type."""
@@ -119,8 +119,10 @@ def _in_dictionaries(chunks: Sequence[Any], kind: Any) -> tuple[Rows, Any]:
             known.append(chunk.dictionary)
         indices = chunk.indices.cast(pa.int64())
         if first[place]:
+            import pyarrow.compute as pc
+
             indices = pc.add(indices, first[place])
-        codes.append((indices.fill_null(stop) if indices.null_count else indices).to_numpy())
+        codes.append(np.where(are_null(indices), stop, as_numpy(indices)) if indices.null_count else as_numpy(indices))
     missing = stop - sum(map(len, known))
     return np.concatenate(codes), pa.concat_arrays([*known, pa.nulls(missing + 1, kind)])
 
@@ -168,6 +170,8 @@ def _is_text(kind: Any) -> bool:
 
 def _is_in_range(array: Any) -> bool:
     """Say whether Python has all of some dates or decimals: those between two that it has."""
+    import pyarrow.compute as pc
+
     parts = [chunk.dictionary for chunk in array.chunks] if pa.types.is_dictionary(array.type) else [array]
     try:
         for part in parts:

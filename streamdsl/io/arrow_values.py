@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamdsl.errors import SchemaError
+from streamdsl.expr.arrow import as_arrow, text_array
 from streamdsl.expr.held import Column, Dictionary, Held, Rows
 from streamdsl.io.arrow_held import ArrowSource
 from streamdsl.io.arrow_types import common_type, declared_type
@@ -45,9 +46,9 @@ def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
         if found is not None:
             return found if hint is None else _as_declared(found, declared_type(hint))
         codes, known = values.known()
-        return arrow_array(name, known, hint).take(pa.array(codes))
+        return arrow_array(name, known, hint).take(as_arrow(codes))
     if isinstance(values, np.ndarray) and values.dtype != object:
-        array = pa.array(values)
+        array = as_arrow(values)
     else:
         listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
         kinds = unique(map(type, listed)) - {NoneType}
@@ -57,7 +58,7 @@ def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
             if len(kinds) > 1 or not kinds <= _AS_THEY_ARE:
                 _check_alike(listed)
                 listed = _exact(listed)
-            array = pa.array(listed)
+            array = _array_of(listed, kinds)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise SchemaError(
                 f"Arrow has no type for the values of the field {name!r}: {error}",
@@ -66,10 +67,15 @@ def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
     return array if hint is None else _as_declared(array, declared_type(hint))
 
 
+def _array_of(values: list[Any], kinds: set[type]) -> Any:
+    """Return values of some types, and None, as Arrow's own array."""
+    return pa.nulls(len(values)) if not kinds else text_array(values) if kinds == {str} else pa.array(values)
+
+
 def _taken(dictionary: Dictionary, codes: Rows) -> Any:
     """Return the values of codes as the array that these alone make; None where others of the dictionary change its type."""
     whole = dictionary.of_all(_array_of_all, join=_joined)
-    found = None if whole is None else whole.take(pa.array(codes))
+    found = None if whole is None else whole.take(as_arrow(codes))
     if found is None or found.null_count == len(found):
         return None
     if pa.types.is_decimal(found.type):

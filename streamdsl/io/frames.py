@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.errors import SchemaError, TimeOverflow
+from streamdsl.expr.arrow import as_arrow, text_array
 from streamdsl.expr.held import HeldColumns
 from streamdsl.expr.schema import Schema
 from streamdsl.extras import need, need_pyarrow
@@ -112,10 +113,8 @@ class PhysicalRows:
 
     def over_all(self, values: Any) -> Any:
         """Return an Arrow array over insertions and retractions as one over all events, null at CTIs."""
-        import pyarrow as pa
-
         row, is_cti = self.places
-        return values.take(pa.array(row, mask=is_cti)) if len(self.ctis) else values
+        return values.take(as_arrow(row, is_cti)) if len(self.ctis) else values
 
 
 def events_to_pandas(
@@ -180,7 +179,7 @@ def _with_ctis(rows: Any, physical: PhysicalRows) -> Any:
         return table
     row, is_cti = physical.places
     row[is_cti] = np.arange(len(rows), len(table))
-    return table.take(pa.array(row))
+    return table.take(as_arrow(row))
 
 
 def _row_kinds(is_retraction: NDArray[np.bool_]) -> Any:
@@ -189,7 +188,7 @@ def _row_kinds(is_retraction: NDArray[np.bool_]) -> Any:
 
     starts = [0, *(1 + np.flatnonzero(is_retraction[1:] != is_retraction[:-1])).tolist()]
     if len(starts) * _RUN > len(is_retraction):
-        return pa.array(["insert", "retract"]).take(pa.array(is_retraction.view(np.int8)))
+        return text_array(["insert", "retract"]).take(as_arrow(is_retraction.view(np.int8)))
     runs = zip(starts, [*starts[1:], len(is_retraction)], strict=True)
     return pa.chunked_array([_repeated("retract" if is_retraction[start] else "insert", stop - start) for start, stop in runs])
 
@@ -202,7 +201,7 @@ def _repeated(kind: str, times: int) -> Any:
 def _repeats(kind: str, bits: int) -> Any:
     import pyarrow as pa
 
-    return pa.repeat(kind, 1 << bits)
+    return pa.repeat(text_array([kind])[0], 1 << bits)
 
 
 def _arrow_table(arrays: Mapping[str, Any], memo: Memo | None) -> Any:
@@ -227,7 +226,7 @@ def _arrow_times(times: Ticks, unit: Unit | None) -> Any:
     import pyarrow as pa
 
     ticks, null = frame_times(times, unit)
-    array = pa.array(ticks, type=pa.int64(), mask=null if null.any() else None)
+    array = as_arrow(ticks, null if null.any() else None)
     return array.cast(pa.timestamp(unit, tz="UTC")) if is_calendar(unit) else array
 
 

@@ -1,0 +1,72 @@
+"""Numbers and texts between numpy and Arrow: what Arrow's own ways give, for all types and slices."""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamdsl.expr.arrow import are_null, as_arrow, as_numpy, text_array
+
+KINDS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "bool"]
+TIMES = [pa.timestamp("us", "UTC"), pa.timestamp("s"), pa.date32(), pa.date64(), pa.time32("ms"), pa.duration("ns")]
+
+numbers = st.lists(st.integers(0, 100) | st.none(), max_size=20)
+cuts = st.tuples(st.integers(0, 20), st.integers(0, 20))
+
+
+@given(st.sampled_from(KINDS), numbers, cuts, st.booleans())
+def test_numbers_come_from_arrow_as_they_are(kind: str, values: list[int | None], cut: tuple[int, int], chunked: bool) -> None:
+    known = [None if value is None else np.dtype(kind).type(value).item() for value in values]
+    whole = pa.array(known, pa.bool_() if kind == "bool" else pa.from_numpy_dtype(np.dtype(kind)))
+    array: Any = whole[cut[0] : cut[1]]
+    if chunked:
+        array = pa.chunked_array([whole[cut[1] :], array, whole[: cut[0]]])
+    expected = array.to_pylist()
+    found = as_numpy(array)
+    assert found.dtype == np.dtype(kind)
+    assert found.tolist() == [np.dtype(kind).type(0).item() if value is None else value for value in expected]
+    assert are_null(array).tolist() == [value is None for value in expected]
+
+
+@given(st.sampled_from(TIMES), numbers, cuts)
+def test_times_come_from_arrow_as_integers(kind: Any, values: list[int | None], cut: tuple[int, int]) -> None:
+    integers = pa.int32() if kind.bit_width == 32 else pa.int64()
+    array = pa.array(values, integers).view(kind)[cut[0] : cut[1]]
+    assert as_numpy(array).tolist() == [value or 0 for value in values[cut[0] : cut[1]]]
+
+
+@given(st.sampled_from(KINDS), numbers, st.booleans(), st.integers(1, 3))
+def test_arrays_of_numbers_are_those_of_arrow(kind: str, values: list[int | None], masked: bool, step: int) -> None:
+    column = np.array([value or 0 for value in values], dtype=kind)[::step]
+    mask = np.array([value is None for value in values], dtype=np.bool_)[::step] if masked else None
+    found = as_arrow(column, mask)
+    found.validate(full=True)
+    assert found == pa.array(column, mask=mask)
+
+
+@given(st.lists(st.text(string.printable + "äß€😀") | st.none()))
+def test_arrays_of_texts_are_those_of_arrow(texts: list[str | None]) -> None:
+    found = text_array(texts)
+    found.validate(full=True)
+    assert found == pa.array(texts, pa.string())
+
+
+def test_what_is_not_copied_is_not_written_to() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        as_numpy(pa.array([1, 2]))[0] = 3
+
+
+def test_an_array_of_nulls_alone_has_no_memory() -> None:
+    assert as_numpy(pa.nulls(2, pa.int64())).tolist() == [0, 0]
+    assert are_null(pa.nulls(2)).tolist() == [True, True]
+
+
+def test_a_lone_surrogate_is_no_text() -> None:
+    with pytest.raises(ValueError, match="surrogates"):
+        text_array(["\ud800"])
