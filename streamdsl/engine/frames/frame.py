@@ -16,6 +16,7 @@ from streamdsl.engine.buffered.runs import Order, in_order
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.frames.table import WindowTable
+from streamdsl.engine.pairs import distinct
 from streamdsl.engine.swept.sorted_index import Portion
 from streamdsl.engine.swept.timeline import Touched
 from streamdsl.expr.table import Column, Rows, flatnonzero
@@ -180,7 +181,7 @@ class Frame(ABC):
         places = flatnonzero(rows.rows.alive)
         places = places[self.is_needed(cti, rows, places)]
         codes = [self.table.code[self.open_windows(cti, rows)], rows.rows.groups[places], self.table.results.codes_of_gone]
-        return np.unique(np.concatenate(codes))
+        return distinct(np.concatenate(codes), len(self.table.codes))
 
     def forget(self, cti: int, rows: Arrangement) -> None:
         """Drop what no change from a CTI on can need, once it may be half of all."""
@@ -192,10 +193,11 @@ class Frame(ABC):
         table.keep(self.is_kept(cti, rows, table.all()))
         table.results.forget(self.first_return(cti, rows))
         self._most = 2 * (len(table) + table.results.n_gone) + _SPARE
-        held = self.held_codes(cti, rows)
-        self.let_go(np.setdiff1d(np.arange(len(table.codes)), held))
-        alive = np.unique(rows.rows.groups[flatnonzero(rows.rows.alive)])
-        table.codes.keep(np.union1d(held, alive))
+        is_held = np.zeros(len(table.codes), dtype=np.bool_)
+        is_held[self.held_codes(cti, rows)] = True
+        self.let_go(flatnonzero(~is_held))
+        is_held[rows.rows.groups[flatnonzero(rows.rows.alive)]] = True
+        table.codes.keep(flatnonzero(is_held))
 
     def first_return(self, cti: int, rows: Arrangement) -> int:
         """Return the first start of a window that may come back."""
