@@ -53,14 +53,15 @@ def _extreme(best: np.ufunc, least: Any, values: Values) -> Column:
     first, last, n_windows = members.first, members.last, members.n_windows
     levels = np.frexp((last - first).astype(np.float64))[1] - 1
     blocks = np.full(n_windows, least, dtype=column.dtype)
-    for level in range(int(levels.max()), -1, -1):
-        size = 1 << level
-        at = flatnonzero(levels == level)
-        best.at(blocks, first[at], column[at])
-        if level:
-            best.at(blocks, last[at] - size, column[at])
-            half, whole = size // 2, blocks.copy()
-            best(blocks[half:], whole[:-half], out=blocks[half:])
+    with np.errstate(invalid="ignore"):
+        for level in range(int(levels.max()), -1, -1):
+            size = 1 << level
+            at = flatnonzero(levels == level)
+            best.at(blocks, first[at], column[at])
+            if level:
+                best.at(blocks, last[at] - size, column[at])
+                half, whole = size // 2, blocks.copy()
+                best(blocks[half:], whole[:-half], out=blocks[half:])
     return blocks
 
 

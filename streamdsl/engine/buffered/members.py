@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from streamdsl.engine.sorting import stable_order
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
+
+NARROW: Final = 2**16
+"""Numbers of so many windows have two bytes, and are sorted in one pass."""
 
 
 class Pairs(NamedTuple):
@@ -95,7 +98,7 @@ class Members:
         """Return an order of all pairs by window, where they stand row by row."""
         lengths = self.last - self.first
         starts = self.first - (np.cumsum(lengths) - lengths)
-        if self.n_windows <= 2**16:  # then numbers of windows are right modulo 2 ** 16, and what is short is quickly sorted
+        if self.n_windows <= NARROW:  # what is added to `starts` may wrap around, the sums are right
             windows = np.repeat(starts.astype(np.uint16), lengths)
             windows += np.arange(len(windows), dtype=np.uint32).astype(np.uint16)
             return np.argsort(windows, kind="stable")
