@@ -944,7 +944,7 @@ SABOTAGES = (
     Sabotage(
         "the least value of a window is kept though its row has left",
         "streamdsl/engine/frames/states.py",
-        "            is_known &= gone.lo == gone.hi\n",
+        "            is_known &= gone.sizes == 0\n",
         "            pass\n",
         "general_operator_after_every_push",
     ),

@@ -217,9 +217,10 @@ def check_both(query: sd.Stream[Any], data: st.DataObject, emit: EmitMode) -> No
     slices = patch("streamdsl.engine.batch.SLICE", data.draw(st.sampled_from([2, 2**14])))
     few = patch("streamdsl.engine.frames.arrangement._SPARE", data.draw(st.sampled_from([0, 256])))
     little = patch("streamdsl.engine.frames.arrangement._FEW", data.draw(st.sampled_from([0, 8192])))
+    found = patch("streamdsl.engine.frames.arrangement._FOUND", data.draw(st.sampled_from([0, 4])))
     short = patch("streamdsl.engine.buffered.runs.SHORT", data.draw(st.sampled_from([0, 256])))
     long = patch("streamdsl.engine.buffered.holistic.LONG", data.draw(st.sampled_from([0, 256])))
-    with slices, few, little, short, long, keeping(data), patch("tests.laws.test_window_operators.in_common", common):
+    with slices, few, little, found, short, long, keeping(data), patch("tests.laws.test_window_operators.in_common", common):
         buffered, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
         for step in [*(lambda session, part=part: session.push(part) for part in stream), lambda session: session.close()]:
             expected = general.of(step)

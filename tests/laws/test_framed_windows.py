@@ -108,6 +108,7 @@ def in_small_parts(data: st.DataObject) -> Iterator[None]:
         patch("streamdsl.engine.frames.arrangement._SPARE", data.draw(spare)),
         patch("streamdsl.engine.frames.arrangement._FEW", few := data.draw(st.sampled_from([0, 8192]))),
         patch("streamdsl.engine.frames.arrangement._SCANNED", few),
+        patch("streamdsl.engine.frames.arrangement._FOUND", few),
         patch("streamdsl.engine.frames.frame._SPARE", data.draw(spare)),
         patch("streamdsl.engine.buffered.runs.SHORT", data.draw(st.sampled_from([0, 256]))),
         keeping(data),

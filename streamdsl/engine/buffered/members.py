@@ -2,18 +2,134 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
 
-from streamdsl.expr.table import Rows
+import numpy as np
+
+from streamdsl.engine.sorting import stable_order
+from streamdsl.expr.table import Column, Rows, flatnonzero
+from streamdsl.temporal.time import Ticks
+
+NARROW: Final = 2**16
+"""Numbers of so many windows have two bytes, and are sorted in one pass."""
 
 
-class Members(NamedTuple):
-    """The members of windows: those of window i are at `places[lo[i]:hi[i]]`; windows that overlap may share them."""
+class Pairs(NamedTuple):
+    """Windows and their members: the number of the window, and the place of the row, or its number among the members."""
 
+    windows: Rows
     places: Rows
+
+
+class Ranges(NamedTuple):
+    """The members of windows, by their numbers: those of window i are `at[lo[i]:hi[i]]`; windows that overlap may share them."""
+
+    at: Rows
     lo: Rows
     hi: Rows
 
+
+@dataclass(frozen=True)
+class Members:
+    """Rows, each with the windows `[first, last)` that it is in: at least one of `n_windows`.
+
+    Windows of a partition stand in order of their starts, and of their ends, so those that a row is in stand together. What
+    that tells (a sum, an extremum) is found without a look at each pair of a window and a row.
+
+    >>> members = Members(np.array([7, 4]), np.array([0, 1]), np.array([2, 3]), 3)
+    >>> members.sizes.tolist(), [part.tolist() for part in members.ranges]
+    ([1, 2, 1], [[0, 1], [0, 0, 1], [1, 2, 2]])
+    """
+
+    places: Rows
+    first: Rows
+    last: Rows
+    n_windows: int
+
+    @classmethod
+    def of_pairs(cls, pairs: Pairs, n_windows: int) -> Members:
+        """Return members that are given window by window, or in any order."""
+        return cls(pairs.places, pairs.windows, pairs.windows + 1, n_windows)
+
+    def only(self, chosen: Rows) -> Members:
+        """Return some of the rows."""
+        return Members(self.places[chosen], self.first[chosen], self.last[chosen], self.n_windows)
+
     def at(self, windows: Rows) -> Members:
-        """Return those of some windows."""
-        return Members(self.places, self.lo[windows], self.hi[windows])
+        """Return those of some windows, which are in order."""
+        if len(windows) == self.n_windows:
+            return self
+        before = np.zeros(self.n_windows + 1, dtype=np.intp)
+        before[windows + 1] = 1
+        before = np.cumsum(before)
+        first, last = before[self.first], before[self.last]
+        inside = flatnonzero(first < last)
+        return Members(self.places[inside], first[inside], last[inside], len(windows))
+
+    @cached_property
+    def sizes(self) -> Rows:
+        """How many rows are in each window."""
+        return counts_in(self.first, self.last, self.n_windows)
+
+    @cached_property
+    def n_pairs(self) -> int:
+        """How many rows all windows have together."""
+        return int(self.last.sum()) - int(self.first.sum())
+
+    @property
+    def are_shared(self) -> bool:
+        """Whether the members of each window stand together as the rows stand; windows that overlap then share them."""
+        return bool((self.first[1:] >= self.first[:-1]).all() and (self.last[1:] >= self.last[:-1]).all())
+
+    @cached_property
+    def ranges(self) -> Ranges:
+        """The members window by window, in the order in which the rows stand."""
+        if self.are_shared:
+            windows = np.arange(self.n_windows)
+            lo, hi = np.searchsorted(self.last, windows, side="right"), np.searchsorted(self.first, windows, side="right")
+            return Ranges(np.arange(len(self.places)), lo, hi)
+        order, lengths = self.by_window(), self.last - self.first
+        stops = np.cumsum(self.sizes)
+        return Ranges(np.repeat(np.arange(len(lengths)), lengths)[order], stops - self.sizes, stops)
+
+    def by_window(self) -> Rows:
+        """Return an order of all pairs by window, where they stand row by row."""
+        lengths = self.last - self.first
+        starts = self.first - (np.cumsum(lengths) - lengths)
+        if self.n_windows <= NARROW:  # what is added to `starts` may wrap around, the sums are right
+            windows = np.repeat(starts.astype(np.uint16), lengths)
+            windows += np.arange(len(windows), dtype=np.uint32).astype(np.uint16)
+            return np.argsort(windows, kind="stable")
+        return stable_order(np.repeat(starts, lengths) + np.arange(int(lengths.sum())))
+
+    def pairs(self) -> Pairs:
+        """Return each window with each row in it, by its number, row by row."""
+        lengths = self.last - self.first
+        if (lengths == 1).all():
+            return Pairs(self.first, np.arange(len(lengths)))
+        rows = np.repeat(np.arange(len(lengths)), lengths)
+        return Pairs(np.arange(len(rows)) + (self.first - (np.cumsum(lengths) - lengths))[rows], rows)
+
+
+class Values(NamedTuple):
+    """What a module is given of windows: one value for each of their members."""
+
+    column: Column
+    members: Members
+
+    def only(self, chosen: Rows) -> Values:
+        """Return the values of some rows."""
+        return Values(self.column[chosen], self.members.only(chosen))
+
+    def in_windows(self) -> tuple[Column, list[tuple[int, int]]]:
+        """Return values so that each window's stand together, and from where to where they are."""
+        at, lo, hi = self.members.ranges
+        return self.column[at], list(zip(lo.tolist(), hi.tolist(), strict=True))
+
+
+def counts_in(first: Rows, last: Rows, n_windows: int) -> Ticks:
+    """Return how many of some spans of windows each window is in."""
+    steps = np.bincount(first, minlength=n_windows + 1) - np.bincount(last, minlength=n_windows + 1)
+    return np.cumsum(steps[:-1])

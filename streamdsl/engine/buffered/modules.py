@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
-from streamdsl.engine.buffered.holistic import HOLISTIC, Chosen, Segments
-from streamdsl.engine.buffered.members import Members
+from streamdsl.engine.buffered.holistic import HOLISTIC
+from streamdsl.engine.buffered.members import Members, Values
 from streamdsl.engine.buffered.rows import RowTable
 from streamdsl.engine.buffered.runs import Order
 from streamdsl.errors import StreamDslError
@@ -26,25 +26,6 @@ from streamdsl.udm.invoke import as_result, empty_result, payloads_of, results_o
 
 LONG: Final = 64
 """Windows with so many rows are not looked through anew where what comes tells their results."""
-
-
-class Values(NamedTuple):
-    """What a module is given of windows: of window i `column[lo[i]:hi[i]]`, perhaps nothing."""
-
-    column: Column
-    lo: Rows
-    hi: Rows
-    rows: Chosen | None = None
-    """Which rows they are of, where that is known."""
-
-    def only(self, chosen: Rows) -> Values:
-        """Return the values at some places, which are in order."""
-        rows = None if self.rows is None else self.rows._replace(places=self.rows.places[chosen])
-        return Values(self.column[chosen], np.searchsorted(chosen, self.lo), np.searchsorted(chosen, self.hi), rows)
-
-    def spans(self) -> Iterable[tuple[int, int]]:
-        """Return from where to where each window's values are."""
-        return zip(self.lo.tolist(), self.hi.tolist(), strict=True)
 
 
 class Windows(Protocol):
@@ -79,10 +60,9 @@ class MemberAggregate:
 
     def values(self, rows: RowTable, members: Members) -> Values:
         """Return what the module is given of windows."""
-        places, lo, hi = members
-        column = rows.argument(self._argument)
-        values = Values(column[places], lo, hi, Chosen(column, places))
-        return values if self._where is None else values.only(flatnonzero(rows.argument(self._where)[places]))
+        if self._where is not None:
+            members = members.only(flatnonzero(rows.argument(self._where)[members.places]))
+        return Values(rows.argument(self._argument)[members.places], members)
 
     def results(self, asked: Windows) -> Column:
         """Return the results of windows. An exception of user code is raised as it is to be shown."""
@@ -100,13 +80,14 @@ class MemberAggregate:
             return None
         if values.column.dtype == object:
             values = _known(values)
-        filled = flatnonzero(values.lo < values.hi)
+        column, members = values
+        filled = flatnonzero(members.sizes)
         if not len(filled):
-            return self._of_none(len(values.lo))
-        found = together(self.function, Segments(values.column, values.lo[filled], values.hi[filled], values.rows))
-        if found is None or len(filled) == len(values.lo):
+            return self._of_none(members.n_windows)
+        found = together(self.function, Values(column, members.at(filled)))
+        if found is None or len(filled) == members.n_windows:
             return found
-        results = self._of_none(len(values.lo))
+        results = self._of_none(members.n_windows)
         if results.dtype == found.dtype != object:
             results[filled] = found
             return results
@@ -122,12 +103,13 @@ class MemberAggregate:
         return object_column([empty_result(self.function) for _ in range(count)])
 
     def _of_each(self, values: Values, asked: Windows) -> list[Any]:
-        function, found = self.function, []
-        given = _given(function, values.column)
+        function, found = self.function, list[Any]()
+        column, spans = values.in_windows()
+        given = _given(function, column)
         finish = _results if function.returns_many else _result
         compute = partial(_computed, function) if function.incremental else function.compute_result
         try:
-            for lo, hi in values.spans():
+            for lo, hi in spans:
                 if lo < hi:
                     found.append(finish(function, compute(given(lo, hi))))
                 else:
@@ -148,11 +130,11 @@ class StateAggregate(MemberAggregate):
     def advanced(self, asked: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
         """Return the states of windows after a change; one that has none yet gets a new one."""
         rows = asked.rows
-        module, after = self.function, []
-        removed, added = self.values(rows, gone), self.values(rows, come)
-        taken, given = _given(module, removed.column), _given(module, added.column)
+        module, after = self.function, list[Held]()
+        (removed, less), (added, more) = (self.values(rows, members).in_windows() for members in (gone, come))
+        taken, given = _given(module, removed), _given(module, added)
         try:
-            for held, (a, b), (lo, hi) in zip(states, removed.spans(), added.spans(), strict=True):
+            for held, (a, b), (lo, hi) in zip(states, less, more, strict=True):
                 state, size = held or (module.create_state(), 0)
                 if a < b:
                     state = module.remove_events_from_state(state, taken(a, b))
@@ -321,7 +303,7 @@ def _known(values: Values) -> Values:
     if type(None) in set(map(type, items)):
         values = values.only(flatnonzero(np.array([item is not None for item in items])))
         items = values.column.tolist()
-    return values._replace(column=column_of(items), rows=None)
+    return values._replace(column=column_of(items))
 
 
 def _given(module: Any, column: Column) -> Callable[[int, int], Any]:

@@ -6,14 +6,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from streamdsl.engine.buffered.members import Members
-from streamdsl.engine.buffered.modules import ExtremumAggregate, MemberAggregate, StateAggregate, Values, Windows
+from streamdsl.engine.buffered.members import Members, Values
+from streamdsl.engine.buffered.modules import ExtremumAggregate, MemberAggregate, StateAggregate, Windows
 from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.columnar.accumulators import SumAccumulator
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.errors import StreamDslError
-from streamdsl.expr.table import Column, column_of, flatnonzero
+from streamdsl.expr.table import Column, Rows, column_of, flatnonzero
 from streamdsl.temporal.time import INFINITY, Ticks
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import IntervalEvent
@@ -35,36 +35,42 @@ class TimedAggregate(MemberAggregate):
         self._clip = seen_clip([agg.function], clip)
 
     def results(self, asked: Windows) -> Column:
-        members = self._chosen(asked.rows, _apart(asked.members(self.order)))
-        values = Values(asked.rows.argument(self._argument)[members.places], members.lo, members.hi)
-        le, re = asked.rows.le[members.places], asked.rows.re[members.places]
-        window_le, window_re = asked.periods()
-        sizes = members.hi - members.lo
-        if self._clip.left:
-            le = np.maximum(le, np.repeat(window_le, sizes))
-        if self._clip.right:
-            re = np.minimum(re, np.repeat(window_re, sizes))
-        found = weighted(values, le, re, window_le, window_re) if type(self.function) is TimeWeightedAvg else None
+        values = self.values(asked.rows, asked.members(self.order))
+        places = values.members.places
+        le, re = asked.rows.le[places], asked.rows.re[places]
+        found = weighted(values, le, re, *asked.periods()) if type(self.function) is TimeWeightedAvg else None
         return self._of_each_window(values, le, re, asked) if found is None else found
-
-    def _chosen(self, rows: Any, members: Members) -> Members:
-        if self._where is None:
-            return members
-        chosen = flatnonzero(rows.argument(self._where)[members.places])
-        return Members(members.places[chosen], np.searchsorted(chosen, members.lo), np.searchsorted(chosen, members.hi))
 
     def _of_each_window(self, values: Values, le: Ticks, re: Ticks, asked: Windows) -> Column:
         function, found = self.function, list[Any]()
-        events = list(map(IntervalEvent, le.tolist(), re.tolist(), values.column.tolist()))
+        at, lo, hi = values.members.ranges
+        windows, among = spread(lo, hi)
+        at = at[among]
+        le, re = self._clipped(le[at], re[at], windows, asked)
+        events = list(map(IntervalEvent, le.tolist(), re.tolist(), values.column[at].tolist()))
+        stops = np.cumsum(hi - lo).tolist()
         try:
-            for number, (lo, hi) in enumerate(values.spans()):
-                some = as_result(computed(function, events[lo:hi], asked.period(number))) if lo < hi else empty_result(function)
+            for number, (start, stop) in enumerate(zip([0, *stops], stops, strict=False)):
+                some = (
+                    as_result(computed(function, events[start:stop], asked.period(number)))
+                    if start < stop
+                    else empty_result(function)
+                )
                 found.append(some)
         except StreamDslError:
             raise
         except Exception as error:
             raise asked.error(len(found), error) from error
         return column_of(found)
+
+    def _clipped(self, le: Ticks, re: Ticks, windows: Rows, asked: Windows) -> tuple[Ticks, Ticks]:
+        """Return lifetimes in windows as the module sees them."""
+        window_le, window_re = asked.periods()
+        if self._clip.left:
+            le = np.maximum(le, window_le[windows])
+        if self._clip.right:
+            re = np.minimum(re, window_re[windows])
+        return le, re
 
 
 def member_aggregate(number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip) -> MemberAggregate:
@@ -78,28 +84,46 @@ def member_aggregate(number: int, agg: BoundAgg, argument: int, where: int | Non
     return MemberAggregate(number, agg, argument, where)
 
 
-def _apart(members: Members) -> Members:
-    """Return members each window's by themselves: clipped to it, a row looks otherwise in each."""
-    places = members.places[spread(members.lo, members.hi)[1]]
-    stops = np.cumsum(members.hi - members.lo)
-    return Members(places, np.concatenate([[0], stops[:-1]]), stops)
-
-
 def weighted(values: Values, le: Ticks, re: Ticks, window_le: Ticks, window_re: Ticks) -> Column | None:
-    """Return the time-weighted averages of windows, whose members are in order; None where these values are not for columns."""
-    column, sizes = values.column, values.hi - values.lo
-    if column.dtype.kind not in "if" or not sizes.all() or window_re.max() == INFINITY:
+    """Return the time-weighted averages of windows; None where these values are not for columns."""
+    (column, members), lengths = values, window_re - window_le
+    if column.dtype.kind not in "if" or not members.sizes.all() or window_re.max() == INFINITY:
         return None
-    spans, lengths = re - le, window_re - window_le
+    first, last, rows, spans = _clipped_spans(members, le, re, window_le, window_re)
+    column = column[rows]
     if column.dtype.kind == "i" and max(-int(column.min()), int(column.max())) * int(spans.max()) >= _ROOM:
         return None
-    lanes, accumulator = Lanes(len(sizes)), SumAccumulator(0)
-    terms = Terms(len(column), [Part(ROWS, None, None, 1)])
+    accumulator, terms = SumAccumulator(0), Terms(len(column), [Part(ROWS, None, None, 1)])
     with np.errstate(over="ignore", invalid="ignore"):
         accumulator.add_terms(column * spans, None, terms)
-    lanes.add(np.repeat(np.arange(len(sizes)), sizes), terms)
-    sums = accumulator.results(lanes)
+    sums = accumulator.results(Lanes.of_spans(first, last, members.n_windows, terms))
     if sums.dtype == object or (sums.dtype.kind == "i" and max(-int(sums.min()), int(sums.max())) > _EXACT):
         return column_of([total / length for total, length in zip(sums.tolist(), lengths.tolist(), strict=True)])
     averages: Column = sums / lengths
     return averages
+
+
+def _clipped_spans(members: Members, le: Ticks, re: Ticks, window_le: Ticks, window_re: Ticks) -> tuple[Rows, Rows, Rows, Ticks]:
+    """Return spans of windows, the row that each is of, and how long that is there in each of the windows.
+
+    In all windows that it does not reach out of a row is as long as it lives, and these stand together.
+    """
+    begins = _first_at_least(window_re, re, members.first, members.last)
+    ends = np.maximum(_first_at_least(window_le, le + 1, members.first, members.last), begins)
+    inside = flatnonzero(begins < ends)
+    first, last = np.concatenate([members.first, ends]), np.concatenate([begins, members.last])
+    windows, rows = spread(first, last)[::-1]
+    rows %= len(le)
+    spans = np.minimum(re[rows], window_re[windows]) - np.maximum(le[rows], window_le[windows])
+    first, last = np.concatenate([begins[inside], windows]), np.concatenate([ends[inside], windows + 1])
+    return first, last, np.concatenate([inside, rows]), np.concatenate([(re - le)[inside], spans])
+
+
+def _first_at_least(numbers: Ticks, least: Ticks, lo: Rows, hi: Rows) -> Rows:
+    """Return for each row the first place from `lo` on of a number that is not too small, `hi` if there is none before."""
+    lo, hi = lo.copy(), hi.copy()
+    for _ in range(int((hi - lo).max(initial=0)).bit_length()):
+        middle = (lo + hi) // 2
+        is_less = (lo < hi) & (numbers.take(middle, mode="clip") < least)
+        lo, hi = np.where(is_less, middle + 1, lo), np.where(is_less, hi, middle)
+    return lo

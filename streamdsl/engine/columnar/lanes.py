@@ -51,6 +51,25 @@ class Lanes:
         self._real: set[int] = set()
         """The aggregates to which every row has added a float: these are as many as rows, and have no lane."""
 
+    @classmethod
+    def of_spans(cls, first: Rows, last: Rows, size: int, terms: Terms) -> Lanes:
+        """Return what positions are given by rows, of which each adds its terms to all from its `first` to its `last`.
+
+        >>> from streamdsl.engine.columnar.terms import Part
+        >>> terms = Terms(2, [Part(ROWS, None, None, 1)])
+        >>> Lanes.of_spans(np.array([0, 1]), np.array([2, 4]), 4, terms).counts(ROWS).tolist()
+        [1, 2, 1, 1]
+        """
+        if (last - first == 1).all():
+            lanes = cls(size)
+            lanes.add(first, terms)
+            return lanes
+        lanes = cls(size + 1)
+        lanes.add(first, terms)
+        lanes.add(last, -terms)
+        lanes.cumulate()
+        return lanes.take(np.arange(size))
+
     def counts(self, key: LaneKey) -> Ticks:
         """Return a lane, of counts perhaps as `int32`; zeros if nothing was added to it."""
         array = self._arrays.get(ROWS if key[1] == "floats" and key[0] in self._real else key)

@@ -12,7 +12,8 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.buffered.rows import NewRows, RowTable
 from streamdsl.engine.buffered.runs import SortedRows, spread
 from streamdsl.engine.frames.stretches import Stretches
-from streamdsl.engine.sorting import ascending, sorted_integers, stable_order
+from streamdsl.engine.pairs import distinct
+from streamdsl.engine.sorting import sorted_integers, stable_order
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
@@ -22,6 +23,8 @@ _FEW: Final = 8192
 """So few rows are looked through."""
 _SCANNED: Final = 16
 """To look a stretch up costs as much as to look at so many rows more."""
+_FOUND: Final = 4
+"""To find a row in order costs as much as to look at so many."""
 _STEP: Final = 2
 """Rows are kept apart by duration, in powers of 2 ** _STEP."""
 
@@ -75,8 +78,8 @@ class Arrangement:
         self._runs: dict[int, SortedRows] = {}
         self._unsorted: list[Rows] = []
         self._marked: list[Rows] = []
-        self._seen = 0
-        """How many rows there were when some were looked for."""
+        self._found = INFINITY
+        """How many rows were found when some were last looked for, as all may be the first time."""
         self.marks_new = False
         """Whether rows that come are marked."""
         self._most = _SPARE
@@ -149,10 +152,12 @@ class Arrangement:
 
         `places_of` says where times are. Numbers that are looked for in order are found several times as fast as any.
         """
-        seen, self._seen = min(self._seen, len(self.rows)), len(self.rows)
-        # To sort rows that are looked for once would cost more than to look at all.
-        if len(self.rows) <= _FEW + _SCANNED * len(stretches) or (2 * seen < len(self.rows) and not self._runs):
-            return self._scanned(stretches, places_of)
+        is_scanned = len(self.rows) <= _FEW + _SCANNED * len(stretches) + _FOUND * self._found
+        places = (self._scanned if is_scanned else self._searched)(stretches, places_of)
+        self._found = len(places)
+        return places
+
+    def _searched(self, stretches: Stretches, places_of: PlacesOf) -> Rows:
         if self._unsorted:
             self._sort()
         found = [np.empty(0, dtype=np.intp)]
@@ -164,9 +169,7 @@ class Arrangement:
                 places = run.places[among]
                 _, ends = self.extents(places)
                 found.append(places[flatnonzero(self.rows.alive[places] & (ends > stretches.lo[at]))])
-        places = ascending(np.concatenate(found))
-        if not self._by_point:  # else each is found once
-            places = places[flatnonzero(np.diff(places, prepend=-1))]
+        places = distinct(np.concatenate(found), len(self.rows))
         return places[sorted_integers(places_of(self.rows.groups[places], self.extents(places)[0]))[0]]
 
     def _scanned(self, stretches: Stretches, places_of: PlacesOf) -> Rows:
@@ -178,12 +181,12 @@ class Arrangement:
             lo, hi = self.extents(alive)
             found = flatnonzero((lo < stretches.hi) & (hi > stretches.lo) & (lo < hi))
             return alive[found[stable_order(lo[found])]]
-        order, starts = sorted_integers(places_of(self.rows.groups[alive], self.extents(alive)[0]))
-        alive = alive[order]
-        lo, hi = self.extents(alive)
+        codes, (lo, hi) = self.rows.groups[alive], self.extents(alive)
+        starts, ends = places_of(codes, lo), places_of(codes, hi)
         # Of stretches that begin before a row ends the last one reaches furthest; one of another partition ends before it begins.
-        at = np.searchsorted(stretches.low, places_of(self.rows.groups[alive], hi)) - 1
-        return alive[flatnonzero((at >= 0) & (stretches.high.take(at, mode="clip") > starts) & (lo < hi))]
+        at = np.searchsorted(stretches.low, ends) - 1
+        found = flatnonzero((at >= 0) & (stretches.high.take(at, mode="clip") > starts) & (lo < hi))
+        return alive[found[stable_order(starts[found])]]
 
     def _sort(self) -> None:
         places, self._unsorted = np.concatenate(self._unsorted), []

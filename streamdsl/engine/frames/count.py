@@ -35,6 +35,7 @@ class CountFrame(Frame):
         super().__init__(policy)
         self._n = windows.n
         self.by_end = windows.by == "end"
+        self._kept: Ticks | None = None
 
     def change(self, changed: Changed, rows: Arrangement) -> Touched:
         points = self._points(changed)
@@ -185,9 +186,16 @@ class CountFrame(Frame):
 
     def _kept_from(self, cti: int, rows: Arrangement) -> Ticks:
         """Return for each partition the first point that is needed."""
+        if self._kept is not None:
+            return self._kept
         kept, slots = self._first_open(cti), self.open_windows(cti, rows)
         np.minimum.at(kept, self.table.code[slots], self.table.le[slots])
         return kept
+
+    def forget(self, cti: int, rows: Arrangement) -> None:
+        self._kept = self._kept_from(cti, rows)  # what is dropped before it does not change it
+        super().forget(cti, rows)
+        self._kept = None
 
     def open_windows(self, cti: int, rows: Arrangement) -> Rows:
         slots = super().open_windows(cti, rows)

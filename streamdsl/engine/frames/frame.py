@@ -10,11 +10,13 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.engine.buffered.group_times import GroupTimes
 from streamdsl.engine.buffered.members import Members
-from streamdsl.engine.buffered.runs import Order
+from streamdsl.engine.buffered.runs import Order, in_order
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.frames.table import WindowTable
+from streamdsl.engine.pairs import distinct
 from streamdsl.engine.swept.sorted_index import Portion
 from streamdsl.engine.swept.timeline import Touched
 from streamdsl.expr.table import Column, Rows, flatnonzero
@@ -56,10 +58,10 @@ class Found(NamedTuple):
         return Found(*(column[at] for column in self))
 
 
-class Pairs(NamedTuple):
-    """Windows and their members: the number of the window, and the place of the row."""
+class Located(NamedTuple):
+    """Windows, and the rows that may be in them, by partition and start."""
 
-    windows: Rows
+    windows: Stretches
     places: Rows
 
 
@@ -131,25 +133,26 @@ class Frame(ABC):
 
     # Who is in them
 
-    def members(self, slots: Rows, rows: Arrangement) -> Pairs:
-        """Return who is in some windows, which are in order."""
+    def located(self, slots: Rows, rows: Arrangement) -> Located:
+        """Return where some windows are, which are in order, and the rows that may be in them."""
         table = self.table
         windows = table.stretches(table.code[slots], table.le[slots], table.re[slots])
-        places = rows.overlapping(windows.merged(), table.any_places)
-        return self.pairs(windows, rows.rows.groups[places], rows.extents(places), places)
+        return Located(windows, rows.overlapping(windows.merged(), table.any_places))
 
-    def pairs(self, windows: Stretches, codes: Rows, extents: tuple[Ticks, Ticks], places: Rows) -> Pairs:
-        """Return each of some windows, whose starts and ends are in order, with each of some rows that is in it."""
+    def members(self, found: Located, rows: Arrangement, order: Order) -> Members:
+        """Return who is in windows, in an order that a module wants."""
+        windows, places = found
+        if order is not Order.ANY and len(places):
+            codes, le = rows.rows.groups[places], rows.rows.le[places]
+            places = in_order(rows.rows, places, GroupTimes(codes, le).pack(codes, le), order)
+        return self.spans(windows, rows.rows.groups[places], rows.extents(places), places)
+
+    def spans(self, windows: Stretches, codes: Rows, extents: tuple[Ticks, Ticks], places: Rows) -> Members:
+        """Return which of some windows, whose starts and ends are in order, each of some rows is in."""
         starts, ends = (self.table.any_places(codes, times) for times in extents)
         first = np.searchsorted(windows.high, starts, side="right")
         last = np.searchsorted(windows.low, ends, side="left")
-        lengths = np.where(ends > starts, np.maximum(last - first, 0), 0)
-        found = np.repeat(places, lengths)
-        at = np.arange(len(found)) + np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
-        return Pairs(at, found)
-
-    def ordered(self, slots: Rows, rows: Arrangement, order: Order) -> Members | None:
-        """Return the same with the members of each window in an order, None where that is not cheaper than to sort them."""
+        return Members(places, first, last, len(windows)).only(flatnonzero((first < last) & (starts < ends)))
 
     # Time
 
@@ -178,7 +181,7 @@ class Frame(ABC):
         places = flatnonzero(rows.rows.alive)
         places = places[self.is_needed(cti, rows, places)]
         codes = [self.table.code[self.open_windows(cti, rows)], rows.rows.groups[places], self.table.results.groups_of_gone]
-        return np.unique(np.concatenate(codes))
+        return distinct(np.concatenate(codes), len(self.table.codes))
 
     def forget(self, cti: int, rows: Arrangement) -> None:
         """Drop what no change from a CTI on can need, once it may be half of all."""
@@ -190,10 +193,11 @@ class Frame(ABC):
         table.keep(self.is_kept(cti, rows, table.all()))
         table.results.forget(self.first_return(cti, rows))
         self._most = 2 * (len(table) + table.results.n_gone) + _SPARE
-        held = self.held_codes(cti, rows)
-        self.let_go(np.setdiff1d(np.arange(len(table.codes)), held))
-        alive = np.unique(rows.rows.groups[flatnonzero(rows.rows.alive)])
-        table.codes.keep(np.union1d(held, alive))
+        is_held = np.zeros(len(table.codes), dtype=np.bool_)
+        is_held[self.held_codes(cti, rows)] = True
+        self.let_go(flatnonzero(~is_held))
+        is_held[rows.rows.groups[flatnonzero(rows.rows.alive)]] = True
+        table.codes.keep(flatnonzero(is_held))
 
     def first_return(self, cti: int, rows: Arrangement) -> int:
         """Return the first start of a window that may come back."""

@@ -8,22 +8,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.buffered.group_times import GroupTimes
-from streamdsl.engine.buffered.members import Members
-from streamdsl.engine.buffered.runs import Order, by_keys, in_order, spread
+from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
 from streamdsl.engine.frames.arrangement import Arrangement
-from streamdsl.engine.frames.frame import MOST, Changed, Frame, Pairs, Policy, RowStep
+from streamdsl.engine.frames.frame import MOST, Changed, Frame, Policy, RowStep
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.index.pair_index import PairIndex
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.engine.room import Room
-from streamdsl.engine.sorting import sorted_integers
 from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
 from streamdsl.engine.windows.grid import grid_cti
 from streamdsl.expr.table import Rows, flatnonzero
-from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.udm.invoke import stamp
 from streamdsl.windows import Hopping, unending
 
@@ -80,8 +77,8 @@ class GridTable(WindowTable):
         self._slots.release(slots)
 
     def all(self) -> Rows:
-        slots = self._slots.slots()
-        return slots[np.lexsort((self.le[slots], self.code[slots]))]
+        """Return the slots of all windows, in no order."""
+        return self._slots.slots()
 
     def keep(self, is_kept: NDArray[np.bool_]) -> None:
         self.drop(self.all()[~is_kept])
@@ -251,37 +248,6 @@ class GridFrame(Frame):
             held.mark(np.array([place]))
         return step
 
-    # Who is in them
-
-    def ordered(self, slots: Rows, rows: Arrangement, order: Order) -> Members:
-        """Return the members of windows, which are in order: those that begin in a window follow those that reach into it."""
-        table = self.table
-        codes, starts, ends = table.code[slots], table.le[slots], table.re[slots]
-        places = rows.overlapping(table.stretches(codes, starts, ends).merged(), table.any_places)
-        if not len(places):
-            return Members(places, *np.zeros((2, len(slots)), dtype=np.intp))
-        times = GroupTimes(rows.rows.groups[places], rows.rows.le[places])
-        places, keys = by_keys(places, times.pack(rows.rows.groups[places], rows.rows.le[places]))
-        places = in_order(rows.rows, places, keys, order)
-        lo, hi = times.ranges(keys, codes, starts, ends)
-        windows, reaching = self._reaching(codes, starts, rows, places)
-        return _after(windows, reaching, places, lo, hi) if len(windows) else Members(places, lo, hi)
-
-    def _reaching(self, codes: Rows, starts: Ticks, rows: Arrangement, places: Rows) -> tuple[Rows, Rows]:
-        """Return the rows that begin before a window and end in it or after it, window by window."""
-        le, re = rows.rows.le[places], rows.rows.re[places]
-        crosses = flatnonzero(self._after_last(le, re) > self.numbers.after_last(le, le + CHRONON))
-        le, re, places = le[crosses], re[crosses], places[crosses]
-        times = GroupTimes(codes, starts)
-        at, windows = spread(*times.ranges(times.pack(codes, starts), rows.rows.groups[places], le + CHRONON, re))
-        order, windows = sorted_integers(windows)
-        return windows, places[at[order]]
-
-    def members(self, slots: Rows, rows: Arrangement) -> Pairs:
-        places, lo, hi = self.ordered(slots, rows, Order.ANY)
-        at, among = spread(lo, hi)
-        return Pairs(at, places[among])
-
     # Time
 
     def output_cti(self, cti: int, rows: Arrangement) -> int:
@@ -305,16 +271,3 @@ class GridFrame(Frame):
 
     def first_return(self, cti: int, rows: Arrangement) -> int:
         return self.grid.start(self.grid.first_ending_after(self.closed(cti, rows)))
-
-
-def _after(windows: Rows, reaching: Rows, places: Rows, lo: Rows, hi: Rows) -> Members:
-    """Return as members of windows the rows that reach into them, given window by window, and then some ranges of places."""
-    before, sizes = np.bincount(windows, minlength=len(lo)), hi - lo
-    stops = np.cumsum(before + sizes)
-    starts = stops - before - sizes
-    found = np.empty(len(reaching) + int(sizes.sum()), dtype=np.intp)
-    is_own = np.ones(len(found), dtype=np.bool_)
-    at = np.arange(len(reaching)) + (starts - (np.cumsum(before) - before))[windows]
-    found[at], is_own[at] = reaching, False
-    found[is_own] = places[spread(lo, hi)[1]]
-    return Members(found, starts, stops)

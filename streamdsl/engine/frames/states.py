@@ -7,14 +7,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from streamdsl.engine.buffered.members import Members
+from streamdsl.engine.buffered.members import Members, Pairs
 from streamdsl.engine.buffered.modules import StateAggregate, Windows
-from streamdsl.engine.buffered.runs import spread
+from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import Terms
 from streamdsl.engine.frames.arrangement import Arrangement, Moves
-from streamdsl.engine.frames.frame import Changed, Frame, Pairs
-from streamdsl.engine.sorting import stable_order
+from streamdsl.engine.frames.frame import Changed, Frame
 from streamdsl.expr.table import Column, Rows, flatnonzero, object_column
 from streamdsl.temporal.time import Ticks
 from streamdsl.udm.bases import can_remove
@@ -25,10 +24,6 @@ class Asked(Windows, Protocol):
 
     def at(self, windows: Rows) -> Asked:
         """Return some of them."""
-
-    @property
-    def pairs(self) -> Pairs:
-        """Return each pair of a window's number and the place of a row in it."""
 
 
 class MemberChanges:
@@ -74,13 +69,13 @@ class MemberChanges:
     def since(self, slots: Rows) -> tuple[Members, Members]:
         """Return who has left windows, and who has come into them."""
         if self._are_known:
-            nobody = _members(Pairs(slots[:0], slots[:0]), len(slots))
+            nobody = Members.of_pairs(Pairs(slots[:0], slots[:0]), len(slots))
             return nobody, nobody
         gone, come = self._of_changed(slots)
         if self.frame.by_point:
             out, into = self._of_moved(slots)
             gone, come = (Pairs(*map(np.concatenate, zip(*pair, strict=True))) for pair in ((gone, out), (come, into)))
-        return _members(gone, len(slots)), _members(come, len(slots))
+        return Members.of_pairs(gone, len(slots)), Members.of_pairs(come, len(slots))
 
     def _of_changed(self, slots: Rows) -> tuple[Pairs, Pairs]:
         """Return the changed rows that have left windows, and those that have come into them."""
@@ -94,8 +89,9 @@ class MemberChanges:
         slots, pairs = slots[known], []
         for ends, re in ((ends_before, changed.re_old), (table.re[slots], changed.re_new)):
             windows = table.stretches(table.code[slots], table.le[slots], ends)
-            found = frame.pairs(windows, changed.codes, self._rows.extents_of(changed.le, re), rows)
-            pairs.append(known[found.windows] * len(rows) + found.places)
+            found = frame.spans(windows, changed.codes, self._rows.extents_of(changed.le, re), rows)
+            at, among = found.pairs()
+            pairs.append(known[at] * len(rows) + found.places[among])
         before, after = pairs
         left, came = np.setdiff1d(before, after, True), np.setdiff1d(after, before, True)
         return _unpacked(left, self._moves.before), _unpacked(came, self._moves.after)
@@ -114,10 +110,11 @@ class MemberChanges:
         places = rows.overlapping(stretches.merged(), table.any_places)
         if self._moves is not None:
             places = np.setdiff1d(places, self._moves.after)
-        found = frame.pairs(stretches, rows.rows.groups[places], rows.extents(places), places)
-        windows = windows[found.windows]
+        found = frame.spans(stretches, rows.rows.groups[places], rows.extents(places), places)
+        at, among = found.pairs()
+        windows, places = windows[at], found.places[among]
         grows = re_new[windows] > re_old[windows]
-        return Pairs(windows[~grows], found.places[~grows]), Pairs(windows[grows], found.places[grows])
+        return Pairs(windows[~grows], places[~grows]), Pairs(windows[grows], places[grows])
 
 
 class WindowStates:
@@ -139,7 +136,7 @@ class WindowStates:
         is_known = column[slots] != None  # noqa: E711
         gone, come = self._changes.since(slots)
         if not can_remove(module.function):
-            is_known &= gone.lo == gone.hi
+            is_known &= gone.sizes == 0
         known, new = flatnonzero(is_known), flatnonzero(~is_known)
         held = column[slots]
         if len(known):
@@ -148,7 +145,7 @@ class WindowStates:
         if len(new):
             asked = found.at(new)
             members = asked.members(module.order)
-            nothing = Members(members.places, members.lo, members.lo)
+            nothing = members.only(new[:0])
             held[new] = object_column(module.advanced(asked, [None] * len(new), nothing, members))
         column[slots] = held
         return list(held.tolist())
@@ -186,14 +183,14 @@ class WindowSums:
         known, unknown = flatnonzero(table.has_lanes[slots]), flatnonzero(~table.has_lanes[slots])
         gone, come = self._changes.since(slots)
         for members, sign in ((gone, -1), (come, 1)):
-            at, among = spread(members.lo[known], members.hi[known])
-            if len(at):
-                terms = terms_of(members.places[among])
-                lanes.add(slots[known[at]], terms if sign == 1 else -terms)
+            inside = members.at(known)
+            if len(inside.places):
+                terms = terms_of(inside.places)
+                lanes.add(slots[known[inside.first]], terms if sign == 1 else -terms)
         if len(unknown):
             lanes.clear(slots[unknown])
-            pairs = found.at(unknown).pairs
-            lanes.add(slots[unknown[pairs.windows]], terms_of(pairs.places))
+            members = found.at(unknown).members(Order.ANY)
+            lanes.merge(slots[unknown], Lanes.of_spans(members.first, members.last, len(unknown), terms_of(members.places)))
         table.has_lanes[slots] = True
         return lanes.take(slots)
 
@@ -203,9 +200,3 @@ def _unpacked(pairs: Rows, places: Rows) -> Pairs:
     found = places[rows]
     known = flatnonzero(found >= 0)
     return Pairs(windows[known], found[known])
-
-
-def _members(pairs: Pairs, n_windows: int) -> Members:
-    order = stable_order(pairs.windows)
-    stops = np.cumsum(np.bincount(pairs.windows, minlength=n_windows))
-    return Members(pairs.places[order], np.concatenate([[0], stops[:-1]]), stops)

@@ -13,11 +13,10 @@ from typing import Final
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.buffered.group_times import GroupTimes
 from streamdsl.engine.buffered.members import Members
 from streamdsl.engine.buffered.modules import LONG, MemberAggregate, StateAggregate, order_of
 from streamdsl.engine.buffered.rows import NewRows, RowTable
-from streamdsl.engine.buffered.runs import Order, in_order
+from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.buffered.timed import member_aggregate
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
 from streamdsl.engine.columnar.lanes import Lanes
@@ -25,13 +24,13 @@ from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.frames import frame_of
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.folds import RowFolds
-from streamdsl.engine.frames.frame import NO_SPLIT, Changed, Frame, Pairs, Policy
+from streamdsl.engine.frames.frame import NO_SPLIT, Changed, Frame, Located, Policy
 from streamdsl.engine.frames.states import MemberChanges, WindowStates, WindowSums
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.frontiers import Frontier, of_windows
 from streamdsl.engine.operator import Gate, inputs_of
 from streamdsl.engine.operators.framed_rows import RowFramedOperator
-from streamdsl.engine.sorting import order_by, stable_order
+from streamdsl.engine.sorting import order_by
 from streamdsl.engine.swept.agenda import Agenda
 from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
@@ -63,27 +62,15 @@ class Computing:
         return self if len(windows) == len(self.slots) else Computing(self.rows, self.operator, self.slots[windows])
 
     @cached_property
-    def pairs(self) -> Pairs:
-        """Each pair of a window's number and the place of a row in it."""
-        return self.operator.frame.members(self.slots, self.operator.rows)
+    def located(self) -> Located:
+        """Where they are, and the rows that may be in them."""
+        return self.operator.frame.located(self.slots, self.operator.rows)
 
     def members(self, order: Order) -> Members:
         """Return the members of the windows, in an order that a module wants."""
         if order not in self.known:
-            found = self.operator.frame.ordered(self.slots, self.operator.rows, order)
-            self.known[order] = self._sorted(order) if found is None else found
+            self.known[order] = self.operator.frame.members(self.located, self.operator.rows, order)
         return self.known[order]
-
-    def _sorted(self, order: Order) -> Members:
-        at, places = self.pairs
-        if order is not Order.ANY and len(places):
-            times = self.rows.le[places]
-            places = in_order(self.rows, places, GroupTimes(at, times).pack(at, times), order)
-        # In each order the members of a window stand together, and windows as they are numbered.
-        stops = np.cumsum(np.bincount(at, minlength=len(self.slots)))
-        if order is Order.ANY:
-            places = places[stable_order(at)]
-        return Members(places, np.concatenate([[0], stops[:-1]]), stops)
 
     def error(self, window: int, error: Exception) -> Exception:
         """Return what a user sees of an exception in one of them."""
@@ -306,8 +293,8 @@ class FramedWindowOperator(RowFramedOperator):
             lanes.merge(many, self.sums.of(asked, asked.slots, self._terms_at))
         if len(few):
             self.table.has_lanes[found.slots[few]] = False
-            pairs = found.at(few).pairs
-            lanes.add(few[pairs.windows], self._terms_at(pairs.places))
+            members = found.at(few).members(Order.ANY)
+            lanes.merge(few, Lanes.of_spans(members.first, members.last, len(few), self._terms_at(members.places)))
         return lanes
 
     def _terms_at(self, places: Rows) -> Terms:

@@ -58,8 +58,11 @@ class Packing:
         if self._wide:
             wide: Column = codes.astype(object) * _WIDE + times.astype(object)
             return wide
-        last = (1 << self._bits) - 1
-        return (codes << self._bits) | np.where(times == INFINITY, last, times - self._base)
+        if len(times) and times.max() == INFINITY:
+            times = np.where(times == INFINITY, self._base + (1 << self._bits) - 1, times)
+        places: Column = codes << self._bits
+        places += times - self._base  # which are less than a code is
+        return places
 
     @property
     def is_wide(self) -> bool:
@@ -80,9 +83,12 @@ class Packing:
 
     def clipped(self, codes: Rows, times: Ticks) -> Column:
         """Return numbers of any times: one too early gets the first of its code, one too late the last but one."""
-        if self._codes > 1 and not self._wide:
+        if self._codes > 1 and not self._wide and len(times):
             last = self._base + (1 << self._bits) - 2
-            times = np.where(times == INFINITY, times, np.minimum(np.maximum(times, self._base), last))
+            if times.min() < self._base:
+                times = np.maximum(times, self._base)
+            if times.max() > last:
+                times = np.where(times == INFINITY, times, np.minimum(times, last))
         return self.numbers(codes, times)
 
     def places(self, numbers: Column) -> tuple[Rows, Ticks]:

@@ -97,6 +97,7 @@ def test_equal_results_of_an_operator_keep_their_ids() -> None:
 @pytest.mark.parametrize("few", [-(10**6), 10**6])
 def test_members_are_the_rows_that_overlap_a_window(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamdsl.engine.frames.arrangement._FEW", few)
+    monkeypatch.setattr("streamdsl.engine.frames.arrangement._FOUND", 0)
     rng = np.random.default_rng(7)
     starts = rng.integers(-(10**6), 10**6, 200)
     lives = [(int(le), int(le) + int(2.0 ** rng.uniform(0, 20)) + 1) for le in starts]
@@ -111,7 +112,9 @@ def test_members_are_the_rows_that_overlap_a_window(few: int, monkeypatch: pytes
     asked = [*range(-(10**6), 10**6, 77_770), 0, 2**61 // 10 * 10]
     slots = frame.table.find(np.zeros(len(asked), dtype=np.intp), np.array(asked) // 10)
     order = np.argsort(frame.table.le[slots])
-    places, lo, hi = frame.ordered(slots[order], rows, Order.ANY)
+    members = frame.members(frame.located(slots[order], rows), rows, Order.ANY)
+    at, lo, hi = members.ranges
+    places = members.places[at]
     for start, first, last in zip(np.array(asked)[order].tolist(), lo.tolist(), hi.tolist(), strict=True):
         expected = [n for n, (le, re) in enumerate(lives) if n not in gone and le < start + 100 and re > start]
         assert sorted(places[first:last].tolist()) == expected
