@@ -928,6 +928,13 @@ SABOTAGES = (
         "both_operators_give_the_same_events or general_operator_after_every_push",
     ),
     Sabotage(
+        "a partition of which a result is gone holds its output CTI back",
+        "streamdsl/engine/frames/snapshot.py",
+        "needed = self.needed_codes(cti, rows)",
+        "needed = self.held_codes(cti, rows)",
+        "holds_no_cti_back",
+    ),
+    Sabotage(
         "versions of windows that may come back are forgotten with the others",
         "streamdsl/engine/columnar/versioned.py",
         "if window[0] >= first}",

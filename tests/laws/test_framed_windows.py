@@ -241,6 +241,17 @@ def test_a_partition_that_comes_back_is_new_though_its_rows_are_not_swept_yet() 
     assert same_as_general(query, [[gone, other, Cti(20)], [back, Cti(25)], [Cti(30)]], "watermark")
 
 
+def test_a_partition_that_only_a_retracted_result_is_known_of_holds_no_cti_back() -> None:
+    query = sd.source("s").group_by("v").snapshot_window().aggregate(mean=sd.time_weighted_avg(lambda e: e.v))
+    gone, stays, other = (
+        Insert("a", -3, 7, Record(v=1)),
+        Insert("b", -2, 1, Record(v=1)),
+        Insert("c", 5, 6, Record(v=2)),
+    )
+    parts: list[list[Event[Any]]] = [[gone, stays], [Retract("a", -3, 7, -3, Record(v=1)), other, Cti(5)]]
+    assert same_as_general(query, parts, "speculative")
+
+
 def test_a_window_that_is_split_before_it_is_out_has_no_end_from_before() -> None:
     parts: list[list[Event[Any]]] = [
         rows((12, 24), (7, 21), (8, 15)),

@@ -174,13 +174,18 @@ class Frame(ABC):
         slots = self.open_windows(cti, rows)
         return int(self.table.le[slots[self.table.rows[slots] > 0]].min(initial=cti))
 
-    def held_codes(self, cti: int, rows: Arrangement) -> Rows:
+    def needed_codes(self, cti: int, rows: Arrangement) -> Rows:
         """Return the codes of the partitions of which something is needed; a stream that is not grouped is one for ever."""
         if not self.is_grouped:
             return np.arange(len(self.table.codes))
         places = flatnonzero(rows.rows.alive)
         places = places[self.is_needed(cti, rows, places)]
-        codes = [self.table.code[self.open_windows(cti, rows)], rows.rows.groups[places], self.table.results.groups_of_gone]
+        codes = [self.table.code[self.open_windows(cti, rows)], rows.rows.groups[places]]
+        return distinct(np.concatenate(codes), len(self.table.codes))
+
+    def held_codes(self, cti: int, rows: Arrangement) -> Rows:
+        """Return these and the codes of partitions with windows that are gone, whose versions are still known."""
+        codes = [self.needed_codes(cti, rows), self.table.results.groups_of_gone]
         return distinct(np.concatenate(codes), len(self.table.codes))
 
     def forget(self, cti: int, rows: Arrangement) -> None:

@@ -115,9 +115,9 @@ class SnapshotFrame(DisjointFrame):
             passed = flatnonzero((times >= self._cti) & (times < cti))
             np.maximum.at(self._last, rows.rows.groups[alive[passed]], times[passed])
         # A partition of which nothing is needed any more begins anew, whether its rows are swept already or not.
-        held = self.held_codes(cti, rows)
+        needed = self.needed_codes(cti, rows)
         last, self._last = self._last, np.full(len(self._last), MIN_TIME)
-        self._last[held] = last[held]
+        self._last[needed] = last[needed]
         self._cti = cti
 
     def _grow(self) -> None:
@@ -138,9 +138,8 @@ class SnapshotFrame(DisjointFrame):
         first = self.first_alive(cti, rows)
         if self.policy.output is Output.POINT_AT_END:
             return min(cti, self._first_end(first))
-        self._grow()
-        last = self._last[self.held_codes(cti, rows)]
-        return int(min(np.where(last == MIN_TIME, cti, last).min(initial=cti), first.min(initial=cti)))
+        last = self._last[self._last != MIN_TIME]
+        return int(min(last.min(initial=cti), first.min(initial=cti)))
 
     def _first_end(self, first: Ticks) -> int:
         """Return the smallest RE of the windows that start at these times, one for each partition."""
