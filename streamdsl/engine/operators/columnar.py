@@ -22,11 +22,10 @@ from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.ring import DeltaRing, Opened
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.columnar.window_ids import WindowIds
-from streamdsl.engine.frontiers import Frontier, of_windows
+from streamdsl.engine.frontiers import Frontier, grid_cti, of_windows
 from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.room import Coming, Room
-from streamdsl.engine.windows.grid import grid_cti
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Key, Life
 from streamdsl.expr.schema import Schema
@@ -366,7 +365,6 @@ class ColumnarWindowOperator(Operator):
 
     @property
     def shows_at_ends(self) -> bool:
-        """Whether a window shows its result when a CTI passes its end, and then only."""
         return self.numbers.gate.final and self.node.output is Output.ALIGN
 
     @property
