@@ -65,15 +65,15 @@ SABOTAGES = (
     Sabotage(
         "rows without a place in a dictionary have its first value",
         "streamdsl/io/arrow_held.py",
-        "indices.fill_null(stop)",
-        "indices.fill_null(0)",
+        "np.where(are_null(chunk.indices), stop, found)",
+        "np.where(are_null(chunk.indices), 0, found)",
         "keys_of_any_kind",
     ),
     Sabotage(
         "the dictionary of a later chunk is read in the first one's place",
         "streamdsl/io/arrow_held.py",
-        "        if first[place]:\n",
-        "        if False:\n",
+        ".astype(np.intp) + first[place]",
+        ".astype(np.intp)",
         "keys_of_any_kind",
     ),
     Sabotage(
@@ -577,7 +577,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "a CTI too far by one",
-        "streamdsl/engine/windows/grid.py",
+        "streamdsl/engine/frontiers.py",
         "return min(cti, le)",
         "return min(cti, le + 1)",
         "reference_says and hopping",

@@ -13,7 +13,6 @@ from streamdsl.engine.opening import Opening
 from streamdsl.engine.operator import Piece
 from streamdsl.engine.running_query import OUTPUT, RunningQuery
 from streamdsl.engine.sent import Sent, events_sent
-from streamdsl.engine.why import Feed
 from streamdsl.errors import QueryError, SchemaError, SessionError, UnitError, reason
 from streamdsl.plan.node import Group, Node, Source
 from streamdsl.plan.parameters import settled, with_sources
@@ -22,6 +21,7 @@ from streamdsl.rewrite import with_equal_parts
 from streamdsl.temporal import INFINITY, Event, Unit, common_unit
 
 if TYPE_CHECKING:
+    from streamdsl.engine.why import Feed
     from streamdsl.io.binding import Bound
     from streamdsl.stream import Stream
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME
-from streamdsl.windows import Output
+from streamdsl.windows import Hopping, Output
 
 
 class Frontier(NamedTuple):
@@ -62,3 +62,13 @@ def of_same_ends(rows: Frontier, cti: int) -> int:
     Nothing else changes them before the CTI; so one that ends at the CTI, and does not where its row may be lengthened, stays.
     """
     return min(rows.final, cti)
+
+
+def grid_cti(grid: Hopping, output: Output, cti: int, settled: int) -> int:
+    """Return the output CTI of a grid whose windows with W.RE <= `settled` are closed."""
+    if output is Output.TIME_BOUND:
+        return cti
+    le = grid.start(grid.first_ending_after(settled))
+    if output is Output.POINT_AT_END:
+        return cti if settled == cti else min(cti, le + grid.size)
+    return min(cti, le)

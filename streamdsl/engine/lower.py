@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from importlib import import_module
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -14,35 +15,6 @@ from streamdsl.engine.few import Few
 from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.operator import Gate, Operator, Part, Passage, Piece, Port, RowOperator, line_of, through
-from streamdsl.engine.operators.applied import FramedApplyOperator, GridApplyOperator
-from streamdsl.engine.operators.asof_join import AsofJoinOperator
-from streamdsl.engine.operators.calendar import CalendarOperator
-from streamdsl.engine.operators.chop import ChopOperator
-from streamdsl.engine.operators.clip_by import ClipByOperator
-from streamdsl.engine.operators.columnar import ColumnarWindowOperator, why_not_columnar
-from streamdsl.engine.operators.distinct import DistinctOperator
-from streamdsl.engine.operators.existence import AntiJoinOperator, SemiJoinOperator
-from streamdsl.engine.operators.framed import FramedWindowOperator, why_not_framed
-from streamdsl.engine.operators.grid import GridWindowOperator, why_not_grid
-from streamdsl.engine.operators.group import GroupEnterOperator, GroupExitOperator
-from streamdsl.engine.operators.join import JoinOperator
-from streamdsl.engine.operators.lifetimes import (
-    AlterLifetimeOperator,
-    ClipDurationOperator,
-    ClipIntervalOperator,
-    ExtendOperator,
-    QuantizeOperator,
-    ShiftOperator,
-    ToPointsAtEndOperator,
-)
-from streamdsl.engine.operators.match import MatchOperator
-from streamdsl.engine.operators.scan import ScanOperator
-from streamdsl.engine.operators.snapshot import SnapshotOperator
-from streamdsl.engine.operators.span import SelectManyOperator, SelectOperator, WhereOperator
-from streamdsl.engine.operators.stitch import StitchOperator
-from streamdsl.engine.operators.to_edges import ToEdgesOperator
-from streamdsl.engine.operators.union import UnionOperator
-from streamdsl.engine.operators.window import WindowOperator
 from streamdsl.engine.room import most_windows
 from streamdsl.errors import QueryError
 from streamdsl.plan.labels import labels
@@ -98,10 +70,18 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
     if forced not in (None, "general", "columnar"):
         raise QueryError(f'engine_options["window"] is "general" or "columnar", not {forced!r}')
     if forced == "general":
-        return WindowOperator
-    reason = why_not_columnar(node)
-    if reason is None:
-        return SnapshotOperator if isinstance(node.windows, Snapshot) else ColumnarWindowOperator
+        return named_operator(type(node))
+    from streamdsl.engine.operators.columnar import ColumnarWindowOperator, why_not_columnar
+
+    if why_not_columnar(node) is None:
+        if not isinstance(node.windows, Snapshot):
+            return ColumnarWindowOperator
+        from streamdsl.engine.operators.snapshot import SnapshotOperator
+
+        return SnapshotOperator
+    from streamdsl.engine.operators.framed import FramedWindowOperator, why_not_framed
+    from streamdsl.engine.operators.grid import GridWindowOperator, why_not_grid
+
     on_grid = isinstance(node.windows, Hopping)
     reason = why_not_grid(node) if on_grid else why_not_framed(node)
     if forced == "columnar" and reason is not None:
@@ -110,48 +90,64 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
             hint='leave engine_options["window"] out, and every window gets the operator that can run it',
         )
     if reason is not None:
-        return WindowOperator
+        return named_operator(type(node))
     if isinstance(node, WindowApply):
+        from streamdsl.engine.operators.applied import FramedApplyOperator, GridApplyOperator
+
         return GridApplyOperator if on_grid else FramedApplyOperator
     return GridWindowOperator if on_grid else FramedWindowOperator
 
 
-OPERATORS: dict[type[Node], type[Any]] = {
-    Where: WhereOperator,
-    Select: SelectOperator,
-    SelectMany: SelectManyOperator,
-    AlterLifetime: AlterLifetimeOperator,
-    Shift: ShiftOperator,
-    ToEdges: ToEdgesOperator,
-    ClipInterval: ClipIntervalOperator,
-    Extend: ExtendOperator,
-    ClipDuration: ClipDurationOperator,
-    ToPointsAtEnd: ToPointsAtEndOperator,
-    Quantize: QuantizeOperator,
-    Chop: ChopOperator,
-    Calendar: CalendarOperator,
-    Scan: ScanOperator,
-    Distinct: DistinctOperator,
-    Stitch: StitchOperator,
-    Match: MatchOperator,
-    Union: UnionOperator,
-    Join: JoinOperator,
-    AntiJoin: AntiJoinOperator,
-    SemiJoin: SemiJoinOperator,
-    AsofJoin: AsofJoinOperator,
-    ClipBy: ClipByOperator,
-    GroupApply: GroupExitOperator,
-    WindowAggregate: WindowOperator,
-    WindowApply: WindowOperator,
+OPERATORS: Final[Mapping[type[Node], tuple[str, str]]] = {
+    Where: ("span", "WhereOperator"),
+    Select: ("span", "SelectOperator"),
+    SelectMany: ("span", "SelectManyOperator"),
+    AlterLifetime: ("lifetimes", "AlterLifetimeOperator"),
+    Shift: ("lifetimes", "ShiftOperator"),
+    ToEdges: ("to_edges", "ToEdgesOperator"),
+    ClipInterval: ("lifetimes", "ClipIntervalOperator"),
+    Extend: ("lifetimes", "ExtendOperator"),
+    ClipDuration: ("lifetimes", "ClipDurationOperator"),
+    ToPointsAtEnd: ("lifetimes", "ToPointsAtEndOperator"),
+    Quantize: ("lifetimes", "QuantizeOperator"),
+    Chop: ("chop", "ChopOperator"),
+    Calendar: ("calendar", "CalendarOperator"),
+    Scan: ("scan", "ScanOperator"),
+    Distinct: ("distinct", "DistinctOperator"),
+    Stitch: ("stitch", "StitchOperator"),
+    Match: ("match", "MatchOperator"),
+    Union: ("union", "UnionOperator"),
+    Join: ("join", "JoinOperator"),
+    AntiJoin: ("existence", "AntiJoinOperator"),
+    SemiJoin: ("existence", "SemiJoinOperator"),
+    AsofJoin: ("asof_join", "AsofJoinOperator"),
+    ClipBy: ("clip_by", "ClipByOperator"),
+    GroupApply: ("group", "GroupExitOperator"),
+    WindowAggregate: ("window", "WindowOperator"),
+    WindowApply: ("window", "WindowOperator"),
 }
-"""The operator of each node. A `GroupApply` is two operators: rows enter their groups, pass the body, and leave."""
+"""The module and the name of each node's operator. A `GroupApply` is two: rows enter their groups, pass the body, and leave.
+
+A module is imported when a query has its node: all of them would be most of what a first run costs.
+"""
+
+
+def named_operator(node: type[Node]) -> type[Any]:
+    """Return the operator in the table.
+
+    >>> named_operator(Union).__name__
+    'UnionOperator'
+    """
+    module, name = OPERATORS[node]
+    found: type[Any] = getattr(import_module(f"streamdsl.engine.operators.{module}"), name)
+    return found
 
 
 def operator_class(node: Node, options: Options) -> type[Any]:
     """Return the operator that a node gets."""
     if isinstance(node, (WindowAggregate, WindowApply)):
         return window_operator(node, options)
-    return OPERATORS[type(node)]
+    return named_operator(type(node))
 
 
 def operator_kinds(plan: Node) -> dict[str, str]:
@@ -398,6 +394,8 @@ class _Builder:
         return next(n for n, stage in enumerate(self.graph.stages) if stage.source == node.source)
 
     def _group_apply(self, label: str, node: GroupApply) -> int:
+        from streamdsl.engine.operators.group import GroupEnterOperator, GroupExitOperator
+
         inside = KeyTable(node.key, self.tables[-1] if self.tables else None)
         self.graph.key_tables.append(inside)
         entered = self.graph.add(self._in_scope(GroupEnterOperator(label, node, inside)), (self.build(node.input),))

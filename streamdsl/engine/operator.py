@@ -167,6 +167,11 @@ class Operator(ABC):
         return False
 
     @property
+    def shows_at_ends(self) -> bool:
+        """Whether it is of windows that show their results when a CTI passes their ends, and then only."""
+        return False
+
+    @property
     def is_grouped(self) -> bool:
         """Whether it is in the body of a group-apply."""
         return self.key_table is not None

@@ -18,13 +18,13 @@ from streamdsl.engine.operator import Gate, Piece
 from streamdsl.engine.operators.group import GroupEnterOperator
 from streamdsl.engine.published import Published
 from streamdsl.engine.sent import Sent
-from streamdsl.engine.why import Feed, Why
 from streamdsl.errors import QueryError, SessionError, reason
 from streamdsl.plan.node import Node
 from streamdsl.temporal import INFINITY, MIN_TIME, Event, Unit, to_duration
 
 if TYPE_CHECKING:
     from streamdsl.engine.attached import Attached
+    from streamdsl.engine.why import Feed
     from streamdsl.stream import Stream
 
 OUTPUT: Final = "(output)"
@@ -167,6 +167,8 @@ class RunningQuery(ABC, Generic[T]):
         return self._why()
 
     def _why(self) -> str | None:
+        from streamdsl.engine.why import Why
+
         return str(Why(self._graph, self._egress, self._feeds(), self._ctis, self.unit)) or None
 
     @property

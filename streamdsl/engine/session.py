@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import TypeVar
 
@@ -22,7 +22,6 @@ from streamdsl.engine.running_query import RunningQuery
 from streamdsl.engine.sent import Sent, events_sent
 from streamdsl.engine.state.parts import Parts
 from streamdsl.engine.waiting import Waiting
-from streamdsl.engine.why import Feed
 from streamdsl.errors import QueryError, SessionError
 from streamdsl.io.binding import Bound, Inserts
 from streamdsl.io.columns import is_frame
@@ -32,6 +31,9 @@ from streamdsl.plan.node import Node
 from streamdsl.plan.types import Hints, output_types
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Rejections, Unit, add_time, all_rejected, check_unit, common_unit
 from streamdsl.temporal.numbers import whole
+
+if TYPE_CHECKING:
+    from streamdsl.engine.why import Feed
 
 T = TypeVar("T", default=Any)
 

@@ -7,7 +7,7 @@ run together, in columns, when that CTI comes, when they are many, or when someb
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import numpy as np
 
@@ -15,13 +15,15 @@ from streamdsl.engine.batch import EMPTY, Batch, Joined
 from streamdsl.engine.few import size_of
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Piece
-from streamdsl.engine.operators.columnar import ColumnarWindowOperator
-from streamdsl.engine.operators.grid import GridWindowOperator
 from streamdsl.engine.together import joined
 from streamdsl.expr.table import flatnonzero
 from streamdsl.temporal import MIN_TIME
 
-FinalWindow: TypeAlias = ColumnarWindowOperator | GridWindowOperator
+if TYPE_CHECKING:
+    from streamdsl.engine.operators.columnar import ColumnarWindowOperator
+    from streamdsl.engine.operators.grid import GridWindowOperator
+
+    FinalWindow: TypeAlias = ColumnarWindowOperator | GridWindowOperator
 
 _MOST: Final = 4096
 """So many rows wait at most: with more, none would cost less."""
@@ -125,8 +127,8 @@ def final_windows(graph: Graph) -> list[FinalWindow]:
             sees_source.add(number)
         if operator is not None and is_behind.issuperset(inputs):
             is_behind.add(number)
-        elif isinstance(operator, FinalWindow) and operator.shows_at_ends and sees_source.issuperset(inputs):
-            found[number] = operator
+        elif operator is not None and operator.shows_at_ends and sees_source.issuperset(inputs):
+            found[number] = cast("FinalWindow", operator)
             is_behind.add(number)
     is_all = len(graph.sources) == 1 and is_behind.issuperset(graph.outputs)
     return list(found.values()) if is_all else []

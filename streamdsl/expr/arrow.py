@@ -7,13 +7,16 @@ be most of what a first run over an Arrow table costs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.expr.table import Column
+from streamdsl.expr.table import Column, object_column
 
+_MANY: Final = 2**16
+"""So many texts are worth the import of pandas: where Arrow makes them, equal ones are one object."""
 _LONGEST: Final = 2**31 - 1
 """So many bytes fit into one array of texts."""
 
@@ -102,3 +105,35 @@ def text_array(texts: Sequence[str | None]) -> Any:
     stops = np.zeros(len(parts) + 1, dtype=np.int32)
     np.cumsum(np.fromiter(map(len, parts), dtype=np.int32, count=len(parts)), out=stops[1:])
     return pa.Array.from_buffers(pa.string(), len(parts), [valid, pa.py_buffer(stops), pa.py_buffer(content)])
+
+
+def text_values(array: Any) -> Column:
+    """Return the texts of an array or a chunked array, and None for nulls.
+
+    >>> import pyarrow as pa
+    >>> text_values(pa.chunked_array([["a", None], ["bc"]])).tolist()
+    ['a', None, 'bc']
+    """
+    if len(array) > _MANY:
+        texts: Column = array.to_numpy(zero_copy_only=False)
+        return texts
+    chunks = array.chunks if hasattr(array, "chunks") else [array]
+    return object_column([text for chunk in chunks for text in _texts(chunk)])
+
+
+def _texts(array: Any) -> list[str | None]:
+    _, offsets, content = array.buffers()
+    if offsets is None or not len(array):
+        return [None] * len(array)
+    kind = np.int32 if str(array.type) == "string" else np.int64
+    stops = np.frombuffer(offsets, dtype=kind)[array.offset : array.offset + len(array) + 1].tolist()
+    within = b"" if content is None else content[stops[0] : stops[-1]].to_pybytes()
+    first, all_texts = stops[0], within.decode()
+    cuts = pairwise(stops)
+    if len(all_texts) == len(within):
+        found: list[str | None] = [all_texts[start - first : stop - first] for start, stop in cuts]
+    else:
+        found = [within[start - first : stop - first].decode() for start, stop in cuts]
+    for place in np.flatnonzero(are_null(array)).tolist():
+        found[place] = None
+    return found

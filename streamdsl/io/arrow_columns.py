@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamdsl.expr.arrow import are_null, as_numpy
+from streamdsl.expr.arrow import are_null, as_numpy, text_values
 from streamdsl.expr.held import AnyColumn
 from streamdsl.expr.table import Column, object_column
 from streamdsl.io.columns import check_names
@@ -70,8 +70,7 @@ def arrow_values(column: Any) -> Column:
     if column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         return number_column(as_numpy(column))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        texts: Column = column.to_numpy()
-        return texts
+        return text_values(column)
     found = _days_or_moments(column, kind) if pa.types.is_date32(kind) or _is_moment(kind) else None
     return value_column(column.to_pylist()) if found is None else found
 

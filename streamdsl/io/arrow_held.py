@@ -117,12 +117,8 @@ def _in_dictionaries(chunks: Sequence[Any], kind: Any) -> tuple[Rows, Any]:
         if place not in first:
             first[place] = sum(map(len, known))
             known.append(chunk.dictionary)
-        indices = chunk.indices.cast(pa.int64())
-        if first[place]:
-            import pyarrow.compute as pc
-
-            indices = pc.add(indices, first[place])
-        codes.append(np.where(are_null(indices), stop, as_numpy(indices)) if indices.null_count else as_numpy(indices))
+        found = as_numpy(chunk.indices).astype(np.intp) + first[place]
+        codes.append(np.where(are_null(chunk.indices), stop, found) if chunk.indices.null_count else found)
     missing = stop - sum(map(len, known))
     return np.concatenate(codes), pa.concat_arrays([*known, pa.nulls(missing + 1, kind)])
 

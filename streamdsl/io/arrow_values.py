@@ -57,7 +57,8 @@ def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
         try:
             if len(kinds) > 1 or not kinds <= _AS_THEY_ARE:
                 _check_alike(listed)
-                listed = _exact(listed)
+                listed, given = _exact(listed), listed
+                kinds = kinds if listed is given else {Decimal}
             array = _array_of(listed, kinds)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise SchemaError(
@@ -68,8 +69,16 @@ def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
 
 
 def _array_of(values: list[Any], kinds: set[type]) -> Any:
-    """Return values of some types, and None, as Arrow's own array."""
-    return pa.nulls(len(values)) if not kinds else text_array(values) if kinds == {str} else pa.array(values)
+    """Return values of these types, and None, in the type that Arrow has for them."""
+    if not kinds:
+        return pa.nulls(len(values))
+    if kinds == {str}:
+        return text_array(values)
+    if kinds == {int} or kinds == {float}:
+        nulls = np.array([value is None for value in values])
+        known = [0 if value is None else value for value in values]
+        return as_arrow(np.array(known, dtype=np.int64 if int in kinds else np.float64), nulls if nulls.any() else None)
+    return pa.array(values)
 
 
 def _taken(dictionary: Dictionary, codes: Rows) -> Any:
@@ -126,6 +135,8 @@ def _are_flat(values: list[Any], kinds: set[type]) -> bool:
 def _as_declared(array: Any, kind: Any) -> Any:
     if array.type == kind or common_type(array.type, kind) != kind:
         return array
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), kind)
     try:
         return array.cast(kind)
     except pa.ArrowException:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import inspect
+import os
+import pickle
+import pkgutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
 import streamdsl as sd
+from streamdsl.engine import operators as package
 from streamdsl.engine.batch import EMPTY
-from streamdsl.engine.lower import OPERATORS
+from streamdsl.engine.lower import OPERATORS, named_operator
 from streamdsl.engine.operator import Operator
 from streamdsl.engine.starting import restored
 from streamdsl.errors import CheckpointError, QueryError
@@ -55,10 +63,22 @@ def restored_operators() -> set[type[Operator]]:
 
 
 def test_every_operator_is_saved_and_restored_without_trust() -> None:
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        import_module(module.name)
     found = restored_operators()
     running = {cls for cls in concrete(Operator) if not any(issubclass(other, cls) and other is not cls for other in found)}
     assert sorted(cls.__name__ for cls in running - found) == []
-    assert {cls for cls in OPERATORS.values() if not inspect.isabstract(cls)} <= found
+    assert {cls for cls in map(named_operator, OPERATORS) if not inspect.isabstract(cls)} <= found
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="each is restored in a process of its own")
+def test_every_operator_is_restored_in_a_process_that_has_run_nothing(tmp_path: Path) -> None:
+    given = [(name, 0, session.snapshot()) for name, variants in operators().items() for session in sessions(variants[0])]
+    path, root = tmp_path / "checkpoints", Path(__file__).parents[2]
+    path.write_bytes(pickle.dumps(given))
+    command = [sys.executable, "-m", "tests.architecture.afresh", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
+    assert (done.stdout.strip(), done.stderr) == ("", "")
 
 
 class Forgetful(Operator):

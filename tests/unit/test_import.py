@@ -43,5 +43,58 @@ def test_what_is_imported_of_other_libraries(program: str, libraries: set[str]) 
         "names = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
         "print(*sorted(names - {'streamdsl'} - set(sys.stdlib_module_names)))"
     )
+    assert printed(code) == libraries
+
+
+def printed(code: str) -> set[str]:
+    """Return the words that a program prints in a process of its own."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert set(done.stdout.split()) == libraries
+    return set(done.stdout.split())
+
+
+TABLE = """
+import sys
+import numpy as np
+import pyarrow as pa
+import streamdsl as sd
+from streamdsl.expr.arrow import as_arrow, text_array
+
+numbers = np.arange(40_000)
+integers, few = as_arrow(numbers), as_arrow(numbers % 7)
+columns = {
+    "integers": few,
+    "integers with nulls": as_arrow(numbers % 7, numbers % 5 == 0),
+    "far integers": as_arrow(numbers % 7 << 40),
+    "floats": as_arrow(numbers % 7 / 7),
+    "texts": text_array([f"t{number % 7}" for number in range(len(numbers))]),
+}
+times = {"integers": integers, "dates": integers.view(pa.timestamp("us", "UTC"))}
+
+def windows(stream, size):
+    grouped = stream.where(lambda e: e.v >= 0).group_by("k").tumbling_window(size)
+    return grouped.aggregate(n=sd.count(), mean=sd.avg(lambda e: e.v))
+
+for le in times.values():
+    size = "1ms" if pa.types.is_timestamp(le.type) else 1_000
+    for column in columns.values():
+        table = pa.table({"le": le, "k": column, "v": as_arrow(numbers * 0.5)})
+"""
+RUN = """
+        found = windows(sd.from_arrow(table, start="le"), size).run().to_arrow()
+        assert sum(chunk.to_pylist().__len__() for chunk in found.column("n").chunks) >= 40 * 7
+"""
+SESSION = """
+        unit = "us" if pa.types.is_timestamp(le.type) else None
+        session = windows(sd.source("s", unit=unit, progress=sd.Progress.ordered()), size).open(emit="final")
+        assert len(session.feed(table).to_arrow()) >= 39 * 7
+"""
+LOADED = """
+print(*{name.partition(".")[0] for name in sys.modules} & {"pandas", "numba", "polars"})
+print(*(name for name in sys.modules if name.startswith("streamdsl.engine.operators.")))
+"""
+
+
+@pytest.mark.parametrize("program", [RUN, SESSION], ids=["a run", "a session"])
+def test_a_first_run_over_arrow_tables_imports_what_it_needs(program: str) -> None:
+    operators = {f"streamdsl.engine.operators.{name}" for name in ("columnar", "group", "one_by_one", "span")}
+    assert printed(TABLE + program + LOADED) == operators

@@ -13,12 +13,12 @@ from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.frame import MOST, Changed, Frame, Policy, RowStep
 from streamdsl.engine.frames.table import WindowTable
+from streamdsl.engine.frontiers import grid_cti
 from streamdsl.engine.index.pair_index import PairIndex
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.engine.room import Room
 from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
-from streamdsl.engine.windows.grid import grid_cti
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.udm.invoke import stamp

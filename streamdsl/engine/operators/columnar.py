@@ -22,13 +22,12 @@ from streamdsl.engine.columnar.pending import Pending
 from streamdsl.engine.columnar.ring import DeltaRing, Opened
 from streamdsl.engine.columnar.terms import ROWS
 from streamdsl.engine.few import Few
-from streamdsl.engine.frontiers import Frontier, of_windows
+from streamdsl.engine.frontiers import Frontier, grid_cti, of_windows
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.driver import NO_GROUP, Due, WindowDriver
 from streamdsl.engine.room import Coming, Room
 from streamdsl.engine.swept.given import Given
 from streamdsl.engine.swept.timeline import MOST, Touched
-from streamdsl.engine.windows.grid import grid_cti
 from streamdsl.expr.nodes import Life
 from streamdsl.expr.scalars import Values
 from streamdsl.expr.table import Rows, Table, every, flatnonzero
@@ -337,7 +336,6 @@ class ColumnarWindowOperator(WindowDriver):
 
     @property
     def shows_at_ends(self) -> bool:
-        """Whether a window shows its result when a CTI passes its end, and then only."""
         return self.numbers.gate.final and self.node.output is Output.ALIGN
 
     @property

@@ -79,7 +79,6 @@ class GridWindowOperator(FramedWindowOperator):
 
     @property
     def shows_at_ends(self) -> bool:
-        """Whether a window shows its result when a CTI passes its end, and then only."""
         node = self.node
         return self.gate.final and node.output is Output.ALIGN and not node.sees_ends
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from streamdsl.engine.frontiers import grid_cti
 from streamdsl.engine.index import EventRow, WindowEntry
 from streamdsl.engine.windows.group import GroupWindows, Setting
 from streamdsl.engine.windows.panes import Build, Panes, use_panes
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, MIN_TIME
 from streamdsl.udm.incremental import Held, MemberChange
-from streamdsl.windows import Hopping, Output, unending
+from streamdsl.windows import Hopping, unending
 
 
 class GridWindows(GroupWindows):
@@ -142,13 +143,3 @@ class GridWindows(GroupWindows):
 
     def output_cti(self, cti: int) -> int:
         return grid_cti(self.grid, self.setting.output, cti, self.closed(cti))
-
-
-def grid_cti(grid: Hopping, output: Output, cti: int, settled: int) -> int:
-    """Return the output CTI of a grid whose windows with W.RE <= `settled` are closed."""
-    if output is Output.TIME_BOUND:
-        return cti
-    le = grid.start(grid.first_ending_after(settled))
-    if output is Output.POINT_AT_END:
-        return cti if settled == cti else min(cti, le + grid.size)
-    return min(cti, le)

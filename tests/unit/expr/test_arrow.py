@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdsl.expr.arrow import are_null, as_arrow, as_numpy, text_array
+from streamdsl.expr.arrow import are_null, as_arrow, as_numpy, text_array, text_values
 
 KINDS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "bool"]
 TIMES = [pa.timestamp("us", "UTC"), pa.timestamp("s"), pa.date32(), pa.date64(), pa.time32("ms"), pa.duration("ns")]
@@ -55,6 +55,20 @@ def test_arrays_of_texts_are_those_of_arrow(texts: list[str | None]) -> None:
     found = text_array(texts)
     found.validate(full=True)
     assert found == pa.array(texts, pa.string())
+
+
+@given(st.lists(st.text(string.printable + "äß€😀") | st.none()), cuts, st.sampled_from([pa.string(), pa.large_string()]))
+def test_texts_come_from_arrow_as_they_are(texts: list[str | None], cut: tuple[int, int], kind: Any) -> None:
+    whole = pa.array(texts, kind)
+    array = whole[cut[0] : cut[1]]
+    assert text_values(array).tolist() == array.to_pylist()
+    chunked = pa.chunked_array([array, whole[cut[1] :]], kind)
+    assert text_values(chunked).tolist() == chunked.to_pylist()
+
+
+def test_many_texts_come_from_arrow_as_few_do() -> None:
+    texts = pa.array(["a", None, "ä"] * 30_000)
+    assert text_values(pa.chunked_array([texts])).tolist() == text_values(texts).tolist() == ["a", None, "ä"] * 30_000
 
 
 def test_what_is_not_copied_is_not_written_to() -> None:
