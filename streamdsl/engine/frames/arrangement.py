@@ -176,17 +176,15 @@ class Arrangement:
         alive = flatnonzero(self.rows.alive)
         if not len(alive) or not len(stretches):
             return alive[:0]
-        if len(stretches) == 1:
-            alive = alive[flatnonzero(self.rows.groups[alive] == stretches.codes)]
-            lo, hi = self.extents(alive)
-            found = flatnonzero((lo < stretches.hi) & (hi > stretches.lo) & (lo < hi))
-            return alive[found[stable_order(lo[found])]]
         codes, (lo, hi) = self.rows.groups[alive], self.extents(alive)
-        starts, ends = places_of(codes, lo), places_of(codes, hi)
-        # Of stretches that begin before a row ends the last one reaches furthest; one of another partition ends before it begins.
-        at = np.searchsorted(stretches.low, ends) - 1
-        found = flatnonzero((at >= 0) & (stretches.high.take(at, mode="clip") > starts) & (lo < hi))
-        return alive[found[stable_order(starts[found])]]
+        if (stretches.codes[1:] > stretches.codes[:-1]).all():
+            found = flatnonzero(_overlaps_by_code(stretches, codes, lo, hi))
+        else:
+            # Of stretches that begin before a row ends the last reaches furthest; one of another partition ends before it begins.
+            at = np.searchsorted(stretches.low, places_of(codes, hi)) - 1
+            furthest = stretches.high.take(at, mode="clip")
+            found = flatnonzero((at >= 0) & (furthest > places_of(codes, lo)) & (lo < hi))
+        return alive[found[stable_order(places_of(codes[found], lo[found]))]]
 
     def _sort(self) -> None:
         places, self._unsorted = np.concatenate(self._unsorted), []
@@ -223,3 +221,12 @@ class Arrangement:
             rows.renumber(renumbered)
         self._runs = {magnitude: rows for magnitude, rows in self._runs.items() if len(rows)}
         self._most = 2 * len(kept) + _SPARE
+
+
+def _overlaps_by_code(stretches: Stretches, codes: Rows, lo: Ticks, hi: Ticks) -> NDArray[np.bool_]:
+    """Say which rows overlap stretches, of which each partition has one at most."""
+    n_codes = 1 + max(int(codes.max()), int(stretches.codes[-1]))
+    begins, ends = np.full(n_codes, INFINITY), np.full(n_codes, MIN_TIME)
+    begins[stretches.codes], ends[stretches.codes] = stretches.lo, stretches.hi
+    overlaps: NDArray[np.bool_] = (lo < ends[codes]) & (hi > begins[codes]) & (lo < hi)
+    return overlaps
