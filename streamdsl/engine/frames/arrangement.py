@@ -176,15 +176,17 @@ class Arrangement:
         alive = flatnonzero(self.rows.alive)
         if not len(alive) or not len(stretches):
             return alive[:0]
-        codes, (lo, hi) = self.rows.groups[alive], self.extents(alive)
-        if (stretches.codes[1:] > stretches.codes[:-1]).all():
-            found = flatnonzero(_overlaps_by_code(stretches, codes, lo, hi))
-        else:
-            # Of stretches that begin before a row ends the last reaches furthest; one of another partition ends before it begins.
-            at = np.searchsorted(stretches.low, places_of(codes, hi)) - 1
-            furthest = stretches.high.take(at, mode="clip")
-            found = flatnonzero((at >= 0) & (furthest > places_of(codes, lo)) & (lo < hi))
-        return alive[found[stable_order(places_of(codes[found], lo[found]))]]
+        groups, (starts, ends) = self.rows.groups[alive], self.extents(alive)
+        is_last = np.append(stretches.codes[1:] > stretches.codes[:-1], True)
+        near = flatnonzero(_are_near(stretches, is_last, groups, starts, ends))
+        alive = alive[near]
+        low = places_of(groups[near], starts[near])
+        if not is_last.all():
+            # Of stretches that begin before a row ends the last reaches furthest, and there is one: its partition has some.
+            at = np.searchsorted(stretches.low, places_of(groups[near], ends[near])) - 1
+            found = flatnonzero(stretches.high.take(at, mode="clip") > low)
+            alive, low = alive[found], low[found]
+        return alive[stable_order(low)]
 
     def _sort(self) -> None:
         places, self._unsorted = np.concatenate(self._unsorted), []
@@ -223,10 +225,11 @@ class Arrangement:
         self._most = 2 * len(kept) + _SPARE
 
 
-def _overlaps_by_code(stretches: Stretches, codes: Rows, lo: Ticks, hi: Ticks) -> NDArray[np.bool_]:
-    """Say which rows overlap stretches, of which each partition has one at most."""
+def _are_near(stretches: Stretches, is_last: NDArray[np.bool_], codes: Rows, lo: Ticks, hi: Ticks) -> NDArray[np.bool_]:
+    """Say which rows overlap what is between the first stretch of their partition and the last, and that one too."""
     n_codes = 1 + max(int(codes.max()), int(stretches.codes[-1]))
     begins, ends = np.full(n_codes, INFINITY), np.full(n_codes, MIN_TIME)
-    begins[stretches.codes], ends[stretches.codes] = stretches.lo, stretches.hi
-    overlaps: NDArray[np.bool_] = (lo < ends[codes]) & (hi > begins[codes]) & (lo < hi)
-    return overlaps
+    is_first = np.append(True, is_last[:-1])
+    begins[stretches.codes[is_first]], ends[stretches.codes[is_last]] = stretches.lo[is_first], stretches.hi[is_last]
+    are_near: NDArray[np.bool_] = (lo < ends[codes]) & (hi > begins[codes]) & (lo < hi)
+    return are_near
