@@ -58,12 +58,20 @@ def _extreme(best: np.ufunc, least: Any, values: Values) -> Column:
         for level in range(int(levels.max()), -1, -1):
             size = 1 << level
             at = flatnonzero(levels == level)
-            best.at(blocks, first[at], column[at])
+            _note(best, blocks, first[at], column[at])
             if level:
-                best.at(blocks, last[at] - size, column[at])
+                _note(best, blocks, last[at] - size, column[at])
                 half, whole = size // 2, blocks.copy()
                 best(blocks[half:], whole[:-half], out=blocks[half:])
     return blocks
+
+
+def _note(best: np.ufunc, blocks: Column, at: Rows, column: Column) -> None:
+    """Note values for blocks; those for one that stand together are first reduced to one."""
+    heads = flatnonzero(np.append(True, at[1:] != at[:-1])) if len(at) else at
+    if 2 * len(heads) < len(at):
+        at, column = at[heads], best.reduceat(column, heads)
+    best.at(blocks, at, column)
 
 
 def quantiles(function: Quantile, values: Values) -> Column | None:
