@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -12,7 +13,6 @@ from streamdsl.engine.buffered.members import Members, Values, counts_in
 from streamdsl.engine.codes import factorise
 from streamdsl.engine.sorting import stable_order
 from streamdsl.expr.table import Column, Rows, column_of, flatnonzero, object_column
-from streamdsl.temporal.alike import unique
 from streamdsl.udm.builtin import Builtin, Collect, CountDistinct, First, Last, Max, Median, Min, Quantile
 
 LONG: Final = 256
@@ -29,18 +29,19 @@ def smallest(function: Min, values: Values) -> Column | None:
     >>> smallest(Min(), Values(np.array([3, 1, 2]), members)).tolist()
     [1, 1]
     """
-    kind = values.column.dtype.kind
-    if kind == "O":
+    if values.column.dtype == object:
         return None
-    return _extreme(np.fmin, np.nan, values) if kind == "f" else _extreme(np.minimum, values.column.max(), values)
+    most = values.column.max()
+    if most != most:  # where there is no NaN, this takes a fifth of the time
+        return _extreme(np.fmin, most, values)
+    return _extreme(np.minimum, most, values)
 
 
 def largest(function: Max, values: Values) -> Column | None:
     """Return the largest values; NaN counts as the largest."""
-    kind = values.column.dtype.kind
-    if kind == "O":
+    if values.column.dtype == object:
         return None
-    return _extreme(np.maximum, -np.inf if kind == "f" else values.column.min(), values)
+    return _extreme(np.maximum, -np.inf if values.column.dtype.kind == "f" else values.column.min(), values)
 
 
 def _extreme(best: np.ufunc, least: Any, values: Values) -> Column:
@@ -57,12 +58,20 @@ def _extreme(best: np.ufunc, least: Any, values: Values) -> Column:
         for level in range(int(levels.max()), -1, -1):
             size = 1 << level
             at = flatnonzero(levels == level)
-            best.at(blocks, first[at], column[at])
+            _note(best, blocks, first[at], column[at])
             if level:
-                best.at(blocks, last[at] - size, column[at])
+                _note(best, blocks, last[at] - size, column[at])
                 half, whole = size // 2, blocks.copy()
                 best(blocks[half:], whole[:-half], out=blocks[half:])
     return blocks
+
+
+def _note(best: np.ufunc, blocks: Column, at: Rows, column: Column) -> None:
+    """Note values for blocks; those for one that stand together are first reduced to one."""
+    heads = flatnonzero(np.append(True, at[1:] != at[:-1])) if len(at) else at
+    if 2 * len(heads) < len(at):
+        at, column = at[heads], best.reduceat(column, heads)
+    best.at(blocks, at, column)
 
 
 def quantiles(function: Quantile, values: Values) -> Column | None:
@@ -94,12 +103,17 @@ def _is_wide(values: Column) -> bool:
 
 def _positions(function: Quantile, sizes: Rows) -> tuple[Rows, NDArray[np.float64]]:
     """Return where in order each window's quantile is, and how far on the way to the next value."""
-    known = unique(sizes.tolist())
-    places, shares = np.zeros(max(known) + 1, dtype=np.intp), np.zeros(max(known) + 1)
-    for size in known:
-        place, share = function.position(size)
-        places[size], shares[size] = place, float(share)
+    are_known = np.bincount(sizes) > 0
+    places, shares = np.zeros(len(are_known), dtype=np.intp), np.zeros(len(are_known))
+    for size in flatnonzero(are_known).tolist():
+        places[size], shares[size] = _position(function, size)
     return places[sizes], shares[sizes]
+
+
+@lru_cache(maxsize=4096)
+def _position(function: Quantile, size: int) -> tuple[int, float]:
+    place, share = function.position(size)
+    return place, float(share)
 
 
 def _ordered_at(values: Values, places: Rows, with_next: NDArray[np.bool_]) -> tuple[Column, Column]:
@@ -109,11 +123,9 @@ def _ordered_at(values: Values, places: Rows, with_next: NDArray[np.bool_]) -> t
         return _parted(values, places, with_next)
     order = np.argsort(column)
     ordered = Members(members.places, members.first[order], members.last[order], members.n_windows)
-    pairs, lengths = ordered.by_window(), ordered.last - ordered.first
+    pairs, rows = ordered.by_window(), np.repeat(order, ordered.last - ordered.first)
     at = np.cumsum(members.sizes) - members.sizes + places
-    stops = np.cumsum(lengths)
-    low, high = (column[order[np.searchsorted(stops, pairs[number], side="right")]] for number in (at, at + with_next))
-    return low, high
+    return column[rows[pairs[at]]], column[rows[pairs[at + with_next]]]
 
 
 def _parted(values: Values, places: Rows, with_next: NDArray[np.bool_]) -> tuple[Column, Column]:

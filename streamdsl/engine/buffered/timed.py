@@ -8,7 +8,7 @@ import numpy as np
 
 from streamdsl.engine.buffered.members import Members, Values
 from streamdsl.engine.buffered.modules import ExtremumAggregate, MemberAggregate, StateAggregate, Windows
-from streamdsl.engine.buffered.runs import spread
+from streamdsl.engine.buffered.runs import Order, spread
 from streamdsl.engine.columnar.accumulators import SumAccumulator
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
@@ -35,11 +35,17 @@ class TimedAggregate(MemberAggregate):
         self._clip = seen_clip([agg.function], clip)
 
     def results(self, asked: Windows) -> Column:
-        values = self.values(asked.rows, asked.members(self.order))
-        places = values.members.places
-        le, re = asked.rows.le[places], asked.rows.re[places]
-        found = weighted(values, le, re, *asked.periods()) if type(self.function) is TimeWeightedAvg else None
-        return self._of_each_window(values, le, re, asked) if found is None else found
+        if type(self.function) is TimeWeightedAvg:
+            values, le, re = self._seen(asked, Order.ANY)
+            found = weighted(values, le, re, *asked.periods())
+            if found is not None:
+                return found
+        return self._of_each_window(*self._seen(asked, self.order), asked)
+
+    def _seen(self, asked: Windows, order: Order) -> tuple[Values, Ticks, Ticks]:
+        """Return the values of windows, and the lifetimes of the rows that these are of."""
+        values = self.values(asked.rows, asked.members(order))
+        return values, asked.rows.le[values.members.places], asked.rows.re[values.members.places]
 
     def _of_each_window(self, values: Values, le: Ticks, re: Ticks, asked: Windows) -> Column:
         function, found = self.function, list[Any]()

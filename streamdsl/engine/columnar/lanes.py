@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.bag import Bag
-from streamdsl.engine.columnar.digits import LARGEST, digit_weights, real_parts
+from streamdsl.engine.columnar.digits import LARGEST, digit_weights, parts_of, real_parts
 from streamdsl.engine.columnar.kernels import DIGIT_ADDER
 from streamdsl.engine.columnar.terms import DIGIT, ROWS, LaneKey, Part, Reals, Terms
 from streamdsl.expr.table import Rows, flatnonzero
@@ -65,6 +65,8 @@ class Lanes:
             lanes.add(first, terms)
             return lanes
         lanes = cls(size + 1)
+        if DIGIT_ADDER.over(terms.size) is None:  # then floats are taken apart once for both ends
+            terms = Terms(terms.size, list(parts_of(terms)), terms.loose)
         lanes.add(first, terms)
         lanes.add(last, -terms)
         lanes.cumulate()

@@ -176,17 +176,17 @@ class Arrangement:
         alive = flatnonzero(self.rows.alive)
         if not len(alive) or not len(stretches):
             return alive[:0]
-        if len(stretches) == 1:
-            alive = alive[flatnonzero(self.rows.groups[alive] == stretches.codes)]
-            lo, hi = self.extents(alive)
-            found = flatnonzero((lo < stretches.hi) & (hi > stretches.lo) & (lo < hi))
-            return alive[found[stable_order(lo[found])]]
-        codes, (lo, hi) = self.rows.groups[alive], self.extents(alive)
-        starts, ends = places_of(codes, lo), places_of(codes, hi)
-        # Of stretches that begin before a row ends the last one reaches furthest; one of another partition ends before it begins.
-        at = np.searchsorted(stretches.low, ends) - 1
-        found = flatnonzero((at >= 0) & (stretches.high.take(at, mode="clip") > starts) & (lo < hi))
-        return alive[found[stable_order(starts[found])]]
+        groups, (starts, ends) = self.rows.groups[alive], self.extents(alive)
+        is_last = np.append(stretches.codes[1:] > stretches.codes[:-1], True)
+        near = flatnonzero(_are_near(stretches, is_last, groups, starts, ends))
+        alive = alive[near]
+        low = places_of(groups[near], starts[near])
+        if not is_last.all():
+            # Of stretches that begin before a row ends the last reaches furthest, and there is one: its partition has some.
+            at = np.searchsorted(stretches.low, places_of(groups[near], ends[near])) - 1
+            found = flatnonzero(stretches.high.take(at, mode="clip") > low)
+            alive, low = alive[found], low[found]
+        return alive[stable_order(low)]
 
     def _sort(self) -> None:
         places, self._unsorted = np.concatenate(self._unsorted), []
@@ -223,3 +223,13 @@ class Arrangement:
             rows.renumber(renumbered)
         self._runs = {magnitude: rows for magnitude, rows in self._runs.items() if len(rows)}
         self._most = 2 * len(kept) + _SPARE
+
+
+def _are_near(stretches: Stretches, is_last: NDArray[np.bool_], codes: Rows, lo: Ticks, hi: Ticks) -> NDArray[np.bool_]:
+    """Say which rows overlap what is between the first stretch of their partition and the last, and that one too."""
+    n_codes = 1 + max(int(codes.max()), int(stretches.codes[-1]))
+    begins, ends = np.full(n_codes, INFINITY), np.full(n_codes, MIN_TIME)
+    is_first = np.append(True, is_last[:-1])
+    begins[stretches.codes[is_first]], ends[stretches.codes[is_last]] = stretches.lo[is_first], stretches.hi[is_last]
+    are_near: NDArray[np.bool_] = (lo < ends[codes]) & (hi > begins[codes]) & (lo < hi)
+    return are_near

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.frame import MOST, Changed, Frame, Policy, RowStep
+from streamdsl.engine.sorting import sorted_integers
 from streamdsl.engine.swept.sorted_index import Portion
 from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
 from streamdsl.expr.table import Column, Rows, flatnonzero
@@ -41,15 +42,17 @@ class CountFrame(Frame):
         points = self._points(changed)
         if not len(points.times):
             return UNTOUCHED
-        portion, numbers, slots, at = self._counted(points)
-        table = self.table
+        portion, at = self._counted(points)
+        table, slots = self.table, portion.slots
         is_bare = table.starting[slots] == 0
-        gone, left = slots[is_bare], flatnonzero(~is_bare)
+        bare = flatnonzero(is_bare)
+        gone = slots[bare]
         # A window that starts at one of the N - 1 points before has changed; so has one at the point itself.
         ranks = np.cumsum(~is_bare) - ~is_bare
         last = ranks[at] - is_bare[at]
         first = ranks[at] - (self._n - 1)
-        numbers, slots = numbers[left], slots[left]
+        portion = portion.without(bare)
+        numbers, slots = portion.numbers, portion.slots
         steps = np.bincount(np.maximum(first, 0), minlength=len(slots) + 1) - np.bincount(last + 1, minlength=len(slots) + 1)
         near = flatnonzero(np.cumsum(steps[:-1]) > 0)
         re, sizes = self._windows(slots, near)
@@ -59,7 +62,7 @@ class CountFrame(Frame):
         has_changed = (stop > np.searchsorted(points.low, numbers[near])) & (self.policy.sees_ends | (re > self.cti))
         touched = windows[(table.re[windows] != re) | has_changed]
         table.re[windows], table.rows[windows] = re, sizes
-        table.put(portion, numbers, slots)
+        table.index.put(portion)
         return Touched(touched, np.ones(len(touched), dtype=np.bool_), gone)
 
     # Row by row
@@ -113,27 +116,27 @@ class CountFrame(Frame):
         all_codes, all_times = np.concatenate(codes), np.concatenate(times)
         if not len(all_times):
             return Points(all_times, all_codes, all_times, all_times)
-        spans = self.table.stretches(all_codes, all_times, all_times + CHRONON)
-        low, first, at = np.unique(spans.low, return_index=True, return_inverse=True)
-        sums = np.zeros(len(low), dtype=np.int64)
-        np.add.at(sums, at, np.concatenate(more))
-        return Points(low, all_codes[first], all_times[first], sums)
+        self.table.fit(int(all_times.min()), min(int(all_times.max()) + CHRONON, INFINITY - 1))
+        order, ordered = sorted_integers(self.table.places(all_codes, all_times))
+        heads = flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        first = order[heads]
+        return Points(ordered[heads], all_codes[first], all_times[first], np.add.reduceat(np.concatenate(more)[order], heads))
 
-    def _counted(self, points: Points) -> tuple[Portion, Column, Rows, Rows]:
-        """Return a portion, its entries with those for new points, and where the points are; rows are counted there."""
+    def _counted(self, points: Points) -> tuple[Portion, Rows]:
+        """Return a portion with entries for all points, and where these are; rows are counted there."""
         table = self.table
         portion = table.index.portion(points.low, points.low, self._n + len(points.low))
-        numbers, slots = portion.numbers, portion.slots
-        at = np.searchsorted(numbers, points.low)
-        new = flatnonzero(numbers.take(at, mode="clip") != points.low) if len(numbers) else np.arange(len(points.low))
+        at = np.searchsorted(portion.numbers, points.low)
+        if len(portion.slots):
+            new = flatnonzero(portion.numbers.take(at, mode="clip") != points.low)
+        else:
+            new = np.arange(len(at))
         if len(new):
             made = table.make(points.codes[new], points.times[new])
-            numbers, slots = np.insert(numbers, at[new], points.low[new]), np.insert(slots, at[new], made)
-            if not len(portion.numbers):
-                numbers, slots = points.low[new], made
-            at = np.searchsorted(numbers, points.low)
-        table.starting[slots[at]] += points.more
-        return portion, numbers, slots, at
+            portion = portion.insert(at[new], points.low[new], made)
+            at += np.searchsorted(new, np.arange(len(at)))
+        table.starting[portion.slots[at]] += points.more
+        return portion, at
 
     def _windows(self, slots: Rows, near: Rows) -> tuple[Ticks, Ticks]:
         """Return the ends of the windows that start at some entries, INFINITY where points are missing, and their sizes."""

@@ -10,9 +10,7 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.buffered.group_times import GroupTimes
 from streamdsl.engine.buffered.members import Members
-from streamdsl.engine.buffered.runs import Order, in_order
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.frames.table import WindowTable
@@ -56,13 +54,6 @@ class Found(NamedTuple):
     def take(self, at: Rows) -> Found:
         """Return some of them, in their order."""
         return Found(*(column[at] for column in self))
-
-
-class Located(NamedTuple):
-    """Windows, and the rows that may be in them, by partition and start."""
-
-    windows: Stretches
-    places: Rows
 
 
 class Split(NamedTuple):
@@ -114,12 +105,17 @@ class Frame(ABC):
         self.is_grouped = True
         self.split: Split = NO_SPLIT
         """The windows of the last change that were part of others before."""
+        self.due: Rows = NO_SPLIT.new
+        """The windows that the watermark reaches in this step."""
         self.cti = MIN_TIME
         self._most = _SPARE
 
     @abstractmethod
     def change(self, changed: Changed, rows: Arrangement) -> Touched:
         """Let the windows be as the rows, which have changed, make them; what is gone is still to be dropped."""
+
+    def settle(self) -> None:
+        """End a step: what is known of the members of windows holds no longer."""
 
     # Row by row
 
@@ -133,18 +129,11 @@ class Frame(ABC):
 
     # Who is in them
 
-    def located(self, slots: Rows, rows: Arrangement) -> Located:
-        """Return where some windows are, which are in order, and the rows that may be in them."""
+    def members(self, slots: Rows, rows: Arrangement) -> Members:
+        """Return who is in some windows, which are in order."""
         table = self.table
         windows = table.stretches(table.code[slots], table.le[slots], table.re[slots])
-        return Located(windows, rows.overlapping(windows.merged(), table.any_places))
-
-    def members(self, found: Located, rows: Arrangement, order: Order) -> Members:
-        """Return who is in windows, in an order that a module wants."""
-        windows, places = found
-        if order is not Order.ANY and len(places):
-            codes, le = rows.rows.groups[places], rows.rows.le[places]
-            places = in_order(rows.rows, places, GroupTimes(codes, le).pack(codes, le), order)
+        places = rows.overlapping(windows.merged(), table.any_places)
         return self.spans(windows, rows.rows.groups[places], rows.extents(places), places)
 
     def spans(self, windows: Stretches, codes: Rows, extents: tuple[Ticks, Ticks], places: Rows) -> Members:
@@ -152,7 +141,8 @@ class Frame(ABC):
         starts, ends = (self.table.any_places(codes, times) for times in extents)
         first = np.searchsorted(windows.high, starts, side="right")
         last = np.searchsorted(windows.low, ends, side="left")
-        return Members(places, first, last, len(windows)).only(flatnonzero((first < last) & (starts < ends)))
+        members, is_inside = Members(places, first, last, len(windows)), (first < last) & (starts < ends)
+        return members if is_inside.all() else members.only(flatnonzero(is_inside))
 
     # Time
 
@@ -236,7 +226,27 @@ class Frame(ABC):
 class DisjointFrame(Frame):
     """Windows that do not overlap: those around a change are made anew."""
 
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(policy)
+        self._made: Rows = np.empty(0, dtype=np.intp)
+        """The windows of the last change, in order."""
+        self._looked_at: Members | None = None
+        """Who is in these, while all of them have been looked at and nothing has changed since."""
+
+    def members(self, slots: Rows, rows: Arrangement) -> Members:
+        if self._looked_at is not None:
+            number = np.full(self.table.capacity, -1, dtype=np.intp)
+            number[self._made] = np.arange(len(self._made))
+            at = number[slots]
+            if (at >= 0).all():
+                return self._looked_at.at(at)
+        return super().members(slots, rows)
+
+    def settle(self) -> None:
+        self._looked_at = None
+
     def change(self, changed: Changed, rows: Arrangement) -> Touched:
+        self._looked_at = None
         around = self.around(changed)
         portion = self.table.portion(around)
         found = self.windows(changed, around, portion, rows)
@@ -317,6 +327,7 @@ class DisjointFrame(Frame):
         is_gone = np.ones(len(slots), dtype=np.bool_)
         is_gone[at[known]] = False
         table.replace(portion, around, found.low, now)
+        self._made = now
         touched = flatnonzero(summed | moved)
         return Touched(now[touched], summed[touched], slots[is_gone])
 

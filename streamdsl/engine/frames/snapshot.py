@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.engine.buffered.members import Members
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.frame import Changed, DisjointFrame, Found, Policy, RowStep
 from streamdsl.engine.frames.stretches import Stretches
-from streamdsl.engine.sorting import ascending
+from streamdsl.engine.sorting import ascending, sorted_integers
 from streamdsl.engine.swept.sorted_index import Portion
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -31,28 +32,39 @@ class SnapshotFrame(DisjointFrame):
     def around(self, changed: Changed) -> Stretches:
         # An endpoint that comes or goes may be where a window ends: windows that touch the change count too.
         lo, hi = self._span(changed)
-        return self._widened(changed.codes, lo, np.where(hi == INFINITY, hi, hi + 1), touching=True)
+        around, table, due = (
+            self._widened(changed.codes, lo, np.where(hi == INFINITY, hi, hi + 1), touching=True),
+            self.table,
+            self.due,
+        )
+        if not len(due):
+            return around
+        # Windows that show now have not changed, but who is in them is asked for in the same step.
+        codes, starts = np.concatenate([around.codes, table.code[due]]), np.concatenate([around.lo, table.le[due]])
+        return table.stretches(codes, starts, np.concatenate([around.hi, table.re[due]])).merged()
 
     def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> Found:
         table = self.table
         places = rows.overlapping(around, table.any_places)
         codes, (le, re) = rows.rows.groups[places], rows.extents(places)
-        starts, ends = table.any_places(codes, le), table.any_places(codes, re)
-        numbers = ascending(np.concatenate([around.low, around.high, starts, ends]))
-        numbers = numbers[flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))]
+        ends = [around.low, around.high, table.any_places(codes, le), table.any_places(codes, re)]
+        order, ordered = sorted_integers(np.concatenate(ends))
+        is_first = np.append(True, ordered[1:] != ordered[:-1])
+        ranks = np.empty(len(order), dtype=np.intp)
+        ranks[order] = np.cumsum(is_first) - 1
+        low_ranks, _, starts, stops = np.split(ranks, np.cumsum([len(part) for part in ends[:-1]]))
+        numbers = ordered[flatnonzero(is_first)]
         # Endpoints beyond the stretches, where windows stay as they are, do not count.
-        stretch = np.searchsorted(around.low, numbers, side="right") - 1
-        inside = flatnonzero((stretch >= 0) & (numbers <= around.high.take(stretch, mode="clip")))
-        numbers, stretch = numbers[inside], stretch[inside]
+        stretch = np.cumsum(np.bincount(low_ranks, minlength=len(numbers))) - 1
+        is_inside = (stretch >= 0) & (numbers <= around.high.take(stretch, mode="clip"))
+        is_window = np.append(is_inside[1:] & is_inside[:-1] & (stretch[1:] == stretch[:-1]), False)
+        at = flatnonzero(is_window)
+        before = np.cumsum(is_window) - is_window
+        members = Members(places, before[starts], before[stops], len(at))
+        filled = flatnonzero(members.sizes)
+        self._looked_at, at = members.at(filled), at[filled]
         times = table.times(numbers)
-        are_windows = flatnonzero(stretch[1:] == stretch[:-1])
-        low, le = numbers[are_windows], times[are_windows]
-        steps = np.bincount(np.searchsorted(low, starts), minlength=len(low) + 1)
-        steps -= np.bincount(np.searchsorted(low, ends), minlength=len(low) + 1)
-        counts = np.cumsum(steps[:-1])
-        filled = flatnonzero(counts > 0)
-        found = Found(low, around.codes[stretch[are_windows]], le, times[are_windows + 1], counts)
-        return found if len(filled) == len(low) else found.take(filled)
+        return Found(numbers[at], around.codes[stretch[at]], times[at], times[at + 1], members.sizes[filled])
 
     def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
         table = self.table

@@ -28,7 +28,8 @@ class Stretches(NamedTuple):
         """Return them in order; those that overlap, or touch, as one."""
         if len(self) == 1:
             return self
-        order, low = sorted_integers(self.low)
+        is_in_order = bool((self.low[1:] >= self.low[:-1]).all())
+        order, low = (np.arange(len(self)), self.low) if is_in_order else sorted_integers(self.low)
         high = self.high[order]
         furthest = np.maximum.accumulate(high)
         begins = np.concatenate([[True], low[1:] > furthest[:-1]]).astype(np.bool_)

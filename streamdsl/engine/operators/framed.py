@@ -13,10 +13,11 @@ from typing import Final
 import numpy as np
 
 from streamdsl.engine.batch import Batch
+from streamdsl.engine.buffered.group_times import GroupTimes
 from streamdsl.engine.buffered.members import Members
 from streamdsl.engine.buffered.modules import LONG, MemberAggregate, StateAggregate, order_of
 from streamdsl.engine.buffered.rows import NewRows, RowTable
-from streamdsl.engine.buffered.runs import Order
+from streamdsl.engine.buffered.runs import Order, in_order
 from streamdsl.engine.buffered.timed import member_aggregate
 from streamdsl.engine.columnar.accumulators import ACCUMULATORS, result_columns
 from streamdsl.engine.columnar.lanes import Lanes
@@ -24,7 +25,7 @@ from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.engine.frames import frame_of
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.folds import RowFolds
-from streamdsl.engine.frames.frame import NO_SPLIT, Changed, Frame, Located, Policy
+from streamdsl.engine.frames.frame import NO_SPLIT, Changed, Frame, Policy
 from streamdsl.engine.frames.states import MemberChanges, WindowStates, WindowSums
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.frontiers import Frontier, of_windows
@@ -61,16 +62,15 @@ class Computing:
         """Return some of the windows."""
         return self if len(windows) == len(self.slots) else Computing(self.rows, self.operator, self.slots[windows])
 
-    @cached_property
-    def located(self) -> Located:
-        """Where they are, and the rows that may be in them."""
-        return self.operator.frame.located(self.slots, self.operator.rows)
-
     def members(self, order: Order) -> Members:
         """Return the members of the windows, in an order that a module wants."""
         if order not in self.known:
-            self.known[order] = self.operator.frame.members(self.located, self.operator.rows, order)
+            self.known[order] = self._any if order is Order.ANY else ordered(self._any, self.rows, order)
         return self.known[order]
+
+    @cached_property
+    def _any(self) -> Members:
+        return self.operator.frame.members(self.slots, self.operator.rows)
 
     def error(self, window: int, error: Exception) -> Exception:
         """Return what a user sees of an exception in one of them."""
@@ -84,6 +84,18 @@ class Computing:
     def periods(self) -> tuple[Ticks, Ticks]:
         """Return where each begins and ends."""
         return self.operator.table.le[self.slots], self.operator.table.re[self.slots]
+
+
+def ordered(members: Members, rows: RowTable, order: Order) -> Members:
+    """Return members in order of their LEs, and then as `order` says."""
+    places = members.places
+    if not len(places):
+        return members
+    times = GroupTimes(rows.groups[places], rows.le[places])
+    found = in_order(rows, places, times.pack(rows.groups[places], rows.le[places]), order)
+    number = np.empty(len(rows), dtype=np.intp)
+    number[places] = np.arange(len(places))
+    return members.only(number[found])
 
 
 class Composed:
@@ -153,7 +165,7 @@ class FramedWindowOperator(RowFramedOperator):
 
     def _take(self, batch: Batch) -> Batch:
         touched, changed, moves = UNTOUCHED, None, None
-        self.frame.is_grouped, self.frame.split = self.is_grouped, NO_SPLIT
+        self.frame.is_grouped, self.frame.split, self.frame.due = self.is_grouped, NO_SPLIT, self._due()
         if len(batch):
             self._forget_kept_ahead()
             codes = self._codes(batch)
@@ -166,6 +178,7 @@ class FramedWindowOperator(RowFramedOperator):
         if self._keeps:
             self._drop_states(touched)
         self.swept.drop(touched.gone)
+        self.frame.settle()
         return out
 
     def _drop_states(self, touched: Touched) -> None:
@@ -177,15 +190,19 @@ class FramedWindowOperator(RowFramedOperator):
         self.table.forget_states(flatnonzero(is_stale))
         self._computed = _NONE
 
+    def _due(self) -> Rows:
+        """Return the windows that the watermark has reached."""
+        table, (times, slots) = self.table, self.timers.pop_until(self.watermark)
+        slots = np.unique(slots[self._times(slots) == times])
+        return slots[flatnonzero((table.rows[slots] > 0) & ~table.results.is_out[slots])]
+
     def _with_due(self, touched: Touched) -> Touched:
-        """Return also the windows that the watermark has reached."""
-        times, slots = self.timers.pop_until(self.watermark)
-        if not len(slots):
+        """Return also the windows that the watermark has reached and that have not changed."""
+        due = self.frame.due
+        if not len(due):
             return touched
-        table = self.table
-        is_due = np.zeros(table.capacity, dtype=np.bool_)
-        is_due[slots[self._times(slots) == times]] = True
-        is_due &= (table.rows > 0) & ~table.results.is_out
+        is_due = np.zeros(self.table.capacity, dtype=np.bool_)
+        is_due[due] = True
         is_due[touched.gone] = is_due[touched.slots] = False
         due = flatnonzero(is_due)
         summed = np.concatenate([touched.summed, np.ones(len(due), dtype=np.bool_)])

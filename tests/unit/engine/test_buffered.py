@@ -10,7 +10,6 @@ import pytest
 
 import streamdsl as sd
 from streamdsl.engine.buffered.rows import NewRows
-from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.frame import Policy
 from streamdsl.engine.frames.grid import GridFrame
@@ -112,7 +111,7 @@ def test_members_are_the_rows_that_overlap_a_window(few: int, monkeypatch: pytes
     asked = [*range(-(10**6), 10**6, 77_770), 0, 2**61 // 10 * 10]
     slots = frame.table.find(np.zeros(len(asked), dtype=np.intp), np.array(asked) // 10)
     order = np.argsort(frame.table.le[slots])
-    members = frame.members(frame.located(slots[order], rows), rows, Order.ANY)
+    members = frame.members(slots[order], rows)
     at, lo, hi = members.ranges
     places = members.places[at]
     for start, first, last in zip(np.array(asked)[order].tolist(), lo.tolist(), hi.tolist(), strict=True):
