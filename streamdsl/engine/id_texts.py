@@ -21,7 +21,7 @@ from streamdsl.engine.ids import Ids, PairIds, VersionedIds
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.versions import RowVersion
 from streamdsl.errors import SchemaError
-from streamdsl.expr.held import Held
+from streamdsl.expr.held import AnyColumn, Held
 from streamdsl.expr.table import Column, Rows, flatnonzero, largest, least
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import fields_of, is_dataclass, is_nan, payload_key, plain
@@ -161,10 +161,11 @@ def _held_texts(column: Held) -> Chosen | Known:
     return Chosen(_texts(values.tolist()), codes)
 
 
-def _texts_of_all(values: Column, before: str, behind: str) -> Any:
+def _texts_of_all(given: AnyColumn, before: str, behind: str) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    values = given.column if isinstance(given, Held) else given
     texts = pa.array(values).cast(pa.string()) if values.dtype.kind == "i" else pa.array(_texts(values.tolist()), pa.string())
     return pc.binary_join_element_wise(before, texts, behind, "")
 
