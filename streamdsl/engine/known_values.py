@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 from weakref import ref
 
 import numpy as np
@@ -14,6 +14,7 @@ from streamdsl.expr.held import Codebook, Fingerprints, Known, Source
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
+_ALL: Final = slice(None)
 Look: TypeAlias = Callable[[Column], Ticks]
 Wait: TypeAlias = Callable[[Source], Ticks]
 
@@ -91,7 +92,7 @@ class KnownValues:
     def _learn_late(self) -> None:
         """Learn the values of the first source, now that another one has come."""
         for waiting, numbers in self._late:
-            if (given := waiting.fingerprints(np.arange(waiting.size))) is not None:
+            if (given := waiting.only(_ALL).row_fingerprints(_ALL)) is not None:
                 known = self._kinds.setdefault(given.kind, _OneKind())
                 _, slots = known.numbers(given)
                 known.learn(given, np.arange(len(slots)), slots, numbers)

@@ -283,6 +283,8 @@ def pushed(rng: Random, key: str, other: str) -> Iterator[tuple[Any, list[Event[
     start, first = 0, 0
     for _ in range(rng.randint(1, 4)):
         table, door = table_of(rng, key, other, start), rng.choice(list(DOORS))
+        if door == "pandas" and any(pa.types.is_integer(column.type) and column.null_count for column in table.columns):
+            door = "arrow"  # floats would come beside integers: which of equal keys is shown depends on what comes together
         cuts = sorted(rng.sample(range(len(table)), min(len(table), rng.choice([0, 1, 2]) if door == "arrow" else 0)))
         for since, until in zip([0, *cuts], [*cuts, len(table)], strict=True):
             frame = frame_of(table.slice(since, until - since), door)
