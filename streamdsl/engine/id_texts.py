@@ -22,7 +22,7 @@ from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.versions import RowVersion
 from streamdsl.errors import SchemaError
 from streamdsl.expr.arrow import as_arrow, as_numpy, text_array
-from streamdsl.expr.held import Held
+from streamdsl.expr.held import AnyColumn, Held
 from streamdsl.expr.table import Column, Rows, flatnonzero, largest, least
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import fields_of, is_dataclass, is_nan, payload_key, plain
@@ -160,9 +160,10 @@ def _held_texts(column: Held) -> Chosen | Known:
     return Chosen(_texts(values.tolist()), codes)
 
 
-def _texts_of_all(values: Column, before: str, behind: str) -> Any:
+def _texts_of_all(given: AnyColumn, before: str, behind: str) -> Any:
     import pyarrow as pa
 
+    values = given.column if isinstance(given, Held) else given
     texts = as_arrow(values).cast(pa.string()) if values.dtype.kind == "i" else text_array(_texts(values.tolist()))
     return _between(before, texts, behind)
 

@@ -78,12 +78,19 @@ class PartNumbers:
         self._wide = PairIndex()
 
     def __len__(self) -> int:
-        return len(self._numbers) + len(self._wide)
+        return self._n_values + len(self._wide)
 
     @property
-    def remembers_values(self) -> bool:
-        """Whether it remembers others than integers."""
-        return len(self._numbers) > 0
+    def _n_values(self) -> int:
+        """How many values it remembers that are no numbers of their own."""
+        return self._shown.size - len(self._free)
+
+    def before_saved(self) -> None:
+        """Make the values that wait, and remember their numbers by `payload_key`; till then they are known by fingerprints."""
+        if (first := len(self._numbers)) < self._n_values:
+            values = self._shown[first:].tolist()
+            keys = _plain_keys(values, unique(map(type, values)))
+            self._numbers.update(zip(keys, range(self.limit + 2 * first, self.limit + 2 * self._shown.size, 2), strict=True))
 
     def of(self, column: AnyColumn) -> Ticks:
         """Return each value's number, equal where `payload_key`s are."""
@@ -152,7 +159,14 @@ class PartNumbers:
         """Return the numbers of the values of codes: those that are not known by their fingerprints are looked at."""
         if len(codes) < _MANY and self._shown not in _KNOWN:
             return self._of_each(source.coded(codes))
-        return _KNOWN.setdefault(self._shown, KnownValues()).find(source, codes, self._of_each)
+        wait = None if self._are_own or self._free else self._waiting
+        return _KNOWN.setdefault(self._shown, KnownValues()).find(source, codes, self._of_each, wait, self._n_values)
+
+    def _waiting(self, values: Source) -> Ticks:
+        """Return the numbers of values that are new, which wait until somebody reads them."""
+        first = self._shown.size
+        self._shown.wait(values)
+        return self.limit + 2 * np.arange(first, self._shown.size)
 
     def _of_mixed(self, column: Column, values: list[Any]) -> Ticks:
         """Return the numbers of values some of which are integers, that are their own numbers."""
@@ -168,6 +182,7 @@ class PartNumbers:
 
     def _remembered(self, keys: list[Any], values: list[Any], kinds: set[type]) -> Ticks:
         """Return the numbers of many values, given their `payload_key`s: all of them are remembered from now on."""
+        self.before_saved()
         if None in map(self._numbers.get, keys):
             new = [key for key in dict.fromkeys(keys) if key not in self._numbers]
             firsts = None if keys is values else dict(zip(reversed(keys), reversed(values), strict=True))
@@ -210,6 +225,9 @@ class PartNumbers:
     def number(self, key: Hashable, value: Any) -> int:
         """Return the number of one value. Once integers are their own numbers, so are their equals, as `True` and `1.0`."""
         known: int | None = self._numbers.get(key)
+        if known is None and len(self._numbers) < self._n_values:
+            self.before_saved()
+            known = self._numbers.get(key)
         if known is not None:
             return known
         own = _whole(key) if self._are_own else None
@@ -261,16 +279,19 @@ class PartNumbers:
         numbers = np.sort(numbers)
         wide = self._wide.slots()
         wide = wide[flatnonzero(~are_among(self.limit + 2 * wide + 1, numbers))]
-        known = np.fromiter(self._numbers.values(), dtype=np.int64, count=len(self._numbers))
-        gone = flatnonzero(~are_among(known, numbers))
-        if not len(wide) + len(gone):
+        places = np.arange(self._shown.size)
+        n_kept = int(np.count_nonzero(are_among(self.limit + 2 * places, numbers)))
+        if not len(wide) and n_kept == self._n_values:
             return
         self._wide.release(wide)
         self._shown = self._shown.copy()  # what has been known of held values is known no more
-        if len(gone) == len(known):
+        if not n_kept:
             self._numbers.clear()
             self._shown, self._free = Dictionary(), []
-        elif len(gone):
+        elif n_kept < self._n_values:
+            self.before_saved()
+            known = np.fromiter(self._numbers.values(), dtype=np.int64, count=len(self._numbers))
+            gone = flatnonzero(~are_among(known, numbers))
             keys, places = list(self._numbers), (known[gone] - self.limit) >> 1
             for row in gone.tolist():
                 del self._numbers[keys[row]]
@@ -286,8 +307,8 @@ def _spelled(column: AnyColumn) -> list[Hashable]:
     return values if column.dtype.kind in "bi" else list(map(payload_key, values))
 
 
-def _payload_keys(values: Column) -> Column:
-    return object_column(_spelled(values))
+def _payload_keys(values: AnyColumn) -> Column:
+    return object_column(_spelled(_made(values)))
 
 
 def _is_plain(column: Column) -> bool:

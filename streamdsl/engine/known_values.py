@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final, TypeAlias
 from weakref import ref
 
 import numpy as np
@@ -15,11 +15,15 @@ from streamdsl.expr.held import Codebook, Fingerprints, Known, Source
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
 
+_ALL: Final = slice(None)
+Look: TypeAlias = Callable[[Column], Ticks]
+Wait: TypeAlias = Callable[[Source], Ticks]
+
 
 class KnownValues:
     """The numbers of values, of each kind those that have come.
 
-    Those of the first source are not looked for: a table as a whole comes once.
+    Those of the first source are not looked for until another one comes: a table as a whole comes once.
     """
 
     def __init__(self) -> None:
@@ -29,6 +33,10 @@ class KnownValues:
         """The last codebook, and what is known of its codes."""
         self._recurs = False
         """Whether most values that come have come before."""
+        self._n_waited = 0
+        """How many values wait, or have waited."""
+        self._late: list[tuple[Source, Ticks]] = []
+        """Those of the first source, which nobody knows by their fingerprints yet."""
 
     def recall(self, source: Source) -> Known | None:
         """Return what is known of the codes of a source from one before it."""
@@ -50,19 +58,46 @@ class KnownValues:
         self._recurs = 2 * int(np.count_nonzero(numbers < 0)) <= len(numbers)
         return numbers
 
-    def find(self, source: Source, codes: Rows, look: Callable[[Column], Ticks]) -> Ticks:
-        """Return the numbers of the values of codes that were not asked for yet; `look` gives those of unknown values."""
+    def find(self, source: Source, codes: Rows, look: Look, wait: Wait | None, n_values: int) -> Ticks:
+        """Return the numbers of the values of codes that were not asked for yet.
+
+        `look` gives those of unknown values; `wait` those of new values, that need not be made, where no others can be like them:
+        all `n_values` that have numbers are known here then.
+        """
         self._first = self._first or ref(source)
-        given = None if self._first() is source else source.fingerprints(codes)
+        if self._first() is source:
+            waiting = source.waiting(codes) if wait is not None and self._n_waited == n_values else None
+            if wait is None or waiting is None:
+                return look(source.coded(codes))
+            self._n_waited += waiting.size
+            self._late.append((waiting, wait(waiting)))
+            return self._late[-1][1]
+        given = source.fingerprints(codes)
         if given is None:
             return look(source.coded(codes))
+        self._learn_late()
         known = self._kinds.setdefault(given.kind, _OneKind())
         numbers, slots = known.numbers(given)
         if len(new := flatnonzero(numbers < 0)):
-            numbers[new] = look(source.coded(codes[new]))
+            are_all_here = self._n_waited == known.n_known == n_values
+            waiting = source.waiting(codes[new]) if wait is not None and are_all_here else None
+            if wait is None or waiting is None:
+                numbers[new] = look(source.coded(codes[new]))
+            else:
+                self._n_waited += waiting.size
+                numbers[new] = wait(waiting)
             known.learn(given, new, slots[new], numbers[new])
         self._recurs |= 2 * len(new) < len(codes)
         return numbers
+
+    def _learn_late(self) -> None:
+        """Learn the values of the first source, now that another one has come."""
+        for waiting, numbers in self._late:
+            if (given := waiting.only(_ALL).row_fingerprints(_ALL)) is not None:
+                known = self._kinds.setdefault(given.kind, _OneKind())
+                _, slots = known.numbers(given)
+                known.learn(given, np.arange(len(slots)), slots, numbers)
+        self._late.clear()
 
 
 class _OneKind:
@@ -77,6 +112,7 @@ class _OneKind:
     """
 
     def __init__(self) -> None:
+        self.n_known = 0
         self._index = PairIndex()
         self._numbers: Ticks = np.empty(0, dtype=np.int64)
         self._places: Rows = np.empty(0, dtype=np.intp)
@@ -121,6 +157,7 @@ class _OneKind:
         is_free = self._numbers[slots] < 0
         rows, slots = rows[is_free], slots[is_free]
         self._numbers[slots] = numbers[is_free]
+        self.n_known += len(rows)
         if given.texts is None:
             return
         import pyarrow as pa

@@ -87,8 +87,10 @@ def _integers(column: AnyColumn) -> Column | None:
     return column if column.dtype.kind == "i" else None
 
 
-def _ranks(values: Column) -> Column:
-    ranked = _ranked(values)
+def _ranks(values: AnyColumn) -> Column:
+    ranked = values.source.ranks(values.rows) if isinstance(values, Held) else None
+    if ranked is None:
+        ranked = _ranked(values.column if isinstance(values, Held) else values)
     if ranked.dtype.kind == "i" and len(ranked) and int(ranked.max()) - int(ranked.min()) <= len(ranked):
         return ranked
     return np.unique(ranked, return_inverse=True)[1]

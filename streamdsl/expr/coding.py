@@ -191,3 +191,96 @@ def code_integers(values: Ticks, table: NDArray[np.int32], found: Ticks, codes: 
 
 
 INTEGER_CODER: Final = kernel.Kernel(code_integers)
+
+
+KEPT: Final = np.array([*((1 << 8 * n) - 1 for n in range(8)), -1])
+"""What is left of eight bytes of which so many count."""
+
+
+def text_codes(stops: Ticks, words: Ticks, are_null: NDArray[np.bool_]) -> tuple[Rows, Rows] | None:
+    """Return a number for each text, in order of first appearance, and the first row of each; None where nothing hashes them.
+
+    Texts stand between `stops`, one behind the other; `words` are the eight bytes from each byte on. `are_null` is empty where
+    none is.
+    """
+    coder = TEXT_CODER.over(len(stops) - 1)
+    if coder is None:
+        return None
+    codes, size, number = np.empty(len(stops) - 1, dtype=np.intp), _PLACES, -1
+    while number < 0:
+        firsts, begins = np.empty((2, size // 2), dtype=np.intp)
+        known = np.empty(len(words) // 8 + size, dtype=np.int64)
+        number = coder(stops, words, are_null, KEPT, np.full(size, -1, dtype=np.int64), firsts, begins, known, codes)
+        size *= 8
+    return codes, firsts[:number].copy()
+
+
+def code_texts(
+    stops: Ticks,
+    words: Ticks,
+    are_null: NDArray[np.bool_],
+    kept: Ticks,
+    table: Ticks,
+    firsts: Rows,
+    begins: Rows,
+    known: Ticks,
+    codes: Rows,
+) -> int:
+    """Write a number for each text, in order of first appearance, and the first row of each number; return how many.
+
+    `table` is as that of `code_integers`, and so is what is returned where it is full; with the number of a text it has bits of
+    its hash, so that few others are compared. From where it begins in `known` there are the length of a text, and its words.
+
+    >>> words = np.ndarray(5, "<i8", b"abab" + bytes(8), strides=(1,))
+    >>> (firsts, begins, known), codes = np.zeros((3, 8), dtype=np.intp), np.zeros(3, dtype=np.intp)
+    >>> with np.errstate(over="ignore"):
+    ...     code_texts(np.arange(4), words, np.zeros(0, dtype=np.bool_), KEPT, np.full(8, -1), firsts, begins, known, codes)
+    2
+    >>> firsts[:2].tolist(), codes.tolist()
+    ([0, 1], [0, 1, 0])
+    """
+    last, number, null, end = len(table) - 1, 0, -1, 0
+    for row in range(len(codes)):
+        if len(are_null) and are_null[row]:
+            if null < 0:
+                if number == len(firsts):
+                    return -1
+                null, firsts[number] = number, row
+                number += 1
+            codes[row] = null
+            continue
+        start, stop = np.int64(stops[row]), np.int64(stops[row + 1])
+        mixed = stop - start
+        for at in range(start, stop, 8):
+            mixed = (mixed ^ (words[at] & kept[stop - at if stop - at < 8 else 8])) * 0x2545F4914F6CDD1D
+            mixed ^= mixed >> 32
+        mixed *= 0x2545F4914F6CDD1D  # the last bytes are in the upper bits, which are in the lower ones now
+        place, some = (mixed >> 33) & last, mixed & 0x3FFFFFFF
+        code = -1
+        while code < 0:
+            there = table[place]
+            if there < 0:
+                if number == len(firsts):
+                    return -1
+                table[place], firsts[number], begins[number], code = some << 32 | number, row, end, number
+                known[end] = stop - start
+                for at in range(start, stop, 8):
+                    end += 1
+                    known[end] = words[at] & kept[stop - at if stop - at < 8 else 8]
+                end, number = end + 1, number + 1
+            elif there >> 32 == some:
+                code = there & 0xFFFFFFFF
+                begin = begins[code]
+                others = known[begin] ^ (stop - start)
+                if others == 0:
+                    for at in range(start, stop, 8):
+                        begin += 1
+                        others |= known[begin] ^ (words[at] & kept[stop - at if stop - at < 8 else 8])
+                if others != 0:
+                    code = -1
+            place = (place + 1) & last
+        codes[row] = code
+    return number
+
+
+TEXT_CODER: Final = kernel.Kernel(code_texts)

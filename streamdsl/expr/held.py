@@ -28,6 +28,7 @@ T = TypeVar("T")
 FEW: Final = 64
 """Of so few rows the values are made at once."""
 _WHOLE: Final = slice(None)
+_TYPED: Final = frozenset({int, float, bool})
 _NONE: Final[Column] = np.empty(0, dtype=object)
 _WORTH: Final = 4
 """So many values of a dictionary are worth a look for each row."""
@@ -72,43 +73,80 @@ class Dictionary:
 
     def __getitem__(self, codes: Rows | slice) -> Column:
         """Return the values of some codes."""
-        values = self._column[: self.size][codes]
+        values = self._whole()[: self.size][codes]
         return column_of(values.tolist()) if self.is_typed else values
 
     def one(self, code: int) -> Any:
         """Return the value of a code."""
-        return self._column[code]
+        return self._whole()[code]
 
     def put(self, places: Rows | int, values: Any, stop: int) -> None:
         """Put values at places of their own, all of which are before `stop`."""
-        if stop > len(self._column):
+        if stop > len(self._whole()):
             self._column = np.concatenate([self._column, np.full(max(16, stop), None, dtype=object)])
         self._column[places] = values
         if (places if isinstance(places, int) else places.min()) < self.size:
             _FOUND.pop(self, None)
         self.size = max(self.size, stop)
 
+    def wait(self, values: Source) -> None:
+        """Put the values of a source behind the others; they wait there until somebody reads them.
+
+        >>> dictionary = Dictionary()
+        >>> dictionary.wait(Coded(np.array([1, 0]), object_column("ab")))
+        >>> dictionary.one(0), dictionary.size
+        ('b', 2)
+        """
+        if len(self._column) > self.size:
+            self._column = self._column[: self.size]
+        before = _WAITING.get(self)
+        _WAITING[self] = values if before is None else before.followed_by(values)
+        self.size += values.size
+
+    def make(self) -> None:
+        """Make the values that wait."""
+        if (waiting := _WAITING.pop(self, None)) is not None:
+            values = waiting.values(_WHOLE)
+            self.is_typed |= not _TYPED.isdisjoint(unique(map(type, values.tolist())))
+            self._column = np.concatenate([self._column.astype(object, copy=False), values.astype(object, copy=False)])
+
+    def __getstate__(self) -> Any:
+        return None, {"_column": self._whole(), "size": self.size, "is_typed": self.is_typed}
+
+    def _whole(self) -> Column:
+        """Return the values, made; there may be places behind them."""
+        if len(self._column) < self.size:
+            self.make()
+        return self._column
+
+    def _behind(self, start: int) -> AnyColumn:
+        """Return all values from a code on, held where all of them wait."""
+        made = len(self._column)
+        return self[start:] if start < made or made == self.size else Held(_WAITING[self])[start - made :]
+
     def copy(self) -> Dictionary:
         """Return another with these values."""
-        return Dictionary(self._column[: self.size].copy(), self.is_typed)
+        return Dictionary(self._whole()[: self.size].copy(), self.is_typed)
 
     def of_all(self, function: Callable[..., T], *args: Hashable, join: Callable[[T, T], T | None] | None = None) -> T:
-        """Return a function of all values: it is found once for as long as no more come.
+        """Return a function of all values, which may be held: it is found once for as long as no more come.
 
         What it is of values one by one `join` puts together, and gives None where that is not what it is of all of them.
         """
         known = _FOUND.setdefault(self, {})
         size, found = known.get((function, args), (0, None))
         if size < self.size:
-            found = join(found, function(self[size:], *args)) if size and join is not None else None
+            found = join(found, function(self._behind(size), *args)) if size and join is not None else None
             if found is None:
-                found = function(self[:], *args)
+                found = function(self._behind(0), *args)
             known[function, args] = self.size, found
         return found  # type: ignore[no-any-return]
 
 
 _FOUND: Final[WeakKeyDictionary[Dictionary, dict[Any, tuple[int, Any]]]] = WeakKeyDictionary()
 """What is found of all values of dictionaries, which is no part of what they are."""
+_WAITING: Final[WeakKeyDictionary[Dictionary, Source]] = WeakKeyDictionary()
+"""The values at the ends of dictionaries that nobody has read."""
 
 
 class Known(NamedTuple):
@@ -178,6 +216,20 @@ class Source(ABC):
 
     def row_fingerprints(self, rows: Rows | slice) -> Fingerprints | None:
         """Return the fingerprints of some rows, None if there are none, or codes cost nothing."""
+        return None
+
+    def waiting(self, codes: Rows) -> Source | None:
+        """Return the values of some codes as rows of a source, where no two codes have values that are one key; else None."""
+        return None
+
+    def followed_by(self, other: Source) -> Source:
+        """Return the rows of both, one after the other."""
+        values = [self.values(_WHOLE), other.values(_WHOLE)]
+        column = np.concatenate(values if values[0].dtype == values[1].dtype else [each.astype(object) for each in values])
+        return Coded(np.arange(len(column)), column)
+
+    def ranks(self, rows: Rows | slice) -> Column | None:
+        """Return integers in the order of the payloads, equal for equal ones, where no value must be made for that; else None."""
         return None
 
     def only(self, rows: Rows | slice) -> Source:
@@ -263,8 +315,8 @@ class Held:
         source = self.source
         return source.dictionary if isinstance(source, Coded) and source.dictionary.size <= _WORTH * len(self) else None
 
-    def mapped(self, function: Callable[[Column], Column]) -> Column:
-        """Return a function of a column of values for all rows; it is told each value once."""
+    def mapped(self, function: Callable[[AnyColumn], Column]) -> Column:
+        """Return a function of a column of values, which may be held, for all rows; it is told each value once."""
         if (dictionary := self.dictionary) is not None:
             return dictionary.of_all(function)[self.codes]
         codes, values = self.known()

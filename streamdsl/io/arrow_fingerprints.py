@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from streamdsl.expr.arrow import are_null, as_numpy
+from streamdsl.expr.arrow import are_null, as_arrow, as_numpy
+from streamdsl.expr.coding import KEPT
 from streamdsl.expr.held import Column, Fingerprints
 from streamdsl.expr.table import every, flatnonzero
+from streamdsl.temporal.time import Ticks
 
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 _HALF: Final = np.uint64(32)
+_WORD: Final = 8
 _LONGEST: Final = 256
 """Texts of so many bytes are worth it."""
-_KEPT: Final = np.array([2 ** (8 * n) - 1 for n in range(9)], dtype=np.uint64)
-"""What is left of eight bytes of which so many count."""
 
 
 def fingerprints(array: Any) -> Fingerprints | None:
@@ -28,7 +29,7 @@ def fingerprints(array: Any) -> Fingerprints | None:
     ('string', [0, 1, 0], True, 0, False)
     """
     integers = bits(array)
-    texts = array if integers is None and _is_text(array.type) else None
+    texts = array if integers is None and is_text(array.type) else None
     if texts is not None:
         integers = _hashes(texts)
     if integers is None:
@@ -66,34 +67,91 @@ def _name(kind: Any) -> str:
     return "int" if pa.types.is_integer(kind) else "float" if pa.types.is_floating(kind) else str(kind)
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Say whether values of a type are texts, or bytes, with offsets."""
     return any(
         test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     )
 
 
-def _hashes(texts: Any) -> Column | None:
+def content_of(array: Any) -> tuple[Column, Column]:
+    """Return where the texts of an array begin, and end, and the eight bytes from each byte on, in which zeros follow the last.
+
+    >>> stops, words = content_of(pa.array(["x", "ab", "c"])[1:])
+    >>> stops.tolist(), words[0].tobytes()[:4]
+    ([0, 2, 3], b'abc\\x00')
+    """
+    _, offsets, data = array.buffers()
+    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    stops: Column = np.frombuffer(offsets, dtype=np.int64 if wide else np.int32)[array.offset : array.offset + len(array) + 1]
+    first, last = int(stops[0]), int(stops[-1])
+    content = np.empty(last - first + _WORD, dtype=np.uint8)
+    if last > first:
+        content[:-_WORD] = np.frombuffer(data, dtype=np.uint8)[first:last]
+    content[-_WORD:] = 0
+    words = np.ndarray(len(content) - _WORD + 1, dtype="<i8", buffer=content, strides=(1,))
+    return stops - first if first else stops, words
+
+
+class Texts(NamedTuple):
+    """The texts of an Arrow array, eight bytes at a time.
+
+    >>> texts = Texts.of(pa.array(["ab", "c"]))
+    >>> texts.lengths.tolist(), texts.words(texts.starts, texts.lengths).tolist()
+    ([2, 1], [25185, 99])
+    """
+
+    starts: Ticks
+    lengths: Ticks
+    following: Column
+    """The eight bytes from each byte on."""
+
+    @staticmethod
+    def of(array: Any) -> Texts:
+        """Return the texts of an array; a null's means nothing."""
+        stops, words = content_of(array)
+        starts = stops.astype(np.int64)
+        return Texts(starts[:-1], np.diff(starts), words)
+
+    def words(self, at: Ticks, left: Ticks) -> Column:
+        """Return the next eight bytes of some texts, of which so many are left, and zeros behind these."""
+        found: Column = self.following[at] & KEPT[np.minimum(left, _WORD)]
+        return found.view(np.uint64)
+
+
+def _hashes(array: Any) -> Column | None:
     """Return for each text a number that is mixed of its bytes, eight at a time; None where one is long."""
-    _, offsets, data = texts.buffers()
-    wide = pa.types.is_large_string(texts.type) or pa.types.is_large_binary(texts.type)
-    starts = np.frombuffer(offsets, dtype=np.int64 if wide else np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    first, last = int(starts[0]), int(starts[-1])
-    left = np.diff(starts).astype(np.int64)
+    texts = Texts.of(array)
+    at, left = texts.starts, texts.lengths
     if left.max(initial=0) > _LONGEST:
         return None
-    content = np.zeros(last - first + 8, dtype=np.uint8)
-    if last > first:
-        content[:-8] = np.frombuffer(data, dtype=np.uint8)[first:last]
-    words = np.ndarray(len(content) - 7, dtype="<u8", buffer=content, strides=(1,))  # from each byte on
-    at = starts[:-1].astype(np.int64) - first
     hashed = left.astype(np.uint64)
     rows: Any = slice(None)
     while len(at):
-        mixed = hashed[rows] ^ (words[at] & _KEPT[np.minimum(left, 8)])
+        mixed = hashed[rows] ^ texts.words(at, left)
         mixed *= _FACTOR
         hashed[rows] = mixed ^ (mixed >> _HALF)
-        at, left = at + 8, left - 8
+        at, left = at + _WORD, left - _WORD
         if not every(more := left > 0):
             kept = flatnonzero(more)
             at, left, rows = at[kept], left[kept], kept if isinstance(rows, slice) else rows[kept]
     return hashed.view(np.int64)
+
+
+def of_bits(integers: Column, kind: Any) -> Any:
+    """Return the array of a type whose `bits` are these integers.
+
+    >>> of_bits(np.array([2]), pa.date32()).to_pylist(), of_bits(np.array([-105]), pa.decimal128(4, 2)).to_pylist()
+    ([datetime.date(1970, 1, 3)], [Decimal('-1.05')])
+    """
+    if pa.types.is_decimal128(kind):
+        halves = np.stack([integers, integers >> 63], axis=1)
+        return pa.Array.from_buffers(kind, len(integers), [None, pa.py_buffer(halves)])
+    if pa.types.is_floating(kind):
+        return as_arrow(integers.view(np.float64)).cast(kind)
+    array = as_arrow(integers)
+    return array.cast(pa.int32()).view(kind) if kind.bit_width == 32 and pa.types.is_temporal(kind) else _as_integers(array, kind)
+
+
+def _as_integers(array: Any, kind: Any) -> Any:
+    return array.view(kind) if pa.types.is_temporal(kind) else array.cast(kind)

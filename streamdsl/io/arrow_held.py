@@ -9,13 +9,17 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from streamdsl.expr import kernel
 from streamdsl.expr.arrow import are_null, as_arrow, as_numpy
-from streamdsl.expr.coding import Typed, integer_codes
+from streamdsl.expr.coding import Typed, integer_codes, text_codes
 from streamdsl.expr.held import FEW, AnyColumn, Codebook, Column, Fingerprints, Held, Rows, Source
+from streamdsl.expr.table import every
 from streamdsl.io.arrow_columns import arrow_values
-from streamdsl.io.arrow_fingerprints import fingerprints
+from streamdsl.io.arrow_fingerprints import bits, content_of, fingerprints, is_text, of_bits
+from streamdsl.io.arrow_ranks import ranks
 
 _SMALL: Final = 2**30
+_NO_NULLS: Final = np.empty(0, dtype=np.bool_)
 _MOST: Final = 4
 """So many values for each row a dictionary may have to be looked at whole."""
 
@@ -66,12 +70,25 @@ class ArrowSource(Source):
 
     def row_fingerprints(self, rows: Rows | slice) -> Fingerprints | None:
         is_coded = "_encoded" in self.__dict__ or pa.types.is_dictionary(self.array.type)
-        return None if is_coded else fingerprints(self._array_of(rows))
+        return None if is_coded else fingerprints(self.array_of(rows))
 
     def only(self, rows: Rows | slice) -> ArrowSource:
-        return ArrowSource(pa.chunked_array([self._array_of(rows)]))
+        return ArrowSource(pa.chunked_array([self.array_of(rows)]))
 
-    def _array_of(self, rows: Rows | slice) -> Any:
+    def waiting(self, codes: Rows) -> ArrowSource | None:
+        is_coded = pa.types.is_dictionary(self.array.type)  # whose values may be there twice
+        array = None if is_coded else _as_python_has_it(self._taken(codes))
+        return None if array is None else ArrowSource(pa.chunked_array([array]))
+
+    def followed_by(self, other: Source) -> Source:
+        if isinstance(other, ArrowSource) and other.array.type == self.array.type:
+            return ArrowSource(pa.chunked_array([*self.array.chunks, *other.array.chunks]))
+        return super().followed_by(other)
+
+    def ranks(self, rows: Rows | slice) -> Column | None:
+        return ranks(self.array_of(rows))
+
+    def array_of(self, rows: Rows | slice) -> Any:
         """Return some rows as one array."""
         if isinstance(rows, slice):
             start, stop, _ = rows.indices(self.size)
@@ -89,9 +106,15 @@ class ArrowSource(Source):
         if pa.types.is_dictionary(kind):
             return _in_dictionaries(self.array.chunks, kind.value_type)
         array = self.array.combine_chunks()
-        if pa.types.is_floating(kind) and not array.null_count:
-            codes, known = integer_codes(as_numpy(array.cast(pa.float64())).view(np.int64))
-            return codes, as_arrow(known.view(np.float64))
+        if (integers := bits(array) if self.size >= kernel.MANY else None) is not None:
+            codes, known = integer_codes(integers)
+            if array.null_count:
+                codes[are_null(array)] = len(known)
+            values = of_bits(known, kind)
+            return codes, pa.concat_arrays([values, pa.nulls(1, values.type)]) if array.null_count else values
+        if (coded := _coded_texts(array) if is_text(kind) else None) is not None:
+            codes, firsts = coded
+            return codes, array.take(as_arrow(firsts))
         try:
             encoded = array.dictionary_encode(null_encoding="encode")
         except pa.ArrowNotImplementedError:  # then each row has a code of its own
@@ -102,8 +125,33 @@ class ArrowSource(Source):
         """Return some rows as an Arrow array of texts, None if they are not of that type."""
         if self.array.type != pa.string():
             return None
-        found = self._array_of(rows)
+        found = self.array_of(rows)
         return None if found.null_count == len(found) else found
+
+
+def _coded_texts(array: Any) -> tuple[Rows, Rows] | None:
+    if len(array) < kernel.FEW:
+        return None
+    stops, words = content_of(array)
+    return text_codes(stops, words, are_null(array) if array.null_count else _NO_NULLS)
+
+
+def _as_python_has_it(array: Any) -> Any:
+    """Return different values in the type that Arrow has for what they are in Python; None where some of them may be one key."""
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_date32(kind):
+        return array
+    if pa.types.is_timestamp(kind):
+        is_exact = kind.unit != "ns" and kind.tz in (None, "UTC")  # elsewhere two moments may be equal, when clocks are set back
+        return array.cast(pa.timestamp("us", kind.tz)) if is_exact else None
+    if pa.types.is_decimal128(kind):
+        return array if kind.scale >= 0 and bits(array) is not None else None
+    if pa.types.is_float32(kind) or pa.types.is_float64(kind):
+        floats = array.cast(pa.float64())
+        filled = as_numpy(floats)
+        # There are NaNs of several bits, and zeros of two signs.
+        return floats if every(filled == filled) and not (np.signbit(filled) & (filled == 0)).any() else None
+    return array.cast(pa.int64()) if pa.types.is_integer(kind) and bits(array) is not None else None
 
 
 def _in_dictionaries(chunks: Sequence[Any], kind: Any) -> tuple[Rows, Any]:
@@ -154,14 +202,9 @@ def _can_be_held(array: Any) -> bool:
     kind = array.type.value_type if is_dictionary else array.type
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return is_dictionary or bool(array.null_count)
-    if _is_text(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
+    if is_text(kind) or pa.types.is_fixed_size_binary(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
         return True
     return any(test(kind) for test in _RANGED) and _is_in_range(array)
-
-
-def _is_text(kind: Any) -> bool:
-    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    return any(test(kind) for test in tests) or pa.types.is_fixed_size_binary(kind)
 
 
 def _is_in_range(array: Any) -> bool:

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from streamdsl.errors import SchemaError
-from streamdsl.expr.arrow import as_arrow, text_array
-from streamdsl.expr.held import Column, Dictionary, Held, Rows
+from streamdsl.expr.arrow import are_null, as_arrow, text_array
+from streamdsl.expr.held import AnyColumn, Column, Dictionary, Held, Rows
+from streamdsl.io.arrow_fingerprints import bits
 from streamdsl.io.arrow_held import ArrowSource
 from streamdsl.io.arrow_types import common_type, declared_type
 from streamdsl.io.values import unnested
@@ -26,6 +27,7 @@ from streamdsl.temporal.payload import PLAIN, plain
 _INT64: Final = range(-(2**63), 2**63)
 _AS_THEY_ARE: Final = frozenset({str, bytes, float, bool, Decimal, date, timedelta})
 """The types whose values, if no other type is among them, Arrow takes for what they are."""
+_TENS: Final = tuple(10**n for n in range(1, 19))
 _FAMILIES: Final[dict[type, type]] = {float: int, Decimal: int}
 
 
@@ -101,8 +103,12 @@ def _side_by_side(one: Column, other: Column) -> Column:
     return np.concatenate([one, other], axis=1)
 
 
-def _array_of_all(values: Column) -> Any:
+def _array_of_all(values: AnyColumn) -> Any:
     """Return values as an Arrow array, None where some of them may be an array of another type."""
+    if isinstance(values, Held):
+        if isinstance(values.source, ArrowSource):
+            return values.source.array_of(values.rows)
+        values = values.column
     kinds = unique(map(type, values.tolist())) - {NoneType}
     try:
         array = arrow_array("", values) if len(kinds) == 1 else None
@@ -114,9 +120,16 @@ def _array_of_all(values: Column) -> Any:
     return None if zoned and len({value.tzinfo for value in values.tolist() if value is not None}) > 1 else array
 
 
-def _digits(decimals: Column) -> Rows:
+def _digits(decimals: AnyColumn) -> Rows:
     """Return how many digits each decimal has before the point, and how many behind it: Arrow's type has the most of each."""
     found = np.zeros((2, len(decimals)), dtype=np.int64)
+    if isinstance(decimals, Held) and isinstance(decimals.source, ArrowSource):
+        array = decimals.source.array_of(decimals.rows)
+        integers, is_there = bits(array), ~are_null(array)
+        assert integers is not None, "only decimals that fit wait"
+        digits = 1 + sum(((integers >= ten) | (integers <= -ten) for ten in _TENS), np.zeros(len(integers), dtype=np.int64))
+        found[:] = np.maximum(digits - array.type.scale, 0) * is_there, array.type.scale * is_there
+        return found
     for place, decimal in enumerate(decimals.tolist()):
         if decimal is not None:
             _, digits, exponent = decimal.as_tuple()

@@ -121,7 +121,7 @@ class ColumnarWindowOperator(WindowDriver):
         touched: Touches = {}
         for entry in entries:
             self._enter_one(*entry, last, touched)
-        return self._due(touched)
+        return self._due_of(touched)
 
     def _enter_one(self, windows: range, sign: int, group: int, given: Given, last: int, touched: Touches) -> None:
         """Let a row enter windows (`sign` is 1) or leave them (-1): their cells, or the ring if these come after the last one."""
@@ -137,7 +137,7 @@ class ColumnarWindowOperator(WindowDriver):
             slot = cells.find_one(number, group)
             touched[slot] = number, group, lanes.add_row(given.parts, slot, sign)
 
-    def _due(self, touched: Touches) -> Due:
+    def _due_of(self, touched: Touches) -> Due:
         """Return what is to be done about the cells that have changed."""
         offset, hop, size = self.windows.offset, self.windows.hop, self.windows.size
         due = Due([], [], [], [], [])

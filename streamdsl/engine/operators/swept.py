@@ -119,7 +119,7 @@ class SweptOperator(WindowDriver):
         if not self._takes(rows, watermark):
             return None
         self.watermark = watermark
-        return self._due(self._take_rows(batch, rows, given))
+        return self._due_of(self._take_rows(batch, rows, given))
 
     def _now_at(self, cti: int) -> int:
         """Return the time that windows wait for, at a CTI."""
@@ -136,7 +136,7 @@ class SweptOperator(WindowDriver):
     def _take_rows(self, batch: Few, rows: Sequence[RowChange], given: Sequence[Given]) -> Entered:
         """Take rows in at the watermark, and return what changes."""
 
-    def _due(self, entered: Entered) -> Due:
+    def _due_of(self, entered: Entered) -> Due:
         """Return what is to be done about the windows that have changed."""
         boundaries = self.swept.boundaries
         results, counts, starts, ends = boundaries.results, boundaries.rows, boundaries.le, boundaries.re

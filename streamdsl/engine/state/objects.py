@@ -205,6 +205,9 @@ class Attributes(Objects):
         self._cls = cls
 
     def write(self, objects: Sequence[Any], writer: Writer) -> Any:
+        if hasattr(self._cls, "before_saved"):
+            for each in objects:
+                each.before_saved()
         names = self._names(objects)
         shapes = {each: place for place, each in enumerate(dict.fromkeys(names))}
         places = list(map(shapes.__getitem__, names))

@@ -1,0 +1,138 @@
+"""The order of payloads that are Arrow's values: ranks of texts, dates, moments and numbers, no Python object made of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from streamdsl.expr.arrow import are_null, as_arrow, as_numpy
+from streamdsl.expr.held import Column, Rows
+from streamdsl.expr.table import flatnonzero
+from streamdsl.io.arrow_fingerprints import Texts, bits
+from streamdsl.temporal.time import Ticks
+
+_WORD: Final = 8
+_MINUTE: Final = 60_000_000
+"""Microseconds."""
+_DAY: Final = 24 * 60 * _MINUTE
+_DIGITS: Final = 6
+"""The digits of the largest number of microseconds in a second."""
+
+
+def ranks(array: Any) -> Column | None:
+    """Return integers in the order of the payloads that different values are; None of other types than these.
+
+    >>> from datetime import date
+    >>> ranks(pa.array(["b", None, "a"])).tolist(), ranks(pa.array([date(2020, 1, 9), date(2020, 1, 10)])).tolist()
+    ([2, 0, 1], [2, 1])
+    """
+    find = next((each for test, each in _ORDERS if test(array.type)), None)
+    if find is None:
+        return None
+    if not array.null_count:
+        return _numbered(find(array))
+    found = np.zeros(len(array), dtype=np.int64)
+    rows = flatnonzero(~are_null(array))
+    found[rows] = _numbered(find(array.take(as_arrow(rows))))
+    return found
+
+
+def _numbered(order: Rows) -> Column:
+    found = np.empty(len(order), dtype=np.int64)
+    found[order] = np.arange(1, len(order) + 1)
+    return found
+
+
+def _of_texts(array: Any) -> Rows:
+    """Return the order of texts by eight bytes at a time: of those that are alike so far the next eight are looked at."""
+    texts = Texts.of(array)
+    at, left = texts.starts, texts.lengths
+    longest = int(left.max(initial=0))
+    words = texts.words(at, left)
+    while len(words) and int(left.min()) > _WORD and words.min() == words.max():
+        at, left = at + _WORD, left - _WORD
+        words = texts.words(at, left)
+    words = words.byteswap()
+    rows: Rows = np.argsort(words)
+    order, places, words = rows.copy(), np.arange(len(rows)), words[rows]
+    is_first = np.append(True, words[1:] != words[:-1])[: len(rows)]
+    while not is_first.all() and longest > 0:
+        tied = flatnonzero(~is_first | ~np.append(is_first[1:], True))
+        runs = np.cumsum(is_first)[tied]
+        at, left, longest = at + _WORD, left - _WORD, longest - _WORD
+        places, rows = places[tied], rows[tied]
+        # Texts that have ended come first, the shorter one before: what is behind them has been taken for zeros.
+        ended = np.minimum(left[rows], 1)
+        words = texts.words(np.where(ended > 0, at[rows], 0), np.maximum(left[rows], 0)).byteswap()
+        inner = np.lexsort([words, ended, runs])
+        rows, ended, words = rows[inner], ended[inner], words[inner]
+        order[places] = rows
+        is_same = (runs[1:] == runs[:-1]) & (ended[1:] == ended[:-1]) & (words[1:] == words[:-1])
+        is_first = np.append(True, ~is_same)
+    return order
+
+
+def _of_numbers(array: Any) -> Rows:
+    integers = bits(array)
+    assert integers is not None, "only numbers that fit wait"
+    return np.argsort(integers.view(np.float64) if pa.types.is_floating(array.type) else integers)
+
+
+def _of_days(array: Any) -> Rows:
+    """Return the order of dates as Python writes them: year, month and day are texts there."""
+    return np.argsort(_written_days(as_numpy(array.view(pa.int32()))))
+
+
+def _written_days(days: Column) -> Ticks:
+    """Return integers in the order of the texts of dates."""
+    dates = days.astype(np.int64).astype("M8[D]")
+    months, years = dates.astype("M8[M]"), dates.astype("M8[Y]")
+    day = (dates - months.astype("M8[D]")).astype(np.int64) + 1
+    month = (months - years.astype("M8[M]")).astype(np.int64) + 1
+    year = years.astype(np.int64) + 1970
+    found: Ticks = (_as_text(10_000)[year] * 13 + _as_text(13)[month]) * 32 + _as_text(32)[day]
+    return found
+
+
+def _of_moments(array: Any) -> Rows:
+    """Return the order of moments as Python writes them: without seconds and microseconds where these are zero."""
+    ticks = as_numpy(array.view(pa.int64()))
+    days, within = np.divmod(ticks, _DAY)
+    minutes, within = np.divmod(within, _MINUTE)
+    seconds, micros = np.divmod(within, _MINUTE // 60)
+    # What is left out stands before all numbers, or behind them where a zone follows: digits stand before letters.
+    last = array.type.tz is not None
+    digits = np.searchsorted(10 ** np.arange(1, _DIGITS), micros, side="right") + 1
+    micro = np.where(micros > 0, (micros * 10 ** (_DIGITS - digits) * 8) + digits, 10**_DIGITS * 8 if last else 0)
+    second = np.where(within > 0, _as_text(60)[seconds] + 1, 61 if last else 0)
+    hour, minute = _as_text(24)[minutes // 60], _as_text(60)[minutes % 60]
+    found = ((_written_days(days) * 24 + hour) * 60 + minute) * 62 + second
+    return np.argsort(found * (10**_DIGITS * 8 + 1) + micro)
+
+
+@lru_cache(maxsize=8)
+def _as_text(size: int) -> Rows:
+    """Return the ranks of small numbers among each other as texts.
+
+    >>> _as_text(12).tolist()
+    [0, 1, 4, 5, 6, 7, 8, 9, 10, 11, 2, 3]
+    """
+    found = np.empty(size, dtype=np.int64)
+    found[sorted(range(size), key=str)] = np.arange(size)
+    return found
+
+
+def _is_number(kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+_ORDERS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Rows]], ...]] = (
+    (pa.types.is_string, _of_texts),
+    (_is_number, _of_numbers),
+    (pa.types.is_date32, _of_days),
+    (pa.types.is_timestamp, _of_moments),
+)
