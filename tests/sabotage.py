@@ -662,8 +662,8 @@ SABOTAGES = (
     Sabotage(
         "a row let go while another like it may still end",
         "streamdsl/engine/operators/scan.py",
-        "if entry.ends[-1] >= cti:",
-        "if entry.ends[0] >= cti:",
+        "enumerate(line.re[: line.settled]) if re >= self._cti]",
+        "enumerate(line.re[: line.settled]) if re > self._cti]",
         "reference_says and scan",
     ),
     Sabotage(

@@ -70,6 +70,11 @@ def by_lifetime(table: Table, le: Ticks, re: Ticks) -> Rows | None:
     return _order(table, le, _durations(le, re))
 
 
+def by_columns(table: Table, *columns: Ticks) -> Rows | None:
+    """Return the stable order by some columns, the first decides, then by payload; None: as they are, none equal."""
+    return _order(table, *columns)
+
+
 def _order(table: Table, *columns: Column) -> Rows | None:
     """Return the order by some columns, the first decides, then by payload; None: as they are."""
     integers = list(itertools.takewhile(lambda column: column is not None, map(_integers, parts_of(table.columns).values())))

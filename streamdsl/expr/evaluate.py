@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from streamdsl.expr.called import called, shown_otherwise
 from streamdsl.expr.functions import plain_function
-from streamdsl.expr.held import AnyColumn, Held, HeldColumns, with_parts
+from streamdsl.expr.held import AnyColumn, Coded, Held, HeldColumns, with_parts
 from streamdsl.expr.nodes import (
     Attribute,
     Binary,
@@ -33,6 +33,7 @@ from streamdsl.expr.nodes import (
     Unary,
     Whole,
     application,
+    rebuilt,
 )
 from streamdsl.expr.rows import (
     answer,
@@ -56,6 +57,7 @@ from streamdsl.temporal.time import Ticks
 
 R = TypeVar("R")
 _SCALARS: Final = frozenset({int, float, bool, str, bytes, type(None)})
+_TEXTS: Final = frozenset({str, type(None)})
 
 
 class RowError(Exception):
@@ -227,7 +229,9 @@ def _column_of_field(table: Table, name: str) -> Column | None:
 
 def held(expr: Expr, inputs: Inputs) -> AnyColumn:
     """Return what `evaluate` does, held where it is a column that is."""
-    found = _held(expr, inputs)
+    found: AnyColumn | None = _held(expr, inputs)
+    if found is None and _picked(expr, inputs) is None:
+        found = _Columns(inputs).by_value(expr)
     return evaluate(expr, inputs) if found is None else found
 
 
@@ -257,18 +261,54 @@ def _made(expr: Make, inputs: Inputs) -> Table:
         column: AnyColumn | None = _held(value, inputs)
         if column is None and (column := _picked(value, inputs)) is None:
             columns = columns or _Columns(inputs)
-            column = columns.column(value)
+            column = columns.by_value(value)
+            column = columns.column(value) if column is None else column
         found.append(column)
     return Table(expr.schema, with_parts(dict(zip(expr.schema.names, found, strict=True))), inputs.size)
+
+
+class _Values(NamedTuple):
+    """The different values of a held column: the number of each row's, and what is evaluated over them."""
+
+    codes: Rows
+    columns: _Columns | None
+    """None where they are no texts."""
+    parts: dict[Expr, Expr]
+    """The parts of expressions over them: those that are equal are one."""
+
+
+def _known_values(inputs: Inputs) -> dict[Field, _Values] | None:
+    """Return where the values of held columns are kept; None where there are no such columns."""
+    return {} if any(type(table.columns) is HeldColumns for table in inputs.tables) else None
+
+
+def _values_of(field: Field, column: Held, sides: int) -> _Values:
+    codes, values = column.known()
+    are_texts = values.dtype == object and unique(map(type, values.tolist())) <= _TEXTS
+    table = Table(Schema.record([field.name]), {field.name: values}, len(values))
+    return _Values(codes, _Columns(Inputs((table,) * sides, len(values))) if are_texts else None, {})
+
+
+@lru_cache(maxsize=1024)
+def _only_field(expr: Expr) -> Field | None:
+    """Return the only field that an expression reads, which is made of words and constants else; None of any other."""
+    fields: set[Field] = set()
+    for part in expr.walk():
+        if type(part) is Field:
+            fields.add(part)
+        elif type(part) is not Constant and application(part) is None:
+            return None
+    return fields.pop() if len(fields) == 1 and type(expr) is not Field else None
 
 
 class _Columns:
     """An expression's nodes as columns, over some rows of the inputs or all; a shared node is evaluated once."""
 
-    __slots__ = ("done", "inputs", "rows", "size", "within")
+    __slots__ = ("done", "inputs", "rows", "size", "values", "within")
 
     def __init__(self, inputs: Inputs, rows: Rows | None = None, within: tuple[_Columns, Rows] | None = None) -> None:
         self.inputs = inputs
+        self.values: dict[Field, _Values] | None = within[0].values if within else _known_values(inputs)
         self.rows = rows
         self.size = inputs.size if rows is None else len(rows)
         self.within = within
@@ -285,6 +325,26 @@ class _Columns:
         if found is None:
             found = self.done[id(expr)] = _MEANINGS[type(expr)](self, expr)
         return found
+
+    def by_value(self, expr: Expr) -> AnyColumn | None:
+        """Return what words say of a single held column of texts, which are told each value once; None of all else."""
+        if self.values is None or (only := _only_field(expr)) is None or (column := _held(only, self.inputs)) is None:
+            return None
+        if only not in self.values:
+            self.values[only] = _values_of(only, column, len(self.inputs.tables))
+        codes, columns, parts = self.values[only]
+        if columns is None:
+            return None
+        expr = rebuilt(expr, parts.get)
+        parts.update((part, part) for part in expr.walk())
+        try:
+            found = columns.column(expr)
+        except Exception:  # the rows tell which of them fails first
+            return None
+        codes = self.taken(codes)
+        if found.dtype == object and not (kinds := unique(map(type, found.tolist()))) <= _TEXTS:
+            return column_of(found[codes].tolist()) if kinds <= IMMUTABLE else None
+        return found[codes] if found.dtype != object else Held(Coded(codes, found))
 
     def known(self, node: int) -> Operand | None:
         """Return what has been evaluated already, here or for all rows."""
@@ -345,6 +405,9 @@ class _Columns:
         return self.taken(keys.columns["value"] if keys.schema.shape is Shape.SCALAR else object_column(keys.payloads()))
 
     def apply(self, expr: Expr) -> Operand:
+        by_value = self.by_value(expr)
+        if by_value is not None:
+            return by_value.column if type(by_value) is Held else by_value  # type: ignore[return-value]
         applied = application(expr)
         assert applied is not None
         word, parts = applied

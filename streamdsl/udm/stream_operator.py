@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
+from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.udm.bases import UDM
 from streamdsl.udm.incremental import detached
 from streamdsl.udm.invoke import as_result, results_of
@@ -64,10 +65,17 @@ def processed(module: AnyUDSO, state: Any, payload: Any, le: int) -> tuple[Any, 
         ...
     TypeError: Broken.process returned a value of type int; it returns a pair: the state, and an iterable of results
     """
-    found: Any = module.process(state, payload, le)
+    return taken(module, module.process(state, payload, le))
+
+
+def taken(module: AnyUDSO, found: Any) -> tuple[Any, list[Any]]:
+    """Return the state and the results, as payloads of their own, in what `process` has returned; errors as in `processed`."""
     if not isinstance(found, tuple) or len(found) != 2:
         raise TypeError(
             f"{module.label}.process returned a value of type {type(found).__name__}; "
             "it returns a pair: the state, and an iterable of results"
         )
-    return found[0], [as_result(detached(item)) for item in results_of(module, found[1])]
+    state, results = found
+    if type(results) is not list:
+        results = results_of(module, results)
+    return state, [item if type(item) in IMMUTABLE else as_result(detached(item)) for item in results]

@@ -2,77 +2,107 @@
 
 from __future__ import annotations
 
-import bisect
-import heapq
-import itertools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
+from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from sortedcontainers import SortedDict
+import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch, payload_table
+from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.frontiers import Frontier, of_same_ends
+from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operator import Operator
-from streamdsl.engine.store import PayloadStore, SlotChange
+from streamdsl.engine.order import by_columns
+from streamdsl.engine.sorting import order_by
 from streamdsl.errors import StreamDslError, UserCodeError
+from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.plan.node import Scan
-from streamdsl.temporal.payload import payload_key, payload_order
-from streamdsl.udm.stream_operator import processed
+from streamdsl.temporal.payload import AS_THEY_ARE, payload_key, payload_order
+from streamdsl.temporal.time import MIN_TIME, Ticks
+from streamdsl.udm.stream_operator import taken
 
 R = TypeVar("R")
-Place: TypeAlias = tuple[int, tuple[Any, ...]]
-"""Where a row stands in the order: its LE, and its payload's place."""
 
 MARK_EVERY: Final = 32
-"""After so many places the state is kept, and later ones can be computed anew from there."""
+"""After so many rows the state is kept, and later ones can be computed anew from there."""
+_EARNED: Final = 1024
+"""Each step lets so many rows be looked through for those that are to be let go."""
+
+
+class NoState(Enum):
+    """What stands for a state that is not kept."""
+
+    KEPT = "no state"
+
+
+_NONE: Final = NoState.KEPT
+Numbers: TypeAlias = int | list[int]
+"""The numbers of a row's results: the first, or all where they do not follow on it."""
 
 
 @dataclass(slots=True, eq=False)
-class Shown:
-    """A result that is out, and its slot."""
-
-    payload: Any
-    key: Hashable
-    slot: int = -1
-
-
-@dataclass(slots=True)
-class Entry:
-    """The rows of one LE and payload: their REs in order, and the results of each."""
-
-    payload: Any
-    ends: list[int] = field(default_factory=list)
-    results: list[list[Shown]] = field(default_factory=list)
-
-    def rows(self) -> dict[tuple[int, int, Shown], int]:
-        """Return the results by their numbers, and where they end."""
-        return {(i, j, shown): self.ends[i] for i, row in enumerate(self.results) for j, shown in enumerate(row)}
-
-
-@dataclass(slots=True)
 class Line:
-    """The rows of a group in order, and states: `base` after the `settled` ones, `marks` after some places, `tail` after all."""
+    """The rows of a group in order, in columns: their results, the numbers of these, and the state after a row where it is kept.
+
+    `base` is the state before the rows from `settled` on, of which no other row can change the order; `tail` that after all.
+    """
 
     base: Any
     tail: Any
-    settled: Place | None = None
-    entries: Any = field(default_factory=SortedDict)
-    marks: Any = field(default_factory=SortedDict)
+    settled: int = 0
+    is_idle: bool = False
+    """Whether there are no rows, and the state has been found to be worth keeping."""
+    le: list[int] = field(default_factory=list)
+    re: list[int] = field(default_factory=list)
+    payloads: list[Any] = field(default_factory=list)
+    results: list[list[Any]] = field(default_factory=list)
+    numbers: list[Numbers] = field(default_factory=list)
+    states: list[Any] = field(default_factory=list)
+
+    def columns(self) -> tuple[list[Any], ...]:
+        """Return all columns."""
+        return self.le, self.re, self.payloads, self.results, self.numbers, self.states
+
+    def like(self, le: int, payload: Any) -> tuple[int, int]:
+        """Return from where to where rows have an LE and a payload, or would stand."""
+        first, last = bisect_left(self.le, le), bisect_right(self.le, le)
+        if first == last:
+            return first, first
+        place = payload_order(payload)
+        first = bisect_left(self.payloads, place, first, last, key=payload_order)
+        return first, bisect_right(self.payloads, place, first, last, key=payload_order)
+
+    def put(self, place: int, le: int, re: int, payload: Any) -> None:
+        """Let a row come, without results."""
+        for column, value in zip(self.columns(), (le, re, payload, [], 0, _NONE), strict=True):
+            column.insert(place, value)
+
+    def numbers_of(self, place: int) -> list[int]:
+        """Return the numbers of a row's results."""
+        numbers = self.numbers[place]
+        return list(range(numbers, numbers + len(self.results[place]))) if type(numbers) is int else numbers  # type: ignore[return-value]
 
 
-class Touched(NamedTuple):
-    """An entry that a change may have changed, and what was out of it before."""
+class Changed(NamedTuple):
+    """A result that comes, goes or ends elsewhere."""
 
-    entry: Entry
-    before: dict[tuple[int, int, Shown], int]
-
-
-Changes: TypeAlias = dict[tuple[int | None, Place], Touched]
+    number: int
+    le: int
+    re_old: int
+    re_new: int
+    payload: Any
+    group: int | None
 
 
 class ScanOperator(Operator):
-    """A change computes anew what comes after it in its group, from the nearest state that is kept before it."""
+    """Rows behind all others of their group go on from the state after these; any other change computes anew what comes after it.
+
+    That begins with the nearest state that is kept. Results have numbers of their own, which no other ever has.
+    """
 
     kind = "scan (in order)"
 
@@ -80,10 +110,10 @@ class ScanOperator(Operator):
         super().__init__(label)
         self.module = node.module
         self.lines: dict[int | None, Line] = {}
-        self.store = PayloadStore()
-        self._unsettled: set[int | None] = set()
-        self._deaths: list[tuple[int, int, int | None, Place]] = []
-        self._tickets = itertools.count()
+        self._n_results = 0
+        self._n_rows = 0
+        self._earned = 0
+        self._cti = MIN_TIME
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
         return of_same_ends(inputs[0], self.cti)
@@ -93,89 +123,184 @@ class ScanOperator(Operator):
         batch = batch.changed()
         if not len(batch):
             return EMPTY
-        touched: Changes = {}
-        for group, first in self._take(batch, touched).items():
-            self._redo(group, first, touched)
-        changes = self._changes(touched)
-        out = self.store.batch(changes, self.is_grouped)
-        self.store.free([change.slot for change in changes if change.re_new == change.le])
-        return out
+        self._earned += 2 * len(batch)
+        order = order_by([batch.re_new])
+        batch = batch if order is None else batch.take(order)
+        order = by_columns(batch.table, batch.le if batch.keys is None else batch.keys, batch.le)
+        return self._taken(batch if order is None else batch.take(order))
 
-    def _take(self, batch: Batch, touched: Changes) -> dict[int | None, Place]:
-        """Put rows in, take them out, change their ends; return from where on each group is to be computed anew."""
-        first: dict[int | None, Place] = {}
-        columns = (batch.group_keys(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.table.payloads())
-        for group, le, re_old, re_new, payload in zip(*columns, strict=True):
-            place = (le, payload_order(payload))
-            entry = self._line(group).entries.setdefault(place, Entry(payload))
-            _touch(touched, (group, place), entry)
-            if re_old > le:
-                entry.ends.remove(re_old)
-            if re_new > le:
-                bisect.insort(entry.ends, re_new)
-                heapq.heappush(self._deaths, (re_new, next(self._tickets), group, place))
-            if (re_old > le) != (re_new > le):
-                first[group] = min(first.get(group, place), place)
-        return first
+    def _taken(self, batch: Batch) -> Batch:
+        """Take changes that are in order of group, LE, payload and RE, and return what they cause."""
+        groups, les, res, payloads = batch.group_keys(), batch.le.tolist(), batch.re_new.tolist(), batch.table.payloads()
+        comes, ends = batch.re_old == batch.le, batch.re_old.tolist()
+        firsts = [0]
+        if batch.keys is not None:
+            firsts += (flatnonzero(batch.keys[1:] != batch.keys[:-1]) + 1).tolist()
+        all_come = np.logical_and.reduceat(comes, firsts).tolist()
+        changed: list[Changed] = []
+        results: list[list[Any]] = []
+        behind: list[tuple[Line, int, int]] = []
+        for first, last, only_new in zip(firsts, [*firsts[1:], len(les)], all_come, strict=True):
+            group = groups[first]
+            line = self._line(group)
+            if only_new and (not line.le or line.le[-1] < les[first]):
+                behind.append((line, first, last))
+                results += self._gone_on(line, les[first:last], payloads[first:last])
+                line.re += res[first:last]
+            else:
+                rows = list(zip(les[first:last], ends[first:last], res[first:last], payloads[first:last], strict=True))
+                changed += self._redone(line, group, rows)
+                results += [[]] * (last - first)
+        return Batch.concat([self._of(changed), self._come(batch, behind, results)])
 
     def _line(self, group: int | None) -> Line:
-        if group not in self.lines:
-            self.lines[group] = Line(*(self._called(self.module.create_state) for _ in range(2)))
-        return self.lines[group]
+        line = self.lines.get(group)
+        if line is None:
+            line = self.lines[group] = Line(*(self._called(self.module.create_state) for _ in range(2)))
+        line.is_idle = False
+        return line
 
-    def _redo(self, group: int | None, first: Place, touched: Changes) -> None:
-        """Run the module over a group's rows from a place on."""
-        line = self.lines[group]
-        state = self._state_before(line, first)
-        for n, place in enumerate(list(line.entries.irange(minimum=first)), 1):
-            entry = line.entries[place]
-            _touch(touched, (group, place), entry)
-            state = self._run(state, place[0], entry)
-            if not entry.ends:
-                del line.entries[place]
-            elif n % MARK_EVERY == 0 or len(line.entries) % MARK_EVERY == 0:
-                line.marks[place] = self._called(self.module.copy_state, state)
+    def _gone_on(self, line: Line, les: list[int], payloads: list[Any]) -> list[list[Any]]:
+        """Let rows come behind all others, and return their results."""
+        module, state, count = self.module, line.tail, len(line.le)
+        process, results = module.process, []
+        self.udm_calls += len(les)
+        states: list[Any] = [_NONE] * len(les)
+        next_mark = MARK_EVERY - 1 - count % MARK_EVERY
+        at = 0
+        try:
+            for start in range(next_mark - MARK_EVERY + 1, len(les), MARK_EVERY):
+                stop = min(start + MARK_EVERY, len(les))
+                for at in range(max(start, 0), stop):
+                    state, found = taken(module, process(state, payloads[at], les[at]))
+                    results.append(found)
+                if stop == start + MARK_EVERY:
+                    states[stop - 1] = self._called(module.copy_state, state)
+        except StreamDslError:
+            raise
+        except Exception as error:
+            raise UserCodeError(error, operator=self.label, event=(les[at], payloads[at])) from error
         line.tail = state
-        self._unsettled.add(group)
+        line.le += les
+        line.payloads += payloads
+        line.results += results
+        line.states += states
+        self._n_rows += len(les)
+        return results
 
-    def _state_before(self, line: Line, first: Place) -> Any:
-        """Return the state before a place; those that were kept after it no longer count."""
-        if first == line.entries.peekitem()[0] and not line.entries[first].results:
-            return line.tail
-        for place in list(line.marks.irange(minimum=first)):
-            del line.marks[place]
-        mark = next(line.marks.irange(maximum=first, reverse=True), None)
-        state = self._called(self.module.copy_state, line.base if mark is None else line.marks[mark])
-        known = line.settled if mark is None else mark
-        for place in line.entries.irange(minimum=known, maximum=first, inclusive=(False, False)):
-            for _ in line.entries[place].ends:
-                state, _ = self._step(state, place[0], line.entries[place].payload)
+    def _come(self, batch: Batch, behind: Sequence[tuple[Line, int, int]], results: list[list[Any]]) -> Batch:
+        """Return the results of rows that have come behind all others, with numbers of their own."""
+        sizes = np.fromiter(map(len, results), dtype=np.int64, count=len(results))
+        stops = np.cumsum(sizes)
+        numbers = (self._n_results + stops - sizes).tolist()
+        for line, first, last in behind:
+            line.numbers += numbers[first:last]
+        count = int(stops[-1])
+        if not count:
+            return EMPTY
+        rows = np.repeat(np.arange(len(results)), sizes)
+        ids = np.arange(self._n_results, self._n_results + count)
+        self._n_results += count
+        le, groups = batch.le[rows], None if batch.keys is None else batch.keys[rows]
+        return self._batch(ids, le, le, batch.re_new[rows], list(chain.from_iterable(results)), groups)
+
+    def _of(self, changed: list[Changed]) -> Batch:
+        """Return changes of results, retractions before insertions."""
+        if not changed:
+            return EMPTY
+        changed.sort(key=lambda change: change.re_old == change.le)
+        numbers, le, re_old, re_new, payloads, groups = zip(*changed, strict=True)
+        at, starts, was, ends = (np.array(each, dtype=np.int64) for each in (numbers, le, re_old, re_new))
+        return self._batch(at, starts, was, ends, payloads, np.array(groups, dtype=np.int64) if self.is_grouped else None)
+
+    def _batch(
+        self, numbers: Rows, le: Ticks, re_old: Ticks, re_new: Ticks, payloads: Sequence[Any], groups: Rows | None
+    ) -> Batch:
+        ids = VersionedIds(WindowIds(self.label, None, numbers), np.zeros(len(numbers), dtype=np.int64))
+        return Batch(ids, le, re_old, re_new, payload_table(payloads), groups)
+
+    def _redone(self, line: Line, group: int | None, rows: Sequence[tuple[int, int, int, Any]]) -> list[Changed]:
+        """Let rows come, go or end elsewhere, which are in order; return what changes of the results of the group."""
+        start = bisect_left(line.le, rows[0][0])
+        shown, count, again = line.re[start:], len(line.le), None
+        changed: list[Changed] = []
+        touched: set[int] = set()
+        for le, re_old, re_new, payload in rows:
+            first, last = line.like(le, payload)
+            ends = line.re[first:last]
+            if re_old > le:
+                ends.remove(re_old)
+            if re_new > le:
+                insort(ends, re_new)
+            if len(ends) > last - first:
+                line.put(last, le, re_new, payload)
+                shown.insert(last - start, le)
+                self._n_rows += 1
+            elif len(ends) < last - first:
+                end = shown.pop(last - 1 - start)
+                gone = zip(line.numbers_of(last - 1), line.results[last - 1], strict=True)
+                changed += [Changed(number, le, end, le, result, group) for number, result in gone]
+                for column in line.columns():
+                    del column[last - 1]
+                self._n_rows -= 1
+            else:
+                touched.update(range(first, last))
+            if len(ends) != last - first:
+                again = first if again is None else min(first, again)
+            line.re[first : first + len(ends)] = ends
+        if again is not None:
+            changed += self._again(line, group, again, shown, start, count)
+        for place in sorted(touched) if again is None else range(start, again):
+            was, re = shown[place - start], line.re[place]
+            if was != re:
+                known = zip(line.numbers_of(place), line.results[place], strict=True)
+                changed += [Changed(number, line.le[place], was, re, result, group) for number, result in known]
+        return changed
+
+    def _again(self, line: Line, group: int | None, first: int, shown: list[int], start: int, count: int) -> list[Changed]:
+        """Run the module over a group's rows from a place on, and return what changes of their results.
+
+        `shown` is where the results of the rows from `start` on end, of which there were so many.
+        """
+        changed: list[Changed] = []
+        state = line.tail if first == count else self._state_before(line, first)
+        for place in range(first, len(line.le)):
+            le, re, was, before = line.le[place], line.re[place], shown[place - start], line.results[place]
+            state, results = self._step(state, le, line.payloads[place])
+            line.states[place] = self._called(self.module.copy_state, state) if (place + 1) % MARK_EVERY == 0 else _NONE
+            numbers = line.numbers_of(place)
+            stays = len(results) == len(before) and all(map(_are_same, before, results))
+            if stays and was == re:
+                continue
+            for n, (number, result) in enumerate(zip(numbers, before, strict=True)):
+                if n < len(results) and _are_same(result, results[n]):
+                    results[n] = result
+                    changed.append(Changed(number, le, was, re, result, group))
+                else:
+                    changed.append(Changed(number, le, was, le, result, group))
+                    if n < len(results):
+                        numbers[n] = -1
+            numbers = [*numbers[: len(results)], *([-1] * (len(results) - len(numbers)))]
+            for n, number in enumerate(numbers):
+                if number < 0:
+                    numbers[n], self._n_results = self._n_results, self._n_results + 1
+                    changed.append(Changed(numbers[n], le, le, re, results[n], group))
+            line.results[place], line.numbers[place] = results, numbers
+        line.tail = state
+        return [change for change in changed if change.re_old != change.re_new]
+
+    def _state_before(self, line: Line, first: int) -> Any:
+        """Return the state before a place."""
+        known = first - 1
+        while known >= line.settled and line.states[known] is _NONE:
+            known -= 1
+        state = self._called(self.module.copy_state, line.states[known] if known >= line.settled else line.base)
+        for place in range(max(known + 1, line.settled), first):
+            state, _ = self._step(state, line.le[place], line.payloads[place])
         return state
-
-    def _run(self, state: Any, le: int, entry: Entry) -> Any:
-        """Compute an entry's results anew, and return the state after it; results that are as they were stay."""
-        before, entry.results = entry.results, []
-        for n, _ in enumerate(entry.ends):
-            state, payloads = self._step(state, le, entry.payload)
-            fresh = [Shown(payload, payload_key(payload)) for payload in payloads]
-            known = before[n] if n < len(before) else []
-            kept = [old if old.key == new.key else new for old, new in zip(known, fresh, strict=False)]
-            entry.results.append([*kept, *fresh[len(kept) :]])
-        return state
-
-    def _changes(self, touched: Changes) -> list[SlotChange]:
-        now = {where: change.entry.rows() for where, change in touched.items()}
-        fresh = [shown for rows in now.values() for _, _, shown in rows if shown.slot < 0]
-        for shown, slot in zip(fresh, self.store.put(payload_table([shown.payload for shown in fresh])), strict=True):
-            shown.slot = slot
-        return [
-            SlotChange((self.label, *where, i, j), where[1][0], *ends, shown.slot, where[0])
-            for where, (_, before) in touched.items()
-            for (i, j, shown), ends in _ends(before, now[where], where[1][0])
-        ]
 
     def _step(self, state: Any, le: int, payload: Any) -> tuple[Any, list[Any]]:
-        return self._called(processed, self.module, state, payload, le, event=(le, payload))
+        return self._called(lambda: taken(self.module, self.module.process(state, payload, le)), event=(le, payload))
 
     def _called(self, call: Callable[..., R], *arguments: Any, event: object = None) -> R:
         self.udm_calls += 1
@@ -187,66 +312,49 @@ class ScanOperator(Operator):
             raise UserCodeError(error, operator=self.label, event=event) from error
 
     def forget(self, cti: int) -> None:
-        freed: list[int] = []
-        for group in list(self._unsettled):
-            freed += self._settle(group, cti)
-        while self._deaths and self._deaths[0][0] < cti:
-            _, _, group, place = heapq.heappop(self._deaths)
-            line = self.lines.get(group)
-            if line is not None and place in line.entries and line.settled is not None and place <= line.settled:
-                freed += self._buried(line, place, cti)
-                self._leave(group)
-        self.store.free(freed)
+        self._cti = cti
+        self._earned += _EARNED
+        if self._earned >= self._n_rows + len(self.lines):
+            self._sweep()
 
-    def _settle(self, group: int | None, cti: int) -> list[int]:
-        """Move a group's base as far as a state is known that can no longer change; return the slots that get free."""
-        line = self.lines[group]
-        last = line.entries.peekitem()[0] if line.entries else None
-        if last is None or last[0] < cti:
-            self._unsettled.discard(group)
-            place, line.base = last, self._called(self.module.copy_state, line.tail)
+    def put_in_order(self) -> None:
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Let rows go that nothing can change, and groups whose state is as good as none."""
+        self._earned = self._n_rows = 0
+        for group, line in [each for each in self.lines.items() if not each[1].is_idle]:
+            self._settle(line)
+            self._n_rows += len(line.le)
+            line.is_idle = not line.le
+            if line.is_idle and self._called(self.module.is_empty, line.base):
+                del self.lines[group]
+
+    def _settle(self, line: Line) -> None:
+        """Move a group's base as far as a known state can no longer change, and let the rows before it go that have ended."""
+        settled = bisect_left(line.le, self._cti)
+        if settled == len(line.le) > line.settled:
+            line.base = self._called(self.module.copy_state, line.tail)
         else:
-            place = next(line.marks.irange(maximum=(cti,), reverse=True), None)
-            line.base = line.base if place is None else line.marks[place]
-        if place is None:
-            self._leave(group)
-            return []
-        for mark in list(line.marks.irange(maximum=place)):
-            del line.marks[mark]
-        passed = list(line.entries.irange(minimum=line.settled, maximum=place, inclusive=(False, True)))
-        line.settled = place
-        freed = [slot for passing in passed for slot in self._buried(line, passing, cti)]
-        self._leave(group)
-        return freed
-
-    @staticmethod
-    def _buried(line: Line, place: Place, cti: int) -> list[int]:
-        """Drop a settled entry if none of its rows can change any more; return the slots that get free."""
-        entry = line.entries[place]
-        if entry.ends[-1] >= cti:
-            return []
-        del line.entries[place]
-        return [shown.slot for row in entry.results for shown in row]
-
-    def _leave(self, group: int | None) -> None:
-        line = self.lines[group]
-        if not line.entries and group not in self._unsettled and self._called(self.module.is_empty, line.base):
-            del self.lines[group]
+            while settled > line.settled and line.states[settled - 1] is _NONE:
+                settled -= 1
+            if settled > line.settled:
+                line.base = line.states[settled - 1]
+        line.settled = max(settled, line.settled)
+        line.states[: line.settled] = [_NONE] * line.settled
+        kept = [place for place, re in enumerate(line.re[: line.settled]) if re >= self._cti]
+        for column in line.columns():
+            column[: line.settled] = [column[place] for place in kept]
+        line.settled = len(kept)
 
     def held_groups(self) -> Iterable[int | None]:
         return self.lines
 
     def state(self) -> dict[str, int]:
-        events = sum(len(entry.ends) for line in self.lines.values() for entry in line.entries.values())
-        return {"windows": 0, "events": events}
+        return {"windows": 0, "events": sum(len(line.le) for line in self.lines.values())}
 
 
-def _touch(touched: Changes, where: tuple[int | None, Place], entry: Entry) -> None:
-    if where not in touched:
-        touched[where] = Touched(entry, entry.rows())
-
-
-def _ends(was: dict[R, int], now: dict[R, int], le: int) -> Iterator[tuple[R, tuple[int, int]]]:
-    """Yield each row that was there or is, with where it ended and where it ends; `le` where it is not there."""
-    for row in {**was, **now}:
-        yield row, (was.get(row, le), now.get(row, le))
+def _are_same(one: Any, other: Any) -> bool:
+    """Say whether two results are equal as payloads."""
+    kind = type(one)
+    return bool(one == other) if kind is type(other) and kind in AS_THEY_ARE else payload_key(one) == payload_key(other)
