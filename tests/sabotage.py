@@ -956,6 +956,14 @@ SABOTAGES = (
         "general_operator_after_every_push",
     ),
     Sabotage(
+        "an equal value further back is forgotten where distinct ones are counted",
+        "streamdsl/engine/buffered/holistic.py",
+        "first[1:] = np.maximum(first[1:], reached[:-1])",
+        "first[1:] = np.maximum(first[1:], last[:-1])",
+        "events_as_the_general_operator",
+        MANY,
+    ),
+    Sabotage(
         "what leaves a window stays in its sums",
         "streamdsl/engine/frames/states.py",
         "for members, sign in ((gone, -1), (come, 1)):",

@@ -280,3 +280,17 @@ def test_windows_of_modules_that_see_ends_are_out_before_their_rows_are_let_go()
     query = sd.source("s").snapshot_window().aggregate(Ends(), lambda e: e.v)
     with patch("tests.laws.test_window_operators.in_common", without_ids):
         assert same_as_general(query, [[*first, Cti(-1), again, Cti(0)]], "final")
+
+
+def test_a_window_that_ends_where_a_row_starts_stays_when_that_row_ends_elsewhere() -> None:
+    query = sd.source("s").group_by("k").snapshot_window().aggregate(ends=Ends().of(lambda e: e.v))
+    row = Record(k="a", v=1)
+    parts: list[list[Event[Any]]] = [
+        [Insert("e0", 0, 1, row), Cti(1), Insert("e1", 1, INFINITY, row)],
+        [Retract("e1", 1, INFINITY, 9, row), Cti(5)],
+        [Retract("e1", 1, 9, INFINITY, row)],
+    ]
+    with patch("streamdsl.engine.frames.arrangement._SPARE", 0):
+        framed, general = Outcome(query, "columnar", "watermark"), Outcome(query, "general", "watermark")
+        for part in parts:
+            assert framed.of(pushing(part)) == general.of(pushing(part))

@@ -276,8 +276,8 @@ class DisjointFrame(Frame):
             del slots[0]
         return slots
 
-    def _widened(self, codes: Rows, lo: Ticks, hi: Ticks, touching: bool) -> Stretches:
-        """Return stretches that windows which they overlap (or touch at their start) do not cross."""
+    def _widened(self, codes: Rows, lo: Ticks, hi: Ticks) -> Stretches:
+        """Return stretches that windows which they overlap do not cross."""
         table = self.table
         spans = table.stretches(codes, lo, hi).merged()
         portion = table.portion(spans)
@@ -287,7 +287,7 @@ class DisjointFrame(Frame):
         before = np.searchsorted(portion.numbers, spans.low) - 1
         first = slots[np.maximum(before, 0)]
         ends = table.re[first]
-        crosses = (before >= 0) & (table.code[first] == spans.codes) & ((ends >= spans.lo) if touching else (ends > spans.lo))
+        crosses = (before >= 0) & (table.code[first] == spans.codes) & (ends > spans.lo)
         lo = np.where(crosses, table.le[first], spans.lo)
         before = np.searchsorted(portion.numbers, spans.high) - 1
         last = slots[np.maximum(before, 0)]

@@ -47,7 +47,7 @@ class SessionFrame(DisjointFrame):
 
     def around(self, changed: Changed) -> Stretches:
         reach = self._reach(np.maximum(changed.re_old, changed.re_new))
-        return self._widened(changed.codes, changed.le, reach, touching=False)
+        return self._widened(changed.codes, changed.le, reach)
 
     def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> Found:
         # A session that has lost nothing counts as one row of many; of one that has, all rows are looked at.

@@ -12,7 +12,7 @@ from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.sorting import ascending, sorted_integers
 from streamdsl.engine.swept.sorted_index import Portion
 from streamdsl.expr.table import Rows, flatnonzero
-from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
+from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Output
 
 
@@ -30,13 +30,15 @@ class SnapshotFrame(DisjointFrame):
         return np.where(changed.stay, changed.le, lo) if self.policy.sees_ends else lo, hi
 
     def around(self, changed: Changed) -> Stretches:
-        # An endpoint that comes or goes may be where a window ends: windows that touch the change count too.
+        # Where an endpoint comes or goes a window may end, which is there a chronon before: it counts too. Where a row stays,
+        # so does its LE; the rows of a window that ends there may be forgotten.
         lo, hi = self._span(changed)
-        around, table, due = (
-            self._widened(changed.codes, lo, np.where(hi == INFINITY, hi, hi + 1), touching=True),
-            self.table,
-            self.due,
-        )
+        if self.policy.sees_ends:
+            lo = np.where(changed.stay, lo, _before(lo))
+        else:
+            lo = _before(lo)
+        around = self._widened(changed.codes, lo, np.where(hi == INFINITY, hi, hi + 1))
+        table, due = self.table, self.due
         if not len(due):
             return around
         # Windows that show now have not changed, but who is in them is asked for in the same step.
@@ -157,3 +159,8 @@ class SnapshotFrame(DisjointFrame):
         """Return the smallest RE of the windows that start at these times, one for each partition."""
         slots = self.table.all()
         return int(self.table.re[slots][self.table.le[slots] == first[self.table.code[slots]]].min(initial=INFINITY))
+
+
+def _before(times: Ticks) -> Ticks:
+    """Return the chronons before."""
+    return np.maximum(times, MIN_TIME + CHRONON) - CHRONON
