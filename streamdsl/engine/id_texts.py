@@ -165,8 +165,11 @@ def _texts_of_all(given: AnyColumn, before: str, behind: str) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    values = given.column if isinstance(given, Held) else given
-    texts = pa.array(values).cast(pa.string()) if values.dtype.kind == "i" else pa.array(_texts(values.tolist()), pa.string())
+    texts = given.source.quoted(given.rows) if isinstance(given, Held) else None
+    if texts is None:
+        values = given.column if isinstance(given, Held) else given
+        is_integer = values.dtype.kind == "i"
+        texts = pa.array(values).cast(pa.string()) if is_integer else pa.array(_texts(values.tolist()), pa.string())
     return pc.binary_join_element_wise(before, texts, behind, "")
 
 
