@@ -163,8 +163,10 @@ def _held_texts(column: Held) -> Chosen | Known:
 def _texts_of_all(given: AnyColumn, before: str, behind: str) -> Any:
     import pyarrow as pa
 
-    values = given.column if isinstance(given, Held) else given
-    texts = as_arrow(values).cast(pa.string()) if values.dtype.kind == "i" else text_array(_texts(values.tolist()))
+    texts = given.source.quoted(given.rows) if isinstance(given, Held) else None
+    if texts is None:
+        values = given.column if isinstance(given, Held) else given
+        texts = as_arrow(values).cast(pa.string()) if values.dtype.kind == "i" else text_array(_texts(values.tolist()))
     return _between(before, texts, behind)
 
 

@@ -61,7 +61,7 @@ class _Numbers(dict[Hashable, int]):
 class PartNumbers:
     """The numbers of one part of a key: integers in `[0, limit)` are their own, other values are remembered from `limit` on.
 
-    Other integers have odd places there, found in whole columns, and what is no integer has even ones.
+    Other integers, found in whole columns, have the numbers from `wide` on.
 
     >>> part = PartNumbers(BITS)
     >>> part.of(np.array([7, 3])).tolist(), part.values(part.of(column_of(["a", None]))).tolist()
@@ -70,6 +70,7 @@ class PartNumbers:
 
     def __init__(self, bits: int) -> None:
         self.limit: int = 2 ** (bits - 1)
+        self.wide: int = self.limit + self.limit // 2
         self._are_own = False
         self._numbers = _Numbers(self)
         self._shown = Dictionary()
@@ -90,7 +91,7 @@ class PartNumbers:
         if (first := len(self._numbers)) < self._n_values:
             values = self._shown[first:].tolist()
             keys = _plain_keys(values, unique(map(type, values)))
-            self._numbers.update(zip(keys, range(self.limit + 2 * first, self.limit + 2 * self._shown.size, 2), strict=True))
+            self._numbers.update(zip(keys, range(self.limit + first, self.limit + self._shown.size), strict=True))
 
     def of(self, column: AnyColumn) -> Ticks:
         """Return each value's number, equal where `payload_key`s are."""
@@ -105,10 +106,10 @@ class PartNumbers:
 
     def _of_bools(self, column: Column) -> Ticks:
         """Return the numbers of bools, the first of which comes first."""
-        numbers = np.empty(2, dtype=np.int64)
-        for value in (column.item(0), not column.item(0)):
-            if (column == value).any():
-                numbers[int(value)] = self._numbers[value]
+        first, numbers = column.item(0), np.empty(2, dtype=np.int64)
+        numbers[int(first)] = self._numbers[first]
+        if not column.all() if first else column.any():
+            numbers[int(not first)] = self._numbers[not first]
         return numbers[column.view(np.int8)]
 
     def _of_each(self, column: Column) -> Ticks:
@@ -166,7 +167,7 @@ class PartNumbers:
         """Return the numbers of values that are new, which wait until somebody reads them."""
         first = self._shown.size
         self._shown.wait(values)
-        return self.limit + 2 * np.arange(first, self._shown.size)
+        return self.limit + np.arange(first, self._shown.size)
 
     def _of_mixed(self, column: Column, values: list[Any]) -> Ticks:
         """Return the numbers of values some of which are integers, that are their own numbers."""
@@ -190,7 +191,7 @@ class PartNumbers:
             stop = self._shown.size + len(new) - len(places)
             places = np.append(places, np.arange(self._shown.size, stop))
             self._shown.put(places, object_column(new if firsts is None else list(map(firsts.__getitem__, new))), stop)
-            self._numbers.update(zip(new, (self.limit + 2 * places).tolist(), strict=True))
+            self._numbers.update(zip(new, (self.limit + places).tolist(), strict=True))
             self._shown.is_typed |= not kinds.isdisjoint(_TYPED)
         return np.fromiter(map(self._numbers.__getitem__, keys), dtype=np.int64, count=len(keys))
 
@@ -220,7 +221,7 @@ class PartNumbers:
         return self._found(integers)
 
     def _found(self, integers: Ticks) -> Ticks:
-        return self.limit + 2 * self._wide.find(np.zeros(len(integers), dtype=np.int64), integers) + 1
+        return self.wide + self._wide.find(np.zeros(len(integers), dtype=np.int64), integers)
 
     def number(self, key: Hashable, value: Any) -> int:
         """Return the number of one value. Once integers are their own numbers, so are their equals, as `True` and `1.0`."""
@@ -240,47 +241,44 @@ class PartNumbers:
         self._shown.put(place, shown, max(place + 1, self._shown.size))
         self._shown.is_typed |= type(shown) in _TYPED
         self._is_plain &= type(shown) in _PLAIN
-        number = self._numbers[key] = self.limit + 2 * place
+        number = self._numbers[key] = self.limit + place
         return number
 
     def values(self, numbers: Ticks) -> Column:
         """Return the values that have these numbers."""
         if not len(numbers) or largest(numbers) < self.limit:
             return numbers
-        places = numbers - self.limit
-        is_wide = (places >= 0) & (places & 1 == 1)
-        known = flatnonzero((places >= 0) & ~is_wide)
-        if len(known) == len(numbers):
-            return self._shown[places >> 1]
+        if least(numbers) >= self.limit and largest(numbers) < self.wide:
+            return self._shown[numbers - self.limit]
+        is_wide = numbers >= self.wide
+        known = flatnonzero((numbers >= self.limit) & ~is_wide)
         integers = numbers.copy()
-        integers[is_wide] = self._wide.group[places[is_wide] >> 1]
+        integers[is_wide] = self._wide.group[numbers[is_wide] - self.wide]
         if not len(known):
             return integers
         shown = integers.astype(object)
-        shown[known] = self._shown[places[known] >> 1]
+        shown[known] = self._shown[numbers[known] - self.limit]
         return column_of(shown.tolist())
 
     def held(self, numbers: Ticks) -> AnyColumn:
         """Return what `values` does, held where they are plain values that are remembered."""
-        places = numbers - self.limit
-        if least(places) < 0 or (places & 1).any() or not self._is_plain:
+        if least(numbers) < self.limit or largest(numbers) >= self.wide or not self._is_plain:
             return self.values(numbers)
-        return Held(Coded(places >> 1, self._shown))
+        return Held(Coded(numbers - self.limit, self._shown))
 
     def value(self, number: int) -> Any:
         """Return the value that has a number."""
-        place = number - self.limit
-        if place < 0:
+        if number < self.limit:
             return number
-        return self._wide.group.item(place >> 1) if place & 1 else self._shown.one(place >> 1)
+        return self._wide.group.item(number - self.wide) if number >= self.wide else self._shown.one(number - self.limit)
 
     def keep(self, numbers: Ticks) -> None:
         """Forget the values of all other numbers."""
         numbers = np.sort(numbers)
         wide = self._wide.slots()
-        wide = wide[flatnonzero(~are_among(self.limit + 2 * wide + 1, numbers))]
+        wide = wide[flatnonzero(~are_among(self.wide + wide, numbers))]
         places = np.arange(self._shown.size)
-        n_kept = int(np.count_nonzero(are_among(self.limit + 2 * places, numbers)))
+        n_kept = int(np.count_nonzero(are_among(self.limit + places, numbers)))
         if not len(wide) and n_kept == self._n_values:
             return
         self._wide.release(wide)
@@ -292,7 +290,7 @@ class PartNumbers:
             self.before_saved()
             known = np.fromiter(self._numbers.values(), dtype=np.int64, count=len(self._numbers))
             gone = flatnonzero(~are_among(known, numbers))
-            keys, places = list(self._numbers), (known[gone] - self.limit) >> 1
+            keys, places = list(self._numbers), known[gone] - self.limit
             for row in gone.tolist():
                 del self._numbers[keys[row]]
             self._shown.put(places, None, self._shown.size)

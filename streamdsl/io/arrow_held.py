@@ -19,6 +19,8 @@ from streamdsl.io.arrow_fingerprints import bits, content_of, fingerprints, is_t
 from streamdsl.io.arrow_ranks import ranks
 
 _SMALL: Final = 2**30
+_FEW_ROWS: Final = 16
+"""So many rows for each of the integers between two are worth a code for all of these."""
 _NO_NULLS: Final = np.empty(0, dtype=np.bool_)
 _MOST: Final = 4
 """So many values for each row a dictionary may have to be looked at whole."""
@@ -88,6 +90,10 @@ class ArrowSource(Source):
     def ranks(self, rows: Rows | slice) -> Column | None:
         return ranks(self.array_of(rows))
 
+    def quoted(self, rows: Rows | slice) -> Any:
+        array = self.array_of(rows)
+        return pc.binary_join_element_wise("'", array, "'", "") if _is_simple(array) else None
+
     def array_of(self, rows: Rows | slice) -> Any:
         """Return some rows as one array."""
         if isinstance(rows, slice):
@@ -107,7 +113,7 @@ class ArrowSource(Source):
             return _in_dictionaries(self.array.chunks, kind.value_type)
         array = self.array.combine_chunks()
         if (integers := bits(array) if self.size >= kernel.MANY else None) is not None:
-            codes, known = integer_codes(integers)
+            codes, known = _in_range(integers) or integer_codes(integers)
             if array.null_count:
                 codes[are_null(array)] = len(known)
             values = of_bits(known, kind)
@@ -127,6 +133,19 @@ class ArrowSource(Source):
             return None
         found = self.array_of(rows)
         return None if found.null_count == len(found) else found
+
+
+def _in_range(integers: Column) -> tuple[Rows, Column] | None:
+    """Return integers that are few as their distances from the least, and all integers in between; None of others."""
+    low, high = int(integers.min()), int(integers.max())
+    return (integers - low, np.arange(low, high + 1)) if (high - low) * _FEW_ROWS < len(integers) else None
+
+
+def _is_simple(array: Any) -> bool:
+    """Say whether values are texts that Python writes as they stand, in quotes."""
+    if not pa.types.is_string(array.type) or array.null_count or not pc.all(pc.ascii_is_printable(array), min_count=0).as_py():
+        return False
+    return not pc.any(pc.match_substring_regex(array, r"['\\]"), min_count=0).as_py()
 
 
 def _coded_texts(array: Any) -> tuple[Rows, Rows] | None:
@@ -204,7 +223,7 @@ def _can_be_held(array: Any) -> bool:
         return is_dictionary or bool(array.null_count)
     if is_text(kind) or pa.types.is_fixed_size_binary(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
         return True
-    return any(test(kind) for test in _RANGED) and _is_in_range(array)
+    return pa.types.is_decimal128(kind) or (any(test(kind) for test in _RANGED) and _is_in_range(array))
 
 
 def _is_in_range(array: Any) -> bool:
