@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamdsl.expr import kernel
-from streamdsl.expr.arrow import are_null, as_arrow, as_numpy
+from streamdsl.expr.arrow import are_null, as_arrow, as_numpy, text_array
 from streamdsl.expr.coding import Typed, integer_codes, text_codes
 from streamdsl.expr.held import FEW, AnyColumn, Codebook, Column, Fingerprints, Held, Rows, Source
 from streamdsl.expr.table import every
@@ -92,7 +92,10 @@ class ArrowSource(Source):
 
     def quoted(self, rows: Rows | slice) -> Any:
         array = self.array_of(rows)
-        return pc.binary_join_element_wise("'", array, "'", "") if _is_simple(array) else None
+        import pyarrow.compute as pc
+
+        quote, nothing = text_array(["'", ""])
+        return pc.binary_join_element_wise(quote, array, quote, nothing) if _is_simple(array) else None
 
     def array_of(self, rows: Rows | slice) -> Any:
         """Return some rows as one array."""
@@ -143,6 +146,8 @@ def _in_range(integers: Column) -> tuple[Rows, Column] | None:
 
 def _is_simple(array: Any) -> bool:
     """Say whether values are texts that Python writes as they stand, in quotes."""
+    import pyarrow.compute as pc
+
     if not pa.types.is_string(array.type) or array.null_count or not pc.all(pc.ascii_is_printable(array), min_count=0).as_py():
         return False
     return not pc.any(pc.match_substring_regex(array, r"['\\]"), min_count=0).as_py()

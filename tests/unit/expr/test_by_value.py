@@ -12,7 +12,7 @@ from hypothesis import given
 
 import streamdsl as sd
 from streamdsl.expr import Inputs, RowError, evaluate, held, project
-from streamdsl.expr.held import Coded, Held, object_column, with_parts
+from streamdsl.expr.held import AnyColumn, Coded, Held, object_column, with_parts
 from streamdsl.expr.nodes import Expr, Field, Make
 from streamdsl.expr.rows import evaluate_row
 from streamdsl.expr.schema import Schema
@@ -43,7 +43,7 @@ def _inputs(rng: Random, size: int) -> tuple[Inputs, list[dict[str, Any]]]:
     mixed: list[Any] = [1, True, 1.0, None]
     texts, others = ([rng.choice(given) for _ in range(size)] for given in (values, mixed))
     numbers = [rng.randint(0, 3) for _ in range(size)]
-    columns = {"t": _held(values, texts, rng), "m": _held(mixed, others, rng), "n": column_of(numbers)}
+    columns: dict[str, AnyColumn] = {"t": _held(values, texts, rng), "m": _held(mixed, others, rng), "n": column_of(numbers)}
     table = Table(Schema.record(["t", "m", "n"]), with_parts(columns), size)
     return Inputs((table,), size), [{"t": t, "m": m, "n": n} for t, m, n in zip(texts, others, numbers, strict=True)]
 
