@@ -116,7 +116,8 @@ SABOTAGES = (
         "streamdsl/expr/coding.py",
         "others |= known[begin]",
         "others &= known[begin]",
-        "keys_of_any_kind",
+        "colliding_texts",
+        where="unit/expr",
     ),
     Sabotage(
         "texts of one fingerprint are taken for each other",

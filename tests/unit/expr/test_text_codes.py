@@ -1,0 +1,43 @@
+"""Texts as codes: hashes only say which texts to compare."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamdsl.expr.coding import KEPT, code_texts
+
+_FACTOR = 0x2545F4914F6CDD1D
+_ALL = 2**64 - 1
+_INVERSE = pow(_FACTOR, -1, 2**64)
+
+
+def _hashed(text: bytes) -> int:
+    """Return the hash of eight bytes."""
+    mixed = (8 ^ int.from_bytes(text, "little")) * _FACTOR & _ALL
+    signed = mixed - 2**64 if mixed >> 63 else mixed
+    return (signed ^ (signed >> 32)) * _FACTOR & _ALL
+
+
+def _with_hash(wanted: int) -> bytes | None:
+    """Return the eight bytes that have a hash, None if no eight have it."""
+    folded = wanted * _INVERSE & _ALL
+    if folded >> 63:
+        return None
+    mixed = folded ^ (folded >> 32)
+    return ((mixed * _INVERSE & _ALL) ^ 8).to_bytes(8, "little")
+
+
+def test_colliding_texts_have_codes_of_their_own() -> None:
+    first = b"customer"
+    # These bits tell neither the place of a text nor which ones are compared with it.
+    others = [_with_hash(_hashed(first) ^ (bit << 49)) for bit in range(1, 200)]
+    texts = [first, *[other for other in others if other is not None][:5]]
+    assert len({_hashed(text) & (2**49 - 1) for text in texts}) == 1 < len(set(texts))
+    content = b"".join([*texts, *texts])
+    words = np.ndarray(len(content) + 1, "<i8", content + bytes(8), strides=(1,))
+    (firsts, begins, known), codes = np.zeros((3, 64), dtype=np.intp), np.zeros(2 * len(texts), dtype=np.intp)
+    stops, nulls = np.arange(0, len(content) + 1, 8), np.zeros(0, dtype=np.bool_)
+    with np.errstate(over="ignore"):
+        number = code_texts(stops, words, nulls, KEPT, np.full(64, -1), firsts, begins, known, codes)
+    assert number == len(texts)
+    assert codes.tolist() == [*range(number), *range(number)]
