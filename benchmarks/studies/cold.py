@@ -192,7 +192,9 @@ def main() -> None:
     ways = asked.ways or list(WAYS)
     with tempfile.TemporaryDirectory() as folder:
         _write(Path(folder), asked.events)
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        environment = {
+            name: value for name, value in os.environ.items() if name not in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
+        }
         environment |= (
             {"PYTHONDONTWRITEBYTECODE": "1"} if asked.uncached else {"PYTHONPYCACHEPREFIX": str(Path(folder, "bytecode"))}
         )
