@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamdsl.engine.index.pair_index import PairIndex, longer
+from streamdsl.engine.pairs import distinct
 from streamdsl.expr.arrow import are_null, as_arrow, as_numpy
 from streamdsl.expr.held import Codebook, Fingerprints, Known, Source
 from streamdsl.expr.table import Column, Rows, flatnonzero
@@ -157,7 +158,7 @@ class _OneKind:
         is_free = self._numbers[slots] < 0
         rows, slots = rows[is_free], slots[is_free]
         self._numbers[slots] = numbers[is_free]
-        self.n_known += len(rows)
+        self.n_known += len(distinct(slots, self._index.size))  # of texts with one fingerprint one is known
         if given.texts is None:
             return
         import pyarrow as pa
