@@ -17,7 +17,6 @@ from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operator import Operator
 from streamdsl.engine.order import by_columns
-from streamdsl.engine.sorting import order_by
 from streamdsl.errors import StreamDslError, UserCodeError
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.plan.node import Scan
@@ -124,18 +123,21 @@ class ScanOperator(Operator):
         if not len(batch):
             return EMPTY
         self._earned += 2 * len(batch)
-        order = order_by([batch.re_new])
-        batch = batch if order is None else batch.take(order)
         order = by_columns(batch.table, batch.le if batch.keys is None else batch.keys, batch.le)
         return self._taken(batch if order is None else batch.take(order))
 
     def _taken(self, batch: Batch) -> Batch:
-        """Take changes that are in order of group, LE, payload and RE, and return what they cause."""
+        """Take changes that are in order of group, LE and payload, and return what they cause."""
         groups, les, res, payloads = batch.group_keys(), batch.le.tolist(), batch.re_new.tolist(), batch.table.payloads()
         comes, ends = batch.re_old == batch.le, batch.re_old.tolist()
         firsts = [0]
         if batch.keys is not None:
             firsts += (flatnonzero(batch.keys[1:] != batch.keys[:-1]) + 1).tolist()
+        tied = batch.le[1:] == batch.le[:-1]
+        if batch.keys is not None:
+            tied &= batch.keys[1:] == batch.keys[:-1]
+        for row in flatnonzero(tied).tolist():  # of equal rows one payload is kept, and their ends are put in order
+            comes[row] &= payload_order(payloads[row]) != payload_order(payloads[row + 1])
         all_come = np.logical_and.reduceat(comes, firsts).tolist()
         changed: list[Changed] = []
         results: list[list[Any]] = []
@@ -233,7 +235,7 @@ class ScanOperator(Operator):
             if re_new > le:
                 insort(ends, re_new)
             if len(ends) > last - first:
-                line.put(last, le, re_new, payload)
+                line.put(last, le, re_new, line.payloads[first] if first < last else payload)
                 shown.insert(last - start, le)
                 self._n_rows += 1
             elif len(ends) < last - first:
