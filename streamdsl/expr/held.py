@@ -63,10 +63,12 @@ class Dictionary:
     ([0], None, [1, 0])
     """
 
-    __slots__ = ("__weakref__", "_column", "is_typed", "size")
+    __slots__ = ("__weakref__", "_column", "_waiting", "is_typed", "size")
 
     def __init__(self, values: Column = _NONE, is_typed: bool = False) -> None:
         self._column = values
+        self._waiting: Source | None = None
+        """The values at the end that nobody has read."""
         self.size = len(values)
         self.is_typed = is_typed
         """Whether there may be integers, floats or bools among objects."""
@@ -99,19 +101,18 @@ class Dictionary:
         """
         if len(self._column) > self.size:
             self._column = self._column[: self.size]
-        before = _WAITING.get(self)
-        _WAITING[self] = values if before is None else before.followed_by(values)
+        self._waiting = values if self._waiting is None else self._waiting.followed_by(values)
         self.size += values.size
 
     def make(self) -> None:
         """Make the values that wait."""
-        if (waiting := _WAITING.pop(self, None)) is not None:
-            values = waiting.values(_WHOLE)
+        if self._waiting is not None:
+            values, self._waiting = self._waiting.values(_WHOLE), None
             self.is_typed |= not _TYPED.isdisjoint(unique(map(type, values.tolist())))
             self._column = np.concatenate([self._column.astype(object, copy=False), values.astype(object, copy=False)])
 
     def __getstate__(self) -> Any:
-        return None, {"_column": self._whole(), "size": self.size, "is_typed": self.is_typed}
+        return None, {"_column": self._whole(), "_waiting": None, "size": self.size, "is_typed": self.is_typed}
 
     def _whole(self) -> Column:
         """Return the values, made; there may be places behind them."""
@@ -122,7 +123,7 @@ class Dictionary:
     def _behind(self, start: int) -> AnyColumn:
         """Return all values from a code on, held where all of them wait."""
         made = len(self._column)
-        return self[start:] if start < made or made == self.size else Held(_WAITING[self])[start - made :]
+        return self[start:] if start < made or self._waiting is None else Held(self._waiting)[start - made :]
 
     def copy(self) -> Dictionary:
         """Return another with these values."""
@@ -145,8 +146,6 @@ class Dictionary:
 
 _FOUND: Final[WeakKeyDictionary[Dictionary, dict[Any, tuple[int, Any]]]] = WeakKeyDictionary()
 """What is found of all values of dictionaries, which is no part of what they are."""
-_WAITING: Final[WeakKeyDictionary[Dictionary, Source]] = WeakKeyDictionary()
-"""The values at the ends of dictionaries that nobody has read."""
 
 
 class Known(NamedTuple):

@@ -113,3 +113,12 @@ def test_rejected_events_and_known_ids_are_counted_with_their_source() -> None:
     session.rejected(forget=True)
     session.push([sd.point(f"known{n}", 1000 + n, {"v": "x" * 100}) for n in range(900)])
     assert session.stats()["source:s"]["state_bytes"] > empty + 900 * 300
+
+
+def test_keys_that_wait_as_values_of_arrow_are_counted() -> None:
+    pa = pytest.importorskip("pyarrow")
+    session = S.group_by("k").tumbling_window(10**9).aggregate(n=sd.count()).open(emit="final")
+    texts = [f"{number:040}" for number in range(20_000)]
+    for part in (texts[:10_000], texts[10_000:]):  # a first table alone is not looked up
+        session.feed(pa.table({"le": [1] * 10_000, "k": part}))
+    assert session.stats()["group_apply_1"]["state_bytes"] > 20_000 * 40
