@@ -105,7 +105,7 @@ class Frame(ABC):
         self.is_grouped = True
         self.split: Split = NO_SPLIT
         """The windows of the last change that were part of others before."""
-        self.due: Rows = NO_SPLIT.new
+        self.due: Rows = np.empty(0, dtype=np.intp)
         """The windows that the watermark reaches in this step."""
         self.cti = MIN_TIME
         self._most = _SPARE
@@ -114,7 +114,7 @@ class Frame(ABC):
     def change(self, changed: Changed, rows: Arrangement) -> Touched:
         """Let the windows be as the rows, which have changed, make them; what is gone is still to be dropped."""
 
-    def settle(self) -> None:
+    def end_step(self) -> None:
         """End a step: what is known of the members of windows holds no longer."""
 
     # Row by row
@@ -242,7 +242,7 @@ class DisjointFrame(Frame):
                 return self._looked_at.at(at)
         return super().members(slots, rows)
 
-    def settle(self) -> None:
+    def end_step(self) -> None:
         self._looked_at = None
 
     def change(self, changed: Changed, rows: Arrangement) -> Touched:

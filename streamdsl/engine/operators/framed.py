@@ -178,7 +178,7 @@ class FramedWindowOperator(RowFramedOperator):
         if self._keeps:
             self._drop_states(touched)
         self.swept.drop(touched.gone)
-        self.frame.settle()
+        self.frame.end_step()
         return out
 
     def _drop_states(self, touched: Touched) -> None:
