@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,9 +48,8 @@ MANY: list[Query] = [
     lambda w: w.top_k(2, by=lambda e: e.v),
     lambda w: w.top_k(1, by="k", rank=True),
 ]
-RESULTS: list[Query] = [
+AGGREGATES: list[Query] = [
     *STATES,
-    *MANY,
     lambda w: w.aggregate(n=sd.count(), low=sd.min(lambda e: e.v), high=sd.max(lambda e: e.v)),
     lambda w: w.aggregate(mid=sd.median(lambda e: e.v), total=sd.sum(lambda e: e.v), mean=sd.avg(lambda e: e.v)),
     lambda w: w.aggregate(kinds=sd.count_distinct(lambda e: e.v), all=sd.count_distinct()),
@@ -60,6 +60,7 @@ RESULTS: list[Query] = [
     lambda w: w.aggregate(InOrder(), lambda e: e.v),
     lambda w: w.aggregate(dev=sd.stddev(lambda e: e.v), total=sd.sum(lambda e: e.v)),
 ]
+RESULTS: list[Query] = [*AGGREGATES, *MANY]
 
 
 CLIPS = [sd.Clip.NONE, sd.Clip.LEFT, sd.Clip.RIGHT, sd.Clip.FULL]
@@ -70,6 +71,15 @@ TIMED_WINDOWS: list[Callable[[Any, sd.Clip], Any]] = [
     lambda s, clip: s.count_window(1, clip=clip),
     lambda s, clip: s.count_window(3, clip=clip),
     lambda s, clip: s.count_window(2, by="end", clip=clip),
+]
+POINT_WINDOWS: list[Callable[..., Any]] = [
+    lambda s, **how: s.snapshot_window(**how),
+    lambda s, **how: s.session_window(1, **how),
+    lambda s, **how: s.session_window(3, **how),
+    lambda s, **how: s.session_window(20, **how),
+    lambda s, **how: s.count_window(1, **how),
+    lambda s, **how: s.count_window(3, **how),
+    lambda s, **how: s.count_window(2, by="end", **how),
 ]
 TIMED: list[Query] = [
     lambda w: w.aggregate(Ends(), lambda e: e.v),
@@ -96,6 +106,14 @@ def queries(draw: st.DrawFn, results: list[Query] = RESULTS) -> sd.Stream[Any]:
     if draw(st.integers(0, 3)) == 3:  # sums alone; those of snapshots have an operator of their own
         window, result = draw(st.sampled_from(WINDOWS[1:])), draw(st.sampled_from(SUMS))
     return group(sd.source("s"), lambda s: result(window(s)))  # type: ignore[no-any-return]
+
+
+@st.composite
+def at_ends(draw: st.DrawFn) -> sd.Stream[Any]:
+    """Queries whose results are points at the ends of windows."""
+    group, clip = draw(st.sampled_from(GROUPS)), draw(st.sampled_from(CLIPS))
+    window, result = draw(st.sampled_from(POINT_WINDOWS)), draw(st.sampled_from([*SUMS, *AGGREGATES, *TIMED]))
+    return group(sd.source("s"), lambda s: result(window(s, clip=clip, output=sd.Output.POINT_AT_END)))  # type: ignore[no-any-return]
 
 
 @contextmanager
@@ -212,6 +230,29 @@ def test_it_makes_the_windows_that_end_by_then(query: sd.Stream[Any], data: st.D
             output.take(part)
         outcomes.append([with_ids([event for event in part if not isinstance(event, Cti)]) for part in events])
     assert outcomes[0] == outcomes[1]
+
+
+@examples(150)
+@given(at_ends(), st.data(), st.sampled_from(EMITS))
+def test_points_stand_at_the_ends_of_windows_that_move(query: sd.Stream[Any], data: st.DataObject, emit: EmitMode) -> None:
+    kinds = {operator.kind for operator in lower(query.plan()).operators}
+    assert kinds & {"window (framed)", "window (columnar)"}
+    stream = data.draw(st.one_of(pushes(failing=False), dense_pushes()))
+    with in_small_parts(data):
+        found, expected = (query.open(emit=emit, engine_options={"window": window}) for window in ("columnar", "general"))
+        outputs = Fold(), Fold()
+        steps: list[Callable[[Any], list[Event[Any]]]] = [*map(pushing, stream), lambda session: session.close()]
+        for step in steps:
+            try:
+                events = step(expected)
+            except StreamDslError as error:
+                with pytest.raises(type(error)):
+                    step(found)
+                return
+            outputs[0].take(step(found))
+            outputs[1].take(events)
+            assert outputs[0].cti == outputs[1].cti
+            assert_cht_equal(outputs[0].cht(), outputs[1].cht())
 
 
 def same_as_general(query: sd.Stream[Any], parts: list[list[Event[Any]]], emit: EmitMode) -> bool:

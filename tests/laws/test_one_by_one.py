@@ -81,12 +81,13 @@ def before(rng: Random, s: Stream) -> Stream:
 
 def windowed(rng: Random, s: Any) -> Stream:
     size, hop = rng.choice([(6, 6), (12, 3), (10, 4), (3, 7), (40, 3), (5, 1)])
+    output = rng.choice([sd.Output.ALIGN, sd.Output.ALIGN, sd.Output.POINT_AT_END])
     kinds: list[Callable[[], Any]] = [
         lambda: s.hopping_window(size, hop, offset=rng.randint(-3, 3)),
         lambda: s.hopping_window(size, hop, output=sd.Output.POINT_AT_END),
-        s.snapshot_window,
-        lambda: s.session_window(rng.choice([1, 3, 8])),
-        lambda: s.count_window(rng.choice([1, 2, 2, 4]), by=rng.choice(["start", "end"])),
+        lambda: s.snapshot_window(output=output),
+        lambda: s.session_window(rng.choice([1, 3, 8]), output=output),
+        lambda: s.count_window(rng.choice([1, 2, 2, 4]), by=rng.choice(["start", "end"]), output=output),
     ]
     windows = rng.choice([kinds[0], *kinds])()
     numbers: dict[str, Any] = {

@@ -361,8 +361,6 @@ def why_not_columnar(node: WindowAggregate | WindowApply) -> str | None:
         return "it runs an operator, not aggregates"
     if not isinstance(node.windows, (Hopping, Snapshot)):
         return f"its windows are {node.windows.describe()}, not hopping, tumbling or snapshots"
-    if not isinstance(node.windows, Hopping) and node.output is not Output.ALIGN:
-        return "its results are points at the ends of windows that may move"
     for agg in node.aggregates:
         if type(agg.function) not in ACCUMULATORS:
             return f"{agg.function.label} is not one of {', '.join(sorted(kind.__name__.lower() for kind in ACCUMULATORS))}"

@@ -31,7 +31,7 @@ from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, flatnonzero
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
-from streamdsl.temporal.time import CHRONON, MIN_TIME, Ticks
+from streamdsl.temporal.time import CHRONON, MIN_TIME, Ticks, add_time
 from streamdsl.windows import Output
 
 NO_GROUP: Final = itertools.repeat(0)
@@ -123,7 +123,11 @@ class WindowDriver(Operator):
         ends = self._windows(stays)[2]
         moved = stays[results.sent_ends(stays, ends) != ends]
         gone = np.concatenate([gone, slots[was_out & (is_new | ~shown)]])
-        return self._send(gone, moved, slots[computed[differs]], payloads.take(differs))
+        new, payloads = slots[computed[differs]], payloads.take(differs)
+        if self._is_at_end and len(moved):  # a point is not lengthened: it goes, and there is one elsewhere
+            new, payloads = np.concatenate([new, moved]), Table.concat([payloads, results.payloads(moved)])
+            gone, moved = np.concatenate([gone, moved]), moved[:0]
+        return self._send(gone, moved, new, payloads)
 
     def _send(self, gone: Rows, moved: Rows, new: Rows, payloads: Table) -> Batch:
         """Return the retractions of some results, other ends of some, and new ones, and note what then is out."""
@@ -177,8 +181,9 @@ class WindowDriver(Operator):
     def _batch(self, groups: Ticks, le: Ticks, re_old: Ticks, re_new: Ticks, table: Table, versions: Ticks) -> Batch:
         """Return how the results of windows change, whose starts, and ends before and now, these are."""
         ids = VersionedIds(self._ids(le, groups), versions)
-        if self._is_at_end:  # of windows that do not move, so that one of the two ends is that of the window
+        if self._is_at_end:  # one of the two ends is that of the window, the other one its start: a point comes or goes
             end = np.maximum(re_old, re_new)
+            add_time(int(end.max(initial=MIN_TIME)), CHRONON)
             re_old, re_new = (end if re is le else np.where(re > le, end + CHRONON, end) for re in (re_old, re_new))
             le = end
         return Batch(ids, le, re_old, re_new, table, groups if self.is_grouped else None)
@@ -266,23 +271,32 @@ class WindowDriver(Operator):
 
     def _exchange(self, window: Window, now: Values, changes: list[Result]) -> None:
         """Put a result in the place of the one that is out, and note what changes."""
-        slot, start, re, group = window
+        slot, _, re, _ = window
         results = self.results
         was = results.swap(slot, now)
         if was is now:
             self._move(window, changes)
             return
-        id = self._id_of(start, group)
-        le, re_old = start, results.swap_end(slot, re)
-        if self._is_at_end:
-            le, re, re_old = re, re + CHRONON, re_old + CHRONON
+        self._replace(window, was, now, results.swap_end(slot, re), changes)
+
+    def _replace(self, window: Window, was: Values | None, now: Values, re_old: int, changes: list[Result]) -> None:
+        """Note that a result comes, in the place of one that ended at `re_old` if there was one."""
+        slot, start, re, group = window
+        id, results = self._id_of(start, group), self.results
         if was is None:
             version = results.version(slot)
         else:
             version = results.retract(slot)
-            changes.append(((id, version, le, re_old, le), was, group))
+            changes.append(((id, version, *self._taken_back(start, re_old)), was, group))
             version += 1
+        le = start
+        if self._is_at_end:
+            le, re = re, add_time(re, CHRONON)
         changes.append(((id, version, le, le, re), now, group))
+
+    def _taken_back(self, le: int, re: int) -> tuple[int, int, int]:
+        """Return LE, and RE before and now, of a result that is retracted, of a window that ended at `re` when it was sent."""
+        return (re, re + CHRONON, re) if self._is_at_end else (le, re, le)
 
     def _move(self, window: Window, changes: list[Result]) -> None:
         """Let the result of a window end where that does."""
@@ -290,7 +304,11 @@ class WindowDriver(Operator):
         results = self.results
         re_old = results.swap_end(slot, re)
         values = results.values(slot) if re_old != re else None
-        if values is not None:
+        if values is None:
+            return
+        if self._is_at_end:
+            self._replace(window, values, values, re_old, changes)
+        else:
             changes.append(((self._id_of(start, group), results.version(slot), start, re_old, re), values, group))
 
     def _take_back(self, window: Window, changes: list[Result]) -> None:
@@ -298,10 +316,8 @@ class WindowDriver(Operator):
         slot, start, re, group = window
         values = self.results.values(slot)
         assert values is not None, "it is out"
-        le, re_old = start, self.results.swap_end(slot, re)
-        if self._is_at_end:
-            le, re_old = re, re + CHRONON
-        changes.append(((self._id_of(start, group), self.results.retract(slot), le, re_old, le), values, group))
+        times = self._taken_back(start, self.results.swap_end(slot, re))
+        changes.append(((self._id_of(start, group), self.results.retract(slot), *times), values, group))
         self.results.clear(np.array([slot]))
 
     def _id_of(self, start: int, group: int) -> tuple[object, ...]:

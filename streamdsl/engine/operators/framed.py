@@ -229,7 +229,7 @@ class FramedWindowOperator(RowFramedOperator):
         return slots[waits]
 
     def held_back(self) -> int:
-        return int(self.table.le[self._hidden()].min(initial=INFINITY))
+        return INFINITY if self._is_at_end else int(self.table.le[self._hidden()].min(initial=INFINITY))
 
     def held_ends(self) -> list[int]:
         ends: list[int] = self.table.re[self._hidden()].tolist() if self.gate.final else []
@@ -354,10 +354,8 @@ def why_not_framed(node: WindowAggregate | WindowApply) -> str | None:
     """Say why the framed operator cannot run a node, None if it can."""
     if not isinstance(node.windows, (Snapshot, Session, Count)) or getattr(node.windows, "max_duration", None):
         return f"its windows are {node.windows.describe()}, not snapshots, whole sessions or counted"
-    if node.output is not Output.ALIGN:
-        return "its results are points at the ends of windows that may move"
-    if isinstance(node, WindowApply) and node.time_sensitive:
-        return f"{node.module.label} is time-sensitive"
+    if isinstance(node, WindowApply) and (node.time_sensitive or node.output is not Output.ALIGN):
+        return f"{node.module.label} is time-sensitive, or its results are points at the ends of windows that may move"
     if any(keeps_state(agg.function) and agg.function.time_sensitive for agg in node.aggregates):
         return "a module keeps a state of lifetimes"
     exprs = [expr for agg in node.aggregates for expr in (agg.argument, agg.where) if expr is not None]

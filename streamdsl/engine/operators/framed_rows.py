@@ -86,7 +86,9 @@ class RowFramedOperator(SweptOperator):
 
     def _hide_one(self, slot: int) -> None:
         table = self.frame.table
-        self.timers.add_one((table.re if self.gate.by_end else table.le).item(slot), slot)
+        time = (table.re if self.gate.by_end else table.le).item(slot)
+        if time > self.watermark:
+            self.timers.add_one(time, slot)
 
     def _in_columns(self, due: Due) -> Batch:
         self.frame.split = NO_SPLIT

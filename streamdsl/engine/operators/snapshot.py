@@ -14,7 +14,7 @@ import numpy as np
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.columnar.accumulators import result_columns
 from streamdsl.engine.few import Few
-from streamdsl.engine.frontiers import Frontier, before
+from streamdsl.engine.frontiers import Frontier, before, of_windows
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.swept import Entered, SweptOperator
 from streamdsl.engine.swept.endpoints import Changed
@@ -45,7 +45,7 @@ class SnapshotOperator(SweptOperator):
 
     def _pass(self, batch: Batch) -> Batch:
         """Return the results of rows that are all there ever is, as in a run: nothing need be kept."""
-        spans = self.swept.spans(self._changed(batch), self.gate.until)
+        spans = self.swept.spans(self._changed(batch), self._last_end)
         groups = self.swept.codes.groups(spans.codes)
         payloads = self._payloads(spans.le, spans.re, groups, lambda: result_columns(self.accumulators, spans.lanes))
         return self._batch(groups, spans.le, spans.le, spans.re, payloads, np.zeros(len(spans.le), dtype=np.int64))
@@ -85,7 +85,7 @@ class SnapshotOperator(SweptOperator):
         return before(cti)
 
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
-        return before(inputs[0].cti)
+        return of_windows(self.node.output, before(inputs[0].cti))
 
     def _sizes(self, cti: int) -> Ticks:
         return self.swept.sizes(cti)
@@ -99,7 +99,7 @@ class SnapshotOperator(SweptOperator):
             self.hidden = sorted(entry for entry in set(self.hidden) if self._is_hidden(*entry))
 
     def held_back(self) -> int:
-        while self.hidden:
+        while self.hidden and not self._is_at_end:
             le, slot = self.hidden[0]
             if self._is_hidden(le, slot):
                 return le

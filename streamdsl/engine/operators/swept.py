@@ -20,7 +20,7 @@ from streamdsl.engine.swept.timeline import RowChange
 from streamdsl.expr.coding import integer_codes
 from streamdsl.expr.table import Rows
 from streamdsl.plan.node import WindowAggregate, WindowApply
-from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
+from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
 
 
 class Swept(Protocol):
@@ -59,6 +59,8 @@ class SweptOperator(WindowDriver):
         # Where only final results are wanted, windows wait for their ends by the clock of the CTI, not of the watermark.
         super().__init__(label, node, replace(gate, by_end=gate.by_end or gate.final))
         self.takes_rows = gate.until == INFINITY
+        self._last_end = min(gate.until, INFINITY - CHRONON) if self._is_at_end else gate.until
+        """Of windows that end later there are no results: there is no point at the end of time."""
         self._closed_by = MIN_TIME
         """The CTI for which it was found out last what windows are closed."""
 
@@ -97,10 +99,14 @@ class SweptOperator(WindowDriver):
         """Say which windows may show their results. One that is out stays where to take it back would break the CTI."""
         boundaries = self.swept.boundaries
         le, re, has_rows = boundaries.le[slots], boundaries.re[slots], boundaries.rows[slots] > 0
-        is_open = ((re if self.gate.by_end else le) <= self.watermark) & (re <= self.gate.until)
-        shown: NDArray[np.bool_] = has_rows & (is_open | (was_out & (le < self.cti)))
+        is_open = ((re if self.gate.by_end else le) <= self.watermark) & (re <= self._last_end)
+        shown: NDArray[np.bool_] = has_rows & (is_open | (was_out & self._must_stay(le)))
         self._hide(slots[has_rows & ~shown])
         return shown
+
+    def _must_stay(self, le: Any) -> Any:
+        """Say whether a result that is out stays, of windows that begin then: to take it back would break the CTI."""
+        return (le < self.cti) & (not self._is_at_end)
 
     @abstractmethod
     def _hide(self, slots: Rows) -> None:
@@ -149,12 +155,12 @@ class SweptOperator(WindowDriver):
             window = self._window(slot)
             if not has_rows:
                 due.back.append(window)
-            elif times.item(slot) > self.watermark and not (was_out and window[1] < self.cti):
+            elif (times.item(slot) <= self.watermark and window[2] <= self._last_end) or (was_out and self._must_stay(window[1])):
+                (due.moved if was_out and not is_summed else due.computed).append(window)
+            else:
                 due.hidden.append(slot)
                 if was_out:
                     due.back.append(window)
-            else:
-                (due.moved if was_out and not is_summed else due.computed).append(window)
         due.back.extend(map(self._window, filter(results.is_out.item, entered.gone)))
         return due
 
