@@ -929,6 +929,27 @@ SABOTAGES = (
         "in_the_sink",
     ),
     Sabotage(
+        "a point that is out stays where its window waits for its end again",
+        "streamdsl/engine/operators/swept.py",
+        "return (le < self.cti) & (not self._is_at_end)",
+        "return le < self.cti",
+        "last_as_long",
+    ),
+    Sabotage(
+        "a point follows its window's end as a result does that lasts as long",
+        "streamdsl/engine/operators/driver.py",
+        "if self._is_at_end and len(moved):",
+        "if False:",
+        "last_as_long",
+    ),
+    Sabotage(
+        "a stamped result that ends elsewhere is remembered with its old end",
+        "streamdsl/engine/operators/stamped.py",
+        "out.append(before._replace(re=after.re))",
+        "out.append(before)",
+        "last_as_long",
+    ),
+    Sabotage(
         "a result that waits again keeps its state",
         "streamdsl/engine/operators/framed.py",
         "        is_stale[touched.slots] |= ~self.table.results.is_out[touched.slots]\n",

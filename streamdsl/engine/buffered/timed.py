@@ -1,4 +1,4 @@
-"""Aggregates that see the lifetimes of a window's members (paper 001, IV.A.1)."""
+"""Aggregates and operators that see the lifetimes of a window's members (paper 001, IV.A.1)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import ROWS, Part, Terms
 from streamdsl.errors import StreamDslError
 from streamdsl.expr.table import Column, Rows, column_of, flatnonzero
+from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, Ticks
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import IntervalEvent
 from streamdsl.udm.builtin import Max, Min, TimeWeightedAvg
 from streamdsl.udm.incremental import keeps_state
-from streamdsl.udm.invoke import as_result, computed, empty_result, seen_clip
-from streamdsl.windows import Clip
+from streamdsl.udm.invoke import Stamped, as_result, computed, empty_result, results_of, seen_clip, stamped
+from streamdsl.windows import Clip, Output
 
 _EXACT: Final = 2**53
 """Integers up to it are doubles."""
@@ -57,17 +58,20 @@ class TimedAggregate(MemberAggregate):
         stops = np.cumsum(hi - lo).tolist()
         try:
             for number, (start, stop) in enumerate(zip([0, *stops], stops, strict=False)):
-                some = (
-                    as_result(computed(function, events[start:stop], asked.period(number)))
-                    if start < stop
-                    else empty_result(function)
-                )
-                found.append(some)
+                if start < stop:
+                    window = asked.period(number)
+                    found.append(self._result(computed(function, events[start:stop], window), window))
+                else:
+                    found.append(empty_result(function))
         except StreamDslError:
             raise
         except Exception as error:
             raise asked.error(len(found), error) from error
         return column_of(found)
+
+    def _result(self, found: Any, window: Lifetime) -> Any:
+        """Return what a module has given for a window as its result."""
+        return as_result(found)
 
     def _clipped(self, le: Ticks, re: Ticks, windows: Rows, asked: Windows) -> tuple[Ticks, Ticks]:
         """Return lifetimes in windows as the module sees them."""
@@ -79,10 +83,23 @@ class TimedAggregate(MemberAggregate):
         return le, re
 
 
-def member_aggregate(number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip) -> MemberAggregate:
+class StampedResults(TimedAggregate):
+    """A time-sensitive operator: its results have lifetimes of their own, as the query's policy says."""
+
+    def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip, output: Output) -> None:
+        super().__init__(number, agg, argument, where, clip)
+        self._output = output
+
+    def _result(self, found: Any, window: Lifetime) -> list[Stamped]:
+        return stamped(self.function, results_of(self.function, found), window, self._output)
+
+
+def member_aggregate(number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip, output: Output) -> MemberAggregate:
     """Return how an aggregate is computed; its argument and which rows its `where` has chosen are columns with these numbers."""
-    if keeps_state(agg.function):
+    if keeps_state(agg.function) and not agg.function.time_sensitive:
         return StateAggregate(number, agg, argument, where)
+    if agg.function.time_sensitive and agg.function.returns_many:
+        return StampedResults(number, agg, argument, where, clip, output)
     if agg.function.time_sensitive:
         return TimedAggregate(number, agg, argument, where, clip)
     if type(agg.function) in (Min, Max):

@@ -72,11 +72,12 @@ class CountFrame(Frame):
         if self.policy.time_sensitive or self._n * len(rows) > MOST:
             return False
         table = self.table
+        points = [(code, re if self.by_end else le) for code, le, re in rows]
+        first, last = min(point for _, point in points), max(point for _, point in points)
+        if last >= INFINITY - CHRONON or not table.fit(first, last):
+            return False
         latest: dict[int, int] = {}
-        for code, le, re in rows:
-            point = re if self.by_end else le
-            if point >= INFINITY - CHRONON or not table.fit(point, point):
-                return False
+        for code, point in points:
             low = table.place(code, point)
             numbers, _ = table.index.around(low, low + 1)
             if numbers[-1:] != [low]:

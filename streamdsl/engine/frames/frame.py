@@ -256,10 +256,11 @@ class DisjointFrame(Frame):
         if self.policy.time_sensitive:
             return False
         table = self.table
-        for code, le, re in rows:
-            end = self.end(re)
-            if not table.fit(le, end):
-                return False
+        spans = [(code, le, self.end(re)) for code, le, re in rows]
+        last = max([time for _, le, end in spans for time in (le, end) if time != INFINITY])
+        if not table.fit(min([le for _, le, _ in spans]), last):
+            return False
+        for code, le, end in spans:
             if table.index.has_more(table.place(code, le), table.place(code, end), MOST // len(rows)):
                 return False
         return True

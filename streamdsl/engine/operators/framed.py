@@ -134,7 +134,7 @@ class FramedWindowOperator(RowFramedOperator):
         # Where modules see ends, each partition is settled, and lets its rows go, in its own time: no window waits for others.
         super().__init__(label, node, replace(gate, final=gate.final and not node.sees_ends))
         self.members = [
-            member_aggregate(number, self.aggregates[number], *place, node.clip)
+            member_aggregate(number, self.aggregates[number], *place, node.clip, node.output)
             for number, place in self.arguments.places.items()
             if type(self.aggregates[number].function) not in ACCUMULATORS
         ]
@@ -354,9 +354,11 @@ def why_not_framed(node: WindowAggregate | WindowApply) -> str | None:
     """Say why the framed operator cannot run a node, None if it can."""
     if not isinstance(node.windows, (Snapshot, Session, Count)) or getattr(node.windows, "max_duration", None):
         return f"its windows are {node.windows.describe()}, not snapshots, whole sessions or counted"
-    if isinstance(node, WindowApply) and (node.time_sensitive or node.output is not Output.ALIGN):
-        return f"{node.module.label} is time-sensitive, or its results are points at the ends of windows that may move"
-    if any(keeps_state(agg.function) and agg.function.time_sensitive for agg in node.aggregates):
+    if node.output is Output.TIME_BOUND:
+        return "what its module promises is checked for each change by itself"
+    # Where windows move such a state is made anew each time.
+    keeps_period = isinstance(node.windows, Count)
+    if keeps_period and any(keeps_state(agg.function) and agg.function.time_sensitive for agg in node.aggregates):
         return "a module keeps a state of lifetimes"
     exprs = [expr for agg in node.aggregates for expr in (agg.argument, agg.where) if expr is not None]
     if any(isinstance(part, Life) for expr in exprs for part in expr.walk()):

@@ -104,9 +104,11 @@ def why_not_grid(node: WindowAggregate | WindowApply) -> str | None:
     """Say why the framed operator cannot run windows of a grid, None if it can."""
     if not isinstance(node.windows, Hopping):
         return f"its windows are {node.windows.describe()}, not hopping or tumbling"
+    if node.output is Output.TIME_BOUND:
+        return "what its module promises is checked for each change by itself"
     for agg in node.aggregates:
-        if agg.function.time_sensitive and (keeps_state(agg.function) or isinstance(node, WindowApply)):
-            return f"{agg.function.label} is time-sensitive"
+        if agg.function.time_sensitive and keeps_state(agg.function):
+            return f"{agg.function.label} keeps a state of lifetimes"
         if keeps_state(agg.function) and use_panes(node.windows, agg.function):
             return f"the states of {agg.function.label} are merged"
         if any(isinstance(part, Life) for expr in (agg.argument, agg.where) if expr is not None for part in expr.walk()):

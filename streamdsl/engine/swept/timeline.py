@@ -92,12 +92,12 @@ class Timeline:
 
     def takes(self, rows: Sequence[RowChange]) -> bool:
         """Say whether rows can be taken one by one."""
+        low, high = min([row[1] for row in rows]), max([time for row in rows for time in row[1:] if time != INFINITY])
+        if not self._packing.fits(len(self.codes), low, high):
+            self._repack(low, high)
+        if self._packing.is_wide:
+            return False
         for code, le, re_old, re_new in rows:
-            high = max([time for time in (le, re_old, re_new) if time != INFINITY])
-            if not self._packing.fits(len(self.codes), le, high):
-                self._repack(le, high)
-            if self._packing.is_wide:
-                return False
             if self._index.has_more(self._place(code, le), self._place(code, max(re_old, re_new)), MOST // len(rows)):
                 return False
         return self.boundaries.lanes.are_numbers
