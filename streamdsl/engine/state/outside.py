@@ -58,7 +58,8 @@ class Outside:
 
     def name(self, value: object) -> Name | None:
         """Return the name of a value, None if it is not one of these."""
-        return next((name for name, each in _ALIKE.items() if each == value), None) or self._names.get(id(value))
+        alike = _ALIKE.get(type(value).__qualname__)
+        return type(value).__qualname__ if alike is not None and alike == value else self._names.get(id(value))
 
     def find(self, name: Name) -> Any:
         """Return the value that has a name."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import is_dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from sortedcontainers import SortedList, SortedSet
@@ -31,27 +32,40 @@ def unfolded(values: Iterable[Any]) -> int:
 
 
 def _size(value: Any, known: dict[int, int]) -> int:
-    parts = _parts(value)
-    if parts is None:
+    cls: Any = type(value)
+    parts_of = _way(cls)
+    if parts_of is None:
         return 1
     found = known.get(id(value))
     if found is None:
         known[id(value)] = _MOST  # if it is met again on the way
-        found = known[id(value)] = 1 + sum([_size(part, known) for part in parts])
+        found = known[id(value)] = 1 + sum([_size(part, known) for part in parts_of(value)])
     if found > _MOST:
         raise CheckpointError("values that are keys, or in an order, hold one another too often")
     return found
 
 
-def _parts(value: Any) -> Iterable[Any] | None:
-    """Return what is looked at where a value is compared; None for one that is plain, or is only compared with itself."""
-    if isinstance(value, (tuple, list, deque, set, frozenset, SortedList, SortedSet)):
-        return value
-    if isinstance(value, (dict, Record)):
-        return [*value.keys(), *value.values()]
-    cls: Any = type(value)
-    if not is_dataclass(value) or (cls.__eq__ is object.__eq__ and not hasattr(cls, "__lt__")):
+@lru_cache(maxsize=1024)
+def _way(cls: Any) -> Callable[[Any], Iterable[Any]] | None:
+    """Return what gives the parts that are looked at where a value of a class is compared.
+
+    None for a class whose values are plain, or are only compared with themselves.
+    """
+    if issubclass(cls, (tuple, list, deque, set, frozenset, SortedList, SortedSet)):
+        return iter
+    if issubclass(cls, (dict, Record)):
+        return _items
+    if not is_dataclass(cls) or (cls.__eq__ is object.__eq__ and not hasattr(cls, "__lt__")):
         return None
+    return _attributes
+
+
+def _items(value: Any) -> Iterable[Any]:
+    return [*value.keys(), *value.values()]
+
+
+def _attributes(value: Any) -> Iterable[Any]:
+    cls: Any = type(value)
     slots = [object.__getattribute__(value, name) for name in slots_of(cls) if _is_set(value, name)]
     return [*slots, *getattr(value, "__dict__", {}).values()]
 

@@ -45,6 +45,8 @@ def _read_bool(reader: Reader, size: int, found: Form) -> list[bool]:
 
 
 def _write_int(values: Sequence[int], writer: Writer) -> Form:
+    if len(values) < _FEW and -(2**63) <= min(values) <= max(values) < 2**63:
+        return ["int", list(values)]
     try:
         return ["int", writer.out.numbers(np.fromiter(values, dtype=np.int64, count=len(values)))]
     except OverflowError:

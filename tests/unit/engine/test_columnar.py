@@ -54,8 +54,10 @@ def each(values: Sequence[int]) -> Sequence[int]:
     ("build", "reason"),
     [
         (lambda s: s.session_window(3, 9).aggregate(n=sd.count()), "its windows are session"),
-        (lambda s: s.snapshot_window(output=sd.Output.POINT_AT_END).aggregate(n=sd.count()), "its results are points"),
-        (lambda s: s.tumbling_window(10).apply(Through(), lambda e: e.v), "Through is time-sensitive"),
+        (
+            lambda s: s.tumbling_window(10, output=sd.Output.TIME_BOUND).apply(Through(), lambda e: e.v),
+            "what its module promises",
+        ),
         (lambda s: s.session_window(3, 9).apply(each, lambda e: e.v), "its windows are session"),
     ],
 )
