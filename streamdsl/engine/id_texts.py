@@ -156,8 +156,8 @@ def _written(ids: Ids) -> Parts | None:
 def _held_texts(column: Held) -> Chosen | Known:
     if (dictionary := column.dictionary) is not None:
         return Known(column.codes, partial(dictionary.of_all, _texts_of_all, join=_one_behind_the_other))
-    codes, values = column.known()
-    return Chosen(_texts(values.tolist()), codes)
+    codes, values = column.distinct()
+    return Known(codes, partial(_texts_of_all, values)) if isinstance(values, Held) else Chosen(_texts(values.tolist()), codes)
 
 
 def _texts_of_all(given: AnyColumn, before: str, behind: str) -> Any:

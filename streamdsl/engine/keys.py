@@ -89,9 +89,15 @@ class PartNumbers:
     def before_saved(self) -> None:
         """Make the values that wait, and remember their numbers by `payload_key`; till then they are known by fingerprints."""
         if (first := len(self._numbers)) < self._n_values:
-            values = self._shown[first:].tolist()
+            is_there = np.ones(self._shown.size, dtype=np.bool_)
+            is_there[:first] = False
+            if self._free:  # then all that are there wait
+                is_there[self._free] = False
+                self._shown.put(np.array(self._free), None, self._shown.size)
+            places = flatnonzero(is_there)
+            values = self._shown[places].tolist()
             keys = _plain_keys(values, unique(map(type, values)))
-            self._numbers.update(zip(keys, range(self.limit + first, self.limit + self._shown.size), strict=True))
+            self._numbers.update(zip(keys, (self.limit + places).tolist(), strict=True))
 
     def of(self, column: AnyColumn) -> Ticks:
         """Return each value's number, equal where `payload_key`s are."""
@@ -160,14 +166,20 @@ class PartNumbers:
         """Return the numbers of the values of codes: those that are not known by their fingerprints are looked at."""
         if len(codes) < _MANY and self._shown not in _KNOWN:
             return self._of_each(source.coded(codes))
-        wait = None if self._are_own or self._free else self._waiting
+        wait = None if self._are_own or (self._free and self._numbers) else self._waiting
         return _KNOWN.setdefault(self._shown, KnownValues()).find(source, codes, self._of_each, wait, self._n_values)
 
     def _waiting(self, values: Source) -> Ticks:
         """Return the numbers of values that are new, which wait until somebody reads them."""
-        first = self._shown.size
-        self._shown.wait(values)
-        return self.limit + np.arange(first, self._shown.size)
+        places = self._places(values.size)
+        self._shown.wait(values, places)
+        return self.limit + places
+
+    def _places(self, count: int) -> Rows:
+        """Return so many places of new values, those behind the others last."""
+        n_again = max(len(self._free) - count, 0)
+        again, self._free = self._free[n_again:], self._free[:n_again]
+        return np.append(np.array(again, dtype=np.intp), np.arange(self._shown.size, self._shown.size + count - len(again)))
 
     def _of_mixed(self, column: Column, values: list[Any]) -> Ticks:
         """Return the numbers of values some of which are integers, that are their own numbers."""
@@ -187,9 +199,8 @@ class PartNumbers:
         if None in map(self._numbers.get, keys):
             new = [key for key in dict.fromkeys(keys) if key not in self._numbers]
             firsts = None if keys is values else dict(zip(reversed(keys), reversed(values), strict=True))
-            places = np.array([self._free.pop() for _ in new[: len(self._free)]], dtype=np.int64)
-            stop = self._shown.size + len(new) - len(places)
-            places = np.append(places, np.arange(self._shown.size, stop))
+            places = self._places(len(new))
+            stop = max(self._shown.size, int(places[-1]) + 1)
             self._shown.put(places, object_column(new if firsts is None else list(map(firsts.__getitem__, new))), stop)
             self._numbers.update(zip(new, (self.limit + places).tolist(), strict=True))
             self._shown.is_typed |= not kinds.isdisjoint(_TYPED)
@@ -278,15 +289,21 @@ class PartNumbers:
         wide = self._wide.slots()
         wide = wide[flatnonzero(~are_among(self.wide + wide, numbers))]
         places = np.arange(self._shown.size)
-        n_kept = int(np.count_nonzero(are_among(self.limit + places, numbers)))
+        are_kept = are_among(self.limit + places, numbers)
+        n_kept = int(np.count_nonzero(are_kept))
         if not len(wide) and n_kept == self._n_values:
             return
         self._wide.release(wide)
-        self._shown = self._shown.copy()  # what has been known of held values is known no more
         if not n_kept:
             self._numbers.clear()
             self._shown, self._free = Dictionary(), []
-        elif n_kept < self._n_values:
+            return
+        if not self._numbers and (found := self._shown.only(kept := flatnonzero(are_kept))) is not None:
+            (self._shown, values), self._free = found, flatnonzero(~are_kept).tolist()
+            _KNOWN[self._shown] = KnownValues.of(values, self.limit + kept)
+            return
+        self._shown = self._shown.copy()  # what has been known of held values is known no more
+        if n_kept < self._n_values:
             self.before_saved()
             known = np.fromiter(self._numbers.values(), dtype=np.int64, count=len(self._numbers))
             gone = flatnonzero(~are_among(known, numbers))

@@ -39,6 +39,13 @@ class KnownValues:
         self._late: list[tuple[Source, Ticks]] = []
         """Those of the first source, which nobody knows by their fingerprints yet."""
 
+    @classmethod
+    def of(cls, waiting: Source, numbers: Ticks) -> KnownValues:
+        """Return what is known where only these values are, which wait and have these numbers."""
+        known = cls()
+        known._first, known._late, known._n_waited = ref(waiting), [(waiting, numbers)], waiting.size
+        return known
+
     def recall(self, source: Source) -> Known | None:
         """Return what is known of the codes of a source from one before it."""
         book = source.codebook if self._book is not None else None

@@ -30,6 +30,8 @@ FEW: Final = 64
 _WHOLE: Final = slice(None)
 _TYPED: Final = frozenset({int, float, bool})
 _NONE: Final[Column] = np.empty(0, dtype=object)
+_SPARSE: Final = 16
+"""Where it is asked for one of so many values that wait, only that is made."""
 _WORTH: Final = 4
 """So many values of a dictionary are worth a look for each row."""
 
@@ -67,20 +69,31 @@ class Dictionary:
 
     def __init__(self, values: Column = _NONE, is_typed: bool = False) -> None:
         self._column = values
-        self._waiting: Source | None = None
-        """The values at the end that nobody has read."""
+        self._waiting: Held | None = None
+        """The values at the end that nobody has read: which rows of a source they are."""
         self.size = len(values)
         self.is_typed = is_typed
         """Whether there may be integers, floats or bools among objects."""
 
     def __getitem__(self, codes: Rows | slice) -> Column:
         """Return the values of some codes."""
+        if not isinstance(codes, slice) and _SPARSE * len(codes) < self.size and (waiting := self._all_waiting) is not None:
+            return waiting[codes].column
         values = self._whole()[: self.size][codes]
         return column_of(values.tolist()) if self.is_typed else values
 
+    def held(self, codes: Rows) -> AnyColumn:
+        """Return the values of some codes, held where nobody has read any."""
+        return self[codes] if self._all_waiting is None else self._all_waiting[codes]
+
     def one(self, code: int) -> Any:
         """Return the value of a code."""
-        return self._whole()[code]
+        return self._whole()[code] if self._all_waiting is None else self._all_waiting[np.array([code])].column.item(0)
+
+    @property
+    def _all_waiting(self) -> Held | None:
+        """Its values, if nobody has read any of them."""
+        return self._waiting if not len(self._column) else None
 
     def put(self, places: Rows | int, values: Any, stop: int) -> None:
         """Put values at places of their own, all of which are before `stop`."""
@@ -91,23 +104,52 @@ class Dictionary:
             _FOUND.pop(self, None)
         self.size = max(self.size, stop)
 
-    def wait(self, values: Source) -> None:
-        """Put the values of a source behind the others; they wait there until somebody reads them.
+    def wait(self, values: Source, places: Rows) -> None:
+        """Put the values of a source at places of their own, where they wait until somebody reads them.
+
+        The last of these places are those behind the others; there are others only if nobody has read any value.
 
         >>> dictionary = Dictionary()
-        >>> dictionary.wait(Coded(np.array([1, 0]), object_column("ab")))
-        >>> dictionary.one(0), dictionary.size
-        ('b', 2)
+        >>> dictionary.wait(Coded(np.array([1, 0]), object_column("ab")), np.array([0, 1]))
+        >>> dictionary.wait(Coded(np.array([0, 1]), object_column("cd")), np.array([1, 2]))
+        >>> dictionary[:].tolist(), dictionary.size
+        (['b', 'c', 'd'], 3)
         """
         if len(self._column) > self.size:
             self._column = self._column[: self.size]
-        self._waiting = values if self._waiting is None else self._waiting.followed_by(values)
-        self.size += values.size
+        made, size = len(self._column), max(self.size, int(places[-1]) + 1)
+        are_again = int(places.min()) < self.size
+        if self._waiting is None:
+            self._waiting = Held(values)
+        else:
+            before = self._waiting.source
+            waiting, rows = before.followed_by(values), self._waiting.rows
+            if are_again or not isinstance(rows, slice):
+                known = np.arange(self.size - made) if isinstance(rows, slice) else rows
+                rows = np.concatenate([known, np.zeros(size - self.size, dtype=np.intp)])
+                rows[places - made] = before.size + np.arange(values.size)
+            self._waiting = Held(waiting, rows)
+        self.size = size
+        if are_again:
+            _FOUND.pop(self, None)
+
+    def only(self, places: Rows) -> tuple[Dictionary, Source] | None:
+        """Return one with the values at some places alone, and these; None where values have been read.
+
+        At other places there are any values, which nobody may ask for.
+        """
+        if (waiting := self._all_waiting) is None:
+            return None
+        found, kept = Dictionary(), waiting.source.only(waiting[places].rows)
+        rows = np.zeros(self.size, dtype=np.intp)
+        rows[places] = np.arange(len(places))
+        found._waiting, found.size = Held(kept, rows), self.size
+        return found, kept
 
     def make(self) -> None:
         """Make the values that wait."""
         if self._waiting is not None:
-            values, self._waiting = self._waiting.values(_WHOLE), None
+            values, self._waiting = self._waiting.column, None
             self.is_typed |= not _TYPED.isdisjoint(unique(map(type, values.tolist())))
             self._column = np.concatenate([self._column.astype(object, copy=False), values.astype(object, copy=False)])
 
@@ -123,7 +165,7 @@ class Dictionary:
     def _behind(self, start: int) -> AnyColumn:
         """Return all values from a code on, held where all of them wait."""
         made = len(self._column)
-        return self[start:] if start < made or self._waiting is None else Held(self._waiting)[start - made :]
+        return self[start:] if start < made or self._waiting is None else self._waiting[start - made :]
 
     def copy(self) -> Dictionary:
         """Return another with these values."""
@@ -198,6 +240,10 @@ class Source(ABC):
     @abstractmethod
     def coded(self, codes: Rows) -> Column:
         """Return the values of some codes."""
+
+    def held(self, codes: Rows) -> AnyColumn:
+        """Return the values of some codes, held where nobody has read them."""
+        return self.coded(codes)
 
     @property
     @abstractmethod
@@ -303,14 +349,24 @@ class Held:
 
     def known(self) -> tuple[Rows, Column]:
         """Return a number for each row, and the value of each number; each number is some row's."""
+        codes, used = self._used()
+        return codes, self.source.coded(used)
+
+    def distinct(self) -> tuple[Rows, AnyColumn]:
+        """Return what `known` does; values that nobody has read stay held."""
+        codes, used = self._used()
+        return codes, self.source.held(used)
+
+    def _used(self) -> tuple[Rows, Rows]:
+        """Return a number for each row, and the code of each number; each number is some row's."""
         codes = self.codes
-        used = np.zeros(self.source.n_codes, dtype=np.intp)
-        used[codes] = 1
-        found = used.nonzero()[0]
-        if len(found) < len(used):
-            used[found] = np.arange(len(found))
-            codes = used[codes]
-        return codes, self.source.coded(found)
+        numbers = np.zeros(self.source.n_codes, dtype=np.intp)
+        numbers[codes] = 1
+        used = numbers.nonzero()[0]
+        if len(used) < len(numbers):
+            numbers[used] = np.arange(len(used))
+            codes = numbers[codes]
+        return codes, used
 
     @property
     def dictionary(self) -> Dictionary | None:
@@ -322,7 +378,7 @@ class Held:
         """Return a function of a column of values, which may be held, for all rows; it is told each value once."""
         if (dictionary := self.dictionary) is not None:
             return dictionary.of_all(function)[self.codes]
-        codes, values = self.known()
+        codes, values = self.distinct()
         return function(values)[codes]
 
 
@@ -342,6 +398,9 @@ class Coded(Source):
 
     def coded(self, codes: Rows) -> Column:
         return self.dictionary[codes]
+
+    def held(self, codes: Rows) -> AnyColumn:
+        return self.dictionary.held(codes)
 
     def fingerprints(self, codes: Rows) -> Fingerprints | None:
         values = self.coded(codes)

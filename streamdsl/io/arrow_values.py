@@ -47,7 +47,7 @@ def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
         found = None if values.dictionary is None else _taken(values.dictionary, values.codes)
         if found is not None:
             return found if hint is None else _as_declared(found, declared_type(hint))
-        codes, known = values.known()
+        codes, known = values.distinct()
         return arrow_array(name, known, hint).take(as_arrow(codes))
     if isinstance(values, np.ndarray) and values.dtype != object:
         array = as_arrow(values)
