@@ -56,6 +56,22 @@ class Sabotage:
 
 SABOTAGES = (
     Sabotage(
+        "a key that waits where another was forgotten is shown as that one",
+        "streamdsl/expr/held.py",
+        "                self._rows[places - made] = self._waiting.size + np.arange(values.size)\n",
+        "",
+        "keys_that_wait",
+        where="unit/engine",
+    ),
+    Sabotage(
+        "keys that are kept are known by the numbers of others",
+        "streamdsl/engine/keys.py",
+        "KnownValues.of(values, self.limit + kept)",
+        "KnownValues.of(values, self.limit + kept[::-1])",
+        "keys_that_wait",
+        where="unit/engine",
+    ),
+    Sabotage(
         "what another table of keys knows of codes is taken for one's own",
         "streamdsl/engine/keys.py",
         "source.numbers is None or source.numbers.dictionary is not self._shown",

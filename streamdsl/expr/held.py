@@ -65,35 +65,41 @@ class Dictionary:
     ([0], None, [1, 0])
     """
 
-    __slots__ = ("__weakref__", "_column", "_waiting", "is_typed", "size")
+    __slots__ = ("__weakref__", "_column", "_rows", "_waiting", "is_typed", "size")
 
     def __init__(self, values: Column = _NONE, is_typed: bool = False) -> None:
         self._column = values
-        self._waiting: Held | None = None
-        """The values at the end that nobody has read: which rows of a source they are."""
+        self._waiting: Source | None = None
+        """The source of the values at the end, if nobody has read them."""
+        self._rows: Rows | None = None
+        """Which of its rows they are; None where they are all, in order."""
         self.size = len(values)
         self.is_typed = is_typed
         """Whether there may be integers, floats or bools among objects."""
 
     def __getitem__(self, codes: Rows | slice) -> Column:
         """Return the values of some codes."""
-        if not isinstance(codes, slice) and _SPARSE * len(codes) < self.size and (waiting := self._all_waiting) is not None:
-            return waiting[codes].column
+        if not isinstance(codes, slice) and _SPARSE * len(codes) < self.size and (held := self._held) is not None:
+            return held[codes].column
         values = self._whole()[: self.size][codes]
         return column_of(values.tolist()) if self.is_typed else values
 
+    @property
+    def _waiting_rows(self) -> Rows | slice:
+        return _WHOLE if self._rows is None else self._rows
+
     def held(self, codes: Rows) -> AnyColumn:
         """Return the values of some codes, held where nobody has read any."""
-        return self[codes] if self._all_waiting is None else self._all_waiting[codes]
+        return self[codes] if (held := self._held) is None else held[codes]
 
     def one(self, code: int) -> Any:
         """Return the value of a code."""
-        return self._whole()[code] if self._all_waiting is None else self._all_waiting[np.array([code])].column.item(0)
+        return self._whole()[code] if (held := self._held) is None else held[np.array([code])].column.item(0)
 
     @property
-    def _all_waiting(self) -> Held | None:
+    def _held(self) -> Held | None:
         """Its values, if nobody has read any of them."""
-        return self._waiting if not len(self._column) else None
+        return None if self._waiting is None or len(self._column) else Held(self._waiting, self._waiting_rows)
 
     def put(self, places: Rows | int, values: Any, stop: int) -> None:
         """Put values at places of their own, all of which are before `stop`."""
@@ -120,15 +126,13 @@ class Dictionary:
         made, size = len(self._column), max(self.size, int(places[-1]) + 1)
         are_again = int(places.min()) < self.size
         if self._waiting is None:
-            self._waiting = Held(values)
+            self._waiting = values
         else:
-            before = self._waiting.source
-            waiting, rows = before.followed_by(values), self._waiting.rows
-            if are_again or not isinstance(rows, slice):
-                known = np.arange(self.size - made) if isinstance(rows, slice) else rows
-                rows = np.concatenate([known, np.zeros(size - self.size, dtype=np.intp)])
-                rows[places - made] = before.size + np.arange(values.size)
-            self._waiting = Held(waiting, rows)
+            if are_again or self._rows is not None:
+                known = np.arange(self.size - made) if self._rows is None else self._rows
+                self._rows = np.concatenate([known, np.zeros(size - self.size, dtype=np.intp)])
+                self._rows[places - made] = self._waiting.size + np.arange(values.size)
+            self._waiting = self._waiting.followed_by(values)
         self.size = size
         if are_again:
             _FOUND.pop(self, None)
@@ -138,23 +142,22 @@ class Dictionary:
 
         At other places there are any values, which nobody may ask for.
         """
-        if (waiting := self._all_waiting) is None:
+        if (held := self._held) is None:
             return None
-        found, kept = Dictionary(), waiting.source.only(waiting[places].rows)
-        rows = np.zeros(self.size, dtype=np.intp)
-        rows[places] = np.arange(len(places))
-        found._waiting, found.size = Held(kept, rows), self.size
+        found, kept = Dictionary(), held.source.only(held[places].rows)
+        found._waiting, found.size, found._rows = kept, self.size, np.zeros(self.size, dtype=np.intp)
+        found._rows[places] = np.arange(len(places))
         return found, kept
 
     def make(self) -> None:
         """Make the values that wait."""
         if self._waiting is not None:
-            values, self._waiting = self._waiting.column, None
+            values, self._waiting, self._rows = self._waiting.values(self._waiting_rows), None, None
             self.is_typed |= not _TYPED.isdisjoint(unique(map(type, values.tolist())))
             self._column = np.concatenate([self._column.astype(object, copy=False), values.astype(object, copy=False)])
 
     def __getstate__(self) -> Any:
-        return None, {"_column": self._whole(), "_waiting": None, "size": self.size, "is_typed": self.is_typed}
+        return None, {"_column": self._whole(), "_waiting": None, "_rows": None, "size": self.size, "is_typed": self.is_typed}
 
     def _whole(self) -> Column:
         """Return the values, made; there may be places behind them."""
@@ -165,7 +168,7 @@ class Dictionary:
     def _behind(self, start: int) -> AnyColumn:
         """Return all values from a code on, held where all of them wait."""
         made = len(self._column)
-        return self[start:] if start < made or self._waiting is None else self._waiting[start - made :]
+        return self[start:] if start < made or self._waiting is None else Held(self._waiting, self._waiting_rows)[start - made :]
 
     def copy(self) -> Dictionary:
         """Return another with these values."""

@@ -278,6 +278,47 @@ def test_a_session_fed_keys_of_any_kind_sends_what_their_events_cause(seed: int)
     assert found == expected
 
 
+COMING: dict[str, Callable[[int], Any]] = {
+    "texts": lambda n: f"customer-{n:04d}",
+    "dates": lambda n: date(2026, 1, 1) + timedelta(n),
+    "decimals": lambda n: Decimal(n) / 100,
+}
+"""Keys that wait as Arrow's values until somebody reads them."""
+
+
+@examples(120)
+@given(SEEDS)
+def test_keys_that_come_and_go_are_known_again_while_somebody_holds_them(seed: int) -> None:
+    rng = Random(seed)
+    key, emit, name = COMING[rng.choice(list(COMING))], rng.choice(EMITS), rng.choice(["k", "hopping", "union", "join"])
+    query, pushes, since, first = KEYS[name](sd.source("s")), list[Any](), 0, 0
+    for at in range(rng.randint(3, 9)):
+        rows = rng.choice([90, 90, 200, 3 if at else 90])
+        numbers = [rng.randint(0, 80) + 20 * at if rng.random() < 0.95 else rng.randint(0, 300) for _ in range(rows)]
+        starts = sorted(since + rng.randint(0, 12) for _ in range(rows))
+        table = pa.table({"le": starts, "k": list(map(key, numbers)), "v": [rng.randint(-3, 3) for _ in range(rows)]})
+        pushes.append((table, events_of(table, first)))
+        first += rows
+        if rng.random() < 0.7:
+            since += rng.randint(5, 25)
+            pushes.append(([Cti(since)], [Cti(since)]))
+    pushes.append(([Cti(sd.INFINITY)],) * 2)
+    with patch.object(KeyTable, "is_due", property(lambda table: table.remembered > 0)):  # asked for after each push
+        with row_by_row():
+            session = query.open(emit=emit)
+            expected = [shown(session.feed(events)) for _, events in pushes]
+        with small_limits(rng):
+            session, sent, reads_at_once = query.open(emit=emit), list[Any](), rng.random() < 0.3
+            for frame, events in pushes:
+                one_by_one = rng.random() < 0.1 and name != "join"  # whose rows have the ids that frames give
+                sent.append(session.feed(events if one_by_one else frame))
+                sent[-1] = shown(sent[-1]) if reads_at_once else sent[-1]
+                if rng.random() < 0.05:
+                    session = restored(query.plan(), None, session.snapshot(trust=True), True, ())
+            found = sent if reads_at_once else list(map(shown, sent))
+    assert found == expected
+
+
 def pushed(rng: Random, key: str, other: str) -> Iterator[tuple[Any, list[Event[Any]]]]:
     """Yield frames by all doors, some of which are parts of one table, and their events; CTIs stand between."""
     start, first = 0, 0

@@ -8,7 +8,8 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import given
+import pyarrow as pa
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamdsl.engine.codes import factorise
@@ -17,9 +18,11 @@ from streamdsl.engine.index.pair_index import PAIR_SEEKER
 from streamdsl.engine.keys import KeyTable, PartNumbers
 from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.expr import kernel
+from streamdsl.expr.held import Held
 from streamdsl.expr.nodes import Field, Make
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import column_of
+from streamdsl.io.arrow_held import ArrowSource
 from streamdsl.temporal import INFINITY, MIN_TIME, payload_key
 
 pairs = st.lists(st.tuples(st.integers(0, 3), st.one_of(st.integers(-3, 3), st.integers(MIN_TIME, INFINITY))), max_size=20)
@@ -61,6 +64,35 @@ def test_numbers_are_equal_where_keys_are_and_stand_for_them(batches: list[list[
             part.keep(numbers)
             assert len(part) == len({n for n in numbers.tolist() if n >= part.limit})
             assert list(map(payload_key, part.values(numbers).tolist())) == list(map(payload_key, values))
+
+
+wanted = st.lists(st.integers(0, 40), min_size=1, max_size=30)
+steps = st.lists(st.tuples(wanted, st.sets(st.integers(0, 40)), st.sampled_from([False] * 5 + [True])), min_size=2)
+
+
+@settings(max_examples=150)
+@given(steps, st.sampled_from([False, False, True]), st.data())
+def test_keys_that_wait_are_forgotten_alone_and_known_again_till_then(
+    pushes: list[tuple[list[int], set[int], bool]], is_mixed: bool, data: st.DataObject
+) -> None:
+    part, known = PartNumbers(62), dict[str, int]()
+    with patch("streamdsl.engine.keys._MANY", 1):
+        for row, (wanted, kept, looks) in enumerate(pushes):
+            texts = [f"customer-{number}" for number in wanted]
+            is_held = not is_mixed or data.draw(st.booleans())
+            numbers = part.of(Held(ArrowSource(pa.chunked_array([texts]))) if is_held else column_of(texts)).tolist()
+            for text, number in zip(texts, numbers, strict=True):
+                assert known.setdefault(text, number) == number
+            assert len(set(known.values())) == len(known) == len(part)
+            if looks or row == len(pushes) - 1:
+                listed = np.array(list(known.values()))
+                held = part.held(listed)
+                assert part.value(listed.item(-1)) == list(known)[-1]
+                shown = held if looks else part.values(listed)
+                assert shown.tolist() == list(known)
+            known = {text: number for text, number in known.items() if int(text[9:]) in kept}
+            part.keep(np.array(list(known.values()), dtype=np.int64))
+            assert len(part) == len(known)
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2), st.booleans()), max_size=30))
