@@ -56,6 +56,14 @@ class Sabotage:
 
 SABOTAGES = (
     Sabotage(
+        "values of the first column are taken for new though another one has had them",
+        "streamdsl/engine/known_values.py",
+        "self._is_alone &= self._first() is source",
+        "self._is_alone = self._first() is source",
+        "take_turns",
+        where="unit/engine",
+    ),
+    Sabotage(
         "a key that waits where another was forgotten is shown as that one",
         "streamdsl/expr/held.py",
         "                self._rows[places - made] = self._waiting.size + np.arange(values.size)\n",

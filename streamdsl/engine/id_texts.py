@@ -137,7 +137,7 @@ def id_texts(ids: Ids) -> Any:
     return text_array(list(map(id_text, ids.tolist()))) if parts is None else _joined([*parts, *versions], len(ids))
 
 
-def _written(ids: Ids) -> Parts | None:
+def _written(ids: Ids | AnyColumn) -> Parts | None:
     """Return the texts of ids that are made of columns of integers, and of held ones; None of others."""
     if isinstance(ids, np.ndarray):
         kind = ids.dtype.kind
@@ -146,11 +146,11 @@ def _written(ids: Ids) -> Parts | None:
         return [_held_texts(ids)]
     if isinstance(ids, PairIds):
         return _tuple([_written(column) for column in ids.columns])
-    if type(ids) is not WindowIds:
+    if not isinstance(ids, WindowIds):
         return None
-    starts, *leaves = ids.columns
+    starts, leaves, ordinals = ids.parts
     path = [] if ids.keys is None else [_path(ids.keys, leaves)]
-    return _tuple([[repr(ids.label)], *path, _written(starts), ["0"]])
+    return _tuple([[repr(ids.label)], *path, _written(starts), ["0"] if ordinals is None else _written(ordinals)])
 
 
 def _held_texts(column: Held) -> Chosen | Known:
@@ -194,7 +194,7 @@ def _float_texts(floats: Column) -> Chosen:
     return Chosen(_texts(encoded.dictionary.to_pylist()), as_numpy(encoded.indices))
 
 
-def _path(keys: KeyTable, leaves: Sequence[Column]) -> Parts | None:
+def _path(keys: KeyTable, leaves: Sequence[AnyColumn]) -> Parts | None:
     """Return what `keys.spell` gives, as text."""
     mine = len(keys.exprs)
     parts = [_written(column) for column in leaves[len(leaves) - mine :]]

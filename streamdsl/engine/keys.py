@@ -171,7 +171,9 @@ class PartNumbers:
 
     def _waiting(self, values: Source) -> Ticks:
         """Return the numbers of values that are new, which wait until somebody reads them."""
-        places = self._places(values.size)
+        behind = np.arange(self._shown.size, self._shown.size + values.size)
+        # A place whose value has been read is not taken again: those that wait stand behind it.
+        places = self._places(values.size) if self._shown.waits else behind
         self._shown.wait(values, places)
         return self.limit + places
 

@@ -30,6 +30,8 @@ class KnownValues:
     def __init__(self) -> None:
         self._kinds: dict[str, _OneKind] = {}
         self._first: ref[Source] | None = None
+        self._is_alone = True
+        """Whether no other source than the first one has come yet."""
         self._book: tuple[Codebook, Known] | None = None
         """The last codebook, and what is known of its codes."""
         self._recurs = False
@@ -43,7 +45,7 @@ class KnownValues:
     def of(cls, waiting: Source, numbers: Ticks) -> KnownValues:
         """Return what is known where only these values are, which wait and have these numbers."""
         known = cls()
-        known._first, known._late, known._n_waited = ref(waiting), [(waiting, numbers)], waiting.size
+        known._is_alone, known._late, known._n_waited = False, [(waiting, numbers)], waiting.size
         return known
 
     def recall(self, source: Source) -> Known | None:
@@ -73,7 +75,8 @@ class KnownValues:
         all `n_values` that have numbers are known here then.
         """
         self._first = self._first or ref(source)
-        if self._first() is source:
+        self._is_alone &= self._first() is source  # in a union two sources take turns
+        if self._is_alone:
             waiting = source.waiting(codes) if wait is not None and self._n_waited == n_values else None
             if wait is None or waiting is None:
                 return look(source.coded(codes))

@@ -97,6 +97,11 @@ class Dictionary:
         return self._whole()[code] if (held := self._held) is None else held[np.array([code])].column.item(0)
 
     @property
+    def waits(self) -> bool:
+        """Whether there are values, of which nobody has read any."""
+        return self._held is not None
+
+    @property
     def _held(self) -> Held | None:
         """Its values, if nobody has read any of them."""
         return None if self._waiting is None or len(self._column) else Held(self._waiting, self._waiting_rows)

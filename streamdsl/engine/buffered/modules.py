@@ -23,6 +23,7 @@ from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.builtin import Builtin
 from streamdsl.udm.incremental import Held, copied, detached, keeps_state
 from streamdsl.udm.invoke import as_result, empty_result, payloads_of, results_of
+from streamdsl.udm.top_k import TopK
 
 LONG: Final = 64
 """Windows with so many rows are not looked through anew where what comes tells their results."""
@@ -289,7 +290,9 @@ def _result(module: Any, value: Any, own: Callable[[Any], Any] = lambda value: v
 
 
 def _results(module: Any, found: Any, own: Callable[[Any], Any] = lambda value: value) -> list[Any]:
-    """Return the payloads in what an operator has returned."""
+    """Return the payloads in what an operator has returned; of a choice of rows these are payloads already."""
+    if type(module) is TopK:
+        return list(found)
     return [_result(module, item, own) for item in results_of(module, found)]
 
 

@@ -24,6 +24,12 @@ class WindowIds(DeferredIds):
         self.label = label
         self.keys = keys
 
+    @property
+    def parts(self) -> tuple[AnyColumn, list[AnyColumn], AnyColumn | None]:
+        """The windows' starts, the leaves of their groups' keys, and, where a window has several results, the number of each."""
+        starts, *leaves = self.columns
+        return starts, leaves, None
+
     def with_columns(self, *columns: AnyColumn) -> WindowIds:
         """Return the ids of other results."""
         return WindowIds(self.label, self.keys, *columns)

@@ -42,6 +42,11 @@ class ResultIds(WindowIds):
 
     __slots__ = ()
 
+    @property
+    def parts(self) -> tuple[AnyColumn, list[AnyColumn], AnyColumn | None]:
+        starts, *leaves, ordinals = self.columns
+        return starts, leaves, ordinals
+
     def with_columns(self, *columns: AnyColumn) -> ResultIds:
         return ResultIds(self.label, self.keys, *columns)
 

@@ -95,6 +95,15 @@ def test_keys_that_wait_are_forgotten_alone_and_known_again_till_then(
             assert len(part) == len(known)
 
 
+def test_keys_of_two_columns_that_take_turns_are_the_same() -> None:
+    part = PartNumbers(62)
+    one, other = (Held(ArrowSource(pa.chunked_array([list(texts)]))) for texts in ("abcd", "cdef"))
+    with patch("streamdsl.engine.keys._MANY", 1):
+        numbers = [*part.of(one[:2]), *part.of(other), *part.of(one[2:])]
+    known = dict(zip("abcdef", numbers, strict=False))
+    assert numbers == [known[text] for text in "abcdefcd"]
+
+
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2), st.booleans()), max_size=30))
 def test_slots_stay_with_their_window_and_group(steps: list[tuple[int, int, bool]]) -> None:
     table, model = SlotTable(), dict[tuple[int, int], int]()
