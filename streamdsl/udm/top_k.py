@@ -31,14 +31,18 @@ class TopK(UDO[tuple[Any, Any], Any]):
 
     def compute_result(self, payloads: Sequence[tuple[Any, Any]]) -> Iterator[Any]:
         """Yield the largest rows, the largest first."""
-        placed = [(_place(value), row) for value, row in payloads if value is not None]
-        placed.sort(key=lambda item: item[0], reverse=True)
-        rank = 0
-        for position, (place, row) in enumerate(placed):
-            if not position or place != placed[position - 1][0]:
+        rows = [row for row in payloads if row[0] is not None]
+        places = [value for value, _ in rows]
+        if any(map(is_nan, places)):
+            places = [(is_nan(value), 0 if is_nan(value) else value) for value in places]
+        order = sorted(range(len(rows)), key=places.__getitem__, reverse=True)
+        rank, before = 0, None
+        for position, at in enumerate(order):
+            if not position or places[at] != before:
                 rank = position + 1
             if rank > self.k:
                 return
+            before, row = places[at], rows[at][1]
             yield (rank, row) if self.rank else row
 
     def __eq__(self, other: object) -> bool:
@@ -46,7 +50,3 @@ class TopK(UDO[tuple[Any, Any], Any]):
 
     def __hash__(self) -> int:
         return hash((self.k, self.rank))
-
-
-def _place(value: Any) -> tuple[bool, Any]:
-    return (True, 0) if is_nan(value) else (False, value)
