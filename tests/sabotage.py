@@ -64,6 +64,14 @@ SABOTAGES = (
         where="unit/engine",
     ),
     Sabotage(
+        "of a column that waits the rows that are kept are the first ones",
+        "streamdsl/engine/sorted/columns.py",
+        "reduce(Source.followed_by, self._sources).only(rows)",
+        "reduce(Source.followed_by, self._sources).only(slice(len(rows)))",
+        "values_that_wait",
+        where="unit/engine",
+    ),
+    Sabotage(
         "a key that waits where another was forgotten is shown as that one",
         "streamdsl/expr/held.py",
         "                self._rows[places - made] = self._waiting.size + np.arange(values.size)\n",

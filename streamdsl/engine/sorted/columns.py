@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from streamdsl.engine.ids import DeferredIds, Ids, PairIds
+from streamdsl.expr.held import AnyColumn, Coded, Held, Source, parts_of
 from streamdsl.expr.scalars import Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, object_column
 
 _SMALLEST = 64
+_ALL = slice(None)
 
 
 class GrowingColumn:
@@ -41,8 +44,10 @@ class GrowingColumn:
         """The values, to be read."""
         return self._data[: self._size]
 
-    def append(self, values: Column) -> None:
+    def append(self, values: AnyColumn) -> None:
         """Put values at the end. O(values) amortised."""
+        if isinstance(values, Held):
+            values = values.column
         if not self._size and values.dtype == self._data.dtype != object:
             self.__init__(values)  # type: ignore[misc]
             return
@@ -86,6 +91,62 @@ class GrowingColumn:
         """Let go of the objects of these rows."""
         if self._data.dtype == object:
             self._data[rows] = None
+
+
+class WaitingColumn:
+    """The values of a column that nobody has read, as rows of sources: they are made where somebody reads them.
+
+    >>> column = WaitingColumn(Held(Coded(np.array([1, 0]), object_column("ab"))))
+    >>> column.append(Held(Coded(np.array([0]), object_column("c"))))
+    >>> column.keep(np.array([2, 0]))
+    >>> column.take(slice(None)).tolist()
+    ['c', 'b']
+    """
+
+    __slots__ = ("_made", "_sources")
+
+    def __init__(self, values: Held) -> None:
+        self._sources = [values.source.only(values.rows)]
+        self._made: GrowingColumn | None = None
+
+    def before_saved(self) -> None:
+        """Make the values."""
+        self._whole()
+
+    def _whole(self) -> GrowingColumn:
+        if self._made is None:
+            first, *others = (source.values(_ALL) for source in self._sources)
+            self._made, self._sources = GrowingColumn(first), []
+            for values in others:
+                self._made.append(values)
+        return self._made
+
+    def append(self, values: AnyColumn) -> None:
+        """Put values at the end."""
+        if self._made is None and isinstance(values, Held):
+            self._sources.append(values.source.only(values.rows))
+        else:
+            self._whole().append(values)
+
+    def one(self, row: int) -> Any:
+        """Return the value of a row, as Python's own."""
+        return self._whole().one(row)
+
+    def take(self, rows: Rows | slice) -> Column:
+        """Return the values of these rows."""
+        return self._whole().take(rows)
+
+    def keep(self, rows: Rows) -> None:
+        """Keep these rows, in this order."""
+        if self._made is not None:
+            self._made.keep(rows)
+        else:
+            self._sources = [reduce(Source.followed_by, self._sources).only(rows)]
+
+    def clear(self, rows: Rows) -> None:
+        """Let go of the objects of these rows; those that wait go when others are kept."""
+        if self._made is not None:
+            self._made.clear(rows)
 
 
 class GrowingIds:
@@ -158,7 +219,8 @@ class GrowingTable:
 
     def __init__(self, table: Table) -> None:
         self._schema = table.schema
-        self._columns = {name: GrowingColumn(table.columns[name]) for name in table.schema.columns}
+        parts = parts_of(table.columns)
+        self._columns = {name: _growing(parts[name]) for name in table.schema.columns}
         self.size = table.size
 
     @property
@@ -173,13 +235,13 @@ class GrowingTable:
             if self._schema != Schema.object():
                 whole = self.take(np.arange(self.size))
                 self.__init__(Table.of_objects(whole.payloads()))  # type: ignore[misc]
-        for name, column in table.columns.items():
+        for name, column in parts_of(table.columns).items():
             self._columns[name].append(column)
         self.size += table.size
 
     def one(self, row: int) -> Values:
         """Return the values of the fields of a row."""
-        return tuple([column._data.item(row) for column in self._columns.values()])
+        return tuple([column.one(row) for column in self._columns.values()])
 
     def take(self, rows: Rows) -> Table:
         """Return these rows; a column is read when it is asked for."""
@@ -197,12 +259,19 @@ class GrowingTable:
             column.clear(rows)
 
 
+def _growing(values: AnyColumn) -> GrowingColumn | WaitingColumn:
+    """Return values as a column that grows; those that a source of its own has wait."""
+    if isinstance(values, Held):
+        return GrowingColumn(values.column) if isinstance(values.source, Coded) else WaitingColumn(values)
+    return GrowingColumn(values)
+
+
 class _Taken(Mapping[str, Column]):
     """Some rows of columns: expressions need not read all that a row has."""
 
     __slots__ = ("_columns", "_rows", "_taken")
 
-    def __init__(self, columns: Mapping[str, GrowingColumn], rows: Rows) -> None:
+    def __init__(self, columns: Mapping[str, GrowingColumn | WaitingColumn], rows: Rows) -> None:
         self._columns = columns
         self._rows = rows
         self._taken: dict[str, Column] = {}

@@ -122,3 +122,10 @@ def test_keys_that_wait_as_values_of_arrow_are_counted() -> None:
     for part in (texts[:10_000], texts[10_000:]):  # a first table alone is not looked up
         session.feed(pa.table({"le": [1] * 10_000, "k": part}))
     assert session.stats()["group_apply_1"]["state_bytes"] > 20_000 * 40
+
+
+def test_columns_of_a_join_that_wait_as_values_of_arrow_are_counted() -> None:
+    pa = pytest.importorskip("pyarrow")
+    session = S.join(sd.source("t"), on="v", select=lambda a, b: {"v": a.v}).open()
+    session.feed(pa.table({"le": [1] * 10_000, "v": range(10_000), "k": [f"{number:040}" for number in range(10_000)]}), "s")
+    assert session.stats()["join_1"]["state_bytes"] > 10_000 * 40
