@@ -301,6 +301,11 @@ class Source(ABC):
     numbers: Known | None = None
     """What was known of the codes when last somebody asked for numbers."""
 
+    @property
+    def may_wait(self) -> bool:
+        """Whether some of its rows, put behind those of others like it, can be kept without making their values."""
+        return False
+
 
 class Held:
     """Some rows of a source, as a column.

@@ -82,6 +82,10 @@ class ArrowSource(Source):
         array = None if is_coded else _as_python_has_it(self._taken(codes))
         return None if array is None else ArrowSource(pa.chunked_array([array]))
 
+    @property
+    def may_wait(self) -> bool:
+        return not pa.types.is_dictionary(self.array.type)  # dictionaries of several arrays are not one
+
     def followed_by(self, other: Source) -> Source:
         if isinstance(other, ArrowSource) and other.array.type == self.array.type:
             return ArrowSource(pa.chunked_array([*self.array.chunks, *other.array.chunks]))

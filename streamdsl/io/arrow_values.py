@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -54,10 +54,12 @@ def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
     else:
         listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
         kinds = unique(map(type, listed)) - {NoneType}
-        if not _are_flat(listed, kinds):
+        items = unique(map(type, _items(listed))) - {NoneType} if kinds == {list} else set()
+        if kinds and not (items or kinds) <= PLAIN:
             listed = [unnested(value, _leaf) for value in listed]
         try:
-            if len(kinds) > 1 or not kinds <= _AS_THEY_ARE:
+            is_plain = kinds <= _AS_THEY_ARE or (len(items) == 1 and items <= {int, *_AS_THEY_ARE})
+            if len(kinds) > 1 or not is_plain:
                 _check_alike(listed)
                 listed, given = _exact(listed), listed
                 kinds = kinds if listed is given else {Decimal}
@@ -81,6 +83,10 @@ def _array_of(values: list[Any], kinds: set[type]) -> Any:
         known = [0 if value is None else value for value in values]
         return as_arrow(np.array(known, dtype=np.int64 if int in kinds else np.float64), nulls if nulls.any() else None)
     return pa.array(values)
+
+
+def _items(values: Iterable[Any]) -> Iterator[Any]:
+    return chain.from_iterable(value for value in values if value is not None)
 
 
 def _taken(dictionary: Dictionary, codes: Rows) -> Any:
@@ -136,13 +142,6 @@ def _digits(decimals: AnyColumn) -> Rows:
             behind = max(-exponent, 0)
             found[:, place] = max(len(digits) + exponent, 0), behind
     return found
-
-
-def _are_flat(values: list[Any], kinds: set[type]) -> bool:
-    """Say whether values of these types and None are plain values, or lists of these: Arrow takes them as they are."""
-    if kinds <= {list}:
-        kinds = unique(map(type, chain.from_iterable(value for value in values if value is not None)))
-    return kinds <= PLAIN
 
 
 def _as_declared(array: Any, kind: Any) -> Any:

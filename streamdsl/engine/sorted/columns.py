@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamdsl.engine.ids import DeferredIds, Ids, PairIds
-from streamdsl.expr.held import AnyColumn, Coded, Held, Source, parts_of
+from streamdsl.expr.held import AnyColumn, Held, Source, parts_of
 from streamdsl.expr.scalars import Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, object_column
@@ -96,8 +96,9 @@ class GrowingColumn:
 class WaitingColumn:
     """The values of a column that nobody has read, as rows of sources: they are made where somebody reads them.
 
+    >>> from streamdsl.expr.held import Coded
     >>> column = WaitingColumn(Held(Coded(np.array([1, 0]), object_column("ab"))))
-    >>> column.append(Held(Coded(np.array([0]), object_column("c"))))
+    >>> column.append(np.array(["c"], dtype=object))
     >>> column.keep(np.array([2, 0]))
     >>> column.take(slice(None)).tolist()
     ['c', 'b']
@@ -123,7 +124,7 @@ class WaitingColumn:
 
     def append(self, values: AnyColumn) -> None:
         """Put values at the end."""
-        if self._made is None and isinstance(values, Held):
+        if self._made is None and isinstance(values, Held) and values.source.may_wait:
             self._sources.append(values.source.only(values.rows))
         else:
             self._whole().append(values)
@@ -260,9 +261,9 @@ class GrowingTable:
 
 
 def _growing(values: AnyColumn) -> GrowingColumn | WaitingColumn:
-    """Return values as a column that grows; those that a source of its own has wait."""
+    """Return values as a column that grows."""
     if isinstance(values, Held):
-        return GrowingColumn(values.column) if isinstance(values.source, Coded) else WaitingColumn(values)
+        return WaitingColumn(values) if values.source.may_wait else GrowingColumn(values.column)
     return GrowingColumn(values)
 
 
