@@ -156,7 +156,7 @@ SABOTAGES = (
         "streamdsl/engine/known_values.py",
         "numbers[~self._are_same(texts, self._places[slots])] = -1",
         "pass",
-        "keys_of_any_kind",
+        "come_and_go",
     ),
     Sabotage(
         "keys are shown in the type that keys of another push have",
