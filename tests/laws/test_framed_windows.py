@@ -88,10 +88,7 @@ ANY_WINDOWS: list[Callable[..., Any]] = [
 ]
 OUTPUTS = (sd.Output.UNCHANGED, sd.Output.CLIP, sd.Output.ALIGN, sd.Output.POINT_AT_END)
 STAMPING: list[tuple[Any, sd.Output]] = [
-    *itertools.product(
-        [Through(), IncrementalSpans()],
-        [sd.Output.UNCHANGED, sd.Output.CLIP, sd.Output.ALIGN, sd.Output.POINT_AT_END],
-    ),
+    *itertools.product([Through(), IncrementalSpans()], OUTPUTS),
     (Halves(), sd.Output.CLIP),
     (Latest(), sd.Output.CLIP),
 ]

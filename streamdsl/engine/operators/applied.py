@@ -1,8 +1,13 @@
-"""The composed window operator for time-insensitive operators: each window has any number of results, which keep their ids."""
+"""The composed window operator for operators: each window has any number of results, which keep their ids.
+
+Here are the time-insensitive ones, whose results last as long as their windows: no result need be looked into where only its end
+moves, which takes two thirds of the time that pairing results by their lifetimes does (`stamped`).
+"""
 
 from __future__ import annotations
 
 import itertools
+from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -59,8 +64,8 @@ class ResultIds(WindowIds):
         return ((*id[:-1], ordinal) for id, ordinal in zip(ids, ordinals.tolist(), strict=True))  # type: ignore[index]
 
 
-class FramedApplyOperator(FramedWindowOperator):
-    """Operators over the payloads of windows whose ends depend on the rows."""
+class ApplyOperator(FramedWindowOperator):
+    """Windows with any number of results each; subclasses say how those that are out and the right ones differ."""
 
     def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         super().__init__(label, node, gate)
@@ -83,12 +88,27 @@ class FramedApplyOperator(FramedWindowOperator):
         computed = slots[shown & (touched.summed | ~was_out)]
         computed = self._computed = computed[np.lexsort((table.le[computed], table.code[computed]))]
         self.udm_calls += len(computed)
-        gone, come = self._difference(computed, self._columns(computed)["a0"].tolist())
-        gone += [Change(slot, n, payload, re, le) for slot, le, re, _ in self._ends(dead) for n, payload in self._out[slot]]
-        come += [Change(slot, n, payload, was, re) for slot, _, was, re in self._ends(moved) for n, payload in self._out[slot]]
+        out = self._exchanged(dead, moved, computed, self._columns(computed)["a0"].tolist())
         results.is_out[computed], results.re[computed] = True, table.re[computed]
         results.re[moved] = table.re[moved]
         results.is_out[dead], self._out[dead] = False, None
+        return out
+
+    @abstractmethod
+    def _exchanged(self, dead: Rows, moved: Rows, computed: Rows, results: Sequence[list[Any]]) -> Batch:
+        """Return what changes, and note in `_out` what then is out.
+
+        Dead windows have no results any more; moved ones have those that they had, and end elsewhere; `results` are of the computed.
+        """
+
+
+class FramedApplyOperator(ApplyOperator):
+    """Operators over the payloads of windows whose ends depend on the rows."""
+
+    def _exchanged(self, dead: Rows, moved: Rows, computed: Rows, results: Sequence[list[Any]]) -> Batch:
+        gone, come = self._difference(computed, results)
+        gone += [Change(slot, n, payload, re, le) for slot, le, re, _ in self._ends(dead) for n, payload in self._out[slot]]
+        come += [Change(slot, n, payload, was, re) for slot, _, was, re in self._ends(moved) for n, payload in self._out[slot]]
         return self._changes(gone + come)
 
     def _ends(self, slots: Rows) -> Iterator[tuple[int, int, int, int]]:

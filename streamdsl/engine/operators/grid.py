@@ -10,11 +10,10 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.frames.frame import Changed, Frame, Policy
 from streamdsl.engine.frames.grid import GridFrame
 from streamdsl.engine.operator import Gate
-from streamdsl.engine.operators.framed import FramedWindowOperator
+from streamdsl.engine.operators.framed import FramedWindowOperator, why_not_composed
 from streamdsl.engine.room import Coming, Room
 from streamdsl.engine.swept.timeline import RowChange, Touched
 from streamdsl.engine.windows.panes import use_panes
-from streamdsl.expr.nodes import Life
 from streamdsl.expr.table import Rows
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -104,13 +103,7 @@ def why_not_grid(node: WindowAggregate | WindowApply) -> str | None:
     """Say why the framed operator cannot run windows of a grid, None if it can."""
     if not isinstance(node.windows, Hopping):
         return f"its windows are {node.windows.describe()}, not hopping or tumbling"
-    if node.output is Output.TIME_BOUND:
-        return "what its module promises is checked for each change by itself"
     for agg in node.aggregates:
-        if agg.function.time_sensitive and keeps_state(agg.function):
-            return f"{agg.function.label} keeps a state of lifetimes"
         if keeps_state(agg.function) and use_panes(node.windows, agg.function):
             return f"the states of {agg.function.label} are merged"
-        if any(isinstance(part, Life) for expr in (agg.argument, agg.where) if expr is not None for part in expr.walk()):
-            return "an aggregate reads lifetimes"
-    return None
+    return why_not_composed(node)

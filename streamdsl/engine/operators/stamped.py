@@ -9,13 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch, payload_table
-from streamdsl.engine.operator import Gate
-from streamdsl.engine.operators.applied import ResultIds
-from streamdsl.engine.operators.framed import FramedWindowOperator
+from streamdsl.engine.operators.applied import ApplyOperator, ResultIds
 from streamdsl.engine.operators.grid import GridWindowOperator
-from streamdsl.engine.swept.timeline import Touched
-from streamdsl.expr.table import Column, object_column
-from streamdsl.plan.node import WindowAggregate, WindowApply
+from streamdsl.expr.table import Rows
 from streamdsl.temporal.change import pair
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import payload_key
@@ -43,36 +39,12 @@ class Change(NamedTuple):
     re_new: int
 
 
-class StampedApplyOperator(FramedWindowOperator):
+class StampedApplyOperator(ApplyOperator):
     """Operators that see lifetimes, and those whose results are points at the ends of windows that may move."""
 
-    def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
-        super().__init__(label, node, gate)
-        self.takes_rows = False
-        self.table.states.append(object_column([]))
-
-    @property
-    def _out(self) -> Column:
-        """The results of each window that are out."""
-        return self.table.states[-1]
-
-    def _emit(self, touched: Touched) -> Batch:
-        if not len(touched.slots) and not len(touched.gone):
-            return EMPTY
-        slots, table, results = touched.slots, self.table, self.table.results
-        was_out = results.is_out[slots]
-        shown = self._are_shown(slots, was_out)
-        dead = np.concatenate([touched.gone[results.is_out[touched.gone]], slots[was_out & ~shown]])
-        moved = slots[was_out & shown & ~touched.summed & (results.re[slots] != table.re[slots])]
-        computed = slots[shown & (touched.summed | ~was_out)]
-        computed = self._computed = computed[np.lexsort((table.le[computed], table.code[computed]))]
-        self.udm_calls += len(computed)
-        found = zip(computed.tolist(), self._columns(computed)["a0"].tolist(), strict=True)
+    def _exchanged(self, dead: Rows, moved: Rows, computed: Rows, results: Sequence[list[Any]]) -> Batch:
         now: dict[int, list[Result]] = {slot: [] for slot in dead.tolist()} | {slot: self._moved(slot) for slot in moved.tolist()}
-        now |= {slot: self._stamped(slot, given) for slot, given in found}
-        for each in (computed, moved):
-            results.is_out[each], results.re[each] = True, table.re[each]
-        results.is_out[dead] = False
+        now |= {slot: self._stamped(slot, given) for slot, given in zip(computed.tolist(), results, strict=True)}
         gone: list[Change] = []
         come: list[Change] = []
         for slot, rows in now.items():

@@ -33,7 +33,7 @@ def unfolded(values: Iterable[Any]) -> int:
 
 def _size(value: Any, known: dict[int, int]) -> int:
     cls: Any = type(value)
-    parts_of = _way(cls)
+    parts_of = _parts_of(cls)
     if parts_of is None:
         return 1
     found = known.get(id(value))
@@ -46,7 +46,7 @@ def _size(value: Any, known: dict[int, int]) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _way(cls: Any) -> Callable[[Any], Iterable[Any]] | None:
+def _parts_of(cls: Any) -> Callable[[Any], Iterable[Any]] | None:
     """Return what gives the parts that are looked at where a value of a class is compared.
 
     None for a class whose values are plain, or are only compared with themselves.
