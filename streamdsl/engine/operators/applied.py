@@ -98,7 +98,8 @@ class ApplyOperator(FramedWindowOperator):
     def _exchanged(self, dead: Rows, moved: Rows, computed: Rows, results: Sequence[list[Any]]) -> Batch:
         """Return what changes, and note in `_out` what then is out.
 
-        Dead windows have no results any more; moved ones have those that they had, and end elsewhere; `results` are of the computed.
+        Dead windows have no results any more, moved ones have those that they had but end elsewhere,
+        and `results` are those of the computed ones.
         """
 
 
