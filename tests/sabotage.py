@@ -448,13 +448,6 @@ SABOTAGES = (
         where="unit/engine",
     ),
     Sabotage(
-        "rows that are in as many windows enter one too few",
-        "streamdsl/engine/operators/columnar.py",
-        "for ahead in range(part.each):",
-        "for ahead in range(part.each - (part.each > 2)):",
-        "both_operators_give_the_same",
-    ),
-    Sabotage(
         "rows that wait are forgotten where one comes that cannot",
         "streamdsl/engine/waiting.py",
         "        self._batches.append(batch)\n",

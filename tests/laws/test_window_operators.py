@@ -142,9 +142,8 @@ def test_both_operators_give_the_same_events_after_every_push(query: sd.Stream[A
     emit, stream = data.draw(st.sampled_from(EMITS)), data.draw(pushes())
     slices = patch("streamdsl.engine.batch.SLICE", data.draw(st.sampled_from([2, 2**14])))
     compiled = patch("streamdsl.expr.kernel.FEW", data.draw(st.sampled_from([1, 2**14])))
-    alike = patch("streamdsl.engine.operators.columnar._EACH", data.draw(st.sampled_from([0, 64])))
     DIGIT_ADDER.load()
-    with slices, compiled, alike:
+    with slices, compiled:
         columnar, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
         for step in [*map(pushing, stream), lambda session: session.close()]:
             expected = general.of(step)

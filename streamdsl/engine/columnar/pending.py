@@ -58,11 +58,6 @@ class Pending:
             return self.each == 1
         return self.hi.item() - self.lo.item() == 1 if len(self.lo) == 1 else every(self.hi - self.lo == 1)
 
-    @property
-    def firsts(self) -> Pending:
-        """The rows in the first of their windows only; all are in as many."""
-        return replace(self, _hi=None, each=1, _stop=None)
-
     def clipped(self, lo: Ticks | int, hi: Ticks | int) -> Pending:
         """Return the rows that are in windows `[lo, hi)`, as far as they are."""
         if isinstance(lo, int) and isinstance(hi, int):

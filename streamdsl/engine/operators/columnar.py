@@ -39,9 +39,6 @@ from streamdsl.windows import Hopping, Output, Snapshot, unending
 
 _FEW: Final = 4
 """A row in so many windows enters all that have begun; one in more waits in the ring for those that may not show yet."""
-_EACH: Final = 64
-"""So many rows, for each window that a row is in, enter window by window."""
-
 
 Touches: TypeAlias = dict[int, tuple[int, int, int]]
 """By slot the number and the group of each cell that single rows have changed, and how many rows are in it."""
@@ -272,22 +269,9 @@ class ColumnarWindowOperator(WindowDriver):
             slots = self.cells.find(part.lo, part.groups)
             self.cells.lanes.add(slots, part.terms)
             return slots
-        if part.each and part.each * _EACH <= len(part.lo):
-            return self._enter_alike(part)
         found = combine_windows([part], self.room)
         slots = self.cells.find(found.numbers, found.groups)
         self.cells.lanes.merge(slots, found.lanes)
-        return slots
-
-    def _enter_alike(self, part: Pending) -> Rows:
-        """Do as `_add` does with rows that are all in as many windows: their sums are found once for those that begin alike."""
-        found = combine_windows([part.firsts], self.room)
-        entered = []
-        for ahead in range(part.each):
-            entered.append(self.cells.find(found.numbers + ahead, found.groups))
-            self.cells.lanes.merge(entered[-1], found.lanes)
-        slots = self.cells.each_once(entered)
-        self.room.take(len(slots))
         return slots
 
     def _period(self, number: int) -> Lifetime:
