@@ -88,6 +88,13 @@ SABOTAGES = (
         where="unit/engine",
     ),
     Sabotage(
+        "integers that come one by one are their own numbers though others lay far apart",
+        "streamdsl/engine/keys.py",
+        "return value if 0 <= value < self._own else",
+        "return value if 0 <= value < self.limit else",
+        "keys_that_come_and_go",
+    ),
+    Sabotage(
         "what another table of keys knows of codes is taken for one's own",
         "streamdsl/engine/keys.py",
         "source.numbers is None or source.numbers.dictionary is not self._shown",

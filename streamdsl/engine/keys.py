@@ -1,7 +1,8 @@
 """Group numbers: one integer per group, equal where keys are, made in columns and spelled out only at the edge of a group-apply.
 
-A key has parts: its values and, in a nested group, the group around it. Integers that fit are their own numbers; of other values
-each is remembered under a number, until no operator holds a row or a window of such a group. The numbers of two parts are put
+A key has parts: its values and, in a nested group, the group around it. Integers that fit are their own numbers, if the first
+ones lie close together; of other values each is remembered under a number, until no operator holds a row or a window of such a
+group. The numbers of two parts are put
 side by side in one integer.
 """
 
@@ -39,6 +40,10 @@ _NUMBERS: Final = frozenset({int, bool, float, Decimal, Fraction})
 _MANY: Final = 64
 """So many values are worth a look at all of them."""
 
+_SPREAD: Final = 1_024
+"""So many integers are worth a look at how far apart they lie."""
+_SPARSE: Final = 64
+"""Integers lie far apart where there is one of so many: it is then worth a look for each row that numbers lie close together."""
 _LARGE: Final = 2**16
 """So many keys are ordered sooner by the ranks of their values, though these are integers."""
 
@@ -59,9 +64,9 @@ class _Numbers(dict[Hashable, int]):
 
 
 class PartNumbers:
-    """The numbers of one part of a key: integers in `[0, limit)` are their own, other values are remembered from `limit` on.
+    """The numbers of one part of a key: integers in `[0, own)` are their own, other values are remembered from `limit` on.
 
-    Other integers, found in whole columns, have the numbers from `wide` on.
+    Other integers, found in whole columns, have the numbers from `wide` on; all have where the first ones lie far apart.
 
     >>> part = PartNumbers(BITS)
     >>> part.of(np.array([7, 3])).tolist(), part.values(part.of(column_of(["a", None]))).tolist()
@@ -72,6 +77,8 @@ class PartNumbers:
         self.limit: int = 2 ** (bits - 1)
         self.wide: int = self.limit + self.limit // 2
         self._are_own = False
+        """Whether integers have come before all others: they are not remembered with others then."""
+        self._own = self.limit
         self._numbers = _Numbers(self)
         self._shown = Dictionary()
         self._is_plain = True
@@ -121,6 +128,8 @@ class PartNumbers:
     def _of_each(self, column: Column) -> Ticks:
         """Return the numbers of values, each of which is looked at."""
         if column.dtype.kind == "i" and (self._are_own or not len(self)):
+            if not self._are_own and len(column) >= _SPREAD:
+                self._own = self.limit if _are_close(column) else 0
             self._are_own = True
             return self._of_integers(column)
         values = column.tolist()
@@ -211,18 +220,20 @@ class PartNumbers:
     def of_one(self, value: Any) -> int:
         """Return the number of a single value: what `of` gives for a column of it."""
         kind = type(value)
-        if kind is int and self._are_own and 0 <= value < self.limit:
+        if kind is int and self._are_own and 0 <= value < self._own:
             number: int = value
             return number
         if kind is int and -(2**63) <= value < 2**63 and (self._are_own or not len(self)):
             self._are_own = True
-            return value if 0 <= value < self.limit else int(self._of_wide(np.array([value]))[0])
+            return value if 0 <= value < self._own else int(self._of_wide(np.array([value]))[0])
         return self._numbers[value] if kind in _SELF else self.number(payload_key(value), value)
 
     def _of_integers(self, column: Ticks) -> Ticks:
-        if not len(column) or largest(column.view(np.uint64)) < self.limit:  # a negative one is beyond all others there
+        if not len(column) or largest(column.view(np.uint64)) < self._own:  # a negative one is beyond all others there
             return column
-        beyond = flatnonzero((column < 0) | (column >= self.limit))
+        if not self._own:
+            return self._of_wide(column)
+        beyond = flatnonzero((column < 0) | (column >= self._own))
         numbers = column.copy()
         numbers[beyond] = self._of_wide(column[beyond])
         return numbers
@@ -247,7 +258,7 @@ class PartNumbers:
         own = _whole(key) if self._are_own else None
         if own is None or not -(2**63) <= own < 2**63:
             return self._remember(key, as_payload(value))
-        return own if 0 <= own < self.limit else int(self._of_wide(np.array([own]))[0])
+        return own if 0 <= own < self._own else int(self._of_wide(np.array([own]))[0])
 
     def _remember(self, key: Hashable, shown: Any) -> int:
         place = self._free.pop() if self._free else self._shown.size
@@ -341,6 +352,11 @@ def _plain_keys(values: list[Any], kinds: set[type]) -> list[Any]:
     if Decimal in kinds and any(type(value) is Decimal and value.is_nan() for value in values):
         return list(map(payload_key, values))
     return [value if value == value else payload_key(value) for value in values] if float in kinds else values
+
+
+def _are_close(integers: Ticks) -> bool:
+    """Say whether a good part of the integers from the least to the largest are there."""
+    return int(largest(integers)) - int(least(integers)) < _SPARSE * len(integers)
 
 
 def _in_order(codes: Rows, size: int) -> Rows:

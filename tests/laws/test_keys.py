@@ -183,6 +183,8 @@ def small_limits(rng: Random) -> Iterator[None]:
         for reader in (arrow_held, pandas_columns, polars_columns):
             stack.enter_context(patch.object(reader, "FEW", few))
         stack.enter_context(patch.object(keys, "_MANY", rng.choice([1, 64])))
+        stack.enter_context(patch.object(keys, "_SPREAD", rng.choice([1, 1_024])))
+        stack.enter_context(patch.object(keys, "_SPARSE", rng.choice([1, 64])))
         stack.enter_context(patch.object(order, "_MANY", rng.choice([1, 256])))
         if rng.random() < 0.3:  # all texts have one fingerprint
             stack.enter_context(patch.object(arrow_fingerprints, "_hashes", lambda texts: np.zeros(len(texts), dtype=np.int64)))
@@ -201,7 +203,7 @@ def row_by_row() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(kernel, "MANY", 2**40))
         stack.enter_context(patch.object(kernel, "FEW", 2**40))
-        for module, name in ((keys, "_MANY"), (order, "_MANY")):
+        for module, name in ((keys, "_MANY"), (keys, "_SPREAD"), (order, "_MANY")):
             stack.enter_context(patch.object(module, name, 2**40))
         yield
 
@@ -282,8 +284,9 @@ COMING: dict[str, Callable[[int], Any]] = {
     "texts": lambda n: f"customer-{n:04d}",
     "dates": lambda n: date(2026, 1, 1) + timedelta(n),
     "decimals": lambda n: Decimal(n) / 100,
+    "ids": lambda n: n * 10**12,
 }
-"""Keys that wait as Arrow's values until somebody reads them."""
+"""Keys that wait as Arrow's values until somebody reads them, and integers that lie far apart."""
 
 
 @examples(120)
