@@ -15,6 +15,7 @@ from streamdsl.expr.held import Column as Column
 from streamdsl.expr.held import Rows as Rows
 from streamdsl.expr.held import column_of as column_of
 from streamdsl.expr.held import object_column as object_column
+from streamdsl.expr.lists import concat_lists, lists_of
 from streamdsl.expr.schema import Schema, Shape, is_positional, row_view
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import PLAIN, Record, plain, plains, records
@@ -81,13 +82,16 @@ def concat_columns(columns: Sequence[Column]) -> Column:
 
 
 def concat_parts(parts: Sequence[AnyColumn]) -> AnyColumn:
-    """Return columns one after the other; where all are held as codes they stay so."""
+    """Return columns one after the other; where all are held as codes, or as lists, they stay so."""
     sources = [part.source for part in parts if isinstance(part, Held) and isinstance(part.source, Coded)]
     if len(sources) == len(parts):
         held = [part for part in parts if isinstance(part, Held)]
         if len({id(source.dictionary) for source in sources}) == 1:
             return Held(Coded(np.concatenate([part.codes for part in held]), sources[0].dictionary))
         return _concat_coded([part.known() for part in held])
+    lists = [part for part in parts if isinstance(part, Held) and lists_of(part) is not None]
+    if len(lists) == len(parts) > 0 and (found := concat_lists(lists)) is not None:
+        return found
     return concat_columns([part.column if isinstance(part, Held) else part for part in parts])
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from streamdsl.errors import SchemaError
 from streamdsl.expr.arrow import are_null, as_arrow, text_array
 from streamdsl.expr.held import AnyColumn, Column, Dictionary, Held, Rows
+from streamdsl.expr.lists import items_of, lists_of
 from streamdsl.io.arrow_fingerprints import bits
 from streamdsl.io.arrow_held import ArrowSource
 from streamdsl.io.arrow_types import common_type, declared_type
@@ -24,6 +25,8 @@ from streamdsl.temporal.alike import unique
 from streamdsl.temporal.frames import Values
 from streamdsl.temporal.payload import PLAIN, plain
 
+_MOST_ITEMS: Final = 2**31 - 1
+"""So many items fit into one array of lists."""
 _INT64: Final = range(-(2**63), 2**63)
 _AS_THEY_ARE: Final = frozenset({str, bytes, float, bool, Decimal, date, timedelta})
 """The types whose values, if no other type is among them, Arrow takes for what they are."""
@@ -44,9 +47,12 @@ def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
         texts = values.source.passed(values.rows) if isinstance(values.source, ArrowSource) else None
         if texts is not None and (hint is None or declared_type(hint) == texts.type):
             return texts
+        if lists_of(values) is not None:
+            array = _array_of_lists(values)
+            return arrow_array(name, values.column, hint) if array is None else _hinted(array, hint)
         found = None if values.dictionary is None else _taken(values.dictionary, values.codes)
         if found is not None:
-            return found if hint is None else _as_declared(found, declared_type(hint))
+            return _hinted(found, hint)
         codes, known = values.distinct()
         return arrow_array(name, known, hint).take(as_arrow(codes))
     if isinstance(values, np.ndarray) and values.dtype != object:
@@ -69,7 +75,21 @@ def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
                 f"Arrow has no type for the values of the field {name!r}: {error}",
                 hint="to_pandas keeps any value; or select what Arrow can hold",
             ) from None
+    return _hinted(array, hint)
+
+
+def _hinted(array: Any, hint: Any) -> Any:
     return array if hint is None else _as_declared(array, declared_type(hint))
+
+
+def _array_of_lists(lists: Held) -> Any:
+    """Return lists as an array, None where none of them says of what type their items are."""
+    items, sizes = items_of(lists)
+    if not len(items) or len(items) > _MOST_ITEMS:
+        return None
+    stops = np.zeros(len(sizes) + 1, dtype=np.int32)
+    np.cumsum(sizes, out=stops[1:])
+    return pa.ListArray.from_arrays(as_arrow(stops), as_arrow(items))
 
 
 def _array_of(values: list[Any], kinds: set[type]) -> Any:

@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 from streamdsl.engine.buffered.members import Members, Values, counts_in
 from streamdsl.engine.codes import factorise
 from streamdsl.engine.sorting import stable_order
+from streamdsl.expr.held import AnyColumn, Held
+from streamdsl.expr.lists import Lists
 from streamdsl.expr.table import Column, Rows, column_of, flatnonzero, object_column
 from streamdsl.udm.builtin import Builtin, Collect, CountDistinct, First, Last, Max, Median, Min, Quantile
 
 LONG: Final = 256
 """With so many members, a window by itself costs less than windows together."""
 
-Holistic: TypeAlias = Callable[[Any, Values], Column | None]
+Holistic: TypeAlias = Callable[[Any, Values], AnyColumn | None]
 """The results of an aggregate over windows, of which each has a value, none None; None if these values are not for columns."""
 
 
@@ -178,11 +180,13 @@ def _chosen(column: Column, at: Rows) -> Column:
     return column_of(column[at].tolist()) if column.dtype == object else column[at]
 
 
-def lists(function: Collect, values: Values) -> Column:
+def lists(function: Collect, values: Values) -> AnyColumn:
     """Return the lists of all values."""
-    column, spans = values.in_windows()
+    at, lo, hi = values.members.ranges
+    if (column := values.column[at]).dtype != object:
+        return Held(Lists(column, lo, hi))
     items: list[Any] = column.tolist()
-    return object_column([items[lo:hi] for lo, hi in spans])
+    return object_column([items[start:stop] for start, stop in zip(lo.tolist(), hi.tolist(), strict=True)])
 
 
 HOLISTIC: Final[dict[type[Builtin], Holistic]] = {

@@ -14,6 +14,8 @@ from streamdsl.engine.buffered.members import Members, Values
 from streamdsl.engine.buffered.rows import RowTable
 from streamdsl.engine.buffered.runs import Order
 from streamdsl.errors import StreamDslError
+from streamdsl.expr.held import AnyColumn
+from streamdsl.expr.held import Held as HeldColumn
 from streamdsl.expr.table import Column, Rows, column_of, flatnonzero, object_column
 from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.temporal.lifetime import Lifetime
@@ -65,7 +67,7 @@ class MemberAggregate:
             members = members.only(flatnonzero(rows.argument(self._where)[members.places]))
         return Values(rows.argument(self._argument)[members.places], members)
 
-    def results(self, asked: Windows) -> Column:
+    def results(self, asked: Windows) -> AnyColumn:
         """Return the results of windows. An exception of user code is raised as it is to be shown."""
         values = self.values(asked.rows, asked.members(self.order))
         if isinstance(self.function, Builtin):
@@ -74,7 +76,7 @@ class MemberAggregate:
                 return found
         return column_of(self._of_each(values, asked))
 
-    def _of_columns(self, values: Values) -> Column | None:
+    def _of_columns(self, values: Values) -> AnyColumn | None:
         """Return a built-in aggregate of all windows at once, None if it must be computed window by window."""
         together = HOLISTIC.get(type(self.function))
         if together is None:
@@ -88,6 +90,8 @@ class MemberAggregate:
         found = together(self.function, Values(column, members.at(filled)))
         if found is None or len(filled) == members.n_windows:
             return found
+        if isinstance(found, HeldColumn):
+            found = found.column
         results = self._of_none(members.n_windows)
         if results.dtype == found.dtype != object:
             results[filled] = found

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.engine.columnar.list_slots import ListSlots
 from streamdsl.engine.index.pair_index import longer
+from streamdsl.expr.held import HeldColumns, parts_of
+from streamdsl.expr.lists import lists_of, same_lists
 from streamdsl.expr.scalars import Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, flatnonzero, object_column
@@ -27,6 +30,8 @@ class Results:
         self.is_out: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         self._schema: Schema | None = None
         self._columns: dict[str, Column] = {}
+        self._lists: dict[str, ListSlots] = {}
+        """The columns of lists that are held as such, which are not among the others."""
 
     @property
     def schema(self) -> Schema | None:
@@ -37,6 +42,8 @@ class Results:
         """Make room for `size` slots."""
         self.is_out = longer(self.is_out, size)
         self._columns = {name: longer(column, size) for name, column in self._columns.items()}
+        for lists in self._lists.values():
+            lists.grow(size)
 
     def clear(self, slots: Rows) -> None:
         """Forget the results of slots."""
@@ -44,25 +51,38 @@ class Results:
         for column in self._columns.values():
             if column.dtype == object:
                 column[slots] = None
+        for lists in self._lists.values():
+            lists.clear(slots)
 
     def payloads(self, slots: Rows) -> Table:
         """Return the results of slots that have one."""
         if self._schema is None:
             return Table.of_objects([])
-        return Table(self._schema, {name: column[slots] for name, column in self._columns.items()}, len(slots))
+        columns = {name: column[slots] for name, column in self._columns.items()}
+        if not self._lists:
+            return Table(self._schema, columns, len(slots))
+        held = {name: lists.take(slots) for name, lists in self._lists.items()}
+        return Table(self._schema, HeldColumns({**columns, **held}), len(slots))
 
     def put(self, slots: Rows, payloads: Table) -> None:
         """Note the results that go out."""
         payloads = payloads if payloads.schema is self._schema else self._conform(payloads)
-        for name, values in payloads.columns.items():
-            column = self._columns[name]
+        for name, part in parts_of(payloads.columns).items():
+            if (lists := self._lists.get(name)) is not None:
+                if (source := lists_of(part)) is not None and source.items.dtype == lists.items.dtype:
+                    lists.put(slots, part)  # type: ignore[arg-type]
+                    continue
+                self._make(name)
+            values, column = payloads.columns[name], self._columns[name]
             if column.dtype != values.dtype and column.dtype != object:
                 column = self._columns[name] = column.astype(object)
             column[slots] = values
         self.is_out[slots] = True
 
     def takes(self, schema: Schema) -> bool:
-        """Say whether results of a schema are held as they are: some have come."""
+        """Say whether results of a schema are held as they are: some have come. Then single ones can be read and swapped."""
+        for name in list(self._lists):
+            self._make(name)
         if schema is not self._schema and schema == self._schema:
             self._schema = schema
         return schema is self._schema
@@ -98,18 +118,25 @@ class Results:
             column[slot] = value
         return was
 
+    def _make(self, name: str) -> None:
+        """Make the lists of a column that holds them as such."""
+        self._columns[name] = self._lists.pop(name).take(slice(None)).column
+
     def _conform(self, payloads: Table) -> Table:
         """Make payloads fit those that are out; of different schemas all become objects kept whole."""
         if self._schema is None or (payloads.schema != self._schema and not self.is_out.any()):
-            self._schema = payloads.schema
-            self._columns = {name: np.zeros(len(self.is_out), dtype=column.dtype) for name, column in payloads.columns.items()}
+            self._schema, size = payloads.schema, len(self.is_out)
+            found = {name: lists_of(part) for name, part in parts_of(payloads.columns).items()}
+            self._lists = {name: ListSlots(size, lists.items.dtype) for name, lists in found.items() if lists is not None}
+            others = [name for name, lists in found.items() if lists is None]
+            self._columns = {name: np.zeros(size, dtype=payloads.columns[name].dtype) for name in others}
         if payloads.schema == self._schema:
             return payloads
         if self._schema != Schema.object():
             used = flatnonzero(self.is_out)
             whole = np.empty(len(self.is_out), dtype=object)
             whole[used] = object_column(self.payloads(used).payloads())
-            self._schema, self._columns = Schema.object(), {"": whole}
+            self._schema, self._columns, self._lists = Schema.object(), {"": whole}, {}
         return Table.of_objects(payloads.payloads())
 
     def are(self, slots: Rows, payloads: Table) -> NDArray[np.bool_]:
@@ -132,8 +159,12 @@ def same_payloads(left: Table, right: Table) -> NDArray[np.bool_]:
     if left.schema != right.schema:
         return same_values(object_column(left.payloads()), object_column(right.payloads()))
     same = np.ones(left.size, dtype=np.bool_)
+    lefts, rights = parts_of(left.columns), parts_of(right.columns)
     for name in left.schema.columns:
-        same &= same_values(left.columns[name], right.columns[name])
+        one, other, found = lefts[name], rights[name], None
+        if lists_of(one) is not None and lists_of(other) is not None:
+            found = same_lists(one, other)  # type: ignore[arg-type]
+        same &= same_values(left.columns[name], right.columns[name]) if found is None else found
     return same
 
 

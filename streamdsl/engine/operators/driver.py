@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -25,10 +25,11 @@ from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.swept.given import NOTHING, Arguments, Given, given_exprs
 from streamdsl.engine.swept.timeline import Touched
 from streamdsl.expr import Inputs, RowError, project
+from streamdsl.expr.held import AnyColumn, with_parts
 from streamdsl.expr.nodes import Key, Make
 from streamdsl.expr.scalars import Program, Project, Values
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Column, Rows, Table, flatnonzero
+from streamdsl.expr.table import Rows, Table, flatnonzero
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import CHRONON, MIN_TIME, Ticks, add_time
@@ -154,13 +155,13 @@ class WindowDriver(Operator):
         self.results.put_until(new, re, payloads)
         return self._batch(groups, le, le, re, payloads, self.results.versions(new))
 
-    def _payloads(self, le: Ticks, re: Ticks, groups: Ticks, compute: Callable[[], dict[str, Column]]) -> Table:
+    def _payloads(self, le: Ticks, re: Ticks, groups: Ticks, compute: Callable[[], Mapping[str, AnyColumn]]) -> Table:
         """Return the results of windows. Raises `UserCodeError` naming the window."""
         self.udm_calls += len(self.aggregates) * len(le)
         keys = self.key_table.shown(groups) if self.key_table is not None and self._reads_key else None
         try:
             columns = compute()
-            table = Table(Schema.record(list(columns)), columns, len(le))
+            table = Table(Schema.record(list(columns)), with_parts(columns), len(le))
             return project(self._projection, Inputs((table,), len(le), keys=keys))
         except RowError as error:
             window = Lifetime(int(le[error.row]), int(re[error.row]))

@@ -36,6 +36,7 @@ from streamdsl.engine.swept.agenda import Agenda
 from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
 from streamdsl.errors import UserCodeError
+from streamdsl.expr.held import AnyColumn
 from streamdsl.expr.nodes import Life
 from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero, object_column
 from streamdsl.plan.node import WindowAggregate, WindowApply
@@ -261,15 +262,15 @@ class FramedWindowOperator(RowFramedOperator):
         groups = self.swept.codes.groups(table.code[slots])
         return self._payloads(table.le[slots], table.re[slots], groups, lambda: self._columns(slots))
 
-    def _columns(self, slots: Rows) -> dict[str, Column]:
+    def _columns(self, slots: Rows) -> dict[str, AnyColumn]:
         """Return the aggregates of windows, which are in order."""
         if not len(slots):
             return {f"a{number}": np.empty(0, dtype=np.int64) for number in range(len(self.aggregates))}
         found = Computing(self.rows.rows, self, slots)
         columns = {f"a{each.number}": self._column(each, found) for each in self.members}
-        return columns | (result_columns(self.accumulators, self._sums(found)) if self.accumulators else {})
+        return {**columns, **(result_columns(self.accumulators, self._sums(found)) if self.accumulators else {})}
 
-    def _column(self, module: MemberAggregate, found: Computing) -> Column:
+    def _column(self, module: MemberAggregate, found: Computing) -> AnyColumn:
         if not isinstance(module, StateAggregate):
             return module.results(found)
         few, many = self._by_size(found.slots, module.least_rows)

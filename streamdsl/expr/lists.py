@@ -1,0 +1,97 @@
+"""Columns of lists of numbers that are held as one column of all items: lists are made where somebody reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.expr.held import AnyColumn, Column, Held, Rows, Source, object_column
+
+
+class Lists(Source):
+    """Lists of integers, floats or bools: those of row i are `items[lo[i]:hi[i]]`, which lists may share.
+
+    >>> held = Held(Lists(np.array([5, 7, 9]), np.array([0, 1]), np.array([2, 3])))
+    >>> held.tolist(), held[np.array([1])].tolist(), [part.tolist() for part in items_of(held)]
+    ([[5, 7], [7, 9]], [[7, 9]], ([5, 7, 7, 9], [2, 2]))
+    """
+
+    def __init__(self, items: Column, lo: Rows, hi: Rows) -> None:
+        self.size = len(lo)
+        self.items = items
+        self.lo = lo
+        self.hi = hi
+
+    @property
+    def n_codes(self) -> int:
+        return self.size
+
+    def codes(self) -> Rows:
+        return np.arange(self.size)
+
+    def coded(self, codes: Rows) -> Column:
+        return self.values(codes)
+
+    def values(self, rows: Rows | slice) -> Column:
+        items, lo, hi = self.items, self.lo[rows], self.hi[rows]
+        if int((hi - lo).sum()) < len(items):
+            items, lo, hi = _together(items, lo, hi)
+        listed: list[Any] = items.tolist()
+        return object_column([listed[start:stop] for start, stop in zip(lo.tolist(), hi.tolist(), strict=True)])
+
+    def only(self, rows: Rows | slice) -> Lists:
+        return Lists(*_together(self.items, self.lo[rows], self.hi[rows]))
+
+
+def _together(items: Column, lo: Rows, hi: Rows) -> tuple[Column, Rows, Rows]:
+    """Return the items of lists alone, one list after the other, and from where to where each is."""
+    sizes = hi - lo
+    stops = np.cumsum(sizes)
+    starts = stops - sizes
+    if len(lo) and (lo[1:] == hi[:-1]).all():
+        return items[lo[0] : hi[-1]], starts, stops
+    return items[np.repeat(lo - starts, sizes) + np.arange(int(sizes.sum()))], starts, stops
+
+
+def lists_of(column: AnyColumn) -> Lists | None:
+    """Return the source of a column of lists that nobody has read; None of any other column."""
+    return column.source if isinstance(column, Held) and isinstance(column.source, Lists) else None
+
+
+def items_of(column: Held) -> tuple[Column, Rows]:
+    """Return the items of all lists, one list after the other, and how many each has."""
+    source = column.source
+    assert isinstance(source, Lists)
+    items, lo, hi = _together(source.items, source.lo[column.rows], source.hi[column.rows])
+    return items, hi - lo
+
+
+def concat_lists(columns: Sequence[Held]) -> Held | None:
+    """Return columns of lists one after the other; None where their items are not of one type."""
+    found = [items_of(column) for column in columns]
+    if len({items.dtype for items, _ in found}) > 1:
+        return None
+    sizes = np.concatenate([each for _, each in found])
+    stops = np.cumsum(sizes)
+    return Held(Lists(np.concatenate([items for items, _ in found]), stops - sizes, stops))
+
+
+def same_lists(left: Held, right: Held) -> NDArray[np.bool_] | None:
+    """Say row by row whether two lists are equal, NaN equals NaN; None where their items are not of one type."""
+    (one, sizes), (other, others) = items_of(left), items_of(right)
+    if one.dtype != other.dtype:
+        return None
+    same: NDArray[np.bool_] = sizes == others
+    if not same.all():
+        one, other = one[np.repeat(same, sizes)], other[np.repeat(same, others)]
+    differ = one != other
+    if one.dtype.kind == "f":
+        differ &= (one == one) | (other == other)
+    at = differ.nonzero()[0]
+    if len(at):
+        like = same.nonzero()[0]
+        same[like[np.searchsorted(np.cumsum(sizes[like]), at, side="right")]] = False
+    return same
