@@ -1,5 +1,6 @@
 """The studies of parts of the engine still run."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,9 @@ def test_a_cell_that_has_become_dear_is_named(
     monkeypatch.setattr(matrix, "MATRIX", {"operators": {"semi_join": matrix.OTHERS["semi_join"]}})
     monkeypatch.setattr(matrix, "RECORD", tmp_path / "matrix.json")
     assert matrix.main(["--record", "--repeat", "1"]) == 0
+    assert json.loads(matrix.RECORD.read_text())["speculative"]["operators"]["semi_join"] > 0
+    matrix.RECORD.write_text('{"speculative": {"operators": {"semi_join": 1e9}}}')
     assert matrix.main(["--check", "--repeat", "1"]) == 0
-    matrix.RECORD.write_text('{"speculative": {"operators": {"semi_join": 0.01}}}')
+    matrix.RECORD.write_text('{"speculative": {"operators": {"semi_join": 1e-9}}}')
     assert matrix.main(["--check", "--repeat", "1"]) == 1
     assert "operators semi_join" in capsys.readouterr().out
