@@ -16,7 +16,7 @@ class Lists(Source):
 
     >>> held = Held(Lists(np.array([5, 7, 9]), np.array([0, 1]), np.array([2, 3])))
     >>> held.tolist(), held[np.array([1])].tolist(), [part.tolist() for part in items_of(held)]
-    ([[5, 7], [7, 9]], [[7, 9]], ([5, 7, 7, 9], [2, 2]))
+    ([[5, 7], [7, 9]], [[7, 9]], [[5, 7, 7, 9], [2, 2]])
     """
 
     def __init__(self, items: Column, lo: Rows, hi: Rows) -> None:
