@@ -92,7 +92,22 @@ SABOTAGES = (
         "streamdsl/engine/keys.py",
         "return value if 0 <= value < self._own else",
         "return value if 0 <= value < self.limit else",
-        "keys_that_come_and_go",
+        "lie_far_apart",
+        where="unit/engine",
+    ),
+    Sabotage(
+        "lists that are put into slots are written over those that are out",
+        "streamdsl/engine/columnar/list_slots.py",
+        "stop = self._n_items + len(items)",
+        "stop = len(items)",
+        "results_are_the_lists_that_were_put_last or in_columns_they_mean",
+    ),
+    Sabotage(
+        "lists differ only where an item has grown",
+        "streamdsl/expr/lists.py",
+        "differ = one != other",
+        "differ = one > other",
+        "in_columns_they_mean or results_are_the_lists",
     ),
     Sabotage(
         "what another table of keys knows of codes is taken for one's own",

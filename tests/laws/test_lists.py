@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamdsl as sd
+from streamdsl.denote import denote
 from streamdsl.engine.columnar.results import Results
 from streamdsl.expr.held import Held, with_parts
 from streamdsl.expr.lists import Lists, items_of
@@ -17,7 +19,11 @@ from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Table, object_column
 from streamdsl.io.arrow_values import arrow_array
 from streamdsl.io.physical import events_from_frame
-from streamdsl.temporal import payload_key
+from streamdsl.temporal import CHT, Event, Record, payload_key
+from streamdsl.testing import assert_cht_equal
+from streamdsl.testing.strategies import chts, physical_streams
+from tests.laws.fold import Fold
+from tests.laws.harness import EMITS
 from tests.laws.profiles import examples
 from tests.unit.engine.test_outgoing import texts
 
@@ -151,3 +157,27 @@ def test_every_form_has_the_events_of_a_push(data: st.DataObject) -> None:
         received = events_from_frame(out.to_arrow())
         assert received == texts(sent) if values is MIXED else same(received, texts(sent))
     assert same(pushed.close(), fed.close())
+
+
+@examples(120)
+@given(st.data())
+def test_in_columns_they_mean_what_their_events_mean(data: st.DataObject) -> None:
+    window, result = data.draw(st.sampled_from(WINDOWS)), data.draw(st.sampled_from(RESULTS[:2]))
+    kinds = [st.integers(0, 3), st.sampled_from([1.0, 2.5, 0.0, -0.0]), st.one_of(st.integers(0, 3), st.none())]
+    values: Any = data.draw(st.sampled_from(kinds))
+    keys = st.sampled_from(["a", "b", None])
+    rows = st.builds(lambda k, v: Record(k=k, v=v), keys, values)
+    query = result(window(sd.source("s").group_by("k")))
+    if result is RESULTS[1] and values is kinds[2]:
+        query = window(sd.source("s").group_by("k")).aggregate(all=sd.collect(lambda e: e.v, where=lambda e: e.k != "b"))
+    unending = window not in WINDOWS[:2]
+    stream: list[Event[Any]] = data.draw(physical_streams(chts(rows, 10, -3, 12, unending=unending)))
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(stream)), max_size=3)))
+    session, output = query.open(emit=data.draw(st.sampled_from(EMITS))), Fold()
+    with patch("streamdsl.engine.ingress._FEW", 0):  # no push goes row by row
+        for start, stop in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+            sent = session.feed(stream[start:stop])
+            sent.to_arrow()
+            output.take(sent.events())
+    output.take(session.close())
+    assert_cht_equal(output.cht(), denote(query.plan(), {"s": CHT.from_events(stream)}))

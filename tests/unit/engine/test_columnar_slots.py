@@ -95,6 +95,18 @@ def test_keys_that_wait_are_forgotten_alone_and_known_again_till_then(
             assert len(part) == len(known)
 
 
+def test_integers_that_lie_far_apart_have_one_number_however_they_come() -> None:
+    part, ids = PartNumbers(62), np.arange(2_000) * 10**12 - 10**14
+    numbers = part.of(ids)
+    assert numbers.max() - numbers.min() < len(ids) == len(set(numbers.tolist())) == len(part)
+    for row in (0, 100, 101, 1_999):
+        number, whole = numbers.item(row), ids.item(row)
+        assert part.of_one(whole) == part.of_one(float(whole)) == part.of(np.array([whole])).item() == number
+        assert part.value(number) == whole
+    assert part.of_one(7) == part.of(np.array([7])).item() not in numbers
+    assert part.values(numbers).tolist() == ids.tolist()
+
+
 def test_keys_of_two_columns_that_take_turns_are_the_same() -> None:
     part = PartNumbers(62)
     one, other = (Held(ArrowSource(pa.chunked_array([list(texts)]))) for texts in ("abcd", "cdef"))
