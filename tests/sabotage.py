@@ -12,6 +12,7 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -65,9 +66,9 @@ SABOTAGES = (
     ),
     Sabotage(
         "of a column that waits the rows that are kept are the first ones",
-        "streamdsl/engine/sorted/columns.py",
-        "reduce(Source.followed_by, self._sources).only(rows)",
-        "reduce(Source.followed_by, self._sources).only(slice(len(rows)))",
+        "streamdsl/engine/growing.py",
+        "self._together().only(rows)",
+        "self._together().only(slice(len(rows)))",
         "values_that_wait",
         where="unit/engine",
     ),
@@ -96,11 +97,11 @@ SABOTAGES = (
         where="unit/engine",
     ),
     Sabotage(
-        "lists that are put into slots are written over those that are out",
+        "lists of slots that are cleared are let go with those that are not",
         "streamdsl/engine/columnar/list_slots.py",
-        "stop = self._n_items + len(items)",
-        "stop = len(items)",
-        "results_are_the_lists_that_were_put_last or in_columns_they_mean",
+        "self._items, self._n_items = growing(kept), len(kept)",
+        "self._items, self._n_items = growing(kept[::-1]), len(kept)",
+        "results_are_the_lists_that_were_put_last",
     ),
     Sabotage(
         "lists differ only where an item has grown",
@@ -242,7 +243,7 @@ SABOTAGES = (
         "streamdsl/engine/operators/framed_rows.py",
         "        if self.is_kept_ahead:\n",
         "        if False:\n",
-        "scalars_send",
+        "what_single_rows_have_kept",
     ),
     Sabotage(
         "a snapshot before an endpoint that a single retraction takes away ends where it did",
@@ -773,8 +774,8 @@ SABOTAGES = (
     Sabotage(
         "what leaves a window stays in its state",
         "streamdsl/engine/frames/states.py",
-        "left, came = np.setdiff1d(before, after, True),",
-        "left, came = np.setdiff1d(before, before, True),",
+        "(np.setdiff1d(before, after, True), np",
+        "(np.setdiff1d(before, before, True), np",
         "events_as_the_general_operator",
         MANY,
     ),
@@ -990,10 +991,10 @@ SABOTAGES = (
         "last_as_long",
     ),
     Sabotage(
-        "a stamped result that ends elsewhere is remembered with its old end",
-        "streamdsl/engine/operators/stamped.py",
-        "out.append(before._replace(re=after.re))",
-        "out.append(before)",
+        "results that have lifetimes of their own are the same wherever they begin",
+        "streamdsl/engine/operators/applied.py",
+        "if self.node.time_sensitive or self._is_at_end:\n            codes",
+        "if self._is_at_end:\n            codes",
         "last_as_long",
     ),
     Sabotage(
@@ -1016,6 +1017,76 @@ SABOTAGES = (
         "        results.re[moved] = table.re[moved]\n",
         "",
         "results_of_operators_end",
+    ),
+    Sabotage(
+        "a result is paired with one that another is paired with",
+        "streamdsl/engine/columnar/pairing.py",
+        "np.arange(len(order)) - starts < numbers[ordered]",
+        "numbers[ordered] > 0",
+        "results_of_operators_end",
+    ),
+    Sabotage(
+        "a new result has a number that one of its window has kept",
+        "streamdsl/engine/columnar/pairing.py",
+        "is_free[starts[windows[inside]] + taken[inside]] = False",
+        "is_free[taken[inside]] = False",
+        "results_of_operators_end or two_results_of_operators",
+    ),
+    Sabotage(
+        "a number that a result has had comes back as it was",
+        "streamdsl/engine/operators/applied.py",
+        "versions, ordinals, at = results.versions(slots),",
+        "versions, ordinals, at = 0 * results.versions(slots),",
+        "two_results_of_operators",
+    ),
+    Sabotage(
+        "the first of equal rows has a rank of its own",
+        "streamdsl/engine/buffered/ranked.py",
+        "is_first = np.append(True, values[1:] != values[:-1])[: len(at)]",
+        "is_first = np.append(True, values[1:] >= values[:-1])[: len(at)]",
+        "general_operator_after_every_push",
+    ),
+    Sabotage(
+        "equal rows are not looked at all at once",
+        "streamdsl/engine/buffered/ranked.py",
+        'stop = int(np.searchsorted(ordered, ordered[min(stop, len(ordered)) - 1], side="right"))',
+        "stop = min(stop, len(ordered))",
+        "largest_rows_of_windows",
+    ),
+    Sabotage(
+        "rows without a value are ranked",
+        "streamdsl/engine/buffered/ranked.py",
+        "at = flatnonzero(np.array([value is not None for value in listed], dtype=np.bool_))",
+        "at = np.arange(len([value for value in listed if value is not None]))",
+        "queries_mean_what",
+    ),
+    Sabotage(
+        "payloads inside of payloads that were taken go with others",
+        "streamdsl/engine/growing.py",
+        "nested(self._rows.snapshot())[rows]",
+        "nested(Table(self._rows.schema, _Taken(self._rows._columns, np.arange(self._rows.size)), self._rows.size))[rows]",
+        "what_was_taken_stays",
+    ),
+    Sabotage(
+        "a place from the end of a payload is one from its start",
+        "streamdsl/expr/nested.py",
+        "return names[item] if",
+        "return names[max(item, 0)] if",
+        "are_told_what_they_are_told",
+    ),
+    Sabotage(
+        "a field that records have a method by the name of is an attribute",
+        "streamdsl/expr/nested.py",
+        "(schema.shape is Shape.RECORD and not is_taken(name))",
+        "(schema.shape is Shape.RECORD)",
+        "are_told_what_they_are_told",
+    ),
+    Sabotage(
+        "a state that is shared is merged into all windows but the last",
+        "streamdsl/engine/buffered/modules.py",
+        "for window in range(first, last):\n                    states",
+        "for window in range(first, max(last - 1, first + 1)):\n                    states",
+        "general_operator_after_every_push or states_are_those",
     ),
     Sabotage(
         "a window that is gone forgets how often its result has come back",
@@ -1200,6 +1271,12 @@ def attempt(whole: Path, sabotage: Sabotage) -> str | None:
         return None if code == 1 else f"the laws did not run:\n{report(folder)}"
 
 
+def timed(whole: Path, sabotage: Sabotage) -> tuple[str | None, float]:
+    """Return what `attempt` does, and how many seconds that takes."""
+    start = time.monotonic()
+    return attempt(whole, sabotage), time.monotonic() - start
+
+
 def control(whole: Path, chosen: Sequence[Sabotage]) -> str | None:
     """Return why the laws fail without any sabotage, or None if they pass, as they must: a few examples tell that they run."""
     files = sorted({file for each in chosen for file in files_of(each.tests, each.where)})
@@ -1257,8 +1334,8 @@ def main(names: Sequence[str] = ()) -> int:
     with compiled() as whole, ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
         untouched = pool.submit(control, whole, chosen)
         problems = []
-        for sabotage, problem in zip(chosen, pool.map(partial(attempt, whole), chosen), strict=True):
-            print(f"{'MISSED' if problem else 'caught'}  {sabotage.name}", flush=True)
+        for sabotage, (problem, seconds) in zip(chosen, pool.map(partial(timed, whole), chosen), strict=True):
+            print(f"{'MISSED' if problem else 'caught'} {seconds:4.0f} s  {sabotage.name}", flush=True)
             problems += [f"{sabotage.name}: {problem}"] if problem else []
         problems += [problem] if (problem := untouched.result()) else []
     print("\n".join([*problems, f"{len(chosen)} sabotages, {len(problems)} problems"]))

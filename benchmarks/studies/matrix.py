@@ -68,6 +68,13 @@ class Cents(sd.IncrementalUDA[float, int, int]):
         return state
 
 
+class MergedCents(Cents):
+    """The same, of which states of parts may be merged."""
+
+    def merge_states(self, a: int, b: int) -> int:
+        return a + b
+
+
 class Total(sd.UDSO[Any, int, int]):
     """How many rows there have been."""
 
@@ -99,6 +106,7 @@ AGGREGATES: Final[dict[str, Any]] = {
     "collect": sd.collect(lambda e: e.v),
     "UDA": Spread().of(lambda e: e.v),
     "incremental UDA": Cents().of(lambda e: e.v),
+    "mergeable UDA": MergedCents().of(lambda e: e.v),
 }
 
 
@@ -114,7 +122,6 @@ OTHERS: Final[dict[str, Query]] = {
     "to_edges": lambda s, t: s.to_edges(key="k"),
     "asof_join": lambda s, t: s.asof_join(t, on="k", select=_difference),
     "join": lambda s, t: s.join(t, on="k", select=_difference),
-    "top_k": lambda s, t: s.group_by("k").tumbling_window(1_000).top_k(3, by="v"),
     "anti_join": lambda s, t: s.anti_join(t, on="k"),
     "semi_join": lambda s, t: s.semi_join(t, on="k"),
     "match": lambda s, t: s.match(
@@ -130,8 +137,15 @@ def _windowed(window: Callable[[Any], Any], aggregate: Any) -> Query:
     return lambda s, t: window(s.group_by("k")).aggregate(x=aggregate)
 
 
+def _ranked(window: Callable[[Any], Any]) -> Query:
+    return lambda s, t: window(s.group_by("k")).top_k(3, by="v")
+
+
 MATRIX: Final[dict[str, dict[str, Query]]] = {
-    **{name: {column: _windowed(window, each) for column, each in AGGREGATES.items()} for name, window in WINDOWS.items()},
+    **{
+        name: {**{column: _windowed(window, each) for column, each in AGGREGATES.items()}, "top_k": _ranked(window)}
+        for name, window in WINDOWS.items()
+    },
     "operators": OTHERS,
 }
 

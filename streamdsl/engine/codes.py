@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
+from functools import reduce
 
 import numpy as np
 
+from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.expr.coding import integer_codes
+from streamdsl.expr.held import AnyColumn, Held, parts_of
+from streamdsl.expr.nested import is_nested, rows_in
 from streamdsl.expr.table import Column, Rows
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import AS_THEY_ARE, payload_key
@@ -30,6 +34,21 @@ def factorise(column: Column) -> Rows:
     if not unique(map(type, values)) <= AS_THEY_ARE:
         values = list(map(payload_key, values))
     return hashed_codes(values)
+
+
+def payload_codes(payloads: AnyColumn) -> Rows:
+    """Return what `factorise` does, of values that may be rows of a table.
+
+    >>> from streamdsl.expr.nested import nested
+    >>> from streamdsl.expr.table import Table
+    >>> payload_codes(nested(Table.from_payloads([(1, "a"), (1, "b"), (1.0, "a")]))).tolist()
+    [0, 1, 0]
+    """
+    if not is_nested(payloads):
+        return factorise(payloads.column if isinstance(payloads, Held) else payloads)
+    table = rows_in(payloads)
+    each = map(payload_codes, parts_of(table.columns).values())
+    return reduce(lambda codes, other: distinct_pairs(codes, other).index, each, np.zeros(table.size, dtype=np.intp))
 
 
 def hashed_codes(values: Sequence[Hashable]) -> Rows:

@@ -51,7 +51,7 @@ from streamdsl.plan.node import (
 )
 from streamdsl.plan.outputs import outputs_of
 from streamdsl.temporal.time import INFINITY, Ticks
-from streamdsl.windows import Hopping, Output, Snapshot
+from streamdsl.windows import Hopping, Snapshot
 
 Options: TypeAlias = Mapping[str, str]
 
@@ -91,14 +91,10 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
         )
     if reason is not None:
         return named_operator(type(node))
-    if isinstance(node, WindowApply) and (node.time_sensitive or node.output is not Output.ALIGN):
-        from streamdsl.engine.operators.stamped import GridStampedApplyOperator, StampedApplyOperator
-
-        return GridStampedApplyOperator if on_grid else StampedApplyOperator
     if isinstance(node, WindowApply):
-        from streamdsl.engine.operators.applied import FramedApplyOperator, GridApplyOperator
+        from streamdsl.engine.operators.applied import ApplyOperator, GridApplyOperator
 
-        return GridApplyOperator if on_grid else FramedApplyOperator
+        return GridApplyOperator if on_grid else ApplyOperator
     return GridWindowOperator if on_grid else FramedWindowOperator
 
 

@@ -19,7 +19,7 @@ from streamdsl.engine.ids import Ids, name
 from streamdsl.engine.keys import KeyTable, parts_of
 from streamdsl.engine.room import MOST, Coming
 from streamdsl.errors import UserCodeError
-from streamdsl.expr import Inputs, RowError, evaluate, held, key_values, truth
+from streamdsl.expr import Inputs, RowError, evaluate, evaluate_nested, held, key_values, truth
 from streamdsl.expr.held import AnyColumn
 from streamdsl.expr.nodes import Expr
 from streamdsl.expr.scalars import Program, RowFunction, Step, left_to_columns
@@ -226,6 +226,13 @@ class Operator(ABC):
         """Return an expression's column; an exception of user code names this operator and the event."""
         try:
             return evaluate(expr, inputs)
+        except RowError as error:
+            raise self.user_error(error, batch.ids) from error.cause
+
+    def evaluate_nested(self, expr: Expr, inputs: Inputs, batch: Batch) -> AnyColumn:
+        """Return an expression's column, payloads as rows of a table; errors as in `evaluate`."""
+        try:
+            return evaluate_nested(expr, inputs)
         except RowError as error:
             raise self.user_error(error, batch.ids) from error.cause
 

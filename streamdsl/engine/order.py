@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from importlib import import_module
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.sorting import order_by
 from streamdsl.expr.held import AnyColumn, Coded, Held, parts_of
+from streamdsl.expr.nested import is_nested, rows_in
 from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero
 from streamdsl.temporal import payload_order
 from streamdsl.temporal.alike import unique
@@ -77,10 +78,11 @@ def by_columns(table: Table, *columns: Ticks) -> Rows | None:
 
 def _order(table: Table, *columns: Column) -> Rows | None:
     """Return the order by some columns, the first decides, then by payload; None: as they are."""
-    integers = list(itertools.takewhile(lambda column: column is not None, map(_integers, parts_of(table.columns).values())))
+    parts = list(_leaves(table))
+    integers = list(itertools.takewhile(lambda column: column is not None, map(_integers, parts)))
     known = [*columns, *(column for column in integers if column is not None)]
     order = order_by(known)
-    if order is None or len(integers) == len(table.columns):
+    if order is None or len(integers) == len(parts):
         return order
     return _with_ties_by_payload(order, _tied([column[order] for column in known]), table)
 
@@ -131,7 +133,16 @@ def payload_keys(table: Table) -> list[Column]:
     >>> [key.tolist() for key in payload_keys(Table.from_payloads([(2, "b"), (1, None), (3, "a")]))]
     [[2, 1, 3], [2, 0, 1]]
     """
-    return [_ranked(column) for column in table.columns.values()]
+    return [_ranked(part.column if isinstance(part, Held) else part) for part in _leaves(table)]
+
+
+def _leaves(table: Table) -> Iterator[AnyColumn]:
+    """Return the columns of payloads, those of payloads inside of them too: these decide one after the other."""
+    for part in parts_of(table.columns).values():
+        if is_nested(part):
+            yield from _leaves(rows_in(part))
+        else:
+            yield part
 
 
 def _ranked(column: Column) -> Column:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from streamdsl.expr.called import called, shown_otherwise
 from streamdsl.expr.functions import plain_function
-from streamdsl.expr.held import AnyColumn, Coded, Held, HeldColumns, with_parts
+from streamdsl.expr.held import AnyColumn, Coded, Held, HeldColumns, parts_of, with_parts
+from streamdsl.expr.nested import attribute_name, field_of_all, is_nested, item_name, nested, schema_of
 from streamdsl.expr.nodes import (
     Attribute,
     Binary,
@@ -214,9 +215,8 @@ def _picked(expr: Expr, inputs: Inputs) -> Column | None:
     """Return the column that an expression is as it stands, None if it must be made."""
     if type(expr) is Field:
         return _column_of_field(inputs.tables[expr.side], expr.name)
-    if type(expr) is Key and inputs.keys is not None and inputs.keys.schema.shape is Shape.SCALAR:
-        return inputs.keys.columns["value"]
-    return None
+    part = _part(expr, inputs)
+    return part.column if type(part) is Held else part  # type: ignore[return-value]
 
 
 def _column_of_field(table: Table, name: str) -> Column | None:
@@ -235,36 +235,70 @@ def held(expr: Expr, inputs: Inputs) -> AnyColumn:
     return evaluate(expr, inputs) if found is None else found
 
 
+def evaluate_nested(expr: Expr, inputs: Inputs) -> AnyColumn:
+    """Return what `evaluate` does, payloads as rows of a table.
+
+    >>> table = Table.from_payloads([1, 2])
+    >>> pairs = evaluate_nested(Make(Schema.tuple(2), (Field("value"), Constant("a"))), Inputs((table,), 2))
+    >>> is_nested(pairs), pairs.tolist()
+    (True, [(1, 'a'), (2, 'a')])
+    """
+    try:
+        found = _nested(expr, inputs)
+    except Exception:  # the rows tell which of them fails first
+        found = None
+    return evaluate(expr, inputs) if found is None else found
+
+
 def _held(expr: Expr, inputs: Inputs) -> Held | None:
     """Return the held column that an expression is as it stands, None if it is none."""
+    part = _part(expr, inputs)
+    return part if type(part) is Held else None
+
+
+def _part(expr: Expr, inputs: Inputs) -> AnyColumn | None:
+    """Return the column that a field is, of rows, of keys, or of values that are rows themselves; None of all else."""
     if type(expr) is Field:
         table = inputs.tables[expr.side]
-        return None if table.schema.shape in (Shape.SCALAR, Shape.OBJECT) else _held_part(table, expr.name)
-    if inputs.keys is None:
+        return None if table.schema.shape in (Shape.SCALAR, Shape.OBJECT) else parts_of(table.columns).get(expr.name)
+    if type(expr) is Key and inputs.keys is not None:
+        return nested(inputs.keys)
+    if type(expr) is Attribute:
+        of = _inside(expr.operand, inputs)
+        field = None if of is None else attribute_name(schema_of(of), expr.name)
+    elif type(expr) is Function and expr.name == "[]" and type(index := expr.arguments[1]) is Constant:
+        of = _inside(expr.arguments[0], inputs)
+        field = None if of is None else item_name(schema_of(of), index.value)
+    else:
         return None
-    if type(expr) is Key and inputs.keys.schema.shape is Shape.SCALAR:
-        return _held_part(inputs.keys, "value")
-    if type(expr) is Attribute and type(expr.operand) is Key and inputs.keys.schema.shape is Shape.RECORD:
-        return _held_part(inputs.keys, expr.name)
-    return None
+    return None if of is None or field is None else field_of_all(of, field)
 
 
-def _held_part(table: Table, name: str) -> Held | None:
-    part = table.columns.parts.get(name) if type(table.columns) is HeldColumns else None
-    return part if type(part) is Held else None
+def _inside(expr: Expr, inputs: Inputs) -> AnyColumn | None:
+    """Return what an expression is if it is a column of payloads, None if it is none."""
+    of = nested(inputs.tables[expr.side]) if type(expr) is Whole else _part(expr, inputs)
+    return of if of is not None and is_nested(of) else None
 
 
 def _made(expr: Make, inputs: Inputs) -> Table:
     found: list[AnyColumn] = []
     columns: _Columns | None = None
     for value in expr.values:
-        column: AnyColumn | None = _held(value, inputs)
-        if column is None and (column := _picked(value, inputs)) is None:
+        column: AnyColumn | None = _nested(value, inputs)
+        if column is None and (column := _held(value, inputs)) is None and (column := _picked(value, inputs)) is None:
             columns = columns or _Columns(inputs)
             column = columns.by_value(value)
             column = columns.column(value) if column is None else column
         found.append(column)
     return Table(expr.schema, with_parts(dict(zip(expr.schema.names, found, strict=True))), inputs.size)
+
+
+def _nested(expr: Expr, inputs: Inputs) -> AnyColumn | None:
+    """Return payloads, or what is made of some, as the rows of a table; None of what is neither."""
+    if type(expr) is Make:
+        return nested(_made(expr, inputs))
+    table = inputs.tables[expr.side] if type(expr) is Whole else None
+    return None if table is None or table.schema.shape in (Shape.SCALAR, Shape.OBJECT) else nested(table)
 
 
 class _Values(NamedTuple):
@@ -405,6 +439,8 @@ class _Columns:
         return self.taken(keys.columns["value"] if keys.schema.shape is Shape.SCALAR else object_column(keys.payloads()))
 
     def apply(self, expr: Expr) -> Operand:
+        if (picked := _picked(expr, self.inputs)) is not None:
+            return self.taken(picked)
         by_value = self.by_value(expr)
         if by_value is not None:
             return by_value.column if type(by_value) is Held else by_value  # type: ignore[return-value]
@@ -419,9 +455,8 @@ class _Columns:
         return self.each(word.python, *operands) if found is None else found
 
     def attribute(self, expr: Attribute) -> Operand:
-        keys = self.inputs.keys
-        if isinstance(expr.operand, Key) and keys is not None and keys.schema.shape is Shape.RECORD and expr.name in keys.columns:
-            return self.taken(keys.columns[expr.name])
+        if (picked := _picked(expr, self.inputs)) is not None:
+            return self.taken(picked)
         return self.each(lambda value: attribute_of(value, expr.name), self.operand(expr.operand))
 
     def call(self, expr: Call) -> Operand:
@@ -507,6 +542,7 @@ __all__ = [
     "Inputs",
     "RowError",
     "evaluate",
+    "evaluate_nested",
     "evaluate_row",
     "held",
     "holds_row",

@@ -307,6 +307,20 @@ class Source(ABC):
         return False
 
 
+class Uncoded(Source):
+    """A source of which each row has a code of its own: to compare values costs more than to have some of them twice."""
+
+    @property
+    def n_codes(self) -> int:
+        return self.size
+
+    def codes(self) -> Rows:
+        return np.arange(self.size)
+
+    def coded(self, codes: Rows) -> Column:
+        return self.values(codes)
+
+
 class Held:
     """Some rows of a source, as a column.
 

@@ -8,32 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.expr.held import AnyColumn, Column, Held, Rows, Source, object_column
+from streamdsl.expr.held import AnyColumn, Column, Held, Rows, Uncoded, object_column
 
 
-class Lists(Source):
-    """Lists of integers, floats or bools: those of row i are `items[lo[i]:hi[i]]`, which lists may share.
+class Lists(Uncoded):
+    """Lists of integers, floats, bools or payloads: those of row i are `items[lo[i]:hi[i]]`, which lists may share.
 
     >>> held = Held(Lists(np.array([5, 7, 9]), np.array([0, 1]), np.array([2, 3])))
     >>> held.tolist(), held[np.array([1])].tolist(), [part.tolist() for part in items_of(held)]
     ([[5, 7], [7, 9]], [[7, 9]], [[5, 7, 7, 9], [2, 2]])
     """
 
-    def __init__(self, items: Column, lo: Rows, hi: Rows) -> None:
+    def __init__(self, items: AnyColumn, lo: Rows, hi: Rows) -> None:
         self.size = len(lo)
         self.items = items
         self.lo = lo
         self.hi = hi
-
-    @property
-    def n_codes(self) -> int:
-        return self.size
-
-    def codes(self) -> Rows:
-        return np.arange(self.size)
-
-    def coded(self, codes: Rows) -> Column:
-        return self.values(codes)
 
     def values(self, rows: Rows | slice) -> Column:
         items, lo, hi = self.items, self.lo[rows], self.hi[rows]
@@ -46,7 +36,7 @@ class Lists(Source):
         return Lists(*_together(self.items, self.lo[rows], self.hi[rows]))
 
 
-def _together(items: Column, lo: Rows, hi: Rows) -> tuple[Column, Rows, Rows]:
+def _together(items: AnyColumn, lo: Rows, hi: Rows) -> tuple[AnyColumn, Rows, Rows]:
     """Return the items of lists alone, one list after the other, and from where to where each is."""
     sizes = hi - lo
     stops = np.cumsum(sizes)
@@ -61,7 +51,7 @@ def lists_of(column: AnyColumn) -> Lists | None:
     return column.source if isinstance(column, Held) and isinstance(column.source, Lists) else None
 
 
-def items_of(column: Held) -> tuple[Column, Rows]:
+def items_of(column: Held) -> tuple[AnyColumn, Rows]:
     """Return the items of all lists, one list after the other, and how many each has."""
     source = column.source
     assert isinstance(source, Lists)
@@ -70,9 +60,9 @@ def items_of(column: Held) -> tuple[Column, Rows]:
 
 
 def concat_lists(columns: Sequence[Held]) -> Held | None:
-    """Return columns of lists one after the other; None where their items are not of one type."""
-    found = [items_of(column) for column in columns]
-    if len({items.dtype for items, _ in found}) > 1:
+    """Return columns of lists one after the other; None where their items are not all numbers of one type."""
+    found = [(items, sizes) for items, sizes in map(items_of, columns) if not isinstance(items, Held)]
+    if len(found) < len(columns) or len({items.dtype for items, _ in found}) > 1:
         return None
     sizes = np.concatenate([each for _, each in found])
     stops = np.cumsum(sizes)
@@ -80,9 +70,9 @@ def concat_lists(columns: Sequence[Held]) -> Held | None:
 
 
 def same_lists(left: Held, right: Held) -> NDArray[np.bool_] | None:
-    """Say row by row whether two lists are equal, NaN equals NaN; None where their items are not of one type."""
+    """Say row by row whether two lists are equal, NaN equals NaN; None where their items are not numbers of one type."""
     (one, sizes), (other, others) = items_of(left), items_of(right)
-    if one.dtype != other.dtype:
+    if isinstance(one, Held) or isinstance(other, Held) or one.dtype != other.dtype:
         return None
     same: NDArray[np.bool_] = sizes == others
     if not same.all():

@@ -15,8 +15,10 @@ import pyarrow as pa
 
 from streamdsl.errors import SchemaError
 from streamdsl.expr.arrow import are_null, as_arrow, text_array
-from streamdsl.expr.held import AnyColumn, Column, Dictionary, Held, Rows
+from streamdsl.expr.held import AnyColumn, Column, Dictionary, Held, Rows, parts_of
 from streamdsl.expr.lists import items_of, lists_of
+from streamdsl.expr.nested import is_nested, rows_in
+from streamdsl.expr.table import Table
 from streamdsl.io.arrow_fingerprints import bits
 from streamdsl.io.arrow_held import ArrowSource
 from streamdsl.io.arrow_types import common_type, declared_type
@@ -49,6 +51,9 @@ def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
             return texts
         if lists_of(values) is not None:
             array = _array_of_lists(values)
+            return arrow_array(name, values.column, hint) if array is None else _hinted(array, hint)
+        if is_nested(values):
+            array = _array_of_structs(rows_in(values))
             return arrow_array(name, values.column, hint) if array is None else _hinted(array, hint)
         found = None if values.dictionary is None else _taken(values.dictionary, values.codes)
         if found is not None:
@@ -83,13 +88,34 @@ def _hinted(array: Any, hint: Any) -> Any:
 
 
 def _array_of_lists(lists: Held) -> Any:
-    """Return lists as an array, None where none of them says of what type their items are."""
+    """Return lists of numbers as an array, None where none of them says of what type these are."""
     items, sizes = items_of(lists)
-    if not len(items) or len(items) > _MOST_ITEMS:
+    if isinstance(items, Held) or not len(items) or len(items) > _MOST_ITEMS:
         return None
     stops = np.zeros(len(sizes) + 1, dtype=np.int32)
     np.cumsum(sizes, out=stops[1:])
     return pa.ListArray.from_arrays(as_arrow(stops), as_arrow(items))
+
+
+def _array_of_structs(rows: Table) -> Any:
+    """Return payloads as an array of structs, where all that is in them is numbers and texts; else None."""
+    if not rows.size or not rows.columns:
+        return None
+    arrays = []
+    for part in parts_of(rows.columns).values():
+        array = _array_of_structs(rows_in(part)) if is_nested(part) else _array_of_plain(part)
+        if array is None:
+            return None
+        arrays.append(array)
+    return pa.StructArray.from_arrays(arrays, list(rows.columns))
+
+
+def _array_of_plain(part: AnyColumn) -> Any:
+    column = part.column if isinstance(part, Held) else part
+    if column.dtype != object:
+        return as_arrow(column)
+    listed = column.tolist()
+    return text_array(listed) if str in (kinds := unique(map(type, listed))) and kinds <= {str, NoneType} else None
 
 
 def _array_of(values: list[Any], kinds: set[type]) -> Any:

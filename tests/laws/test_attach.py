@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from hypothesis import given, note
+from hypothesis import example, given, note
 
 import streamdsl as sd
 from streamdsl.denote import denote
@@ -63,6 +63,7 @@ class Reading:
         assert self.output.cti == INFINITY
 
 
+@example(3_128)  # a row that comes few at a time changes twice, as in few others
 @examples(60)
 @given(SEEDS)
 def test_an_attached_query_means_its_plan_over_what_was_live_and_what_came_later(seed: int) -> None:

@@ -25,7 +25,19 @@ from tests.laws.harness import EMITS
 from tests.laws.incremental import IncrementalEnds, IncrementalSpans, TimedIncrementalValues
 from tests.laws.modules import Ends, EndsInside, Halves, Latest, Through
 from tests.laws.profiles import examples
-from tests.laws.test_buffered_windows import Adding, Each, InOrder, Kept, Ordered, Twice, keeping, with_ids, without_ids
+from tests.laws.test_buffered_windows import (
+    Adding,
+    Each,
+    InOrder,
+    Kept,
+    Merging,
+    Ordered,
+    Twice,
+    common_of,
+    keeping,
+    with_numbers,
+    without_ids,
+)
 from tests.laws.test_swept_operators import windows_of
 from tests.laws.test_window_operators import GROUPS, Outcome, Query, cti_of, pushes, pushing, small
 from tests.laws.test_window_operators import RESULTS as SUMS
@@ -41,6 +53,7 @@ WINDOWS: list[Callable[[Any], Any]] = [
 ]
 STATES: list[Query] = [
     lambda w: w.aggregate(Kept(), lambda e: e.v),
+    lambda w: w.aggregate(kept=Merging().of(lambda e: e.v), some=sd.Agg(Merging(), lambda e: e.v, lambda e: e.k == "a")),
     lambda w: w.aggregate(kept=Kept().of(lambda e: e.v), some=sd.Agg(Kept(), lambda e: e.v, lambda e: e.k == "a"), n=sd.count()),
     lambda w: w.aggregate(adding=Adding().of(lambda e: e.k), kept=Kept().of(lambda e: e.v), low=sd.min(lambda e: e.k)),
 ]
@@ -166,7 +179,7 @@ def test_it_gives_the_same_events_as_the_general_operator_after_every_push(
     query: sd.Stream[Any], data: st.DataObject, emit: EmitMode
 ) -> None:
     assert "window (framed)" in [operator.kind for operator in lower(query.plan()).operators]
-    stream, common = data.draw(pushes()), without_ids if emit == "final" else with_ids
+    stream, common = data.draw(pushes()), common_of(query, emit)
     with in_small_parts(data), patch("tests.laws.test_window_operators.in_common", common):
         framed, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
         for part in stream:
@@ -223,8 +236,24 @@ def test_results_of_operators_end_where_their_windows_do(
 ) -> None:
     framed, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
     for part in stream:
-        with patch("tests.laws.test_window_operators.in_common", with_ids):
+        with patch("tests.laws.test_window_operators.in_common", with_numbers):
             assert framed.of(pushing(part)) == general.of(pushing(part))
+
+
+@examples(150)
+@given(queries(MANY), dense_pushes())
+def test_no_two_results_of_operators_have_one_id(query: sd.Stream[Any], stream: list[list[Event[Any]]]) -> None:
+    session = query.open(emit="speculative")
+    ids = [event.id for part in stream for event in session.push(part) if isinstance(event, Insert)]
+    assert len(set(ids)) == len(ids)
+
+
+def test_what_single_rows_have_kept_does_not_stand_for_what_columns_bring() -> None:
+    query = sd.source("s").session_window(10).aggregate(Kept(), lambda e: e.v)
+    rows = [Insert(f"e{n}", le, le + 1, Record(k="a", v=n)) for n, le in enumerate([-70, *range(40), 70])]
+    session = query.open(emit="watermark")
+    out = [event for part in (rows[:1], rows[1:2], rows[2:], [Cti(100)]) for event in session.push(part)]
+    assert_cht_equal(CHT.from_events(out), denote(query.plan(), {"s": CHT.from_events(rows)}))
 
 
 @examples(80)
@@ -254,7 +283,9 @@ def test_it_makes_the_windows_that_end_by_then(query: sd.Stream[Any], data: st.D
             continue
         for part in events:
             output.take(part)
-        outcomes.append([with_ids([event for event in part if not isinstance(event, Cti)]) for part in events])
+        outcomes.append(
+            [common_of(query, "speculative")([event for event in part if not isinstance(event, Cti)]) for part in events]
+        )
     assert outcomes[0] == outcomes[1]
 
 

@@ -77,6 +77,12 @@ def test_taken_and_put_together_they_are_the_lists(data: st.DataObject) -> None:
 @examples(200)
 @given(st.data())
 def test_results_are_the_lists_that_were_put_last(data: st.DataObject) -> None:
+    with patch("streamdsl.engine.columnar.list_slots._SPARE", data.draw(st.sampled_from([0, 64]))):
+        put_in_slots(data)
+
+
+def put_in_slots(data: st.DataObject) -> None:
+    """Put lists into slots, and compare what is there after each step."""
     results, known, size, taken = Results(), dict[int, Any](), N_SLOTS, list[tuple[Table, list[Any]]]()
     results.grow(size)
     for _ in range(data.draw(st.integers(1, 8))):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from streamdsl.engine.buffered.holistic import HOLISTIC
 from streamdsl.engine.buffered.members import Members, Values
 from streamdsl.engine.buffered.rows import RowTable
 from streamdsl.engine.buffered.runs import Order
+from streamdsl.engine.sorting import sorted_integers
 from streamdsl.errors import StreamDslError
 from streamdsl.expr.held import AnyColumn
 from streamdsl.expr.held import Held as HeldColumn
@@ -23,7 +24,7 @@ from streamdsl.temporal.payload import PLAIN
 from streamdsl.temporal.time import Ticks
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.builtin import Builtin
-from streamdsl.udm.incremental import Held, copied, detached, keeps_state
+from streamdsl.udm.incremental import Held, copied, detached, keeps_state, merge
 from streamdsl.udm.invoke import as_result, empty_result, payloads_of, results_of
 from streamdsl.udm.top_k import TopK
 
@@ -54,18 +55,21 @@ class Windows(Protocol):
 class MemberAggregate:
     """An aggregate that is computed from the members of windows."""
 
+    keeps_parts: ClassVar[bool] = False
+    """Whether it wants payloads among its arguments as columns, not as Python's values."""
+
     def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None) -> None:
         self.number = number
         self.function: Any = agg.function
         self.order = order_of(agg.function)
-        self._argument = argument
+        self.argument = argument
         self._where = where
 
     def values(self, rows: RowTable, members: Members) -> Values:
         """Return what the module is given of windows."""
         if self._where is not None:
             members = members.only(flatnonzero(rows.argument(self._where)[members.places]))
-        return Values(rows.argument(self._argument)[members.places], members)
+        return Values(rows.argument(self.argument)[members.places], members)
 
     def results(self, asked: Windows) -> AnyColumn:
         """Return the results of windows. An exception of user code is raised as it is to be shown."""
@@ -134,9 +138,17 @@ class StateAggregate(MemberAggregate):
 
     def advanced(self, asked: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
         """Return the states of windows after a change; one that has none yet gets a new one."""
-        rows = asked.rows
+        values = self.values(asked.rows, come)
+        shared = _shared(values.members) if self.function.mergeable else None
+        if shared is None:
+            return self._changed(asked, states, gone, values)
+        held = self._changed(asked, states, gone, values.only(values.members.places[:0]))
+        return self._merged(asked, held, values.only(shared.order), shared.stops)
+
+    def _changed(self, asked: Windows, states: Sequence[Held | None], gone: Members, come: Values) -> list[Held]:
+        """Return the states of windows without what has gone, with what has come."""
         module, after = self.function, list[Held]()
-        (removed, less), (added, more) = (self.values(rows, members).in_windows() for members in (gone, come))
+        (removed, less), (added, more) = self.values(asked.rows, gone).in_windows(), come.in_windows()
         taken, given = _given(module, removed), _given(module, added)
         try:
             for held, (a, b), (lo, hi) in zip(states, less, more, strict=True):
@@ -151,6 +163,23 @@ class StateAggregate(MemberAggregate):
         except Exception as error:
             raise asked.error(len(after), error) from error
         return after
+
+    def _merged(self, asked: Windows, states: list[Held], come: Values, stops: Rows) -> list[Held]:
+        """Return the states of windows with what has come: what comes into the same ones goes into one state, which is merged."""
+        module, given = self.function, _given(self.function, come.column)
+        ends = stops.tolist()
+        firsts, lasts = (column[stops - 1].tolist() for column in (come.members.first, come.members.last))
+        for start, stop, first, last in zip([0, *ends], ends, firsts, lasts, strict=False):
+            window = first
+            try:
+                part = Held(module.add_events_to_state(module.create_state(), given(start, stop)), stop - start)
+                for window in range(first, last):
+                    states[window] = merge(module, states[window], part)
+            except StreamDslError:
+                raise
+            except Exception as error:
+                raise asked.error(window, error) from error
+        return states
 
     def copied(self, states: Column, asked: Windows, windows: Rows) -> Column:
         """Return states of their own, for windows that have the members of others."""
@@ -193,7 +222,7 @@ class StateAggregate(MemberAggregate):
         """Return the state with a row more, of which all arguments are given."""
         if state is None or not (self._where is None or arguments[self._where]):
             return state
-        module, value = self.function, arguments[self._argument]
+        module, value = self.function, arguments[self.argument]
         try:
             payloads = column_of([value]) if module.vectorized else [value]
             return Held(module.add_events_to_state(state.state, payloads), state.n_members + 1)
@@ -263,7 +292,7 @@ class ExtremumAggregate(StateAggregate):
         return self.NOTHING
 
     def with_row(self, state: Any, arguments: Sequence[Any]) -> Any:
-        value = arguments[self._argument] if self._where is None or arguments[self._where] else None
+        value = arguments[self.argument] if self._where is None or arguments[self._where] else None
         return state if value is None else self.merged(state, value)
 
     def copy(self, state: Any) -> Any:
@@ -302,6 +331,23 @@ def _results(module: Any, found: Any, own: Callable[[Any], Any] = lambda value: 
 
 def _computed(function: Any, members: Any) -> Any:
     return function.compute_result(function.add_events_to_state(function.create_state(), members))
+
+
+class _Shared(NamedTuple):
+    """An order of members in which those of the same windows stand together, and where each such part ends."""
+
+    order: Rows
+    stops: Rows
+
+
+def _shared(members: Members) -> _Shared | None:
+    """Return which members windows share; None where to add each part once and to merge it takes no fewer calls of a module."""
+    if not len(members.places):
+        return None
+    order, spans = sorted_integers(members.first * (members.n_windows + 1) + members.last)
+    stops = np.append(flatnonzero(spans[1:] != spans[:-1]) + 1, len(spans))
+    merges = int((members.last - members.first)[order[stops - 1]].sum())
+    return _Shared(order, stops) if len(order) + merges < members.n_pairs else None
 
 
 def _known(values: Values) -> Values:

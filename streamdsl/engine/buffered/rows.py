@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.buffered.growing import GrowingColumn, GrowingTable
+from streamdsl.engine.growing import GrowingColumn, GrowingTable
 from streamdsl.engine.ids import Ids
+from streamdsl.expr.held import AnyColumn, with_parts
+from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero, object_column
 from streamdsl.temporal.time import Ticks
 
+_ALL: Final = slice(None)
 _MOST_LATE: Final = 256
 """So many rows that come one by one wait at most."""
 
@@ -25,7 +28,7 @@ class NewRows(NamedTuple):
     groups: Ticks
     le: Ticks
     re: Ticks
-    arguments: Sequence[Column]
+    arguments: Sequence[AnyColumn]
     """One column for each module, then one for each `where` of a module: which rows it has chosen."""
     table: Table | None
     """The payloads, where they decide the order of members."""
@@ -35,21 +38,22 @@ class RowTable:
     """Rows at places that stay until the table is swept; a row that is gone is there, but not alive."""
 
     def __init__(self, n_arguments: int, has_payloads: bool) -> None:
-        self._ids = GrowingColumn()
-        self._groups = GrowingColumn()
-        self._le = GrowingColumn()
-        self._re = GrowingColumn()
-        self._alive = GrowingColumn()
-        self._arguments = [GrowingColumn() for _ in range(n_arguments)]
-        self.payloads = GrowingTable() if has_payloads else None
-        self._columns = [self._ids, self._groups, self._le, self._re, self._alive, *self._arguments]
+        none: Column = np.empty(0, dtype=np.int64)
+        self._ids, self._groups, self._le, self._re, self._alive = (GrowingColumn(none) for _ in range(5))
+        self._columns = [self._ids, self._groups, self._le, self._re, self._alive]
+        self._given = Schema.tuple(n_arguments)
+        self._arguments = GrowingTable(self._table([none] * n_arguments, 0))
+        self.payloads = GrowingTable(Table.of_objects([])) if has_payloads else None
         self._late: list[tuple[Hashable, int, int, int, Sequence[Any]]] = []
         """Rows that have come one by one, and wait until somebody reads a column."""
         self.n_gone = 0
         self._places: dict[tuple[Hashable, int], int] | None = None
 
     def __len__(self) -> int:
-        return self._le.size + len(self._late)
+        return len(self._le) + len(self._late)
+
+    def _table(self, arguments: Iterable[AnyColumn], size: int) -> Table:
+        return Table(self._given, with_parts(dict(zip(self._given.columns, arguments, strict=True))), size)
 
     def _column(self, column: GrowingColumn) -> Column:
         self.put_in_columns()
@@ -82,15 +86,20 @@ class RowTable:
 
     def argument(self, number: int) -> Column:
         """Return an argument of each row."""
-        return self._column(self._arguments[number])
+        self.put_in_columns()
+        return self._arguments.column(number).take(_ALL)
+
+    def argument_part(self, number: int) -> AnyColumn:
+        """Return an argument of each row, held where it is."""
+        self.put_in_columns()
+        return self._arguments.column(number).part(_ALL)
 
     def add(self, new: NewRows) -> Rows:
         """Put rows at the end, and return their places."""
         self.put_in_columns()
         first = len(self)
         ids = new.ids if isinstance(new.ids, np.ndarray) else object_column(new.ids.tolist())
-        for column, values in zip(self._columns, self._of(new, ids), strict=True):
-            column.append(values)
+        self._append([ids, new.groups, new.le, new.re], new.arguments)
         if self.payloads is not None and new.table is not None:
             self.payloads.append(new.table)
         if self._places is not None:
@@ -113,13 +122,14 @@ class RowTable:
             return
         late, self._late = self._late, []
         ids, groups, le, re, arguments = zip(*late, strict=True)
-        columns = [object_column(ids), *(np.array(times, dtype=np.int64) for times in (groups, le, re))]
-        columns += [np.ones(len(late), dtype=np.bool_), *map(column_of, zip(*arguments, strict=True))]
-        for column, values in zip(self._columns, columns, strict=True):
-            column.append(values)
+        times = (np.array(column, dtype=np.int64) for column in (groups, le, re))
+        self._append([object_column(ids), *times], map(column_of, zip(*arguments, strict=True)))
 
-    def _of(self, new: NewRows, ids: Column) -> list[Column]:
-        return [ids, new.groups, new.le, new.re, np.ones(len(new.le), dtype=np.bool_), *new.arguments]
+    def _append(self, columns: Sequence[Column], arguments: Iterable[AnyColumn]) -> None:
+        size = len(columns[0])
+        for column, values in zip(self._columns, (*columns, np.ones(size, dtype=np.bool_)), strict=True):
+            column.append(values)
+        self._arguments.append(self._table(arguments, size))
 
     def remove(self, ids: Ids, le: Ticks) -> Rows:
         """Let rows go, found by id and LE, and return the places where they were, -1 for one that is not there.
@@ -137,7 +147,7 @@ class RowTable:
 
     def at(self, places: Rows, re: Ticks) -> NewRows:
         """Return rows as they are, but for their REs."""
-        arguments = [self._column(column)[places] for column in self._arguments]
+        arguments = [self.argument_part(number)[places] for number in range(len(self._given.columns))]
         table = None if self.payloads is None else self.payloads.take(places)
         return NewRows(self.ids[places], self.groups[places], self.le[places], re, arguments, table)
 
@@ -146,6 +156,7 @@ class RowTable:
         self.put_in_columns()
         for column in self._columns:
             column.keep(places)
+        self._arguments.keep(places)
         if self.payloads is not None:
             self.payloads.keep(places)
         self.n_gone = 0

@@ -71,7 +71,7 @@ def _refined(keys: Ticks, columns: Sequence[Column]) -> Rows:
     order = np.arange(len(keys))
     ranks = _ranked(keys[1:] != keys[:-1])
     for column in columns:
-        values = _as_integers(column)[order]
+        values = as_integers(column)[order]
         low, span = int(values.min()), int(values.max()) - int(values.min()) + 1
         if span == 1:
             continue
@@ -92,7 +92,7 @@ def _ranked(differs: NDArray[np.bool_]) -> Rows:
     return np.concatenate([[0], np.cumsum(differs)])
 
 
-def _as_integers(column: Column) -> Ticks:
+def as_integers(column: Column) -> Ticks:
     """Return integers with the order of a column's numbers: NaN is the largest, and 0.0 is -0.0."""
     if column.dtype.kind != "f":
         return column.astype(np.int64, copy=False)

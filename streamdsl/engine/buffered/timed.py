@@ -8,6 +8,7 @@ import numpy as np
 
 from streamdsl.engine.buffered.members import Members, Values
 from streamdsl.engine.buffered.modules import ExtremumAggregate, MemberAggregate, StateAggregate, Windows
+from streamdsl.engine.buffered.ranked import RankedAggregate
 from streamdsl.engine.buffered.runs import Order, spread
 from streamdsl.engine.columnar.accumulators import SumAccumulator
 from streamdsl.engine.columnar.lanes import Lanes
@@ -21,6 +22,7 @@ from streamdsl.udm.bases import IntervalEvent
 from streamdsl.udm.builtin import Max, Min, TimeWeightedAvg
 from streamdsl.udm.incremental import keeps_state
 from streamdsl.udm.invoke import Stamped, as_result, computed, empty_result, results_of, seen_clip, stamped
+from streamdsl.udm.top_k import TopK
 from streamdsl.windows import Clip, Output
 
 _EXACT: Final = 2**53
@@ -104,6 +106,8 @@ def member_aggregate(number: int, agg: BoundAgg, argument: int, where: int | Non
         return TimedAggregate(number, agg, argument, where, clip)
     if type(agg.function) in (Min, Max):
         return ExtremumAggregate(number, agg, argument, where)
+    if isinstance(agg.function, TopK):
+        return RankedAggregate(number, agg, argument, where)
     return MemberAggregate(number, agg, argument, where)
 
 

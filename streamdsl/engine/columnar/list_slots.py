@@ -1,30 +1,33 @@
-"""Lists of numbers in slots, of which the items are held in one column."""
+"""Lists in slots, of which the items are held in one column."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from streamdsl.engine.growing import growing
 from streamdsl.engine.index.pair_index import longer
-from streamdsl.expr.held import Column, Held, Rows
+from streamdsl.expr.held import Held, Rows
 from streamdsl.expr.lists import Lists, items_of
 
-_LEAST = 64
+_SPARE = 64
+_ALL = slice(None)
 
 
 class ListSlots:
     """A list for each slot, empty at first. No item is overwritten: who has taken lists may keep them.
 
-    >>> slots = ListSlots(2, np.dtype(np.int64))
+    >>> slots = ListSlots(2, Held(Lists(np.array([5, 7]), np.array([0]), np.array([2]))))
     >>> slots.put(np.array([1]), Held(Lists(np.array([5, 7]), np.array([0]), np.array([2]))))
     >>> slots.take(np.array([0, 1])).tolist()
     [[], [5, 7]]
     """
 
-    def __init__(self, size: int, dtype: np.dtype[np.generic]) -> None:
-        self.items: Column = np.empty(0, dtype=dtype)
+    def __init__(self, size: int, like: Held) -> None:
+        self._items = growing(items_of(like)[0][:0])
         self._lo: Rows = np.zeros(size, dtype=np.intp)
         self._hi: Rows = np.zeros(size, dtype=np.intp)
         self._n_items = 0
+        self._most = _SPARE
 
     def grow(self, size: int) -> None:
         """Make room for `size` slots."""
@@ -36,24 +39,27 @@ class ListSlots:
 
     def take(self, slots: Rows | slice) -> Held:
         """Return the lists of slots."""
-        return Held(Lists(self.items, self._lo[slots], self._hi[slots]))
+        return Held(Lists(self._items.part(_ALL), self._lo[slots], self._hi[slots]))
+
+    def are_like(self, lists: Held) -> bool:
+        """Say whether the items of lists are held as those here are."""
+        (items, _), known = items_of(lists), self._items.part(slice(0, 0))
+        return isinstance(items, Held) if isinstance(known, Held) else not isinstance(items, Held) and items.dtype == known.dtype
 
     def put(self, slots: Rows, lists: Held) -> None:
-        """Put lists, with items of the type that is held here, in the places of others."""
+        """Put lists, with items that are held as those here are, in the places of others."""
         items, sizes = items_of(lists)
-        stop = self._n_items + len(items)
-        if stop > len(self.items):
+        if self._n_items + len(items) > self._most:
             self.clear(slots)
-            stop = self._make_room(len(items))
-        self.items[stop - len(items) : stop] = items
-        stops = np.cumsum(sizes) + (stop - len(items))
-        self._lo[slots], self._hi[slots], self._n_items = stops - sizes, stops, stop
+            self._let_go()
+            self._most = 2 * (self._n_items + len(items)) + _SPARE
+        self._items.append(items)
+        stops = np.cumsum(sizes) + self._n_items
+        self._lo[slots], self._hi[slots], self._n_items = stops - sizes, stops, self._n_items + len(items)
 
-    def _make_room(self, number: int) -> int:
-        """Let go of what is in no list any more, and return where so many more items end."""
-        kept, sizes = items_of(self.take(slice(None)))
-        self.items = np.empty(max(_LEAST, 2 * (len(kept) + number)), dtype=kept.dtype)
-        self.items[: len(kept)] = kept
+    def _let_go(self) -> None:
+        """Let go of what is in no list any more."""
+        kept, sizes = items_of(self.take(_ALL))
+        self._items, self._n_items = growing(kept), len(kept)
         self._hi = np.cumsum(sizes)
         self._lo = self._hi - sizes
-        return len(kept) + number

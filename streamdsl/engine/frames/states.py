@@ -93,7 +93,7 @@ class MemberChanges:
             at, among = found.pairs()
             pairs.append(known[at] * len(rows) + found.places[among])
         before, after = pairs
-        left, came = np.setdiff1d(before, after, True), np.setdiff1d(after, before, True)
+        left, came = (np.setdiff1d(before, after, True), np.setdiff1d(after, before, True)) if len(before) else (before, after)
         return _unpacked(left, self._moves.before), _unpacked(came, self._moves.after)
 
     def _of_moved(self, slots: Rows) -> tuple[Pairs, Pairs]:
@@ -109,7 +109,9 @@ class MemberChanges:
         rows = self._rows
         places = rows.overlapping(stretches.merged(), table.any_places)
         if self._moves is not None:
-            places = np.setdiff1d(places, self._moves.after)
+            are_others = np.ones(len(rows.rows), dtype=np.bool_)
+            are_others[self._moves.after[self._moves.after >= 0]] = False
+            places = places[flatnonzero(are_others[places])]
         found = frame.spans(stretches, rows.rows.groups[places], rows.extents(places), places)
         at, among = found.pairs()
         windows, places = windows[at], found.places[among]

@@ -1,45 +1,69 @@
 """The composed window operator for operators: each window has any number of results, which keep their ids.
 
-Here are the time-insensitive ones, whose results last as long as their windows: no result need be looked into where only its end
-moves, which takes two thirds of the time that pairing results by their lifetimes does (`stamped`).
+A result that is out and one that a window has now are the same where LE and payload are; then only its end may move.
 """
 
 from __future__ import annotations
 
-import itertools
-from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch, payload_table
+from streamdsl.engine.codes import payload_codes
+from streamdsl.engine.columnar.pairing import numbered, paired
 from streamdsl.engine.columnar.window_ids import WindowIds
+from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.framed import FramedWindowOperator
 from streamdsl.engine.operators.grid import GridWindowOperator
+from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.engine.swept.timeline import Touched
-from streamdsl.expr.held import AnyColumn
-from streamdsl.expr.table import Column, Rows, object_column
+from streamdsl.expr.held import AnyColumn, Held, parts_of, with_parts
+from streamdsl.expr.lists import Lists, items_of, lists_of
+from streamdsl.expr.nested import field_of_all, is_nested, nested, rows_in
+from streamdsl.expr.schema import Schema
+from streamdsl.expr.table import Column, Rows, Table, concat_parts, flatnonzero, object_column
 from streamdsl.plan.node import WindowAggregate, WindowApply
-from streamdsl.temporal.payload import payload_key
+from streamdsl.temporal.time import CHRONON, MIN_TIME, Ticks, add_time
+
+_OUT: Final = Schema.record(["rows"])
+_ROW: Final = Schema.record(["ordinal", "version", "payload"])
+"""What is kept of a result that is out: its number in its window, which version of that number it is, and its payload."""
+_STAMPED: Final = Schema.record([*_ROW.names, "le", "re"])
+"""The same of results that have lifetimes of their own."""
+_NONE: Final[Column] = np.empty(0, dtype=np.int64)
 
 
-class Out(NamedTuple):
-    """A result that is out: its number in its window, and its payload."""
+class ResultRows(NamedTuple):
+    """Results of windows: the slots of these, the number and the version of each result, its payload, and its lifetime."""
 
-    ordinal: int
-    payload: Any
+    slots: Rows
+    ordinals: Ticks
+    versions: Ticks
+    payloads: AnyColumn
+    le: Ticks
+    re: Ticks
+
+    def take(self, rows: Rows) -> ResultRows:
+        """Return some of them."""
+        return ResultRows(*(column[rows] for column in self))  # type: ignore[arg-type]
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.slots)
 
 
-class Change(NamedTuple):
-    """A result of a window that comes, goes or ends elsewhere."""
+class Computed(NamedTuple):
+    """What windows have now: how many results each, each window's together; their payloads and lifetimes, by RE."""
 
-    slot: int
-    ordinal: int
-    payload: Any
-    re_old: int
-    re_new: int
+    sizes: Ticks
+    payloads: AnyColumn
+    le: Ticks
+    re: Ticks
 
 
 class ResultIds(WindowIds):
@@ -65,17 +89,14 @@ class ResultIds(WindowIds):
 
 
 class ApplyOperator(FramedWindowOperator):
-    """Windows with any number of results each; subclasses say how those that are out and the right ones differ."""
+    """Windows with any number of results each."""
+
+    node: WindowApply
 
     def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         super().__init__(label, node, gate)
         self.takes_rows = False
-        self.table.states.append(object_column([]))
-
-    @property
-    def _out(self) -> Column:
-        """The results of each window that are out."""
-        return self.table.states[-1]
+        self._kept = _STAMPED if node.time_sensitive else _ROW
 
     def _emit(self, touched: Touched) -> Batch:
         if not len(touched.slots) and not len(touched.gone):
@@ -88,82 +109,147 @@ class ApplyOperator(FramedWindowOperator):
         computed = slots[shown & (touched.summed | ~was_out)]
         computed = self._computed = computed[np.lexsort((table.le[computed], table.code[computed]))]
         self.udm_calls += len(computed)
-        out = self._exchanged(dead, moved, computed, self._columns(computed)["a0"].tolist())
+        out = self._exchanged(dead, moved, computed, self._current(computed))
         results.is_out[computed], results.re[computed] = True, table.re[computed]
         results.re[moved] = table.re[moved]
-        results.is_out[dead], self._out[dead] = False, None
+        results.clear(dead)
         return out
 
-    @abstractmethod
-    def _exchanged(self, dead: Rows, moved: Rows, computed: Rows, results: Sequence[list[Any]]) -> Batch:
-        """Return what changes, and note in `_out` what then is out.
+    def _current(self, slots: Rows) -> Computed:
+        """Return the results that windows, which are in order, have now."""
+        found = self._columns(slots)["a0"]
+        if not self.node.time_sensitive:
+            payloads, sizes = _items(found)
+            return Computed(sizes, payloads, *self._period(np.repeat(slots, sizes), self.table.re))
+        lists: list[list[Any]] = found.tolist()
+        sizes = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
+        le, re, values = zip(*chain.from_iterable(lists), strict=True) if sizes.any() else ((), (), ())
+        ends = np.array(re, dtype=np.int64)
+        order = np.lexsort((ends, np.repeat(np.arange(len(slots)), sizes)))
+        return Computed(sizes, nested(payload_table(values))[order], np.array(le, dtype=np.int64)[order], ends[order])
 
-        Dead windows have no results any more, moved ones have those that they had but end elsewhere,
-        and `results` are those of the computed ones.
+    def _period(self, slots: Rows, ends: Ticks) -> tuple[Ticks, Ticks]:
+        """Return the lifetimes of results that have none of their own, of windows that end where `ends` says of their slots."""
+        re = ends[slots]
+        if not self._is_at_end:
+            return self.table.le[slots], re
+        add_time(int(re.max(initial=MIN_TIME)), CHRONON)
+        return re, re + CHRONON
+
+    def _exchanged(self, dead: Rows, moved: Rows, computed: Rows, now: Computed) -> Batch:
+        """Return what changes, and note what then is out.
+
+        Dead windows have no results any more, moved ones have those that they had but end elsewhere.
         """
+        others = self._sent(moved)
+        if self._is_at_end and len(moved):  # a point is not lengthened: it goes, and there is one elsewhere
+            sizes = np.bincount(others.slots, minlength=self.table.capacity)[moved]
+            le, re = self._period(others.slots, self.table.re)
+            payloads = _together([now.payloads, others.payloads])
+            now = Computed(np.append(now.sizes, sizes), payloads, np.append(now.le, le), np.append(now.re, re))
+            computed, others = np.concatenate([computed, moved]), others.take(_NONE)
+        results, out, slots = self.table.results, self._sent(computed), np.repeat(computed, now.sizes)
+        kept, stays = self._paired(out, slots, now)
+        left, come = _but(out.size, kept), _but(len(slots), stays)
+        gone = [out.take(left), self._sent(dead)]
+        # What comes with a number that a result has had which goes is a later version.
+        results.retracted(np.unique(np.concatenate([each.slots for each in gone])))
+        versions, ordinals, at = results.versions(slots), np.empty_like(slots), out.size + np.arange(len(slots))
+        ordinals[stays], versions[stays], at[stays] = out.ordinals[kept], out.versions[kept], kept
+        windows = np.repeat(np.arange(len(computed)), now.sizes)
+        ordinals[come] = numbered(now.sizes, windows[stays], ordinals[stays])
+        rows = ResultRows(slots, ordinals, versions, _together([out.payloads, now.payloads])[at], now.le, now.re)
+        was = np.concatenate([others.re, out.re[kept]])
+        moves = _concat([others._replace(re=self.table.re[others.slots]), rows.take(stays)])
+        changes = self._changes(_concat(gone), moves, was, rows.take(come))
+        self._note(computed, now.sizes, rows)
+        return changes
 
+    def _paired(self, out: ResultRows, slots: Rows, now: Computed) -> tuple[Rows, Rows]:
+        """Return which results that are out are which of those that windows have now."""
+        if not out.size:
+            return _NONE, _NONE
+        among = flatnonzero(self.table.results.is_out[slots])
+        codes = payload_codes(_together([out.payloads, now.payloads[among]]))
+        if self.node.time_sensitive or self._is_at_end:
+            codes = distinct_pairs(codes, np.concatenate([out.le, now.le[among]])).index
+        kept, stays = paired(np.concatenate([out.slots, slots[among]]), codes, out.size)
+        return kept, among[stays]
 
-class FramedApplyOperator(ApplyOperator):
-    """Operators over the payloads of windows whose ends depend on the rows."""
+    def _sent(self, slots: Rows) -> ResultRows:
+        """Return the results of windows that are out."""
+        results = self.table.results
+        slots = slots[results.is_out[slots]]
+        if not len(slots):
+            return ResultRows(slots, _NONE, _NONE, object_column([]), _NONE, _NONE)
+        rows, sizes = items_of(parts_of(results.payloads(slots).columns)["rows"])  # type: ignore[arg-type]
+        slots = np.repeat(slots, sizes)
+        ordinals, versions, payloads, *lifetimes = [field_of_all(rows, name) for name in self._kept.names]
+        le, re = lifetimes or self._period(slots, results.re)
+        return ResultRows(slots, ordinals, versions, payloads, le, re)  # type: ignore[arg-type]
 
-    def _exchanged(self, dead: Rows, moved: Rows, computed: Rows, results: Sequence[list[Any]]) -> Batch:
-        gone, come = self._difference(computed, results)
-        gone += [Change(slot, n, payload, re, le) for slot, le, re, _ in self._ends(dead) for n, payload in self._out[slot]]
-        come += [Change(slot, n, payload, was, re) for slot, _, was, re in self._ends(moved) for n, payload in self._out[slot]]
-        return self._changes(gone + come)
+    def _note(self, slots: Rows, sizes: Ticks, now: ResultRows) -> None:
+        """Note the results that windows have now."""
+        if not len(slots):
+            return
+        parts = dict(zip(self._kept.names, now[1:], strict=False))
+        stops = np.cumsum(sizes)
+        rows = Held(Lists(nested(Table(self._kept, with_parts(parts), now.size)), stops - sizes, stops))
+        self.table.results.put(slots, Table(_OUT, with_parts({"rows": rows}), len(slots)))
 
-    def _ends(self, slots: Rows) -> Iterator[tuple[int, int, int, int]]:
-        """Return windows, where they begin, and where their results that are out end and should."""
-        table = self.table
-        columns = (slots, table.le[slots], table.results.re[slots], table.re[slots])
-        return zip(*(column.tolist() for column in columns), strict=True)
-
-    def _difference(self, slots: Rows, results: Sequence[list[Any]]) -> tuple[list[Change], list[Change]]:
-        """Note the results that windows have now, and return what goes, and what comes or ends elsewhere."""
-        gone: list[Change] = []
-        come: list[Change] = []
-        for (slot, le, was, re), payloads in zip(self._ends(slots), results, strict=True):
-            left, now = paired(self._out[slot] or (), payloads)
-            gone += [Change(slot, n, payload, was, le) for n, payload in left]
-            come += [Change(slot, n, payload, le if is_new else was, re) for (n, payload), is_new in now if is_new or was != re]
-            self._out[slot] = [each for each, _ in now]
-        return gone, come
-
-    def _changes(self, changes: list[Change]) -> Batch:
-        if not changes:
+    def _changes(self, gone: ResultRows, moved: ResultRows, was: Ticks, come: ResultRows) -> Batch:
+        """Return results that go, that end elsewhere than they did, and that come; of a number both first that it goes."""
+        moves = flatnonzero(was != moved.re)
+        moved, was = moved.take(moves), was[moves]
+        rows = _concat([gone, moved, come])
+        if not rows.size:
             return EMPTY
-        slots, ordinals, payloads, re_old, re_new = zip(*changes, strict=True)
-        rows, table = np.array(slots, dtype=np.intp), payload_table(payloads)
-        le, groups = self.table.le[rows], self.swept.codes.groups(self.table.code[rows])
-        out = self._batch(groups, le, np.array(re_old), np.array(re_new), table, np.zeros(len(rows), dtype=np.int64))
-        ids = ResultIds(self.label, self.key_table, *self._ids(le, groups).columns, np.array(ordinals))
-        return Batch(ids, out.le, out.re_old, out.re_new, table, out.keys)
+        groups = self.swept.codes.groups(self.table.code[rows.slots])
+        window_ids = self._ids(self.table.le[rows.slots], groups)
+        ids = ResultIds(self.label, self.key_table, *window_ids.columns, rows.ordinals)
+        re_old, re_new = np.concatenate([gone.re, was, come.le]), np.concatenate([gone.le, moved.re, come.re])
+        keys = groups if self.is_grouped else None
+        return Batch(VersionedIds(ids, rows.versions), rows.le, re_old, re_new, _table(rows.payloads), keys)
 
 
-class GridApplyOperator(FramedApplyOperator, GridWindowOperator):
-    """Operators over the payloads of hopping and tumbling windows."""
+class GridApplyOperator(ApplyOperator, GridWindowOperator):
+    """The same over hopping and tumbling windows."""
 
     @property
     def shows_at_ends(self) -> bool:
         return False
 
 
-def paired(out: Sequence[Out], payloads: Sequence[Any]) -> tuple[list[Out], list[tuple[Out, bool]]]:
-    """Return the results that are out and right no more, and the right ones, each with whether it is new.
+def _concat(parts: Sequence[ResultRows]) -> ResultRows:
+    slots, ordinals, versions, payloads, le, re = zip(*parts, strict=True)
+    at, numbers, times, starts, ends = (np.concatenate(columns) for columns in (slots, ordinals, versions, le, re))
+    return ResultRows(at, numbers, times, _together(payloads), starts, ends)
 
-    >>> left, now = paired([Out(0, "a"), Out(1, "b")], ["b", "c"])
-    >>> [each.payload for each in left], [(*each, is_new) for each, is_new in now]
-    (['a'], [(1, 'b', False), (0, 'c', True)])
-    """
-    if not out:
-        return [], [(Out(*each), True) for each in enumerate(payloads)]
-    waiting: dict[Hashable, list[Out]] = {}
-    for each in reversed(out):
-        waiting.setdefault(payload_key(each.payload), []).append(each)
-    kept = [known.pop() if (known := waiting.get(payload_key(payload))) else None for payload in payloads]
-    used = {each.ordinal for each in kept if each is not None}
-    free = (n for n in itertools.count() if n not in used)
-    now = [
-        (Out(next(free), payload), True) if each is None else (each, False) for each, payload in zip(kept, payloads, strict=True)
-    ]
-    return [each for known in waiting.values() for each in known], now
+
+def _items(lists: AnyColumn) -> tuple[AnyColumn, Ticks]:
+    """Return the payloads in lists, one list after the other, and how many each has."""
+    if isinstance(lists, Held) and lists_of(lists) is not None:
+        return items_of(lists)
+    found: list[list[Any]] = lists.tolist()
+    return nested(payload_table(list(chain.from_iterable(found)))), np.fromiter(map(len, found), dtype=np.int64, count=len(found))
+
+
+def _table(payloads: AnyColumn) -> Table:
+    """Return payloads in one column as a table."""
+    if is_nested(payloads):
+        return rows_in(payloads)
+    if payloads.dtype == object:
+        return payload_table(payloads.tolist())
+    return Table(Schema.scalar(), with_parts({"value": payloads}), len(payloads))
+
+
+def _together(parts: Sequence[AnyColumn]) -> AnyColumn:
+    """Return payloads one after the other."""
+    return concat_parts([part for part in parts if len(part)] or parts[:1])
+
+
+def _but(size: int, rows: Rows) -> Rows:
+    """Return all of so many rows but some."""
+    is_left = np.ones(size, dtype=np.bool_)
+    is_left[rows] = False
+    return flatnonzero(is_left)

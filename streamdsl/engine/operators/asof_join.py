@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.few import PAIRS, Few
 from streamdsl.engine.frontiers import Frontier, of_same_ends
+from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operators.asof_state import AsofState
 from streamdsl.engine.operators.join import PAIR
@@ -18,7 +19,6 @@ from streamdsl.engine.operators.matching import MOST
 from streamdsl.engine.operators.nearest import NO_ROWS, distinct_rows
 from streamdsl.engine.operators.nearness import NOTHING
 from streamdsl.engine.sorted import Row
-from streamdsl.engine.sorted.columns import materialised
 from streamdsl.engine.sorting import sorted_integers
 from streamdsl.expr import Inputs, RowError, project, without_row
 from streamdsl.expr.scalars import Keep, Program, Project, Values

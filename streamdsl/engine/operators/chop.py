@@ -10,11 +10,11 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.columnar.numbers import GridNumbers
 from streamdsl.engine.frontiers import Frontier, of_same_ends
+from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operator import Gate, Operator
 from streamdsl.engine.room import Coming, Room
 from streamdsl.engine.sorted import Asked, Layout, SortedSide
-from streamdsl.engine.sorted.columns import materialised
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.plan.node import Chop
 from streamdsl.temporal import INFINITY, MIN_TIME

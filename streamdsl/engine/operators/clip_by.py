@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.growing import materialised
 from streamdsl.engine.operators.nearest import NearestOperator
-from streamdsl.engine.sorted.columns import materialised
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.plan.asof import Nearness
 from streamdsl.plan.node import ClipBy, Matching

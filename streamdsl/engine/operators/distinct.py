@@ -10,9 +10,9 @@ import numpy as np
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import PieceIds, WindowIds
 from streamdsl.engine.few import Change, Few
+from streamdsl.engine.growing import materialised
 from streamdsl.engine.operators.keyed import KeyedOperator
 from streamdsl.engine.sorted import Asked, Row, StoredRows
-from streamdsl.engine.sorted.columns import materialised
 from streamdsl.engine.sorted.periods import Patches, Periods
 from streamdsl.engine.sorted.pieces import redone
 from streamdsl.expr.nodes import Whole

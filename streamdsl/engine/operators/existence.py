@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operators.matching import MatchingOperator
 from streamdsl.engine.sorted import Asked, Layout, SortedSide
-from streamdsl.engine.sorted.columns import materialised
 from streamdsl.engine.sorted.periods import Patches, Periods
 from streamdsl.engine.sorted.pieces import redone
 from streamdsl.expr.schema import Schema

@@ -38,7 +38,7 @@ from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
 from streamdsl.errors import UserCodeError
 from streamdsl.expr.held import AnyColumn
 from streamdsl.expr.nodes import Life
-from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero, object_column
+from streamdsl.expr.table import Rows, Table, column_of, flatnonzero, object_column
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, Ticks
@@ -238,9 +238,13 @@ class FramedWindowOperator(RowFramedOperator):
 
     def _new_rows(self, batch: Batch, codes: Rows) -> NewRows:
         inputs = inputs_of(batch)
-        arguments: list[Column] = []
-        for agg in self.aggregates:
+        arguments: list[AnyColumn] = []
+        in_parts = {each.number for each in self.members if each.keeps_parts}
+        for number, agg in enumerate(self.aggregates):
             if agg.counts_rows:
+                continue
+            if number in in_parts:
+                arguments.append(self.evaluate_nested(agg.given, inputs, batch))
                 continue
             column, chosen = self.argument(agg.given, agg.where, batch, inputs)
             arguments.append(column)

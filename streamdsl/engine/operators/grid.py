@@ -13,11 +13,9 @@ from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.framed import FramedWindowOperator, why_not_composed
 from streamdsl.engine.room import Coming, Room
 from streamdsl.engine.swept.timeline import RowChange, Touched
-from streamdsl.engine.windows.panes import use_panes
 from streamdsl.expr.table import Rows
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
-from streamdsl.udm.incremental import keeps_state
 from streamdsl.windows import Hopping, Output
 
 
@@ -103,7 +101,4 @@ def why_not_grid(node: WindowAggregate | WindowApply) -> str | None:
     """Say why the framed operator cannot run windows of a grid, None if it can."""
     if not isinstance(node.windows, Hopping):
         return f"its windows are {node.windows.describe()}, not hopping or tumbling"
-    for agg in node.aggregates:
-        if keeps_state(agg.function) and use_panes(node.windows, agg.function):
-            return f"the states of {agg.function.label} are merged"
     return why_not_composed(node)

@@ -59,7 +59,7 @@ class GroupExitOperator(RowOperator):
     def _leaves(self, ids: Ids) -> list[AnyColumn] | None:
         """Return the parts of the rows' keys, where their ids have them."""
         ids = ids.columns[0] if type(ids) is VersionedIds else ids
-        return list(ids.columns[1:]) if type(ids) is WindowIds and ids.keys is self.inside else None
+        return ids.parts[1] if isinstance(ids, WindowIds) and ids.keys is self.inside else None
 
     @property
     def way(self) -> Leave:

@@ -11,11 +11,11 @@ import numpy as np
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.few import PAIRS, Change, Few
 from streamdsl.engine.frontiers import Frontier, of_same_ends
+from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operators.cross import CrossJoinGuard
 from streamdsl.engine.operators.matching import MOST, MatchingOperator
 from streamdsl.engine.sorted import Met
-from streamdsl.engine.sorted.columns import materialised
 from streamdsl.expr import RowError, project
 from streamdsl.expr.nodes import Life, Make, Whole
 from streamdsl.expr.scalars import Keep, Program, Project, Values

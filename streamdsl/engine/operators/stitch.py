@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import WindowIds
+from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operators.keyed import KeyedOperator
 from streamdsl.engine.operators.nearest import distinct_rows
 from streamdsl.engine.sorted import Asked, StoredRows
 from streamdsl.engine.sorted.chains import ChainRows, followed, in_step
-from streamdsl.engine.sorted.columns import materialised
 from streamdsl.expr.nodes import Whole
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.plan.node import Stitch

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.sorted.columns import GrowingColumn, GrowingIds, GrowingTable
+from streamdsl.engine.growing import GrowingColumn, GrowingIds, GrowingTable
 from streamdsl.engine.sorted.rows import StoredRows
 from streamdsl.engine.sorting import order_by
 from streamdsl.expr.table import Column, Rows, flatnonzero

@@ -9,8 +9,8 @@ import numpy as np
 
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.few import Few
+from streamdsl.engine.growing import GrowingColumn, GrowingIds, GrowingTable, materialised
 from streamdsl.engine.ids import Ids, of_spelled
-from streamdsl.engine.sorted.columns import GrowingColumn, GrowingIds, GrowingTable, materialised
 from streamdsl.expr.scalars import Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, column_of

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from streamdsl.engine.frontiers import grid_cti
 from streamdsl.engine.index import EventRow, WindowEntry
 from streamdsl.engine.windows.group import GroupWindows, Setting
-from streamdsl.engine.windows.panes import Build, Panes, use_panes
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, MIN_TIME
-from streamdsl.udm.incremental import Held, MemberChange
+from streamdsl.udm.incremental import MemberChange
 from streamdsl.windows import Hopping, unending
 
 
@@ -21,7 +20,6 @@ class GridWindows(GroupWindows):
         super().__init__(setting)
         self.grid = windows
         self.last_open = self._last_open(MIN_TIME)
-        self.panes = {i: Panes(windows, self.events) for i, module in setting.stateful.items() if use_panes(windows, module)}
 
     def _last_open(self, watermark: int) -> int:
         grid, gate = self.grid, self.setting.gate
@@ -32,9 +30,6 @@ class GridWindows(GroupWindows):
         old = self._numbers(row, re_old)
         new = self._numbers(row, re_new)
         row = self.move(row, re_old, re_new)
-        if re_old <= row.le or re_new <= row.le:
-            for panes in self.panes.values():
-                panes.changed(row)
         self._join_windows(row, range(max(new.start, old.stop), new.stop) if old else new)
         self._leave_windows(row, re_old, range(max(old.start, new.stop), old.stop) if new else old)
         if self.setting.time_sensitive and old and new:
@@ -123,12 +118,6 @@ class GridWindows(GroupWindows):
     def members(self, entry: WindowEntry) -> list[EventRow]:
         return self.events.overlapping(entry.le, entry.re)
 
-    def whole_state(self, position: int, entry: WindowEntry, build: Build) -> Held:
-        panes = self.panes.get(position)
-        if panes is None:
-            return super().whole_state(position, entry, build)
-        return panes.state(self.setting.stateful[position], entry, build)
-
     def closed(self, cti: int) -> int:
         return min(cti, self.earliest_alive(cti)) if self.setting.sees_ends else cti
 
@@ -137,8 +126,6 @@ class GridWindows(GroupWindows):
         closed = self.windows.forget(settled)
         first_kept = self.grid.start(self.grid.first_ending_after(settled))
         self.events.forget(min(first_kept + 1, cti))
-        for panes in self.panes.values():
-            panes.forget(first_kept)
         return closed
 
     def output_cti(self, cti: int) -> int:

@@ -14,7 +14,6 @@ from sortedcontainers import SortedSet
 from streamdsl.engine.index import EventIndex, EventRow, OutputRow, WindowEntry, WindowIndex
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.room import MOST, Room
-from streamdsl.engine.windows.panes import Build
 from streamdsl.temporal.time import INFINITY, MIN_TIME
 from streamdsl.udm import incremental
 from streamdsl.udm.bases import UDM
@@ -109,10 +108,6 @@ class GroupWindows(ABC):
     @abstractmethod
     def members(self, entry: WindowEntry) -> list[EventRow]:
         """Return the events that belong to a window."""
-
-    def whole_state(self, position: int, entry: WindowEntry, build: Build) -> Held:
-        """Return the state of a module for a window from all of its members; `build` makes one of events."""
-        return build(self.members(entry))
 
     @abstractmethod
     def forget(self, cti: int) -> list[WindowEntry]:

@@ -66,7 +66,7 @@ class WindowResults:
                 held = incremental.advance(module, i, held, changes, entry.period, self.node.clip)
             if held is None:
                 build = partial(incremental.build, module, i, window=entry.period, clip=self.node.clip)
-                held = group.whole_state(i, entry, build)
+                held = build(group.members(entry))
             states[i] = held
         entry.states = states if self.stateful else None
         return states

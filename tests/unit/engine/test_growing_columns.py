@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdsl.engine.sorted.columns import GrowingColumn, WaitingColumn
+from streamdsl.engine.growing import GrowingColumn, WaitingColumn
 from streamdsl.expr.held import Held
 from streamdsl.expr.table import column_of
 from streamdsl.io.arrow_held import ArrowSource

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import reduce
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from streamdsl.engine.ids import DeferredIds, Ids, PairIds
-from streamdsl.expr.held import AnyColumn, Held, Source, parts_of
+from streamdsl.expr.held import AnyColumn, Held, Source, parts_of, with_parts
+from streamdsl.expr.nested import is_nested, nested, rows_in
 from streamdsl.expr.scalars import Values
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, object_column
@@ -48,7 +49,7 @@ class GrowingColumn:
         """Put values at the end. O(values) amortised."""
         if isinstance(values, Held):
             values = values.column
-        if not self._size and values.dtype == self._data.dtype != object:
+        if not self._size and self._data.dtype != object:
             self.__init__(values)  # type: ignore[misc]
             return
         size = self._size + len(values)
@@ -86,6 +87,9 @@ class GrowingColumn:
     def take(self, rows: Rows | slice) -> Column:
         """Return the values of these rows."""
         return self._data[: self._size][rows]
+
+    part = take
+    """Return these rows, held where they are."""
 
     def clear(self, rows: Rows) -> None:
         """Let go of the objects of these rows."""
@@ -137,12 +141,20 @@ class WaitingColumn:
         """Return the values of these rows."""
         return self._whole().take(rows)
 
+    def part(self, rows: Rows | slice) -> AnyColumn:
+        """Return these rows, held where nobody has read them."""
+        return self._made.take(rows) if self._made is not None else Held(self._together(), rows)
+
+    def _together(self) -> Source:
+        self._sources = [reduce(Source.followed_by, self._sources)]
+        return self._sources[0]
+
     def keep(self, rows: Rows) -> None:
         """Keep these rows, in this order."""
         if self._made is not None:
             self._made.keep(rows)
         else:
-            self._sources = [reduce(Source.followed_by, self._sources).only(rows)]
+            self._sources = [self._together().only(rows)]
 
     def clear(self, rows: Rows) -> None:
         """Let go of the objects of these rows; those that wait go when others are kept."""
@@ -216,12 +228,13 @@ class GrowingTable:
     [Record(v=3), 1]
     """
 
-    __slots__ = ("_columns", "_schema", "size")
+    __slots__ = ("_columns", "_may_wait", "_schema", "size")
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, may_wait: bool = True) -> None:
         self._schema = table.schema
+        self._may_wait = may_wait
         parts = parts_of(table.columns)
-        self._columns = {name: _growing(parts[name]) for name in table.schema.columns}
+        self._columns = {name: growing(parts[name], may_wait) for name in table.schema.columns}
         self.size = table.size
 
     @property
@@ -231,14 +244,21 @@ class GrowingTable:
 
     def append(self, table: Table) -> None:
         """Put payloads at the end."""
+        if not self.size:
+            self.__init__(table, self._may_wait)  # type: ignore[misc]
+            return
         if table.schema != self._schema:
             table = Table.of_objects(table.payloads())
             if self._schema != Schema.object():
                 whole = self.take(np.arange(self.size))
-                self.__init__(Table.of_objects(whole.payloads()))  # type: ignore[misc]
+                self.__init__(Table.of_objects(whole.payloads()), self._may_wait)  # type: ignore[misc]
         for name, column in parts_of(table.columns).items():
             self._columns[name].append(column)
         self.size += table.size
+
+    def column(self, place: int) -> Growing:
+        """Return the column of a field, given by its place."""
+        return self._columns[self._schema.columns[place]]
 
     def one(self, row: int) -> Values:
         """Return the values of the fields of a row."""
@@ -246,7 +266,16 @@ class GrowingTable:
 
     def take(self, rows: Rows) -> Table:
         """Return these rows; a column is read when it is asked for."""
+        if any(type(column) is NestedColumn for column in self._columns.values()):
+            return Table(self._schema, with_parts(self._parts(rows)), len(rows))
         return Table(self._schema, _Taken(self._columns, rows), len(rows))
+
+    def snapshot(self) -> Table:
+        """Return all rows, as they are now whatever happens to these."""
+        return Table(self._schema, with_parts(self._parts(_ALL)), self.size)
+
+    def _parts(self, rows: Rows | slice) -> dict[str, AnyColumn]:
+        return {name: column.part(rows) for name, column in self._columns.items()}
 
     def keep(self, rows: Rows) -> None:
         """Keep these rows, in this order."""
@@ -260,10 +289,68 @@ class GrowingTable:
             column.clear(rows)
 
 
-def _growing(values: AnyColumn) -> GrowingColumn | WaitingColumn:
+class NestedColumn:
+    """Payloads inside of payloads, as rows of a table: they are made once others come that are none.
+
+    >>> column = NestedColumn(nested(Table.from_payloads([(1, "a"), (2, "b")])))
+    >>> column.keep(np.array([1]))
+    >>> column.append(object_column([None]))
+    >>> column.take(slice(None)).tolist()
+    [(2, 'b'), None]
+    """
+
+    __slots__ = ("_made", "_rows")
+
+    def __init__(self, values: AnyColumn) -> None:
+        # Rows are chosen and put together again and again: of texts as Python has them only references are.
+        self._rows = GrowingTable(rows_in(values), may_wait=False)
+        self._made: GrowingColumn | None = None
+
+    def _whole(self) -> GrowingColumn:
+        if self._made is None:
+            self._made = GrowingColumn(self.take(_ALL))
+            self._rows.keep(np.empty(0, dtype=np.intp))
+        return self._made
+
+    def append(self, values: AnyColumn) -> None:
+        """Put values at the end."""
+        if self._made is None and is_nested(values):
+            self._rows.append(rows_in(values))
+        else:
+            self._whole().append(values)
+
+    def one(self, row: int) -> Any:
+        """Return the value of a row, as Python's own."""
+        return self.take(np.array([row])).item(0)
+
+    def take(self, rows: Rows | slice) -> Column:
+        """Return the values of these rows."""
+        part = self.part(rows)
+        return part.column if isinstance(part, Held) else part
+
+    def part(self, rows: Rows | slice) -> AnyColumn:
+        """Return these rows, held where they are."""
+        return self._made.take(rows) if self._made is not None else nested(self._rows.snapshot())[rows]
+
+    def keep(self, rows: Rows) -> None:
+        """Keep these rows, in this order."""
+        (self._rows if self._made is None else self._made).keep(rows)
+
+    def clear(self, rows: Rows) -> None:
+        """Let go of the objects of these rows; those that are held go when others are kept: who has taken rows may read them."""
+        if self._made is not None:
+            self._made.clear(rows)
+
+
+Growing: TypeAlias = GrowingColumn | WaitingColumn | NestedColumn
+
+
+def growing(values: AnyColumn, may_wait: bool = True) -> Growing:
     """Return values as a column that grows."""
+    if is_nested(values):
+        return NestedColumn(values)
     if isinstance(values, Held):
-        return WaitingColumn(values) if values.source.may_wait else GrowingColumn(values.column)
+        return WaitingColumn(values) if may_wait and values.source.may_wait else GrowingColumn(values.column)
     return GrowingColumn(values)
 
 
@@ -272,7 +359,7 @@ class _Taken(Mapping[str, Column]):
 
     __slots__ = ("_columns", "_rows", "_taken")
 
-    def __init__(self, columns: Mapping[str, GrowingColumn | WaitingColumn], rows: Rows) -> None:
+    def __init__(self, columns: Mapping[str, Growing], rows: Rows) -> None:
         self._columns = columns
         self._rows = rows
         self._taken: dict[str, Column] = {}
@@ -291,6 +378,12 @@ class _Taken(Mapping[str, Column]):
 
 
 def materialised(table: Table) -> Table:
-    """Return a table whose columns have all been read."""
-    columns: dict[str, Any] = dict(table.columns)
-    return Table(table.schema, columns, table.size)
+    """Return a table whose columns have all been read, those of payloads inside of payloads too."""
+    parts = {name: _read(part) for name, part in parts_of(table.columns).items()}
+    return Table(table.schema, with_parts(parts), table.size)
+
+
+def _read(part: AnyColumn) -> AnyColumn:
+    if is_nested(part):
+        return nested(materialised(rows_in(part)))
+    return part.column if isinstance(part, Held) else part

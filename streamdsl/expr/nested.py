@@ -1,0 +1,97 @@
+"""Payloads inside of payloads that are held as columns of their own: they are made where somebody reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from streamdsl.expr.held import AnyColumn, Column, Held, Rows, Uncoded, object_column, parts_of
+from streamdsl.expr.schema import Schema, Shape
+from streamdsl.temporal.payload import is_taken
+
+if TYPE_CHECKING:
+    from streamdsl.expr.table import Table
+
+_ALL = slice(None)
+_WITH_FIELDS = (Shape.RECORD, Shape.TUPLE, Shape.CLASS)
+
+
+class Nested(Uncoded):
+    """Rows of a table, of which each is one value: a record, a tuple, or an instance of a plain class.
+
+    >>> from streamdsl.expr.table import Table
+    >>> held = nested(Table.from_payloads([(1, "a"), (2, "b")]))
+    >>> held[1:].tolist(), field_of_all(held, "_1").tolist(), rows_in(held[1:]).payloads()
+    ([(2, 'b')], ['a', 'b'], [(2, 'b')])
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.size = table.size
+        self.table = table
+
+    def values(self, rows: Rows | slice) -> Column:
+        return object_column(self.table.take(rows).payloads())
+
+
+def nested(table: Table) -> AnyColumn:
+    """Return payloads as a column of values."""
+    if table.schema.shape in _WITH_FIELDS:
+        return Held(Nested(table))
+    (part,) = parts_of(table.columns).values()
+    return part
+
+
+def is_nested(column: AnyColumn) -> bool:
+    """Say whether a column's values are rows of a table."""
+    return type(column) is Held and type(column.source) is Nested
+
+
+def rows_in(column: AnyColumn) -> Table:
+    """Return the values of a nested column as rows of their table."""
+    table, rows = _table_of(column)
+    return table if isinstance(rows, slice) and rows == _ALL else table.take(rows)
+
+
+def field_of_all(column: AnyColumn, name: str) -> AnyColumn:
+    """Return a field of the values of a nested column."""
+    table, rows = _table_of(column)
+    part = parts_of(table.columns)[name]
+    return part if isinstance(rows, slice) and rows == _ALL else part[rows]
+
+
+def schema_of(column: AnyColumn) -> Schema:
+    """Return the schema of the values of a nested column."""
+    return _table_of(column)[0].schema
+
+
+def _table_of(column: AnyColumn) -> tuple[Table, Rows | slice]:
+    """Return the table of a nested column, and which of its rows the values are."""
+    assert isinstance(column, Held), "it is nested"
+    assert isinstance(column.source, Nested), "it is nested"
+    return column.source.table, column.rows
+
+
+def concat_nested(columns: Sequence[AnyColumn]) -> AnyColumn:
+    """Return nested columns one after the other; of payloads with different schemas they are objects."""
+    from streamdsl.expr.table import Table
+
+    return nested(Table.concat(map(rows_in, columns)))
+
+
+def attribute_name(schema: Schema, name: str) -> str | None:
+    """Return the field that `value.name` is of values of a schema, None if it is none, or not for all of them."""
+    is_field = name in schema.names and (schema.shape is Shape.CLASS or (schema.shape is Shape.RECORD and not is_taken(name)))
+    return name if is_field else None
+
+
+def item_name(schema: Schema, item: object) -> str | None:
+    """Return the field that `value[item]` is of values of a schema, None if it is none.
+
+    >>> item_name(Schema.tuple(2), -1), item_name(Schema.tuple(2), True), item_name(Schema.record(["a"]), "a")
+    ('_1', None, 'a')
+    """
+    names = schema.names
+    if schema.shape is Shape.RECORD:
+        return item if type(item) is str and item in names else None
+    is_sequence = schema.shape is Shape.TUPLE or issubclass(schema.cls or object, tuple)
+    return names[item] if type(item) is int and is_sequence and -len(names) <= item < len(names) else None
