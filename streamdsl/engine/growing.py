@@ -89,7 +89,7 @@ class GrowingColumn:
         return self._data[: self._size][rows]
 
     part = take
-    """Return these rows, held where they are."""
+    """Return these rows as a column; nested payloads stay columns of their own."""
 
     def clear(self, rows: Rows) -> None:
         """Let go of the objects of these rows."""
@@ -290,7 +290,7 @@ class GrowingTable:
 
 
 class NestedColumn:
-    """Payloads inside of payloads, as rows of a table: they are made once others come that are none.
+    """Nested payloads, as a table that grows; once a value comes that is no such payload, all become Python objects.
 
     >>> column = NestedColumn(nested(Table.from_payloads([(1, "a"), (2, "b")])))
     >>> column.keep(np.array([1]))
@@ -329,7 +329,7 @@ class NestedColumn:
         return part.column if isinstance(part, Held) else part
 
     def part(self, rows: Rows | slice) -> AnyColumn:
-        """Return these rows, held where they are."""
+        """Return these rows as a column; nested payloads stay columns of their own."""
         return self._made.take(rows) if self._made is not None else nested(self._rows.snapshot())[rows]
 
     def keep(self, rows: Rows) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from streamdsl.expr.called import called, shown_otherwise
 from streamdsl.expr.functions import plain_function
 from streamdsl.expr.held import AnyColumn, Coded, Held, HeldColumns, parts_of, with_parts
-from streamdsl.expr.nested import attribute_name, field_of_all, is_nested, item_name, nested, schema_of
+from streamdsl.expr.nested import attribute_name, field_of_nested, is_nested, item_name, nested, schema_of
 from streamdsl.expr.nodes import (
     Attribute,
     Binary,
@@ -271,7 +271,7 @@ def _part(expr: Expr, inputs: Inputs) -> AnyColumn | None:
         field = None if of is None else item_name(schema_of(of), index.value)
     else:
         return None
-    return None if of is None or field is None else field_of_all(of, field)
+    return None if of is None or field is None else field_of_nested(of, field)
 
 
 def _inside(expr: Expr, inputs: Inputs) -> AnyColumn | None:
@@ -285,7 +285,7 @@ def _made(expr: Make, inputs: Inputs) -> Table:
     columns: _Columns | None = None
     for value in expr.values:
         column: AnyColumn | None = _nested(value, inputs)
-        if column is None and (column := _held(value, inputs)) is None and (column := _picked(value, inputs)) is None:
+        if column is None and (column := _part(value, inputs)) is None and (column := _picked(value, inputs)) is None:
             columns = columns or _Columns(inputs)
             column = columns.by_value(value)
             column = columns.column(value) if column is None else column
@@ -433,10 +433,8 @@ class _Columns:
         return self.taken(column)
 
     def key(self, expr: Key) -> Operand:
-        keys = self.inputs.keys
-        if keys is None:
-            return Same(None)
-        return self.taken(keys.columns["value"] if keys.schema.shape is Shape.SCALAR else object_column(keys.payloads()))
+        keys = _picked(expr, self.inputs)
+        return Same(None) if keys is None else self.taken(keys)
 
     def apply(self, expr: Expr) -> Operand:
         if (picked := _picked(expr, self.inputs)) is not None:

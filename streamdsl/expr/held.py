@@ -308,7 +308,7 @@ class Source(ABC):
 
 
 class Uncoded(Source):
-    """A source of which each row has a code of its own: to compare values costs more than to have some of them twice."""
+    """A source that looks for no equal values: each row has its own code, so equal values may have different ones."""
 
     @property
     def n_codes(self) -> int:

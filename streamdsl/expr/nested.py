@@ -1,4 +1,4 @@
-"""Payloads inside of payloads that are held as columns of their own: they are made where somebody reads them."""
+"""Nested payloads as columns: Python objects are made only of those that somebody reads whole."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Nested(Uncoded):
 
     >>> from streamdsl.expr.table import Table
     >>> held = nested(Table.from_payloads([(1, "a"), (2, "b")]))
-    >>> held[1:].tolist(), field_of_all(held, "_1").tolist(), rows_in(held[1:]).payloads()
+    >>> held[1:].tolist(), field_of_nested(held, "_1").tolist(), rows_in(held[1:]).payloads()
     ([(2, 'b')], ['a', 'b'], [(2, 'b')])
     """
 
@@ -34,7 +34,7 @@ class Nested(Uncoded):
 
 
 def nested(table: Table) -> AnyColumn:
-    """Return payloads as a column of values."""
+    """Return the rows of a table as one column, whose values are the payloads."""
     if table.schema.shape in _WITH_FIELDS:
         return Held(Nested(table))
     (part,) = parts_of(table.columns).values()
@@ -52,8 +52,8 @@ def rows_in(column: AnyColumn) -> Table:
     return table if isinstance(rows, slice) and rows == _ALL else table.take(rows)
 
 
-def field_of_all(column: AnyColumn, name: str) -> AnyColumn:
-    """Return a field of the values of a nested column."""
+def field_of_nested(column: AnyColumn, name: str) -> AnyColumn:
+    """Return one field of a nested column, for all rows, as a column."""
     table, rows = _table_of(column)
     part = parts_of(table.columns)[name]
     return part if isinstance(rows, slice) and rows == _ALL else part[rows]

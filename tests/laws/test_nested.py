@@ -237,15 +237,18 @@ QUERIES: dict[str, Query] = {
     ),
 }
 PAYLOADS = st.builds(Record, k=st.sampled_from(["a", "b", None]), v=st.integers(-1, 2))
-STREAMS = physical_streams(chts(PAYLOADS, max_size=12, unending=False))
+STREAMS = physical_streams(chts(PAYLOADS, max_size=12))
+BOUNDED = physical_streams(chts(PAYLOADS, max_size=12, unending=False))
+"""Rows that never end would fill hopping windows for ever."""
 
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_queries_mean_what_the_definition_says(name: str) -> None:
     query = QUERIES[name](sd.source("s"), sd.source("t"))
+    streams = BOUNDED if name == "choice" else STREAMS
 
     @examples(60)
-    @given(STREAMS, STREAMS, st.sampled_from(EMITS), st.data())
+    @given(streams, streams, st.sampled_from(EMITS), st.data())
     def law(s: list[Any], t: list[Any], emit: Any, data: st.DataObject) -> None:
         given_of = {"s": s, "t": t}
         inputs = {source: given_of[source] for source in query.open().sources}

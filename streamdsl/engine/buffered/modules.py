@@ -26,7 +26,6 @@ from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.builtin import Builtin
 from streamdsl.udm.incremental import Held, copied, detached, keeps_state, merge
 from streamdsl.udm.invoke import as_result, empty_result, payloads_of, results_of
-from streamdsl.udm.top_k import TopK
 
 LONG: Final = 64
 """Windows with so many rows are not looked through anew where what comes tells their results."""
@@ -62,14 +61,14 @@ class MemberAggregate:
         self.number = number
         self.function: Any = agg.function
         self.order = order_of(agg.function)
-        self.argument = argument
+        self._argument = argument
         self._where = where
 
     def values(self, rows: RowTable, members: Members) -> Values:
         """Return what the module is given of windows."""
         if self._where is not None:
             members = members.only(flatnonzero(rows.argument(self._where)[members.places]))
-        return Values(rows.argument(self.argument)[members.places], members)
+        return Values(rows.argument(self._argument)[members.places], members)
 
     def results(self, asked: Windows) -> AnyColumn:
         """Return the results of windows. An exception of user code is raised as it is to be shown."""
@@ -222,7 +221,7 @@ class StateAggregate(MemberAggregate):
         """Return the state with a row more, of which all arguments are given."""
         if state is None or not (self._where is None or arguments[self._where]):
             return state
-        module, value = self.function, arguments[self.argument]
+        module, value = self.function, arguments[self._argument]
         try:
             payloads = column_of([value]) if module.vectorized else [value]
             return Held(module.add_events_to_state(state.state, payloads), state.n_members + 1)
@@ -292,7 +291,7 @@ class ExtremumAggregate(StateAggregate):
         return self.NOTHING
 
     def with_row(self, state: Any, arguments: Sequence[Any]) -> Any:
-        value = arguments[self.argument] if self._where is None or arguments[self._where] else None
+        value = arguments[self._argument] if self._where is None or arguments[self._where] else None
         return state if value is None else self.merged(state, value)
 
     def copy(self, state: Any) -> Any:
@@ -323,9 +322,7 @@ def _result(module: Any, value: Any, own: Callable[[Any], Any] = lambda value: v
 
 
 def _results(module: Any, found: Any, own: Callable[[Any], Any] = lambda value: value) -> list[Any]:
-    """Return the payloads in what an operator has returned; of a choice of rows these are payloads already."""
-    if type(module) is TopK:
-        return list(found)
+    """Return the payloads in what an operator has returned."""
     return [_result(module, item, own) for item in results_of(module, found)]
 
 

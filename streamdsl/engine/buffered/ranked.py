@@ -14,7 +14,7 @@ from streamdsl.engine.sorting import stable_order
 from streamdsl.expr.coding import ordered_codes
 from streamdsl.expr.held import AnyColumn, Held, with_parts
 from streamdsl.expr.lists import Lists
-from streamdsl.expr.nested import field_of_all, is_nested, nested
+from streamdsl.expr.nested import field_of_nested, is_nested, nested
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Rows, Table, column_of, flatnonzero
 from streamdsl.temporal.alike import unique
@@ -38,10 +38,10 @@ class RankedAggregate(MemberAggregate):
 
     def results(self, asked: Windows) -> AnyColumn:
         members = asked.members(self.order)
-        part = asked.rows.argument_part(self.argument)[members.places]
-        found = _ranks(field_of_all(part, "_0")) if is_nested(part) else None
+        part = asked.rows.argument_part(self._argument)[members.places]
+        found = _ranks(field_of_nested(part, "_0")) if is_nested(part) else None
         if found is not None:
-            return self._of_ranks(found, field_of_all(part, "_1"), members)
+            return self._of_ranks(found, field_of_nested(part, "_1"), members)
         column = part.column if isinstance(part, Held) else part
         return column_of(self._of_each(Values(column, members), asked))
 

@@ -16,14 +16,15 @@ _ALL = slice(None)
 class ListSlots:
     """A list for each slot, empty at first. No item is overwritten: who has taken lists may keep them.
 
-    >>> slots = ListSlots(2, Held(Lists(np.array([5, 7]), np.array([0]), np.array([2]))))
-    >>> slots.put(np.array([1]), Held(Lists(np.array([5, 7]), np.array([0]), np.array([2]))))
+    >>> lists = Lists(np.array([5, 7]), np.array([0]), np.array([2]))
+    >>> slots = ListSlots(2, lists)
+    >>> slots.put(np.array([1]), Held(lists))
     >>> slots.take(np.array([0, 1])).tolist()
     [[], [5, 7]]
     """
 
-    def __init__(self, size: int, like: Held) -> None:
-        self._items = growing(items_of(like)[0][:0])
+    def __init__(self, size: int, like: Lists) -> None:
+        self._items = growing(like.items[:0])
         self._lo: Rows = np.zeros(size, dtype=np.intp)
         self._hi: Rows = np.zeros(size, dtype=np.intp)
         self._n_items = 0
@@ -41,9 +42,9 @@ class ListSlots:
         """Return the lists of slots."""
         return Held(Lists(self._items.part(_ALL), self._lo[slots], self._hi[slots]))
 
-    def are_like(self, lists: Held) -> bool:
+    def are_like(self, lists: Lists) -> bool:
         """Say whether the items of lists are held as those here are."""
-        (items, _), known = items_of(lists), self._items.part(slice(0, 0))
+        items, known = lists.items, self._items.part(slice(0, 0))
         return isinstance(items, Held) if isinstance(known, Held) else not isinstance(items, Held) and items.dtype == known.dtype
 
     def put(self, slots: Rows, lists: Held) -> None:

@@ -1,4 +1,4 @@
-"""Which results of windows are out already: equal ones are one, and keep their numbers."""
+"""Matching the results that windows have now with those that were sent: equal ones keep their ids."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from streamdsl.temporal.time import Ticks
 
 
 def paired(windows: Rows, codes: Rows, n_old: int) -> tuple[Rows, Rows]:
-    """Return which of the first rows are which of the others: those of the same window with the same code, the first the first.
+    """Match the first `n_old` rows, which were sent, with the others, which are right now: row numbers of both, pair by pair.
+
+    Rows match that have the same window and code (equal payloads have one code): the first old one the first new one, and so on.
 
     >>> [rows.tolist() for rows in paired(np.array([0, 0, 1, 0, 0, 0]), np.array([5, 5, 5, 5, 9, 5]), 3)]
     [[0, 1], [0, 2]]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from streamdsl.engine.columnar.list_slots import ListSlots
 from streamdsl.engine.index.pair_index import longer
-from streamdsl.expr.held import Held, HeldColumns, parts_of
+from streamdsl.expr.held import HeldColumns, parts_of
 from streamdsl.expr.lists import lists_of, same_lists
 from streamdsl.expr.scalars import Values
 from streamdsl.expr.schema import Schema
@@ -69,8 +69,8 @@ class Results:
         payloads = payloads if payloads.schema is self._schema else self._conform(payloads)
         for name, part in parts_of(payloads.columns).items():
             if (lists := self._lists.get(name)) is not None:
-                if isinstance(part, Held) and lists_of(part) is not None and lists.are_like(part):
-                    lists.put(slots, part)
+                if (source := lists_of(part)) is not None and lists.are_like(source):
+                    lists.put(slots, part)  # type: ignore[arg-type]
                     continue
                 self._make(name)
             values, column = payloads.columns[name], self._columns[name]
@@ -126,10 +126,9 @@ class Results:
         """Make payloads fit those that are out; of different schemas all become objects kept whole."""
         if self._schema is None or (payloads.schema != self._schema and not self.is_out.any()):
             self._schema, size = payloads.schema, len(self.is_out)
-            parts = parts_of(payloads.columns)
-            held = {name: part for name, part in parts.items() if isinstance(part, Held) and lists_of(part) is not None}
-            self._lists = {name: ListSlots(size, lists) for name, lists in held.items()}
-            others = [name for name in parts if name not in held]
+            found = {name: lists_of(part) for name, part in parts_of(payloads.columns).items()}
+            self._lists = {name: ListSlots(size, lists) for name, lists in found.items() if lists is not None}
+            others = [name for name, lists in found.items() if lists is None]
             self._columns = {name: np.zeros(size, dtype=payloads.columns[name].dtype) for name in others}
         if payloads.schema == self._schema:
             return payloads

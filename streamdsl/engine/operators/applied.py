@@ -23,7 +23,7 @@ from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.engine.swept.timeline import Touched
 from streamdsl.expr.held import AnyColumn, Held, parts_of, with_parts
 from streamdsl.expr.lists import Lists, items_of, lists_of
-from streamdsl.expr.nested import field_of_all, is_nested, nested, rows_in
+from streamdsl.expr.nested import field_of_nested, is_nested, nested, rows_in
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, concat_parts, flatnonzero, object_column
 from streamdsl.plan.node import WindowAggregate, WindowApply
@@ -110,7 +110,7 @@ class ApplyOperator(FramedWindowOperator):
         computed = self._computed = computed[np.lexsort((table.le[computed], table.code[computed]))]
         self.udm_calls += len(computed)
         out = self._exchanged(dead, moved, computed, self._current(computed))
-        results.is_out[computed], results.re[computed] = True, table.re[computed]
+        results.re[computed] = table.re[computed]
         results.re[moved] = table.re[moved]
         results.clear(dead)
         return out
@@ -184,7 +184,7 @@ class ApplyOperator(FramedWindowOperator):
             return ResultRows(slots, _NONE, _NONE, object_column([]), _NONE, _NONE)
         rows, sizes = items_of(parts_of(results.payloads(slots).columns)["rows"])  # type: ignore[arg-type]
         slots = np.repeat(slots, sizes)
-        ordinals, versions, payloads, *lifetimes = [field_of_all(rows, name) for name in self._kept.names]
+        ordinals, versions, payloads, *lifetimes = [field_of_nested(rows, name) for name in self._kept.names]
         le, re = lifetimes or self._period(slots, results.re)
         return ResultRows(slots, ordinals, versions, payloads, le, re)  # type: ignore[arg-type]
 
