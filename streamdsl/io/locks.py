@@ -99,15 +99,21 @@ class Lock:
                     raise BlockingIOError
                 time.sleep(_PAUSE)
         except BlockingIOError:
-            holder = self.path.read_text(errors="replace") or "another process"
             raise self._error(
-                f"{self._what} is in use by {holder}", hint="wait until that process has ended, or stop it"
+                f"{self._what} is in use by {self._holder()}", hint="wait until that process has ended, or stop it"
             ) from None
         except OSError as error:
             raise self._error(
                 f"{self._what} cannot be locked against other processes: {error.strerror}",
                 hint=f"put {self.path.parent} on a file system with locks",
             ) from error
+
+    def _holder(self) -> str:
+        """Return the name of who holds the lock, who may have taken it just now and still be writing its name."""
+        until = time.monotonic() + SHORT
+        while not (name := self.path.read_text(errors="replace")) and time.monotonic() < until:
+            time.sleep(_PAUSE)
+        return name or "another process"
 
     def _is_there(self, number: int) -> bool:
         with contextlib.suppress(FileNotFoundError):

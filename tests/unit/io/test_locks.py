@@ -37,6 +37,17 @@ def test_a_lock_of_another_process_names_it_and_is_free_when_it_is_killed(tmp_pa
         pass
 
 
+def test_a_lock_that_is_just_being_taken_is_given_time_to_name_its_holder(tmp_path: Path) -> None:
+    held = Lock(tmp_path / "lock", "the table", SinkError)
+    name = held.path.read_text()
+    held.path.write_text("")  # as it is between the lock and the name
+    naming = threading.Timer(0.1, held.path.write_text, [name])
+    naming.start()
+    with held, pytest.raises(SinkError, match=f"in use by process {os.getpid()} on "):
+        Lock(held.path, "the table", SinkError)
+    naming.join()
+
+
 def test_a_lock_is_free_when_it_is_released_or_forgotten(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     for _ in range(3):
