@@ -239,6 +239,34 @@ SABOTAGES = (
         "scalars_send",
     ),
     Sabotage(
+        "closed windows of sessions that are cut are made again",
+        "streamdsl/engine/frames/cut_session.py",
+        "np.maximum(lo, self.settled(self.cti, rows)[codes])",
+        "lo",
+        "general_operator_after_every_push",
+    ),
+    Sabotage(
+        "a session that is cut falls apart where its rows are forgotten",
+        "streamdsl/engine/frames/session.py",
+        "            parts.append(self.known_without_rows(slots))\n",
+        "",
+        "whose_rows_are_forgotten",
+    ),
+    Sabotage(
+        "windows of a session that is cut begin when another row comes",
+        "streamdsl/engine/frames/cut_session.py",
+        "        return self._begins_before() > self._begun and len(self.whole.table) > 0\n",
+        "        return False\n",
+        "general_operator_after_every_push",
+    ),
+    Sabotage(
+        "a payload that is not there has the place of the first one",
+        "streamdsl/engine/order.py",
+        "            yield (places >= 0).astype(np.int64)\n",
+        "",
+        "order_of_values",
+    ),
+    Sabotage(
         "what single rows have kept of a window that has not shown is there when columns come",
         "streamdsl/engine/operators/framed_rows.py",
         "        if self.is_kept_ahead:\n",
@@ -489,14 +517,14 @@ SABOTAGES = (
         "streamdsl/spark/streaming/wire.py",
         'f"{shard}", table.column("le").cast(pa.string()), ids, "/"',
         'f"{shard}", ids, "/"',
-        "random_queries_in_stages or what_shards_send",
+        "id_that_a_shard_uses_again",
     ),
     Sabotage(
         "of the retractions of an id that is used again in a micro-batch only one use is told apart",
         "streamdsl/spark/streaming/shard.py",
         "retracted[event.id, event.le].append(event)",
         "retracted[event.id, 0].append(event)",
-        "random_queries_in_stages or what_shards_send",
+        "retractions_of_two_uses",
     ),
     Sabotage(
         "a projection that reads ends goes where ends may still change",
@@ -819,7 +847,7 @@ SABOTAGES = (
         "streamdsl/engine/session.py",
         "        self._is_changing = True\n        try:\n",
         "        try:\n",
-        "in_the_sink",
+        "interrupted",
     ),
     Sabotage(
         "a push that is refused leaves something behind",
@@ -974,7 +1002,8 @@ SABOTAGES = (
         "streamdsl/engine/limits.py",
         "> max(self._most, PER_ROW * coming.rows)",
         "> 10**18",
-        "in_the_sink",
+        "push_of_too_many_windows_is_undone",
+        where="unit/engine",
     ),
     Sabotage(
         "a point that is out stays where its window waits for its end again",
@@ -1044,7 +1073,7 @@ SABOTAGES = (
         "streamdsl/engine/buffered/ranked.py",
         "is_first = np.append(True, values[1:] != values[:-1])[: len(at)]",
         "is_first = np.append(True, values[1:] >= values[:-1])[: len(at)]",
-        "general_operator_after_every_push",
+        "queries_mean_what and (texts or ranks)",
     ),
     Sabotage(
         "equal rows are not looked at all at once",
@@ -1058,7 +1087,7 @@ SABOTAGES = (
         "streamdsl/engine/buffered/ranked.py",
         "at = flatnonzero(np.array([value is not None for value in listed], dtype=np.bool_))",
         "at = np.arange(len([value for value in listed if value is not None]))",
-        "queries_mean_what",
+        "queries_mean_what and (texts or ranks)",
     ),
     Sabotage(
         "payloads inside of payloads that were taken go with others",
@@ -1086,7 +1115,7 @@ SABOTAGES = (
         "streamdsl/engine/buffered/modules.py",
         "for window in range(first, last):\n                    states",
         "for window in range(first, max(last - 1, first + 1)):\n                    states",
-        "general_operator_after_every_push or states_are_those",
+        "state_that_windows_share",
     ),
     Sabotage(
         "a window that is gone forgets how often its result has come back",
@@ -1128,8 +1157,7 @@ SABOTAGES = (
         "streamdsl/engine/buffered/holistic.py",
         "first[1:] = np.maximum(first[1:], reached[:-1])",
         "first[1:] = np.maximum(first[1:], last[:-1])",
-        "events_as_the_general_operator",
-        MANY,
+        "counts_once_where_one_that_lasts",
     ),
     Sabotage(
         "what leaves a window stays in its sums",

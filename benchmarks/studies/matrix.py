@@ -90,6 +90,7 @@ WINDOWS: Final[dict[str, Callable[[Any], Any]]] = {
     "hopping": lambda s: s.hopping_window(1_000, 100),
     "snapshot": lambda s: s.snapshot_window(),
     "session": lambda s: s.session_window(40),
+    "cut session": lambda s: s.session_window(40, max_duration=200),
     "count": lambda s: s.count_window(20),
     "trailing": lambda s: s.trailing_window(1_000),
 }
@@ -122,6 +123,8 @@ OTHERS: Final[dict[str, Query]] = {
     "to_edges": lambda s, t: s.to_edges(key="k"),
     "asof_join": lambda s, t: s.asof_join(t, on="k", select=_difference),
     "join": lambda s, t: s.join(t, on="k", select=_difference),
+    "left_join": lambda s, t: s.left_join(t, on="k"),
+    "full_join": lambda s, t: s.full_join(t, on="k"),
     "anti_join": lambda s, t: s.anti_join(t, on="k"),
     "semi_join": lambda s, t: s.semi_join(t, on="k"),
     "match": lambda s, t: s.match(

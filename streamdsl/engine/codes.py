@@ -11,7 +11,7 @@ import numpy as np
 from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.expr.coding import integer_codes
 from streamdsl.expr.held import AnyColumn, Held, parts_of
-from streamdsl.expr.nested import is_nested, rows_in
+from streamdsl.expr.nested import is_nested, rows_in, with_nulls
 from streamdsl.expr.table import Column, Rows
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import AS_THEY_ARE, payload_key
@@ -44,6 +44,9 @@ def payload_codes(payloads: AnyColumn) -> Rows:
     >>> payload_codes(nested(Table.from_payloads([(1, "a"), (1, "b"), (1.0, "a")]))).tolist()
     [0, 1, 0]
     """
+    if (found := with_nulls(payloads)) is not None:
+        known, places = found
+        return np.where(places >= 0, np.append(payload_codes(known) + 1, 0)[places], 0)
     if not is_nested(payloads):
         return factorise(payloads.column if isinstance(payloads, Held) else payloads)
     table = rows_in(payloads)

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.batch import EMPTY, Batch, Changes
 from streamdsl.engine.collector import collector_paused
 from streamdsl.engine.few import Few
 from streamdsl.engine.held_rows import FEW, HeldRows, RowHeap
-from streamdsl.engine.ids import Ids, VersionedIds, name, names, recurs
+from streamdsl.engine.ids import Ids, VersionedIds, name, names, of_spelled, recurs
 from streamdsl.engine.order import order_of_few, ordered
 from streamdsl.engine.sent import Sent
 from streamdsl.engine.versions import Named, OutRow, Versions
@@ -33,6 +33,13 @@ def out_rows(batch: Batch) -> list[OutRow]:
         return batch.rows()
     columns = (batch.ids.tolist(), batch.le.tolist(), batch.re_old.tolist(), batch.re_new.tolist(), batch.table.payloads())
     return list(map(partial(tuple.__new__, OutRow), zip(*columns, strict=True)))
+
+
+def _in_columns(rows: list[OutRow]) -> Batch:
+    """Return rows as insertions in columns, their ids made of those that they were spelled from."""
+    changes = Changes([(id, le, le, re, payload) for id, le, _, re, payload in rows], [None] * len(rows))
+    batch = changes.batch(keyed=False)
+    return batch.with_ids(of_spelled(batch.ids.tolist()))
 
 
 def in_order(rows: list[OutRow]) -> list[OutRow]:
@@ -153,9 +160,9 @@ class FinalEgress:
 
     def _together(self, few: list[OutRow], rows: Batch) -> list[Event[Any]] | Batch:
         """Return rows that are final, and others in columns, as they go out."""
-        if few or len(rows) < FEW:
+        if len(few) + len(rows) < FEW:
             return self._inserted(in_order([*few, *rows_of(rows)]))
-        rows = ordered(rows)
+        rows = ordered(Batch.concat([rows, _in_columns(few)]) if few else rows)
         return rows if self._versions.keeps(recurs(rows.ids)) else rows.with_ids(_names(self._versions, rows))
 
     @property

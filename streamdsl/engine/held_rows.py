@@ -206,9 +206,9 @@ class HeldRows:
             self._runs = []
             self._add(rows)
             return
-        is_retraction = changes.re_old != changes.le
-        self._put_each(changes.take(flatnonzero(is_retraction)))
-        self._add(changes.take(flatnonzero(~is_retraction)))
+        for id in dict.fromkeys(changes.ids[flatnonzero(changes.re_old != changes.le)].tolist()):
+            self._drop(id)
+        self._add(rows_after(changes))
 
     def pop_ending(self, until: int) -> tuple[list[OutRow], Batch | None]:
         """Let go of the rows with RE <= `until`, and return those held one by one, and those in columns."""

@@ -11,6 +11,7 @@ from enum import Enum
 from fractions import Fraction
 from functools import lru_cache, partial
 from numbers import Number, Rational
+from types import NoneType
 from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -145,12 +146,20 @@ def _written(ids: Ids | AnyColumn) -> Parts | None:
     if isinstance(ids, Held):
         return [_held_texts(ids)]
     if isinstance(ids, PairIds):
-        return _tuple([_written(column) for column in ids.columns])
+        return _tuple([_written_inside(column) for column in ids.columns])
     if not isinstance(ids, WindowIds):
         return None
     starts, leaves, ordinals = ids.parts
     path = [] if ids.keys is None else [_path(ids.keys, leaves)]
     return _tuple([[repr(ids.label)], *path, _written(starts), ["0"] if ordinals is None else _written(ordinals)])
+
+
+def _written_inside(column: Any) -> Parts | None:
+    """Return the texts of a part of ids, which may be names, and None where there is no row."""
+    if isinstance(column, np.ndarray) and column.dtype == object:
+        values = column.tolist()
+        return [text_array(list(map(repr, values)))] if unique(map(type, values)) <= {int, str, NoneType} else None
+    return _written(column)
 
 
 def _held_texts(column: Held) -> Chosen | Known:

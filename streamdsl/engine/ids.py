@@ -21,6 +21,7 @@ from streamdsl.engine.sorting import as_one
 from streamdsl.engine.versions import RowVersion, row_versions
 from streamdsl.expr.held import Held
 from streamdsl.expr.table import Column, column_of, concat_columns, concat_parts, flatnonzero, object_column
+from streamdsl.temporal.alike import unique
 from streamdsl.temporal.time import Ticks
 
 
@@ -59,6 +60,10 @@ class DeferredIds(ABC):
 
 
 Ids: TypeAlias = Column | DeferredIds
+
+
+_OWN: Final = frozenset({int, type(None)})
+"""The types of ids that are no sender's: numbers of rows, and None where there is no row."""
 
 
 class PairIds(DeferredIds):
@@ -198,7 +203,7 @@ def recurs(ids: Ids) -> bool:
         return True
     if isinstance(ids, (PairIds, VersionedIds)):
         return any(map(recurs, ids.columns))
-    return isinstance(ids, np.ndarray) and ids.dtype == object
+    return isinstance(ids, np.ndarray) and ids.dtype == object and not unique(map(type, ids.tolist())) <= _OWN
 
 
 def names(ids: Ids) -> Ids:

@@ -22,8 +22,8 @@ from streamdsl.engine.pairs import are_among, counted_runs
 from streamdsl.expr import kernel
 from streamdsl.expr.coding import coded, integer_codes
 from streamdsl.expr.held import AnyColumn, Coded, Dictionary, Held, Known, Source, with_parts
-from streamdsl.expr.nodes import Constant, Expr, Make
-from streamdsl.expr.schema import Schema, as_payload
+from streamdsl.expr.nodes import Constant, Expr, Field, Make, Whole
+from streamdsl.expr.schema import Schema, Shape, as_payload
 from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero, largest, least, object_column
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import AS_THEY_ARE, PLAIN, payload_key
@@ -384,6 +384,21 @@ def _whole(key: Hashable) -> int | None:
 def parts_of(key: Expr) -> tuple[Expr, ...]:
     """Return the expressions that a key is made of: each part has numbers of its own."""
     return (key.values or (Constant(None),)) if isinstance(key, Make) else (key,)
+
+
+def payload_parts(key: Expr, schema: Schema | None) -> Expr:
+    """Return a key; one that is the whole payload is made of its fields, where all payloads have the same ones.
+
+    Each field is then coded by itself, in columns.
+
+    >>> parts_of(payload_parts(Whole(), Schema.tuple(2))) == (Field("_0"), Field("_1"))
+    True
+    >>> payload_parts(Whole(), None) == payload_parts(Whole(), Schema.scalar()) == Whole()
+    True
+    """
+    if key != Whole() or schema is None or schema.shape not in (Shape.RECORD, Shape.TUPLE) or not schema.names:
+        return key
+    return Make(schema, tuple(map(Field, schema.names)))
 
 
 class KeyTable:

@@ -13,13 +13,15 @@ from streamdsl.engine.operator import Operator, Piece, RowOperator
 from streamdsl.engine.room import PER_ROW, Before, Coming, most_windows
 from streamdsl.engine.sent import Sent
 from streamdsl.errors import HeldOutputWarning, UnboundedOutputError
-from streamdsl.temporal import MIN_TIME, Cti, Insert
+from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Insert
 
 if TYPE_CHECKING:
     from streamdsl.engine.session import Session
 
 _FEW: Final = 16
 """So many events are looked at one by one."""
+_ENDLESS_ROW: Final = Coming(1, 0, INFINITY)
+"""What windows come of that last as long as rows do, many of them come of it."""
 _LOOK: Final = 1024
 """After so many of them it is found out anew how far they may reach."""
 WARN: Final = 100_000
@@ -32,7 +34,7 @@ class Limits:
     def __init__(self, session: Session[Any]) -> None:
         self._session = session
         self._most = most_windows(session.options)
-        makers = [each for each in session._graph.operators if type(each).could_make is not Operator.could_make]
+        makers = [each for each in session._graph.operators if each.could_make(_ENDLESS_ROW)]
         self._makers = makers if session.undoes else []
         self._sources = {id(each): _source_of(session._graph, each) for each in makers}
         self._latest = MIN_TIME

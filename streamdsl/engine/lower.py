@@ -13,7 +13,7 @@ import numpy as np
 from streamdsl.engine.batch import EMPTY, Batch, Sliced
 from streamdsl.engine.few import Few
 from streamdsl.engine.frontiers import Frontier
-from streamdsl.engine.keys import KeyTable
+from streamdsl.engine.keys import KeyTable, payload_parts
 from streamdsl.engine.operator import Gate, Operator, Part, Passage, Piece, Port, RowOperator, line_of, through
 from streamdsl.engine.room import most_windows
 from streamdsl.errors import QueryError
@@ -396,6 +396,7 @@ class _Builder:
     def _group_apply(self, label: str, node: GroupApply) -> int:
         from streamdsl.engine.operators.group import GroupEnterOperator, GroupExitOperator
 
+        node = replace(node, key=payload_parts(node.key, node.input.schema))
         inside = KeyTable(node.key, self.tables[-1] if self.tables else None)
         self.graph.key_tables.append(inside)
         entered = self.graph.add(self._in_scope(GroupEnterOperator(label, node, inside)), (self.build(node.input),))

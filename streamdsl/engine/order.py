@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from streamdsl.engine.batch import Batch
 from streamdsl.engine.sorting import order_by
 from streamdsl.expr.held import AnyColumn, Coded, Held, parts_of
-from streamdsl.expr.nested import is_nested, rows_in
+from streamdsl.expr.nested import is_nested, rows_in, with_nulls
 from streamdsl.expr.table import Column, Rows, Table, column_of, flatnonzero
 from streamdsl.temporal import payload_order
 from streamdsl.temporal.alike import unique
@@ -139,8 +139,14 @@ def payload_keys(table: Table) -> list[Column]:
 def _leaves(table: Table) -> Iterator[AnyColumn]:
     """Return the columns of payloads, those of payloads inside of them too: these decide one after the other."""
     for part in parts_of(table.columns).values():
+        found = with_nulls(part)
         if is_nested(part):
             yield from _leaves(rows_in(part))
+        elif found is not None:
+            payloads, places = found
+            yield (places >= 0).astype(np.int64)
+            if len(payloads):  # those that are not there are alike
+                yield from _leaves(rows_in(payloads[np.maximum(places, 0)]))
         else:
             yield part
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from streamdsl.errors import SchemaError
 from streamdsl.expr.held import AnyColumn, Column, Held, Rows, Uncoded, object_column, parts_of
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.temporal.payload import is_taken
@@ -33,6 +36,28 @@ class Nested(Uncoded):
         return object_column(self.table.take(rows).payloads())
 
 
+class Nullable(Uncoded):
+    """Nested payloads, or None: for each row which of them it is, -1 for None.
+
+    >>> from streamdsl.expr.table import Table
+    >>> pairs = nested(Table.from_payloads([(1, "a"), (2, "b")]))
+    >>> Held(Nullable(pairs, np.array([1, -1]))).tolist()
+    [(2, 'b'), None]
+    """
+
+    def __init__(self, payloads: AnyColumn, places: Rows) -> None:
+        self.size = len(places)
+        self.payloads = payloads
+        self.places = places
+
+    def values(self, rows: Rows | slice) -> Column:
+        places = self.places[rows]
+        found = object_column([None] * len(places))
+        there = (places >= 0).nonzero()[0]
+        found[there] = object_column(self.payloads[places[there]].tolist())
+        return found
+
+
 def nested(table: Table) -> AnyColumn:
     """Return the rows of a table as one column, whose values are the payloads."""
     if table.schema.shape in _WITH_FIELDS:
@@ -44,6 +69,18 @@ def nested(table: Table) -> AnyColumn:
 def is_nested(column: AnyColumn) -> bool:
     """Say whether a column's values are rows of a table."""
     return type(column) is Held and type(column.source) is Nested
+
+
+def with_nulls(column: AnyColumn) -> tuple[AnyColumn, Rows] | None:
+    """Return the payloads of a column that are not None, and for each row which of them it is, -1 for None.
+
+    Return None of a column that is not nested, or holds no None.
+    """
+    if type(column) is not Held or type(column.source) is not Nullable:
+        return None
+    places = column.source.places[column.rows]
+    are_there = places >= 0
+    return column.source.payloads[places[are_there]], np.where(are_there, np.cumsum(are_there) - 1, -1)
 
 
 def rows_in(column: AnyColumn) -> Table:
@@ -76,6 +113,42 @@ def concat_nested(columns: Sequence[AnyColumn]) -> AnyColumn:
     from streamdsl.expr.table import Table
 
     return nested(Table.concat(map(rows_in, columns)))
+
+
+def concat_nullable(columns: Sequence[AnyColumn]) -> AnyColumn | None:
+    """Return columns of payloads and None one after the other; None where there is something else among them."""
+    payloads: list[AnyColumn] = []
+    places: list[Rows] = []
+    size = 0
+    for column in columns:
+        known, at = with_nulls(column) or _read(column)
+        if len(known):
+            payloads.append(known)
+        places.append(np.where(at >= 0, at + size, -1))
+        size += len(known)
+    if not payloads or not all(map(is_nested, payloads)):
+        return None
+    found = concat_nested(payloads)
+    if not is_nested(found):
+        return None
+    at = np.concatenate(places)
+    return Held(Nullable(found, at)) if size < len(at) else found
+
+
+def _read(column: AnyColumn) -> tuple[AnyColumn, Rows]:
+    """Return what `with_nulls` does, of Python's objects; where they are no payloads with the same fields, as they are."""
+    from streamdsl.expr.table import Table
+
+    if is_nested(column) or column.dtype != object:
+        return column, np.arange(len(column))
+    values = column.tolist()
+    there = [value for value in values if value is not None]
+    at = np.full(len(values), -1)
+    at[[value is not None for value in values]] = np.arange(len(there))
+    try:
+        return (nested(Table.from_payloads(there)) if there else column[:0]), at
+    except SchemaError:
+        return column, at
 
 
 def attribute_name(schema: Schema, name: str) -> str | None:

@@ -16,7 +16,7 @@ from streamdsl.expr.held import Rows as Rows
 from streamdsl.expr.held import column_of as column_of
 from streamdsl.expr.held import object_column as object_column
 from streamdsl.expr.lists import concat_lists, lists_of
-from streamdsl.expr.nested import concat_nested, is_nested
+from streamdsl.expr.nested import concat_nested, concat_nullable, is_nested, with_nulls
 from streamdsl.expr.schema import Schema, Shape, is_positional, row_view
 from streamdsl.temporal.alike import unique
 from streamdsl.temporal.payload import PLAIN, Record, plain, plains, records
@@ -83,9 +83,11 @@ def concat_columns(columns: Sequence[Column]) -> Column:
 
 
 def concat_parts(parts: Sequence[AnyColumn]) -> AnyColumn:
-    """Return columns one after the other; where all are held as codes, as lists or as rows of tables, they stay so."""
+    """Return columns one after the other; where all are held as codes, as lists or as rows of tables (or None), they stay so."""
     if len(parts) and all(map(is_nested, parts)):
         return concat_nested(parts)
+    if any(is_nested(part) or with_nulls(part) for part in parts) and (joined := concat_nullable(parts)) is not None:
+        return joined
     sources = [part.source for part in parts if isinstance(part, Held) and isinstance(part.source, Coded)]
     if len(sources) == len(parts):
         held = [part for part in parts if isinstance(part, Held)]

@@ -17,7 +17,7 @@ from streamdsl.errors import SchemaError
 from streamdsl.expr.arrow import are_null, as_arrow, text_array
 from streamdsl.expr.held import AnyColumn, Column, Dictionary, Held, Rows, parts_of
 from streamdsl.expr.lists import items_of, lists_of
-from streamdsl.expr.nested import is_nested, rows_in
+from streamdsl.expr.nested import is_nested, rows_in, with_nulls
 from streamdsl.expr.table import Table
 from streamdsl.io.arrow_fingerprints import bits
 from streamdsl.io.arrow_held import ArrowSource
@@ -52,8 +52,8 @@ def arrow_array(name: str, values: Values | Held, hint: Any = None) -> Any:
         if lists_of(values) is not None:
             array = _array_of_lists(values)
             return arrow_array(name, values.column, hint) if array is None else _hinted(array, hint)
-        if is_nested(values):
-            array = _array_of_structs(rows_in(values))
+        if is_nested(values) or with_nulls(values) is not None:
+            array = _array_of_nested(values)
             return arrow_array(name, values.column, hint) if array is None else _hinted(array, hint)
         found = None if values.dictionary is None else _taken(values.dictionary, values.codes)
         if found is not None:
@@ -97,13 +97,20 @@ def _array_of_lists(lists: Held) -> Any:
     return pa.ListArray.from_arrays(as_arrow(stops), as_arrow(items))
 
 
+def _array_of_nested(part: AnyColumn) -> Any:
+    """Return nested payloads, of which some may be None, as an array of structs; None where `_array_of_structs` says so."""
+    payloads, places = with_nulls(part) or (part, None)
+    array = _array_of_structs(rows_in(payloads))
+    return array if array is None or places is None else array.take(pa.array(places, mask=places < 0))
+
+
 def _array_of_structs(rows: Table) -> Any:
     """Return payloads as an array of structs, where all that is in them is numbers and texts; else None."""
     if not rows.size or not rows.columns:
         return None
     arrays = []
     for part in parts_of(rows.columns).values():
-        array = _array_of_structs(rows_in(part)) if is_nested(part) else _array_of_plain(part)
+        array = _array_of_nested(part) if is_nested(part) or with_nulls(part) is not None else _array_of_plain(part)
         if array is None:
             return None
         arrays.append(array)

@@ -21,7 +21,7 @@ from streamdsl.engine.lower import lower
 from streamdsl.engine.operators.applied import ApplyOperator
 from streamdsl.engine.versions import RowVersion
 from streamdsl.errors import UserCodeError
-from streamdsl.temporal import CHT, Event, payload_key, payload_order
+from streamdsl.temporal import CHT, Event, Insert, Record, payload_key, payload_order
 from streamdsl.testing import assert_cht_equal
 from streamdsl.udm.bases import UDA, UDO, IncrementalUDA, IncrementalUDO
 from tests.laws.harness import EMITS
@@ -259,6 +259,12 @@ def check_both(query: sd.Stream[Any], data: st.DataObject, emit: EmitMode) -> No
             if isinstance(expected, type):
                 return
             assert windows_of(buffered, emit) == windows_of(general, emit)
+
+
+def test_each_window_has_all_rows_of_a_state_that_windows_share() -> None:
+    rows = [Insert(f"e{n}", n // 4, n // 4 + 2, Record(k="a", v=n)) for n in range(40)]
+    query = sd.source("s").hopping_window(8, 2).aggregate(Merging(), lambda e: e.v)
+    assert_cht_equal(query.run({"s": sd.from_events(rows)}).cht(), denote(query.plan(), {"s": CHT.from_events(rows)}))
 
 
 @examples(80)

@@ -47,6 +47,9 @@ WINDOWS: list[Callable[[Any], Any]] = [
     lambda s: s.session_window(1),
     lambda s: s.session_window(3),
     lambda s: s.session_window(20),
+    lambda s: s.session_window(2, max_duration=5),
+    lambda s: s.session_window(20, max_duration=7),
+    lambda s: s.session_window(9, max_duration=30),
     lambda s: s.count_window(1),
     lambda s: s.count_window(2),
     lambda s: s.count_window(3, by="end"),
@@ -83,6 +86,7 @@ TIMED_WINDOWS: list[Callable[[Any, sd.Clip], Any]] = [
     lambda s, clip: s.snapshot_window(clip=clip),
     lambda s, clip: s.session_window(1, clip=clip),
     lambda s, clip: s.session_window(20, clip=clip),
+    lambda s, clip: s.session_window(3, max_duration=7, clip=clip),
     lambda s, clip: s.count_window(1, clip=clip),
     lambda s, clip: s.count_window(3, clip=clip),
     lambda s, clip: s.count_window(2, by="end", clip=clip),
@@ -92,6 +96,7 @@ ANY_WINDOWS: list[Callable[..., Any]] = [
     lambda s, **how: s.session_window(1, **how),
     lambda s, **how: s.session_window(3, **how),
     lambda s, **how: s.session_window(20, **how),
+    lambda s, **how: s.session_window(3, max_duration=7, **how),
     lambda s, **how: s.count_window(1, **how),
     lambda s, **how: s.count_window(3, **how),
     lambda s, **how: s.count_window(2, by="end", **how),
@@ -126,7 +131,7 @@ TIMED_STATES: list[Query] = [
 def timed_queries(draw: st.DrawFn) -> sd.Stream[Any]:
     """Queries that see lifetimes."""
     group, window, clip = draw(st.sampled_from(GROUPS)), draw(st.sampled_from(TIMED_WINDOWS)), draw(st.sampled_from(CLIPS))
-    result = draw(st.sampled_from(TIMED if window in TIMED_WINDOWS[3:] else [*TIMED, *TIMED_STATES]))
+    result = draw(st.sampled_from(TIMED if window in TIMED_WINDOWS[4:] else [*TIMED, *TIMED_STATES]))
     return group(sd.source("s"), lambda s: result(window(s, clip)))  # type: ignore[no-any-return]
 
 
@@ -151,16 +156,17 @@ def stamped(draw: st.DrawFn) -> sd.Stream[Any]:
     """Queries with operators that see lifetimes, and give lifetimes of their own."""
     group, clip, (module, output) = draw(st.sampled_from(GROUPS)), draw(st.sampled_from(CLIPS)), draw(st.sampled_from(STAMPING))
     # A state of lifetimes is kept by the general operator where windows do not move.
-    window = draw(st.sampled_from(ANY_WINDOWS[:4] if isinstance(module, IncrementalSpans) else ANY_WINDOWS))
+    window = draw(st.sampled_from(ANY_WINDOWS[:5] if isinstance(module, IncrementalSpans) else ANY_WINDOWS))
     return group(sd.source("s"), lambda s: window(s, clip=clip, output=output).apply(module, lambda e: e.v))  # type: ignore[no-any-return]
 
 
 @contextmanager
 def in_small_parts(data: st.DataObject) -> Iterator[None]:
-    """Let what needs many rows happen with few: an index of many pieces, rows in runs, state that is looked through often."""
+    """Let what needs many rows happen with few: columns, an index of many pieces, rows in runs, state that is swept often."""
     spare = st.sampled_from([0, 1024])
     with (
         patch("streamdsl.engine.swept.sorted_index.PIECE", data.draw(st.sampled_from([1, 2, 512]))),
+        patch("streamdsl.engine.ingress._FEW", data.draw(st.sampled_from([0, 16]))),
         patch("streamdsl.engine.swept.packing._BITS", data.draw(st.sampled_from([8, 10, 62]))),
         patch("streamdsl.engine.frames.arrangement._SPARE", data.draw(spare)),
         patch("streamdsl.engine.frames.arrangement._FEW", few := data.draw(st.sampled_from([0, 8192]))),
@@ -380,6 +386,19 @@ def test_windows_of_modules_that_see_ends_are_out_before_their_rows_are_let_go()
     query = sd.source("s").snapshot_window().aggregate(Ends(), lambda e: e.v)
     with patch("tests.laws.test_window_operators.in_common", without_ids):
         assert same_as_general(query, [[*first, Cti(-1), again, Cti(0)]], "final")
+
+
+def test_a_value_counts_once_where_one_that_lasts_began_before_another() -> None:
+    query = sd.source("s").snapshot_window().aggregate(n=sd.count_distinct(lambda e: e.v))
+    events = [Insert(le, le, re, Record(v=1)) for le, re in ((0, 100), (20, 30), (50, 60))]
+    assert_cht_equal(query.run({"s": sd.from_events(events)}).cht(), denote(query.plan(), {"s": CHT.from_events(events)}))
+
+
+def test_a_session_that_is_cut_goes_on_from_its_start_whose_rows_are_forgotten() -> None:
+    query = sd.source("s").session_window(20, max_duration=5).aggregate(n=sd.count())
+    parts: list[list[Event[Any]]] = [[*rows((0, 2)), Cti(8)], rows((11, 30)), [moved(11, 30, 12)], [*rows((34, 35)), Cti(40)]]
+    with patch("streamdsl.engine.frames.arrangement._SPARE", 0):
+        assert same_as_general(query, parts, "speculative")
 
 
 def test_a_window_that_ends_where_a_row_starts_stays_when_that_row_ends_elsewhere() -> None:

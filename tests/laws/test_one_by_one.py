@@ -86,7 +86,7 @@ def windowed(rng: Random, s: Any) -> Stream:
         lambda: s.hopping_window(size, hop, offset=rng.randint(-3, 3)),
         lambda: s.hopping_window(size, hop, output=sd.Output.POINT_AT_END),
         lambda: s.snapshot_window(output=output),
-        lambda: s.session_window(rng.choice([1, 3, 8]), output=output),
+        lambda: s.session_window(rng.choice([1, 3, 8]), max_duration=(None, 4, 9)[size % 3], output=output),
         lambda: s.count_window(rng.choice([1, 2, 2, 4]), by=rng.choice(["start", "end"]), output=output),
     ]
     windows = rng.choice([kinds[0], *kinds])()

@@ -18,7 +18,7 @@ import streamdsl as sd
 from streamdsl.denote import denote
 from streamdsl.denote.source import history, sources
 from streamdsl.errors import EventError, SchemaError
-from streamdsl.temporal import CHT, Cti, Insert, Rejections, sync_time
+from streamdsl.temporal import CHT, Cti, Insert, Rejections, Retract, sync_time
 from streamdsl.temporal.payload import payload_key
 from streamdsl.testing import arrival_orders, assert_cht_equal
 from streamdsl.testing.orders import arrival_order
@@ -33,6 +33,7 @@ from streamdsl.spark.stages import payload_of
 from streamdsl.spark.streaming.placing import ById, Together, shard_places
 from streamdsl.spark.streaming.route import FromSource, RouteStage, Way
 from streamdsl.spark.streaming.shard import in_sequence
+from streamdsl.spark.streaming.wire import INSERT, opened, packed
 from tests.laws.sharded import TYPE, Streamed, frame_of
 
 
@@ -258,6 +259,18 @@ def test_rows_that_come_in_no_order_are_put_in_one(history: CHT[Any], seed: int,
     rows: list[Any] = arrival_order(history, Random(seed), ctis=False)
     rng.shuffle(rows)
     assert CHT.from_events(in_sequence(rows)) == history
+
+
+def test_retractions_of_two_uses_of_an_id_are_not_put_together() -> None:
+    one, other = Insert("a", 1, 9, "x"), Insert("a", 0, 1, "y")
+    rows: list[Any] = [one, Retract("a", 1, 9, 1, "x"), other, Retract("a", 0, 1, 0, "y")]
+    assert {(row.le, row.re, row.re_new) for row in in_sequence(rows) if isinstance(row, Retract)} == {(1, 9, 1), (0, 1, 0)}
+
+
+def test_an_id_that_a_shard_uses_again_is_another_one_for_those_who_read() -> None:
+    table = pa.table({"kind": [INSERT, INSERT], "id": ["a", "a"], "le": [1, 5]})
+    sent = pa.RecordBatch.from_pydict({"shard": [0], "blob": [packed(table)]})
+    assert len({id for batch in opened([sent]) for id in batch.column("id").to_pylist()}) == 2
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from streamdsl.engine.frames.count import CountFrame
+from streamdsl.engine.frames.cut_session import CutSessionFrame
 from streamdsl.engine.frames.frame import Frame, Policy
+from streamdsl.engine.frames.grid import GridFrame
 from streamdsl.engine.frames.session import SessionFrame
 from streamdsl.engine.frames.snapshot import SnapshotFrame
-from streamdsl.windows import Count, Session, Snapshot, Windows
+from streamdsl.engine.operator import Gate
+from streamdsl.engine.room import Room
+from streamdsl.windows import Count, Hopping, Session, Snapshot, Windows
 
 __all__ = ["frame_of"]
 
 
-def frame_of(windows: Windows, policy: Policy) -> Frame:
-    """Return a frame that has seen nothing yet."""
+def frame_of(windows: Windows, policy: Policy, gate: Gate, room: Room) -> Frame:
+    """Return a frame that has seen nothing yet; `room` says how many windows may begin at once."""
+    if isinstance(windows, Hopping):
+        return GridFrame(policy, windows, gate, room)
     if isinstance(windows, Count):
         return CountFrame(policy, windows)
+    if isinstance(windows, Session) and windows.max_duration is not None:
+        return CutSessionFrame(policy, windows, gate, room)
     if isinstance(windows, Session):
         return SessionFrame(policy, windows)
     assert isinstance(windows, Snapshot)

@@ -15,8 +15,9 @@ from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.pairs import distinct
+from streamdsl.engine.room import Coming
 from streamdsl.engine.swept.sorted_index import Portion
-from streamdsl.engine.swept.timeline import Touched
+from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Output
@@ -98,6 +99,8 @@ class Frame(ABC):
     """Whether a row belongs by its place in time, not by overlap."""
     by_end = False
     """Whether that place is its RE, not its LE."""
+    are_uniform: ClassVar[bool] = False
+    """Whether the members of a window are there all of its time: then it keeps them as its end moves, and its parts have them."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
@@ -107,6 +110,8 @@ class Frame(ABC):
         """The windows of the last change that were part of others before."""
         self.due: Rows = np.empty(0, dtype=np.intp)
         """The windows that the watermark reaches in this step."""
+        self.clock = MIN_TIME
+        """The latest time that is known of: windows have begun by then."""
         self.cti = MIN_TIME
         self._most = _SPARE
 
@@ -114,8 +119,22 @@ class Frame(ABC):
     def change(self, changed: Changed, rows: Arrangement) -> Touched:
         """Let the windows be as the rows, which have changed, make them; what is gone is still to be dropped."""
 
+    def opens(self) -> bool:
+        """Say whether windows may begin in this step though no row changes."""
+        return False
+
     def end_step(self) -> None:
         """End a step: what is known of the members of windows holds no longer."""
+
+    # How many there may be
+
+    def n_waiting(self, rows: Arrangement) -> int:
+        """Return for how many rows or partitions windows may begin though no row changes."""
+        return 0
+
+    def could_make(self, coming: Coming, watermark: int, rows: Arrangement) -> float:
+        """Return at most how many windows it makes of what comes; 0 if that is bounded by what came before."""
+        return 0
 
     # Row by row
 
@@ -181,18 +200,40 @@ class Frame(ABC):
     def forget(self, cti: int, rows: Arrangement) -> None:
         """Drop what no change from a CTI on can need, once it may be half of all."""
         self.cti = cti
-        rows.forget(lambda places: self.is_needed(cti, rows, places))
+        rows.forget(lambda places: self._are_kept(cti, rows, places))
         table = self.table
-        if len(table) + table.results.n_gone <= self._most:
+        if self.n_kept <= self._most:
             return
-        table.keep(self.is_kept(cti, rows, table.all()))
-        table.results.forget(self.first_return(cti, rows))
-        self._most = 2 * (len(table) + table.results.n_gone) + _SPARE
+        self.sweep(cti, rows)
+        self._most = 2 * self.n_kept + _SPARE
         is_held = np.zeros(len(table.codes), dtype=np.bool_)
         is_held[self.held_codes(cti, rows)] = True
         self.let_go(flatnonzero(~is_held))
         is_held[rows.rows.groups[flatnonzero(rows.rows.alive)]] = True
         table.codes.keep(flatnonzero(is_held))
+
+    def _are_kept(self, cti: int, rows: Arrangement, places: Rows) -> NDArray[np.bool_]:
+        needed = self.is_needed(cti, rows, places)
+        self.are_swept(rows, places[~needed])
+        return needed
+
+    def are_swept(self, rows: Arrangement, gone: Rows) -> None:
+        """Note what must be known of rows that are let go."""
+
+    @property
+    def n_kept(self) -> int:
+        """How many windows are kept, with those whose versions are still known."""
+        return len(self.table) + self.table.results.n_gone
+
+    def sweep(self, cti: int, rows: Arrangement) -> None:
+        """Drop the windows that no change from a CTI on can need."""
+        self.table.keep(self.is_kept(cti, rows, self.table.all()))
+        self.table.results.forget(self.first_return(cti, rows))
+
+    def slowest_code(self, cti: int, rows: Arrangement) -> Rows:
+        """Return the code of a partition that holds the output CTI back, if one does."""
+        table, slots = self.table, self.table.all()
+        return table.code[slots[flatnonzero(table.le[slots] == self.output_cti(cti, rows))[:1]]]
 
     def first_return(self, cti: int, rows: Arrangement) -> int:
         """Return the first start of a window that may come back."""
@@ -230,6 +271,8 @@ class DisjointFrame(Frame):
         super().__init__(policy)
         self._made: Rows = np.empty(0, dtype=np.intp)
         """The windows of the last change, in order."""
+        self.new: Rows = np.empty(0, dtype=np.intp)
+        """Those that were not there before."""
         self._looked_at: Members | None = None
         """Who is in these, while all of them have been looked at and nothing has changed since."""
 
@@ -244,10 +287,13 @@ class DisjointFrame(Frame):
 
     def end_step(self) -> None:
         self._looked_at = None
+        self.new = self.new[:0]
 
     def change(self, changed: Changed, rows: Arrangement) -> Touched:
         self._looked_at = None
-        around = self.around(changed)
+        around = self.around(changed, rows)
+        if not len(around):
+            return UNTOUCHED
         portion = self.table.portion(around)
         found = self.windows(changed, around, portion, rows)
         return self._replace(around, portion, found, self.differ(changed, found))
@@ -296,7 +342,7 @@ class DisjointFrame(Frame):
         return table.stretches(spans.codes, lo, np.where(crosses, table.re[last], spans.hi)).merged()
 
     @abstractmethod
-    def around(self, changed: Changed) -> Stretches:
+    def around(self, changed: Changed, rows: Arrangement) -> Stretches:
         """Return the stretches in which windows start that may not be as before, merged."""
 
     @abstractmethod
@@ -328,7 +374,7 @@ class DisjointFrame(Frame):
         is_gone = np.ones(len(slots), dtype=np.bool_)
         is_gone[at[known]] = False
         table.replace(portion, around, found.low, now)
-        self._made = now
+        self._made, self.new = now, now[new]
         touched = flatnonzero(summed | moved)
         return Touched(now[touched], summed[touched], slots[is_gone])
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
 from streamdsl.engine.frames.arrangement import Arrangement
+from streamdsl.engine.frames.covered import Covered, covered
 from streamdsl.engine.frames.frame import MOST, Changed, Frame, Policy, RowStep
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.frontiers import grid_cti
 from streamdsl.engine.index.pair_index import PairIndex
 from streamdsl.engine.operator import Gate
-from streamdsl.engine.pairs import distinct_pairs
-from streamdsl.engine.room import Room
+from streamdsl.engine.room import Coming, Room
 from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
@@ -84,19 +82,6 @@ class GridTable(WindowTable):
         self.drop(self.all()[~is_kept])
 
 
-class Covered(NamedTuple):
-    """Stretches of windows that rows enter or leave: so many from a number on, and how many rows more each of them has then."""
-
-    codes: Rows
-    first: Ticks
-    lengths: Ticks
-    more: Ticks
-
-    def spread(self) -> tuple[Rows, Ticks]:
-        """Return the number of each window, after that of its stretch."""
-        return spread(self.first, self.first + self.lengths)
-
-
 class GridFrame(Frame):
     """A window is in the table once it may show; until then rows wait for it, marked in the arrangement."""
 
@@ -120,7 +105,7 @@ class GridFrame(Frame):
         first = self.numbers.first_ending_after(changed.le)
         old, new = (self._stops(first, changed.le, re) for re in (changed.re_old, changed.re_new))
         signs = np.where(new < old, -1, 1)
-        parts = [self._covered(changed.codes, np.minimum(old, new), np.maximum(old, new), signs)]
+        parts = [covered(changed.codes, np.minimum(old, new), np.maximum(old, new), signs)]
         if self.policy.time_sensitive and changed.stay.any():
             parts.append(self._seen_otherwise(changed, first))
         return self._touched(parts)
@@ -159,7 +144,7 @@ class GridFrame(Frame):
     def _between(self, codes: Rows, le: Ticks, stop: Ticks, last: int) -> Covered:
         """Return the windows of rows up to a number that are not open yet."""
         first = np.maximum(self.numbers.first_ending_after(le), self.last + 1)
-        return self._covered(codes, first, np.minimum(stop, last + 1), np.ones(len(le), dtype=np.int64))
+        return covered(codes, first, np.minimum(stop, last + 1), np.ones(len(le), dtype=np.int64))
 
     def _refuse_unending(self, rows: Arrangement, places: Rows) -> None:
         endless = places[flatnonzero(rows.rows.re[places] == INFINITY)]
@@ -182,24 +167,7 @@ class GridFrame(Frame):
         le, earlier = changed.le[at], np.minimum(changed.re_old, changed.re_new)[at]
         # What is clipped to the window looks otherwise only where the earlier of both ends is inside.
         lo = first[at] if self.policy.sees_ends else self.numbers.first_ending_after(earlier)
-        return self._covered(changed.codes[at], lo, self._stops(first[at], le, earlier), np.zeros(len(at), dtype=np.int64))
-
-    def _covered(self, codes: Rows, lo: Ticks, hi: Ticks, more: Ticks) -> Covered:
-        """Return the windows `[lo, hi)` of rows, each of which counts for so many: between two of these numbers all are alike."""
-        at = flatnonzero(lo < hi)
-        if not len(at):
-            return Covered(codes[:0], lo[:0], lo[:0], lo[:0])
-        if len(at) < len(lo):
-            codes, lo, hi, more = codes[at], lo[at], hi[at], more[at]
-        pairs = distinct_pairs(np.concatenate([codes, codes]), np.concatenate([lo, hi]))
-        begins, ends = pairs.index[: len(lo)], pairs.index[len(lo) :]
-        counts = np.zeros(len(pairs), dtype=np.int64)
-        np.add.at(counts, begins, more)
-        np.subtract.at(counts, ends, more)
-        covers = np.bincount(begins, minlength=len(pairs)) - np.bincount(ends, minlength=len(pairs))
-        filled = flatnonzero(np.cumsum(covers))
-        lengths = pairs.second[filled + 1] - pairs.second[filled]
-        return Covered(pairs.first[filled], pairs.second[filled], lengths, np.cumsum(counts)[filled])
+        return covered(changed.codes[at], lo, self._stops(first[at], le, earlier), np.zeros(len(at), dtype=np.int64))
 
     def _touched(self, parts: list[Covered]) -> Touched:
         """Note how many rows windows have now, and return these."""
@@ -247,6 +215,17 @@ class GridFrame(Frame):
         if span.stop > self.last + 1:
             held.mark(np.array([place]))
         return step
+
+    # How many there may be
+
+    def n_waiting(self, rows: Arrangement) -> int:
+        return rows.n_marked
+
+    def could_make(self, coming: Coming, watermark: int, rows: Arrangement) -> float:
+        held, grid = rows.n_marked, self.grid
+        opened = min(watermark, grid.start(self.last + 1)) if held else None
+        groups, held = (coming.rows, held) if self.is_grouped else (1, min(held, 1))
+        return coming.beyond(opened, grid.size, grid.hop, groups, held)
 
     # Time
 

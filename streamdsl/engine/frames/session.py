@@ -45,7 +45,7 @@ class SessionFrame(DisjointFrame):
             self._spec.reach(int(ends.max()))
         return np.where(is_endless, INFINITY, re + np.where(is_endless, 0, gap))
 
-    def around(self, changed: Changed) -> Stretches:
+    def around(self, changed: Changed, rows: Arrangement) -> Stretches:
         reach = self._reach(np.maximum(changed.re_old, changed.re_new))
         return self._widened(changed.codes, changed.le, reach)
 
@@ -63,6 +63,7 @@ class SessionFrame(DisjointFrame):
         if len(broken):
             slots = portion.slots[broken]
             stretches = table.stretches(table.code[slots], table.le[slots], table.re[slots])
+            parts.append(self.known_without_rows(slots))
             left = rows.overlapping(stretches.merged(), places_of)
             parts.append(Extents(rows.rows.groups[left], rows.rows.le[left], self._reach(rows.rows.re[left]), np.ones_like(left)))
             grown &= ~stretches.holds(starts)
@@ -71,17 +72,24 @@ class SessionFrame(DisjointFrame):
         parts.append(Extents(changed.codes[new], changed.le[new], self._reach(changed.re_new[new]), is_new))
         return self._joined(Extents(*map(np.concatenate, zip(*parts, strict=True))))
 
+    def known_without_rows(self, slots: Rows) -> Extents:
+        """Return how far sessions go on, whatever rows they lose, where not all of their rows are held any more."""
+        return self._known(slots[:0])
+
     def end(self, re: int) -> int:
         gap = self._spec.gap
         return INFINITY if INFINITY in (re, gap) else self._spec.reach(re)
 
+    def joined(self, code: int, le: int, re: int) -> list[int]:
+        """Return the sessions that a single row joins."""
+        table = self.table
+        return self._around(code, table.place(code, le), table.place(code, self.end(re)), le)
+
     def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
-        table, end = self.table, self.end(re)
-        low, high = table.place(code, le), table.place(code, end)
-        joined = self._around(code, low, high, le)
+        table, end, joined = self.table, self.end(re), self.joined(code, le, re)
         last = table.re.item(joined[-1]) if joined else end
         if not joined or table.le.item(joined[0]) > le:
-            slot = table.make_one(code, le, max(end, last), low)
+            slot = table.make_one(code, le, max(end, last), table.place(code, le))
             step, others = RowStep([slot], [slot], [], [], []), joined
         else:
             slot, *others = joined

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +21,8 @@ from streamdsl.windows import Output
 class SnapshotFrame(DisjointFrame):
     """A window is there while it has rows; so where one ends and none begins, there are no rows."""
 
+    are_uniform: ClassVar[bool] = True
+
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy)
         self._last = np.empty(0, dtype=np.int64)
@@ -29,7 +33,7 @@ class SnapshotFrame(DisjointFrame):
         lo, hi = np.minimum(changed.re_old, changed.re_new), np.maximum(changed.re_old, changed.re_new)
         return np.where(changed.stay, changed.le, lo) if self.policy.sees_ends else lo, hi
 
-    def around(self, changed: Changed) -> Stretches:
+    def around(self, changed: Changed, rows: Arrangement) -> Stretches:
         # Where an endpoint comes or goes a window may end, which is there a chronon before: it counts too. Where a row stays,
         # so does its LE; the rows of a window that ends there may be forgotten.
         lo, hi = self._span(changed)

@@ -53,7 +53,7 @@ class MemberChanges:
     def copies(self, slots: Rows) -> tuple[Rows, Rows]:
         """Return which of some windows were part of others before, and of which: at first they have the members of these."""
         new, before = self.frame.split
-        if self.frame.by_point or not len(new):
+        if not self.frame.are_uniform or not len(new):
             return new[:0], before[:0]
         wanted = np.isin(new, slots)
         return new[wanted], before[wanted]
@@ -72,7 +72,7 @@ class MemberChanges:
             nobody = Members.of_pairs(Pairs(slots[:0], slots[:0]), len(slots))
             return nobody, nobody
         gone, come = self._of_changed(slots)
-        if self.frame.by_point:
+        if not self.frame.are_uniform:
             out, into = self._of_moved(slots)
             gone, come = (Pairs(*map(np.concatenate, zip(*pair, strict=True))) for pair in ((gone, out), (come, into)))
         return Members.of_pairs(gone, len(slots)), Members.of_pairs(come, len(slots))

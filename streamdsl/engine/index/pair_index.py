@@ -70,6 +70,11 @@ class PairIndex:
         return self._fresh - self._n_released
 
     @property
+    def stop(self) -> int:
+        """A number that all slots are below."""
+        return self._fresh
+
+    @property
     def is_empty(self) -> bool:
         """Whether no slot is in use."""
         return self._fresh == self._n_released

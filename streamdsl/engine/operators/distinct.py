@@ -11,11 +11,12 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import PieceIds, WindowIds
 from streamdsl.engine.few import Change, Few
 from streamdsl.engine.growing import materialised
+from streamdsl.engine.keys import payload_parts
 from streamdsl.engine.operators.keyed import KeyedOperator
 from streamdsl.engine.sorted import Asked, Row, StoredRows
 from streamdsl.engine.sorted.periods import Patches, Periods
 from streamdsl.engine.sorted.pieces import redone
-from streamdsl.expr.nodes import Whole
+from streamdsl.expr.nodes import Make, Whole
 from streamdsl.expr.scalars import Values
 from streamdsl.expr.table import Column, Rows
 from streamdsl.plan.node import Distinct
@@ -28,14 +29,14 @@ class DistinctOperator(KeyedOperator):
     kind = "distinct (sorted runs)"
 
     def __init__(self, label: str, node: Distinct) -> None:
-        super().__init__(label)
+        super().__init__(label, payload_parts(Whole(), node.input.schema))
         self.rows, self.pieces = self.sides
 
     def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
         (batch,) = batches
         if not len(batch):
             return EMPTY
-        self.rows.take(batch, partial(self.numbers_of, Whole()))
+        self.rows.take(batch, partial(self.numbers_of, self.key))
         out = self._redone() if len(self.rows.changed) else EMPTY
         self.settle()
         return out
@@ -44,9 +45,10 @@ class DistinctOperator(KeyedOperator):
         if len(batch.changes) > 1 or not (self.rows.rows.takes(batch) and self.pieces.rows.takes(batch)):
             return None
         ((_, _, le, re_old, re),), (values,), groups = batch.changes, batch.values, batch.groups
-        if re_old != le or le == MIN_TIME:
+        if re_old != le or le == MIN_TIME or (isinstance(self.key, Make) and batch.schema != self.key.schema):
             return None
-        number = self.key_numbers.number(batch.payloads(), groups[0] if groups else None)
+        parts = values if isinstance(self.key, Make) else batch.payloads()
+        number = self.key_numbers.number(parts, groups[0] if groups else None)
         (id,), group = batch.row_ids(), groups[0] if groups else None
         met = self.pieces.met_by(number, le - 1, re + 1)
         if met is None:

@@ -31,6 +31,7 @@ from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.frontiers import Frontier, of_windows
 from streamdsl.engine.operator import Gate, inputs_of
 from streamdsl.engine.operators.framed_rows import RowFramedOperator
+from streamdsl.engine.room import Coming, Room
 from streamdsl.engine.sorting import order_by
 from streamdsl.engine.swept.agenda import Agenda
 from streamdsl.engine.swept.group_codes import GroupCodes
@@ -140,7 +141,8 @@ class FramedWindowOperator(RowFramedOperator):
             if type(self.aggregates[number].function) not in ACCUMULATORS
         ]
         self._orders = {order_of(agg.function) for agg in self.aggregates} - {Order.ANY}
-        frame = self._frame(Policy(node.output, node.time_sensitive, node.sees_ends))
+        self.room = Room(label, f"{node.windows.describe()} windows", gate.most)
+        frame = frame_of(node.windows, Policy(node.output, node.time_sensitive, node.sees_ends), self.gate, self.room)
         self.rows = Arrangement(self.arguments.size, bool(self._orders), frame.by_point, frame.by_end)
         self.swept: Composed = Composed(frame, self.rows)
         self.frame = frame
@@ -156,18 +158,20 @@ class FramedWindowOperator(RowFramedOperator):
         self.keeps_all = self.is_kept_ahead = False
         self.folds = RowFolds(frame.table, self.states.modules, self.accumulators, self.arguments)
 
-    def _frame(self, policy: Policy) -> Frame:
-        return frame_of(self.node.windows, policy)
-
     @property
     def table(self) -> WindowTable:
         """The windows."""
         return self.frame.table
 
+    def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
+        self.frame.clock = INFINITY if self.ending else max(self.frame.clock, batches[0].watermark, ctis[0])
+        return super().change(batches, ctis)
+
     def _take(self, batch: Batch) -> Batch:
         touched, changed, moves = UNTOUCHED, None, None
+        self.room.open(len(batch) + self.frame.n_waiting(self.rows))
         self.frame.is_grouped, self.frame.split, self.frame.due = self.is_grouped, NO_SPLIT, self._due()
-        if len(batch):
+        if len(batch) or self.frame.opens():
             self._forget_kept_ahead()
             codes = self._codes(batch)
             changed = Changed(codes, batch.le, batch.re_old, batch.re_new)
@@ -341,11 +345,13 @@ class FramedWindowOperator(RowFramedOperator):
     def final_frontier(self, inputs: Sequence[Frontier]) -> int:
         return of_windows(self.node.output, self.frame.closed(inputs[0].cti, self.rows))
 
+    def could_make(self, coming: Coming) -> float:
+        return self.frame.could_make(coming, self.watermark, self.rows)
+
     def slowest_group(self, cti: int) -> int | None:
         """Return the group that holds the output CTI back, None if none does."""
-        table, slots = self.table, self.table.all()
-        slots = slots[table.le[slots] == self.frame.output_cti(cti, self.rows)]
-        return int(self.swept.codes.groups(table.code[slots[:1]])[0]) if len(slots) else None
+        groups = self.swept.codes.groups(self.frame.slowest_code(cti, self.rows))
+        return int(groups[0]) if len(groups) else None
 
     def _sizes(self, cti: int) -> Ticks:
         return self.table.rows[self.frame.open_windows(cti, self.rows)]
@@ -357,8 +363,8 @@ class FramedWindowOperator(RowFramedOperator):
 
 def why_not_framed(node: WindowAggregate | WindowApply) -> str | None:
     """Say why the framed operator cannot run a node, None if it can."""
-    if not isinstance(node.windows, (Snapshot, Session, Count)) or getattr(node.windows, "max_duration", None):
-        return f"its windows are {node.windows.describe()}, not snapshots, whole sessions or counted"
+    if not isinstance(node.windows, (Snapshot, Session, Count)):
+        return f"its windows are {node.windows.describe()}, not snapshots, sessions or counted"
     return why_not_composed(node)
 
 

@@ -40,6 +40,10 @@ class RowFramedOperator(SweptOperator):
     is_kept_ahead: bool
     """Whether something may be kept of windows whose results are not out."""
 
+    def _enter(self, batch: Few, given: Sequence[Given], cti: int) -> Due | None:
+        self.frame.clock = max([self.frame.clock, cti, *(le for _, _, le, _, _ in batch.changes)])
+        return super()._enter(batch, given, cti)
+
     def _takes(self, rows: Sequence[RowChange], watermark: int) -> bool:
         come = [(code, le, re_new) for code, le, re_old, re_new in rows if le == re_old < re_new]
         return len(come) == len(rows) and self.frame.takes(come, watermark, self.rows)

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.frames.frame import Changed, Frame, Policy
+from streamdsl.engine.frames.frame import Changed
 from streamdsl.engine.frames.grid import GridFrame
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.framed import FramedWindowOperator, why_not_composed
-from streamdsl.engine.room import Coming, Room
 from streamdsl.engine.swept.timeline import RowChange, Touched
 from streamdsl.expr.table import Rows
 from streamdsl.plan.node import WindowAggregate, WindowApply
@@ -25,23 +24,13 @@ class GridWindowOperator(FramedWindowOperator):
     frame: GridFrame
 
     def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
-        self.room = Room(label, f"{node.windows.describe()} windows", gate.most)
         super().__init__(label, node, gate)
         self.rows.marks_new = True
-        self._clock = MIN_TIME
-
-    def _frame(self, policy: Policy) -> Frame:
-        assert isinstance(self.node.windows, Hopping)
-        return GridFrame(policy, self.node.windows, self.gate, self.room)
-
-    def change(self, batches: list[Batch], ctis: list[int]) -> Batch:
-        self._clock = max(self._clock, batches[0].watermark, ctis[0])
-        return super().change(batches, ctis)
 
     def _take(self, batch: Batch) -> Batch:
-        self.room.open(len(batch) + self.rows.n_marked)
-        if self.gate.final and len(batch) and self._clock < INFINITY:  # then all windows open, and there is room or not
-            self.frame.reserve(Changed(self._codes(batch), batch.le, batch.re_old, batch.re_new), self._clock)
+        if self.gate.final and len(batch) and self.frame.clock < INFINITY:  # then all windows open, and there is room or not
+            self.room.open(len(batch) + self.rows.n_marked)
+            self.frame.reserve(Changed(self._codes(batch), batch.le, batch.re_old, batch.re_new), self.frame.clock)
         return super()._take(batch)
 
     def _takes(self, rows: Sequence[RowChange], watermark: int) -> bool:
@@ -61,14 +50,14 @@ class GridWindowOperator(FramedWindowOperator):
     def held_ends(self) -> list[int]:
         if not self.gate.final:
             return []
-        _, numbers = self.frame.waiting(self._clock, self.rows).spread()
+        _, numbers = self.frame.waiting(self.frame.clock, self.rows).spread()
         ends: list[int] = (self.frame.numbers.starts(numbers) + self.frame.grid.size).tolist()
         return ends
 
     def _sizes(self, cti: int) -> Ticks:
         if not self.gate.final:
             return super()._sizes(cti)
-        return np.ones(int(self.frame.waiting(self._clock, self.rows).lengths.sum()), dtype=np.int64)
+        return np.ones(int(self.frame.waiting(self.frame.clock, self.rows).lengths.sum()), dtype=np.int64)
 
     def held_groups(self) -> Iterator[int]:
         held = self.frame.held_codes(min(self.input_ctis, default=MIN_TIME), self.rows)
@@ -89,12 +78,6 @@ class GridWindowOperator(FramedWindowOperator):
         grid = self.frame.grid
         le = grid.start(grid.first_ending_after(cti))
         return le + grid.size if self.shows_at_ends and le <= cti <= INFINITY - grid.size else MIN_TIME
-
-    def could_make(self, coming: Coming) -> float:
-        held, grid = self.rows.n_marked, self.frame.grid
-        opened = min(self.watermark, grid.start(self.frame.last + 1)) if held else None
-        groups, held = (coming.rows, held) if self.is_grouped else (1, min(held, 1))
-        return coming.beyond(opened, grid.size, grid.hop, groups, held)
 
 
 def why_not_grid(node: WindowAggregate | WindowApply) -> str | None:

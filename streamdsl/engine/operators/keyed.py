@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 
 from streamdsl.engine.batch import Batch
-from streamdsl.engine.keys import KeyTable
+from streamdsl.engine.keys import KeyTable, parts_of
 from streamdsl.engine.operator import Operator, inputs_of
 from streamdsl.engine.sorted import Layout, SortedSide, StoredRows
 from streamdsl.expr.nodes import Expr, Make, Whole
 from streamdsl.expr.table import Column
+
+_WHOLE: Final = Whole()
 
 
 class KeyedOperator(Operator):
@@ -21,11 +23,13 @@ class KeyedOperator(Operator):
 
     rows_class: ClassVar[type[StoredRows]] = StoredRows
     n_sides: ClassVar[int] = 2
-    key: Expr = Whole()
-    """What keys are made of: that of one side, if those of all have as many parts; else each is one value."""
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, key: Expr = _WHOLE) -> None:
         super().__init__(label)
+        self.key = key
+        """What keys are made of: that of one side, if those of all have as many parts; else each is one value."""
+        self._exprs = parts_of(key)
+        """Where a fresh operator has what the table of keys refers to, which is made when it is asked for."""
         self.numbers: KeyTable | None = None
         layout = Layout()
         self.sides = [SortedSide(layout, self.rows_class()) for _ in range(self.n_sides)]

@@ -12,6 +12,7 @@ from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.growing import materialised
 from streamdsl.engine.ids import VersionedIds
+from streamdsl.engine.keys import payload_parts
 from streamdsl.engine.operators.keyed import KeyedOperator
 from streamdsl.engine.operators.nearest import distinct_rows
 from streamdsl.engine.sorted import Asked, StoredRows
@@ -47,7 +48,7 @@ class StitchOperator(KeyedOperator):
     n_sides: ClassVar[int] = 1
 
     def __init__(self, label: str, node: Stitch) -> None:
-        super().__init__(label)
+        super().__init__(label, payload_parts(Whole(), node.input.schema))
         (self.rows,) = self.sides
         self._chains = 0
         self._cti = MIN_TIME
@@ -56,7 +57,7 @@ class StitchOperator(KeyedOperator):
         (batch,) = batches
         if not len(batch):
             return EMPTY
-        self.rows.take(batch, partial(self.numbers_of, Whole()))
+        self.rows.take(batch, partial(self.numbers_of, self.key))
         out = self._redone() if len(self.rows.changed) else EMPTY
         self.settle()
         return out

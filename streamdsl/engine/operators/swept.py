@@ -17,7 +17,6 @@ from streamdsl.engine.operators.driver import NO_GROUP, Due, Window, WindowDrive
 from streamdsl.engine.swept.given import Given
 from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.timeline import RowChange
-from streamdsl.expr.coding import integer_codes
 from streamdsl.expr.table import Rows
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks
@@ -92,8 +91,7 @@ class SweptOperator(WindowDriver):
         """Return a small number for the group of each row."""
         if batch.keys is None:
             return np.repeat(self.swept.codes.of(np.zeros(1, dtype=np.int64)), len(batch))
-        codes, groups = integer_codes(batch.keys)
-        return self.swept.codes.of(groups)[codes]
+        return self.swept.codes.of(batch.keys)
 
     def _are_shown(self, slots: Rows, was_out: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Say which windows may show their results. One that is out stays where to take it back would break the CTI."""

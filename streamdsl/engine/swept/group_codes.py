@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import repeat
 
 import numpy as np
 
-from streamdsl.expr.table import Rows, flatnonzero
+from streamdsl.engine.index.pair_index import PairIndex
+from streamdsl.expr.table import Rows
 from streamdsl.temporal.time import Ticks
 
 
@@ -15,59 +15,41 @@ class GroupCodes:
     """A code for each group, from 0 on; codes that are let go are used again.
 
     >>> codes = GroupCodes()
-    >>> codes.of(np.array([5, 9, 5])).tolist(), codes.groups(np.array([1])).tolist(), len(codes)
-    ([0, 1, 0], [9], 2)
+    >>> found = codes.of(np.array([5, 9, 5]))
+    >>> sorted(set(found.tolist())), codes.groups(found).tolist(), len(codes)
+    ([0, 1], [5, 9, 5], 2)
     """
 
     def __init__(self) -> None:
-        self._codes: dict[int, int] = {}
-        self._groups: Ticks = np.empty(0, dtype=np.int64)
-        self._free: list[int] = []
+        self._slots = PairIndex()
 
     def __len__(self) -> int:
         """Return a number that all codes are below."""
-        return len(self._codes) + len(self._free)
+        return self._slots.stop
 
     def of(self, groups: Ticks) -> Rows:
         """Return the code of each group, a new one if it has none."""
-        values = groups.tolist()
-        codes = np.fromiter(map(self._codes.get, values, repeat(-1)), dtype=np.intp, count=len(values))
-        for at in flatnonzero(codes < 0).tolist():
-            codes[at] = self._codes.setdefault(values[at], -1)
-            if codes[at] < 0:
-                codes[at] = self._codes[values[at]] = self._free.pop() if self._free else len(self._codes) - 1
-        self._note(codes, groups)
-        return codes
+        return self._slots.find(np.zeros_like(groups), groups)
 
     def of_one(self, group: int) -> int:
         """Return what `of` does, for a single group."""
-        code = self._codes.get(group)
-        return int(self.of(np.array([group]))[0]) if code is None else code
-
-    def _note(self, codes: Rows, groups: Ticks) -> None:
-        if len(self) > len(self._groups):
-            longer = np.empty(2 * len(self), dtype=np.int64)
-            longer[: len(self._groups)] = self._groups
-            self._groups = longer
-        self._groups[codes] = groups
+        return self._slots.find_one(0, group)
 
     def __iter__(self) -> Iterator[int]:
         """Yield the groups that have a code."""
-        return iter(self._codes)
+        return iter(self.groups(self._slots.slots()).tolist())
 
     def groups(self, codes: Rows) -> Ticks:
         """Return the group of each code."""
-        return self._groups[codes]
+        return self._slots.group[codes]
 
     def group(self, code: int) -> int:
         """Return the group of a single code."""
-        return self._groups.item(code)
+        return self._slots.group.item(code)
 
     def keep(self, codes: Rows) -> None:
         """Let all codes go but these."""
-        kept = np.zeros(len(self), dtype=np.bool_)
-        kept[codes] = True
-        gone = [(group, code) for group, code in self._codes.items() if not kept[code]]
-        for group, code in gone:
-            del self._codes[group]
-            self._free.append(code)
+        is_gone = np.ones(len(self), dtype=np.bool_)
+        is_gone[codes] = False
+        held = self._slots.slots()
+        self._slots.release(held[is_gone[held]])

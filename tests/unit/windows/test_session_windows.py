@@ -66,7 +66,7 @@ def test_durations_are_positive(gap: Any, longest: Any) -> None:
 def test_explain_shows_gap_and_longest_duration() -> None:
     text = sd.source("s").session_window(5, max_duration=60).aggregate(n=sd.count()).explain()
     assert text.startswith("window_aggregate_1 session(5, max_duration=60), ")
-    assert "<window (general)>" in text
+    assert "<window (framed)>" in text
 
 
 # Leaks: sessions, keys and state of sessions that are over are freed.
