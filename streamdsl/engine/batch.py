@@ -9,10 +9,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from streamdsl.engine.ids import Ids, concat_ids
-from streamdsl.errors import SchemaError
-from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Rows, Table, every, flatnonzero, largest, object_column
-from streamdsl.temporal.alike import unique
+from streamdsl.expr.table import Rows, Table, every, flatnonzero, largest, object_column, payload_table
 from streamdsl.temporal.time import CHRONON, MIN_TIME, Ticks
 
 SLICE: Final = 2**15
@@ -260,18 +257,3 @@ class Changes:
             payload_table(payloads),
             np.array([self.keys[i] for i in order], dtype=np.int64) if keyed else None,
         )
-
-
-def payload_table(payloads: Sequence[Any]) -> Table:
-    """Return result payloads as columns if all are of one type and have the same fields, or are scalars, else kept whole.
-
-    >>> payload_table([1, (2, 3)]).payloads()
-    [1, (2, 3)]
-    """
-    kinds = unique(map(type, payloads))
-    if len(kinds) > 1 and any(Schema.of_type(kind) != Schema.scalar() for kind in kinds):
-        return Table.of_objects(payloads)
-    try:
-        return Table.from_payloads(payloads)
-    except SchemaError:
-        return Table.of_objects(payloads)

@@ -43,12 +43,13 @@ from streamdsl.expr.rows import (
     evaluate_row,
     field_of,
     holds_row,
+    is_settled,
     no_lifetime,
     project_row,
     settle,
 )
 from streamdsl.expr.schema import Schema, Shape, as_payload
-from streamdsl.expr.table import Column, Rows, Table, column_of, object_column
+from streamdsl.expr.table import Column, Rows, Table, column_of, object_column, payload_table
 from streamdsl.expr.vector import Operand, Same
 from streamdsl.expr.vocabulary import IMMUTABLE
 from streamdsl.temporal.alike import unique
@@ -132,7 +133,7 @@ def project(expr: Expr, inputs: Inputs) -> Table:
         return Table.from_payloads(_row_by_row(failure, expr, inputs, project_row), expr.schema)
     column = evaluate(expr, inputs)
     if isinstance(expr, (Opaque, Call)) or not _is_scalar(column):
-        return Table.of_objects(list(map(as_payload, column.tolist())))
+        return payload_table(list(map(as_payload, column.tolist())))
     return Table(Schema.scalar(), {"value": column}, inputs.size)
 
 
@@ -489,7 +490,7 @@ class _Columns:
         values = _called(expr.function, arguments)
         if set(map(type, values)) <= IMMUTABLE:
             return column_of(values)
-        return column_of([self.given(row, value) for row, value in enumerate(values)])
+        return column_of([as_payload(value) if is_settled(value) else self.given(row, value) for row, value in enumerate(values)])
 
     def given(self, row: int, value: Any) -> Any:
         """Return what a function of the user gave for a row: expressions are evaluated there."""

@@ -188,6 +188,18 @@ def _no_row(expr: Expr) -> Any:
     raise QueryError("a function gave an expression where only values are known", hint="compute with the values that it is given")
 
 
+_HOLDING: Final = frozenset({dict, list, tuple, Record})
+
+
+def is_settled(value: Any) -> bool:
+    """Say whether a value is one of Python's own, or holds only such: most of what user code gives is."""
+    kind = type(value)
+    if kind in IMMUTABLE:
+        return True
+    parts = value.values() if kind is dict else value.__items__.values() if kind is Record else value
+    return kind in _HOLDING and IMMUTABLE.issuperset(map(type, parts))
+
+
 def settle(value: Any, evaluate: Callable[[Expr], Any] = _no_row) -> Any:
     """Return what user code gave, with every row in it replaced by its payload, numpy scalars and expressions by their values.
 
@@ -195,7 +207,7 @@ def settle(value: Any, evaluate: Callable[[Expr], Any] = _no_row) -> Any:
     ((1, 2), [2])
     """
     kind = type(value)
-    if kind in IMMUTABLE or (kind is Record and IMMUTABLE.issuperset(map(type, value.__items__.values()))):
+    if is_settled(value):
         return value
     if isinstance(value, np.generic):
         return plain(value)

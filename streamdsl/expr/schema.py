@@ -254,6 +254,11 @@ def row_view(payload: Any) -> Any:
 
 def as_payload(result: Any) -> Any:
     """Return the payload that a user function's result stands for: a `dict` becomes a `Record`, a row becomes its payload."""
+    kind = type(result)
+    if kind is dict:
+        return Record(result)
+    if kind is Record or kind is tuple:
+        return result
     if isinstance(result, TupleRow):
         return tuple(result)
     if isinstance(result, Mapping) and not isinstance(result, Record):

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from streamdsl.errors import SchemaError
 from streamdsl.expr.held import AnyColumn, Coded, Held, HeldColumns, parts_of, with_parts
 from streamdsl.expr.held import Column as Column
 from streamdsl.expr.held import Rows as Rows
@@ -26,6 +27,9 @@ _FEW: Final = 16
 """So many values are looked at in columns; fewer one by one."""
 
 
+_NAMED: Final = frozenset({dict, Record})
+
+
 def plain_column_of(values: Sequence[Any]) -> Column:
     """Return `plain` of values as a column."""
     column = column_of(values)
@@ -36,7 +40,8 @@ def _getters(schema: Schema, payloads: Sequence[Any], kinds: set[type]) -> dict[
     """Return how each field is got where all payloads are of the schema's own type, and have its fields, else None."""
     if schema.shape is Shape.RECORD:
         names = dict.fromkeys(schema.names).keys()
-        is_alike = kinds <= {dict, Record} and all(payload.keys() == names for payload in payloads)
+        items = [payload.__items__ if type(payload) is Record else payload for payload in payloads] if kinds <= _NAMED else []
+        is_alike = kinds <= _NAMED and all(names == each.keys() for each in items)
         return {name: itemgetter(name) for name in schema.names} if is_alike else None
     if schema.shape is Shape.TUPLE:
         is_alike = kinds == {tuple} and unique(map(len, payloads)) == {len(schema.names)}
@@ -187,3 +192,18 @@ class Table:
         held = [parts_of(part.columns) for part in parts]
         columns = with_parts({name: concat_parts([each[name] for each in held]) for name in schema.columns})
         return Table(schema, columns, sum([part.size for part in parts]))
+
+
+def payload_table(payloads: Sequence[Any]) -> Table:
+    """Return result payloads as columns if all are of one type and have the same fields, or are scalars, else kept whole.
+
+    >>> payload_table([1, (2, 3)]).payloads()
+    [1, (2, 3)]
+    """
+    kinds = unique(map(type, payloads))
+    if len(kinds) > 1 and any(Schema.of_type(kind) != Schema.scalar() for kind in kinds):
+        return Table.of_objects(payloads)
+    try:
+        return Table.from_payloads(payloads)
+    except SchemaError:
+        return Table.of_objects(payloads)

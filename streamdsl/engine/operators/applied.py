@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from streamdsl.engine.batch import EMPTY, Batch, payload_table
+from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.codes import payload_codes
 from streamdsl.engine.columnar.pairing import numbered, paired
 from streamdsl.engine.columnar.window_ids import WindowIds
@@ -25,7 +25,7 @@ from streamdsl.expr.held import AnyColumn, Held, parts_of, with_parts
 from streamdsl.expr.lists import Lists, items_of, lists_of
 from streamdsl.expr.nested import field_of_nested, is_nested, nested, rows_in
 from streamdsl.expr.schema import Schema
-from streamdsl.expr.table import Column, Rows, Table, concat_parts, flatnonzero, object_column
+from streamdsl.expr.table import Column, Rows, Table, concat_parts, flatnonzero, object_column, payload_table
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.time import CHRONON, MIN_TIME, Ticks, add_time
 

@@ -11,14 +11,14 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from streamdsl.engine.batch import EMPTY, Batch, payload_table
+from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.columnar.window_ids import WindowIds
 from streamdsl.engine.frontiers import Frontier, of_same_ends
 from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operator import Operator
 from streamdsl.engine.order import by_columns
 from streamdsl.errors import StreamDslError, UserCodeError
-from streamdsl.expr.table import Rows, flatnonzero
+from streamdsl.expr.table import Rows, flatnonzero, payload_table
 from streamdsl.plan.node import Scan
 from streamdsl.temporal.payload import AS_THEY_ARE, payload_key, payload_order
 from streamdsl.temporal.time import MIN_TIME, Ticks

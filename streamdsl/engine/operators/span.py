@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamdsl.engine.batch import EMPTY, Batch, payload_table
+from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.frontiers import Frontier
 from streamdsl.engine.ids import PairIds
 from streamdsl.engine.operator import Operator, RowOperator, inputs_of
@@ -17,7 +17,7 @@ from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Expr, Life, Opaque
 from streamdsl.expr.scalars import Keep, Project
 from streamdsl.expr.schema import as_payload
-from streamdsl.expr.table import Table, flatnonzero
+from streamdsl.expr.table import Table, flatnonzero, payload_table
 from streamdsl.plan.node import Select, SelectMany, Where
 from streamdsl.temporal import MIN_TIME
 from streamdsl.temporal.time import Ticks

@@ -196,9 +196,9 @@ def test_a_missing_field_fails_in_python_words() -> None:
         (lambda e: e.fare, Shape.SCALAR, 10.0),
         (lambda e: e.zone, Shape.SCALAR, "A"),
         (lambda e: None, Shape.SCALAR, None),
-        (lambda e: {"z": e.zone} if e.zone else None, Shape.OBJECT, Record(z="A")),
-        (lambda e: e if e.zone else None, Shape.OBJECT, TRIPS[0]),
-        (lambda e: [e.zone], Shape.OBJECT, ["A"]),
+        (lambda e: {"z": e.zone} if e.zone else None, Shape.RECORD, Record(z="A")),
+        (lambda e: e if e.zone else None, Shape.CLASS, TRIPS[0]),
+        (lambda e: [e.zone], Shape.SCALAR, ["A"]),
         (lambda e: when(e.zone == "A").then({"z": 1}).otherwise(None), Shape.OBJECT, Record(z=1)),
     ],
 )
