@@ -236,14 +236,14 @@ SABOTAGES = (
         "streamdsl/engine/frames/folds.py",
         "            column[slot] = module.merged(column[slot], column[source])\n",
         "            column[slot] = column[slot] or column[source]\n",
-        "scalars_send",
+        "single_row_that_joins_sessions",
     ),
     Sabotage(
         "closed windows of sessions that are cut are made again",
         "streamdsl/engine/frames/cut_session.py",
         "np.maximum(lo, self.settled(self.cti, rows)[codes])",
         "lo",
-        "general_operator_after_every_push",
+        "closed_windows_of_a_session_that_is_cut",
     ),
     Sabotage(
         "a session that is cut falls apart where its rows are forgotten",
@@ -257,7 +257,7 @@ SABOTAGES = (
         "streamdsl/engine/frames/cut_session.py",
         "        return self._begins_before() > self._begun and len(self.whole.table) > 0\n",
         "        return False\n",
-        "general_operator_after_every_push",
+        "begin_as_time_goes_on",
     ),
     Sabotage(
         "a payload that is not there has the place of the first one",

@@ -394,6 +394,24 @@ def test_a_value_counts_once_where_one_that_lasts_began_before_another() -> None
     assert_cht_equal(query.run({"s": sd.from_events(events)}).cht(), denote(query.plan(), {"s": CHT.from_events(events)}))
 
 
+def test_closed_windows_of_a_session_that_is_cut_stay_as_they_are_though_their_rows_go_on() -> None:
+    query = sd.source("s").session_window(2, max_duration=5).aggregate(n=sd.count())
+    parts: list[list[Event[Any]]] = [[*rows((-7, -2)), Cti(-2)], [moved(-7, -2, 7)], [Cti(3)], [Cti(20)]]
+    with patch("streamdsl.engine.frames.arrangement._SPARE", 0), patch("streamdsl.engine.frames.frame._SPARE", 0):
+        assert same_as_general(query, parts, "final")
+
+
+def test_windows_of_a_session_that_is_cut_begin_as_time_goes_on() -> None:
+    query = sd.source("s").session_window(2, max_duration=5).aggregate(n=sd.count())
+    parts: list[list[Event[Any]]] = [[*rows((0, 30))], [Cti(12)], [Cti(20)], [Cti(40)]]
+    assert same_as_general(query, parts, "speculative")
+
+
+def test_a_single_row_that_joins_sessions_brings_together_what_is_kept_of_them() -> None:
+    query = sd.source("s").session_window(10).aggregate(low=sd.min(lambda e: e.v), high=sd.max(lambda e: e.v))
+    assert same_as_general(query, [rows((1, 2)), rows((15, 16)), rows((8, 9)), rows((9, 11))], "speculative")
+
+
 def test_a_session_that_is_cut_goes_on_from_its_start_whose_rows_are_forgotten() -> None:
     query = sd.source("s").session_window(20, max_duration=5).aggregate(n=sd.count())
     parts: list[list[Event[Any]]] = [[*rows((0, 2)), Cti(8)], rows((11, 30)), [moved(11, 30, 12)], [*rows((34, 35)), Cti(40)]]
