@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamdsl.errors import SchemaError
 from streamdsl.expr.held import AnyColumn, Column, Held, Rows, Uncoded, object_column, parts_of
 from streamdsl.expr.schema import Schema, Shape
 from streamdsl.temporal.payload import is_taken
@@ -136,8 +135,8 @@ def concat_nullable(columns: Sequence[AnyColumn]) -> AnyColumn | None:
 
 
 def _read(column: AnyColumn) -> tuple[AnyColumn, Rows]:
-    """Return what `with_nulls` does, of Python's objects; where they are no payloads with the same fields, as they are."""
-    from streamdsl.expr.table import Table
+    """Return what `with_nulls` does, of Python's objects: nested payloads if all are of one type and have the same fields."""
+    from streamdsl.expr.table import payload_table
 
     if is_nested(column) or column.dtype != object:
         return column, np.arange(len(column))
@@ -145,10 +144,7 @@ def _read(column: AnyColumn) -> tuple[AnyColumn, Rows]:
     there = [value for value in values if value is not None]
     at = np.full(len(values), -1)
     at[[value is not None for value in values]] = np.arange(len(there))
-    try:
-        return (nested(Table.from_payloads(there)) if there else column[:0]), at
-    except SchemaError:
-        return column, at
+    return (nested(payload_table(there)) if there else column[:0]), at
 
 
 def attribute_name(schema: Schema, name: str) -> str | None:

@@ -294,6 +294,11 @@ def test_queries_mean_what_the_definition_says(name: str) -> None:
     law()
 
 
+def test_payloads_of_other_types_keep_them_beside_nested_ones() -> None:
+    parts = [nested(Table.from_payloads([(1, 2)])), object_column([(3, 4), Named(1, 2)]), object_column([None])]
+    assert same(concat_parts(parts).tolist(), [(1, 2), (3, 4), Named(1, 2), None])
+
+
 def test_values_without_fields_are_columns_as_they_are() -> None:
     numbers = nested(Table.from_payloads([1, 2]))
     assert not isinstance(numbers, Held)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamdsl.engine.buffered.runs import spread
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.covered import covered
-from streamdsl.engine.frames.frame import MOST, Changed, DisjointFrame, Found, Policy, RowStep
+from streamdsl.engine.frames.frame import MOST, Changed, DisjointFrame, Found, Policy, RowStep, refuse_unending
 from streamdsl.engine.frames.session import Extents, SessionFrame
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.frames.table import WindowTable
@@ -23,7 +23,7 @@ from streamdsl.engine.swept.sorted_index import Portion
 from streamdsl.engine.swept.timeline import UNTOUCHED
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
-from streamdsl.windows import Output, Session, unending
+from streamdsl.windows import Output, Session
 
 Bits: TypeAlias = NDArray[np.uint64]
 
@@ -53,7 +53,7 @@ def _windows(starts: Ticks, ends: Ticks, numbers: Ticks, longest: int) -> tuple[
 
 
 class Grids:
-    """The sessions that some stretches, which are in order, touch."""
+    """The sessions around some stretches, which are in order; each session is a grid of windows of its own."""
 
     def __init__(self, table: WindowTable, around: Stretches, longest: int) -> None:
         self._table = table
@@ -116,7 +116,7 @@ class _WholeSessions(SessionFrame):
 
 
 class CutSessionFrame(DisjointFrame):
-    """What sessions are cut into is in the table once it has begun: a row that never ends is in any number of windows."""
+    """Sessions that are cut into windows. A window is in the table once it has begun: a row without end is in endlessly many."""
 
     def __init__(self, policy: Policy, windows: Session, gate: Gate, room: Room) -> None:
         super().__init__(policy)
@@ -126,9 +126,9 @@ class CutSessionFrame(DisjointFrame):
         self._room = room
         self.whole = _WholeSessions(windows, self.table.codes)
         self._begun = MIN_TIME
-        """The time before which windows start that are in the table."""
+        """Windows that start before this time are in the table."""
         self._coming: int | None = None
-        """When the next one begins; None where that is to be found out."""
+        """When the next window begins; None if that has not been computed yet."""
 
     # Which windows change
 
@@ -140,7 +140,7 @@ class CutSessionFrame(DisjointFrame):
 
     def around(self, changed: Changed, rows: Arrangement) -> Stretches:
         if self.clock == INFINITY == self._until:
-            self._refuse_unending(rows)
+            refuse_unending(self._spec, rows, flatnonzero(rows.rows.alive))
         whole, before = self.whole.table, self._begun
         self._begun, self._coming = max(before, self._begins_before()), None
         gone = (self.whole.change(changed, rows) if len(changed.le) else UNTOUCHED).gone
@@ -159,11 +159,6 @@ class CutSessionFrame(DisjointFrame):
         around = self._widened(codes[at], lo[at], hi[at])
         lo, hi = Grids(whole, around, self._longest).whole_windows(around)
         return self.table.stretches(around.codes, lo, hi).merged()
-
-    def _refuse_unending(self, rows: Arrangement) -> None:
-        endless = flatnonzero(rows.rows.alive & (rows.rows.re == INFINITY))
-        if len(endless):
-            raise unending(self._spec, rows.rows.ids[endless[np.argmin(rows.rows.le[endless])]])
 
     def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> Found:
         table = self.table
@@ -191,17 +186,12 @@ class CutSessionFrame(DisjointFrame):
         return Found(found.low, found.codes, starts, stops, members.sizes)
 
     def differ(self, changed: Changed, found: Found) -> NDArray[np.bool_]:
-        lo, hi = np.minimum(changed.re_old, changed.re_new), np.maximum(changed.re_old, changed.re_new)
-        stays = changed.stay
-        if self.policy.sees_ends:
-            lo = np.where(stays, changed.le, lo)
-        starts = self.table.any_places(changed.codes, lo)
-        ends = self.table.any_places(changed.codes, hi)
+        starts, ends = (self.table.any_places(changed.codes, times) for times in self._span(changed))
         stops = self.table.any_places(found.codes, found.re)
         # In the window in which it ended, or ends now, a row that stays is before and after; how it looks there may differ.
         first = np.searchsorted(stops, starts, side="right")
         if not self.policy.time_sensitive:
-            first = np.where(stays, np.searchsorted(found.low, starts, side="left"), first)
+            first = np.where(changed.stay, np.searchsorted(found.low, starts, side="left"), first)
         last = np.maximum(np.searchsorted(found.low, ends, side="left"), first)
         steps = np.bincount(first, minlength=len(found.low) + 1) - np.bincount(last, minlength=len(found.low) + 1)
         differ: NDArray[np.bool_] = np.cumsum(steps[:-1]) > 0

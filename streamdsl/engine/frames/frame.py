@@ -20,7 +20,7 @@ from streamdsl.engine.swept.sorted_index import Portion
 from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
-from streamdsl.windows import Output
+from streamdsl.windows import Output, Windows, unending
 
 MOST: Final = 32
 """Rows that are in more windows, all taken together, are left to columns."""
@@ -90,6 +90,13 @@ class Policy:
     time_sensitive: bool
     sees_ends: bool
     """Whether a module sees where a member ends outside of the window."""
+
+
+def refuse_unending(windows: Windows, rows: Arrangement, places: Rows) -> None:
+    """Raise `UnboundedOutputError` if one of some rows has no end: it would fill windows for ever."""
+    endless = places[flatnonzero(rows.rows.re[places] == INFINITY)]
+    if len(endless):
+        raise unending(windows, rows.rows.ids[endless[np.argmin(rows.rows.le[endless])]])
 
 
 class Frame(ABC):
@@ -340,6 +347,11 @@ class DisjointFrame(Frame):
         last = slots[np.maximum(before, 0)]
         crosses = (before >= 0) & (table.code[last] == spans.codes) & (table.re[last] > spans.hi)
         return table.stretches(spans.codes, lo, np.where(crosses, table.re[last], spans.hi)).merged()
+
+    def _span(self, changed: Changed) -> tuple[Ticks, Ticks]:
+        """Return from when to when a row is there only before or only after its change, or looks otherwise."""
+        lo, hi = np.minimum(changed.re_old, changed.re_new), np.maximum(changed.re_old, changed.re_new)
+        return np.where(changed.stay, changed.le, lo) if self.policy.sees_ends else lo, hi
 
     @abstractmethod
     def around(self, changed: Changed, rows: Arrangement) -> Stretches:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from streamdsl.engine.columnar.numbers import ENDLESS, GridNumbers
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.covered import Covered, covered
-from streamdsl.engine.frames.frame import MOST, Changed, Frame, Policy, RowStep
+from streamdsl.engine.frames.frame import MOST, Changed, Frame, Policy, RowStep, refuse_unending
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.frontiers import grid_cti
 from streamdsl.engine.index.pair_index import PairIndex
@@ -20,7 +20,7 @@ from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.udm.invoke import stamp
-from streamdsl.windows import Hopping, unending
+from streamdsl.windows import Hopping
 
 
 class _Slots(PairIndex):
@@ -117,7 +117,7 @@ class GridFrame(Frame):
             return UNTOUCHED
         places = rows.take_marked()
         if watermark == INFINITY and self.numbers.gate.until == INFINITY:
-            self._refuse_unending(rows, places)
+            refuse_unending(self.grid, rows, places)
         codes, le, re = rows.rows.groups[places], rows.rows.le[places], rows.rows.re[places]
         stop = self._after_last(le, re)
         if watermark == INFINITY:  # a window that would end beyond the range of times never does
@@ -145,11 +145,6 @@ class GridFrame(Frame):
         """Return the windows of rows up to a number that are not open yet."""
         first = np.maximum(self.numbers.first_ending_after(le), self.last + 1)
         return covered(codes, first, np.minimum(stop, last + 1), np.ones(len(le), dtype=np.int64))
-
-    def _refuse_unending(self, rows: Arrangement, places: Rows) -> None:
-        endless = places[flatnonzero(rows.rows.re[places] == INFINITY)]
-        if len(endless):
-            raise unending(self.grid, rows.rows.ids[endless[np.argmin(rows.rows.le[endless])]])
 
     def _after_last(self, le: Ticks, re: Ticks) -> Ticks:
         """Return what comes after the last window of each row."""

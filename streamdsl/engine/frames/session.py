@@ -73,7 +73,7 @@ class SessionFrame(DisjointFrame):
         return self._joined(Extents(*map(np.concatenate, zip(*parts, strict=True))))
 
     def known_without_rows(self, slots: Rows) -> Extents:
-        """Return how far sessions go on, whatever rows they lose, where not all of their rows are held any more."""
+        """Return sessions as far as rows hold them together that have been forgotten."""
         return self._known(slots[:0])
 
     def end(self, re: int) -> int:

@@ -28,11 +28,6 @@ class SnapshotFrame(DisjointFrame):
         self._last = np.empty(0, dtype=np.int64)
         self._cti = MIN_TIME
 
-    def _span(self, changed: Changed) -> tuple[Ticks, Ticks]:
-        """Return from when to when a row is there only before or only after its change, or looks otherwise."""
-        lo, hi = np.minimum(changed.re_old, changed.re_new), np.maximum(changed.re_old, changed.re_new)
-        return np.where(changed.stay, changed.le, lo) if self.policy.sees_ends else lo, hi
-
     def around(self, changed: Changed, rows: Arrangement) -> Stretches:
         # Where an endpoint comes or goes a window may end, which is there a chronon before: it counts too. Where a row stays,
         # so does its LE; the rows of a window that ends there may be forgotten.
