@@ -6,11 +6,12 @@ from streamdsl.engine.frames.count import CountFrame
 from streamdsl.engine.frames.cut_session import CutSessionFrame
 from streamdsl.engine.frames.frame import Frame, Policy
 from streamdsl.engine.frames.grid import GridFrame
+from streamdsl.engine.frames.sequence import SequenceFrame
 from streamdsl.engine.frames.session import SessionFrame
 from streamdsl.engine.frames.snapshot import SnapshotFrame
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.room import Room
-from streamdsl.windows import Count, Hopping, Session, Snapshot, Windows
+from streamdsl.windows import Count, Hopping, Sequenced, Session, Snapshot, Windows
 
 __all__ = ["frame_of"]
 
@@ -25,5 +26,7 @@ def frame_of(windows: Windows, policy: Policy, gate: Gate, room: Room) -> Frame:
         return CutSessionFrame(policy, windows, gate, room)
     if isinstance(windows, Session):
         return SessionFrame(policy, windows)
+    if isinstance(windows, Sequenced):
+        return SequenceFrame(policy, windows, gate, room)
     assert isinstance(windows, Snapshot)
     return SnapshotFrame(policy)

@@ -109,6 +109,9 @@ class Frame(ABC):
     are_uniform: ClassVar[bool] = False
     """Whether the members of a window are there all of its time: then it keeps them as its end moves, and its parts have them."""
 
+    keeps_states: ClassVar[bool] = True
+    """Whether states of windows can take in what comes and goes: who is in a window is told by its period."""
+
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.table = WindowTable()

@@ -44,7 +44,7 @@ from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, Ticks
 from streamdsl.udm.incremental import keeps_state
-from streamdsl.windows import Count, Hopping, Output, Session, Snapshot
+from streamdsl.windows import Count, Hopping, Output
 
 _MANY_MORE: Final = 16
 """So many members of long windows for each row that comes are too many to be looked at again."""
@@ -143,7 +143,8 @@ class FramedWindowOperator(RowFramedOperator):
         self._orders = {order_of(agg.function) for agg in self.aggregates} - {Order.ANY}
         self.room = Room(label, f"{node.windows.describe()} windows", gate.most)
         frame = frame_of(node.windows, Policy(node.output, node.time_sensitive, node.sees_ends), self.gate, self.room)
-        self.rows = Arrangement(self.arguments.size, bool(self._orders), frame.by_point, frame.by_end)
+        self._has_payloads = bool(self._orders) or node.windows.by_position
+        self.rows = Arrangement(self.arguments.size, self._has_payloads, frame.by_point, frame.by_end)
         self.swept: Composed = Composed(frame, self.rows)
         self.frame = frame
         self.timers = Agenda()
@@ -153,7 +154,7 @@ class FramedWindowOperator(RowFramedOperator):
         self._keeps = False
         self._computed = _NONE
         self.results = frame.table.results
-        self.takes_rows &= not self._orders
+        self.takes_rows &= not self._has_payloads
         self.is_told = all(isinstance(each, StateAggregate) for each in self.members)
         self.keeps_all = self.is_kept_ahead = False
         self.folds = RowFolds(frame.table, self.states.modules, self.accumulators, self.arguments)
@@ -254,7 +255,7 @@ class FramedWindowOperator(RowFramedOperator):
             arguments.append(column)
             if agg.where is not None:
                 arguments.append(np.ones(len(batch), dtype=np.bool_) if chosen is None else chosen)
-        return NewRows(batch.ids, codes, batch.le, batch.re_new, arguments, batch.table if self._orders else None)
+        return NewRows(batch.ids, codes, batch.le, batch.re_new, arguments, batch.table if self._has_payloads else None)
 
     def _results(self, slots: Rows) -> Table:
         order = order_by([self.table.code[slots], self.table.le[slots]])
@@ -298,6 +299,8 @@ class FramedWindowOperator(RowFramedOperator):
 
         Where the members of long windows are not many more than what comes, all are computed anew.
         """
+        if not self.frame.keeps_states:
+            return np.arange(len(slots)), _NONE
         rows = self.table.rows[slots]
         are_long = (rows >= least_rows) | self.keeps_all
         if least_rows and not self.keeps_all and int(rows[are_long].sum()) < _MANY_MORE * self.changes.n_changed:
@@ -363,8 +366,8 @@ class FramedWindowOperator(RowFramedOperator):
 
 def why_not_framed(node: WindowAggregate | WindowApply) -> str | None:
     """Say why the framed operator cannot run a node, None if it can."""
-    if not isinstance(node.windows, (Snapshot, Session, Count)):
-        return f"its windows are {node.windows.describe()}, not snapshots, sessions or counted"
+    if isinstance(node.windows, Hopping):
+        return f"its windows are {node.windows.describe()}, not snapshots, sessions, counted or a sequence"
     return why_not_composed(node)
 
 

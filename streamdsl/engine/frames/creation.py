@@ -1,0 +1,417 @@
+"""Which windows a sequence creates, and when, of the rows of many partitions at once (paper 003, definitions 8 to 10)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from collections.abc import Iterator
+from math import ceil, floor
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.astral.named import LastN, Linear, Sliding
+from streamdsl.astral.numbers import LAST, At, Batch, batch
+from streamdsl.astral.seen import Seen
+from streamdsl.engine.buffered.runs import spread
+from streamdsl.engine.frames.covered import covered
+from streamdsl.engine.frames.positions import Positions
+from streamdsl.engine.pairs import distinct_pairs
+from streamdsl.engine.room import Room
+from streamdsl.expr.table import Rows, flatnonzero
+from streamdsl.temporal.time import INFINITY, Ticks
+from streamdsl.windows import Sequenced
+from streamdsl.windows.sequence import endless
+
+_FAR: Final = 1 << 58
+"""Beyond such times, and numbers of windows, sums and products need not fit into 64 bits."""
+_NEVER: Final = 1 << 60
+"""The rate of a sequence of one window: the next one would come beyond all times."""
+
+
+class Made(NamedTuple):
+    """Windows with rows, by partition and start: of which partition each is, its period, its first row, how many there are."""
+
+    of: Rows
+    le: Ticks
+    re: Ticks
+    first: Ticks
+    sizes: Ticks
+    ends: Ticks
+    """For each partition when the window ends that goes on: another one, which may be empty, is then the last one."""
+    coming: Ticks
+    """For each partition when the next window with rows begins, INFINITY if none does before a row comes."""
+
+
+class Creation(ABC):
+    """How the windows of one sequence are found."""
+
+    def __init__(self, spec: Sequenced, room: Room) -> None:
+        self.spec = spec
+        self.room = room
+
+    @abstractmethod
+    def made(self, rows: Positions, since: Ticks, goes_on: NDArray[np.bool_], limit: int) -> Made:
+        """Return the windows of partitions that begin from an instant on, up to a limit. Raises `UnboundedOutputError`.
+
+        `goes_on` says in which partitions there is a window just before.
+        """
+
+    @abstractmethod
+    def first_needed(self, rows: Positions, time: int) -> Ticks:
+        """Return for each partition a position such that no window created after `time` holds a row before it.
+
+        INFINITY says that no window is created any more.
+        """
+
+
+class ByInstant(Creation):
+    """Windows that are found one after the other: of each instant the sequence is asked which window is the last one."""
+
+    def made(self, rows: Positions, since: Ticks, goes_on: NDArray[np.bool_], limit: int) -> Made:
+        found: list[tuple[int, int, int, int, int]] = []
+        ends, coming = (np.full(len(since), INFINITY) for _ in range(2))
+        for of, (start, is_held) in enumerate(zip(since.tolist(), goes_on.tolist(), strict=True)):
+            line = _Line(rows, of)
+            if not line.times:  # those of a window that may end are kept
+                continue
+            begun, held = start, range(0)
+            for time, positions in self._created(line, start, is_held, limit):
+                ends[of] = min(int(ends[of]), time)
+                if held:
+                    found.append((of, begun, time, held.start, len(held)))
+                begun, held = time, positions
+                if time > limit:
+                    coming[of], held = time, range(0)
+                    break
+            if held:
+                found.append((of, begun, INFINITY, held.start, len(held)))
+        columns = np.array(found, dtype=np.int64).reshape(-1, 5)
+        return Made(columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3], columns[:, 4], ends, coming)
+
+    def _created(self, line: _Line, start: int, held: bool, limit: int) -> Iterator[tuple[int, range]]:
+        """Yield each instant from `start` on at which another window is the last one, and the positions in it."""
+        state, time = self._state(start - 1, line.by(start - 1)), start
+        while time < INFINITY:
+            seen = line.by(time)
+            now = self._state(time, seen)
+            if now != state:
+                self.room.take(1)
+                positions = self._positions(time, seen)
+                state, held = now, bool(positions)
+                yield time, positions
+            time = self._next(line, time, seen, held, limit)
+
+    def _state(self, time: int, seen: Seen) -> Any:
+        """Return which window is the last one at an instant."""
+        return self.spec.sequence.state((time, LAST), seen) if time >= seen.t0 else None
+
+    def _positions(self, time: int, seen: Seen) -> range:
+        """Return the positions in the window that is created at an instant."""
+        rank = self.spec.sequence.rank((time, LAST), seen) if time >= seen.t0 else None
+        return range(0) if rank is None else self.spec.sequence.positions(rank, seen)
+
+    def _next(self, line: _Line, time: int, seen: Seen, held: bool, limit: int) -> int:
+        """Return the next instant at which there may be another window; INFINITY if none will be that holds a row."""
+        coming = int(line.batch_at(seen.last + 1)[0]) if seen.last < line.last else INFINITY
+        if not held and self.spec.sequence.is_over((time, LAST), seen):
+            return coming
+        change = self.spec.sequence.next_change((time, LAST), seen)
+        if change is None or change >= INFINITY:
+            return coming
+        if coming == INFINITY and limit == INFINITY - 1 and self.spec.sequence.endless:
+            raise endless(self.spec, line.last_id)
+        return min(coming, ceil(change))
+
+    def _is_over(self, time: int, seen: Seen) -> bool:
+        """Say whether no window will be created after an instant."""
+        sequence = self.spec.sequence
+        return isinstance(sequence, Linear) and sequence.rate is None and sequence.rank((time, LAST), seen) is not None
+
+    def first_needed(self, rows: Positions, time: int) -> Ticks:
+        needed = rows.dropped.copy()
+        for of in range(len(needed)):
+            line = _Line(rows, of)
+            if line.times and line.t0 <= time:
+                seen = line.by(time)
+                first = self.spec.sequence.first_needed((time, LAST), seen)
+                needed[of] = INFINITY if first > seen.last and self._is_over(time, seen) else min(first, seen.last + 1)
+        return needed
+
+
+class _Line(Seen):
+    """The rows of a partition."""
+
+    def __init__(self, rows: Positions, of: int) -> None:
+        self.times = rows.times_of(of)
+        self.dropped = int(rows.dropped[of])
+        self.t0 = int(rows.origin[of])
+        self.last_id = rows.last_id(of) if self.times else None
+
+    @property
+    def last(self) -> int:
+        return self.dropped + len(self.times) - 1
+
+    def batch_at(self, position: int) -> Batch:
+        return (self.times[position - self.dropped], 0)
+
+    def tau_inv(self, at: At) -> int:
+        time, number = batch(at)
+        return self.dropped + bisect_left(self.times, floor(time) + 1 if number >= 0 else ceil(time)) - 1
+
+    def by(self, time: int) -> Seen:
+        """Return what is seen at an instant."""
+        return _By(self, time)
+
+
+class _By(Seen):
+    """The rows of a partition that are seen at an instant."""
+
+    def __init__(self, line: _Line, time: int) -> None:
+        self.t0 = line.t0
+        self._line = line
+        self._last = line.tau_inv((time, LAST))
+
+    @property
+    def last(self) -> int:
+        return self._last
+
+    def batch_at(self, position: int) -> Batch:
+        return self._line.batch_at(position)
+
+    def tau_inv(self, at: At) -> int:
+        return min(self._line.tau_inv(at), self._last)
+
+
+class InColumns(Creation):
+    """Windows of all partitions at once, where numbers fit into 64 bits with room for sums; else instant by instant."""
+
+    def __init__(self, spec: Sequenced, room: Room) -> None:
+        super().__init__(spec, room)
+        self._instants = ByInstant(spec, room)
+
+    def made(self, rows: Positions, since: Ticks, goes_on: NDArray[np.bool_], limit: int) -> Made:
+        is_last = limit == INFINITY - 1
+        if not (is_last or limit < _FAR) or not self.is_near(rows):
+            return self._instants.made(rows, since, goes_on, limit)
+        try:
+            return self.found(rows, since, _NEVER if is_last else limit, is_last)
+        except _EndlessError as error:
+            raise endless(self.spec, rows.last_id(error.of)) from None
+
+    def first_needed(self, rows: Positions, time: int) -> Ticks:
+        if not self.is_near(rows):
+            return self._instants.first_needed(rows, time)
+        of = np.arange(len(rows.codes))
+        needed, unseen = self.needed(rows, time), rows.first_from(of, np.full(len(of), time + 1))
+        needed = np.where(needed == INFINITY, needed, np.minimum(needed, unseen))
+        return np.where(rows.origin <= time, np.maximum(needed, rows.dropped), rows.dropped)
+
+    def is_near(self, rows: Positions) -> bool:
+        """Say whether the numbers are small enough."""
+        return rows.reach < _FAR
+
+    @abstractmethod
+    def found(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> Made:
+        """Return what `made` does; `is_last` says that all input has come, and that windows may begin at any time."""
+
+    @abstractmethod
+    def needed(self, rows: Positions, time: int) -> Ticks:
+        """Return a position such that no window created after `time` holds a row before it, of those seen by then."""
+
+
+class _EndlessError(Exception):
+    """Windows of a partition hold rows for ever."""
+
+    def __init__(self, of: int) -> None:
+        self.of = of
+
+
+def _refuse(of: Rows) -> None:
+    """Refuse windows that hold rows for ever; `of` says in which partitions there are such."""
+    if len(of):
+        raise _EndlessError(int(of[-1]))
+
+
+class ByTime(InColumns):
+    """Bounds that are times, linear in j: window j is there from `first + rate * j` on."""
+
+    def __init__(self, spec: Sequenced, room: Room, sequence: Linear) -> None:
+        super().__init__(spec, room)
+        self._a, self._b, self._c, self._d = map(int, (*sequence.start, *sequence.end))
+        self._rate = _NEVER if sequence.rate is None else int(sequence.rate)
+        self._is_relative = sequence.relative
+        self._slopes = [slope for slope in (self._a, self._c) if slope]
+
+    def is_near(self, rows: Positions) -> bool:
+        reach = rows.reach + abs(self._b) + abs(self._d)
+        return super().is_near(rows) and all((reach // slope + 2) * self._rate < _NEVER for slope in self._slopes)
+
+    def _shifts(self, rows: Positions) -> Ticks:
+        """Return how much later the bounds of each partition are than those that are given."""
+        return np.where(self._is_relative & (rows.origin < INFINITY), rows.origin, 0)
+
+    def _begins(self, shifts: Ticks, j: Ticks) -> Ticks:
+        """Return when windows are created."""
+        if self._rate == _NEVER:
+            return np.where(j > 0, INFINITY, self._d + shifts)
+        return self._d + shifts + self._rate * j
+
+    def found(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> Made:
+        shifts, origin = self._shifts(rows), rows.origin
+        first = self._d + shifts
+        at_start = since <= origin
+        # At the start an earlier window may be the last one already.
+        low = np.where(at_start, np.where(origin < INFINITY, origin, 0) - first, since - first + self._rate - 1) // self._rate
+        low, high = np.maximum(low, 0), (limit - first) // self._rate
+        of, times = rows.of, rows.le - shifts[rows.of]
+        # The windows that each row is in.
+        from_j = low[of] if not self._c else np.maximum(low[of], -((self._d - times) // self._c))
+        to_j = np.full(len(times), _NEVER) if not self._a else (times - self._b) // self._a
+        if not self._a:
+            to_j[times < self._b] = -1
+        if not self._c:
+            to_j[times > self._d] = -1
+        if self._rate == _NEVER:
+            to_j = np.minimum(to_j, 0)
+        elif is_last and not self._a:
+            _refuse(of[from_j <= to_j])
+        filled = covered(of, from_j, np.minimum(to_j, high[of]) + 1, np.ones_like(times))
+        self.room.take(int(filled.lengths.sum()))
+        at, j = filled.spread()
+        of, sizes = filled.codes[at], filled.more[at]
+        le, re = self._begins(shifts[of], j), self._begins(shifts[of], j + 1)
+        lower = rows.first_from(of, self._a * j + self._b + shifts[of])
+        later = np.maximum(from_j, high[rows.of] + 1)
+        waits = flatnonzero(later <= to_j)
+        coming = np.full(len(since), INFINITY)
+        np.minimum.at(coming, rows.of[waits], self._begins(shifts[rows.of[waits]], later[waits]))
+        return Made(of, np.maximum(le, origin[of]), re, lower, sizes, self._begins(shifts, low), coming)
+
+    def needed(self, rows: Positions, time: int) -> Ticks:
+        of, shifts = np.arange(len(rows.codes)), self._shifts(rows)
+        rank = (np.minimum(time, _FAR) - self._d - shifts) // self._rate
+        if self._rate == _NEVER:
+            return np.where(rank < 0, rows.first_from(of, self._b + shifts), INFINITY)
+        rank = np.clip(rank, 0, _NEVER // max(self._a, 1))
+        return rows.first_from(of, self._a * rank + self._b + shifts)
+
+
+class LastRows(InColumns):
+    """The last n rows, at the start and again and again."""
+
+    def __init__(self, spec: Sequenced, room: Room, sequence: LastN) -> None:
+        super().__init__(spec, room)
+        self._n = sequence.n
+        self._rate = int(sequence.rate)
+
+    def found(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> Made:
+        of, origin = np.arange(len(since)), np.where(rows.origin < INFINITY, rows.origin, 0)
+        first = np.where(rows.dropped > 0, origin, rows.first_times)
+        has_rows = first < INFINITY
+        if is_last:
+            _refuse(flatnonzero(has_rows))
+        low = np.maximum(-((origin - since) // self._rate), 0)
+        from_j = np.maximum(low, -((origin - np.where(has_rows, first, origin)) // self._rate))
+        high = (limit - origin) // self._rate
+        lengths = np.where(has_rows, np.maximum(high + 1 - from_j, 0), 0)
+        self.room.take(int(lengths.sum()))
+        at, j = spread(from_j, from_j + lengths)
+        le = origin[at] + self._rate * j
+        stop = rows.first_from(at, le + 1)
+        lower = np.maximum(stop - self._n, 0)
+        coming = np.where(has_rows, origin + self._rate * np.maximum(from_j, high + 1), INFINITY)
+        return Made(of[at], le, le + self._rate, lower, stop - lower, origin + self._rate * low, coming)
+
+    def needed(self, rows: Positions, time: int) -> Ticks:
+        origin = np.minimum(rows.origin, _FAR)
+        last = origin + self._rate * np.maximum((time - origin) // self._rate, 0)
+        return rows.first_from(np.arange(len(origin)), last + 1) - self._n
+
+
+class Trailing(InColumns):
+    """What came in the last x, always: there is another window when a row comes, and when one is too old."""
+
+    def __init__(self, spec: Sequenced, room: Room, sequence: Sliding) -> None:
+        super().__init__(spec, room)
+        self._size = floor(sequence.size)
+
+    def found(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> Made:
+        instants = distinct_pairs(np.tile(rows.of, 2), np.concatenate([rows.le, rows.le + self._size + 1]))
+        of, le = instants.first, instants.second
+        again = flatnonzero(le >= since[of])
+        of, le = of[again], le[again]
+        re = np.where(np.append(of[1:] == of[:-1], False), np.append(le[1:], INFINITY), INFINITY) if len(of) else le
+        lower, stop = rows.first_from(of, le - self._size), rows.first_from(of, le + 1)
+        ends, coming = (np.full(len(since), INFINITY) for _ in range(2))
+        np.minimum.at(ends, of, le)
+        later = flatnonzero((le > limit) & (lower < stop))
+        np.minimum.at(coming, of[later], le[later])
+        now = flatnonzero((le <= limit) & (lower < stop))
+        self.room.take(len(now))
+        return Made(of[now], le[now], re[now], lower[now], (stop - lower)[now], ends, coming)
+
+    def needed(self, rows: Positions, time: int) -> Ticks:
+        return rows.first_from(np.arange(len(rows.codes)), np.full(len(rows.codes), time - self._size))
+
+
+class ByCount(InColumns):
+    """Bounds that are positions, linear in j: there is another window each time that so many rows more have come."""
+
+    def __init__(self, spec: Sequenced, room: Room, sequence: Linear) -> None:
+        super().__init__(spec, room)
+        self._a, self._b, self._c, self._d = map(int, (*sequence.start, *sequence.end))
+        self._rate = _NEVER if sequence.rate is None else int(sequence.rate)
+
+    def _rank(self, last: Ticks) -> Ticks:
+        """Return the number of the last window, -1 if there is none, once a position has been seen."""
+        return np.where(last < self._d, -1, (last - self._d) // self._rate)
+
+    def found(self, rows: Positions, since: Ticks, limit: int, is_last: bool) -> Made:
+        of, numbers = rows.of, rows.numbers
+        # Rows that start together are seen at once.
+        begins = flatnonzero(np.append(True, (of[1:] != of[:-1]) | (rows.le[1:] != rows.le[:-1]))) if len(of) else of
+        of, le, firsts = of[begins], rows.le[begins], numbers[begins]
+        lasts = firsts + np.diff(np.append(begins, len(numbers))) - 1
+        j = self._rank(lasts)
+        again = flatnonzero((j != self._rank(firsts - 1)) & (le >= since[of]))
+        of, le, j, seen = of[again], le[again], j[again], lasts[again]
+        re = np.where(np.append(of[1:] == of[:-1], False), np.append(le[1:], INFINITY), INFINITY) if len(of) else le
+        ends = np.full(len(since), INFINITY)
+        np.minimum.at(ends, of, le)
+        low, high = np.maximum(self._a * j + self._b, 0), self._c * j + self._d
+        now = flatnonzero((le <= limit) & (low <= high) & (low <= seen))
+        self.room.take(len(now))
+        of, le, re, low, high = (column[now] for column in (of, le, re, low, high))
+        # All rows that start with the last one are seen with it: of as many rows those that come last are in the window.
+        stop = rows.first_from(of, rows.le[rows.rows_at(of, high)] + 1)
+        lower = np.maximum(low, stop - 1 - (high - low))
+        return Made(of, le, re, lower, stop - lower, ends, np.full(len(since), INFINITY))
+
+    def needed(self, rows: Positions, time: int) -> Ticks:
+        seen = rows.first_from(np.arange(len(rows.codes)), np.full(len(rows.codes), time + 1))
+        rank = self._rank(seen - 1)
+        if self._rate == _NEVER:
+            return np.where(rank < 0, max(self._b, 0), INFINITY)
+        needed: Ticks = np.maximum(self._a * np.maximum(rank, 0) + self._b, 0)
+        return needed
+
+
+def creation_of(spec: Sequenced, room: Room) -> Creation:
+    """Return how the windows of a sequence are found: in columns where its bounds are whole numbers that rise evenly."""
+    sequence = spec.sequence
+    if isinstance(sequence, Linear) and _are_near(*sequence.start, *sequence.end, sequence.rate):
+        if sequence.domain == "time":
+            return ByTime(spec, room, sequence)
+        if sequence.end[1] >= 0:
+            return ByCount(spec, room, sequence)
+    if isinstance(sequence, LastN) and _are_near(sequence.rate):
+        return LastRows(spec, room, sequence)
+    if isinstance(sequence, Sliding) and sequence.size < _FAR:
+        return Trailing(spec, room, sequence)
+    return ByInstant(spec, room)
+
+
+def _are_near(*numbers: object) -> bool:
+    return all(number is None or (type(number) is int and abs(number) < _FAR) for number in numbers)

@@ -1,0 +1,238 @@
+"""Windows of a sequence: rows of a partition stand by position, and a window is there while it is the last one (paper 003)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamdsl.engine.buffered.group_times import GroupTimes
+from streamdsl.engine.buffered.members import Members, Pairs
+from streamdsl.engine.buffered.runs import Order, spread
+from streamdsl.engine.frames.arrangement import Arrangement
+from streamdsl.engine.frames.creation import Made, creation_of
+from streamdsl.engine.frames.frame import Changed, DisjointFrame, Found, Policy
+from streamdsl.engine.frames.positions import Positions
+from streamdsl.engine.frames.stretches import Stretches
+from streamdsl.engine.index.pair_index import longer
+from streamdsl.engine.operator import Gate
+from streamdsl.engine.pairs import distinct
+from streamdsl.engine.room import Room
+from streamdsl.engine.sorting import sorted_integers
+from streamdsl.engine.swept.sorted_index import Portion
+from streamdsl.engine.swept.timeline import Touched
+from streamdsl.errors import StreamDslError, UserCodeError
+from streamdsl.expr.table import Rows, flatnonzero
+from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
+from streamdsl.windows import Sequenced
+
+
+class SequenceFrame(DisjointFrame):
+    """The windows that have begun by the clock; `table.starting` has the position of each one's first row.
+
+    What is seen at an instant depends on the rows with LE <= it alone. So a change at LE = s leaves all before s as it is, and
+    the windows that are created from s on are found again.
+    """
+
+    by_point: ClassVar[bool] = True
+    keeps_states: ClassVar[bool] = False
+
+    def __init__(self, policy: Policy, windows: Sequenced, gate: Gate, room: Room) -> None:
+        super().__init__(policy)
+        self._spec = windows
+        self._creation = creation_of(windows, room)
+        self._until = gate.until
+        self._dropped: Ticks = np.empty(0, dtype=np.int64)
+        """For each partition how many of its first rows have been forgotten."""
+        self._origin: Ticks = np.empty(0, dtype=np.int64)
+        """For each partition the LE of its first row, while that has been forgotten."""
+        self._coming: Ticks = np.empty(0, dtype=np.int64)
+        """For each partition when the next window may begin, INFINITY if none does before a row comes."""
+        self._since: Ticks = np.empty(0, dtype=np.int64)
+        """For each partition the instant from which on windows are found again in this step, INFINITY if none are."""
+        self._first: Ticks = np.empty(0, dtype=np.int64)
+        """The position of the first row of each window that is found."""
+        self._is_last: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
+        """For each partition whether only the rows of windows are left that wait, as no other one will begin."""
+        self._label = room.label
+
+    # Which windows change
+
+    @property
+    def _limit(self) -> int:
+        """The last instant at which windows that are made begin."""
+        return min(self.clock, self._until, INFINITY - 1)
+
+    def opens(self) -> bool:
+        return bool((self._coming <= self._limit).any())
+
+    def n_waiting(self, rows: Arrangement) -> int:
+        return len(self.table.codes)
+
+    def _grow(self) -> None:
+        size = len(self.table.codes)
+        if len(self._since) < size:
+            new = slice(len(self._since), None)
+            names = ("_dropped", "_origin", "_coming", "_since")
+            self._dropped, self._origin, self._coming, self._since = (longer(getattr(self, name), 2 * size) for name in names)
+            self._dropped[new], self._origin[new] = 0, INFINITY
+            self._coming[new] = self._since[new] = INFINITY
+
+    def around(self, changed: Changed, rows: Arrangement) -> Stretches:
+        self._grow()
+        counts = ~changed.stay
+        if self._spec.start is not None:
+            counts &= changed.le >= self._spec.start
+        at, since = flatnonzero(counts), self._since
+        due = flatnonzero(self._coming <= self._limit)
+        since[due] = self._coming[due]
+        np.minimum.at(since, changed.codes[at], changed.le[at])
+        codes = flatnonzero(since < INFINITY)
+        if not len(codes):
+            return Stretches(codes, since[codes], since[codes], since[codes], since[codes])
+        lo = np.maximum(since[codes], MIN_TIME + 1) - 1
+        self.table.fit(int(lo.min()), int(since[codes].max()))
+        around = self._widened(codes, lo, np.full(len(codes), INFINITY))
+        self._goes_on = self._going_on(around)
+        self._found = found = self._remade(codes, rows)
+        times = np.concatenate([around.lo, found.le, found.re])
+        self.table.fit(int(times.min()), int(times[times < INFINITY].max()))
+        return self.table.stretches(around.codes, around.lo, around.hi)
+
+    def _going_on(self, around: Stretches) -> Rows:
+        """Return the windows that go on from before all changes: they have the rows that they had."""
+        table, portion = self.table, self.table.portion(around)
+        slots = portion.slots[flatnonzero(around.holds(portion.numbers))]
+        return slots[table.le[slots] < self._since[table.code[slots]]]
+
+    def _remade(self, codes: Rows, rows: Arrangement) -> Made:
+        """Return the windows that are created in some partitions from an instant on."""
+        places = flatnonzero(rows.rows.alive)
+        is_wanted = np.zeros(len(self.table.codes), dtype=np.bool_)
+        is_wanted[codes] = True
+        self._positions = self._by_position(codes, rows, places[is_wanted[rows.rows.groups[places]]])
+        goes_on = np.zeros(len(codes), dtype=np.bool_)
+        goes_on[np.searchsorted(codes, self.table.code[self._goes_on])] = True
+        try:
+            made = self._creation.made(self._positions, self._since[codes], goes_on, self._limit)
+        except StreamDslError:
+            raise
+        except Exception as error:  # of a bound that is a function
+            raise UserCodeError(error, operator=self._label) from error
+        self._coming[codes] = np.where(made.coming < self._until, made.coming, INFINITY)
+        return made
+
+    def _by_position(self, codes: Rows, rows: Arrangement, places: Rows) -> Positions:
+        if self._spec.start is not None:
+            places = places[rows.rows.le[places] >= self._spec.start]
+        positions = Positions(codes, rows.rows, places, Order.PAYLOAD if self._spec.by_position else Order.ANY)
+        origin = self._origin[codes] if self._spec.start is None else np.full(len(codes), self._spec.start)
+        return positions.after(self._dropped[codes], origin)
+
+    def windows(self, changed: Changed, around: Stretches, portion: Portion, rows: Arrangement) -> Found:
+        table, codes, made = self.table, around.codes, self._found
+        before = self._goes_on
+        goes_on = np.searchsorted(codes, table.code[before])
+        columns = (goes_on, table.le[before], made.ends[goes_on], table.starting[before], table.rows[before])
+        of, le, re, first, sizes = (np.concatenate(pair) for pair in zip(columns, made[:5], strict=True))
+        order, low = sorted_integers(table.places(codes[of], le))
+        self._first = first[order]
+        found = Found(low, codes[of[order]], le[order], re[order], sizes[order])
+        self._others = self._have_others(changed, flatnonzero(order >= len(before)), found, portion)
+        self._since[codes] = INFINITY
+        return found
+
+    def _have_others(self, changed: Changed, at: Rows, found: Found, portion: Portion) -> NDArray[np.bool_]:
+        """Say which windows have other rows than before: one in between has changed, or another one is the first; some may."""
+        differ, moved = np.zeros(len(found.low), dtype=np.bool_), flatnonzero(~changed.stay)
+        if not len(at) or not len(moved) or not len(portion.slots):
+            return differ
+        positions, found, first = self._positions, found.take(at), self._first[at]
+        of = np.searchsorted(positions.codes, found.codes)
+        begins, ends = (positions.le[positions.rows_at(of, place)] for place in (first, first + found.rows - 1))
+        times = GroupTimes(changed.codes[moved], changed.le[moved])
+        order, keys = sorted_integers(times.pack(changed.codes[moved], changed.le[moved]))
+        lo, hi = times.ranges(keys, found.codes, begins, ends + 1)
+        start, _ = times.ranges(keys, found.codes, np.full(len(at), MIN_TIME), ends)
+        come = np.concatenate([[0], np.cumsum(np.where(changed.re_new > changed.re_old, 1, -1)[moved[order]])])
+        known = np.searchsorted(portion.numbers, found.low)
+        was = self.table.starting[portion.slots.take(known, mode="clip")]
+        differ[at] = (lo < hi) | (first - was != come[lo] - come[start])
+        return differ
+
+    def differ(self, changed: Changed, found: Found) -> NDArray[np.bool_]:
+        return self._others
+
+    def _replace(self, around: Stretches, portion: Portion, found: Found, differ: NDArray[np.bool_]) -> Touched:
+        touched = super()._replace(around, portion, found, differ)
+        self.table.starting[self._made] = self._first
+        return touched
+
+    def takes(self, rows: Sequence[tuple[int, int, int]], watermark: int, held: Arrangement) -> bool:
+        return False
+
+    # Who is in them
+
+    def members(self, slots: Rows, rows: Arrangement) -> Members:
+        table = self.table
+        codes = distinct(table.code[slots], len(table.codes))
+        places = flatnonzero(rows.rows.alive)
+        is_wanted = np.zeros(len(table.codes), dtype=np.bool_)
+        is_wanted[codes] = True
+        positions = self._by_position(codes, rows, places[is_wanted[rows.rows.groups[places]]])
+        lo = positions.rows_at(np.searchsorted(codes, table.code[slots]), table.starting[slots])
+        hi = lo + table.rows[slots]
+        if not ((lo[1:] >= lo[:-1]).all() and (hi[1:] >= hi[:-1]).all()):  # bounds that are functions may go back
+            windows, at = spread(lo, hi)
+            return Members.of_pairs(Pairs(windows, positions.places[at]), len(slots))
+        at = np.arange(len(positions.places))
+        first, last = np.searchsorted(hi, at, side="right"), np.searchsorted(lo, at, side="right")
+        members = Members(positions.places, first, last, len(slots))
+        return members.only(flatnonzero(first < last))
+
+    # Time: all before a CTI is settled. A window that ends at the CTI stays, as the row that ends it may still go.
+
+    def settled(self, cti: int, rows: Arrangement) -> Ticks:
+        return np.full(max(1, len(self.table.codes)), max(cti, MIN_TIME + 1) - 1)
+
+    def output_cti(self, cti: int, rows: Arrangement) -> int:
+        return cti
+
+    def is_needed(self, cti: int, rows: Arrangement, places: Rows) -> NDArray[np.bool_]:
+        """Rows are needed by windows that begin from the CTI on, and by those whose results wait to be shown."""
+        self._grow()
+        table, slots = self.table, self.table.all()
+        positions = self._by_position(np.arange(len(table.codes)), rows, flatnonzero(rows.rows.alive))
+        first = self._creation.first_needed(positions, max(cti, MIN_TIME + 1) - 1)
+        waits = slots[(table.re[slots] >= cti) & ~table.results.is_out[slots]]
+        codes, stop = table.code[waits], np.zeros(len(first), dtype=np.int64)
+        np.maximum.at(stop, codes, table.starting[waits] + table.rows[waits])
+        # Where no window will begin any more the rows behind those that wait go, and the others keep their positions.
+        self._is_last = (first == INFINITY) & (stop > 0)
+        np.minimum.at(first, codes, table.starting[waits])
+        is_kept = np.zeros(len(rows.rows), dtype=np.bool_)
+        if len(positions.places):
+            of, numbers = positions.of, positions.numbers
+            is_kept[positions.places] = np.where(self._is_last[of], numbers < stop[of], numbers >= first[of])
+        return is_kept[places]
+
+    def are_swept(self, rows: Arrangement, gone: Rows) -> None:
+        codes, le = rows.rows.groups[gone], rows.rows.le[gone]
+        if self._spec.start is not None:
+            codes = codes[le >= self._spec.start]
+        else:
+            np.minimum.at(self._origin, codes, le)
+        np.add.at(self._dropped, codes[~self._is_last[codes]], 1)
+
+    def needed_codes(self, cti: int, rows: Arrangement) -> Rows:
+        codes = [super().needed_codes(cti, rows)]
+        if self._spec.start is None or self._spec.by_position:
+            codes.append(flatnonzero(self._dropped))
+        return distinct(np.concatenate(codes), len(self.table.codes))
+
+    def let_go(self, codes: Rows) -> None:
+        codes = codes[codes < len(self._since)]
+        self._dropped[codes], self._origin[codes] = 0, INFINITY
+        self._coming[codes] = self._since[codes] = INFINITY
