@@ -26,6 +26,7 @@ import numpy as np
 
 import streamdsl as sd
 from benchmarks.data import Columns, rows
+from streamdsl import astral
 from streamdsl.emit import EMIT_MODES, EmitMode
 from streamdsl.plan.node import Source
 from streamdsl.temporal import CHT
@@ -93,6 +94,8 @@ WINDOWS: Final[dict[str, Callable[[Any], Any]]] = {
     "cut session": lambda s: s.session_window(40, max_duration=200),
     "count": lambda s: s.count_window(20),
     "trailing": lambda s: s.trailing_window(1_000),
+    "sequence by time": lambda s: s.windows(astral.range_slide(1_000, 100)),
+    "sequence by position": lambda s: s.windows(astral.rows_slide(20, 10)),
 }
 
 AGGREGATES: Final[dict[str, Any]] = {
@@ -136,6 +139,10 @@ OTHERS: Final[dict[str, Query]] = {
 }
 
 
+UNTIMED: Final = ("sequence by time", "sequence by position")
+"""Windows that hold rows as points, without their ends."""
+
+
 def _windowed(window: Callable[[Any], Any], aggregate: Any) -> Query:
     return lambda s, t: window(s.group_by("k")).aggregate(x=aggregate)
 
@@ -146,7 +153,10 @@ def _ranked(window: Callable[[Any], Any]) -> Query:
 
 MATRIX: Final[dict[str, dict[str, Query]]] = {
     **{
-        name: {**{column: _windowed(window, each) for column, each in AGGREGATES.items()}, "top_k": _ranked(window)}
+        name: {
+            **{c: _windowed(window, agg) for c, agg in AGGREGATES.items() if name not in UNTIMED or c != "time_weighted_avg"},
+            "top_k": _ranked(window),
+        }
         for name, window in WINDOWS.items()
     },
     "operators": OTHERS,

@@ -47,15 +47,17 @@ class Members:
     first: Rows
     last: Rows
     n_windows: int
+    are_single: bool = True
+    """Whether each row is there once, with all its windows."""
 
     @classmethod
     def of_pairs(cls, pairs: Pairs, n_windows: int) -> Members:
         """Return members that are given window by window, or in any order."""
-        return cls(pairs.places, pairs.windows, pairs.windows + 1, n_windows)
+        return cls(pairs.places, pairs.windows, pairs.windows + 1, n_windows, are_single=False)
 
     def only(self, chosen: Rows) -> Members:
         """Return some of the rows."""
-        return Members(self.places[chosen], self.first[chosen], self.last[chosen], self.n_windows)
+        return Members(self.places[chosen], self.first[chosen], self.last[chosen], self.n_windows, self.are_single)
 
     def at(self, windows: Rows) -> Members:
         """Return those of some windows, which are in order."""
@@ -66,7 +68,7 @@ class Members:
         before = np.cumsum(before)
         first, last = before[self.first], before[self.last]
         inside = flatnonzero(first < last)
-        return Members(self.places[inside], first[inside], last[inside], len(windows))
+        return Members(self.places[inside], first[inside], last[inside], len(windows), self.are_single)
 
     @cached_property
     def sizes(self) -> Rows:

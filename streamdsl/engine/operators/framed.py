@@ -32,7 +32,7 @@ from streamdsl.engine.frontiers import Frontier, of_windows
 from streamdsl.engine.operator import Gate, inputs_of
 from streamdsl.engine.operators.framed_rows import RowFramedOperator
 from streamdsl.engine.room import Coming, Room
-from streamdsl.engine.sorting import order_by
+from streamdsl.engine.sorting import order_by, stable_order
 from streamdsl.engine.swept.agenda import Agenda
 from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
@@ -93,11 +93,15 @@ def ordered(members: Members, rows: RowTable, order: Order) -> Members:
     places = members.places
     if not len(places):
         return members
-    times = GroupTimes(rows.groups[places], rows.le[places])
-    found = in_order(rows, places, times.pack(rows.groups[places], rows.le[places]), order)
-    number = np.empty(len(rows), dtype=np.intp)
+    number = np.full(len(rows), -1, dtype=np.intp)
     number[places] = np.arange(len(places))
-    return members.only(number[found])
+    each = places if members.are_single else flatnonzero(number >= 0)
+    times = GroupTimes(rows.groups[each], rows.le[each])
+    found = in_order(rows, each, times.pack(rows.groups[each], rows.le[each]), order)
+    if members.are_single:
+        return members.only(number[found])
+    number[found] = np.arange(len(found))
+    return members.only(stable_order(number[places]))
 
 
 class Composed:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import streamdsl as sd
-from streamdsl.astral import range_slide
 from streamdsl.engine.batch import EMPTY, Batch
 from streamdsl.engine.lower import lower
 from streamdsl.engine.operator import Gate, Operator, Piece
@@ -54,12 +53,10 @@ def each(values: Sequence[int]) -> Sequence[int]:
 @pytest.mark.parametrize(
     ("build", "reason"),
     [
-        (lambda s: s.windows(range_slide(3)).aggregate(n=sd.count()), r"its windows are sequence\("),
         (
             lambda s: s.tumbling_window(10, output=sd.Output.TIME_BOUND).apply(Through(), lambda e: e.v),
             "what its module promises",
         ),
-        (lambda s: s.windows(range_slide(3)).apply(each, lambda e: e.v), r"its windows are sequence\("),
     ],
 )
 def test_forcing_it_where_it_cannot_run_says_why(build: Any, reason: str) -> None:

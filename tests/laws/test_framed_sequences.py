@@ -1,0 +1,128 @@
+"""The law of window sequences in columns: after every push what the sequence gives that is asked instant by instant."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import patch
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streamdsl as sd
+from streamdsl import astral
+from streamdsl.denote import denote
+from streamdsl.emit import EmitMode
+from streamdsl.engine.lower import lower
+from streamdsl.temporal import CHT, Insert, Record
+from streamdsl.testing import assert_cht_equal
+from streamdsl.testing.strategies import chts, physical_streams
+from tests.laws.harness import EMITS
+from tests.laws.operators import SEQUENCES, Kind
+from tests.laws.profiles import examples
+from tests.laws.test_buffered_windows import common_of, with_numbers, without_ids
+from tests.laws.test_framed_windows import RESULTS, in_small_parts
+from tests.laws.test_sequences import ENDLESS
+from tests.laws.test_window_operators import GROUPS, Outcome, Query, pushes, pushing, small
+from tests.laws.test_window_operators import RESULTS as SUMS
+
+
+@st.composite
+def linear(draw: st.DrawFn) -> Any:
+    """Sequences whose bounds rise evenly; they never rise faster than windows come."""
+    rate = draw(st.integers(1, 5))
+    bounds = (draw(st.integers(0, 6)), draw(st.integers(-6, 6))), (draw(st.integers(0, rate)), draw(st.integers(-2, 6)))
+    return draw(
+        st.sampled_from(
+            [
+                astral.linear(*bounds, rate, draw(st.sampled_from(["time", "position"]))),
+                astral.five_uplet(bounds[0][1], bounds[1][1], rate, bounds[0][0], bounds[1][0]),
+                astral.fixed(bounds[0][1], bounds[1][1], draw(st.sampled_from(["time", "position"]))),
+                astral.range_slide(rate + bounds[1][0], rate, draw(st.booleans())),
+                astral.range_slide(rate),
+                astral.rows_slide(rate, bounds[1][0] + 1, draw(st.booleans())),
+                astral.last_n_every(rate, bounds[1][0] + 1),
+            ]
+        )
+    )
+
+
+@st.composite
+def kinds(draw: st.DrawFn) -> Kind:
+    start = draw(st.sampled_from([None, -4, 0, 3]))
+    sequence = draw(linear())
+    return draw(st.sampled_from([lambda s: s.windows(sequence, start), *SEQUENCES, *ENDLESS]))
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> sd.Stream[Any]:
+    group, window = draw(st.sampled_from(GROUPS)), draw(st.one_of(kinds(), linear().map(_from_the_first_row)))
+    result: Query = draw(st.sampled_from([*RESULTS, *SUMS]))
+    return group(sd.source("s"), lambda s: result(window(s)))  # type: ignore[no-any-return]
+
+
+def _from_the_first_row(sequence: Any) -> Kind:
+    return lambda s: s.windows(sequence)
+
+
+def shared(query: sd.Stream[Any], emit: EmitMode) -> Any:
+    """Return what the outputs of both must have in common: how the results of a window are numbered is each one's own."""
+    common = common_of(query, emit)
+    return without_ids if common is with_numbers else common
+
+
+@examples(250)
+@given(queries(), st.data(), st.sampled_from(EMITS))
+def test_it_gives_the_same_events_as_the_general_operator_after_every_push(
+    query: sd.Stream[Any], data: st.DataObject, emit: EmitMode
+) -> None:
+    assert "window (framed)" in [operator.kind for operator in lower(query.plan()).operators]
+    stream = data.draw(pushes())
+    with in_small_parts(data), patch("tests.laws.test_window_operators.in_common", shared(query, emit)):
+        framed, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
+        for step in [*map(pushing, stream), lambda session: session.close()]:
+            expected = general.of(step)
+            if emit == "final" and isinstance(expected, type):
+                return  # of a result that is not final
+            assert framed.of(step) == expected
+            if isinstance(expected, type):
+                return
+
+
+@st.composite
+def crowded(draw: st.DrawFn) -> list[list[Any]]:
+    """Many rows that start together: windows by position then begin further back than earlier ones."""
+    rows = st.builds(lambda k, v: Record(k=k, v=v), st.sampled_from("ab"), small)
+    stream = draw(physical_streams(chts(rows, 25, -2, 4, unending=False)))
+    size = draw(st.sampled_from([3, 10, 40]))
+    return [stream[at : at + size] for at in range(0, len(stream), size)]
+
+
+@examples(150)
+@given(queries(), crowded(), st.data(), st.sampled_from(EMITS))
+def test_rows_that_start_together_come_together(
+    query: sd.Stream[Any], stream: list[list[Any]], data: st.DataObject, emit: EmitMode
+) -> None:
+    with in_small_parts(data), patch("tests.laws.test_window_operators.in_common", shared(query, emit)):
+        framed, general = Outcome(query, "columnar", emit), Outcome(query, "general", emit)
+        for part in stream:
+            assert framed.of(pushing(part)) == general.of(pushing(part))
+
+
+@examples(100)
+@given(queries(), crowded(), st.data(), st.integers(-5, 40))
+def test_it_gives_what_the_reference_gives(
+    query: sd.Stream[Any], parts: list[list[Any]], data: st.DataObject, until: int
+) -> None:
+    stream = [event for part in parts for event in part]
+    expected = denote(query.plan(), {"s": CHT.from_events(stream)}, until=until)
+    with in_small_parts(data):
+        assert_cht_equal(query.run({"s": sd.from_events(stream)}, until=until).cht(), expected)
+
+
+@examples(100)
+@given(queries(), crowded(), st.data())
+def test_no_two_results_have_one_id(query: sd.Stream[Any], stream: list[list[Any]], data: st.DataObject) -> None:
+    session = query.open(emit="speculative")
+    with in_small_parts(data):
+        ids = [event.id for part in stream for event in session.push(part) if isinstance(event, Insert)]
+    assert len(set(ids)) == len(ids)
