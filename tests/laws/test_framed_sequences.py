@@ -50,7 +50,8 @@ def linear(draw: st.DrawFn) -> Any:
 def kinds(draw: st.DrawFn) -> Kind:
     start = draw(st.sampled_from([None, -4, 0, 3]))
     sequence = draw(linear())
-    return draw(st.sampled_from([lambda s: s.windows(sequence, start), *SEQUENCES, *ENDLESS]))
+    kind: Kind = draw(st.sampled_from([lambda s: s.windows(sequence, start), *SEQUENCES, *ENDLESS]))
+    return kind
 
 
 @st.composite

@@ -65,6 +65,10 @@ class Creation(ABC):
         INFINITY says that no window is created any more.
         """
 
+    def begins_with(self, time: int, origin: int) -> int | None:
+        """Return when the first window begins that a row is in, by its LE; INFINITY if it is in none, None if nothing tells."""
+        return None
+
 
 class ByInstant(Creation):
     """Windows that are found one after the other: of each instant the sequence is asked which window is the last one."""
@@ -288,6 +292,14 @@ class ByTime(InColumns):
         coming = np.full(len(since), INFINITY)
         np.minimum.at(coming, rows.of[waits], self._begins(shifts[rows.of[waits]], later[waits]))
         return Made(of, np.maximum(le, origin[of]), re, lower, sizes, self._begins(shifts, low), coming)
+
+    def begins_with(self, time: int, origin: int) -> int | None:
+        time -= origin if self._is_relative else 0
+        first = max(0, -((self._d - time) // self._c)) if self._c else 0
+        last = 0 if self._rate == _NEVER else (time - self._b) // self._a if self._a else _NEVER
+        if first > last or (not self._a and time < self._b) or (not self._c and time > self._d):
+            return INFINITY
+        return self._d + self._rate * first + (origin if self._is_relative else 0)
 
     def needed(self, rows: Positions, time: int) -> Ticks:
         of, shifts = np.arange(len(rows.codes)), self._shifts(rows)

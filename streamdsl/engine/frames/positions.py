@@ -43,6 +43,9 @@ class Positions:
         self.origin[some] = self.le[self._begin[some]]
         self.first_times = self.origin
         """When the first row of each starts that is there, INFINITY if there is none."""
+        self.last_times: Ticks = np.full(len(codes), INFINITY)
+        """When the last row of each starts, INFINITY if there is none."""
+        self.last_times[some] = self.le[(self._begin + self.sizes - 1)[some]]
         self._ids = rows.ids
 
     def after(self, dropped: Ticks, origin: Ticks) -> Positions:

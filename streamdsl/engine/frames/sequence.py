@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from streamdsl.engine.buffered.members import Members, Pairs
 from streamdsl.engine.buffered.runs import Order, spread
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.creation import Made, creation_of
-from streamdsl.engine.frames.frame import Changed, DisjointFrame, Found, Policy
+from streamdsl.engine.frames.frame import Changed, DisjointFrame, Found, Policy, RowStep
 from streamdsl.engine.frames.positions import Positions
 from streamdsl.engine.frames.stretches import Stretches
 from streamdsl.engine.index.pair_index import longer
@@ -27,6 +27,9 @@ from streamdsl.errors import StreamDslError, UserCodeError
 from streamdsl.expr.table import Rows, flatnonzero
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Sequenced
+
+_TIMES: Final = ("_origin", "_coming", "_last", "_starts", "_since")
+"""What is known of partitions that is a time."""
 
 
 class SequenceFrame(DisjointFrame):
@@ -50,6 +53,10 @@ class SequenceFrame(DisjointFrame):
         """For each partition the LE of its first row, while that has been forgotten."""
         self._coming: Ticks = np.empty(0, dtype=np.int64)
         """For each partition when the next window may begin, INFINITY if none does before a row comes."""
+        self._last: Ticks = np.empty(0, dtype=np.int64)
+        """For each partition the LE of its last row, INFINITY if there is none."""
+        self._starts: Ticks = np.empty(0, dtype=np.int64)
+        """For each partition when its query starts."""
         self._since: Ticks = np.empty(0, dtype=np.int64)
         """For each partition the instant from which on windows are found again in this step, INFINITY if none are."""
         self._first: Ticks = np.empty(0, dtype=np.int64)
@@ -75,10 +82,14 @@ class SequenceFrame(DisjointFrame):
         size = len(self.table.codes)
         if len(self._since) < size:
             new = slice(len(self._since), None)
-            names = ("_dropped", "_origin", "_coming", "_since")
-            self._dropped, self._origin, self._coming, self._since = (longer(getattr(self, name), 2 * size) for name in names)
-            self._dropped[new], self._origin[new] = 0, INFINITY
-            self._coming[new] = self._since[new] = INFINITY
+            for name in (*_TIMES, "_dropped"):
+                setattr(self, name, longer(getattr(self, name), 2 * size))
+            self._reset(new)
+
+    def _reset(self, codes: Rows | slice) -> None:
+        for name in _TIMES:
+            getattr(self, name)[codes] = INFINITY
+        self._dropped[codes] = 0
 
     def around(self, changed: Changed, rows: Arrangement) -> Stretches:
         self._grow()
@@ -121,6 +132,7 @@ class SequenceFrame(DisjointFrame):
             raise
         except Exception as error:  # of a bound that is a function
             raise UserCodeError(error, operator=self._label) from error
+        self._starts[codes], self._last[codes] = self._positions.origin, self._positions.last_times
         self._coming[codes] = np.where(made.coming < self._until, made.coming, INFINITY)
         return made
 
@@ -170,8 +182,26 @@ class SequenceFrame(DisjointFrame):
         self.table.starting[self._made] = self._first
         return touched
 
+    # Row by row: one that comes last may have to wait until the first window begins that it is in.
+
     def takes(self, rows: Sequence[tuple[int, int, int]], watermark: int, held: Arrangement) -> bool:
-        return False
+        if self.opens() or len({code for code, _, _ in rows}) < len(rows):
+            return False
+        return all(self._wait(code, le) is not None for code, le, _ in rows)
+
+    def _wait(self, code: int, le: int) -> int | None:
+        """Return when the first window begins that a row is in, None if that is now, or if the row is not the last one."""
+        if code >= len(self._last) or le <= self._last.item(code):
+            return None
+        begins = self._creation.begins_with(le, self._starts.item(code))
+        return None if begins is None or begins <= self.clock else begins
+
+    def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
+        begins = self._wait(code, le)
+        if begins is not None and begins < self._until:
+            self._coming[code] = min(self._coming.item(code), begins)
+        self._last[code] = le
+        return RowStep([])
 
     # Who is in them
 
@@ -233,6 +263,4 @@ class SequenceFrame(DisjointFrame):
         return distinct(np.concatenate(codes), len(self.table.codes))
 
     def let_go(self, codes: Rows) -> None:
-        codes = codes[codes < len(self._since)]
-        self._dropped[codes], self._origin[codes] = 0, INFINITY
-        self._coming[codes] = self._since[codes] = INFINITY
+        self._reset(codes[codes < len(self._since)])
