@@ -90,6 +90,8 @@ TIMED_WINDOWS: list[Callable[[Any, sd.Clip], Any]] = [
     lambda s, clip: s.count_window(1, clip=clip),
     lambda s, clip: s.count_window(3, clip=clip),
     lambda s, clip: s.count_window(2, by="end", clip=clip),
+    lambda s, clip: s.tumbling_window(5, clip=clip),
+    lambda s, clip: s.hopping_window(7, 3, offset=-2, clip=clip),
 ]
 ANY_WINDOWS: list[Callable[..., Any]] = [
     lambda s, **how: s.snapshot_window(**how),
@@ -131,7 +133,7 @@ TIMED_STATES: list[Query] = [
 def timed_queries(draw: st.DrawFn) -> sd.Stream[Any]:
     """Queries that see lifetimes."""
     group, window, clip = draw(st.sampled_from(GROUPS)), draw(st.sampled_from(TIMED_WINDOWS)), draw(st.sampled_from(CLIPS))
-    result = draw(st.sampled_from(TIMED if window in TIMED_WINDOWS[4:] else [*TIMED, *TIMED_STATES]))
+    result = draw(st.sampled_from([*TIMED, *TIMED_STATES]))
     return group(sd.source("s"), lambda s: result(window(s, clip)))  # type: ignore[no-any-return]
 
 
@@ -155,8 +157,7 @@ def at_ends(draw: st.DrawFn) -> sd.Stream[Any]:
 def stamped(draw: st.DrawFn) -> sd.Stream[Any]:
     """Queries with operators that see lifetimes, and give lifetimes of their own."""
     group, clip, (module, output) = draw(st.sampled_from(GROUPS)), draw(st.sampled_from(CLIPS)), draw(st.sampled_from(STAMPING))
-    # A state of lifetimes is kept by the general operator where windows do not move.
-    window = draw(st.sampled_from(ANY_WINDOWS[:5] if isinstance(module, IncrementalSpans) else ANY_WINDOWS))
+    window = draw(st.sampled_from(ANY_WINDOWS))
     return group(sd.source("s"), lambda s: window(s, clip=clip, output=output).apply(module, lambda e: e.v))  # type: ignore[no-any-return]
 
 

@@ -43,8 +43,7 @@ from streamdsl.expr.table import Rows, Table, column_of, flatnonzero, object_col
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, Ticks
-from streamdsl.udm.incremental import keeps_state
-from streamdsl.windows import Count, Hopping, Output, Session, Snapshot
+from streamdsl.windows import Count, Output, Session, Snapshot
 
 _MANY_MORE: Final = 16
 """So many members of long windows for each row that comes are too many to be looked at again."""
@@ -372,10 +371,6 @@ def why_not_composed(node: WindowAggregate | WindowApply) -> str | None:
     """Say why a frame, whichever it is, cannot run a node, None if it can."""
     if node.output is Output.TIME_BOUND:
         return "what its module promises is checked for each change by itself"
-    # Where windows move such a state is made anew each time.
-    keeps_period = isinstance(node.windows, (Count, Hopping))
-    if keeps_period and any(keeps_state(agg.function) and agg.function.time_sensitive for agg in node.aggregates):
-        return "a module keeps a state of lifetimes"
     exprs = [expr for agg in node.aggregates for expr in (agg.argument, agg.where) if expr is not None]
     if any(isinstance(part, Life) for expr in exprs for part in expr.walk()):
         return "an aggregate reads lifetimes"
