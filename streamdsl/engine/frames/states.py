@@ -47,6 +47,11 @@ class MemberChanges:
         self._are_known = True
 
     @property
+    def changed(self) -> Changed | None:
+        """The rows that change, None if there are none."""
+        return self._changed
+
+    @property
     def n_changed(self) -> int:
         """How many rows change."""
         return 0 if self._changed is None else len(self._changed.le)

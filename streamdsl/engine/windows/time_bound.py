@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from streamdsl.engine.index import OutputRow, WindowEntry
 from streamdsl.engine.windows.group import GroupWindows
 from streamdsl.errors import TimestampViolation
 from streamdsl.temporal.change import pair
-from streamdsl.temporal.time import INFINITY, MIN_TIME
+from streamdsl.temporal.lifetime import Lifetime
+
+Row = TypeVar("Row", "OutputRow", "Fresh")
 
 
 class Fresh(NamedTuple):
@@ -28,21 +30,28 @@ class Fresh(NamedTuple):
 
 def check_time_bound(module: str, group: GroupWindows, fresh: list[Fresh]) -> None:
     """Refuse a change of the results before the sync time of its cause: the module called so breaks its promise."""
-    by_window = group.causes | {entry.le: group.cause_of(entry) for entry in group.dirty.values()}
-    gone = [row for row in group.gone if by_window[row.window] > MIN_TIME]
-    new = [row for row in fresh if by_window[row.window] > MIN_TIME]
-    causes: dict[tuple[int, Hashable], int] = {}
-    rows: list[OutputRow | Fresh] = [*gone, *new]
+    causes = group.causes | {entry.le: group.cause_of(entry) for entry in group.dirty.values()}
+    old, new = _by_window(group.gone), _by_window(fresh)
+    for window, cause in causes.items():
+        for before, after in pair(old.get(window, []), new.get(window, [])):
+            if before and after and before.re == after.re:
+                continue
+            rows = [row for row in (before, after) if row]
+            if cause > min(row.re if before and after else row.le for row in rows):
+                raise breach(module, cause, [Lifetime(row.le, row.re) for row in rows], window)
+
+
+def _by_window(rows: Iterable[Row]) -> dict[int, list[Row]]:
+    found: dict[int, list[Row]] = {}
     for row in rows:
-        causes[row.le, row.key] = min(by_window[row.window], causes.get((row.le, row.key), INFINITY))
-    for before, after in pair(gone, new):
-        if before and after and before.re == after.re:
-            continue
-        rows = [row for row in (before, after) if row]
-        cause = causes[rows[0].le, rows[0].key]
-        if cause > min(row.re if before and after else row.le for row in rows):
-            raise TimestampViolation(
-                f"{module} claims to be time-bound, but a change of its input at {cause} changes its output "
-                f"{' to '.join(f'[{row.le}, {row.re})' for row in rows)} of the window that starts at {rows[-1].window}",
-                hint="a change of the input at time s may change no output before s; use another output policy",
-            )
+        found.setdefault(row.window, []).append(row)
+    return found
+
+
+def breach(module: str, cause: int, results: Sequence[Lifetime], window: int) -> TimestampViolation:
+    """Return what is wrong where a change at time `cause` changes an earlier result of the window that starts at `window`."""
+    return TimestampViolation(
+        f"{module} claims to be time-bound, but a change of its input at {cause} changes its output "
+        f"{' to '.join(f'[{life.le}, {life.re})' for life in results)} of the window that starts at {window}",
+        hint="a change of the input at time s may change no output before s; use another output policy",
+    )

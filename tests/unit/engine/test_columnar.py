@@ -20,7 +20,6 @@ from streamdsl.engine.session import Session
 from streamdsl.errors import QueryError, TimeOverflow, UnboundedOutputError, UserCodeError
 from streamdsl.expr.table import Table, object_column
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, Retract
-from tests.laws.modules import Through
 
 
 def windows_of(query: sd.Stream[Any]) -> Operator:
@@ -55,10 +54,6 @@ def each(values: Sequence[int]) -> Sequence[int]:
     ("build", "reason"),
     [
         (lambda s: s.windows(range_slide(3)).aggregate(n=sd.count()), r"its windows are sequence\("),
-        (
-            lambda s: s.tumbling_window(10, output=sd.Output.TIME_BOUND).apply(Through(), lambda e: e.v),
-            "what its module promises",
-        ),
         (lambda s: s.windows(range_slide(3)).apply(each, lambda e: e.v), r"its windows are sequence\("),
     ],
 )
