@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import streamdsl as sd
-from streamdsl.engine.index import OutputRow
+from streamdsl.engine.general.window_index import OutputRow
 from streamdsl.temporal import Event, Insert, Record, Retract
 
 SIZES = (1, 10, 100, 1_000, 100_000)

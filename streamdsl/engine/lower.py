@@ -51,7 +51,7 @@ from streamdsl.plan.node import (
 )
 from streamdsl.plan.outputs import outputs_of
 from streamdsl.temporal.time import INFINITY, Ticks
-from streamdsl.windows import Hopping, Snapshot
+from streamdsl.windows import Hopping
 
 Options: TypeAlias = Mapping[str, str]
 
@@ -70,32 +70,19 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
     if forced not in (None, "general", "columnar"):
         raise QueryError(f'engine_options["window"] is "general" or "columnar", not {forced!r}')
     if forced == "general":
-        return named_operator(type(node))
-    from streamdsl.engine.operators.columnar import ColumnarWindowOperator, why_not_columnar
-
-    if why_not_columnar(node) is None:
-        if not isinstance(node.windows, Snapshot):
-            return ColumnarWindowOperator
-        from streamdsl.engine.operators.snapshot import SnapshotOperator
-
-        return SnapshotOperator
-    from streamdsl.engine.operators.framed import FramedWindowOperator, why_not_framed
-    from streamdsl.engine.operators.grid import GridWindowOperator, why_not_grid
+        return _named("general.operator", "GeneralWindowOperator")
+    from streamdsl.engine.operators.columnar import ColumnarWindowOperator, adds_up
 
     on_grid = isinstance(node.windows, Hopping)
-    reason = why_not_grid(node) if on_grid else why_not_framed(node)
-    if forced == "columnar" and reason is not None:
-        raise QueryError(
-            f"{node.name} cannot run on a columnar window operator: {reason}",
-            hint='leave engine_options["window"] out, and every window gets the operator that can run it',
+    if adds_up(node):
+        return ColumnarWindowOperator if on_grid else _named("operators.snapshot", "SnapshotOperator")
+    if on_grid:
+        return (
+            _named("operators.applied", "GridApplyOperator")
+            if isinstance(node, WindowApply)
+            else _named("operators.grid", "GridWindowOperator")
         )
-    if reason is not None:
-        return named_operator(type(node))
-    if isinstance(node, WindowApply):
-        from streamdsl.engine.operators.applied import ApplyOperator, GridApplyOperator
-
-        return GridApplyOperator if on_grid else ApplyOperator
-    return GridWindowOperator if on_grid else FramedWindowOperator
+    return named_operator(type(node))
 
 
 OPERATORS: Final[Mapping[type[Node], tuple[str, str]]] = {
@@ -123,10 +110,12 @@ OPERATORS: Final[Mapping[type[Node], tuple[str, str]]] = {
     AsofJoin: ("asof_join", "AsofJoinOperator"),
     ClipBy: ("clip_by", "ClipByOperator"),
     GroupApply: ("group", "GroupExitOperator"),
-    WindowAggregate: ("window", "WindowOperator"),
-    WindowApply: ("window", "WindowOperator"),
+    WindowAggregate: ("framed", "FramedWindowOperator"),
+    WindowApply: ("applied", "ApplyOperator"),
 }
-"""The module and the name of each node's operator. A `GroupApply` is two: rows enter their groups, pass the body, and leave.
+"""The module and the name of each node's operator; of windows on a grid, and of sums, there are others (`window_operator`).
+
+A `GroupApply` is two: rows enter their groups, pass the body, and leave.
 
 A module is imported when a query has its node: all of them would be most of what a first run costs.
 """
@@ -139,7 +128,11 @@ def named_operator(node: type[Node]) -> type[Any]:
     'UnionOperator'
     """
     module, name = OPERATORS[node]
-    found: type[Any] = getattr(import_module(f"streamdsl.engine.operators.{module}"), name)
+    return _named(f"operators.{module}", name)
+
+
+def _named(module: str, name: str) -> type[Any]:
+    found: type[Any] = getattr(import_module(f"streamdsl.engine.{module}"), name)
     return found
 
 

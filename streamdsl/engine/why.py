@@ -13,12 +13,12 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from streamdsl.engine.egress import FinalEgress, HoldingEgress, SmoothEgress, SpeculativeEgress
+from streamdsl.engine.general.operator import GeneralWindowOperator
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Operator
 from streamdsl.engine.operators.framed import FramedWindowOperator
 from streamdsl.engine.operators.lifetimes import ExtendOperator, QuantizeOperator, ShiftOperator
 from streamdsl.engine.operators.span import WhereOperator
-from streamdsl.engine.operators.window import WindowOperator
 from streamdsl.expr import describe
 from streamdsl.plan.node import AsofJoin, WindowAggregate, WindowApply
 from streamdsl.temporal import INFINITY, MIN_TIME, Rejections, Unit, format_time
@@ -175,7 +175,7 @@ def _slowest_group(operator: Any) -> str:
     key = None
     if isinstance(operator, FramedWindowOperator):
         key = operator.slowest_group(operator.input_ctis[0])
-    elif isinstance(operator, WindowOperator) and operator.groups:
+    elif isinstance(operator, GeneralWindowOperator) and operator.groups:
         cti = operator.input_ctis[0]
         key = min(operator.groups, key=lambda key: operator.groups[key].output_cti(cti))
     if key is None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from streamdsl.errors import QueryError
 from streamdsl.expr.answers import check_function
-from streamdsl.expr.nodes import Expr, Whole, schema_of
+from streamdsl.expr.nodes import Expr, Life, Whole, schema_of
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.asof import Nearness
 from streamdsl.plan.base import Node
@@ -388,6 +388,16 @@ class Windowed(Node):
         return not self.windows.by_position and all(module.order_insensitive for module in self.modules)
 
 
+def _refuse_lifetimes(aggregates: Iterable[BoundAgg]) -> None:
+    """Refuse modules that are given a row's lifetime in a field, which may still change."""
+    given = [expr for agg in aggregates for expr in (agg.argument, agg.where) if expr is not None]
+    if any(isinstance(part, Life) for expr in given for part in expr.walk()):
+        raise QueryError(
+            "what a module is given of a row reads the row's lifetime, which may still change",
+            hint="a time-sensitive module is given the lifetimes of its members",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class WindowAggregate(Windowed):
     """One row per non-empty window: `projection` of the aggregates, which it reads as the fields `a0`, `a1`, ..."""
@@ -397,6 +407,7 @@ class WindowAggregate(Windowed):
 
     def __post_init__(self) -> None:
         Windowed.__post_init__(self)
+        _refuse_lifetimes(self.aggregates)
         if self.output.keeps_stamps:
             raise QueryError(
                 f"an aggregate has no timestamps of its own, so output={self.output} means nothing for it",
@@ -432,6 +443,7 @@ class WindowApply(Windowed):
 
     def __post_init__(self) -> None:
         Windowed.__post_init__(self)
+        _refuse_lifetimes(self.aggregates)
         if self.output.keeps_stamps and not self.module.time_sensitive:
             raise QueryError(
                 f"{self.module.label} is time-insensitive and stamps nothing, so output={self.output} means nothing for it",

@@ -11,7 +11,6 @@ from fractions import Fraction
 from typing import Any, Final
 
 from streamdsl.errors import UnsupportedOnSpark
-from streamdsl.expr.nodes import Life
 from streamdsl.expr.schema import Schema
 from streamdsl.plan.node import WindowAggregate
 from streamdsl.spark.aggregation import NativeAgg, Part
@@ -47,8 +46,6 @@ def _native(agg: BoundAgg, node: WindowAggregate, env: Env) -> NativeAgg:
 
 def _argument(agg: BoundAgg, env: Env) -> Sql:
     value = to_sql(agg.given, env)
-    if any(isinstance(part, Life) for expr in (agg.argument, agg.where) if expr is not None for part in expr.walk()):
-        raise NotNative("an argument reads the lifetime")
     if agg.where is None:
         return value
     test = to_test(agg.where, env)

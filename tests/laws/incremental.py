@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
+from streamdsl.temporal import payload_key
 from streamdsl.udm.bases import (
     UDA,
     UDO,
@@ -149,7 +150,8 @@ class IncrementalSpans(TimeSensitiveIncrementalUDO[int, list[IntervalEvent[int]]
     def remove_event_from_state(
         self, state: list[IntervalEvent[int]], event: IntervalEvent[int], window: WindowDescriptor
     ) -> list[IntervalEvent[int]]:
-        state.remove(event)
+        seen = (event.start_time, event.end_time, payload_key(event.payload))  # NaN may be another object
+        state.pop(next(n for n, e in enumerate(state) if (e.start_time, e.end_time, payload_key(e.payload)) == seen))
         return state
 
     def compute_result(self, state: list[IntervalEvent[int]], window: WindowDescriptor) -> Iterable[IntervalEvent[int]]:

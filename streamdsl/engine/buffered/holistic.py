@@ -35,18 +35,18 @@ def smallest(function: Min, values: Values) -> Column | None:
         return None
     most = values.column.max()
     if most != most:  # where there is no NaN, this takes a fifth of the time
-        return _extreme(np.fmin, most, values)
-    return _extreme(np.minimum, most, values)
+        return extreme(np.fmin, most, values)
+    return extreme(np.minimum, most, values)
 
 
 def largest(function: Max, values: Values) -> Column | None:
     """Return the largest values; NaN counts as the largest."""
     if values.column.dtype == object:
         return None
-    return _extreme(np.maximum, -np.inf if values.column.dtype.kind == "f" else values.column.min(), values)
+    return extreme(np.maximum, -np.inf if values.column.dtype.kind == "f" else values.column.min(), values)
 
 
-def _extreme(best: np.ufunc, least: Any, values: Values) -> Column:
+def extreme(best: np.ufunc, least: Any, values: Values) -> Column:
     """Return the best value of each window; `least` is one that no other is worse than.
 
     A span of windows is that of two blocks of 2 ** n, which may overlap. So a row is noted where these begin, for blocks of this
@@ -164,12 +164,12 @@ def distinct_counts(function: CountDistinct, values: Values) -> Column:
 
 def first_values(function: First, values: Values) -> Column:
     """Return the first values."""
-    return _chosen(values.column, _extreme(np.minimum, len(values.column), _numbered(values)))
+    return _chosen(values.column, extreme(np.minimum, len(values.column), _numbered(values)))
 
 
 def last_values(function: Last, values: Values) -> Column:
     """Return the last values."""
-    return _chosen(values.column, _extreme(np.maximum, -1, _numbered(values)))
+    return _chosen(values.column, extreme(np.maximum, -1, _numbered(values)))
 
 
 def _numbered(values: Values) -> Values:

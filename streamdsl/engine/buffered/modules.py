@@ -23,6 +23,7 @@ from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.payload import PLAIN
 from streamdsl.temporal.time import Ticks
 from streamdsl.udm.aggregates import BoundAgg
+from streamdsl.udm.bases import WindowDescriptor
 from streamdsl.udm.builtin import Builtin
 from streamdsl.udm.incremental import Held, copied, detached, keeps_state, merge
 from streamdsl.udm.invoke import as_result, empty_result, payloads_of, results_of
@@ -31,7 +32,30 @@ LONG: Final = 64
 """Windows with so many rows are not looked through anew where what comes tells their results."""
 
 
-class Windows(Protocol):
+class Sees(Enum):
+    """What a module sees of where the members of a window end."""
+
+    NOTHING = "who is in it"
+    INSIDE = "ends up to its own"
+    ENDS = "all ends"
+
+
+class Periods(Protocol):
+    """Windows by their numbers."""
+
+    def period(self, window: int) -> Lifetime:
+        """Return one of them."""
+
+
+class RowGiven(NamedTuple):
+    """A single row that comes: what aggregates are given of it, and its lifetime."""
+
+    arguments: Sequence[Any]
+    le: int
+    re: int
+
+
+class Windows(Periods, Protocol):
     """Windows that aggregates are asked for: who is in them, and how an error in one of them is shown."""
 
     @property
@@ -40,9 +64,6 @@ class Windows(Protocol):
 
     def members(self, order: Order) -> Members:
         """Return their members, in an order that a module wants."""
-
-    def period(self, window: int) -> Lifetime:
-        """Return one of them."""
 
     def periods(self) -> tuple[Ticks, Ticks]:
         """Return where each begins and ends."""
@@ -134,34 +155,52 @@ class StateAggregate(MemberAggregate):
 
     least_rows: int = 0
     """Windows with fewer rows have no state: they are computed from their members."""
+    sees = Sees.NOTHING
+    """What it sees of where members end."""
 
     def advanced(self, asked: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
         """Return the states of windows after a change; one that has none yet gets a new one."""
-        values = self.values(asked.rows, come)
-        shared = _shared(values.members) if self.function.mergeable else None
-        if shared is None:
-            return self._changed(asked, states, gone, values)
-        held = self._changed(asked, states, gone, values.only(values.members.places[:0]))
-        return self._merged(asked, held, values.only(shared.order), shared.stops)
+        if self.function.mergeable:
+            values = self.values(asked.rows, come)
+            shared = _shared(values.members)
+            if shared is not None:
+                held = self._changed(asked, states, gone, come.only(come.places[:0]))
+                return self._merged(asked, held, values.only(shared.order), shared.stops)
+        return self._changed(asked, states, gone, come)
 
-    def _changed(self, asked: Windows, states: Sequence[Held | None], gone: Members, come: Values) -> list[Held]:
+    def _changed(self, asked: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
         """Return the states of windows without what has gone, with what has come."""
         module, after = self.function, list[Held]()
-        (removed, less), (added, more) = self.values(asked.rows, gone).in_windows(), come.in_windows()
-        taken, given = _given(module, removed), _given(module, added)
+        (taken, less), (given, more) = self._seen_in_windows(asked, gone), self._seen_in_windows(asked, come)
         try:
-            for held, (a, b), (lo, hi) in zip(states, less, more, strict=True):
+            for number, (held, (a, b), (lo, hi)) in enumerate(zip(states, less, more, strict=True)):
                 state, size = held or (module.create_state(), 0)
+                period = self._period(asked, number)
                 if a < b:
-                    state = module.remove_events_from_state(state, taken(a, b))
+                    state = module.remove_events_from_state(state, taken(a, b), *period)
                 if lo < hi:
-                    state = module.add_events_to_state(state, given(lo, hi))
+                    state = module.add_events_to_state(state, given(lo, hi), *period)
                 after.append(Held(state, size + hi - lo - (b - a)))
         except StreamDslError:
             raise
         except Exception as error:
             raise asked.error(len(after), error) from error
         return after
+
+    def _seen_in_windows(self, asked: Windows, members: Members) -> tuple[Callable[[int, int], Any], list[tuple[int, int]]]:
+        """Return what gives the module some members of windows as it sees them, and from where to where each window's are."""
+        column, spans = self.values(asked.rows, members).in_windows()
+        return _given(self.function, column), spans
+
+    def _period(self, asked: Periods, window: int) -> tuple[WindowDescriptor, ...]:
+        """Return what the module is given of a window besides its members."""
+        return ()
+
+    def _finished(self, asked: Periods, window: int, held: Held) -> Any:
+        """Return the result of a window from its state."""
+        module = self.function
+        finish = _results if module.returns_many else _result
+        return finish(module, module.compute_result(held.state), detached)
 
     def _merged(self, asked: Windows, states: list[Held], come: Values, stops: Rows) -> list[Held]:
         """Return the states of windows with what has come: what comes into the same ones goes into one state, which is merged."""
@@ -194,14 +233,10 @@ class StateAggregate(MemberAggregate):
 
     def shown(self, asked: Windows, states: Sequence[Held]) -> Column:
         """Return the results of windows from their states."""
-        module, found = self.function, []
-        finish = _results if module.returns_many else _result
+        found: list[Any] = []
         try:
-            for state, size in states:
-                if size:
-                    found.append(finish(module, module.compute_result(state), detached))
-                else:
-                    found.append(empty_result(module))
+            for held in states:
+                found.append(self._finished(asked, len(found), held) if held.n_members else empty_result(self.function))
         except StreamDslError:
             raise
         except Exception as error:
@@ -217,16 +252,18 @@ class StateAggregate(MemberAggregate):
         except Exception:
             return None
 
-    def with_row(self, state: Any, arguments: Sequence[Any]) -> Any:
-        """Return the state with a row more, of which all arguments are given."""
-        if state is None or not (self._where is None or arguments[self._where]):
+    def with_row(self, state: Any, row: RowGiven, asked: Periods, window: int) -> Any:
+        """Return the state of a window with a row more."""
+        if state is None or not (self._where is None or row.arguments[self._where]):
             return state
-        module, value = self.function, arguments[self._argument]
         try:
-            payloads = column_of([value]) if module.vectorized else [value]
-            return Held(module.add_events_to_state(state.state, payloads), state.n_members + 1)
+            return Held(self._with(state.state, row, asked, window), state.n_members + 1)
         except Exception:
             return None
+
+    def _with(self, state: Any, row: RowGiven, asked: Periods, window: int) -> Any:
+        module, value = self.function, row.arguments[self._argument]
+        return module.add_events_to_state(state, column_of([value]) if module.vectorized else [value])
 
     def copy(self, state: Any) -> Any:
         """Return a state of its own for a window with the same members."""
@@ -239,10 +276,9 @@ class StateAggregate(MemberAggregate):
         """Return the state of the members of two windows."""
         return None
 
-    def shown_one(self, state: Any) -> Any:
+    def shown_one(self, state: Any, asked: Periods, window: int) -> Any:
         """Return the result of a window from its state. Raises `ArithmeticError` where columns have to tell."""
-        module = self.function
-        found = _result(module, module.compute_result(state.state), detached) if state.n_members else empty_result(module)
+        found = self._finished(asked, window, state) if state.n_members else empty_result(self.function)
         if type(found) not in PLAIN:
             raise ArithmeticError("it holds other values")
         return found
@@ -285,13 +321,13 @@ class ExtremumAggregate(StateAggregate):
         return states
 
     def shown(self, asked: Windows, states: Sequence[Any]) -> Column:
-        return column_of(list(map(self.shown_one, states)))
+        return column_of([self._shown(state) for state in states])
 
     def nothing(self) -> Any:
         return self.NOTHING
 
-    def with_row(self, state: Any, arguments: Sequence[Any]) -> Any:
-        value = arguments[self._argument] if self._where is None or arguments[self._where] else None
+    def with_row(self, state: Any, row: RowGiven, asked: Periods, window: int) -> Any:
+        value = row.arguments[self._argument] if self._where is None or row.arguments[self._where] else None
         return state if value is None else self.merged(state, value)
 
     def copy(self, state: Any) -> Any:
@@ -305,7 +341,10 @@ class ExtremumAggregate(StateAggregate):
         except Exception:  # they have no order
             return None
 
-    def shown_one(self, state: Any) -> Any:
+    def shown_one(self, state: Any, asked: Periods, window: int) -> Any:
+        return self._shown(state)
+
+    def _shown(self, state: Any) -> Any:
         return empty_result(self.function) if state is self.NOTHING else state
 
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from streamdsl.engine.buffered.members import Members, Values
-from streamdsl.engine.buffered.modules import ExtremumAggregate, MemberAggregate, StateAggregate, Windows
+from streamdsl.engine.buffered.modules import (
+    ExtremumAggregate,
+    MemberAggregate,
+    Periods,
+    RowGiven,
+    Sees,
+    StateAggregate,
+    Windows,
+)
 from streamdsl.engine.buffered.ranked import RankedAggregate
 from streamdsl.engine.buffered.runs import Order, spread
 from streamdsl.engine.columnar.accumulators import SumAccumulator
@@ -18,9 +27,9 @@ from streamdsl.expr.table import Column, Rows, column_of, flatnonzero
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, Ticks
 from streamdsl.udm.aggregates import BoundAgg
-from streamdsl.udm.bases import IntervalEvent
+from streamdsl.udm.bases import IntervalEvent, WindowDescriptor
 from streamdsl.udm.builtin import Max, Min, TimeWeightedAvg
-from streamdsl.udm.incremental import keeps_state
+from streamdsl.udm.incremental import Held, detached, keeps_state
 from streamdsl.udm.invoke import Stamped, as_result, computed, empty_result, results_of, seen_clip, stamped
 from streamdsl.udm.top_k import TopK
 from streamdsl.windows import Clip, Output
@@ -50,16 +59,23 @@ class TimedAggregate(MemberAggregate):
         values = self.values(asked.rows, asked.members(order))
         return values, asked.rows.le[values.members.places], asked.rows.re[values.members.places]
 
-    def _of_each_window(self, values: Values, le: Ticks, re: Ticks, asked: Windows) -> Column:
-        function, found = self.function, list[Any]()
+    def _events(
+        self, values: Values, le: Ticks, re: Ticks, asked: Windows
+    ) -> tuple[list[IntervalEvent[Any]], list[tuple[int, int]]]:
+        """Return events of windows as the module sees them, and from where to where each window's are."""
         at, lo, hi = values.members.ranges
         windows, among = spread(lo, hi)
         at = at[among]
         le, re = self._clipped(le[at], re[at], windows, asked)
         events = list(map(IntervalEvent, le.tolist(), re.tolist(), values.column[at].tolist()))
         stops = np.cumsum(hi - lo).tolist()
+        return events, list(zip([0, *stops], stops, strict=False))
+
+    def _of_each_window(self, values: Values, le: Ticks, re: Ticks, asked: Windows) -> Column:
+        function, found = self.function, list[Any]()
+        events, spans = self._events(values, le, re, asked)
         try:
-            for number, (start, stop) in enumerate(zip([0, *stops], stops, strict=False)):
+            for number, (start, stop) in enumerate(spans):
                 if start < stop:
                     window = asked.period(number)
                     found.append(self._result(computed(function, events[start:stop], window), window))
@@ -96,14 +112,54 @@ class StampedResults(TimedAggregate):
         return stamped(self.function, results_of(self.function, found), window, self._output)
 
 
+class TimedStates(TimedAggregate, StateAggregate):
+    """A time-sensitive module that keeps states: a member that looks otherwise leaves as it looked, and comes as it looks now."""
+
+    def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip) -> None:
+        super().__init__(number, agg, argument, where, clip)
+        self.sees = Sees.INSIDE if self._clip.right else Sees.ENDS
+
+    def advanced(self, asked: Windows, states: Sequence[Held | None], gone: Members, come: Members) -> list[Held]:
+        return self._changed(asked, states, gone, come)
+
+    def _seen_in_windows(self, asked: Windows, members: Members) -> tuple[Callable[[int, int], Any], list[tuple[int, int]]]:
+        values = self.values(asked.rows, members)
+        places = values.members.places
+        events, spans = self._events(values, asked.rows.le[places], asked.rows.re[places], asked)
+        return lambda lo, hi: events[lo:hi], spans
+
+    def _period(self, asked: Periods, window: int) -> tuple[WindowDescriptor, ...]:
+        return (WindowDescriptor(*asked.period(window)),)
+
+    def _finished(self, asked: Periods, window: int, held: Held) -> Any:
+        module, period = self.function, asked.period(window)
+        found = module.compute_result(held.state, WindowDescriptor(*period))
+        return self._result(list(map(detached, results_of(module, found))) if module.returns_many else detached(found), period)
+
+    def _with(self, state: Any, row: RowGiven, asked: Periods, window: int) -> Any:
+        period = asked.period(window)
+        life = self._clip.apply(Lifetime(row.le, row.re), period)
+        event = IntervalEvent(*life, row.arguments[self._argument])
+        return self.function.add_events_to_state(state, [event], WindowDescriptor(*period))
+
+
+class StampedStates(StampedResults, TimedStates):
+    """A time-sensitive operator that keeps states."""
+
+    def __init__(self, number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip, output: Output) -> None:
+        TimedStates.__init__(self, number, agg, argument, where, clip)
+        self._output = output
+
+
 def member_aggregate(number: int, agg: BoundAgg, argument: int, where: int | None, clip: Clip, output: Output) -> MemberAggregate:
     """Return how an aggregate is computed; its argument and which rows its `where` has chosen are columns with these numbers."""
-    if keeps_state(agg.function) and not agg.function.time_sensitive:
-        return StateAggregate(number, agg, argument, where)
+    keeps = keeps_state(agg.function)
     if agg.function.time_sensitive and agg.function.returns_many:
-        return StampedResults(number, agg, argument, where, clip, output)
+        return (StampedStates if keeps else StampedResults)(number, agg, argument, where, clip, output)
     if agg.function.time_sensitive:
-        return TimedAggregate(number, agg, argument, where, clip)
+        return (TimedStates if keeps else TimedAggregate)(number, agg, argument, where, clip)
+    if keeps:
+        return StateAggregate(number, agg, argument, where)
     if type(agg.function) in (Min, Max):
         return ExtremumAggregate(number, agg, argument, where)
     if isinstance(agg.function, TopK):

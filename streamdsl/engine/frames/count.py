@@ -57,6 +57,7 @@ class CountFrame(Frame):
         near = flatnonzero(np.cumsum(steps[:-1]) > 0)
         re, sizes = self._windows(slots, near)
         windows = slots[near]
+        self.formed = windows[(table.rows[windows] == 0) & (sizes > 0)]
         stop = np.searchsorted(points.low, table.any_places(table.code[windows], re))
         # Where a member ends does not matter to a window that has ended, unless a module sees that.
         has_changed = (stop > np.searchsorted(points.low, numbers[near])) & (self.policy.sees_ends | (re > self.cti))
@@ -218,7 +219,7 @@ class CountFrame(Frame):
         slots = self.table.all()
         return int(self.table.le[slots[self.is_kept(cti, rows, slots)]].min(initial=cti))
 
-    def output_cti(self, cti: int, rows: Arrangement) -> int:
+    def settled_output(self, cti: int, rows: Arrangement) -> int:
         _, alive = self._alive_windows(cti, rows)
         if self.policy.output is Output.POINT_AT_END:
             return int(self.table.re[alive].min(initial=cti))

@@ -311,7 +311,7 @@ class CutSessionFrame(DisjointFrame):
     def first_return(self, cti: int, rows: Arrangement) -> int:
         return int(self._first_starts(cti, rows).min())
 
-    def output_cti(self, cti: int, rows: Arrangement) -> int:
+    def settled_output(self, cti: int, rows: Arrangement) -> int:
         _, le, re = self._first_open(cti, rows)
         return int((re if self.policy.output is Output.POINT_AT_END else le).min(initial=cti))
 

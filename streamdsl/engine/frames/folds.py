@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamdsl.engine.buffered.modules import StateAggregate
+from streamdsl.engine.buffered.modules import RowGiven, StateAggregate
 from streamdsl.engine.columnar.accumulators import Accumulator
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.swept.given import Arguments, Given
 from streamdsl.expr.scalars import Values
+from streamdsl.temporal.lifetime import Lifetime
 
 
 class RowFolds:
@@ -54,12 +55,18 @@ class RowFolds:
             table.has_lanes[slot] &= table.has_lanes[source]
             table.lanes.add_from(np.array([slot]), np.array([source]))
 
-    def add(self, slots: Sequence[int], given: Given) -> None:
+    def period(self, slot: int) -> Lifetime:
+        """Return a window."""
+        return Lifetime(self._table.le.item(slot), self._table.re.item(slot))
+
+    def add(self, slots: Sequence[int], given: Given, le: int, re: int) -> None:
         """Add a row to the accumulators of windows."""
         table = self._table
-        for module, column in zip(self._modules, table.states, strict=True):
-            for slot in slots:
-                column[slot] = module.with_row(column[slot], given.values)
+        if self._modules:
+            row = RowGiven(given.values, le, re)
+            for module, column in zip(self._modules, table.states, strict=True):
+                for slot in slots:
+                    column[slot] = module.with_row(column[slot], row, self, slot)
         if self._adds:
             table.lanes.count_reals(given.reals)
             for slot in slots:
@@ -73,7 +80,7 @@ class RowFolds:
         for module, column in zip(self._modules, table.states, strict=True):
             if column[slot] is None:
                 raise ArithmeticError("nothing is kept")
-            found.append(module.shown_one(column[slot]))
+            found.append(module.shown_one(column[slot], self, slot))
         if self._adds and not table.has_lanes[slot]:
             raise ArithmeticError("nothing is kept")
         rows = table.rows.item(slot)

@@ -106,6 +106,8 @@ class Frame(ABC):
     """Whether a row belongs by its place in time, not by overlap."""
     by_end = False
     """Whether that place is its RE, not its LE."""
+    starts_move: ClassVar[bool] = False
+    """Whether windows come and go where others begin or end elsewhere: what does that happens before their starts."""
     are_uniform: ClassVar[bool] = False
     """Whether the members of a window are there all of its time: then it keeps them as its end moves, and its parts have them."""
 
@@ -118,6 +120,8 @@ class Frame(ABC):
         self.is_grouped = True
         self.split: Split = NO_SPLIT
         """The windows of the last change that were part of others before."""
+        self.formed: Rows = np.empty(0, dtype=np.intp)
+        """The windows that rows which are not their first ones have made in the last change."""
         self.due: Rows = np.empty(0, dtype=np.intp)
         """The windows that the watermark reaches in this step."""
         self.clock = MIN_TIME
@@ -134,7 +138,8 @@ class Frame(ABC):
         return False
 
     def end_step(self) -> None:
-        """End a step: what is known of the members of windows holds no longer."""
+        """End a step: what is known of its windows holds no longer."""
+        self.formed = self.formed[:0]
 
     # How many there may be
 
@@ -175,9 +180,13 @@ class Frame(ABC):
 
     # Time
 
-    @abstractmethod
     def output_cti(self, cti: int, rows: Arrangement) -> int:
         """Return how far the results are settled."""
+        return cti if self.policy.output is Output.TIME_BOUND else self.settled_output(cti, rows)
+
+    @abstractmethod
+    def settled_output(self, cti: int, rows: Arrangement) -> int:
+        """Return how far results are settled that may change as a whole."""
 
     @abstractmethod
     def is_needed(self, cti: int, rows: Arrangement, places: Rows) -> NDArray[np.bool_]:
@@ -277,6 +286,8 @@ class Frame(ABC):
 class DisjointFrame(Frame):
     """Windows that do not overlap: those around a change are made anew."""
 
+    starts_move: ClassVar[bool] = True
+
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy)
         self._made: Rows = np.empty(0, dtype=np.intp)
@@ -296,6 +307,7 @@ class DisjointFrame(Frame):
         return super().members(slots, rows)
 
     def end_step(self) -> None:
+        super().end_step()
         self._looked_at = None
         self.new = self.new[:0]
 

@@ -127,6 +127,12 @@ class GridFrame(Frame):
         self.last = last
         return self._touched([opened])
 
+    def begun(self, watermark: int, rows: Arrangement) -> Rows:
+        """Return slots for the windows that have begun, and may not show yet, in order: to be looked at, and dropped."""
+        waiting = self.waiting(watermark, rows)
+        at, numbers = waiting.spread()
+        return self.table.find(waiting.codes[at], numbers)
+
     def waiting(self, watermark: int, rows: Arrangement) -> Covered:
         """Return the windows that have begun, and may not show yet."""
         places = rows.marked()
@@ -224,7 +230,7 @@ class GridFrame(Frame):
 
     # Time
 
-    def output_cti(self, cti: int, rows: Arrangement) -> int:
+    def settled_output(self, cti: int, rows: Arrangement) -> int:
         return grid_cti(self.grid, self.policy.output, cti, self.closed(cti, rows))
 
     def closed(self, cti: int, rows: Arrangement) -> int:

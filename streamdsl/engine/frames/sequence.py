@@ -227,7 +227,7 @@ class SequenceFrame(DisjointFrame):
     def settled(self, cti: int, rows: Arrangement) -> Ticks:
         return np.full(max(1, len(self.table.codes)), max(cti, MIN_TIME + 1) - 1)
 
-    def output_cti(self, cti: int, rows: Arrangement) -> int:
+    def settled_output(self, cti: int, rows: Arrangement) -> int:
         return cti
 
     def is_needed(self, cti: int, rows: Arrangement, places: Rows) -> NDArray[np.bool_]:

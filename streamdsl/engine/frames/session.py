@@ -139,7 +139,7 @@ class SessionFrame(DisjointFrame):
             needed = (at >= 0) & (table.code[window] == codes) & (le < table.re[window])
         return needed
 
-    def output_cti(self, cti: int, rows: Arrangement) -> int:
+    def settled_output(self, cti: int, rows: Arrangement) -> int:
         table, slots = self.table, self.open_windows(cti, rows)
         settled = self.settled(cti, rows)[table.code[slots]]
         going_on = slots[table.le[slots] <= settled]

@@ -145,7 +145,7 @@ class SnapshotFrame(DisjointFrame):
     def let_go(self, codes: Rows) -> None:
         self._last[codes[codes < len(self._last)]] = MIN_TIME
 
-    def output_cti(self, cti: int, rows: Arrangement) -> int:
+    def settled_output(self, cti: int, rows: Arrangement) -> int:
         if not self.policy.time_sensitive:
             return cti
         first = self.first_alive(cti, rows)

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamdsl.engine.buffered.members import Members, Pairs
-from streamdsl.engine.buffered.modules import StateAggregate, Windows
+from streamdsl.engine.buffered.modules import Sees, StateAggregate, Windows
 from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.columnar.lanes import Lanes
 from streamdsl.engine.columnar.terms import Terms
@@ -46,6 +47,11 @@ class MemberChanges:
         self._are_known = True
 
     @property
+    def changed(self) -> Changed | None:
+        """The rows that change, None if there are none."""
+        return self._changed
+
+    @property
     def n_changed(self) -> int:
         """How many rows change."""
         return 0 if self._changed is None else len(self._changed.le)
@@ -66,19 +72,28 @@ class MemberChanges:
         known = flatnonzero(has_one[slots])
         return known, ends[slots[known]]
 
-    def since(self, slots: Rows) -> tuple[Members, Members]:
-        """Return who has left windows, and who has come into them."""
+    def have_moved(self, slots: Rows) -> NDArray[np.bool_]:
+        """Say which windows end elsewhere than when their results went out."""
+        table = self.frame.table
+        have_moved: NDArray[np.bool_] = (table.results.re[slots] != table.re[slots]) & (not self._are_known)
+        return have_moved
+
+    def since(self, slots: Rows, sees: Sees = Sees.NOTHING) -> tuple[Members, Members]:
+        """Return who has left windows, and who has come into them.
+
+        To a module that sees ends a member of a window that stays where it is leaves with the lifetime that it had, and comes.
+        """
         if self._are_known:
             nobody = Members.of_pairs(Pairs(slots[:0], slots[:0]), len(slots))
             return nobody, nobody
-        gone, come = self._of_changed(slots)
-        if not self.frame.are_uniform:
+        gone, come = self._of_changed(slots, sees)
+        if not self.frame.are_uniform and sees is Sees.NOTHING:
             out, into = self._of_moved(slots)
             gone, come = (Pairs(*map(np.concatenate, zip(*pair, strict=True))) for pair in ((gone, out), (come, into)))
         return Members.of_pairs(gone, len(slots)), Members.of_pairs(come, len(slots))
 
-    def _of_changed(self, slots: Rows) -> tuple[Pairs, Pairs]:
-        """Return the changed rows that have left windows, and those that have come into them."""
+    def _of_changed(self, slots: Rows, sees: Sees) -> tuple[Pairs, Pairs]:
+        """Return the changed rows that have left windows, and those that have come into them, or look otherwise there."""
         nothing = Pairs(slots[:0], slots[:0])
         if self._changed is None or self._moves is None:
             return nothing, nothing
@@ -86,7 +101,8 @@ class MemberChanges:
         known, ends_before = self._ends(slots)
         if not len(known):
             return nothing, nothing
-        slots, pairs = slots[known], []
+        windows_re, pairs = table.re[slots], list[Rows]()
+        slots = slots[known]
         for ends, re in ((ends_before, changed.re_old), (table.re[slots], changed.re_new)):
             windows = table.stretches(table.code[slots], table.le[slots], ends)
             found = frame.spans(windows, changed.codes, self._rows.extents_of(changed.le, re), rows)
@@ -94,6 +110,12 @@ class MemberChanges:
             pairs.append(known[at] * len(rows) + found.places[among])
         before, after = pairs
         left, came = (np.setdiff1d(before, after, True), np.setdiff1d(after, before, True)) if len(before) else (before, after)
+        if sees is not Sees.NOTHING and len(before):
+            stay = np.intersect1d(before, after, True)
+            if sees is Sees.INSIDE:
+                at, among = np.divmod(stay, len(rows))
+                stay = stay[np.minimum(changed.re_old, changed.re_new)[among] < windows_re[at]]
+            left, came = np.concatenate([left, stay]), np.concatenate([came, stay])
         return _unpacked(left, self._moves.before), _unpacked(came, self._moves.after)
 
     def _of_moved(self, slots: Rows) -> tuple[Pairs, Pairs]:
@@ -134,9 +156,12 @@ class WindowStates:
     def of(self, module: StateAggregate, found: Asked, slots: Rows) -> list[Any]:
         """Return the states of windows, which are in order, up to date."""
         column = self._column(module)
-        self._copy(module, column, found, slots)
+        if module.sees is Sees.NOTHING:
+            self._copy(module, column, found, slots)
         is_known = column[slots] != None  # noqa: E711
-        gone, come = self._changes.since(slots)
+        if module.sees is not Sees.NOTHING:  # it knows its window
+            is_known &= ~self._changes.have_moved(slots)
+        gone, come = self._changes.since(slots, module.sees)
         if not can_remove(module.function):
             is_known &= gone.sizes == 0
         known, new = flatnonzero(is_known), flatnonzero(~is_known)

@@ -12,12 +12,16 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from streamdsl.engine.batch import EMPTY, Batch
+from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.codes import payload_codes
 from streamdsl.engine.columnar.pairing import numbered, paired
 from streamdsl.engine.columnar.window_ids import WindowIds
+from streamdsl.engine.frames.causes import causes as causes_of
+from streamdsl.engine.frames.causes import first_of
+from streamdsl.engine.general.time_bound import breach
 from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operator import Gate
-from streamdsl.engine.operators.framed import FramedWindowOperator
+from streamdsl.engine.operators.framed import Computing, FramedWindowOperator
 from streamdsl.engine.operators.grid import GridWindowOperator
 from streamdsl.engine.pairs import distinct_pairs
 from streamdsl.engine.swept.timeline import Touched
@@ -27,7 +31,9 @@ from streamdsl.expr.nested import field_of_nested, is_nested, nested, rows_in
 from streamdsl.expr.schema import Schema
 from streamdsl.expr.table import Column, Rows, Table, concat_parts, flatnonzero, object_column, payload_table
 from streamdsl.plan.node import WindowAggregate, WindowApply
-from streamdsl.temporal.time import CHRONON, MIN_TIME, Ticks, add_time
+from streamdsl.temporal.lifetime import Lifetime
+from streamdsl.temporal.time import CHRONON, INFINITY, MIN_TIME, Ticks, add_time
+from streamdsl.windows import Output
 
 _OUT: Final = Schema.record(["rows"])
 _ROW: Final = Schema.record(["ordinal", "version", "payload"])
@@ -97,6 +103,9 @@ class ApplyOperator(FramedWindowOperator):
         super().__init__(label, node, gate)
         self.takes_rows = False
         self._kept = _STAMPED if node.time_sensitive else _ROW
+        self._is_time_bound = node.output is Output.TIME_BOUND
+        self._causes: Ticks = _NONE
+        """By slot the time before which the results of a window may not change, of a time-bound module."""
 
     def _emit(self, touched: Touched) -> Batch:
         if not len(touched.slots) and not len(touched.gone):
@@ -104,20 +113,71 @@ class ApplyOperator(FramedWindowOperator):
         slots, table, results = touched.slots, self.table, self.table.results
         was_out = results.is_out[slots]
         shown = self._are_shown(slots, was_out)
-        dead = np.concatenate([touched.gone[results.is_out[touched.gone]], slots[was_out & ~shown]])
+        gone, back = touched.gone[results.is_out[touched.gone]], slots[was_out & ~shown]
+        dead = np.concatenate([gone, back])
         moved = slots[was_out & shown & ~touched.summed & (results.re[slots] != table.re[slots])]
         computed = slots[shown & (touched.summed | ~was_out)]
         computed = self._computed = computed[np.lexsort((table.le[computed], table.code[computed]))]
         self.udm_calls += len(computed)
-        out = self._exchanged(dead, moved, computed, self._current(computed))
+        found = self._computing(computed)
+        now = self._current(found)
+        if self._is_time_bound:
+            self._causes = self._causes_of(np.concatenate([gone, back[table.rows[back] == 0]]), found)
+        out = self._exchanged(dead, moved, computed, now)
         results.re[computed] = table.re[computed]
         results.re[moved] = table.re[moved]
         results.clear(dead)
         return out
 
-    def _current(self, slots: Rows) -> Computed:
+    def _causes_of(self, gone: Rows, found: Computing) -> Ticks:
+        """Return by slot what caused the results of windows to change, MIN_TIME where nothing that counts has.
+
+        A window that opens now is caused by its first member. One that waits again is taken back, not changed.
+        """
+        table, changed, slots = self.table, self.changes.changed, found.slots
+        is_out, are_formed = table.results.is_out[slots], np.isin(slots, self.frame.formed)
+        causes = np.full(table.capacity, MIN_TIME)
+        if changed is not None:
+            out = slots[is_out] if self.frame.starts_move else np.concatenate([gone, slots[is_out]])
+            causes = causes_of(self.frame, self.rows, changed, out, slots[are_formed & ~is_out])
+        opened = flatnonzero(~is_out & ~are_formed)
+        if len(opened):
+            members = found.members(Order.ANY).at(opened)
+            causes[slots[opened]] = first_of(members, self.rows.rows.le[members.places])
+        return causes
+
+    def _check(self, gone: ResultRows, moved: ResultRows, was: Ticks, come: ResultRows) -> None:
+        """Raise `TimestampViolation` if results change before their cause."""
+        rows = _concat([gone, moved, come])
+        ends = np.concatenate([gone.re, was, come.re])
+        differs = np.concatenate([gone.le, np.where(was == moved.re, INFINITY, np.minimum(was, moved.re)), come.le])
+        early = flatnonzero(self._causes[rows.slots] > differs)
+        if len(early):
+            row, slot = early[0], rows.slots[early[0]]
+            lives = [Lifetime(int(rows.le[row]), re) for re in dict.fromkeys([int(ends[row]), int(rows.re[row])])]
+            raise breach(self.node.module.label, int(self._causes[slot]), lives, int(self.table.le[slot]))
+
+    def held_back(self) -> int:
+        if not self._is_time_bound:
+            return super().held_back()
+        return self._first_held() if self.gate.by_end else INFINITY
+
+    def _first_held(self) -> int:
+        """Return the first LE of the results of windows that have begun, and wait."""
+        slots = self._hidden()
+        return self._first_result(slots[self.table.le[slots] <= self.watermark])
+
+    def _first_result(self, slots: Rows) -> int:
+        """Return the first LE of what windows, which are in order, would show."""
+        if not len(slots):
+            return INFINITY
+        self.udm_calls += len(slots)
+        results = self.members[0].results(self._computing(slots))
+        return min((row.le for rows in results.tolist() for row in rows), default=INFINITY)
+
+    def _current(self, asked: Computing) -> Computed:
         """Return the results that windows, which are in order, have now."""
-        found = self._columns(slots)["a0"]
+        slots, found = asked.slots, self._columns(asked)["a0"]
         if not self.node.time_sensitive:
             payloads, sizes = _items(found)
             return Computed(sizes, payloads, *self._period(np.repeat(slots, sizes), self.table.re))
@@ -161,6 +221,8 @@ class ApplyOperator(FramedWindowOperator):
         rows = ResultRows(slots, ordinals, versions, _together([out.payloads, now.payloads])[at], now.le, now.re)
         was = np.concatenate([others.re, out.re[kept]])
         moves = _concat([others._replace(re=self.table.re[others.slots]), rows.take(stays)])
+        if self._is_time_bound:
+            self._check(_concat(gone), moves, was, rows.take(come))
         changes = self._changes(_concat(gone), moves, was, rows.take(come))
         self._note(computed, now.sizes, rows)
         return changes
@@ -218,6 +280,12 @@ class GridApplyOperator(ApplyOperator, GridWindowOperator):
     @property
     def shows_at_ends(self) -> bool:
         return False
+
+    def _first_held(self) -> int:
+        slots = self.frame.begun(self.frame.clock, self.rows)
+        first = self._first_result(slots)
+        self.table.drop(slots)
+        return first
 
 
 def _concat(parts: Sequence[ResultRows]) -> ResultRows:

@@ -28,7 +28,6 @@ from streamdsl.engine.operators.driver import NO_GROUP, Due, WindowDriver
 from streamdsl.engine.room import Coming, Room
 from streamdsl.engine.swept.given import Given
 from streamdsl.engine.swept.timeline import MOST, Touched
-from streamdsl.expr.nodes import Life
 from streamdsl.expr.scalars import Values
 from streamdsl.expr.table import Rows, Table, every, flatnonzero
 from streamdsl.plan.node import WindowAggregate, WindowApply
@@ -339,15 +338,7 @@ class ColumnarWindowOperator(WindowDriver):
         return {"windows": n_open, "events": len(self.ring)}
 
 
-def why_not_columnar(node: WindowAggregate | WindowApply) -> str | None:
-    """Say why the columnar operators cannot run a node, None if one can."""
-    if not isinstance(node, WindowAggregate):
-        return "it runs an operator, not aggregates"
-    if not isinstance(node.windows, (Hopping, Snapshot)):
-        return f"its windows are {node.windows.describe()}, not hopping, tumbling or snapshots"
-    for agg in node.aggregates:
-        if type(agg.function) not in ACCUMULATORS:
-            return f"{agg.function.label} is not one of {', '.join(sorted(kind.__name__.lower() for kind in ACCUMULATORS))}"
-        if any(isinstance(part, Life) for expr in (agg.argument, agg.where) if expr is not None for part in expr.walk()):
-            return "an aggregate reads lifetimes"
-    return None
+def adds_up(node: WindowAggregate | WindowApply) -> bool:
+    """Say whether windows are told by what their rows add up to: then no row is kept for them."""
+    are_sums = isinstance(node, WindowAggregate) and all(type(agg.function) in ACCUMULATORS for agg in node.aggregates)
+    return are_sums and isinstance(node.windows, (Hopping, Snapshot))

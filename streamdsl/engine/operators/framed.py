@@ -38,13 +38,11 @@ from streamdsl.engine.swept.group_codes import GroupCodes
 from streamdsl.engine.swept.timeline import UNTOUCHED, Touched
 from streamdsl.errors import UserCodeError
 from streamdsl.expr.held import AnyColumn
-from streamdsl.expr.nodes import Life
 from streamdsl.expr.table import Rows, Table, column_of, flatnonzero, object_column
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, Ticks
-from streamdsl.udm.incremental import keeps_state
-from streamdsl.windows import Count, Hopping, Output
+from streamdsl.windows import Output
 
 _MANY_MORE: Final = 16
 """So many members of long windows for each row that comes are too many to be looked at again."""
@@ -138,7 +136,9 @@ class FramedWindowOperator(RowFramedOperator):
 
     def __init__(self, label: str, node: WindowAggregate | WindowApply, gate: Gate) -> None:
         # Where modules see ends, each partition is settled, and lets its rows go, in its own time: no window waits for others.
-        super().__init__(label, node, replace(gate, final=gate.final and not node.sees_ends))
+        # The results of time-bound ones may be final long before their window is closed.
+        waits = not node.sees_ends and node.output is not Output.TIME_BOUND
+        super().__init__(label, node, replace(gate, final=gate.final and waits))
         self.members = [
             member_aggregate(number, self.aggregates[number], *place, node.clip, node.output)
             for number, place in self.arguments.places.items()
@@ -273,13 +273,16 @@ class FramedWindowOperator(RowFramedOperator):
         """Return the payloads of windows that stand in order of partition and start."""
         table, self._computed = self.table, slots
         groups = self.swept.codes.groups(table.code[slots])
-        return self._payloads(table.le[slots], table.re[slots], groups, lambda: self._columns(slots))
+        return self._payloads(table.le[slots], table.re[slots], groups, lambda: self._columns(self._computing(slots)))
 
-    def _columns(self, slots: Rows) -> dict[str, AnyColumn]:
-        """Return the aggregates of windows, which are in order."""
-        if not len(slots):
+    def _computing(self, slots: Rows) -> Computing:
+        """Return windows, which are in order, as what aggregates are asked for."""
+        return Computing(self.rows.rows, self, slots)
+
+    def _columns(self, found: Computing) -> dict[str, AnyColumn]:
+        """Return the aggregates of windows."""
+        if not len(found.slots):
             return {f"a{number}": np.empty(0, dtype=np.int64) for number in range(len(self.aggregates))}
-        found = Computing(self.rows.rows, self, slots)
         columns = {f"a{each.number}": self._column(each, found) for each in self.members}
         return {**columns, **(result_columns(self.accumulators, self._sums(found)) if self.accumulators else {})}
 
@@ -366,24 +369,3 @@ class FramedWindowOperator(RowFramedOperator):
     def _n_events(self, cti: int) -> int:
         places = flatnonzero(self.rows.rows.alive)
         return int(np.count_nonzero(self.frame.is_needed(cti, self.rows, places)))
-
-
-def why_not_framed(node: WindowAggregate | WindowApply) -> str | None:
-    """Say why the framed operator cannot run a node, None if it can."""
-    if isinstance(node.windows, Hopping):
-        return f"its windows are {node.windows.describe()}, not snapshots, sessions, counted or a sequence"
-    return why_not_composed(node)
-
-
-def why_not_composed(node: WindowAggregate | WindowApply) -> str | None:
-    """Say why a frame, whichever it is, cannot run a node, None if it can."""
-    if node.output is Output.TIME_BOUND:
-        return "what its module promises is checked for each change by itself"
-    # Where windows move such a state is made anew each time.
-    keeps_period = isinstance(node.windows, (Count, Hopping))
-    if keeps_period and any(keeps_state(agg.function) and agg.function.time_sensitive for agg in node.aggregates):
-        return "a module keeps a state of lifetimes"
-    exprs = [expr for agg in node.aggregates for expr in (agg.argument, agg.where) if expr is not None]
-    if any(isinstance(part, Life) for expr in exprs for part in expr.walk()):
-        return "an aggregate reads lifetimes"
-    return None

@@ -55,7 +55,9 @@ class RowFramedOperator(SweptOperator):
         gone: list[int] = []
         for id, (code, le, _, re), each in zip(batch.row_ids(), rows, given, strict=True):
             place = self.rows.add_one(id, code, le, re, each.values)
-            self._follow(self.frame.take(code, le, re, place, self.rows), each, touched, gone)
+            step = self.frame.take(code, le, re, place, self.rows)
+            self._follow(step, touched, gone)
+            self.folds.add(step.entered, each, le, re)
         table = self.frame.table
         times = table.re if self.gate.by_end else table.le
         for time, slot in self.timers.pop_each(self.watermark):
@@ -64,8 +66,8 @@ class RowFramedOperator(SweptOperator):
                 touched[slot] = True
         return Entered(touched, gone)
 
-    def _follow(self, step: RowStep, given: Given, touched: dict[int, bool], gone: list[int]) -> None:
-        """Update the accumulators of the windows that a row changes."""
+    def _follow(self, step: RowStep, touched: dict[int, bool], gone: list[int]) -> None:
+        """Let the accumulators of the windows that a row changes be those of the windows that there are now."""
         folds = self.folds
         for slot in step.moved:
             touched.setdefault(slot, False)
@@ -78,7 +80,6 @@ class RowFramedOperator(SweptOperator):
             folds.merge(into, slot)
             touched.pop(slot, None)
             gone.append(slot)
-        folds.add(step.entered, given)
         for slot in step.entered:
             touched[slot] = True
 

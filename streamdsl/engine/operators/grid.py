@@ -10,7 +10,7 @@ from streamdsl.engine.batch import Batch
 from streamdsl.engine.frames.frame import Changed
 from streamdsl.engine.frames.grid import GridFrame
 from streamdsl.engine.operator import Gate
-from streamdsl.engine.operators.framed import FramedWindowOperator, why_not_composed
+from streamdsl.engine.operators.framed import FramedWindowOperator
 from streamdsl.engine.swept.timeline import RowChange, Touched
 from streamdsl.expr.table import Rows
 from streamdsl.plan.node import WindowAggregate, WindowApply
@@ -78,10 +78,3 @@ class GridWindowOperator(FramedWindowOperator):
         grid = self.frame.grid
         le = grid.start(grid.first_ending_after(cti))
         return le + grid.size if self.shows_at_ends and le <= cti <= INFINITY - grid.size else MIN_TIME
-
-
-def why_not_grid(node: WindowAggregate | WindowApply) -> str | None:
-    """Say why the framed operator cannot run windows of a grid, None if it can."""
-    if not isinstance(node.windows, Hopping):
-        return f"its windows are {node.windows.describe()}, not hopping or tumbling"
-    return why_not_composed(node)

@@ -42,7 +42,7 @@ def test_explain_says_which_operator_runs() -> None:
     assert "<window (framed)>" in windowed.aggregate(Ends(), lambda e: e.v).explain()
     assert "<window (framed)>" in windowed.apply(Through(), lambda e: e.v).explain()
     time_bound = sd.source("s").hopping_window(10, 5, output=sd.Output.TIME_BOUND)
-    assert "<window (general)>" in time_bound.apply(Through(), lambda e: e.v).explain()
+    assert "<window (framed)>" in time_bound.apply(Through(), lambda e: e.v).explain()
 
 
 def test_a_module_may_not_change_the_array_that_it_is_given() -> None:

@@ -16,10 +16,9 @@ from streamdsl.engine.lower import lower
 from streamdsl.engine.operator import Gate, Operator, Piece
 from streamdsl.engine.operators.columnar import ColumnarWindowOperator
 from streamdsl.engine.session import Session
-from streamdsl.errors import QueryError, TimeOverflow, UnboundedOutputError, UserCodeError
+from streamdsl.errors import TimeOverflow, UnboundedOutputError, UserCodeError
 from streamdsl.expr.table import Table, object_column
 from streamdsl.temporal import INFINITY, MIN_TIME, Cti, Event, Insert, Retract
-from tests.laws.modules import Through
 
 
 def windows_of(query: sd.Stream[Any]) -> Operator:
@@ -48,22 +47,6 @@ def test_the_plan_chooses_and_explain_says_so() -> None:
 @sd.udo
 def each(values: Sequence[int]) -> Sequence[int]:
     return values
-
-
-@pytest.mark.parametrize(
-    ("build", "reason"),
-    [
-        (
-            lambda s: s.tumbling_window(10, output=sd.Output.TIME_BOUND).apply(Through(), lambda e: e.v),
-            "what its module promises",
-        ),
-    ],
-)
-def test_forcing_it_where_it_cannot_run_says_why(build: Any, reason: str) -> None:
-    query = build(sd.source("s"))
-    with pytest.raises(QueryError, match=f"columnar window operator: {reason}"):
-        query.open(engine_options={"window": "columnar"})
-    assert query.open().push([Insert("a", 1, 2, {"v": 1})])
 
 
 def row(id: str, le: int, re: int, v: Any = 1, k: Any = "a") -> Event[Any]:

@@ -6,7 +6,9 @@ import random
 
 import pytest
 
-from streamdsl.engine.index import EventIndex, EventRow, PointIndex, WindowEntry, WindowIndex
+from streamdsl.engine.general.event_index import EventIndex, EventRow
+from streamdsl.engine.general.point_index import PointIndex
+from streamdsl.engine.general.window_index import WindowEntry, WindowIndex
 from streamdsl.temporal import INFINITY
 
 

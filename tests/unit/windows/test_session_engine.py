@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from streamdsl.engine.index import EventRow
+from streamdsl.engine.general.event_index import EventRow
+from streamdsl.engine.general.group import Setting
+from streamdsl.engine.general.session import SessionWindows
 from streamdsl.engine.operator import Gate
-from streamdsl.engine.windows import Setting
-from streamdsl.engine.windows.session import SessionWindows
 from streamdsl.temporal import INFINITY, MIN_TIME, Lifetime
 from streamdsl.windows import Output, Session
 from streamdsl.windows.liveliness import session_cti

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import streamdsl as sd
-from streamdsl.engine.windows.session import SessionWindows
+from streamdsl.engine.general.session import SessionWindows
 from streamdsl.errors import QueryError, TimestampViolation, UnboundedOutputError
 from streamdsl.plan.node import Windowed
 from streamdsl.temporal import INFINITY, Cti, Event, Insert, Lifetime, Retract

@@ -15,12 +15,14 @@ import numpy as np
 
 from streamdsl.engine.batch import Batch, Changes
 from streamdsl.engine.frontiers import Frontier, of_windows
-from streamdsl.engine.index import EventRow, OutputRow, WindowEntry
+from streamdsl.engine.general.event_index import EventRow
+from streamdsl.engine.general.group import GroupWindows, Setting
+from streamdsl.engine.general.kinds import group_windows
+from streamdsl.engine.general.results import WindowResults
+from streamdsl.engine.general.time_bound import Fresh, check_time_bound
+from streamdsl.engine.general.window_index import OutputRow, WindowEntry
 from streamdsl.engine.operator import Gate, Operator, inputs_of
 from streamdsl.engine.room import Coming, Room
-from streamdsl.engine.windows import GroupWindows, Setting, group_windows
-from streamdsl.engine.windows.results import WindowResults
-from streamdsl.engine.windows.time_bound import Fresh, check_time_bound
 from streamdsl.expr import Inputs, RowError, project
 from streamdsl.expr.nodes import Expr, Whole
 from streamdsl.expr.schema import Schema
@@ -41,7 +43,7 @@ class Computed(NamedTuple):
     rows: list[Stamped]
 
 
-class WindowOperator(Operator):
+class GeneralWindowOperator(Operator):
     """Windows of any kind with aggregates or an operator over them."""
 
     kind = "window (general)"

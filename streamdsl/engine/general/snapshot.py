@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-from streamdsl.engine.index import EventRow, WindowEntry
-from streamdsl.engine.windows.group import HiddenWindows
+from streamdsl.engine.general.event_index import EventRow
+from streamdsl.engine.general.group import HiddenWindows
+from streamdsl.engine.general.window_index import WindowEntry
 from streamdsl.temporal.time import INFINITY, MIN_TIME
 from streamdsl.udm.incremental import MemberChange
 from streamdsl.windows import Output

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from streamdsl.engine.index import EventRow, WindowEntry
-from streamdsl.engine.windows.group import GroupWindows
+from streamdsl.engine.general.event_index import EventRow
+from streamdsl.engine.general.group import GroupWindows
+from streamdsl.engine.general.window_index import WindowEntry
 from streamdsl.plan.node import WindowAggregate, WindowApply
 from streamdsl.temporal import sort_rows
 from streamdsl.udm import incremental

@@ -7,7 +7,7 @@ from typing import Any
 
 from sortedcontainers import SortedDict
 
-from streamdsl.engine.index.event_index import EventRow
+from streamdsl.engine.general.event_index import EventRow
 
 
 class PointIndex:

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from streamdsl.engine.windows.count import CountWindows
-from streamdsl.engine.windows.grid import GridWindows
-from streamdsl.engine.windows.group import GroupWindows, Setting
-from streamdsl.engine.windows.sequence import SequenceWindows
-from streamdsl.engine.windows.session import SessionWindows
-from streamdsl.engine.windows.snapshot import SnapshotWindows
+from streamdsl.engine.general.count import CountWindows
+from streamdsl.engine.general.grid import GridWindows
+from streamdsl.engine.general.group import GroupWindows, Setting
+from streamdsl.engine.general.sequence import SequenceWindows
+from streamdsl.engine.general.session import SessionWindows
+from streamdsl.engine.general.snapshot import SnapshotWindows
 from streamdsl.windows import Count, Hopping, Sequenced, Session, Windows
-
-__all__ = [
-    "CountWindows",
-    "GridWindows",
-    "GroupWindows",
-    "SequenceWindows",
-    "SessionWindows",
-    "Setting",
-    "SnapshotWindows",
-    "group_windows",
-]
 
 
 def group_windows(windows: Windows, setting: Setting) -> GroupWindows:

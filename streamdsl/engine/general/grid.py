@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streamdsl.engine.frontiers import grid_cti
-from streamdsl.engine.index import EventRow, WindowEntry
-from streamdsl.engine.windows.group import GroupWindows, Setting
+from streamdsl.engine.general.event_index import EventRow
+from streamdsl.engine.general.group import GroupWindows, Setting
+from streamdsl.engine.general.window_index import WindowEntry
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, MIN_TIME
 from streamdsl.udm.incremental import MemberChange

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 from sortedcontainers import SortedSet
 
-from streamdsl.engine.index import EventIndex, EventRow, OutputRow, WindowEntry, WindowIndex
+from streamdsl.engine.general.event_index import EventIndex, EventRow
+from streamdsl.engine.general.window_index import OutputRow, WindowEntry, WindowIndex
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.room import MOST, Room
 from streamdsl.temporal.time import INFINITY, MIN_TIME

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from streamdsl.engine.index import EventRow, PointIndex, WindowEntry
-from streamdsl.engine.windows.group import HiddenWindows, Setting
+from streamdsl.engine.general.event_index import EventRow
+from streamdsl.engine.general.group import HiddenWindows, Setting
+from streamdsl.engine.general.point_index import PointIndex
+from streamdsl.engine.general.window_index import WindowEntry
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import CHRONON, INFINITY, add_time
 from streamdsl.udm.incremental import MemberChange

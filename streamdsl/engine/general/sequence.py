@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 from streamdsl.astral.numbers import LAST, At, Batch, batch
 from streamdsl.astral.seen import Seen
-from streamdsl.engine.index import EventRow, WindowEntry
-from streamdsl.engine.windows.group import HiddenWindows, Setting
+from streamdsl.engine.general.event_index import EventRow
+from streamdsl.engine.general.group import HiddenWindows, Setting
+from streamdsl.engine.general.window_index import WindowEntry
 from streamdsl.errors import StreamDslError, UserCodeError
 from streamdsl.temporal.payload import payload_order
 from streamdsl.temporal.time import INFINITY, MIN_TIME

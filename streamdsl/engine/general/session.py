@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from streamdsl.engine.index import EventRow, WindowEntry, WindowIndex
-from streamdsl.engine.windows.group import HiddenWindows, Setting
+from streamdsl.engine.general.event_index import EventRow
+from streamdsl.engine.general.group import HiddenWindows, Setting
+from streamdsl.engine.general.window_index import WindowEntry, WindowIndex
 from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, MIN_TIME
 from streamdsl.udm.incremental import MemberChange
