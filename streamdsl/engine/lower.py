@@ -76,13 +76,11 @@ def window_operator(node: WindowAggregate | WindowApply, options: Options) -> ty
     on_grid = isinstance(node.windows, Hopping)
     if adds_up(node):
         return ColumnarWindowOperator if on_grid else _named("operators.snapshot", "SnapshotOperator")
-    if on_grid:
-        return (
-            _named("operators.applied", "GridApplyOperator")
-            if isinstance(node, WindowApply)
-            else _named("operators.grid", "GridWindowOperator")
-        )
-    return named_operator(type(node))
+    if not on_grid:
+        return named_operator(type(node))
+    if isinstance(node, WindowApply):
+        return _named("operators.applied", "GridApplyOperator")
+    return _named("operators.grid", "GridWindowOperator")
 
 
 OPERATORS: Final[Mapping[type[Node], tuple[str, str]]] = {

@@ -24,7 +24,7 @@ from streamdsl.temporal.payload import PLAIN
 from streamdsl.temporal.time import Ticks
 from streamdsl.udm.aggregates import BoundAgg
 from streamdsl.udm.bases import WindowDescriptor
-from streamdsl.udm.builtin import Builtin
+from streamdsl.udm.builtin import Builtin, Collect
 from streamdsl.udm.incremental import Held, copied, detached, keeps_state, merge
 from streamdsl.udm.invoke import as_result, empty_result, payloads_of, results_of
 
@@ -99,6 +99,27 @@ class MemberAggregate:
             if found is not None:
                 return found
         return column_of(self._of_each(values, asked))
+
+    # Row by row
+
+    @property
+    def tells_rows(self) -> bool:
+        """Whether the result of a single window is found row by row."""
+        function = self.function
+        return not (function.returns_many or function.time_sensitive or isinstance(function, Collect))
+
+    def of_one(self, rows: RowTable, places: Rows) -> Any:
+        """Return the result of a window with these members. Raises `ArithmeticError` where columns have to tell."""
+        if self._where is not None:
+            places = places[flatnonzero(rows.argument(self._where)[places])]
+        function, column = self.function, rows.argument(self._argument)[places]
+        compute = partial(_computed, function) if function.incremental else function.compute_result
+        found = _result(function, compute(_given(function, column)(0, len(places)))) if len(places) else empty_result(function)
+        if type(found) not in PLAIN:
+            raise ArithmeticError("it holds other values")
+        return found
+
+    # Columns
 
     def _of_columns(self, values: Values) -> AnyColumn | None:
         """Return a built-in aggregate of all windows at once, None if it must be computed window by window."""
@@ -244,6 +265,10 @@ class StateAggregate(MemberAggregate):
         return column_of(found)
 
     # Row by row: None is a state that is not known, which is then made of all members, and raises what there is to raise.
+
+    @property
+    def tells_rows(self) -> bool:
+        return True
 
     def nothing(self) -> Any:
         """Return the state of a window without rows."""

@@ -147,6 +147,16 @@ class Arrangement:
             return le, re
         return (re, np.where((re == INFINITY) | (re <= le), re, re + 1)) if self._by_end else (le, np.where(re > le, le + 1, le))
 
+    def among(self, code: int, lo: int, hi: int) -> Rows:
+        """Return the rows of a partition that overlap a period. Raises `ArithmeticError` if all are too many to look through."""
+        if len(self.rows) > _FEW:
+            raise ArithmeticError("rows are looked for in order")
+        rows = self.rows
+        starts, ends = (rows.le, rows.re) if not self._by_point else (rows.re, rows.re) if self._by_end else (rows.le, rows.le)
+        is_inside = (rows.groups == code) & rows.alive & (starts < hi)
+        is_inside &= (ends >= lo) if self._by_point else (ends > lo)
+        return flatnonzero(is_inside)
+
     def overlapping(self, stretches: Stretches, places_of: PlacesOf) -> Rows:
         """Return the rows that overlap some stretches, each once, by partition and start; the stretches are merged.
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamdsl.engine.buffered.modules import RowGiven, StateAggregate
+from streamdsl.engine.buffered.modules import MemberAggregate, RowGiven, StateAggregate
 from streamdsl.engine.columnar.accumulators import Accumulator
-from streamdsl.engine.frames.table import WindowTable
+from streamdsl.engine.frames.row_members import RowMembers
 from streamdsl.engine.swept.given import Arguments, Given
 from streamdsl.expr.scalars import Values
 from streamdsl.temporal.lifetime import Lifetime
@@ -19,13 +19,15 @@ class RowFolds:
 
     def __init__(
         self,
-        table: WindowTable,
-        modules: Sequence[StateAggregate],
+        members: Sequence[MemberAggregate],
         accumulators: Sequence[Accumulator],
         arguments: Arguments,
+        rows: RowMembers,
     ) -> None:
-        self._table = table
-        self._modules = modules
+        self._members = members
+        self._rows = rows
+        self._table = rows.table
+        self._modules = [each for each in members if isinstance(each, StateAggregate)]
         self._accumulators = accumulators
         self._adds = any(each.number in arguments.places for each in accumulators)
 
@@ -75,12 +77,15 @@ class RowFolds:
 
     def values(self, slot: int) -> Values:
         """Return the aggregates of a window. Raises `ArithmeticError` where its members have to tell."""
-        table = self._table
-        found = []
-        for module, column in zip(self._modules, table.states, strict=True):
-            if column[slot] is None:
+        table, states, found = self._table, iter(self._table.states), []
+        for module in self._members:
+            if not isinstance(module, StateAggregate):
+                found.append(module.of_one(self._rows.rows, self._rows.of(slot, module.order)))
+                continue
+            state = next(states)[slot]
+            if state is None:
                 raise ArithmeticError("nothing is kept")
-            found.append(module.shown_one(column[slot], self, slot))
+            found.append(module.shown_one(state, self, slot))
         if self._adds and not table.has_lanes[slot]:
             raise ArithmeticError("nothing is kept")
         rows = table.rows.item(slot)

@@ -111,8 +111,8 @@ class Frame(ABC):
     are_uniform: ClassVar[bool] = False
     """Whether the members of a window are there all of its time: then it keeps them as its end moves, and its parts have them."""
 
-    keeps_states: ClassVar[bool] = True
-    """Whether states of windows can take in what comes and goes: who is in a window is told by its period."""
+    by_period: ClassVar[bool] = True
+    """Whether the period of a window tells who is in it; only then can its state take in what comes and goes."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy

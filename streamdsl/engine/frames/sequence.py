@@ -40,7 +40,7 @@ class SequenceFrame(DisjointFrame):
     """
 
     by_point: ClassVar[bool] = True
-    keeps_states: ClassVar[bool] = False
+    by_period: ClassVar[bool] = False
 
     def __init__(self, policy: Policy, windows: Sequenced, gate: Gate, room: Room) -> None:
         super().__init__(policy)

@@ -26,6 +26,7 @@ from streamdsl.engine.frames import frame_of
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.folds import RowFolds
 from streamdsl.engine.frames.frame import NO_SPLIT, Changed, Frame, Policy
+from streamdsl.engine.frames.row_members import RowMembers
 from streamdsl.engine.frames.states import MemberChanges, WindowStates, WindowSums
 from streamdsl.engine.frames.table import WindowTable
 from streamdsl.engine.frontiers import Frontier, of_windows
@@ -158,10 +159,9 @@ class FramedWindowOperator(RowFramedOperator):
         self._keeps = False
         self._computed = _NONE
         self.results = frame.table.results
-        self.takes_rows &= not self._has_payloads
-        self.is_told = all(isinstance(each, StateAggregate) for each in self.members)
+        self.is_told = all(each.tells_rows for each in self.members)
         self.keeps_all = self.is_kept_ahead = False
-        self.folds = RowFolds(frame.table, self.states.modules, self.accumulators, self.arguments)
+        self.folds = RowFolds(self.members, self.accumulators, self.arguments, RowMembers(frame, self.rows))
 
     @property
     def table(self) -> WindowTable:
@@ -306,7 +306,7 @@ class FramedWindowOperator(RowFramedOperator):
 
         Where the members of long windows are not many more than what comes, all are computed anew.
         """
-        if not self.frame.keeps_states:
+        if not self.frame.by_period:
             return np.arange(len(slots)), _NONE
         rows = self.table.rows[slots]
         are_long = (rows >= least_rows) | self.keeps_all

@@ -53,6 +53,8 @@ class RowFramedOperator(SweptOperator):
         self.frame.is_grouped = self.is_grouped
         touched: dict[int, bool] = {}
         gone: list[int] = []
+        if self.rows.rows.payloads is not None:
+            self.rows.rows.payloads.append(batch.table)
         for id, (code, le, _, re), each in zip(batch.row_ids(), rows, given, strict=True):
             place = self.rows.add_one(id, code, le, re, each.values)
             step = self.frame.take(code, le, re, place, self.rows)
