@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from streamdsl.temporal import INFINITY, payload_order
@@ -99,3 +100,22 @@ class Halves(TimeSensitiveUDO[int, int]):
         for event in events:
             end = window.end_time if event.end_time == INFINITY else event.end_time
             yield IntervalEvent(event.start_time, event.start_time + (end - event.start_time + 1) // 2, event.payload)
+
+
+class Number(TimeSensitiveUDO[int, int]):
+    """The number of events over the whole window: not time-bound, whatever it claims."""
+
+    time_bound: ClassVar[bool] = True
+
+    def compute_result(self, events: Sequence[IntervalEvent[int]], window: WindowDescriptor) -> Iterable[IntervalEvent[int]]:
+        return [IntervalEvent(window.start_time, window.end_time, len(events))]
+
+
+class Pairs(TimeSensitiveUDO[int, int]):
+    """Each event but the first, with what the one before it holds: that one may come late, and go."""
+
+    time_bound: ClassVar[bool] = True
+
+    def compute_result(self, events: Sequence[IntervalEvent[int]], window: WindowDescriptor) -> Iterable[IntervalEvent[int]]:
+        first, ordered = window.start_time, sorted(events, key=lambda e: (e.start_time, e.end_time, payload_order(e.payload)))
+        return [IntervalEvent(max(b.start_time, first), b.end_time, a.payload) for a, b in pairwise(ordered)]

@@ -23,7 +23,7 @@ from streamdsl.testing import assert_cht_equal
 from tests.laws.fold import Fold
 from tests.laws.harness import EMITS
 from tests.laws.incremental import IncrementalEnds, IncrementalSpans, TimedIncrementalValues
-from tests.laws.modules import Ends, EndsInside, Halves, Latest, Through
+from tests.laws.modules import Ends, EndsInside, Halves, Latest, Number, Pairs, Through
 from tests.laws.profiles import examples
 from tests.laws.test_buffered_windows import (
     Adding,
@@ -172,6 +172,14 @@ def time_bound(draw: st.DrawFn) -> sd.Stream[Any]:
     return group(sd.source("s"), lambda s: window(s, clip=clip, output=TIME_BOUND).apply(module, lambda e: e.v))  # type: ignore[no-any-return]
 
 
+@st.composite
+def breaking(draw: st.DrawFn) -> sd.Stream[Any]:
+    """Queries with operators that claim to be time-bound, and are not."""
+    group, clip, module = draw(st.sampled_from(GROUPS)), draw(st.sampled_from(CLIPS)), draw(st.sampled_from([Number(), Pairs()]))
+    window = draw(st.sampled_from([*ANY_WINDOWS[:5], *ANY_WINDOWS[8:]]))
+    return group(sd.source("s"), lambda s: window(s, clip=clip, output=TIME_BOUND).apply(module, lambda e: e.v))  # type: ignore[no-any-return]
+
+
 @contextmanager
 def in_small_parts(data: st.DataObject) -> Iterator[None]:
     """Let what needs many rows happen with few: columns, an index of many pieces, rows in runs, state that is swept often."""
@@ -258,8 +266,8 @@ def test_results_of_operators_end_where_their_windows_do(
             assert framed.of(pushing(part)) == general.of(pushing(part))
 
 
-@examples(150)
-@given(queries(MANY), dense_pushes())
+@examples(200)
+@given(st.one_of(queries(MANY), stamped(), time_bound()), dense_pushes())
 def test_no_two_results_of_operators_have_one_id(query: sd.Stream[Any], stream: list[list[Event[Any]]]) -> None:
     session = query.open(emit="speculative")
     ids = [event.id for part in stream for event in session.push(part) if isinstance(event, Insert)]
@@ -307,7 +315,37 @@ def test_it_makes_the_windows_that_end_by_then(query: sd.Stream[Any], data: st.D
     assert outcomes[0] == outcomes[1]
 
 
+@examples(100)
+@given(time_bound(), st.data(), st.integers(-15, 40))
+def test_results_of_time_bound_operators_in_a_bounded_run_are_those_of_the_reference(
+    query: sd.Stream[Any], data: st.DataObject, until: int
+) -> None:
+    stream = [event for part in data.draw(pushes(failing=False)) for event in part]
+    until = max(until, cti_of([stream]))
+    with in_small_parts(data):
+        found = query.run({"s": sd.from_events(stream)}, until=until).cht()
+    assert_cht_equal(found, denote(query.plan(), {"s": CHT.from_events(stream)}, until))
+
+
 @examples(150)
+@given(breaking(), st.data(), st.sampled_from(EMITS))
+def test_a_breach_is_found_where_the_general_operator_finds_it(
+    query: sd.Stream[Any], data: st.DataObject, emit: EmitMode
+) -> None:
+    stream = data.draw(st.one_of(pushes(failing=False), dense_pushes()))
+    with in_small_parts(data):
+        found, expected = (query.open(emit=emit, engine_options={"window": window}) for window in ("columnar", "general"))
+        for part in stream:
+            try:
+                expected.push(part)
+            except StreamDslError as error:
+                with pytest.raises(type(error)):
+                    found.push(part)
+                return
+            found.push(part)
+
+
+@examples(200)
 @given(st.one_of(at_ends(), stamped(), time_bound()), st.data(), st.sampled_from(EMITS))
 def test_results_that_do_not_last_as_long_as_their_windows_are_those_of_the_general_operator(
     query: sd.Stream[Any], data: st.DataObject, emit: EmitMode

@@ -42,6 +42,30 @@ def test_a_time_sensitive_module_sees_a_change_of_a_lifetime_as_a_removal_and_an
     assert module.calls == (1, 1)
 
 
+def test_a_long_window_of_a_time_sensitive_module_costs_what_comes_and_goes() -> None:
+    module = TimedCalls()
+    session = sd.source("s").hopping_window(1000, 500).aggregate(module, lambda e: e.v).open()
+    session.push([Insert(n, n, n + 1, ROW) for n in range(500, 900)])
+    assert module.calls == (800, 0)
+    session.push([Insert("a", 700, 710, ROW)])
+    assert module.calls == (2, 0)
+    session.push([Insert(("b", n), 700, 701, ROW) for n in range(20)])
+    assert module.calls == (40, 0)
+    session.push([Retract("a", 700, 710, 705, ROW), Retract(850, 850, 851, 850, ROW)])
+    assert module.calls == (2, 4)
+
+
+def test_a_counted_window_that_ends_elsewhere_is_another_one_to_a_time_sensitive_module() -> None:
+    module = TimedCalls()
+    session = sd.source("s").count_window(3).aggregate(module, lambda e: e.v).open()
+    session.push([Insert(n, 2 * n, 20, ROW) for n in range(4)])
+    assert module.calls == (6, 0)
+    session.push([Retract(0, 0, 20, 19, ROW)])
+    assert module.calls == (1, 1), "it is in the first window alone"
+    session.push([Insert("late", 5, 6, ROW)])
+    assert module.calls == (6, 0), "one window is new, and one ends elsewhere"
+
+
 def test_states_of_snapshots_are_copied_when_a_snapshot_is_split() -> None:
     module = Calls()
     session = sd.source("s").snapshot_window().aggregate(module, lambda e: e.v).open()

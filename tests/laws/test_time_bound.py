@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 import streamdsl as sd
 from streamdsl.errors import TimestampViolation
-from streamdsl.temporal import Event, Insert, Retract, sync_time
-from streamdsl.udm.bases import IntervalEvent, TimeSensitiveUDO, WindowDescriptor
-
-
-class Number(TimeSensitiveUDO[int, int]):
-    """The number of events over the whole window: not time-bound, whatever it claims."""
-
-    time_bound: ClassVar[bool] = True
-
-    def compute_result(self, events: Sequence[IntervalEvent[int]], window: WindowDescriptor) -> Iterable[IntervalEvent[int]]:
-        return [IntervalEvent(window.start_time, window.end_time, len(events))]
+from streamdsl.temporal import Cti, Event, Insert, Retract, sync_time
+from tests.laws.modules import Number, Through
 
 
 def over(module: Any, s: sd.Stream[Any]) -> sd.Stream[Any]:
@@ -48,3 +38,16 @@ def test_a_breach_is_found_without_a_cti(second: Event[Any]) -> None:
 def test_the_first_result_may_not_lie_before_its_cause_either() -> None:
     with pytest.raises(TimestampViolation, match="input at 3"):
         over(Number(), sd.source("s")).open().push([Insert("a", 3, 9, ROW)])
+
+
+def test_a_window_that_is_gone_as_another_takes_it_in_is_no_breach_of_what_changes_later() -> None:
+    query = sd.source("s").session_window(1, output=sd.Output.TIME_BOUND).apply(Through(), lambda e: e.v)
+    session = query.open()
+    session.push([Insert("a", 23, 31, ROW)])
+    session.push([Retract("a", 23, 31, 25), Insert("b", 14, 25, ROW)])
+
+
+def test_an_operator_whose_windows_wait_holds_its_cti_back_as_far_as_their_first_result() -> None:
+    session = over(Through(), sd.source("s")).open(emit="watermark")
+    assert session.push([Insert("a", 3, 7, ROW), Insert("b", 6, 8, ROW), Cti(5)]) == [Cti(3)]
+    assert [event.le for event in session.push([Cti(10)]) if isinstance(event, Insert)] == [3, 6]

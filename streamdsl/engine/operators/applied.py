@@ -104,8 +104,6 @@ class ApplyOperator(FramedWindowOperator):
         self.takes_rows = False
         self._kept = _STAMPED if node.time_sensitive else _ROW
         self._is_time_bound = node.output is Output.TIME_BOUND
-        self._causes: Ticks = _NONE
-        """By slot the time before which the results of a window may not change, of a time-bound module."""
 
     def _emit(self, touched: Touched) -> Batch:
         if not len(touched.slots) and not len(touched.gone):
@@ -121,16 +119,15 @@ class ApplyOperator(FramedWindowOperator):
         self.udm_calls += len(computed)
         found = self._computing(computed)
         now = self._current(found)
-        if self._is_time_bound:
-            self._causes = self._causes_of(np.concatenate([gone, back[table.rows[back] == 0]]), found)
-        out = self._exchanged(dead, moved, computed, now)
+        causes = self._causes(np.concatenate([gone, back[table.rows[back] == 0]]), found) if self._is_time_bound else None
+        out = self._exchanged(dead, moved, computed, now, causes)
         results.re[computed] = table.re[computed]
         results.re[moved] = table.re[moved]
         results.clear(dead)
         return out
 
-    def _causes_of(self, gone: Rows, found: Computing) -> Ticks:
-        """Return by slot what caused the results of windows to change, MIN_TIME where nothing that counts has.
+    def _causes(self, gone: Rows, found: Computing) -> Ticks:
+        """Return by slot when what changes the results of windows begins, MIN_TIME where nothing that counts does.
 
         A window that opens now is caused by its first member. One that waits again is taken back, not changed.
         """
@@ -146,16 +143,16 @@ class ApplyOperator(FramedWindowOperator):
             causes[slots[opened]] = first_of(members, self.rows.rows.le[members.places])
         return causes
 
-    def _check(self, gone: ResultRows, moved: ResultRows, was: Ticks, come: ResultRows) -> None:
+    def _check(self, causes: Ticks, gone: ResultRows, moved: ResultRows, was: Ticks, come: ResultRows) -> None:
         """Raise `TimestampViolation` if results change before their cause."""
         rows = _concat([gone, moved, come])
         ends = np.concatenate([gone.re, was, come.re])
         differs = np.concatenate([gone.le, np.where(was == moved.re, INFINITY, np.minimum(was, moved.re)), come.le])
-        early = flatnonzero(self._causes[rows.slots] > differs)
+        early = flatnonzero(causes[rows.slots] > differs)
         if len(early):
             row, slot = early[0], rows.slots[early[0]]
             lives = [Lifetime(int(rows.le[row]), re) for re in dict.fromkeys([int(ends[row]), int(rows.re[row])])]
-            raise breach(self.node.module.label, int(self._causes[slot]), lives, int(self.table.le[slot]))
+            raise breach(self.node.module.label, int(causes[slot]), lives, int(self.table.le[slot]))
 
     def held_back(self) -> int:
         if not self._is_time_bound:
@@ -196,10 +193,11 @@ class ApplyOperator(FramedWindowOperator):
         add_time(int(re.max(initial=MIN_TIME)), CHRONON)
         return re, re + CHRONON
 
-    def _exchanged(self, dead: Rows, moved: Rows, computed: Rows, now: Computed) -> Batch:
+    def _exchanged(self, dead: Rows, moved: Rows, computed: Rows, now: Computed, causes: Ticks | None) -> Batch:
         """Return what changes, and note what then is out.
 
-        Dead windows have no results any more, moved ones have those that they had but end elsewhere.
+        Dead windows have no results any more, moved ones have those that they had but end elsewhere. Of a time-bound module
+        nothing may change before its cause.
         """
         others = self._sent(moved)
         if self._is_at_end and len(moved):  # a point is not lengthened: it goes, and there is one elsewhere
@@ -221,8 +219,8 @@ class ApplyOperator(FramedWindowOperator):
         rows = ResultRows(slots, ordinals, versions, _together([out.payloads, now.payloads])[at], now.le, now.re)
         was = np.concatenate([others.re, out.re[kept]])
         moves = _concat([others._replace(re=self.table.re[others.slots]), rows.take(stays)])
-        if self._is_time_bound:
-            self._check(_concat(gone), moves, was, rows.take(come))
+        if causes is not None:
+            self._check(causes, _concat(gone), moves, was, rows.take(come))
         changes = self._changes(_concat(gone), moves, was, rows.take(come))
         self._note(computed, now.sizes, rows)
         return changes
