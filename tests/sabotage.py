@@ -597,6 +597,21 @@ SABOTAGES = (
         "reference_says and session",
     ),
     Sabotage(
+        "rows of a sequence that are forgotten do not count any more",
+        "streamdsl/engine/frames/sequence.py",
+        "np.add.at(self._dropped, codes[~self._is_last[codes]], 1)",
+        "np.add.at(self._dropped, codes[~self._is_last[codes]], 0)",
+        "rows_that_are_forgotten_keep_their_positions",
+    ),
+    Sabotage(
+        "the members of a single window stand as they have come",
+        "streamdsl/engine/frames/row_members.py",
+        "return places[sorted(range(len(places)), key=keys.__getitem__)]",
+        "return places",
+        "a_module_that_asks_for_an_order_is_given_it_row_by_row",
+        "unit/engine",
+    ),
+    Sabotage(
         "a window of a sequence is forgotten when the row that ends it may still go",
         "streamdsl/engine/general/sequence.py",
         "self.close(cti - 1)",

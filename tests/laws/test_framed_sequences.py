@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from streamdsl import astral
 from streamdsl.denote import denote
 from streamdsl.emit import EmitMode
 from streamdsl.engine.lower import lower
-from streamdsl.temporal import CHT, Insert, Record
+from streamdsl.temporal import CHT, Cti, Event, Insert, Record
 from streamdsl.testing import assert_cht_equal
 from streamdsl.testing.strategies import chts, physical_streams
 from tests.laws.harness import EMITS
@@ -127,3 +128,35 @@ def test_no_two_results_have_one_id(query: sd.Stream[Any], stream: list[list[Any
     with in_small_parts(data):
         ids = [event.id for part in stream for event in session.push(part) if isinstance(event, Insert)]
     assert len(set(ids)) == len(ids)
+
+
+LONG = [
+    astral.range_slide(40, 25),
+    astral.range_slide(30),
+    astral.five_uplet(3, 20, 20, 18, 15),
+    astral.rows_slide(7, 3),
+    astral.WindowSequence(lambda j: 3 * j, lambda j: 3 * j + 2, 3, "position"),
+]
+"""Sequences of which later windows no longer reach the first rows."""
+
+
+def late_and_early() -> list[Event[Any]]:
+    """Return many rows of three keys, some of them late, with CTIs behind them."""
+    events: list[Event[Any]] = []
+    for n in range(120):
+        time = max(n - 4 * (n % 5 == 3), 0)
+        events += [Insert(n, time, n + 9, Record(k=n * n % 7, v=n % 11)), Cti(max(0, n - 4))]
+    return events
+
+
+@pytest.mark.parametrize("ws", LONG, ids=lambda ws: ws.describe())
+def test_rows_that_are_forgotten_keep_their_positions(ws: Any) -> None:
+    windows = sd.source("s").group_by("k").windows(ws)
+    query = windows.aggregate(n=sd.count(), total=sd.sum(lambda e: e.v), all=sd.collect(lambda e: e.v))
+    events = late_and_early()
+    expected = denote(query.plan(), {"s": CHT.from_events(events)})
+    for emit, size in (("speculative", 2), ("watermark", 17), ("final", 40)):
+        with patch("streamdsl.engine.frames.arrangement._SPARE", 8):
+            session = query.open(emit)  # type: ignore[arg-type]
+            sent = [event for at in range(0, len(events), size) for event in session.push(events[at : at + size])]
+            assert_cht_equal(CHT.from_events([*sent, *session.close()]), expected)
