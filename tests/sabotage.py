@@ -609,7 +609,7 @@ SABOTAGES = (
         "return places[sorted(range(len(places)), key=keys.__getitem__)]",
         "return places",
         "a_module_that_asks_for_an_order_is_given_it_row_by_row",
-        "unit/engine",
+        where="unit/engine",
     ),
     Sabotage(
         "a window of a sequence is forgotten when the row that ends it may still go",
