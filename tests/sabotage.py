@@ -1156,8 +1156,8 @@ SABOTAGES = (
     Sabotage(
         "windows of modules that see ends wait for all partitions, and their rows are let go before",
         "streamdsl/engine/operators/framed.py",
-        "gate.final and not node.sees_ends",
-        "gate.final",
+        "waits = not node.sees_ends and ",
+        "waits = ",
         "windows_of_modules_that_see_ends_are_out",
     ),
     Sabotage(
@@ -1275,6 +1275,48 @@ SABOTAGES = (
         "touched = flatnonzero(summed | moved)",
         "touched = flatnonzero(summed)",
         "general_operator_after_every_push",
+    ),
+    Sabotage(
+        "a member that ends elsewhere inside of its window stays in a state of lifetimes as it was",
+        "streamdsl/engine/frames/states.py",
+        "left, came = np.concatenate([left, stay]), np.concatenate([came, stay])",
+        "pass",
+        "a_time_sensitive_module_sees_a_change",
+    ),
+    Sabotage(
+        "a state of lifetimes is kept though its window ends elsewhere",
+        "streamdsl/engine/frames/states.py",
+        "is_known &= ~self._changes.have_moved(slots)",
+        "pass",
+        "a_counted_window_that_ends_elsewhere",
+    ),
+    Sabotage(
+        "a window that another one takes in has changed when that one did later",
+        "streamdsl/engine/operators/applied.py",
+        "slots[is_out] if self.frame.starts_move else np.concatenate([gone, slots[is_out]])",
+        "np.concatenate([gone, slots[is_out]])",
+        "gone_as_another_takes_it_in",
+    ),
+    Sabotage(
+        "a result may change before what causes it",
+        "streamdsl/engine/operators/applied.py",
+        "early = flatnonzero(causes[rows.slots] > differs)",
+        "early = flatnonzero(causes[rows.slots] > INFINITY)",
+        "a_breach_is_found",
+    ),
+    Sabotage(
+        "the cause of a change is what the rows are now, not what they were",
+        "streamdsl/engine/frames/causes.py",
+        "for re in (changed.re_old, changed.re_new)]",
+        "for re in (changed.re_new,)]",
+        "a_breach_is_found",
+    ),
+    Sabotage(
+        "results of time-bound operators that wait hold no CTI back",
+        "streamdsl/engine/operators/applied.py",
+        "return self._first_held() if self.gate.by_end else INFINITY",
+        "return INFINITY",
+        "whose_windows_wait_holds_its_cti_back",
     ),
 )
 
