@@ -65,8 +65,11 @@ class Creation(ABC):
         INFINITY says that no window is created any more.
         """
 
-    def begins_with(self, time: int, origin: int) -> int | None:
-        """Return when the first window begins that a row is in, by its LE; INFINITY if it is in none, None if nothing tells."""
+    def begins_with(self, time: int, position: int, origin: int) -> int | None:
+        """Return when the first window begins that a row is in, which comes last: INFINITY if no other is created by then.
+
+        None says that one may be created with the row, or that nothing tells.
+        """
         return None
 
 
@@ -293,7 +296,7 @@ class ByTime(InColumns):
         np.minimum.at(coming, rows.of[waits], self._begins(shifts[rows.of[waits]], later[waits]))
         return Made(of, np.maximum(le, origin[of]), re, lower, sizes, self._begins(shifts, low), coming)
 
-    def begins_with(self, time: int, origin: int) -> int | None:
+    def begins_with(self, time: int, position: int, origin: int) -> int | None:
         time -= origin if self._is_relative else 0
         first = max(0, -((self._d - time) // self._c)) if self._c else 0
         last = 0 if self._rate == _NEVER else (time - self._b) // self._a if self._a else _NEVER
@@ -335,6 +338,9 @@ class LastRows(InColumns):
         lower = np.maximum(stop - self._n, 0)
         coming = np.where(has_rows, origin + self._rate * np.maximum(from_j, high + 1), INFINITY)
         return Made(of[at], le, le + self._rate, lower, stop - lower, origin + self._rate * low, coming)
+
+    def begins_with(self, time: int, position: int, origin: int) -> int | None:
+        return origin - (origin - time) // self._rate * self._rate
 
     def needed(self, rows: Positions, time: int) -> Ticks:
         origin = np.minimum(rows.origin, _FAR)
@@ -400,6 +406,10 @@ class ByCount(InColumns):
         stop = rows.first_from(of, rows.le[rows.rows_at(of, high)] + 1)
         lower = np.maximum(low, stop - 1 - (high - low))
         return Made(of, le, re, lower, stop - lower, ends, np.full(len(since), INFINITY))
+
+    def begins_with(self, time: int, position: int, origin: int) -> int | None:
+        before, now = self._rank(np.array([position - 1, position])).tolist()
+        return INFINITY if before == now else None
 
     def needed(self, rows: Positions, time: int) -> Ticks:
         seen = rows.first_from(np.arange(len(rows.codes)), np.full(len(rows.codes), time + 1))

@@ -29,7 +29,8 @@ from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.windows import Sequenced
 
 _TIMES: Final = ("_origin", "_coming", "_last", "_starts", "_since")
-"""What is known of partitions that is a time."""
+_COUNTS: Final = ("_dropped", "_stops")
+"""What is known of partitions: times, and numbers of rows."""
 
 
 class SequenceFrame(DisjointFrame):
@@ -51,6 +52,8 @@ class SequenceFrame(DisjointFrame):
         """For each partition how many of its first rows have been forgotten."""
         self._origin: Ticks = np.empty(0, dtype=np.int64)
         """For each partition the LE of its first row, while that has been forgotten."""
+        self._stops: Ticks = np.empty(0, dtype=np.int64)
+        """For each partition how many rows it has had."""
         self._coming: Ticks = np.empty(0, dtype=np.int64)
         """For each partition when the next window may begin, INFINITY if none does before a row comes."""
         self._last: Ticks = np.empty(0, dtype=np.int64)
@@ -82,14 +85,14 @@ class SequenceFrame(DisjointFrame):
         size = len(self.table.codes)
         if len(self._since) < size:
             new = slice(len(self._since), None)
-            for name in (*_TIMES, "_dropped"):
+            for name in (*_TIMES, *_COUNTS):
                 setattr(self, name, longer(getattr(self, name), 2 * size))
             self._reset(new)
 
     def _reset(self, codes: Rows | slice) -> None:
         for name in _TIMES:
             getattr(self, name)[codes] = INFINITY
-        self._dropped[codes] = 0
+        self._dropped[codes] = self._stops[codes] = 0
 
     def around(self, changed: Changed, rows: Arrangement) -> Stretches:
         self._grow()
@@ -133,6 +136,7 @@ class SequenceFrame(DisjointFrame):
         except Exception as error:  # of a bound that is a function
             raise UserCodeError(error, operator=self._label) from error
         self._starts[codes], self._last[codes] = self._positions.origin, self._positions.last_times
+        self._stops[codes] = self._positions.dropped + self._positions.sizes
         self._coming[codes] = np.where(made.coming < self._until, made.coming, INFINITY)
         return made
 
@@ -193,7 +197,7 @@ class SequenceFrame(DisjointFrame):
         """Return when the first window begins that a row is in, None if that is now, or if the row is not the last one."""
         if code >= len(self._last) or le <= self._last.item(code):
             return None
-        begins = self._creation.begins_with(le, self._starts.item(code))
+        begins = self._creation.begins_with(le, self._stops.item(code), self._starts.item(code))
         return None if begins is None or begins <= self.clock else begins
 
     def take(self, code: int, le: int, re: int, place: int, held: Arrangement) -> RowStep:
@@ -201,6 +205,7 @@ class SequenceFrame(DisjointFrame):
         if begins is not None and begins < self._until:
             self._coming[code] = min(self._coming.item(code), begins)
         self._last[code] = le
+        self._stops[code] += 1
         return RowStep([])
 
     # Who is in them
