@@ -115,6 +115,11 @@ class Dictionary:
             _FOUND.pop(self, None)
         self.size = max(self.size, stop)
 
+    def follow(self, values: Column) -> None:
+        """Put values of the type that all have behind them; none waits."""
+        self._column = np.concatenate([self._column, values])
+        self.size = len(self._column)
+
     def wait(self, values: Source, places: Rows) -> None:
         """Put the values of a source at places of their own, where they wait until somebody reads them.
 

@@ -75,6 +75,11 @@ class PairIndex:
         return self._fresh
 
     @property
+    def n_free(self) -> int:
+        """How many slots have been let go, and not been used again."""
+        return self._n_released
+
+    @property
     def is_empty(self) -> bool:
         """Whether no slot is in use."""
         return self._fresh == self._n_released
