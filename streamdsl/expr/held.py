@@ -290,8 +290,8 @@ class Source(ABC):
         """Return integers in the order of the payloads, equal for equal ones, where no value must be made for that; else None."""
         return None
 
-    def quoted(self, rows: Rows | slice) -> Any:
-        """Return the `repr`s of texts as an Arrow array, where no value must be made for that; else None."""
+    def quoted(self, rows: Rows | slice, before: str, behind: str) -> Any:
+        """Return the `repr`s of texts, between others, as an Arrow array, where no value must be made for that; else None."""
         return None
 
     def only(self, rows: Rows | slice) -> Source:

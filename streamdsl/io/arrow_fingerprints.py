@@ -81,16 +81,29 @@ def content_of(array: Any) -> tuple[Column, Column]:
     >>> stops.tolist(), words[0].tobytes()[:4]
     ([0, 2, 3], b'abc\\x00')
     """
-    _, offsets, data = array.buffers()
-    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
-    stops: Column = np.frombuffer(offsets, dtype=np.int64 if wide else np.int32)[array.offset : array.offset + len(array) + 1]
-    first, last = int(stops[0]), int(stops[-1])
-    content = np.empty(last - first + _WORD, dtype=np.uint8)
-    if last > first:
-        content[:-_WORD] = np.frombuffer(data, dtype=np.uint8)[first:last]
+    stops, found = _stops_of(array), bytes_of(array)
+    content = np.empty(len(found) + _WORD, dtype=np.uint8)
+    content[:-_WORD] = found
     content[-_WORD:] = 0
     words = np.ndarray(len(content) - _WORD + 1, dtype="<i8", buffer=content, strides=(1,))
-    return stops - first if first else stops, words
+    return stops - stops[0] if stops[0] else stops, words
+
+
+def bytes_of(array: Any) -> Column:
+    """Return the bytes of the texts of an array, one text behind the other.
+
+    >>> bytes_of(pa.array(["x", "ab", "c"])[1:]).tobytes(), len(bytes_of(pa.array([""])))
+    (b'abc', 0)
+    """
+    first, last = _stops_of(array)[[0, -1]].tolist() if len(array) else (0, 0)
+    return np.frombuffer(array.buffers()[2], dtype=np.uint8)[first:last] if last > first else np.empty(0, dtype=np.uint8)
+
+
+def _stops_of(array: Any) -> Column:
+    """Return where in memory the texts of an array begin, and the last one ends."""
+    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    stops: Column = np.frombuffer(array.buffers()[1], dtype=np.int64 if wide else np.int32)
+    return stops[array.offset : array.offset + len(array) + 1]
 
 
 class Texts(NamedTuple):
