@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from streamdsl.expr.arrow import are_null, as_arrow, as_numpy
-from streamdsl.expr.coding import KEPT
+from streamdsl.expr.coding import KEPT, TEXT_HASHER, TEXT_MATCHER
 from streamdsl.expr.held import Column, Fingerprints
-from streamdsl.expr.table import every, flatnonzero
+from streamdsl.expr.table import Rows, every, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -114,7 +117,8 @@ class Texts(NamedTuple):
     ([2, 1], [25185, 99])
     """
 
-    starts: Ticks
+    stops: Ticks
+    """Where each begins, and the last one ends."""
     lengths: Ticks
     following: Column
     """The eight bytes from each byte on."""
@@ -123,8 +127,13 @@ class Texts(NamedTuple):
     def of(array: Any) -> Texts:
         """Return the texts of an array; a null's means nothing."""
         stops, words = content_of(array)
-        starts = stops.astype(np.int64)
-        return Texts(starts[:-1], np.diff(starts), words)
+        stops = stops.astype(np.int64)
+        return Texts(stops, np.diff(stops), words)
+
+    @property
+    def starts(self) -> Ticks:
+        """Where each begins."""
+        return self.stops[:-1]
 
     def words(self, at: Ticks, left: Ticks) -> Column:
         """Return the next eight bytes of some texts, of which so many are left, and zeros behind these."""
@@ -138,6 +147,10 @@ def _hashes(array: Any) -> Column | None:
     at, left = texts.starts, texts.lengths
     if left.max(initial=0) > _LONGEST:
         return None
+    if (hasher := TEXT_HASHER.over(len(left))) is not None:
+        found = np.empty(len(left), dtype=np.int64)
+        hasher(texts.stops, texts.following, KEPT, found)
+        return found
     hashed = left.astype(np.uint64)
     rows: Any = slice(None)
     while len(at):
@@ -149,6 +162,32 @@ def _hashes(array: Any) -> Column | None:
             kept = flatnonzero(more)
             at, left, rows = at[kept], left[kept], kept if isinstance(rows, slice) else rows[kept]
     return hashed.view(np.int64)
+
+
+class KnownTexts:
+    """Texts of an array, with which others are compared.
+
+    >>> KnownTexts(pa.array(["b", None, "c"])).are(pa.array(["a", "b", None]), np.array([0, 0, 1])).tolist()
+    [False, True, True]
+    """
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    @cached_property
+    def _texts(self) -> Texts:
+        return Texts.of(self.array)
+
+    def are(self, texts: Any, places: Rows) -> NDArray[np.bool_]:
+        """Say which texts are those at these places; a null is as another null is."""
+        matcher = TEXT_MATCHER.over(len(places))
+        if matcher is None:
+            same = pc.equal(texts, self.array.take(as_arrow(places)))
+            return as_numpy(same).view(np.bool_) | are_null(same)
+        found = np.empty(len(places), dtype=np.bool_)
+        (stops, _, words), (known_stops, _, known) = Texts.of(texts), self._texts
+        matcher(stops, words, known_stops, known, places, KEPT, found)
+        return found | are_null(texts) if texts.null_count else found
 
 
 def of_bits(integers: Column, kind: Any) -> Any:
