@@ -21,7 +21,7 @@ from streamdsl.engine.index.pair_index import PairIndex
 from streamdsl.engine.known_values import KnownValues
 from streamdsl.engine.pairs import are_among, counted_runs
 from streamdsl.expr import kernel
-from streamdsl.expr.coding import coded, integer_codes
+from streamdsl.expr.coding import Typed, coded, integer_codes
 from streamdsl.expr.held import AnyColumn, Coded, Dictionary, Held, Known, Source, with_parts
 from streamdsl.expr.nodes import Constant, Expr, Field, Make, Whole
 from streamdsl.expr.schema import Schema, Shape, as_payload
@@ -148,12 +148,15 @@ class PartNumbers:
 
     def _of_held(self, column: Held) -> Ticks:
         """Return the numbers of held values; of those that no row has none is remembered."""
+        source = column.source
+        if self._are_own and isinstance(source, Typed) and not source.is_coded and column.dtype.kind == "i":
+            return self._of_integers(column.column)  # to look for each costs less than to code them first
         known = _KNOWN.get(self._shown)
-        numbers = None if known is None else known.of_rows(column.source, column.rows)
+        numbers = None if known is None else known.of_rows(source, column.rows)
         if numbers is None:
             return self._of_each_code(column)
         if len(unknown := flatnonzero(numbers < 0)):
-            numbers[unknown] = self._of_each_code(Held(column.source.only(column[unknown].rows)))
+            numbers[unknown] = self._of_each_code(Held(source.only(column[unknown].rows)))
         return numbers
 
     def _of_each_code(self, column: Held) -> Ticks:
@@ -243,10 +246,13 @@ class PartNumbers:
         return numbers
 
     def _of_wide(self, integers: Ticks) -> Ticks:
-        if len(integers) >= kernel.MANY:
-            codes, known = integer_codes(integers)
-            return self._of_wide(known)[codes] if 2 * len(known) < len(codes) else self._found(integers)
-        return self._found(integers)
+        if len(integers) < kernel.MANY:
+            return self._found(integers)
+        slots = self._wide.seek(np.zeros(len(integers), dtype=np.int64), integers)
+        if len(unknown := flatnonzero(slots < 0)):
+            codes, known = integer_codes(integers[unknown])
+            slots[unknown] = self._found(known)[codes] - self.wide
+        return self.wide + slots
 
     def _found(self, integers: Ticks) -> Ticks:
         return self.wide + self._wide.find(np.zeros(len(integers), dtype=np.int64), integers)

@@ -33,6 +33,11 @@ class Typed(Source):
     def _coded(self) -> Coded:
         return coded(self._column)
 
+    @property
+    def is_coded(self) -> bool:
+        """Whether somebody has asked for codes."""
+        return "_coded" in self.__dict__
+
     def codes(self) -> Rows:
         return self._coded.codes()
 
