@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamdsl as sd
-from streamdsl.engine import keys
 from streamdsl.engine.keys import BITS, KeyTable, PartNumbers
 from streamdsl.expr import kernel
 from streamdsl.expr.coding import Typed
@@ -75,7 +74,7 @@ def test_integers_that_are_looked_up_are_shown_as_they_came_whatever_has_been_fo
         return np.asarray(column) // 2
 
     part, held_before = PartNumbers(BITS), list[tuple[AnyColumn, list[int]]]()
-    with patch.object(keys, "_SPREAD", 1), patch.object(keys, "_SPARSE", 0), patch.object(kernel, "MANY", many):
+    with patch.multiple("streamdsl.engine.keys", _SPREAD=1, _SPARSE=0), patch.object(kernel, "MANY", many):
         for values, is_held, n_kept in steps:
             column = np.array(values)
             numbers = part.of(Held(Typed(column)) if is_held else column)
