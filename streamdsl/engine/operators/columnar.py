@@ -38,7 +38,7 @@ from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.udm.invoke import stamp
 from streamdsl.windows import Hopping, Output, Snapshot, unending
 
-MANY: Final = 64
+_MANY: Final = 64
 """So many windows are put in order at once."""
 _FEW: Final = 4
 """A row in so many windows enters all that have begun; one in more waits in the ring for those that may not show yet."""
@@ -185,13 +185,12 @@ class ColumnarWindowOperator(WindowDriver):
 
     def _as_they_go(self, cells: Rows) -> Rows:
         """Return cells in the order in which their results go out where keys come first: so they are sorted once, not twice."""
-        if self.key_table is None or self.numbers.gate.final or len(cells) < MANY:
+        keys = self.key_table
+        if keys is None or self.numbers.gate.final or len(cells) < _MANY:
             return cells
-        groups = self.cells.group[cells]
-        parts = self.key_table.leaves(groups)
-        if self.cells.is_block and parts[0] is groups:  # keys are their own numbers
+        if self.cells.is_block and not keys.remembered:  # they are their own numbers
             return cells
-        order = by_values(self.cells.number[cells], parts)
+        order = by_values(self.cells.number[cells], keys.leaves(self.cells.group[cells]))
         return cells if order is None else cells[order]
 
     def _drop_empty(self, cells: Rows) -> None:
