@@ -175,9 +175,17 @@ SABOTAGES = (
         where="unit/expr",
     ),
     Sabotage(
+        "integers that are looked up are shown as those that had their slots before",
+        "streamdsl/engine/keys.py",
+        "            _WIDE.pop(self._wide, None)",
+        "            pass",
+        "integers_that_are_looked_up",
+        where="unit/engine",
+    ),
+    Sabotage(
         "texts of one fingerprint are taken for each other",
         "streamdsl/engine/known_values.py",
-        "numbers[~self._are_same(texts, self._places[slots])] = -1",
+        "numbers[~self._texts.are(texts, self._places[slots])] = -1",
         "pass",
         "come_and_go",
     ),

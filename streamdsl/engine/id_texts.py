@@ -22,7 +22,7 @@ from streamdsl.engine.ids import Ids, PairIds, VersionedIds
 from streamdsl.engine.keys import KeyTable
 from streamdsl.engine.versions import RowVersion
 from streamdsl.errors import SchemaError
-from streamdsl.expr.arrow import as_arrow, as_numpy, text_array
+from streamdsl.expr.arrow import as_arrow, as_numpy, between, text_array
 from streamdsl.expr.held import AnyColumn, Held
 from streamdsl.expr.table import Column, Rows, flatnonzero, largest, least
 from streamdsl.temporal.alike import unique
@@ -172,18 +172,12 @@ def _held_texts(column: Held) -> Chosen | Known:
 def _texts_of_all(given: AnyColumn, before: str, behind: str) -> Any:
     import pyarrow as pa
 
-    texts = given.source.quoted(given.rows) if isinstance(given, Held) else None
-    if texts is None:
-        values = given.column if isinstance(given, Held) else given
-        texts = as_arrow(values).cast(pa.string()) if values.dtype.kind == "i" else text_array(_texts(values.tolist()))
-    return _between(before, texts, behind)
-
-
-def _between(before: str, texts: Any, behind: str) -> Any:
-    import pyarrow.compute as pc
-
-    first, last, nothing = text_array([before, behind, ""])
-    return pc.binary_join_element_wise(first, texts, last, nothing)
+    quoted = given.source.quoted(given.rows, before, behind) if isinstance(given, Held) else None
+    if quoted is not None:
+        return quoted
+    values = given.column if isinstance(given, Held) else given
+    texts = as_arrow(values).cast(pa.string()) if values.dtype.kind == "i" else text_array(_texts(values.tolist()))
+    return between(before, texts, behind)
 
 
 def _one_behind_the_other(one: Any, other: Any) -> Any:
@@ -237,7 +231,7 @@ def _texts_until(bits: int, before: str, behind: str) -> Any:
     """Return the texts of all numbers of so many bits, between other texts."""
     import pyarrow as pa
 
-    return _between(before, as_arrow(np.arange(1 << bits)).cast(pa.string()), behind)
+    return between(before, as_arrow(np.arange(1 << bits)).cast(pa.string()), behind)
 
 
 def _version_texts(versions: Column) -> Chosen:

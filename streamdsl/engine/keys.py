@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -20,7 +21,7 @@ from streamdsl.engine.index.pair_index import PairIndex
 from streamdsl.engine.known_values import KnownValues
 from streamdsl.engine.pairs import are_among, counted_runs
 from streamdsl.expr import kernel
-from streamdsl.expr.coding import coded, integer_codes
+from streamdsl.expr.coding import Typed, coded, integer_codes
 from streamdsl.expr.held import AnyColumn, Coded, Dictionary, Held, Known, Source, with_parts
 from streamdsl.expr.nodes import Constant, Expr, Field, Make, Whole
 from streamdsl.expr.schema import Schema, Shape, as_payload
@@ -50,6 +51,8 @@ _LARGE: Final = 2**16
 
 _KNOWN: Final[WeakKeyDictionary[Dictionary, KnownValues]] = WeakKeyDictionary()
 """What is known of values, as long as those that are shown have their places: all of it can be found again."""
+_WIDE: Final[WeakKeyDictionary[PairIndex, tuple[Dictionary, int]]] = WeakKeyDictionary()
+"""Integers that are looked up, by their slots, and how many slots were free then; none has been let go since."""
 
 
 class _Numbers(dict[Hashable, int]):
@@ -125,10 +128,10 @@ class PartNumbers:
             numbers[int(not first)] = self._numbers[not first]
         return numbers[column.view(np.int8)]
 
-    def _of_each(self, column: Column) -> Ticks:
-        """Return the numbers of values, each of which is looked at."""
+    def _of_each(self, column: Column, n_rows: int = 0) -> Ticks:
+        """Return the numbers of values, each of which is looked at; `n_rows` have them, if each is there once."""
         if column.dtype.kind == "i" and (self._are_own or not len(self)):
-            if not self._are_own and len(column) >= _SPREAD:
+            if not self._are_own and max(n_rows, len(column)) >= _SPREAD:
                 self._own = self.limit if _are_close(column) else 0
             self._are_own = True
             return self._of_integers(column)
@@ -145,12 +148,15 @@ class PartNumbers:
 
     def _of_held(self, column: Held) -> Ticks:
         """Return the numbers of held values; of those that no row has none is remembered."""
+        source = column.source
+        if self._are_own and isinstance(source, Typed) and not source.is_coded and column.dtype.kind == "i":
+            return self._of_integers(column.column)  # to look for each costs less than to code them first
         known = _KNOWN.get(self._shown)
-        numbers = None if known is None else known.of_rows(column.source, column.rows)
+        numbers = None if known is None else known.of_rows(source, column.rows)
         if numbers is None:
             return self._of_each_code(column)
         if len(unknown := flatnonzero(numbers < 0)):
-            numbers[unknown] = self._of_each_code(Held(column.source.only(column[unknown].rows)))
+            numbers[unknown] = self._of_each_code(Held(source.only(column[unknown].rows)))
         return numbers
 
     def _of_each_code(self, column: Held) -> Ticks:
@@ -174,9 +180,10 @@ class PartNumbers:
     def _of_codes(self, source: Source, codes: Rows) -> Ticks:
         """Return the numbers of the values of codes: those that are not known by their fingerprints are looked at."""
         if len(codes) < _MANY and self._shown not in _KNOWN:
-            return self._of_each(source.coded(codes))
+            return self._of_each(source.coded(codes), source.size)
         wait = None if self._are_own or (self._free and self._numbers) else self._waiting
-        return _KNOWN.setdefault(self._shown, KnownValues()).find(source, codes, self._of_each, wait, self._n_values)
+        look = partial(self._of_each, n_rows=source.size)
+        return _KNOWN.setdefault(self._shown, KnownValues()).find(source, codes, look, wait, self._n_values)
 
     def _waiting(self, values: Source) -> Ticks:
         """Return the numbers of values that are new, which wait until somebody reads them."""
@@ -239,10 +246,13 @@ class PartNumbers:
         return numbers
 
     def _of_wide(self, integers: Ticks) -> Ticks:
-        if len(integers) >= kernel.MANY:
-            codes, known = integer_codes(integers)
-            return self._of_wide(known)[codes] if 2 * len(known) < len(codes) else self._found(integers)
-        return self._found(integers)
+        if len(integers) < kernel.MANY:
+            return self._found(integers)
+        slots = self._wide.seek(np.zeros(len(integers), dtype=np.int64), integers)
+        if len(unknown := flatnonzero(slots < 0)):
+            codes, known = integer_codes(integers[unknown])
+            slots[unknown] = self._found(known)[codes] - self.wide
+        return self.wide + slots
 
     def _found(self, integers: Ticks) -> Ticks:
         return self.wide + self._wide.find(np.zeros(len(integers), dtype=np.int64), integers)
@@ -285,10 +295,23 @@ class PartNumbers:
         return column_of(shown.tolist())
 
     def held(self, numbers: Ticks) -> AnyColumn:
-        """Return what `values` does, held where they are plain values that are remembered."""
-        if least(numbers) < self.limit or largest(numbers) >= self.wide or not self._is_plain:
+        """Return what `values` does, held where they are plain values that are remembered, or integers that are looked up."""
+        first = least(numbers)
+        if first >= self.wide and self._wide.stop <= len(numbers):
+            return Held(Coded(numbers - self.wide, self._wide_integers()))
+        if first < self.limit or largest(numbers) >= self.wide or not self._is_plain:
             return self.values(numbers)
         return Held(Coded(numbers - self.limit, self._shown))
+
+    def _wide_integers(self) -> Dictionary:
+        """Return the integers that are looked up, each at its slot: what is found of them is found once."""
+        found, n_free = _WIDE.get(self._wide, (None, 0))
+        if found is None or self._wide.n_free < n_free:  # a slot that was free has another integer now
+            found = Dictionary(np.empty(0, dtype=np.int64))
+        if found.size < self._wide.stop:
+            found.follow(self._wide.group[np.arange(found.size, self._wide.stop)])
+        _WIDE[self._wide] = found, self._wide.n_free
+        return found
 
     def value(self, number: int) -> Any:
         """Return the value that has a number."""
@@ -307,6 +330,8 @@ class PartNumbers:
         if not len(wide) and n_kept == self._n_values:
             return
         self._wide.release(wide)
+        if len(wide):
+            _WIDE.pop(self._wide, None)
         if not n_kept:
             self._numbers.clear()
             self._shown, self._free = Dictionary(), []

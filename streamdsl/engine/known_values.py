@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import ref
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamdsl.engine.index.pair_index import PairIndex, longer
 from streamdsl.engine.pairs import distinct
-from streamdsl.expr.arrow import are_null, as_arrow, as_numpy
+from streamdsl.expr.arrow import as_arrow
 from streamdsl.expr.held import Codebook, Fingerprints, Known, Source
 from streamdsl.expr.table import Column, Rows, flatnonzero
 from streamdsl.temporal.time import Ticks
+
+if TYPE_CHECKING:
+    from streamdsl.io.arrow_fingerprints import KnownTexts
 
 _ALL: Final = slice(None)
 Look: TypeAlias = Callable[[Column], Ticks]
@@ -127,7 +129,7 @@ class _OneKind:
         self._index = PairIndex()
         self._numbers: Ticks = np.empty(0, dtype=np.int64)
         self._places: Rows = np.empty(0, dtype=np.intp)
-        self._texts: Any = None
+        self._texts: KnownTexts | None = None
         """Where values are texts, those that are known, each at its place: different ones may have equal fingerprints."""
 
     def numbers(self, given: Fingerprints) -> tuple[Ticks, Rows]:
@@ -154,14 +156,8 @@ class _OneKind:
         """Return the numbers in slots, -1 where these are of other texts."""
         numbers = self._numbers[slots]
         if self._texts is not None:
-            numbers[~self._are_same(texts, self._places[slots])] = -1
+            numbers[~self._texts.are(texts, self._places[slots])] = -1
         return numbers
-
-    def _are_same(self, texts: Any, places: Rows) -> NDArray[np.bool_]:
-        import pyarrow.compute as pc
-
-        same = pc.equal(texts, self._texts.take(as_arrow(places)))
-        return as_numpy(same).view(np.bool_) | are_null(same)
 
     def learn(self, given: Fingerprints, rows: Rows, slots: Rows, numbers: Ticks) -> None:
         """Remember the numbers of the values in some rows, but of those that are taken for others."""
@@ -173,6 +169,8 @@ class _OneKind:
             return
         import pyarrow as pa
 
-        known = [] if self._texts is None else [self._texts]
+        from streamdsl.io.arrow_fingerprints import KnownTexts
+
+        known = [] if self._texts is None else [self._texts.array]
         self._places[slots] = np.arange(len(slots)) + sum(map(len, known))
-        self._texts = pa.concat_arrays([*known, given.texts.take(as_arrow(rows))])
+        self._texts = KnownTexts(pa.concat_arrays([*known, given.texts.take(as_arrow(rows))]))

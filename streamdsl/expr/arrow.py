@@ -107,6 +107,19 @@ def text_array(texts: Sequence[str | None]) -> Any:
     return pa.Array.from_buffers(pa.string(), len(parts), [valid, pa.py_buffer(stops), pa.py_buffer(content)])
 
 
+def between(before: str, texts: Any, behind: str) -> Any:
+    """Return the texts of an array, each between two others.
+
+    >>> import pyarrow as pa
+    >>> between("<", pa.array(["a", "bc"]), ">").to_pylist()
+    ['<a>', '<bc>']
+    """
+    import pyarrow.compute as pc
+
+    first, last, nothing = text_array([before, behind, ""])
+    return pc.binary_join_element_wise(first, texts, last, nothing)
+
+
 def text_values(array: Any) -> Column:
     """Return the texts of an array or a chunked array, and None for nulls.
 

@@ -33,6 +33,11 @@ class Typed(Source):
     def _coded(self) -> Coded:
         return coded(self._column)
 
+    @property
+    def is_coded(self) -> bool:
+        """Whether somebody has asked for codes."""
+        return "_coded" in self.__dict__
+
     def codes(self) -> Rows:
         return self._coded.codes()
 
@@ -284,3 +289,46 @@ def code_texts(
 
 
 TEXT_CODER: Final = kernel.Kernel(code_texts)
+
+_FACTOR: Final = 0x9E3779B97F4A7C15 - 2**64
+
+
+def hash_texts(stops: Ticks, words: Ticks, kept: Ticks, hashes: Ticks) -> None:
+    """Write for each text, as `text_codes` is given them, a number that is mixed of its bytes, eight at a time.
+
+    >>> words, hashes = np.ndarray(5, "<i8", b"abab" + bytes(8), strides=(1,)), np.zeros(2, dtype=np.int64)
+    >>> with np.errstate(over="ignore"):
+    ...     hash_texts(np.array([0, 2, 4]), words, KEPT, hashes)
+    >>> bool(hashes[0] == hashes[1] != 0)
+    True
+    """
+    for row in range(len(hashes)):
+        start, stop = stops[row], stops[row + 1]
+        mixed = stop - start
+        for at in range(start, stop, 8):
+            mixed = (mixed ^ (words[at] & kept[stop - at if stop - at < 8 else 8])) * _FACTOR
+            mixed ^= (mixed >> 32) & 0xFFFFFFFF
+        hashes[row] = mixed
+
+
+def match_texts(
+    stops: Ticks, words: Ticks, known_stops: Ticks, known: Ticks, places: Rows, kept: Ticks, same: NDArray[np.bool_]
+) -> None:
+    """Say for each text whether it is the one at a place among those that are known; both as `text_codes` is given them.
+
+    >>> words, same = np.ndarray(5, "<i8", b"abac" + bytes(8), strides=(1,)), np.zeros(2, dtype=np.bool_)
+    >>> match_texts(np.array([0, 2, 4]), words, np.array([0, 1, 3, 4]), words[1:], np.array([1, 1]), KEPT, same)
+    >>> same.tolist()
+    [False, True]
+    """
+    for row in range(len(same)):
+        start, stop, begin = stops[row], stops[row + 1], known_stops[places[row]]
+        others = known_stops[places[row] + 1] - begin - (stop - start)
+        if others == 0:
+            for at in range(start, stop, 8):
+                others |= (words[at] ^ known[begin + at - start]) & kept[stop - at if stop - at < 8 else 8]
+        same[row] = others == 0
+
+
+TEXT_HASHER: Final = kernel.Kernel(hash_texts)
+TEXT_MATCHER: Final = kernel.Kernel(match_texts)

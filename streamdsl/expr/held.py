@@ -115,6 +115,11 @@ class Dictionary:
             _FOUND.pop(self, None)
         self.size = max(self.size, stop)
 
+    def follow(self, values: Column) -> None:
+        """Put values of the type that all have behind them; none waits."""
+        self._column = np.concatenate([self._column, values])
+        self.size = len(self._column)
+
     def wait(self, values: Source, places: Rows) -> None:
         """Put the values of a source at places of their own, where they wait until somebody reads them.
 
@@ -285,8 +290,8 @@ class Source(ABC):
         """Return integers in the order of the payloads, equal for equal ones, where no value must be made for that; else None."""
         return None
 
-    def quoted(self, rows: Rows | slice) -> Any:
-        """Return the `repr`s of texts as an Arrow array, where no value must be made for that; else None."""
+    def quoted(self, rows: Rows | slice, before: str, behind: str) -> Any:
+        """Return the `repr`s of texts, between others, as an Arrow array, where no value must be made for that; else None."""
         return None
 
     def only(self, rows: Rows | slice) -> Source:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from streamdsl.expr.arrow import are_null, as_arrow, as_numpy
-from streamdsl.expr.coding import KEPT
+from streamdsl.expr.coding import KEPT, TEXT_HASHER, TEXT_MATCHER
 from streamdsl.expr.held import Column, Fingerprints
-from streamdsl.expr.table import every, flatnonzero
+from streamdsl.expr.table import Rows, every, flatnonzero
 from streamdsl.temporal.time import Ticks
 
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -81,16 +84,29 @@ def content_of(array: Any) -> tuple[Column, Column]:
     >>> stops.tolist(), words[0].tobytes()[:4]
     ([0, 2, 3], b'abc\\x00')
     """
-    _, offsets, data = array.buffers()
-    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
-    stops: Column = np.frombuffer(offsets, dtype=np.int64 if wide else np.int32)[array.offset : array.offset + len(array) + 1]
-    first, last = int(stops[0]), int(stops[-1])
-    content = np.empty(last - first + _WORD, dtype=np.uint8)
-    if last > first:
-        content[:-_WORD] = np.frombuffer(data, dtype=np.uint8)[first:last]
+    stops, found = _stops_of(array), bytes_of(array)
+    content = np.empty(len(found) + _WORD, dtype=np.uint8)
+    content[:-_WORD] = found
     content[-_WORD:] = 0
     words = np.ndarray(len(content) - _WORD + 1, dtype="<i8", buffer=content, strides=(1,))
-    return stops - first if first else stops, words
+    return stops - stops[0] if stops[0] else stops, words
+
+
+def bytes_of(array: Any) -> Column:
+    """Return the bytes of the texts of an array, one text behind the other.
+
+    >>> bytes_of(pa.array(["x", "ab", "c"])[1:]).tobytes(), len(bytes_of(pa.array([""])))
+    (b'abc', 0)
+    """
+    first, last = _stops_of(array)[[0, -1]].tolist() if len(array) else (0, 0)
+    return np.frombuffer(array.buffers()[2], dtype=np.uint8)[first:last] if last > first else np.empty(0, dtype=np.uint8)
+
+
+def _stops_of(array: Any) -> Column:
+    """Return where in memory the texts of an array begin, and the last one ends."""
+    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    stops: Column = np.frombuffer(array.buffers()[1], dtype=np.int64 if wide else np.int32)
+    return stops[array.offset : array.offset + len(array) + 1]
 
 
 class Texts(NamedTuple):
@@ -101,7 +117,8 @@ class Texts(NamedTuple):
     ([2, 1], [25185, 99])
     """
 
-    starts: Ticks
+    stops: Ticks
+    """Where each begins, and the last one ends."""
     lengths: Ticks
     following: Column
     """The eight bytes from each byte on."""
@@ -110,8 +127,13 @@ class Texts(NamedTuple):
     def of(array: Any) -> Texts:
         """Return the texts of an array; a null's means nothing."""
         stops, words = content_of(array)
-        starts = stops.astype(np.int64)
-        return Texts(starts[:-1], np.diff(starts), words)
+        stops = stops.astype(np.int64)
+        return Texts(stops, np.diff(stops), words)
+
+    @property
+    def starts(self) -> Ticks:
+        """Where each begins."""
+        return self.stops[:-1]
 
     def words(self, at: Ticks, left: Ticks) -> Column:
         """Return the next eight bytes of some texts, of which so many are left, and zeros behind these."""
@@ -125,6 +147,10 @@ def _hashes(array: Any) -> Column | None:
     at, left = texts.starts, texts.lengths
     if left.max(initial=0) > _LONGEST:
         return None
+    if (hasher := TEXT_HASHER.over(len(left))) is not None:
+        found = np.empty(len(left), dtype=np.int64)
+        hasher(texts.stops, texts.following, KEPT, found)
+        return found
     hashed = left.astype(np.uint64)
     rows: Any = slice(None)
     while len(at):
@@ -136,6 +162,32 @@ def _hashes(array: Any) -> Column | None:
             kept = flatnonzero(more)
             at, left, rows = at[kept], left[kept], kept if isinstance(rows, slice) else rows[kept]
     return hashed.view(np.int64)
+
+
+class KnownTexts:
+    """Texts of an array, with which others are compared.
+
+    >>> KnownTexts(pa.array(["b", None, "c"])).are(pa.array(["a", "b", None]), np.array([0, 0, 1])).tolist()
+    [False, True, True]
+    """
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    @cached_property
+    def _texts(self) -> Texts:
+        return Texts.of(self.array)
+
+    def are(self, texts: Any, places: Rows) -> NDArray[np.bool_]:
+        """Say which texts are those at these places; a null is as another null is."""
+        matcher = TEXT_MATCHER.over(len(places))
+        if matcher is None:
+            same = pc.equal(texts, self.array.take(as_arrow(places)))
+            return as_numpy(same).view(np.bool_) | are_null(same)
+        found = np.empty(len(places), dtype=np.bool_)
+        (stops, _, words), (known_stops, _, known) = Texts.of(texts), self._texts
+        matcher(stops, words, known_stops, known, places, KEPT, found)
+        return found | are_null(texts) if texts.null_count else found
 
 
 def of_bits(integers: Column, kind: Any) -> Any:

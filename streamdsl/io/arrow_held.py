@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from streamdsl.expr import kernel
-from streamdsl.expr.arrow import are_null, as_arrow, as_numpy, text_array
+from streamdsl.expr.arrow import are_null, as_arrow, as_numpy, between
 from streamdsl.expr.coding import Typed, integer_codes, text_codes
 from streamdsl.expr.held import FEW, AnyColumn, Codebook, Column, Fingerprints, Held, Rows, Source
 from streamdsl.expr.table import every
 from streamdsl.io.arrow_columns import arrow_values
-from streamdsl.io.arrow_fingerprints import bits, content_of, fingerprints, is_text, of_bits
+from streamdsl.io.arrow_fingerprints import bits, bytes_of, content_of, fingerprints, is_text, of_bits
 from streamdsl.io.arrow_ranks import ranks
 
 _SMALL: Final = 2**30
@@ -24,6 +24,9 @@ _FEW_ROWS: Final = 16
 _NO_NULLS: Final = np.empty(0, dtype=np.bool_)
 _MOST: Final = 4
 """So many values for each row a dictionary may have to be looked at whole."""
+
+_FIRST, _LAST, _QUOTE, _BACKSLASH = b" ~'\\"
+"""The first and the last printable character, and those that stand for something else in quotes."""
 
 _RANGED: Final = (pa.types.is_date, pa.types.is_timestamp, pa.types.is_time, pa.types.is_duration, pa.types.is_decimal)
 
@@ -94,12 +97,9 @@ class ArrowSource(Source):
     def ranks(self, rows: Rows | slice) -> Column | None:
         return ranks(self.array_of(rows))
 
-    def quoted(self, rows: Rows | slice) -> Any:
+    def quoted(self, rows: Rows | slice, before: str, behind: str) -> Any:
         array = self.array_of(rows)
-        import pyarrow.compute as pc
-
-        quote, nothing = text_array(["'", ""])
-        return pc.binary_join_element_wise(quote, array, quote, nothing) if _is_simple(array) else None
+        return between(before + "'", array, "'" + behind) if _is_simple(array) else None
 
     def array_of(self, rows: Rows | slice) -> Any:
         """Return some rows as one array."""
@@ -149,12 +149,16 @@ def _in_range(integers: Column) -> tuple[Rows, Column] | None:
 
 
 def _is_simple(array: Any) -> bool:
-    """Say whether values are texts that Python writes as they stand, in quotes."""
-    import pyarrow.compute as pc
+    """Say whether values are texts that Python writes as they stand, in quotes.
 
-    if not pa.types.is_string(array.type) or array.null_count or not pc.all(pc.ascii_is_printable(array), min_count=0).as_py():
+    >>> [_is_simple(pa.array(["a", text])) for text in ["~ b", "", "'", "\\\\", "\\n", "\\x7f", "é"]]
+    [True, True, False, False, False, False, False]
+    """
+    if not pa.types.is_string(array.type) or array.null_count:
         return False
-    return not pc.any(pc.match_substring_regex(array, r"['\\]"), min_count=0).as_py()
+    content = bytes_of(array)
+    is_printable = content.min(initial=_FIRST) >= _FIRST and content.max(initial=_FIRST) <= _LAST
+    return bool(is_printable and not (content == _QUOTE).any() and not (content == _BACKSLASH).any())
 
 
 def _coded_texts(array: Any) -> tuple[Rows, Rows] | None:

@@ -75,9 +75,19 @@ class PairIndex:
         return self._fresh
 
     @property
+    def n_free(self) -> int:
+        """How many slots have been let go, and not been used again."""
+        return self._n_released
+
+    @property
     def is_empty(self) -> bool:
         """Whether no slot is in use."""
         return self._fresh == self._n_released
+
+    @property
+    def is_block(self) -> bool:
+        """Whether slots come by number and group."""
+        return self._width > 0
 
     def find(self, numbers: Ticks, groups: Ticks) -> Rows:
         """Return the slot of each pair, made if there is none. O(1) each."""

@@ -25,6 +25,7 @@ from streamdsl.engine.few import Few
 from streamdsl.engine.frontiers import Frontier, grid_cti, of_windows
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.driver import NO_GROUP, Due, WindowDriver
+from streamdsl.engine.order import by_values
 from streamdsl.engine.room import Coming, Room
 from streamdsl.engine.swept.given import Given
 from streamdsl.engine.swept.timeline import MOST, Touched
@@ -36,6 +37,8 @@ from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 from streamdsl.udm.invoke import stamp
 from streamdsl.windows import Hopping, Output, Snapshot, unending
 
+_MANY: Final = 64
+"""So many windows are put in order at once."""
 _FEW: Final = 4
 """A row in so many windows enters all that have begun; one in more waits in the ring for those that may not show yet."""
 
@@ -89,6 +92,7 @@ class ColumnarWindowOperator(WindowDriver):
         due = self._shown_of(self.cells.each_once(touched), ctis[0])
         is_empty = self.cells.lanes.counts(ROWS)[due] == 0
         alive, dead = (due[~is_empty], due[is_empty]) if is_empty.any() else (due, due[:0])
+        alive = self._as_they_go(alive)
         out = self._emit(Touched(alive, np.ones(len(alive), dtype=np.bool_), dead))
         if len(dead):
             self._let_go(dead)
@@ -177,6 +181,16 @@ class ColumnarWindowOperator(WindowDriver):
         if self._shown == before:
             return touched
         return self.cells.each_once([touched, self.cells.between(before + 1, self._shown)])
+
+    def _as_they_go(self, cells: Rows) -> Rows:
+        """Return cells in the order in which their results go out where keys come first: so they are sorted once, not twice."""
+        keys = self.key_table
+        if keys is None or self.numbers.gate.final or len(cells) < _MANY:
+            return cells
+        if self.cells.is_block and not keys.remembered:  # they are their own numbers
+            return cells
+        order = by_values(self.cells.number[cells], keys.leaves(self.cells.group[cells]))
+        return cells if order is None else cells[order]
 
     def _drop_empty(self, cells: Rows) -> None:
         """Let go cells without rows, whose results have never been out."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ from streamdsl.engine.ids import PairIds, VersionedIds
 from streamdsl.engine.versions import RowVersion
 from streamdsl.errors import SchemaError
 from streamdsl.expr.table import object_column
+from streamdsl.io.arrow_held import ArrowSource
 
 SCALARS = st.one_of(
     st.integers(),
@@ -155,6 +157,14 @@ def test_few_numbers_among_many_rows_are_written_as_many_are(
     pairs = PairIds(PairIds(columns[0], columns[1]), columns[2])
     ids = VersionedIds(pairs, np.random.default_rng(seed).integers(0, versions, size))
     assert id_texts(ids).to_pylist() == [id_text(id) for id in ids.tolist()]
+
+
+@given(st.lists(st.text(max_size=9) | st.sampled_from(["'", '"', "\\", "~ ", "\x7f", "\n"]), max_size=9), st.integers(0, 2))
+def test_arrows_texts_are_quoted_as_python_does_or_not_at_all(texts: list[str], first: int) -> None:
+    found = ArrowSource(pa.chunked_array([texts], pa.string())).quoted(slice(first, None), "(", ", 7)")
+    wanted = [f"({text!r}, 7)" for text in texts[first:]]
+    assert found is None or found.to_pylist() == wanted
+    assert found is not None or any(text and not (text.isascii() and text.isalnum()) for text in texts)
 
 
 KEYS = {

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
+from unittest.mock import patch
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import streamdsl as sd
-from streamdsl.engine.keys import KeyTable
+from streamdsl.engine.keys import BITS, KeyTable, PartNumbers
+from streamdsl.expr import kernel
+from streamdsl.expr.coding import Typed
+from streamdsl.expr.held import AnyColumn, Held
 
 Stream = sd.Stream[Any]
 BODIES: list[Callable[[Stream], Stream]] = [
@@ -54,3 +61,28 @@ def test_keys_have_the_types_that_they_have_without_those_of_other_pushes(first:
 
     found, expected = sent([first, first, then]), sent([[], [], then])
     assert (found.type, found.to_pylist()) == (expected.type, expected.to_pylist())
+
+
+FAR = st.lists(st.integers(-(2**62), 2**62) | st.integers(0, 3), min_size=1, max_size=12)
+
+
+@given(st.lists(st.tuples(FAR, st.booleans(), st.integers(0, 12)), max_size=6), st.sampled_from([1, 2**14]))
+def test_integers_that_are_looked_up_are_shown_as_they_came_whatever_has_been_forgotten(
+    steps: list[tuple[list[int], bool, int]], many: int
+) -> None:
+    def doubled(column: AnyColumn) -> Any:
+        return np.asarray(column) // 2
+
+    part, held_before = PartNumbers(BITS), list[tuple[AnyColumn, list[int]]]()
+    with patch.multiple("streamdsl.engine.keys", _SPREAD=1, _SPARSE=0), patch.object(kernel, "MANY", many):
+        for values, is_held, n_kept in steps:
+            column = np.array(values)
+            numbers = part.of(Held(Typed(column)) if is_held else column)
+            assert len(set(numbers.tolist())) == len(set(values))
+            shown = part.held(np.tile(numbers, 8))
+            assert shown.tolist() == 8 * values
+            if isinstance(shown, Held):
+                assert shown.mapped(doubled).tolist() == [value // 2 for value in 8 * values]
+            held_before.append((shown, 8 * values))
+            part.keep(numbers[:n_kept])
+            assert all(column.tolist() == values for column, values in held_before)

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
+import itertools
+from typing import Any
+from unittest.mock import patch
 
-from streamdsl.expr.coding import KEPT, code_texts
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamdsl.expr import kernel
+from streamdsl.expr.coding import KEPT, TEXT_HASHER, TEXT_MATCHER, code_texts
+from streamdsl.io.arrow_fingerprints import KnownTexts, fingerprints
 
 _FACTOR = 0x2545F4914F6CDD1D
 _ALL = 2**64 - 1
@@ -41,3 +51,31 @@ def test_colliding_texts_have_codes_of_their_own() -> None:
         number = code_texts(stops, words, nulls, KEPT, np.full(64, -1), firsts, begins, known, codes)
     assert number == len(texts)
     assert codes.tolist() == [*range(number), *range(number)]
+
+
+TEXTS = st.lists(st.none() | st.text("ab\0é", max_size=20) | st.binary(max_size=9).map(bytes.hex), max_size=12)
+
+
+@given(TEXTS, TEXTS, st.integers(0, 2), st.sampled_from([pa.string(), pa.large_string()]))
+def test_texts_are_hashed_and_compared_in_compiled_loops_as_in_columns(
+    texts: list[str | None], known: list[str | None], first: int, kind: Any
+) -> None:
+    pytest.importorskip("numba")
+    for each in (TEXT_HASHER, TEXT_MATCHER):
+        each.load()
+    given = pa.array(["before", *texts, *known], kind)[first:]
+    others = KnownTexts(pa.array([None, *known], kind))
+    places = np.random.default_rng(len(texts)).integers(0, len(known) + 1, len(given))
+    places[len(given) - len(known) :] = np.arange(len(known)) + 1
+
+    pairs = list(zip(given.to_pylist(), others.array.take(pa.array(places)).to_pylist(), strict=True))
+    alike = [(one is None) == (other is None) for one, other in pairs]  # a null is never compared with a text
+
+    def found(few: int) -> list[Any]:
+        with patch.object(kernel, "FEW", few):
+            hashes = fingerprints(given)
+            assert hashes is not None
+            return [hashes.integers.tolist(), KnownTexts(others.array).are(given, places)[alike].tolist()]
+
+    assert found(0) == found(2**40)
+    assert found(0)[1] == [one == other for one, other in itertools.compress(pairs, alike)]
