@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from hypothesis import strategies as st
 
 import streamdsl as sd
+from streamdsl import astral
 from tests.laws.compositions import STEPS, Step
 from tests.laws.doors.history import Draw
 from tests.laws.doors.payloads import Kind
@@ -53,6 +54,7 @@ OPERATORS = {
     "chop": of_one(lambda s, kind: s.chop(4), bounded=True),
     "stitch": of_one(lambda s, kind: s.stitch()),
     "distinct": of_one(lambda s, kind: s.distinct(kind.key)),
+    "distinct payloads": of_one(lambda s, kind: s.distinct()),
     "match": of_one(lambda s, kind: s.match(lambda p: p.a.then(p.b).within(8))),
     "union": of_two(lambda s, t, kind: s.union(t)),
     "union with itself": of_one(lambda s, kind: s.union(s.shift(2)).clip_interval(1, 15)),
@@ -73,6 +75,11 @@ OPERATORS = {
     ),
     "snapshot": of_one(lambda s, kind: s.snapshot_window().aggregate(n=sd.count(), v=sd.min(kind.number))),
     "grouped session": of_one(lambda s, kind: s.group_by(kind.key).session_window(2).aggregate(rows=sd.count())),
+    "cut session": of_one(
+        lambda s, kind: s.group_by(kind.key).session_window(3, max_duration=5).aggregate(n=sd.count(), m=sd.max(kind.number)),
+        bounded=True,
+    ),
+    "sequence": of_one(lambda s, kind: s.windows(astral.rows_slide(2, 1)).aggregate(n=sd.count(), v=sd.sum(kind.number))),
     "count window": of_one(lambda s, kind: s.count_window(2).aggregate(n=sd.count(), last=sd.last(kind.number))),
     "collect": of_one(lambda s, kind: s.snapshot_window().aggregate(all=sd.collect(kind.number))),
     "top_k": of_one(lambda s, kind: s.snapshot_window().top_k(1, by=kind.number)),
