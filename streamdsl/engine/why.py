@@ -13,10 +13,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from streamdsl.engine.egress import FinalEgress, HoldingEgress, SmoothEgress, SpeculativeEgress
-from streamdsl.engine.general.operator import GeneralWindowOperator
 from streamdsl.engine.lower import Graph
 from streamdsl.engine.operator import Operator
-from streamdsl.engine.operators.framed import FramedWindowOperator
 from streamdsl.engine.operators.lifetimes import ExtendOperator, QuantizeOperator, ShiftOperator
 from streamdsl.engine.operators.span import WhereOperator
 from streamdsl.expr import describe
@@ -172,12 +170,8 @@ def _slowest_group(operator: Any) -> str:
     """Return the group whose windows are settled least far."""
     if operator.key_table is None:
         return ""
-    key = None
-    if isinstance(operator, FramedWindowOperator):
-        key = operator.slowest_group(operator.input_ctis[0])
-    elif isinstance(operator, GeneralWindowOperator) and operator.groups:
-        cti = operator.input_ctis[0]
-        key = min(operator.groups, key=lambda key: operator.groups[key].output_cti(cti))
+    slowest = getattr(operator, "slowest_group", None)
+    key = None if slowest is None else slowest(operator.input_ctis[0])
     if key is None:
         return ""
     (shown,) = operator.key_table.shown(np.array([key])).payloads()

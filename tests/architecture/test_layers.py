@@ -118,6 +118,12 @@ def test_folder_imports_only_what_stands_to_its_left(folder: str) -> None:
     assert [str(found) for found in eager if folder_of(found.imported) not in allowed] == []
 
 
+def test_nothing_needs_the_second_reference() -> None:
+    general = "streamdsl.engine.general"
+    users = {found.module for found in inside() if found.imported.startswith(general) and not found.module.startswith(general)}
+    assert users == set()
+
+
 LATE = {
     ("streamdsl.result", "io"),
     ("streamdsl.plan.explain", "engine"),

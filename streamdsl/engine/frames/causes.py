@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from streamdsl.engine.buffered.holistic import extreme
@@ -9,7 +11,9 @@ from streamdsl.engine.buffered.members import Members, Values
 from streamdsl.engine.frames.arrangement import Arrangement
 from streamdsl.engine.frames.frame import Changed, Frame
 from streamdsl.engine.frames.stretches import Stretches
+from streamdsl.errors import TimestampViolation
 from streamdsl.expr.table import Rows, flatnonzero
+from streamdsl.temporal.lifetime import Lifetime
 from streamdsl.temporal.time import INFINITY, MIN_TIME, Ticks
 
 
@@ -54,3 +58,12 @@ def first_of(members: Members, times: Ticks) -> Ticks:
     if not len(times):
         return np.full(members.n_windows, INFINITY)
     return extreme(np.minimum, INFINITY, Values(times, members))
+
+
+def breach(module: str, cause: int, results: Sequence[Lifetime], window: int) -> TimestampViolation:
+    """Return what is wrong where a change at time `cause` changes an earlier result of the window that starts at `window`."""
+    return TimestampViolation(
+        f"{module} claims to be time-bound, but a change of its input at {cause} changes its output "
+        f"{' to '.join(f'[{life.le}, {life.re})' for life in results)} of the window that starts at {window}",
+        hint="a change of the input at time s may change no output before s; use another output policy",
+    )

@@ -241,6 +241,10 @@ class GeneralWindowOperator(Operator):
     def held_groups(self) -> Iterable[int | None]:
         return self.groups
 
+    def slowest_group(self, cti: int) -> int | None:
+        """Return the group that holds the output CTI back, None if there is no group."""
+        return min(self.groups, key=lambda key: self.groups[key].output_cti(cti), default=None)
+
     def state(self) -> dict[str, int]:
         windows = sum(group.n_windows for group in self.groups.values())
         events = sum(group.n_events for group in self.groups.values())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
+from streamdsl.engine.frames.causes import breach
 from streamdsl.engine.general.group import GroupWindows
 from streamdsl.engine.general.window_index import OutputRow, WindowEntry
-from streamdsl.errors import TimestampViolation
 from streamdsl.temporal.change import pair
 from streamdsl.temporal.lifetime import Lifetime
 
@@ -46,12 +46,3 @@ def _by_window(rows: Iterable[Row]) -> dict[int, list[Row]]:
     for row in rows:
         found.setdefault(row.window, []).append(row)
     return found
-
-
-def breach(module: str, cause: int, results: Sequence[Lifetime], window: int) -> TimestampViolation:
-    """Return what is wrong where a change at time `cause` changes an earlier result of the window that starts at `window`."""
-    return TimestampViolation(
-        f"{module} claims to be time-bound, but a change of its input at {cause} changes its output "
-        f"{' to '.join(f'[{life.le}, {life.re})' for life in results)} of the window that starts at {window}",
-        hint="a change of the input at time s may change no output before s; use another output policy",
-    )

@@ -16,9 +16,8 @@ from streamdsl.engine.buffered.runs import Order
 from streamdsl.engine.codes import payload_codes
 from streamdsl.engine.columnar.pairing import numbered, paired
 from streamdsl.engine.columnar.window_ids import WindowIds
+from streamdsl.engine.frames.causes import breach, first_of
 from streamdsl.engine.frames.causes import causes as causes_of
-from streamdsl.engine.frames.causes import first_of
-from streamdsl.engine.general.time_bound import breach
 from streamdsl.engine.ids import VersionedIds
 from streamdsl.engine.operator import Gate
 from streamdsl.engine.operators.framed import Computing, FramedWindowOperator
